@@ -15,8 +15,8 @@ from hindsched.memory import check_memory, memory_limit
 from hindsched.models.astraea.offline import build_offline
 from hindsched.models.astraea.size import BYTES_A_COLUMN, BYTES_A_ROW, program_bytes
 from hindsched.models.base import model_module
+from hindsched.models.batchsched.plan import plan_rest
 from hindsched.online.simulator import environment_of
-from hindsched.solutions.batchsched.plan import plan_rest
 from hindsched.solutions.commitments import Commitments
 from hindsched.solvers.families.batchsched.oracle_search import ScheduleSearch
 from hindsched.solvers.oracles.base import build_oracle

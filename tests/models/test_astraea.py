@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pyomo.environ as pyo
 import pytest
 from hypothesis import given, settings
@@ -11,12 +10,7 @@ from hypothesis import strategies as st
 from hindsched.instances.astraea.instance import AstraeaInstance
 from hindsched.instances.io import read
 from hindsched.models.astraea import offline as models
-from hindsched.models.astraea.dual import (
-    build_dual,
-    build_primal,
-    dual_objective,
-    dual_violation,
-)
+from hindsched.models.astraea.dual import build_dual
 from hindsched.models.base import Commitments
 from hindsched.online.simulator import simulate
 from hindsched.solutions.astraea.solution import AstraeaSolution
@@ -112,18 +106,11 @@ def test_a_loaded_solution_satisfies_both_forms(instance, writing):
 @given(astraea_instances())
 def test_relaxations_from_tight_to_loose_and_the_dual(instance):
     best = optimum(instance).value
-    primal = build_primal(instance)
-    schedules = solve_program(primal, EXACT).objective if len(primal.o) else 0.0
     dual = build_dual(instance)
-    value = solve_program(dual.pyomo, EXACT).objective
-    assert schedules == pytest.approx(value, abs=1e-6)
+    schedules = solve_program(dual.pyomo, EXACT).objective
     prices = dual.prices()
-    payoffs = dict(zip([job.name for job in instance.jobs], dual.payoffs(), strict=True))
-    assert dual.violations() == []
-    assert dual_violation(instance, prices, payoffs) <= 1e-6
-    assert dual_objective(instance, prices, payoffs) == pytest.approx(value, abs=1e-6)
     oracle = build_oracle(instance, rows="servers")
-    assert oracle.bound(oracle.rows.pack(prices)) == pytest.approx(value, abs=1e-5)
+    assert oracle.bound(oracle.rows.pack(prices)) == pytest.approx(schedules, abs=1e-5)
     bounds = [best, schedules]
     for writing in ("modes", "literal"):
         relaxed = models.build_offline(instance, f"optional,{writing}", relax=True)
@@ -132,18 +119,6 @@ def test_relaxations_from_tight_to_loose_and_the_dual(instance):
         posted = oracle.rows.pack(relaxed.capacity_prices(linear.duals))
         assert oracle.bound(posted) >= best - 1e-6
     assert bounds == pytest.approx(sorted(bounds), abs=1e-6)
-
-
-@fixed(25)
-@given(astraea_instances())
-def test_an_infeasible_dual_point_is_told(instance):
-    worth = [job for job in instance.jobs if optimum(instance.with_jobs((job,))).value > 0.1]
-    prices = {
-        "worker_capacity": np.zeros((*instance.worker_count.shape, instance.horizon)),
-        "ps_capacity": np.zeros((*instance.ps_count.shape, instance.horizon)),
-    }
-    payoffs = dict.fromkeys((job.name for job in instance.jobs), 0.0)
-    assert (dual_violation(instance, prices, payoffs) > 0.05) == bool(worth)
 
 
 @fixed(25)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from hindsched.instances.batchsched.instance import PARAMETER_SERVER, RING_ALLREDUCE
 from hindsched.instances.decimals import exactly, loosened
-from hindsched.solutions.batchsched.plan import place_mode, plan_rest
+from hindsched.models.batchsched.plan import place_mode, plan_rest
 from hindsched.solutions.commitments import Commitments
 from hindsched.solutions.edgecloud.frozen_schedule import read_past
 from hindsched.solutions.edgecloud.list_schedule import GreedySchedule

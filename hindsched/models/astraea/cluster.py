@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache, partial
 
@@ -10,32 +10,26 @@ import numpy as np
 
 from hindsched.arrays import Floats
 from hindsched.instances.astraea.instance import AstraeaInstance, AstraeaJob
-from hindsched.models import algebra as pyo
-from hindsched.models.algebra import Expr
-from hindsched.models.astraea.printed import PRINTED_SYMBOLS, REVENUE
+from hindsched.models.astraea.printed import PER_PS, PER_WORKER, PRINTED_SYMBOLS, REVENUE
 from hindsched.models.declared import Face, Symbol
-from hindsched.models.slots import SlotBlock, slot_symbols
-from hindsched.models.windows import WINDOW_SYMBOLS, BlockNumbers, WindowBlock
+from hindsched.models.windows.block import BlockRules, Rule, block_symbols
 
 SLOTS_AT_ONCE = 4096
 """Of a search from the horizon back."""
-BLOCK = BlockNumbers(
-    "eq_3l",
-    "(3l) no worker of a window that is not chosen",
-    "eq_3i",
-    "(3i) the chosen mode's workers beside no PS",
+BLOCK = BlockRules(
+    Rule("eq_3l", "(3l) no worker of a window that is not chosen"),
+    Rule("eq_3i", "(3i) the chosen mode's workers beside no PS"),
 )
 SYMBOLS: Mapping[str, Symbol] = {
     **PRINTED_SYMBOLS,
-    "u": WINDOW_SYMBOLS["u"],
+    **block_symbols(REVENUE),
     "y": Symbol("worker type, duration, slot, server | job, server, worker type, slot", "workers"),
-    "eq_3c": Symbol("server, worker type, slot", f"{REVENUE} a worker"),
-    "eq_3d": Symbol("server, PS type, slot", f"{REVENUE} a PS"),
-    "eq_3i": Symbol("worker type, duration, slot | job, server, slot", f"{REVENUE} a worker"),
+    "eq_3a": Symbol("worker type, slot", PER_WORKER),
+    "eq_3c": Symbol("server, worker type, slot", PER_WORKER),
+    "eq_3d": Symbol("server, PS type, slot", PER_PS),
+    "eq_3i": Symbol("worker type, duration, slot | job, server, slot", PER_WORKER),
     "eq_3k": Symbol("job", REVENUE),
-    "eq_3l": Symbol("worker type, duration, slot, server | job, slot", f"{REVENUE} a worker"),
-    "eq_9a": Symbol("server, worker or PS type, slot", f"{REVENUE} a worker or PS"),
-    **slot_symbols(REVENUE),
+    "eq_3l": Symbol("worker type, duration, slot, server | job, slot", PER_WORKER),
 }
 
 
@@ -70,14 +64,13 @@ class AstraeaNames(Face):
     def name_of(self, index: str, place: int) -> str | None:
         """Name of what stands at a place; None for an index without names."""
         instance = self.instance
-        kinds = [*instance.worker_types, *instance.ps_types]
-        if index == "server":
-            return instance.servers[place].name
-        if index == "worker type":
-            return instance.worker_types[place]
-        if index == "PS type":
-            return instance.ps_types[place]
-        return kinds[place] if index == "worker or PS type" else None
+        named = {
+            "server": [server.name for server in instance.servers],
+            "worker type": instance.worker_types,
+            "PS type": instance.ps_types,
+            "worker or PS type": [*instance.worker_types, *instance.ps_types],
+        }
+        return named[index][place] if index in named else None
 
 
 def last_worthwhile_slot(instance: AstraeaInstance, job: AstraeaJob) -> int:
@@ -90,15 +83,10 @@ def last_worthwhile_slot(instance: AstraeaInstance, job: AstraeaJob) -> int:
     return 0
 
 
-def revenue_of(
-    block: WindowBlock | SlotBlock,
-    instance: AstraeaInstance,
-    job: AstraeaJob,
-    values: Floats | None = None,
-) -> Expr:
-    """``sum f(t + d - 1) u``, or with given values by slot in place of f."""
-    earned = cache(partial(instance.revenue, job)) if values is None else values.__getitem__
-    if isinstance(block, SlotBlock):
-        return pyo.quicksum(float(earned(t)) * end for t, end in block.ends.items())
-    duration = block.columns.table.duration
-    return block.earned(lambda k, t: [earned(slot) for slot in (t + duration[k] - 1).tolist()])
+def revenue_by_slot(
+    instance: AstraeaInstance, job: AstraeaJob, values: Floats | None = None
+) -> Callable[[int], float]:
+    """F by last slot, or given values in its place."""
+    if values is not None:
+        return lambda slot: float(values[slot])
+    return cache(partial(instance.revenue, job))

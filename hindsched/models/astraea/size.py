@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from hindsched.instances.astraea.instance import AstraeaInstance
 from hindsched.instances.astraea.modes import modes
 from hindsched.models.astraea.cluster import UnitCluster, last_worthwhile_slot
-from hindsched.models.windows import Starts
+from hindsched.models.windows.sets import EmptyCluster, Starts
 
 BYTES_A_COLUMN, BYTES_A_ROW = 1_000, 40
 """A column of Pyomo and its part in the rows; of a server and slot, what is free there."""
@@ -16,10 +16,10 @@ BYTES_A_COLUMN, BYTES_A_ROW = 1_000, 40
 def program_bytes(instance: AstraeaInstance, jobs: Iterable[int]) -> float:
     """Bytes of a program about some jobs, from below."""
     must = instance.check_formulation(None).startswith("must-complete")
-    cluster, columns = UnitCluster.of(instance), 0
+    empty, columns = EmptyCluster(UnitCluster.of(instance)), 0
     for job in (instance.jobs[i] for i in jobs):
         last = instance.horizon if must else last_worthwhile_slot(instance, job)
         table = modes(instance, job)
-        columns += Starts.of(cluster, table, job.arrival + 1, last).num_columns
+        columns += Starts.of(empty, table, job.arrival + 1, last).num_columns
     rows = instance.horizon * (instance.worker_count.size + instance.ps_count.size)
     return float(BYTES_A_COLUMN * columns + BYTES_A_ROW * rows)

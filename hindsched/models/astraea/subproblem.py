@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pyomo.environ as pyo
@@ -13,16 +13,23 @@ import pyomo.environ as pyo
 from hindsched.arrays import Floats
 from hindsched.instances.astraea.instance import AstraeaInstance
 from hindsched.instances.astraea.modes import modes
-from hindsched.models.algebra import Expr, Model
-from hindsched.models.astraea.cluster import BLOCK, SYMBOLS, AstraeaNames, UnitCluster, revenue_of
+from hindsched.models.astraea.cluster import (
+    BLOCK,
+    SYMBOLS,
+    AstraeaNames,
+    UnitCluster,
+    revenue_by_slot,
+)
 from hindsched.models.astraea.printed import REVENUE
 from hindsched.models.base import Prices, Subproblem
 from hindsched.models.declared import Symbol
-from hindsched.models.slots import refuse_in_pieces
-from hindsched.models.sums import expressions, gather, tuples
-from hindsched.models.windows import Starts, WindowBlock, add_job, job_columns
+from hindsched.models.windows.block import JobBlock, add_job, refuse_in_pieces, use_by_cell
+from hindsched.models.windows.offline import add_prices, set_prices
+from hindsched.models.windows.sets import EmptyCluster, Starts, job_sets
 from hindsched.solutions.astraea.row import AstraeaRow
 from hindsched.solutions.astraea.solution import AstraeaSolution
+
+PER_UNIT = f"{REVENUE} a worker or PS"
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -31,18 +38,19 @@ class AstraeaSubproblem(AstraeaNames, Subproblem):
 
     Parameters
     ----------
-    block : WindowBlock
+    block : JobBlock
         The job's block.
     """
 
     SYMBOLS: ClassVar[Mapping[str, Symbol]] = {
         **SYMBOLS,
-        "eq_3a": Symbol("worker or PS type, slot", f"{REVENUE} a worker or PS"),
+        "eq_3a": Symbol("worker or PS type, slot", PER_UNIT),
+        "eq_9a": Symbol("server, worker or PS type, slot", PER_UNIT),
     }
     OBJECTIVE_UNIT = REVENUE
 
     instance: AstraeaInstance
-    block: WindowBlock
+    block: JobBlock
 
     def set(self, prices: Prices, room: Prices | None = None, quota: Floats | None = None) -> None:
         """Set prices and what is left.
@@ -56,26 +64,22 @@ class AstraeaSubproblem(AstraeaNames, Subproblem):
         quota : ndarray, shape (T, W + P), optional
             What the job's tenant may use in all; by default all there is.
         """
-        instance, model = self.instance, self.model
-        capacity = UnitCluster.of(instance).server_capacity
-        price = np.concatenate([prices["worker_capacity"], prices["ps_capacity"]], axis=1).tolist()
-        left = np.repeat(capacity[:, :, None], instance.horizon, axis=2)
+        capacity = UnitCluster.of(self.instance).server_capacity
+        left = np.repeat(capacity[:, :, None], self.instance.horizon, axis=2)
         if room is not None:
             left = np.concatenate([room["worker_capacity"], room["ps_capacity"]], axis=1)
-        for s, r, t in model.price:
-            model.price[s, r, t].set_value(price[s][r][t - 1])
-            model.room[s, r, t].set_value(math.floor(left[s, r, t - 1] + 1e-6))
+        price = np.concatenate([prices["worker_capacity"], prices["ps_capacity"]], axis=1)
+        set_prices(self.model, price, np.floor(left + 1e-6))
         whole = capacity.sum(axis=0)
-        for r, t in model.quota:
-            model.quota[r, t].set_value(float(whole[r] if quota is None else quota[t - 1, r]))
+        for r, t in self.model.quota:
+            self.model.quota[r, t].set_value(float(whole[r] if quota is None else quota[t - 1, r]))
 
     def extract(self) -> AstraeaSolution:
         """The job's schedule at the variables' values."""
-        rows: dict[str, Sequence[AstraeaRow]] = {}
-        window = self.block.read(UnitCluster.of(self.instance))
-        if window is not None:
-            rows[self.instance.jobs[self.position].name] = (AstraeaRow(*window),)
-        return AstraeaSolution(self.instance, rows, self.formulation)
+        windows = self.block.read(UnitCluster.of(self.instance))
+        rows = [AstraeaRow(*window) for window in windows]
+        name = self.instance.jobs[self.position].name
+        return AstraeaSolution(self.instance, {name: rows} if rows else {}, self.formulation)
 
 
 def build_subproblem(
@@ -109,46 +113,40 @@ def build_subproblem(
     formulation = instance.check_formulation(formulation)
     refuse_in_pieces(formulation)
     position = instance.position_of(job)
-    record = instance.jobs[position]
-    cluster = UnitCluster.of(instance)
-    last = instance.horizon
+    record, cluster, last = instance.jobs[position], UnitCluster.of(instance), instance.horizon
     if values is not None:
         last = int(np.flatnonzero(np.isfinite(values)).max(initial=0))
     model = pyo.ConcreteModel(name=record.name)
     model.job = pyo.Block([position])
-    starts = Starts.of(cluster, modes(instance, record), record.arrival + 1, last)
-    columns = job_columns(starts)
-    block = add_job(model.job[position], cluster, columns, False, BLOCK)
-    keys, terms = gather(block.uses)
-    cells = tuples(keys)
-    sums = sorted({(r, t) for _, r, t in cells})
-    full = {(s, r, t): float(cluster.server_capacity[s, r]) for s, r, t in cells}
-    whole = {(r, t): float(cluster.server_capacity[:, r].sum()) for r, t in sums}
-    model.price = pyo.Param(cells, mutable=True, initialize=0.0, within=pyo.Reals)
-    model.room = pyo.Param(cells, mutable=True, initialize=full, within=pyo.Reals)
-    model.quota = pyo.Param(sums, mutable=True, initialize=whole, within=pyo.Reals)
-    used = dict(zip(cells, expressions(len(cells), terms), strict=True))
-    in_all: dict[tuple[int, int], list[Expr]] = {key: [] for key in sums}
-    for s, r, t in cells:
-        in_all[r, t].append(used[s, r, t])
+    table, first = modes(instance, record), record.arrival + 1
+    sets = job_sets(Starts.of(EmptyCluster(cluster), table, first, last))
+    block = add_job(model.job[position], sets, BLOCK, relax=False)
+    used = use_by_cell(cluster, {position: block})
+    paid = add_prices(model, used, cluster.server_capacity)
+    in_all: dict[tuple[int, int], list[Any]] = defaultdict(list)
+    for _, r, t in used:
+        in_all[r, t] = []
+    for (_, r, t), taken in used.items():
+        in_all[r, t] += taken
+    whole = {(r, t): float(cluster.server_capacity[:, r].sum()) for r, t in in_all}
+    model.quota = pyo.Param(sorted(in_all), mutable=True, initialize=whole, within=pyo.Reals)
     model.eq_4a = pyo.Constraint(
-        expr=block.chosen == 1 if columns.u else pyo.Constraint.Infeasible, doc="(4a) the job runs"
+        expr=block.chosen == 1 if sets.columns else pyo.Constraint.Infeasible,
+        doc="(4a) the job runs",
     )
 
-    @model.Constraint(sums, doc="(3a), (3b) what the job's tenant may use in all")
-    def eq_3a(m: Model, r: int, t: int) -> Expr:
+    @model.Constraint(sorted(in_all), doc="(3a), (3b) what the job's tenant may use in all")
+    def eq_3a(m: Any, r: int, t: int) -> Any:
         return pyo.quicksum(in_all[r, t]) <= m.quota[r, t]
 
-    @model.Constraint(cells, doc="(9a) what runs fits in what is left of its server")
-    def eq_9a(m: Model, s: int, r: int, t: int) -> Expr:
-        return used[s, r, t] <= m.room[s, r, t]
+    @model.Constraint(list(used), doc="(9a) what runs fits in what is left of its server")
+    def eq_9a(m: Any, s: int, r: int, t: int) -> Any:
+        return pyo.quicksum(used[s, r, t]) <= m.room[s, r, t]
 
-    paid = pyo.quicksum(model.price[cell] * used[cell] for cell in cells)
     model.eq_9 = pyo.Objective(
-        expr=revenue_of(block, instance, record, values) - paid,
-        sense=pyo.maximize,
-        doc="(9) revenue less what the use costs",
-    )
+        expr=block.worth(revenue_by_slot(instance, record, values)) - paid,
+        sense=pyo.maximize, doc="(9) revenue less what the use costs",
+    )  # fmt: skip
     return AstraeaSubproblem(
         instance=instance, formulation=formulation, model=model, position=position, block=block
     )

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyomo.environ as pyo
@@ -12,18 +12,11 @@ from hindsched.errors import InputError
 from hindsched.instances.batchsched.instance import BatchschedInstance
 from hindsched.instances.batchsched.modes import modes
 from hindsched.models.base import Prices, Subproblem
-from hindsched.models.batchsched.symbols import SYMBOLS, BatchschedNames
-from hindsched.models.slots import refuse_in_pieces
-from hindsched.models.sums import expressions, gather, tuples
-from hindsched.models.windows import BlockNumbers, Starts, WindowBlock, add_job, job_columns
+from hindsched.models.batchsched.symbols import BLOCK, SYMBOLS, BatchschedNames
+from hindsched.models.windows.block import JobBlock, add_job, refuse_in_pieces, use_by_cell
+from hindsched.models.windows.offline import add_prices, set_prices
+from hindsched.models.windows.sets import EmptyCluster, Starts, job_sets
 from hindsched.solutions.batchsched.solution import BatchschedRow, BatchschedSolution
-
-BLOCK = BlockNumbers(
-    "eq_2k",
-    "(2k) no worker of a window that is not chosen",
-    "eq_13c",
-    "(13c) the chosen mode's workers beside no PS",
-)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -34,7 +27,7 @@ class BatchschedSubproblem(BatchschedNames, Subproblem):
     ----------
     slots : int
         Slots that have prices; what lies behind them cannot be used.
-    block : WindowBlock
+    block : JobBlock
         The job's block.
     """
 
@@ -43,7 +36,7 @@ class BatchschedSubproblem(BatchschedNames, Subproblem):
 
     instance: BatchschedInstance
     slots: int
-    block: WindowBlock
+    block: JobBlock
 
     def set(self, prices: Prices, room: Prices | None = None) -> None:
         """Set prices and what is left, both ``capacity`` of shape (H, R, slots).
@@ -56,21 +49,14 @@ class BatchschedSubproblem(BatchschedNames, Subproblem):
                 self.instance, self.position, self.formulation, slots=price.shape[2]
             )
             self.model, self.slots, self.block = fresh.model, fresh.slots, fresh.block
-        left = np.repeat(self.instance.server_capacity[:, :, None], self.slots, axis=2)
-        if room is not None:
-            left = room["capacity"]
-        model, price, left = self.model, price.tolist(), left.tolist()
-        for h, r, t in model.price:
-            model.price[h, r, t].set_value(price[h][r][t - 1])
-            model.room[h, r, t].set_value(left[h][r][t - 1])
+        whole = np.repeat(self.instance.server_capacity[:, :, None], self.slots, axis=2)
+        set_prices(self.model, price, whole if room is None else room["capacity"])
 
     def extract(self) -> BatchschedSolution:
         """The job's schedule at the variables' values."""
-        rows: dict[str, Sequence[BatchschedRow]] = {}
-        window = self.block.read(self.instance)
-        if window is not None:
-            rows[self.instance.jobs[self.position].name] = (BatchschedRow(*window),)
-        return BatchschedSolution(self.instance, rows, self.formulation)
+        rows = [BatchschedRow(*window) for window in self.block.read(self.instance)]
+        name = self.instance.jobs[self.position].name
+        return BatchschedSolution(self.instance, {name: rows} if rows else {}, self.formulation)
 
 
 def build_subproblem(
@@ -89,7 +75,7 @@ def build_subproblem(
     job : str or int
         Name or position of the job.
     formulation : str, optional
-        Both have this block.
+        ``modes`` and ``literal`` have this block.
     slots : int, optional
         Last slot that may be used; by default the one by which the job is done when it waits for
         the last arrival and then takes its longest duration.
@@ -103,42 +89,33 @@ def build_subproblem(
     formulation = instance.check_formulation(formulation)
     refuse_in_pieces(formulation)
     position = instance.position_of(job)
-    record = instance.jobs[position]
-    table = modes(instance, record)
+    record, table = instance.jobs[position], modes(instance, instance.jobs[position])
     if slots is None:
         slots = max(j.arrival for j in instance.jobs) + int(table.duration.max())
     if slots < 1:
         raise InputError("slots", slots, "must be at least 1")
     model = pyo.ConcreteModel(name=record.name)
     model.job = pyo.Block([position])
-    columns = job_columns(Starts.of(instance, table, record.arrival, slots))
-    block = add_job(model.job[position], instance, columns, False, BLOCK)
-    keys, terms = gather(block.uses)
-    cells = tuples(keys)
-    capacity = instance.server_capacity
-    model.price = pyo.Param(cells, mutable=True, initialize=0.0, within=pyo.Reals)
-    model.room = pyo.Param(
-        cells, mutable=True, initialize={c: float(capacity[c[:2]]) for c in cells}, within=pyo.Reals
+    sets = job_sets(Starts.of(EmptyCluster(instance), table, record.arrival, slots))
+    block = add_job(model.job[position], sets, BLOCK, relax=False)
+    used = use_by_cell(instance, {position: block})
+    paid = add_prices(model, used, instance.server_capacity)
+    once, limit = ("12a", "2h") if instance.has_ps else ("20a", "15b")
+
+    def fits(m: Any, *cell: int) -> Any:
+        return pyo.quicksum(used[cell]) <= m.room[cell]
+
+    runs = pyo.Constraint(
+        expr=block.chosen == 1 if sets.columns else pyo.Constraint.Infeasible,
+        doc=f"({once}) the job runs once",
     )
-    used = dict(zip(cells, expressions(len(cells), terms), strict=True))
-    number, limit = ("12a", "2h") if instance.has_ps else ("20a", "15b")
-    once = pyo.Constraint(
-        expr=block.chosen == 1 if columns.u else pyo.Constraint.Infeasible,
-        doc=f"({number}) the job runs once",
-    )
-    model.add_component(f"eq_{number}", once)
-    fits = pyo.Constraint(
-        cells,
-        rule=lambda m, *cell: used[cell] <= m.room[cell],
-        doc=f"({limit}) what runs fits in what is left of its server",
-    )
-    model.add_component(f"eq_{limit}", fits)
-    paid = pyo.quicksum(model.price[cell] * used[cell] for cell in cells)
+    model.add_component(f"eq_{once}", runs)
+    doc = f"({limit}) what runs fits in what is left of its server"
+    model.add_component(f"eq_{limit}", pyo.Constraint(list(used), rule=fits, doc=doc))
     model.objective = pyo.Objective(
-        expr=float(record.weight) * block.completion + paid,
-        sense=pyo.minimize,
-        doc=f"({number[:2]}) weighted completion time and what the use costs",
-    )
+        expr=float(record.weight) * block.worth(lambda last: last + 1.0) + paid,
+        sense=pyo.minimize, doc=f"({once[:2]}) weighted completion time and what the use costs",
+    )  # fmt: skip
     return BatchschedSubproblem(
         instance=instance, formulation=formulation, model=model, position=position, slots=slots,
         block=block,

@@ -1,17 +1,20 @@
-"""What batchsched's components are called: their indices, units and names."""
+"""What batchsched's components are called: their numbers, indices, units and names."""
 
 from __future__ import annotations
 
 from hindsched.instances.batchsched.instance import BatchschedInstance
 from hindsched.models.batchsched.printed import PRINTED_SYMBOLS
 from hindsched.models.declared import Face, Symbol
-from hindsched.models.slots import slot_symbols
-from hindsched.models.windows import WINDOW_SYMBOLS
+from hindsched.models.windows.block import BlockRules, Rule, block_symbols
 
+BLOCK = BlockRules(
+    Rule("eq_2k", "(2k) no worker of a window that is not chosen"),
+    Rule("eq_13c", "(13c) the chosen mode's workers beside no PS"),
+)
 PER_CAPACITY = "weighted slots a unit"
 SYMBOLS = {
     **PRINTED_SYMBOLS,
-    "u": WINDOW_SYMBOLS["u"],
+    **block_symbols("weighted slots"),
     "y": Symbol("worker type, duration, slot, server | job, server, worker type", "workers"),
     "eq_2a": Symbol("job", "weighted slots"),
     "eq_2h": Symbol("server, resource, slot", PER_CAPACITY),
@@ -21,7 +24,6 @@ SYMBOLS = {
     "eq_7a": Symbol("job", "weight"),
     "eq_12a": Symbol("", "weighted slots"),
     "eq_20a": Symbol("", "weighted slots"),
-    **slot_symbols("weighted slots"),
 }
 
 
@@ -33,12 +35,10 @@ class BatchschedNames(Face):
     def name_of(self, index: str, place: int) -> str | None:
         """Name of what stands at a place; None for an index without names."""
         instance = self.instance
-        if index == "server":
-            return instance.servers[place].name
+        named = {
+            "server": instance.servers, "worker type": instance.worker_types,
+            "PS type": instance.ps_types or (),
+        }  # fmt: skip
         if index == "resource":
             return instance.resources[place]
-        if index == "worker type":
-            return instance.worker_types[place].name
-        if index == "PS type" and instance.ps_types is not None:
-            return instance.ps_types[place].name
-        return None
+        return named[index][place].name if place < len(named.get(index, ())) else None

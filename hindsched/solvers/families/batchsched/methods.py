@@ -13,9 +13,9 @@ from typing import Any
 from hindsched.instances.base import Instance
 from hindsched.instances.batchsched.instance import BatchschedInstance
 from hindsched.instances.modes import PREEMPTIVE, in_pieces
-from hindsched.limits import nobody_asked, time_left
+from hindsched.limits import time_left
 from hindsched.models.base import PRINTED
-from hindsched.models.batchsched.offline import FORMS, check_listed
+from hindsched.models.batchsched.offline import FORMS
 from hindsched.solutions.base import Solution
 from hindsched.solutions.batchsched.solution import BatchschedSolution
 from hindsched.solvers.bounds.lagrangian import subgradient_bound
@@ -128,19 +128,9 @@ def reduction(instance: Instance, incumbent: Solution, options: SolveOptions) ->
     return ColumnReduction(instance, found.prices.reshape(shape), values, found.bound, incumbent)
 
 
-def milp(
-    instance: Instance, formulation: str, options: SolveOptions, on_progress: Progress | None
-) -> Result:
-    """Solve the offline program by a mixed-integer solver."""
-    if nobody_asked() and not in_pieces(formulation):
-        assert isinstance(instance, BatchschedInstance)
-        check_listed(instance, as_solution(instance, list_schedule(instance), formulation))
-    return reduced_program(instance, formulation, options, on_progress)
-
-
 METHODS: dict[str, Method] = {
     **generic_methods(listed, if_in_pieces_small(reduced_program)),
-    "milp": milp,
+    "milp": reduced_program,
     "preemptive": preemptive,
 }
 RIVALS_BOUND = ("bound", PREEMPTIVE)

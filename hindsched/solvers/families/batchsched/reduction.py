@@ -15,8 +15,8 @@ import numpy as np
 from hindsched.arrays import Floats
 from hindsched.instances.batchsched.instance import BatchschedInstance
 from hindsched.instances.modes import units
+from hindsched.models.windows.sets import num_ps
 from hindsched.solutions.batchsched.solution import BatchschedSolution
-from hindsched.solutions.window_placing import num_ps
 
 
 @dataclass

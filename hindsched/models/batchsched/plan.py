@@ -11,15 +11,10 @@ from hindsched.instances.batchsched.instance import BatchschedInstance
 from hindsched.instances.batchsched.modes import modes
 from hindsched.instances.decimals import how_many_left, loosened
 from hindsched.instances.modes import Modes
-from hindsched.solutions.batchsched.solution import (
-    BatchschedRow,
-    BatchschedSolution,
-    read_row,
-    row_use,
-)
+from hindsched.models.windows.sets import fixed_rows, hosts, num_ps, row_use
+from hindsched.solutions.batchsched.solution import BatchschedRow, BatchschedSolution, read_row
 from hindsched.solutions.capacity_timeline import Room
 from hindsched.solutions.commitments import Commitments
-from hindsched.solutions.window_placing import fixed_rows, hosts, num_ps
 
 FixedRows = dict[str, tuple[BatchschedRow, ...]]
 
@@ -92,12 +87,8 @@ def place_mode(
     room = how_many_left(free, instance.worker_demand[m], count)
     if (room.max() if q else room.sum()) < count:
         return None
-    if not instance.has_ps and not q:
-        options = [(-1, 0)]
-    else:
-        options = hosts(instance, free, m, p, q, count)
     everywhere = int(room.sum())
-    for n, g in options:
+    for n, g in hosts(instance, free, m, p, q, count):
         if everywhere - (int(room[n]) if n >= 0 else 0) < count - g:
             continue
         beside = room.copy()

@@ -1,0 +1,278 @@
+"""What the rules of a job in one window ask: plain dicts by the indices that the rules have.
+
+A mode k fixes a job's types, its number of workers N, its duration L and whether all stands on one
+server; a column (k, t, n, g) starts mode k in slot t with g of its workers beside the PSs on host n.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+import numpy as np
+
+from hindsched.arrays import Floats, Ints
+from hindsched.instances.base import Instance
+from hindsched.instances.decimals import NEAR, how_many_left, loosened
+from hindsched.instances.modes import Modes, ps_for, units
+from hindsched.solutions.base import Assignment
+from hindsched.solutions.capacity_timeline import Room
+from hindsched.solutions.commitments import Commitments
+from hindsched.solutions.window_row import WindowRow
+
+Column = tuple[int, int, int, int]
+"""Mode, first slot, host of the PSs (-1: none), workers on the host."""
+Span = tuple[int, int, int]
+"""Worker type, duration, first slot."""
+Beside = tuple[int, int, int, int]
+"""Worker type, duration, first slot, server."""
+Cell = tuple[int, int, int]
+"""Server, resource, slot."""
+Keep = Callable[["Mode", int, int, int], bool]
+AnyRow = TypeVar("AnyRow", bound=WindowRow)
+
+
+class Mode(NamedTuple):
+    """How a job runs, but for its start and its placement."""
+
+    worker_type: int
+    ps_type: int
+    one_server: int
+    workers: int
+    duration: int
+
+
+class WindowCluster(Protocol):
+    """What the rules must know of a cluster.
+
+    Attributes
+    ----------
+    server_capacity : ndarray, shape (servers, resources)
+        Capacities.
+    worker_demand, ps_demand : ndarray, shapes (worker types, resources) and (PS types, resources)
+        What one worker and one PS of a type take.
+    ps_ratio : ndarray, shape (worker types, PS types)
+        Bandwidth of a worker over that of a PS, as `ps_for` takes it.
+    has_ps : bool
+        Whether jobs need PSs at all.
+    """
+
+    @property
+    def server_capacity(self) -> Floats: ...  # noqa: D102
+    @property
+    def worker_demand(self) -> Floats: ...  # noqa: D102
+    @property
+    def ps_demand(self) -> Floats: ...  # noqa: D102
+    @property
+    def ps_ratio(self) -> Floats: ...  # noqa: D102
+    @property
+    def has_ps(self) -> bool: ...  # noqa: D102
+
+
+def num_ps(cluster: WindowCluster, m: int, p: int, elsewhere: int) -> int:
+    """Least number of PSs on one host whose bandwidth covers the workers elsewhere, (2i)."""
+    return max(1, math.ceil(elsewhere * cluster.ps_ratio[m, p] - NEAR))
+
+
+def row_use(cluster: WindowCluster, row: WindowRow) -> Floats:
+    """What a row uses in each of its slots, shape (servers, resources)."""
+    used = np.outer(row.workers, cluster.worker_demand[row.worker_type])
+    return used + np.outer(row.ps, cluster.ps_demand[row.ps_type]) if row.ps_type >= 0 else used
+
+
+def hosts(
+    cluster: WindowCluster, free: Floats, m: int, p: int, q: int, count: int
+) -> list[tuple[int, int]]:
+    """(host, workers on it) that fit `free`, shape (servers, resources), which is `loosened`."""
+    if not cluster.has_ps and not q:
+        return [(-1, 0)]
+    worker = cluster.worker_demand[m]
+    room = how_many_left(free, worker, count)
+    on_host = np.array([count]) if q else np.arange(min(int(room.max(initial=0)), count - 1) + 1)
+    need = on_host[:, None] * worker
+    if cluster.has_ps:
+        num = ps_for(count - on_host, cluster.ps_ratio[m, p])
+        need = need + num[:, None] * cluster.ps_demand[p]
+    fits = (need <= free[:, None]).all(axis=-1)
+    if not q:
+        fits &= on_host <= room[:, None]
+    n, which = np.nonzero(fits)
+    return list(zip(n.tolist(), on_host[which].tolist(), strict=True))
+
+
+class EmptyCluster:
+    """Where a mode can stand while nothing runs: the same for all jobs of a cluster."""
+
+    def __init__(self, cluster: WindowCluster) -> None:
+        self.cluster = cluster
+        self._free = loosened(cluster.server_capacity, cluster.server_capacity)
+        self._hosts: dict[tuple[int, int, int, int], list[tuple[int, int]]] = {}
+        self.room = units(cluster.server_capacity, cluster.worker_demand).T.tolist()
+        """Workers that fit, by type and server."""
+
+    def hosts(self, mode: Mode) -> list[tuple[int, int]]:
+        """(host, workers on it) of a mode."""
+        key = mode[:4]
+        if key not in self._hosts:
+            self._hosts[key] = hosts(self.cluster, self._free, *key)
+        return self._hosts[key]
+
+
+@dataclass(frozen=True)
+class Starts:
+    """When and where a job may start in each of its modes.
+
+    Parameters
+    ----------
+    empty : EmptyCluster
+        The cluster.
+    modes : list of Mode
+        The job's modes.
+    first, last : int
+        First and last slot that may be used.
+    """
+
+    empty: EmptyCluster
+    modes: list[Mode]
+    first: int
+    last: int
+
+    @classmethod
+    def of(cls, empty: EmptyCluster, table: Modes, first: int, last: int) -> Starts:
+        """From a family's table of modes."""
+        return cls(empty, [Mode(*row) for row in table.tuples()], first, last)
+
+    def ways(self) -> Iterator[tuple[int, Mode, int, list[tuple[int, int]]]]:
+        """Modes that fit somewhere: position, mode, latest start, hosts with their workers."""
+        for k, mode in enumerate(self.modes):
+            latest = self.last - mode.duration + 1
+            everywhere = sum(self.empty.room[mode.worker_type])
+            if latest >= self.first and (mode.one_server or everywhere >= mode.workers):
+                yield k, mode, latest, self.empty.hosts(mode)
+
+    @property
+    def num_columns(self) -> int:
+        """How many columns there are where all are kept."""
+        return sum((latest - self.first + 1) * len(at) for _, _, latest, at in self.ways())
+
+
+@dataclass
+class JobSets:
+    """One job's sets and facts.
+
+    Parameters
+    ----------
+    modes : list of Mode
+        The modes k.
+    columns : list of Column
+        What may be chosen.
+    columns_of : dict
+        The columns over several servers by their window (m, L, t).
+    most_beside : dict
+        Most workers on server h beside no PS, in the window (m, L, t).
+    rates : list of Fraction, optional
+        Work of a slot in each mode, where slots need not touch.
+    """
+
+    modes: list[Mode]
+    columns: list[Column] = field(default_factory=list)
+    columns_of: dict[Span, list[Column]] = field(default_factory=dict)
+    most_beside: dict[Beside, int] = field(default_factory=dict)
+    rates: Sequence[Fraction] | None = None
+
+    def last_slot(self, column: Column) -> int:
+        """In which a column ends."""
+        return column[1] + self.modes[column[0]].duration - 1
+
+    def beside(self, column: Column) -> int:
+        """Workers of a column that stand beside no PS."""
+        return self.modes[column[0]].workers - column[3]
+
+
+def job_sets(
+    starts: Starts, keep: Keep | None = None, rates: Sequence[Fraction] | None = None
+) -> JobSets:
+    """Sets of a job.
+
+    Parameters
+    ----------
+    starts : Starts
+        When and where it may start.
+    keep : callable, optional
+        ``keep(mode, t, n, g)``: whether a column may be in a better schedule than the incumbent.
+    rates : sequence of Fraction, optional
+        See `JobSets`.
+    """
+    job, room = JobSets(starts.modes, rates=rates), starts.empty.room
+    for k, mode, latest, places in starts.ways():
+        m, count, length = mode.worker_type, mode.workers, mode.duration
+        for t in range(starts.first, latest + 1):
+            kept = [(k, t, n, g) for n, g in places if keep is None or keep(mode, t, n, g)]
+            job.columns += kept
+            if mode.one_server or not kept:
+                continue
+            job.columns_of.setdefault((m, length, t), []).extend(kept)
+            for h, most in enumerate(room[m]):
+                if most:
+                    cell = (m, length, t, h)
+                    job.most_beside[cell] = max(job.most_beside.get(cell, 0), min(most, count))
+    return job
+
+
+def uses(cluster: WindowCluster, job: JobSets) -> Iterator[tuple[str, Any, int, range, Floats]]:
+    """What each element of u and y uses: its letter and index, a server, its slots, the amounts."""
+    for column in job.columns:
+        k, t, n, g = column
+        if n >= 0:
+            mode = job.modes[k]
+            amounts = g * cluster.worker_demand[mode.worker_type]
+            if cluster.has_ps:
+                ps = num_ps(cluster, mode.worker_type, mode.ps_type, mode.workers - g)
+                amounts = amounts + ps * cluster.ps_demand[mode.ps_type]
+            yield "u", column, n, range(t, t + mode.duration), amounts
+    for m, length, t, h in job.most_beside:
+        yield "y", (m, length, t, h), h, range(t, t + length), cluster.worker_demand[m]
+
+
+def fixed_rows(
+    instance: Instance,
+    commitments: Commitments,
+    read_row: Callable[[Any, str, Assignment], AnyRow],
+) -> dict[str, tuple[AnyRow, ...]]:
+    """Rows of the jobs that can no longer change: locked, or begun before `now`."""
+    found: dict[str, tuple[AnyRow, ...]] = {}
+    for job in instance.jobs:
+        rows = [
+            read_row(instance, job.name, row) for row in commitments.assignments.get(job.name, ())
+        ]
+        begun = any(row.first < commitments.now for row in rows)
+        if rows and (begun or job.name in commitments.locked):
+            found[job.name] = tuple(sorted(rows, key=lambda row: row.first))
+    return found
+
+
+def splits(count: int, room: Sequence[int]) -> Iterator[Ints]:
+    """All ways to put `count` workers on servers with this room."""
+
+    def rest(left: int, of: Sequence[int]) -> Iterable[tuple[int, ...]]:
+        if not of:
+            return [()] if left == 0 else []
+        return (
+            (here, *after)
+            for here in range(min(of[0], left) + 1)
+            for after in rest(left - here, of[1:])
+        )
+
+    return (np.array(split, dtype=np.int64) for split in rest(count, list(room)))
+
+
+def left_by(cluster: WindowCluster, fixed: Mapping[str, Iterable[WindowRow]]) -> Room[Floats]:
+    """What fixed rows leave of the servers, by slot."""
+    free = Room(cluster.server_capacity)
+    for rows in fixed.values():
+        for row in rows:
+            free.book(row.first, row.last, row_use(cluster, row))
+    return free

@@ -158,5 +158,3 @@ def test_the_command_line_knows_it(tmp_path, capsys):
     checked = call("verify", name["instance"], name["solution"], "--prices", name["certificate"])
     assert checked["formulation"] == "preemptive"
     assert call("model", name["instance"], "--formulation", "preemptive")["rows"] > 0
-    vipr = str(tmp_path / "p.vipr")
-    assert call("certify", name["instance"], "--formulation", "preemptive", "--vipr", vipr)

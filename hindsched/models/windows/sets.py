@@ -1,7 +1,7 @@
 """What the rules of a job in one window ask: plain dicts by the indices that the rules have.
 
 A mode k fixes a job's types, its number of workers N, its duration L and whether all stands on one
-server; a column (k, t, n, g) starts mode k in slot t with g of its workers beside the PSs on host n.
+server; a column (k, t, n, g) starts mode k in slot t with g workers beside the PSs on host n.
 """
 
 from __future__ import annotations

@@ -27,8 +27,7 @@ import numpy as np
 from marked import write_between
 
 import hindsched as hs
-from hindsched.analysis.cluster_team import cluster_team
-from hindsched.analysis.local_team import local_team
+from hindsched.analysis.distributed_bound import cluster_team, local_team
 from hindsched.solvers.bounds.distributed import DividedOracle
 from hindsched.solvers.oracles.base import build_oracle
 

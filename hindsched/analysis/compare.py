@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import fields
 from inspect import signature
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from hindsched.analysis.comparison import Comparison, InstanceComparison
+from hindsched.analysis.jsonable import jsonable
 from hindsched.analysis.plan import DEFAULT_SEEDS, Contender, plan_tasks
+from hindsched.analysis.records import Record
 from hindsched.analysis.sweep import run_tasks
+from hindsched.analysis.tasks import Task
 from hindsched.errors import InputError, SolveFailed
 from hindsched.instances.base import Instance
 from hindsched.json_types import Keywords
 from hindsched.solvers.door.options import SolveOptions
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from hindsched.analysis.store import ResultStore
 
 
 def compare(
@@ -25,6 +35,9 @@ def compare(
     settings: Keywords | None = None,
     method: str = "auto",
     workers: int = 0,
+    dask: str | None = None,
+    out: str | Path | None = None,
+    resume: bool = False,
     progress: bool = True,
     run_limit: float | None = None,
     **options: object,
@@ -48,6 +61,13 @@ def compare(
         Method of the offline solves.
     workers : int
         Local processes; 0 for this one.
+    dask : str, optional
+        Address of a Dask scheduler, in place of local processes.
+    out : path, optional
+        Folder of the results: a file a finished task, the tables and the HTML report, as `hindsched
+        bench` writes it.
+    resume : bool
+        Whether `out` may hold part of the same comparison: only what is missing or damaged is run.
     progress : bool
         Whether to show a bar on standard error.
     run_limit : float, optional
@@ -79,24 +99,106 @@ def compare(
         settings=settings,
         offline={"method": method, **options},
     )
-    stop = len(chosen) > 1
-    if not progress:
-        records = run_tasks(
-            tasks, chosen, workers=workers, stop_when_interrupted=stop, run_limit=run_limit
-        )
-        return Comparison(records)
-    from hindsched.analysis.progress import progress_bar
-
-    with progress_bar(len(tasks), "comparing") as advance:
+    if out is not None:
+        store = _store(Path(out), chosen, tasks, run_limit, resume=resume)
+        shown = "comparing" if progress else None
+        return finish(store, tasks, workers=workers, dask=dask, title=shown)
+    with _bar(len(tasks), "comparing" if progress else None) as advance:
         records = run_tasks(
             tasks,
             chosen,
             workers=workers,
+            dask=dask,
             on_record=lambda item: advance(item["task"]),
-            stop_when_interrupted=stop,
+            stop_when_interrupted=len(chosen) > 1,
             run_limit=run_limit,
         )
     return Comparison(records)
+
+
+def finish(
+    store: ResultStore,
+    tasks: Sequence[Task] | None = None,
+    *,
+    workers: int = 0,
+    dask: str | None = None,
+    title: str | None = None,
+    console: Console | None = None,
+) -> Comparison:
+    """Run what is missing of a folder of results, then write its tables and its report.
+
+    Parameters
+    ----------
+    store : ResultStore
+        The folder.
+    tasks : sequence of Task, optional
+        Its tasks with what no file holds: algorithms of the caller's own.
+    workers, dask
+        Where to run, as in `run_tasks`.
+    title : str, optional
+        Of the progress bar; None for no bar.
+    console : rich.console.Console, optional
+        Where the bar is drawn.
+    """
+    from hindsched.analysis.report.html import write_report
+
+    store.remove_leftovers()
+    instances, keys = store.instances(), {task.key for task in store.missing()}
+    missing = [task for task in tasks or store.tasks if task.key in keys]
+    total = len(store.tasks)
+    with _bar(total, title, done=total - len(missing), console=console) as advance:
+
+        def keep(record: Record) -> None:
+            store.add(record)
+            advance(record["task"])
+
+        run_tasks(
+            missing,
+            instances,
+            workers=workers,
+            dask=dask,
+            on_record=keep,
+            run_limit=store.run_limit,
+        )
+    comparison = Comparison(store.records())
+    store.write_tables(comparison)
+    write_report(store, comparison)
+    return comparison
+
+
+def _store(
+    folder: Path,
+    instances: Sequence[Instance],
+    tasks: Sequence[Task],
+    run_limit: float | None,
+    *,
+    resume: bool,
+) -> ResultStore:
+    """A new folder, or one that holds part of the same comparison."""
+    from hindsched.analysis.store import MANIFEST, ResultStore
+
+    if not (resume and (folder / MANIFEST).is_file()):
+        settings = {} if run_limit is None else {"run_limit": run_limit}
+        return ResultStore.create(folder, instances, tasks, settings)
+    store = ResultStore.open(folder)
+    wanted = {instance.name: instance.sha256() for instance in instances}
+    same_tasks = [task.to_dict() for task in store.tasks] == [
+        Task.of(jsonable(task.to_dict())).to_dict() for task in tasks
+    ]
+    if wanted != store.manifest["instances"] or not same_tasks or run_limit != store.run_limit:
+        raise InputError("out", str(folder), "holds another comparison: go elsewhere")
+    return store
+
+
+def _bar(
+    total: int, title: str | None, *, done: int = 0, console: Console | None = None
+) -> Any:
+    """A progress bar, or nothing without a title."""
+    if title is None:
+        return nullcontext(lambda text: None)
+    from hindsched.analysis.progress import progress_bar
+
+    return progress_bar(total, title, done=done, console=console)
 
 
 def check_options(options: Keywords, *functions: Callable[..., Any]) -> None:

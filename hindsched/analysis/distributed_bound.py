@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from concurrent.futures import CancelledError
+from contextlib import contextmanager
 from dataclasses import replace
+from typing import Any
 
-from hindsched.analysis.sweep import check_workers
-from hindsched.errors import InputError
+from hindsched.analysis.sweep import (
+    ATTEMPTS,
+    SchedulerLost,
+    check_workers,
+    connect,
+    submit,
+    worker_process,
+)
+from hindsched.arrays import Floats
+from hindsched.errors import InputError, SolveFailed
 from hindsched.instances.base import Instance
 from hindsched.json_types import Keywords
-from hindsched.solvers.bounds.distributed import divided_over
+from hindsched.solvers.bounds.distributed import ShareAnswer, ShareTeam, answer, divided_over
 from hindsched.solvers.door.api import methods, solve
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.progress import Progress
 from hindsched.solvers.door.result import Result
 from hindsched.solvers.methods import base
+from hindsched.solvers.oracles.base import BlockOracle
 
 DIVIDED = {"bound": base.bound, "preemptive": base.preemptive}
 """The methods that divide their blocks."""
@@ -55,7 +68,7 @@ def divided_bound(
     InputError
         If the method or the family does not divide its blocks, or there is no scheduler.
     SchedulerLost
-        If the scheduler goes away.
+        If the scheduler goes away, or a worker of the cluster that holds a share.
     """
     known = methods(instance.family)
     if method in known and known[method] is not DIVIDED.get(method):
@@ -70,9 +83,6 @@ def divided_bound(
 
     if dask is None and workers == 0:
         return run()
-    from hindsched.analysis.cluster_team import cluster_team
-    from hindsched.analysis.local_team import local_team
-
     with local_team(workers) if dask is None else cluster_team(dask) as team, divided_over(team):
         found = run()
     details = {
@@ -82,3 +92,138 @@ def divided_bound(
         "taken_over": team.taken_over,
     }
     return replace(found, details=details, backend=f"{found.backend}, {team.size} shares")
+
+
+@contextmanager
+def local_team(workers: int) -> Iterator[LocalTeam]:
+    """A team of local processes, each with one share."""
+    team = LocalTeam(workers)
+    try:
+        yield team
+    finally:
+        team.close()
+
+
+class LocalTeam(ShareTeam):
+    """Local processes, each with one share; one that dies is started again.
+
+    Parameters
+    ----------
+    workers : int
+        Number of processes, at least 1.
+    """
+
+    def __init__(self, workers: int) -> None:
+        self.size = workers
+        self._shares: Sequence[BlockOracle] = ()
+        self._processes: list[Any] = []
+
+    def hold(self, shares: Sequence[BlockOracle]) -> None:
+        """Start a process a share."""
+        self.close()
+        self._shares = shares
+        self._processes = [self._start(share) for share in shares]
+
+    def ask(self, prices: Floats) -> Sequence[ShareAnswer]:
+        """Answers of all shares."""
+        waiting = [self._ask(share, prices) for share in range(len(self._shares))]
+        return [self._answer(share, prices, future) for share, future in enumerate(waiting)]
+
+    def close(self) -> None:
+        """End the processes."""
+        for process in self._processes:
+            process.shutdown(kill_workers=True)
+        self._processes = []
+
+    def _start(self, share: BlockOracle) -> Any:
+        process = worker_process()
+        submit(process, _hold, share)
+        return process
+
+    def _ask(self, share: int, prices: Floats) -> Any:
+        from joblib.externals.loky.process_executor import BrokenProcessPool
+
+        try:
+            return submit(self._processes[share], _answer_held, prices)
+        except BrokenProcessPool:  # it died since the last question
+            return None
+
+    def _answer(self, share: int, prices: Floats, future: Any) -> ShareAnswer:
+        from joblib.externals.loky.process_executor import BrokenProcessPool
+
+        for _ in range(ATTEMPTS + 1):
+            try:
+                if future is not None:
+                    return future.result()
+            except BrokenProcessPool:
+                pass
+            self.taken_over += 1
+            self._processes[share].shutdown(kill_workers=True)
+            self._processes[share] = self._start(self._shares[share])
+            future = self._ask(share, prices)
+        raise SolveFailed(f"the process of share {share} of the bound dies whenever it is asked")
+
+
+class ClusterTeam(ShareTeam):
+    """Workers of a Dask cluster, as many shares as workers; nothing but prices and answers travels.
+
+    Parameters
+    ----------
+    client : distributed.Client
+        Client of the scheduler.
+    address : str
+        Its address, for messages.
+    """
+
+    def __init__(self, client: Any, address: str) -> None:
+        self._client, self._address = client, address
+        client.wait_for_workers(1)
+        self._homes = sorted(client.scheduler_info(n_workers=-1)["workers"])
+        self._held: list[Any] = []
+        self.size = len(self._homes)
+
+    def hold(self, shares: Sequence[BlockOracle]) -> None:
+        """Send each share to a worker, which keeps it."""
+        self._held = [
+            self._client.submit(_same, share, workers=[home], pure=False)
+            for share, home in zip(shares, self._homes, strict=False)
+        ]
+
+    def ask(self, prices: Floats) -> Sequence[ShareAnswer]:
+        """Answers of all shares."""
+        asked = [
+            self._client.submit(answer, held, prices, workers=[home], pure=False)
+            for held, home in zip(self._held, self._homes, strict=False)
+        ]
+        try:
+            found: list[ShareAnswer] = self._client.gather(asked)
+        except (OSError, CancelledError) as error:
+            lost = f"a worker or the scheduler of {self._address} is lost ({error})"
+            raise SchedulerLost(lost) from None
+        return found
+
+
+@contextmanager
+def cluster_team(address: str) -> Iterator[ClusterTeam]:
+    """A team of all workers of the Dask cluster at an address."""
+    client = connect(address)
+    try:
+        yield ClusterTeam(client, address)
+    finally:
+        client.close(timeout=2)
+
+
+_share: list[BlockOracle] = []
+"""In a local worker: the share that it holds."""
+
+
+def _hold(share: BlockOracle) -> None:
+    _share[:] = [share]
+
+
+def _answer_held(prices: Floats) -> ShareAnswer:
+    return answer(_share[0], prices)
+
+
+def _same(share: BlockOracle) -> BlockOracle:
+    return share

@@ -55,8 +55,6 @@ class Record(TypedDict, total=False):
     exit_code: int
     family: str
     sha256: str
-    files: dict[str, str | None]
-    seal: str
     # of both kinds
     sense: Sense
     objective: float | None

@@ -1,8 +1,9 @@
-"""The result store: a folder from which every table and the report can be made again.
+"""A folder of results, from which every table and the report can be made again.
 
 ::
 
-    manifest.json          what was compared, with which settings and versions, and the task list
+    manifest.json          what was compared, with which settings and versions, the task list, and
+                           once the tables are written the hash of every file
     instances/NAME.json    the instances themselves
     tasks/TASK.json        one file a finished task; it is written last, so it marks the task done
     solutions/TASK.json    the schedule that a task found
@@ -13,38 +14,29 @@
 
 from __future__ import annotations
 
+import hashlib
+import importlib.util
 import io
 import json
-import os
+import math
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import Any, Literal, Self
 
 from hindsched.analysis.comparison import Comparison
-from hindsched.analysis.integrity import (
-    Damage,
-    damaged_files,
-    file_hash,
-    is_sealed,
-    recomputed,
-    sample,
-    sealed,
-)
 from hindsched.analysis.jsonable import jsonable
 from hindsched.analysis.records import Record
 from hindsched.analysis.spreadsheets import for_spreadsheets
-from hindsched.analysis.tasks import Task, check_record, file_name
-from hindsched.errors import InputError
+from hindsched.analysis.tasks import OFFLINE, Task, check_record, file_name
+from hindsched.errors import HindschedError, InputError
 from hindsched.instances.base import Instance
 from hindsched.instances.io import read, read_json, write, write_bytes, write_json, write_text
 from hindsched.json_types import JsonObject, Keywords
 from hindsched.solvers.door.versions import versions
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 RESULTS_FORMAT = "hindsched-results/1"
 MANIFEST = "manifest.json"
@@ -54,6 +46,28 @@ MANIFEST_KEYS = {
 REPORT = "report.html"
 FILES: tuple[Literal["solution", "certificate"], ...] = ("solution", "certificate")
 """What a record keeps in files of their own."""
+HASHED = ("tasks", "solutions", "certificates")
+SAME_OBJECTIVE, SAME_BOUND = 1e-9, 1e-6
+"""Relative differences up to which a recomputed number is the recorded one."""
+
+
+@dataclass(frozen=True)
+class Damage:
+    """Something in a folder of results that is not what was written.
+
+    Parameters
+    ----------
+    task : str
+        Key of the task that makes it again.
+    what : str
+        What is wrong, with the file's name.
+    """
+
+    task: str
+    what: str
+
+    def __str__(self) -> str:
+        return f"{self.task}: {self.what}"
 
 
 class ResultStore:
@@ -65,8 +79,6 @@ class ResultStore:
     def __init__(self, folder: Path, manifest: Mapping[str, Any]) -> None:
         self.folder = folder
         self.manifest = dict(manifest)
-        self._left_out: set[str] = set()
-        self._added: dict[str, Record] = {}
         self._instances: list[Instance] | None = None
 
     @classmethod
@@ -110,6 +122,7 @@ class ResultStore:
             "versions": versions(),
             "instances": {instance.name: instance.sha256() for instance in instances},
             "tasks": [task.to_dict() for task in tasks],
+            "files": {},
         }
         write_json(manifest, path / MANIFEST)
         return cls(path, manifest)
@@ -129,6 +142,9 @@ class ResultStore:
                 raise InputError(where, manifest.get(name, "(absent)"), "must be as it was written")
         for data in manifest["tasks"]:
             Task.of(data)
+        if not isinstance(manifest.setdefault("files", {}), dict):
+            where = f"{path / MANIFEST}: files"
+            raise InputError(where, manifest["files"], "must be as it was written")
         return cls(path, manifest)
 
     @property
@@ -163,69 +179,60 @@ class ResultStore:
         """Keep a task's record; its file appears in one step, after all that belongs to it."""
         content: JsonObject = {**record}
         found = {kind: content.pop(kind, None) for kind in FILES}
-        record = json.loads(json.dumps(content))  # as it will be read
-        paths, hashes = self._files(record["task"], record["instance"]), dict[str, str | None]()
-        for kind, data in found.items():
-            if data is not None:
+        paths = self._paths(record["task"], record["instance"], record["kind"])
+        stale = {self._name(path) for path in paths.values()} & set(self.manifest["files"])
+        if stale:  # it is made again, and its hashes with the tables
+            for name in stale:
+                del self.manifest["files"][name]
+            write_json(self.manifest, self.folder / MANIFEST)
+        for kind in FILES:
+            if found[kind] is not None:
                 _make_room(paths[kind])
-                write_json(data, paths[kind])
-                hashes[kind] = file_hash(paths[kind])
-        record["files"] = hashes
-        task_file = self._task_file(record["task"])
-        _make_room(task_file)
-        record = sealed(record)
-        write_json(record, task_file)
-        self._left_out.discard(record["task"])
-        self._added[record["task"]] = record
+                write_json(found[kind], paths[kind])
+        _make_room(paths["task"])
+        write_json(content, paths["task"])
 
-    def records(self, *, read_back: bool = True) -> list[Record]:
+    def records(self) -> list[Record]:
         """Records of the tasks that have one, failed ones included, in the order of the tasks.
 
         A record that is damaged, or whose schedule or certificate is, is not among them: `damages`
         names it.
-
-        Parameters
-        ----------
-        read_back : bool
-            Whether those that this object added are read from their files too.
         """
-        return [record for _, record in self._intact(read_back=read_back)]
+        bad = {damage.task for damage in self.damages()}
+        return [
+            check_record(read_json(path), task, self._name(path))
+            for task in self.tasks
+            if task.key not in bad and (path := self._paths_of(task)["task"]).is_file()
+        ]
 
     def damages(self) -> list[Damage]:
-        """Records, schedules and certificates that are not what was written, by their hashes."""
+        """Records, schedules and certificates that are not what was written."""
         found: list[Damage] = []
         for task in self.tasks:
-            if os.path.lexists(self._task_file(task.key)):
-                found += [Damage(task.key, what) for what in self._read(task)[1]]
+            for path in self._paths_of(task).values():
+                name = self._name(path)
+                expected = self.manifest["files"].get(name)
+                if expected is not None and not path.is_file():
+                    found.append(Damage(task.key, f"{name} is missing"))
+                elif expected is not None and file_hash(path) != expected:
+                    found.append(Damage(task.key, f"{name} is not what was written"))
+                elif path.parent.name == "tasks" and path.is_file():
+                    try:
+                        check_record(read_json(path), task, name)
+                    except InputError as error:
+                        found.append(Damage(task.key, str(error)))
         return found
 
-    def recompute(self, *, everything: bool = False) -> tuple[int, list[Damage]]:
-        """Recompute objectives and bounds from schedules and certificates, trusting no record.
-
-        Parameters
-        ----------
-        everything : bool
-            All of them, in place of a sample.
-
-        Returns
-        -------
-        int
-            How many records were recomputed.
-        list of Damage
-            What does not agree.
-        """
+    def recompute(self) -> list[Damage]:
+        """What objectives and bounds recomputed from schedules and certificates contradict."""
         instances = {instance.name: instance for instance in self.instances()}
-        intact = {record["task"]: (task, record) for task, record in self._intact()}
-        records = [record for _, record in intact.values() if record["status"] == "ok"]
-        chosen = records if everything else sample(records)
-        found: list[Damage] = []
-        for record in chosen:
-            task = intact[record["task"]][0]
-            files = self._files(task.key, task.instance)
-            what = recomputed(record, task, instances[task.instance], files)
-            if what is not None:
-                found.append(Damage(task.key, what))
-        return len(chosen), found
+        found = []
+        for record in self.records():
+            paths = self._paths(record["task"], record["instance"], record["kind"])
+            if record["status"] == "ok":
+                what = _contradiction(record, instances[record["instance"]], paths)
+                found += [] if what is None else [Damage(record["task"], what)]
+        return found
 
     def missing(self, records: Sequence[Record] | None = None) -> list[Task]:
         """Tasks to run: not yet successful, or with something damaged.
@@ -244,40 +251,18 @@ class ResultStore:
         for path in self.folder.rglob(".*.part"):
             path.unlink(missing_ok=True)
 
-    def leave_out(self, damages: Sequence[Damage]) -> None:
-        """Leave tasks out of `records` in which recomputing found something wrong."""
-        self._left_out |= {damage.task for damage in damages}
+    def _paths_of(self, task: Task) -> dict[str, Path]:
+        return self._paths(task.key, task.instance, task.kind)
 
-    def _intact(self, *, read_back: bool = True) -> list[tuple[Task, Record]]:
-        found: list[tuple[Task, Record]] = []
-        for task in self.tasks:
-            if task.key in self._left_out:
-                continue
-            if not read_back and task.key in self._added:
-                found.append((task, self._added[task.key]))
-            elif os.path.lexists(self._task_file(task.key)):
-                record, damages = self._read(task)
-                if record is not None and not damages:
-                    found.append((task, record))
-        return found
+    def _paths(self, key: str, instance: str, kind: str) -> dict[str, Path]:
+        """Files of a task: its record, its schedule, and of an offline one its certificate."""
+        paths = {name: self.folder / f"{name}s" / f"{key}.json" for name in ("task", "solution")}
+        if kind == OFFLINE:
+            paths["certificate"] = self.folder / "certificates" / f"{file_name(instance)}.json"
+        return paths
 
-    def _read(self, task: Task) -> tuple[Record | None, list[str]]:
-        """A task's record, None if it cannot be used, and what is damaged."""
-        path = self._task_file(task.key)
-        try:
-            record = check_record(read_json(path), task, f"tasks/{path.name}")
-        except InputError as error:
-            return None, [str(error)]
-        if not is_sealed(record):
-            return None, [f"tasks/{path.name} is not what was written"]
-        return record, damaged_files(record, self._files(task.key, task.instance))
-
-    def _files(self, key: str, instance: str) -> dict[str, Path]:
-        """Files beside a task's record, by the record's entry that they hold."""
-        return {
-            "solution": self.folder / "solutions" / f"{key}.json",
-            "certificate": self.folder / "certificates" / f"{file_name(instance)}.json",
-        }
+    def _name(self, path: Path) -> str:
+        return path.relative_to(self.folder).as_posix()
 
     def solution_file(self, record: Record) -> Path | None:
         """Path of the schedule that a task found, or None if it found none."""
@@ -285,7 +270,7 @@ class ResultStore:
         return path if path.is_file() else None
 
     def write_tables(self, comparison: Comparison | None = None) -> list[Path]:
-        """Write the tidy tables from the records; parquet too where pyarrow is installed.
+        """Write the tidy tables from the records (parquet too with pyarrow), and all hashes.
 
         Parameters
         ----------
@@ -306,10 +291,52 @@ class ResultStore:
             paths.append(path)
             parquet = _write_parquet(frame, path.with_suffix(".parquet"))
             paths += [parquet] if parquet is not None else []
+        bad = {damage.task for damage in self.damages()}
+        for task in self.tasks:
+            for path in self._paths_of(task).values():
+                if task.key not in bad and path.is_file():
+                    self.manifest["files"][self._name(path)] = file_hash(path)
+        write_json(self.manifest, self.folder / MANIFEST)
         return paths
 
-    def _task_file(self, key: str) -> Path:
-        return self.folder / "tasks" / f"{key}.json"
+
+def file_hash(path: Path) -> str:
+    """Hash of a file's bytes."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _contradiction(record: Record, instance: Instance, paths: Mapping[str, Path]) -> str | None:
+    """What a schedule or a certificate says otherwise than its record does; None if nothing."""
+    from hindsched.analysis.verify import verify
+    from hindsched.solvers.certificates.file import verify_certificate
+
+    try:
+        if paths["solution"].is_file():
+            checked = verify(instance, paths["solution"])
+            if not _same(checked.objective, record["objective"], SAME_OBJECTIVE):
+                said = record["objective"]
+                return f"the objective is {checked.objective:.10g} by its schedule, not {said}"
+            if len(checked.violations) != len(record.get("violations", ())):
+                return f"its schedule breaks {len(checked.violations)} constraints"
+        elif record.get("objective") is not None:
+            return f"the objective {record['objective']} has no schedule"
+        if "certificate" in paths and paths["certificate"].is_file():
+            where = str(paths["certificate"])
+            proven = verify_certificate(instance, read_json(where), where).certificate.bound
+            said = record["bound"] if record["certified"] else record["certified_bound"]
+            if not _same(proven, said, SAME_BOUND):
+                return f"the bound is {proven:.10g} by its certificate, not {said}"
+        elif record.get("certified"):
+            return "the bound is said to be certified but has no certificate"
+    except HindschedError as error:
+        return str(error)
+    return None
+
+
+def _same(one: object, other: object, tolerance: float) -> bool:
+    if not isinstance(one, int | float) or not isinstance(other, int | float):
+        return False
+    return one == other or math.isclose(one, other, rel_tol=tolerance, abs_tol=1e-9)
 
 
 def _make_room(path: Path) -> None:
@@ -347,10 +374,8 @@ def check_folder(folder: str | Path) -> Path:
     return path
 
 
-def _write_parquet(frame: pd.DataFrame, path: Path) -> Path | None:
-    try:
-        import pyarrow  # noqa: F401
-    except ImportError:
+def _write_parquet(frame: Any, path: Path) -> Path | None:
+    if importlib.util.find_spec("pyarrow") is None:
         return None
     buffer = io.BytesIO()
     frame.to_parquet(buffer, index=False)

@@ -1,24 +1,114 @@
-"""Running many tasks: local processes by default, a Dask cluster by address, or in this process."""
+"""Many tasks side by side: in local processes, on a Dask cluster, or in this process.
+
+The local pool is joblib's loky: unlike the pools that stand on multiprocessing it never runs the
+caller's script a second time, and takes classes that a notebook defines. Every worker is an
+executor of its own, so that it is known whose task died with it: that task is tried once more and
+then has failed, and no other one notices.
+"""
 
 from __future__ import annotations
 
-import gc
-import importlib
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
-from functools import partial
+import math
+import os
+import signal
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from itertools import zip_longest
+from pickle import dumps, loads
+from typing import TYPE_CHECKING, Any
 
-from hindsched.analysis.cluster import run_on_cluster
-from hindsched.analysis.local_pool import LocalPool, RunTask, run_locally
 from hindsched.analysis.records import Record
-from hindsched.analysis.tasks import Task, run_task
-from hindsched.compiler_clock import load_compiler
-from hindsched.errors import InputError
-from hindsched.instances.base import FAMILIES, Instance, family_module, has_module
-from hindsched.online.registry import algorithms
-from hindsched.solvers.door.interrupt import interruption
+from hindsched.analysis.tasks import OFFLINE, Task, failed_record, run_task
+from hindsched.errors import HindschedError, InputError
+from hindsched.instances.base import Instance
+from hindsched.solvers.door.interrupt import catch_interrupt, interruption, without_interrupts
+from hindsched.solvers.door.versions import versions
+
+if TYPE_CHECKING:
+    from joblib.externals.loky import ProcessPoolExecutor
 
 DEFAULT_WORKERS = 2
+ATTEMPTS = 2
+POLL_SECONDS = 0.2
+OVERRUN_SHARE, OVERRUN_SECONDS = 1.2, 30.0
+"""What neither ends nor stops by itself loses its process after so many times its limit, and so
+many seconds more: a new process has to load and to compile first."""
+CONNECT_SECONDS = 10
+INSTANCES_HELD = 64
+"""Instances that a worker keeps: tasks of one instance often follow each other."""
+WORKER_SETTINGS = {
+    "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1",
+    "NUMBA_NUM_THREADS": "1",
+    "PYTHONWARNINGS": "ignore:resource_tracker:UserWarning",  # a killed worker tidies nothing up
+}  # fmt: skip
+
+
+class SchedulerLost(HindschedError):
+    """The scheduler of a Dask cluster went away, or a worker that held part of a bound."""
+
+
+@dataclass(frozen=True)
+class Lost:
+    """What is left of a call whose process died, or that did not end in time."""
+
+    reason: str
+
+
+def map_calls(
+    function: Callable[..., Any],
+    arguments: Sequence[tuple[Any, ...]],
+    *,
+    workers: int = DEFAULT_WORKERS,
+    dask: str | None = None,
+    time_limit: float | None = None,
+) -> Iterator[tuple[int, Any]]:
+    """Call a function on many arguments, and yield each place and result as the calls end.
+
+    Parameters
+    ----------
+    function : callable
+        What to call. What it raises is raised here.
+    arguments : sequence of tuple
+        Arguments of each call.
+    workers : int
+        Local processes; 0 for calls in this one, in order.
+    dask : str, optional
+        Address of a Dask scheduler, in place of local processes.
+    time_limit : float, optional
+        Seconds of a call: a local process that goes on far beyond them is killed.
+
+    Yields
+    ------
+    (int, object)
+        Place in `arguments`; the result, or `Lost`.
+
+    Raises
+    ------
+    InputError
+        For a negative number of workers, or an address without a scheduler that can do the work.
+    SchedulerLost
+        If the cluster's scheduler goes away.
+    KeyboardInterrupt
+        On Ctrl-C, after the results that were there; ``Terminated`` on SIGTERM.
+
+    Examples
+    --------
+    >>> sorted(map_calls(pow, [(2, 3), (3, 2)], workers=0))
+    [(0, 8), (1, 9)]
+    """
+    check_workers(workers)
+    if dask is not None:
+        return _on_cluster(function, arguments, dask)
+    if workers == 0:
+        return ((place, function(*given)) for place, given in enumerate(arguments))
+    return _locally(function, arguments, workers, time_limit)
 
 
 def run_tasks(
@@ -30,7 +120,6 @@ def run_tasks(
     on_record: Callable[[Record], None] | None = None,
     stop_when_interrupted: bool = True,
     run_limit: float | None = None,
-    pool: LocalPool | None = None,
 ) -> list[Record]:
     """Run tasks and return their records in the order of the tasks.
 
@@ -40,43 +129,35 @@ def run_tasks(
         What to run.
     instances : sequence of Instance
         The instances that the tasks name.
-    workers : int
-        Local processes; 0 runs everything in this process.
-    dask : str, optional
-        Address of a Dask scheduler, in place of local processes.
+    workers, dask
+        Where, as in `map_calls`.
     on_record : callable, optional
-        Called in this process with each record as it comes in; a store keeps it.
+        Called in this process with each record as it comes in; a folder of results keeps it.
     stop_when_interrupted : bool
         Whether Ctrl-C during a solve in this process, which ends with the interval it has, stops
         everything; otherwise its record is kept and the next task runs.
     run_limit : float, optional
         Seconds of each run of an algorithm: one that overruns it fails.
-    pool : LocalPool, optional
-        Local processes that are there already; as many as `workers`.
 
     Raises
     ------
-    InputError
-        If the number of workers is negative, there is no scheduler at the address, or a worker of
-        the cluster cannot run the tasks.
-    SchedulerLost
-        If the cluster's scheduler goes away; records that came in before were handed over.
-    KeyboardInterrupt
-        After Ctrl-C (`Terminated` after SIGTERM); records that came in before it were handed to
-        `on_record`.
+    InputError, SchedulerLost, KeyboardInterrupt
+        As in `map_calls`; records that came in before were handed to `on_record`.
     """
-    check_workers(workers)
     named = {instance.name: instance for instance in instances}
-    run = run_task if run_limit is None else partial(run_task, run_limit=run_limit)
-    if dask is not None:
-        finished = run_on_cluster(tasks, named, dask, run)
-    elif workers == 0:
-        finished = _here(tasks, named, run)
+    if dask is None and workers == 0:
+        run, ordered = run_task, list(tasks)
+        given: list[tuple[Any, ...]] = [(named[t.instance], t, run_limit) for t in ordered]
     else:
-        finished = run_locally(tasks, named, workers, run, pool)
+        run, ordered = run_packed, in_turns(tasks, named)
+        packed = {name: dumps(named[name]) for name in {task.instance for task in tasks}}
+        given = [(packed[t.instance], t, run_limit) for t in ordered]
+    limit = None if run_limit is None else max([run_limit, *map(longest_solve, tasks)])
     records: dict[str, Record] = {}
-    with closing(finished):
-        for task, record in finished:
+    with closing(map_calls(run, given, workers=workers, dask=dask, time_limit=limit)) as finished:
+        for place, found in finished:
+            task = ordered[place]
+            record = failed_record(task, found.reason) if isinstance(found, Lost) else found
             if stop_when_interrupted and record.get("stopped_by") == "interrupted":
                 raise interruption()
             records[task.key] = record
@@ -85,35 +166,31 @@ def run_tasks(
     return [records[task.key] for task in tasks]
 
 
-@contextmanager
-def begun_pool(workers: int, family: str | None = None) -> Iterator[LocalPool | None]:
-    """Local processes that load what tasks need while instances are read; None for no workers.
-
-    Parameters
-    ----------
-    workers : int
-        Number of processes.
-    family : str, optional
-        Whose tasks; all families' if None.
-    """
-    if workers <= 0:
-        yield None
-        return
-    with LocalPool(
-        workers, partial(load_modules, FAMILIES if family is None else (family,))
-    ) as made:
-        yield made
+def longest_solve(task: Task) -> float:
+    """Seconds of an offline task: a solve, and the bound for rivals; infinite without a limit."""
+    if task.kind != OFFLINE:
+        return 0.0
+    seconds = task.settings.get("time_limit")
+    return 2.0 * seconds if isinstance(seconds, int | float) else math.inf
 
 
-def load_modules(families: Sequence[str]) -> None:
-    """Import what solves and runs of families need, in a worker: it takes a second and stays."""
-    for family in families:
-        algorithms(family)
-        if has_module("solvers.families", family, "methods"):
-            family_module("solvers.families", family, "methods")
-    importlib.import_module("cvxpy")
-    load_compiler()
-    gc.freeze()  # no collection has to go through it ever again
+def in_turns(tasks: Sequence[Task], instances: dict[str, Instance]) -> list[Task]:
+    """The tasks, families in turn: workers do not begin by compiling the same kernels."""
+    by_family: dict[str, list[Task]] = {}
+    for task in tasks:
+        by_family.setdefault(instances[task.instance].family, []).append(task)
+    return [task for turn in zip_longest(*by_family.values()) for task in turn if task is not None]
+
+
+def run_packed(packed: bytes, task: Task, run_limit: float | None) -> Record:
+    """`run_task` on an instance that travelled as bytes, the same object for all its tasks."""
+    return run_task(_unpacked(packed), task, run_limit)
+
+
+@lru_cache(INSTANCES_HELD)
+def _unpacked(packed: bytes) -> Instance:
+    instance: Instance = loads(packed)
+    return instance
 
 
 def check_workers(workers: int) -> None:
@@ -122,8 +199,137 @@ def check_workers(workers: int) -> None:
         raise InputError("workers", workers, "must be at least 0")
 
 
-def _here(
-    tasks: Sequence[Task], instances: Mapping[str, Instance], run: RunTask
-) -> Generator[tuple[Task, Record]]:
-    for task in tasks:
-        yield task, run(instances[task.instance], task)
+def worker_process() -> ProcessPoolExecutor:
+    """An executor of one local process that leaves Ctrl-C to this one and does not outlive it."""
+    from joblib.externals.loky import ProcessPoolExecutor
+
+    return ProcessPoolExecutor(
+        max_workers=1, initializer=begin_worker, initargs=(os.getpid(),), env=WORKER_SETTINGS
+    )
+
+
+def submit(executor: ProcessPoolExecutor, call: Callable[..., Any], *given: Any) -> Future[Any]:
+    """Have an executor's process make a call."""
+    with without_interrupts():  # the process that this may start inherits it
+        return executor.submit(call, *given)
+
+
+def begin_worker(parent: int) -> None:
+    """Begin as a worker of the process `parent`: end when it is gone."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+    def watch() -> None:
+        while os.getppid() == parent:  # another one as soon as the parent is dead
+            time.sleep(1.0)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def _locally(
+    function: Callable[..., Any],
+    arguments: Sequence[tuple[Any, ...]],
+    workers: int,
+    time_limit: float | None,
+) -> Iterator[tuple[int, Any]]:
+    from joblib.externals.loky.process_executor import BrokenProcessPool
+
+    most = None if time_limit is None else OVERRUN_SHARE * time_limit + OVERRUN_SECONDS
+    waiting = deque((place, 1) for place in range(len(arguments)))
+    idle: list[ProcessPoolExecutor] = []
+    running: dict[Future[Any], tuple[ProcessPoolExecutor, int, int, float]] = {}
+    ended: list[tuple[int, Any]] = []
+    with catch_interrupt() as interrupted:
+        try:
+            while waiting or running or ended:
+                while waiting and len(running) < workers:
+                    place, attempt = waiting.popleft()
+                    executor = idle.pop() if idle else worker_process()
+                    future = submit(executor, function, *arguments[place])
+                    running[future] = executor, place, attempt, time.monotonic()
+                yield from ended
+                ended = []
+                done, _ = wait(running, timeout=POLL_SECONDS, return_when=FIRST_COMPLETED)
+                for future in done:
+                    executor, place, attempt, _ = running.pop(future)
+                    try:
+                        ended.append((place, future.result()))
+                        idle.append(executor)
+                    except BrokenProcessPool:
+                        executor.shutdown(kill_workers=True)
+                        if attempt < ATTEMPTS:
+                            waiting.append((place, attempt + 1))
+                        else:
+                            ended.append((place, Lost("the worker process died, twice")))
+                for future, (executor, place, _, began) in list(running.items()):
+                    if most is not None and time.monotonic() - began > most:
+                        del running[future]
+                        executor.shutdown(kill_workers=True)
+                        ended.append((place, Lost("time limit: neither finished nor stopped")))
+                if interrupted.is_set():
+                    yield from ended
+                    raise interruption()
+        finally:
+            for executor in idle:
+                executor.shutdown()
+            for executor, *_ in running.values():
+                executor.shutdown(kill_workers=True)
+
+
+def connect(address: str) -> Any:
+    """A client of the Dask scheduler at an address; `InputError` if it cannot do the work."""
+    try:
+        from distributed import Client
+        from distributed.comm import resolve_address
+    except ImportError:
+        raise InputError("dask", address, "needs the extra hindsched[dask]") from None
+    try:
+        resolve_address(address)  # a client of a malformed one complains again when it dies
+        client = Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
+    except (OSError, ValueError, TypeError) as error:
+        reason = str(error).split("\n", 1)[0] or "no answer"
+        raise InputError("dask", address, f"must be a scheduler's address ({reason})") from None
+    with suppress(OSError):
+        mine = versions()["hindsched"]
+        for worker, found in client.run(versions, on_error="return").items():
+            if isinstance(found, BaseException) or found["hindsched"] != mine:
+                client.close()
+                said = f"without hindsched ({found})" if isinstance(found, BaseException) else found
+                raise InputError(f"dask worker {worker}", said, f"must run hindsched {mine}")
+        if not client.scheduler_info()["workers"]:
+            sys.stderr.write(f"waiting: {address} has no worker yet: dask worker {address}\n")
+    return client
+
+
+def _on_cluster(
+    function: Callable[..., Any], arguments: Sequence[tuple[Any, ...]], address: str
+) -> Iterator[tuple[int, Any]]:
+    from distributed import KilledWorker, as_completed
+
+    client = connect(address)
+    call = partial(client.submit, function, pure=False)
+    places = {call(*given): (place, 1) for place, given in enumerate(arguments)}
+    try:
+        finished = as_completed(list(places))
+        for future in finished:
+            place, attempt = places.pop(future)
+            if future.status == "cancelled":  # as all are once the scheduler is gone
+                raise SchedulerLost(f"the Dask scheduler at {address} is lost")
+            error = future.exception() if future.status == "error" else None
+            if error is None:
+                yield place, future.result()
+            elif not isinstance(error, KilledWorker):
+                raise error
+            elif attempt < ATTEMPTS:  # Dask blames all that a dead worker had
+                again = call(*arguments[place])
+                places[again] = place, attempt + 1
+                finished.add(again)
+            else:
+                yield place, Lost(f"lost on the cluster: {error}")
+    except OSError as error:
+        raise SchedulerLost(f"the Dask scheduler at {address} is lost ({error})") from None
+    finally:
+        with suppress(Exception):
+            client.cancel(list(places))
+        client.close(timeout=2)
+

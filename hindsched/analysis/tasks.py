@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import copy
 import re
-import threading
+import time
 import traceback
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Self, cast
@@ -20,23 +19,11 @@ from typing import TYPE_CHECKING, Any, Self, cast
 from hindsched.analysis.jsonable import jsonable
 from hindsched.analysis.records import Record, RivalsBound, SlotRow, TaskData
 from hindsched.analysis.spans import job_spans
-from hindsched.compiler_clock import load_compiler
 from hindsched.errors import HindschedError, InputError
 from hindsched.instances.base import Instance, family_module, has_module
 from hindsched.json_types import JsonObject, Keywords
-from hindsched.limits import (
-    KILL_SECONDS,
-    KILL_SHARE,
-    UNASKED_SLOTS,
-    OutOfTime,
-    killed_after,
-    overrun,
-    part,
-    time_limit,
-)
-from hindsched.memory import TooLarge
 from hindsched.online.protocol import OnlineAlgorithm
-from hindsched.online.registry import algorithms, build_from
+from hindsched.online.registry import build_from
 from hindsched.online.theorem import Theorem
 from hindsched.printable import printable, said_by
 from hindsched.solutions.base import Solution
@@ -48,8 +35,8 @@ if TYPE_CHECKING:
 OFFLINE, ONLINE = "offline", "online"
 SECONDS_OF_PROOF = 20.0
 """How long the kernel may read a certificate of a comparison, whose table says who vouches."""
-expendable = threading.Event()
-"""Set in a process that is a pool's worker: it may be killed, its pool makes another."""
+MOST_SLOTS = 1_000_000
+"""A schedule that ends later has no rows by slot."""
 LONGEST_NAME = 60
 """Characters of an algorithm's name that a file name keeps."""
 LONGEST_INSTANCE_NAME = 120
@@ -124,6 +111,10 @@ class Task:
         return cls(**data)
 
 
+class RunTooLong(HindschedError):
+    """A run of an algorithm went beyond its time limit."""
+
+
 def run_task(instance: Instance, task: Task, run_limit: float | None = None) -> Record:
     """Run a task and return its record; an error of the run is part of the record.
 
@@ -136,8 +127,8 @@ def run_task(instance: Instance, task: Task, run_limit: float | None = None) -> 
             _offline(instance, task) if task.kind == OFFLINE else _online(instance, task, run_limit)
         )
         record |= {"status": "ok", **found}
-    except OutOfTime:
-        record["error"] = late(run_limit)
+    except RunTooLong as error:
+        record["error"] = str(error)
     except MemoryError as error:
         record["error"] = f"not enough memory ({error or 'no more is left'})"
     except HindschedError as error:
@@ -154,43 +145,16 @@ def run_task(instance: Instance, task: Task, run_limit: float | None = None) -> 
 
 
 def check_record(record: object, task: Task, where: str) -> Record:
-    """Return the record of a task that was read from a file; `InputError` if it is damaged."""
+    """Return the record of a task that was read from a file; `InputError` if it is another's."""
     rule = "is damaged; `hindsched bench --resume` makes it again"
     if not isinstance(record, dict):
         raise InputError(where, record, rule)
-    expected = {"task": task.key, **task.to_dict()}
-    for name, value in expected.items():
-        if record.get(name) != jsonable(value):
+    for name, value in {"task": task.key, **jsonable(task.to_dict())}.items():
+        if record.get(name) != value:
             raise InputError(where, f"{name}: {record.get(name, '(absent)')!r}", rule)
     if record.get("status") not in ("ok", "failed") or "error" not in record:
         raise InputError(where, f"status: {record.get('status', '(absent)')!r}", rule)
-    files = record.get("files")
-    if not isinstance(files, dict) or not set(files) <= {"solution", "certificate"}:
-        raise InputError(where, f"files: {record.get('files', '(absent)')!r}", rule)
-    checked = cast(Record, record)
-    if record["status"] == "failed":
-        return checked
-    numbers = ["objective"] if task.kind == ONLINE else ["objective", "bound", "gap"]
-    for name in numbers:
-        value = record.get(name, "(absent)")
-        if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
-            raise InputError(where, f"{name}: {value!r}", rule)
-    lists = ["jobs", "slots", *(["violations"] if task.kind == ONLINE else [])]
-    for name in lists:
-        kind = str if name == "violations" else dict
-        rows = record.get(name)
-        if not isinstance(rows, list) or not all(isinstance(row, kind) for row in rows):
-            raise InputError(where, f"{name}: {record.get(name, '(absent)')!r}", rule)
-    if task.kind == OFFLINE and not isinstance(record.get("certified"), bool):
-        raise InputError(where, f"certified: {record.get('certified', '(absent)')!r}", rule)
-    if record.get("sense") not in ("max", "min") or not isinstance(record.get("family"), str):
-        raise InputError(where, f"sense: {record.get('sense', '(absent)')!r}", rule)
-    return checked
-
-
-def late(run_limit: float | None) -> str:
-    """Why a run that was stopped has failed."""
-    return f"time limit: not finished after {run_limit:g} s"
+    return cast(Record, record)
 
 
 def failed_record(task: Task, reason: str) -> Record:
@@ -241,24 +205,12 @@ def theorem_of(instance: Instance, algorithm: str) -> Theorem | None:
 
 
 def _offline(instance: Instance, task: Task) -> JsonObject:
-    options: dict[str, Any] = dict(task.settings)
-    method = options.pop("method", "auto")
-    options.setdefault("threads", 1)
-    limit = options.get("time_limit")
-    try:
-        with part(limit):
-            found = _solved(instance, method, options)
-    except TooLarge as refusal:
-        return _refused(instance, method, refusal)
-    with part(limit):
-        rivals = _bound_for_rivals(instance, options) if task.has_rivals else None
-    return {**found, "rivals": rivals}
-
-
-def _solved(instance: Instance, method: str, options: Keywords) -> JsonObject:
     from hindsched.analysis.exact import proof_of
     from hindsched.solvers.door.api import solve
 
+    options: dict[str, Any] = dict(task.settings)
+    method = options.pop("method", "auto")
+    options.setdefault("threads", 1)
     result = solve(instance, method, options=options)
     produced_by = {"method": result.method, "options": dict(result.options)}
     solution, certificate = result.solution, result.certificate
@@ -272,25 +224,7 @@ def _solved(instance: Instance, method: str, options: Keywords) -> JsonObject:
         "certificate": None if certificate is None else certificate.to_dict(),
         "jobs": [] if solution is None else solution.job_rows(),
         "slots": [] if solution is None else slot_rows(solution),
-    }
-
-
-def _refused(instance: Instance, method: str, refusal: TooLarge) -> JsonObject:
-    """A solve that was not begun has failed, and yet something is certain."""
-    from hindsched.solvers.methods.base import certain
-
-    known = certain(instance, instance.check_formulation(None), method)
-    return {
-        "status": "failed",
-        "error": f"{type(refusal).__name__}: {refusal}",
-        "exit_code": refusal.exit_code,
-        "sense": instance.sense,
-        "method": method,
-        "solve_status": str(known.status),
-        "objective": known.objective,
-        "bound": known.bound,
-        "gap": known.gap,
-        "proof": known.proof,
+        "rivals": _bound_for_rivals(instance, options) if task.has_rivals else None,
     }
 
 
@@ -304,10 +238,7 @@ def _bound_for_rivals(instance: Instance, options: Keywords) -> RivalsBound | No
     method, formulation = getattr(module, "RIVALS_BOUND", (None, None))
     if method is None:
         return None
-    try:
-        result = solve(instance, method, formulation=formulation, options=options)
-    except TooLarge:  # their ratio is the plain quotient then, with a star
-        return None
+    result = solve(instance, method, formulation=formulation, options=options)
     certificate = result.certificate
     return {
         "bound": result.bound,
@@ -316,7 +247,7 @@ def _bound_for_rivals(instance: Instance, options: Keywords) -> RivalsBound | No
 
 
 def _online(instance: Instance, task: Task, run_limit: float | None) -> JsonObject:
-    from hindsched.online.simulator import compile_simulation, simulate
+    from hindsched.online.simulator import simulate
 
     assert task.algorithm is not None
     if isinstance(task.own, OnlineAlgorithm):
@@ -325,22 +256,16 @@ def _online(instance: Instance, task: Task, run_limit: float | None) -> JsonObje
         algorithm = build_from(task.own, task.algorithm, task.settings)
     else:
         algorithm = task.algorithm
-    if algorithm in algorithms(instance.family):
-        compile_simulation(instance.family, task.algorithm)
-    with _stopped_after(run_limit):
-        run = simulate(instance, algorithm, seed=task.seed, settings=task.settings)
-        return _online_record(instance, task, run)
+    began = time.perf_counter()
 
+    def look_at_the_clock(slot: int, last: int) -> None:
+        if run_limit is not None and time.perf_counter() - began > run_limit:
+            raise RunTooLong(late(run_limit))
 
-@contextmanager
-def _stopped_after(limit: float | None) -> Iterator[None]:
-    """Stop what runs inside at its limit; a worker process is killed if that does not help."""
-    kill = KILL_SHARE * limit + KILL_SECONDS if limit is not None and expendable.is_set() else None
-    load_compiler()  # what kernels need is loaded, which is none of the run's time
-    # a run looks at no clock and has no answer before its end: it gets no time to end by itself
-    seconds = None if limit is None else min(limit, overrun(limit) or limit)
-    with killed_after(kill), time_limit(seconds):
-        yield
+    run = simulate(
+        instance, algorithm, seed=task.seed, settings=task.settings, on_slot=look_at_the_clock
+    )
+    return _online_record(instance, task, run)
 
 
 def _online_record(instance: Instance, task: Task, run: SimulationResult) -> JsonObject:
@@ -373,11 +298,11 @@ def slot_rows(solution: Solution, price_path: Sequence[PriceRow] = ()) -> list[S
     list of dict
         ``slot, resource, used`` (summed over servers), ``price`` (None where none is posted) and
         ``active_jobs`` (that run in the slot); slots and resources with neither use nor price are
-        left out. Of a schedule that ends later than slot `UNASKED_SLOTS` there are none.
+        left out. Of a schedule that ends later than slot `MOST_SLOTS` there are none.
     """
     running = job_spans(solution)
     last = max((span.last for spans in running.values() for span in spans), default=0)
-    if last > UNASKED_SLOTS:
+    if last > MOST_SLOTS:
         return []
     used: dict[tuple[int, str], float] = {}
     for row in solution.usage_rows():

@@ -14,11 +14,11 @@ import typer
 from hindsched.cli import (
     audit,
     bench,
-    compiling,
     explain,
     figure,
     generate,
     model,
+    report,
     simulate,
     solve,
     worst,
@@ -73,14 +73,13 @@ app.command()(limited(model.model))
 app.command()(limited(simulate.simulate))
 app.command()(limited(simulate.ratio, of_each=True))
 app.command()(limited(solve.verify))
-app.command("compile")(limited(compiling.compile_))
 app.command()(limited(explain.explain))
 app.command()(limited(worst.worst))
 app.command()(limited(figure.figure))
 app.command()(limited(look.schema))
 app.command("list")(limited(look.list_))
 app.command()(limited(look.describe))
-app.command()(limited(bench.report))
+app.command()(limited(report.report))
 app.command()(limited(look.versions))
 app.add_typer(library)
 

@@ -1,27 +1,17 @@
-"""``hindsched bench``, the main job, and ``hindsched report``."""
+"""``hindsched bench``: the main job, on suites, files, folders or a trace."""
 
 from __future__ import annotations
 
 import shlex
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hindsched.cli.compiling import compile_first
-from hindsched.cli.output import (
-    Json,
-    digits,
-    emit_json,
-    errors,
-    out,
-    percent,
-    say,
-    table,
-)
+from hindsched.cli.output import Json, errors, say
+from hindsched.cli.report import show
 from hindsched.cli.settings import (
     Algorithms,
     Engine,
@@ -29,15 +19,11 @@ from hindsched.cli.settings import (
     Jobs,
     Method,
     OneFamily,
-    Servers,
     Settings,
-    SlotSeconds,
     Solver,
-    Start,
     Threads,
     TraceFile,
     TraceFormat,
-    TracePart,
     WorkLimit,
     load,
     parse_settings,
@@ -47,31 +33,14 @@ from hindsched.errors import INTERRUPTED, TERMINATED, InputError
 from hindsched.json_types import JsonObject
 
 if TYPE_CHECKING:
-    from hindsched.analysis.comparison import Comparison
-    from hindsched.analysis.integrity import Damage
-    from hindsched.analysis.local_pool import LocalPool
-    from hindsched.analysis.records import Record
     from hindsched.analysis.store import ResultStore
     from hindsched.instances.base import Instance
 
 DEFAULT_SUITE = "small"
-DEFAULT_TIME_LIMIT = 10.0
-PROVING_TIME_LIMIT = 60.0
-"""Of the suite whose optima are all to be proven, on a slow or busy machine too."""
+DEFAULT_TIME_LIMIT, PROVING_TIME_LIMIT = 10.0, 60.0
+"""Seconds of an offline solve; of the suite whose optima are all to be proven."""
 RESULTS = Path("results")
-OPTIMA_COLUMNS = ("instance", "optimum in", "status", "proof", "gap", "seconds")
-RATIO_COLUMNS = ("algorithm", "on", "median ratio", "worst ratio", "ratio of sums", "note")
-RATIO_LEGEND = """\
-on: number of instances; [at least, at most] of a ratio, 1 is perfect; median, worst: over the
-instances; of sums: all OPT against all ALG; inf: earns nothing; proof: who vouches for the bound;
-gap: between the ends of the optimum, of which the best schedule of all is one; -: no bound"""
-SHOWN: tuple[Literal["median", "worst", "sums"], ...] = ("median", "worst", "sums")
-MOST_COLUMNS = 100
-"""Of a table; a wider one is folded, also in a pipe."""
-Verify = Annotated[
-    bool, typer.Option("--verify", help="Recompute every objective and bound that is there.")
-]
-FREE_ON_RESUME = ("verify", "memory_limit", "workers", "dask", "out", "resume", "as_json")
+FREE_ON_RESUME = ("workers", "dask", "out", "resume", "as_json")
 """Options that do not change a number, so that a resumed run may have others."""
 
 
@@ -92,11 +61,7 @@ def bench(
     engine: Engine = None,
     from_trace: TraceFile = None,
     trace_format: TraceFormat = None,
-    trace_part: TracePart = None,
     jobs: Jobs = None,
-    start: Start = None,
-    servers: Servers = None,
-    slot_seconds: SlotSeconds = None,
     method: Method = "auto",
     solver: Solver = "highs",
     time_limit: Annotated[
@@ -113,114 +78,60 @@ def bench(
     resume: Annotated[
         bool, typer.Option("--resume", help="Do only what is missing or damaged.")
     ] = False,
-    verify: Verify = False,
     as_json: Json = False,
 ) -> int:
     """Solve or bound each instance, run the algorithms, and report the ratio intervals."""
-    from hindsched.analysis.cluster import SchedulerLost
-    from hindsched.analysis.sweep import begun_pool, check_workers
+    from hindsched.analysis.compare import finish
+    from hindsched.analysis.plan import plan_tasks
+    from hindsched.analysis.store import ResultStore
+    from hindsched.analysis.sweep import SchedulerLost, check_workers, connect
     from hindsched.solvers.door.interrupt import Terminated
     from hindsched.solvers.door.options import SolveOptions
 
     given = _given(context)
     check_workers(workers)
     if dask is not None:
-        from hindsched.analysis.cluster import connect
-
         connect(dask).close()  # before a folder is made for a run that nobody would do
-    with ExitStack() as stack:
-        local = workers if dask is None else 0
-        is_known = not resume and _is_small(suite, from_trace)
-        pool = stack.enter_context(begun_pool(local, family)) if is_known else None
-        if resume:
-            store = _reopen(out_, _title(suite, from_trace), given)
-        else:
-            values = parse_settings(settings, engine)
-            chosen, own = _instances(
-                suite, family, from_trace, trace_format, trace_part,
-                jobs=jobs, start=start, seed=seed, servers=servers, slot_seconds=slot_seconds,
-                settings=values, algorithm=algorithm,
-            )  # fmt: skip
-            offline: JsonObject = {"method": method, "solver": solver, "gap": gap}
-            if work_limit is None or "time_limit" in given:
-                proves = "time_limit" not in given and _is_small(suite, from_trace)
-                offline["time_limit"] = PROVING_TIME_LIMIT if proves else time_limit
-            offline |= {} if work_limit is None else {"work_limit": work_limit}
-            offline |= {} if threads == 1 else {"threads": threads}
-            SolveOptions.of({name: value for name, value in offline.items() if name != "method"})
-            folder = Path(out_) if out_ is not None else _new_folder(_title(suite, from_trace))
-            asked = {**given, **({"run_limit": time_limit} if "time_limit" in given else {})}
-            store = _create(folder, chosen, algorithm, seed, seeds, own, offline, asked)
-        pool = pool or stack.enter_context(begun_pool(local, family))
-        try:
-            return _finish(
-                store,
-                resume=resume,
-                verify=verify,
-                workers=workers,
-                dask=dask,
-                pool=pool,
-                as_json=as_json,
-            )
-        except KeyboardInterrupt as reason:
-            terminated = isinstance(reason, Terminated)
-            _say_kept(store, "terminated" if terminated else "interrupted")
-            return TERMINATED if terminated else INTERRUPTED
-        except SchedulerLost as lost:
-            _say_kept(store, f"error: {lost}", f" --dask {dask}")
-            return 1
-
-
-def _finish(
-    store: ResultStore,
-    *,
-    resume: bool,
-    verify: bool,
-    workers: int,
-    dask: str | None,
-    pool: LocalPool | None,
-    as_json: bool,
-) -> int:
-    """Run what is missing, then write and show the tables."""
-    from hindsched.analysis.comparison import Comparison
-    from hindsched.analysis.compiling import not_compiled, work_of
-    from hindsched.analysis.progress import progress_bar
-    from hindsched.analysis.report.data import PageParts, one_by_one
-    from hindsched.analysis.report.html import write_report
-    from hindsched.analysis.sweep import run_tasks
-
-    damages = _damages(store, everything=verify)[1] if resume else []
-    for damage in damages:
-        say(f"damaged, made again: {damage}")
+    title = Path(from_trace or (suite or [DEFAULT_SUITE])[0]).name.split(".")[0]
     if resume:
-        store.remove_leftovers()
-    store.leave_out(damages)
-    instances, missing = store.instances(), store.missing()
-    total = len(store.tasks)
-    count = f"{len(instances)} instance{'s' if len(instances) != 1 else ''}"
-    say(f"{count}, {total} tasks, {total - len(missing)} done: {store.folder}")
-    if dask is None:
-        compile_first(not_compiled(work_of(missing, instances)), workers)
-    with progress_bar(total, "bench", done=total - len(missing), console=errors.console) as bar:
-
-        def keep(record: Record) -> None:
-            store.add(record)
-            bar(record["task"])
-
-        run_tasks(
-            missing,
-            instances,
-            workers=workers,
-            dask=dask,
-            on_record=keep,
-            run_limit=store.run_limit,
-            pool=pool,
+        store = _reopen(out_, title, given)
+    else:
+        values = parse_settings(settings, engine)
+        chosen, own = _instances(
+            suite, family, from_trace, trace_format,
+            jobs=jobs, seed=seed, settings=values, algorithm=algorithm,
+        )  # fmt: skip
+        offline: JsonObject = {"method": method, "solver": solver, "gap": gap}
+        if work_limit is None or "time_limit" in given:
+            proves = "time_limit" not in given and _is_small(suite, from_trace)
+            offline["time_limit"] = PROVING_TIME_LIMIT if proves else time_limit
+        offline |= {} if work_limit is None else {"work_limit": work_limit}
+        offline |= {} if threads == 1 else {"threads": threads}
+        SolveOptions.of({name: value for name, value in offline.items() if name != "method"})
+        tasks = plan_tasks(
+            chosen, algorithm, seeds=seeds, first_seed=seed, settings=own, offline=offline
         )
-    comparison = Comparison(store.records(read_back=False))
-    parts = PageParts(store, comparison, one_by_one if pool is None else pool.spread)
-    store.write_tables(comparison)
-    path = write_report(store, comparison, parts)
-    _show(comparison, store, path, as_json=as_json)
+        asked = {**given, **offline, "seeds": seeds}
+        asked |= {"run_limit": time_limit} if "time_limit" in given else {}
+        folder = out_ or RESULTS / f"{title}-{time.strftime('%Y%m%d-%H%M%S')}"
+        store = ResultStore.create(folder, chosen, tasks, asked)
+    for damage in store.damages():
+        say(f"damaged, made again: {damage}")
+    count, total = len(store.manifest["instances"]), len(store.tasks)
+    done = total - len(store.missing())
+    say(f"{count} instance{'s' * (count != 1)}, {total} tasks, {done} done: {store.folder}")
+    try:
+        comparison = finish(
+            store, workers=workers, dask=dask, title="bench", console=errors.console
+        )
+    except KeyboardInterrupt as reason:
+        terminated = isinstance(reason, Terminated)
+        _say_kept(store, "terminated" if terminated else "interrupted")
+        return TERMINATED if terminated else INTERRUPTED
+    except SchedulerLost as lost:
+        _say_kept(store, f"error: {lost}", f" --dask {dask}")
+        return 1
+    show(comparison, store, as_json=as_json)
     return 1 if comparison.errors else 0
 
 
@@ -230,142 +141,14 @@ def _say_kept(store: ResultStore, what: str, options: str = "") -> None:
     say(f"  hindsched bench --resume --out {shlex.quote(str(store.folder))}{options}")
 
 
-def report(
-    folder: Annotated[str, typer.Argument(help="Folder of results of `hindsched bench`.")],
-    verify: Verify = False,
-    as_json: Json = False,
-) -> int:
-    """Rebuild the tables and the HTML report from a folder of results.
-
-    Every record, schedule and certificate is compared with the hash it was written with, and
-    objectives and bounds are recomputed from schedules and certificates: of some, or of all with
-    --verify. What is damaged is named, left out, and exit code 1.
-    """
-    from hindsched.analysis.comparison import Comparison
-    from hindsched.analysis.report.html import write_report
-    from hindsched.analysis.store import ResultStore
-
-    store = ResultStore.open(folder)
-    recomputed, damages = _damages(store, everything=verify)
-    store.leave_out(damages)
-    comparison = Comparison(store.records())
-    store.write_tables(comparison)
-    path = write_report(store, comparison)
-    _show(comparison, store, path, as_json=as_json)
-    total = len(comparison.records)
-    note = "" if recomputed == total else "; --verify recomputes all"
-    say(f"{total} records compared with their hashes, {recomputed} recomputed{note}")
-    for damage in damages:
-        say(f"damaged: {damage}")
-    if damages:
-        say(f"hindsched bench --resume --verify --out {shlex.quote(folder)} makes them again")
-    elif total < len(store.tasks):
-        absent = f"{len(store.tasks) - total} of {len(store.tasks)} tasks have no record"
-        say(f"{absent}: hindsched bench --resume --out {shlex.quote(folder)} runs them")
-    return 1 if damages else 0
-
-
-def _damages(store: ResultStore, *, everything: bool) -> tuple[int, list[Damage]]:
-    """How many records were recomputed, and all that is damaged."""
-    by_hash = store.damages()
-    recomputed, wrong = store.recompute(everything=everything)
-    return recomputed, [*by_hash, *wrong]
-
-
-def _show(comparison: Comparison, store: ResultStore, path: Path, *, as_json: bool) -> None:
-    for line in comparison.errors:
-        say(f"failed: {line}")
-    if as_json:
-        emit_json(
-            {
-                "out": str(store.folder),
-                "report": str(path),
-                "tasks": len(store.tasks),
-                "missing": len(store.missing(comparison.records)),
-                "failed": comparison.errors,
-                "instances": [item.to_dict() for item in comparison.instances],
-            }
-        )
-        return
-    from hindsched.analysis.ratio import STAR_NOTE
-    from hindsched.analysis.summary import interval_of
-    from hindsched.analysis.verdict import verdicts
-    from hindsched.instances.library import shown_name
-
-    summary = comparison.summary_rows()
-    names = {item.name: shown_name(item) for item in store.instances()}
-    width = min(out.console.width, MOST_COLUMNS)
-    for family in dict.fromkeys(item.family for item in comparison.instances):
-        optima = [
-            (
-                names[item.instance],
-                str(item.optimum.interval),
-                item.optimum.status,
-                item.optimum.proof,
-                percent(item.optimum.gap),
-                digits(item.offline.get("seconds"), 3),
-            )
-            for item in comparison.instances
-            if item.family == family
-        ]
-        out.print(table(f"{family}: optima", OPTIMA_COLUMNS, optima), width=width)
-        ratios = [
-            (
-                row["label"],
-                row["instances"],
-                *(str(interval_of(row, of)) for of in SHOWN),
-                note_of(row),
-            )
-            for row in summary
-            if row["family"] == family
-        ]
-        out.print(table(f"{family}: competitive ratios", RATIO_COLUMNS, ratios), width=width)
-    out.print(RATIO_LEGEND, markup=False)
-    if any(row["starred"] for row in summary):
-        say(STAR_NOTE)
-    out.print(f"report: {path}", markup=False, soft_wrap=True)
-    for verdict in verdicts(comparison):
-        out.print(f"{verdict.sentence()} {verdict.proof()}", markup=False, width=width)
-
-
-def note_of(row: Mapping[str, object]) -> str:
-    """What the numbers of a summary row leave open: infinite, absent and starred ratios."""
-    notes = [f"inf on {row['infinite']}"] if row["infinite"] else []
-    notes += [f"no ratio on {row['without_ratio']}"] if row["without_ratio"] else []
-    return "; ".join([*notes, *(["*"] if row["starred"] else [])])
-
-
-def _create(
-    folder: Path,
-    instances: Sequence[Instance],
-    algorithm: Sequence[str] | None,
-    seed: int,
-    seeds: int,
-    settings: Mapping[str, object],
-    offline: Mapping[str, object],
-    given: Mapping[str, object],
-) -> ResultStore:
-    from hindsched.analysis.plan import plan_tasks
-    from hindsched.analysis.store import ResultStore
-
-    tasks = plan_tasks(
-        instances, algorithm, seeds=seeds, first_seed=seed, settings=settings, offline=offline
-    )
-    return ResultStore.create(folder, instances, tasks, {**given, **offline, "seeds": seeds})
-
-
 def _instances(
     suite: Sequence[str] | None,
     family: str | None,
     from_trace: str | None,
     trace_format: str | None,
-    trace_part: str | None,
     *,
     jobs: int | None,
-    start: float | None,
     seed: int,
-    servers: int | None,
-    slot_seconds: float | None,
     settings: dict[str, str],
     algorithm: Sequence[str] | None,
 ) -> tuple[list[Instance], dict[str, str]]:
@@ -381,16 +164,11 @@ def _instances(
         for_algorithms = _split(family, algorithm, settings)
         for_trace = {key: settings[key] for key in settings if key not in for_algorithms}
         made = trace_instance(
-            family, from_trace, trace_format, trace_part,
-            jobs=jobs, start=start, seed=seed, servers=servers, slot_seconds=slot_seconds,
-            settings=for_trace,
+            family, from_trace, trace_format, None, jobs=jobs, start=None, seed=seed,
+            servers=None, slot_seconds=None, settings=for_trace,
         )  # fmt: skip
         return [made], for_algorithms
-    given = {
-        "trace-format": trace_format, "trace-part": trace_part, "jobs": jobs, "start": start,
-        "servers": servers, "slot-seconds": slot_seconds,
-    }  # fmt: skip
-    for name, value in given.items():
+    for name, value in {"trace-format": trace_format, "jobs": jobs}.items():
         if value is not None:
             raise InputError(name, value, "needs --from-trace")
     found = [item for name in suite or [DEFAULT_SUITE] for item in _named(name, family)]
@@ -477,18 +255,8 @@ def _reopen(folder: str | None, suite: str, given: Mapping[str, object]) -> Resu
     return store
 
 
-def _title(suite: Sequence[str] | None, trace: str | None) -> str:
-    """What results are called: the first thing that they are about."""
-    if trace is not None:
-        return Path(trace).name.split(".")[0]
-    return Path(suite[0]).name.split(".")[0] if suite else DEFAULT_SUITE
-
-
 def _is_small(suite: Sequence[str] | None, trace: str | None) -> bool:
     """Whether nothing but the suite ``small`` is compared, of whatever families."""
     names = suite or ([] if trace is not None else [DEFAULT_SUITE])
     return bool(names) and all(name.rpartition("/")[2] == DEFAULT_SUITE for name in names)
 
-
-def _new_folder(title: str) -> Path:
-    return RESULTS / f"{title}-{time.strftime('%Y%m%d-%H%M%S')}"

@@ -5,21 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import contextmanager
-from itertools import islice
+from typing import Any
 
-from hindsched.analysis.local_pool import (
-    ONE_THREAD,
-    POLL_SECONDS,
-    Parent,
-    end_executor,
-    prepare_worker,
-    wait_until_taken,
-)
-from hindsched.analysis.trackers import start_trackers
+from hindsched.analysis.sweep import POLL_SECONDS, submit, worker_process
 from hindsched.analysis.worst.evaluate import Evaluation, evaluate
 from hindsched.analysis.worst.problem import Problem
 from hindsched.json_types import Draft
-from hindsched.solvers.door.interrupt import without_interrupts
 
 Candidate = tuple[Draft, float]
 """A candidate and the threshold of its race."""
@@ -30,58 +21,52 @@ Evaluate = Callable[[Sequence[Candidate], Callable[[], bool]], list[Evaluation |
 @contextmanager
 def evaluating(problem: Problem, workers: int) -> Iterator[Evaluate]:
     """A function that evaluates candidates, with `workers` local processes (0: in this one)."""
+
+    def here(
+        candidates: Sequence[Candidate], is_over: Callable[[], bool]
+    ) -> list[Evaluation | None]:
+        return [
+            None if is_over() else evaluate(problem, data, threshold)
+            for data, threshold in candidates
+        ]
+
     if workers == 0:
-
-        def here(
-            candidates: Sequence[Candidate], is_over: Callable[[], bool]
-        ) -> list[Evaluation | None]:
-            return [
-                None if is_over() else evaluate(problem, data, threshold)
-                for data, threshold in candidates
-            ]
-
         yield here
         return
-    from joblib.externals.loky import ProcessPoolExecutor
-
-    start_trackers()
-    pool = ProcessPoolExecutor(
-        max_workers=workers,
-        initializer=_prepare,
-        initargs=(problem, Parent.this()),
-        env=ONE_THREAD,
-    )
-    running: dict[Future[Evaluation], int] = {}
+    processes = [worker_process() for _ in range(workers)]
+    for process in processes:
+        submit(process, _hold, problem)
 
     def elsewhere(
         candidates: Sequence[Candidate], is_over: Callable[[], bool]
     ) -> list[Evaluation | None]:
         found: list[Evaluation | None] = [None] * len(candidates)
-        waiting = iter(range(len(candidates)))
+        places, idle = iter(range(len(candidates))), list(processes)
+        running: dict[Future[Any], tuple[int, Any]] = {}
         while True:
-            if not is_over():
-                for index in islice(waiting, workers - len(running)):
-                    with without_interrupts():
-                        running[pool.submit(_evaluate, *candidates[index])] = index
+            while idle and not is_over() and (place := next(places, None)) is not None:
+                process = idle.pop()
+                running[submit(process, _evaluate, *candidates[place])] = place, process
             if not running:
                 return found
             done, _ = wait(running, timeout=POLL_SECONDS, return_when=FIRST_COMPLETED)
             for future in done:
-                found[running.pop(future)] = future.result()
+                place, process = running.pop(future)
+                found[place] = future.result()
+                idle.append(process)
 
     try:
         yield elsewhere
     finally:
-        wait_until_taken(running)
-        end_executor(pool, kill_workers=True)
+        for process in processes:
+            process.shutdown(kill_workers=True)
 
 
 _problem: list[Problem] = []
 """In a worker process: the search that it works for."""
 
 
-def _prepare(problem: Problem, parent: Parent) -> None:
-    prepare_worker(parent)
+def _hold(problem: Problem) -> None:
     _problem[:] = [problem]
 
 

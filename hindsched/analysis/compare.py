@@ -190,9 +190,7 @@ def _store(
     return store
 
 
-def _bar(
-    total: int, title: str | None, *, done: int = 0, console: Console | None = None
-) -> Any:
+def _bar(total: int, title: str | None, *, done: int = 0, console: Console | None = None) -> Any:
     """A progress bar, or nothing without a title."""
     if title is None:
         return nullcontext(lambda text: None)

@@ -17,7 +17,6 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import io
-import json
 import math
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence

@@ -310,7 +310,7 @@ def _on_cluster(
     call = partial(client.submit, function, pure=False)
     places = {call(*given): (place, 1) for place, given in enumerate(arguments)}
     try:
-        finished = as_completed(list(places))
+        finished = as_completed(list(places), loop=client.loop)
         for future in finished:
             place, attempt = places.pop(future)
             if future.status == "cancelled":  # as all are once the scheduler is gone
@@ -332,4 +332,3 @@ def _on_cluster(
         with suppress(Exception):
             client.cancel(list(places))
         client.close(timeout=2)
-

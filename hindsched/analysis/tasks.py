@@ -260,7 +260,7 @@ def _online(instance: Instance, task: Task, run_limit: float | None) -> JsonObje
 
     def look_at_the_clock(slot: int, last: int) -> None:
         if run_limit is not None and time.perf_counter() - began > run_limit:
-            raise RunTooLong(late(run_limit))
+            raise RunTooLong(f"time limit: not finished after {run_limit:g} s")
 
     run = simulate(
         instance, algorithm, seed=task.seed, settings=task.settings, on_slot=look_at_the_clock

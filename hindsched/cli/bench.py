@@ -259,4 +259,3 @@ def _is_small(suite: Sequence[str] | None, trace: str | None) -> bool:
     """Whether nothing but the suite ``small`` is compared, of whatever families."""
     names = suite or ([] if trace is not None else [DEFAULT_SUITE])
     return bool(names) and all(name.rpartition("/")[2] == DEFAULT_SUITE for name in names)
-

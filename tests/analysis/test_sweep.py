@@ -1,121 +1,53 @@
 """The sweep: order, dying workers, Dask, and the wish to stop."""
 
-import json
 import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from pathlib import Path
 
 import cloudpickle
 import pytest
 
-from hindsched.analysis import cluster, sweep
+import hindsched as hs
+from hindsched.analysis import sweep
+from hindsched.analysis.plan import plan_tasks
+from hindsched.analysis.sweep import Lost, map_calls, run_tasks
 from hindsched.analysis.tasks import OFFLINE, ONLINE, Task
 from hindsched.errors import InputError
-from hindsched.solvers.door import interrupt
 from hindsched.solvers.door.interrupt import Terminated, raise_terminated
 
 # Workers cannot import test modules, so functions of this one travel by value.
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
 
-class Stub:
-    """An instance as far as the sweep looks at it."""
-
-    def __init__(self, name):
-        self.name = name
+def square(number):
+    return number * number
 
 
-INSTANCES = [Stub("a"), Stub("b")]
-
-
-def tasks(count, **settings):
-    return [
-        Task(OFFLINE, "a"),
-        *(Task(ONLINE, "b", "fifo", seed, settings) for seed in range(count - 1)),
-    ]
-
-
-def work(instance, task):
-    return {
-        "task": task.key,
-        "status": "ok",
-        "error": None,
-        "instance": instance.name,
-        "pid": os.getpid(),
-    }
-
-
-def dies_once(instance, task):
-    marker = Path(task.settings.get("marker", "/nonexistent/x"))
-    if task.seed == 1 and not marker.exists():
-        marker.write_text("died")
+def dies_once(number, marker):
+    path = Path(marker)
+    if number == 1 and not path.exists():
+        path.write_text("died")
         os.kill(os.getpid(), signal.SIGKILL)
-    return work(instance, task)
+    return number
 
 
-def dies_always(instance, task):
-    if task.seed == 1:
+def dies_where_even(number):
+    if number % 2 == 0:
         os.kill(os.getpid(), signal.SIGKILL)
-    return work(instance, task)
+    return number
 
 
-def dies_in_even_seeds(instance, task):
-    if task.kind == ONLINE and task.seed % 2 == 0:
-        os.kill(os.getpid(), signal.SIGKILL)
-    return work(instance, task)
-
-
-def interrupted(instance, task):
-    return {**work(instance, task), "stopped_by": "interrupted" if task.seed == 1 else "gap"}
-
-
-def slow(instance, task):
-    """The offline task waits until another worker is busy; the others never end."""
-    folder = Path(task.settings["folder"])
-    if task.kind == ONLINE:
-        (folder / str(os.getpid())).touch()
+def sleeps(number, folder):
+    """The first waits until another process is busy; the others never end."""
+    if number:
+        (Path(folder) / str(os.getpid())).touch()
         time.sleep(600)
-    while not any(folder.iterdir()):
+    while not any(Path(folder).iterdir()):
         time.sleep(0.01)
-    return work(instance, task)
-
-
-LIMITED = """
-import json, sys
-import numpy as np
-from hindsched.analysis import sweep
-from hindsched.analysis.tasks import OFFLINE, ONLINE, Task, run_task
-from hindsched.instances.generators.registry import generate
-from hindsched.limits import nobody_asked
-from hindsched.memory import memory_limit
-from hindsched.solvers.door import interrupt
-
-
-class Greedy:
-    family = "oasis"
-
-    def sha256(self):
-        return str(np.empty(5 << 25).nbytes)
-
-
-def takes_a_lot(instance, task):
-    if task.kind == OFFLINE:
-        instance = Greedy()  # wants more than a GB
-    return {"asked": not nobody_asked(), **run_task(instance, task)}
-
-
-sweep.run_task = takes_a_lot
-instance = generate("oasis", jobs=2, horizon=5)
-todo = [Task(OFFLINE, instance.name), *(Task(ONLINE, instance.name, a) for a in ("fifo", "drf"))]
-with memory_limit(json.loads(sys.argv[1])):
-    records = sweep.run_tasks(todo, [instance], workers=1)
-print(json.dumps([[r["status"], r.get("error", ""), r["asked"]] for r in records]))
-"""
-"""A process of its own, because a limit counts what the process holds already."""
+    return number
 
 
 def is_alive(pid):
@@ -127,164 +59,128 @@ def is_alive(pid):
 
 
 @pytest.mark.parametrize("workers", [0, 2])
-def test_records_come_in_the_order_of_the_tasks(monkeypatch, workers):
-    monkeypatch.setattr(sweep, "run_task", work)
-    seen = []
-    records = sweep.run_tasks(tasks(5), INSTANCES, workers=workers, on_record=seen.append)
-    assert [record["task"] for record in records] == [task.key for task in tasks(5)]
-    assert [record["instance"] for record in records] == ["a", "b", "b", "b", "b"]
-    assert len(seen) == 5
-    here = {record["pid"] == os.getpid() for record in records}
-    assert here == {workers == 0}
+def test_every_call_has_its_result(workers):
+    found = dict(map_calls(square, [(n,) for n in range(5)], workers=workers))
+    assert found == {n: n * n for n in range(5)}
 
 
-def test_a_worker_that_dies_once_costs_nothing(monkeypatch, tmp_path):
-    monkeypatch.setattr(sweep, "run_task", dies_once)
-    todo = tasks(5, marker=str(tmp_path / "marker"))
-    records = sweep.run_tasks(todo, INSTANCES, workers=2)
-    assert (tmp_path / "marker").exists()
-    assert [record["status"] for record in records] == ["ok"] * 5
+@pytest.mark.nightly
+def test_a_process_that_dies_once_costs_nothing(tmp_path):
+    marker = str(tmp_path / "marker")
+    found = dict(map_calls(dies_once, [(n, marker) for n in range(4)], workers=2))
+    assert Path(marker).exists()
+    assert found == {n: n for n in range(4)}
 
 
-def test_a_task_that_kills_its_worker_fails_alone(monkeypatch):
-    monkeypatch.setattr(sweep, "run_task", dies_always)
-    records = sweep.run_tasks(tasks(4), INSTANCES, workers=2)
-    status = {record["task"]: record["status"] for record in records}
-    assert status == {
-        "a--offline": "ok",
-        "b--fifo--s0": "ok",
-        "b--fifo--s1": "failed",
-        "b--fifo--s2": "ok",
-    }
-    died = next(record for record in records if record["status"] == "failed")
-    assert died["error"].startswith("the worker process died")
+@pytest.mark.nightly
+def test_calls_that_kill_their_process_fail_alone():
+    found = dict(map_calls(dies_where_even, [(n,) for n in range(4)], workers=2))
+    assert (found[1], found[3]) == (1, 3)
+    assert found[0] == found[2] == Lost("the worker process died, twice")
 
 
-@pytest.mark.parametrize("limit", [1 << 30, None])
-def test_workers_have_the_limit_of_memory(limit):
-    command = [sys.executable, "-c", LIMITED, json.dumps(limit)]
-    done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=300)
-    records = json.loads(done.stdout.splitlines()[-1])
-    assert [status for status, _, _ in records] == ["failed", "ok", "ok"]
-    refused = records[0][1].startswith("not enough memory (Unable to allocate 1.25 GiB")
-    assert refused == (limit is not None)
-    assert {asked for _, _, asked in records} == {limit is not None}
+@pytest.mark.nightly
+def test_a_call_that_does_not_end_is_killed(monkeypatch, tmp_path):
+    monkeypatch.setattr(sweep, "OVERRUN_SECONDS", 15.0)
+    found = dict(map_calls(sleeps, [(n, str(tmp_path)) for n in (1, 0)], workers=2, time_limit=1))
+    assert found == {0: Lost("time limit: neither finished nor stopped"), 1: 0}
 
 
-def test_an_interrupted_solve_stops_the_sweep_and_is_not_kept(monkeypatch):
-    monkeypatch.setattr(sweep, "run_task", interrupted)
+@pytest.mark.nightly
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_processes_do_not_outlive_the_wish_to_stop(tmp_path, number):
     kept = []
-    with pytest.raises(KeyboardInterrupt):
-        sweep.run_tasks(tasks(4), INSTANCES, workers=0, on_record=kept.append)
-    assert [record["task"] for record in kept] == ["a--offline", "b--fifo--s0"]
-
-
-def test_a_solve_that_sigterm_ended_stops_the_sweep_by_its_name(monkeypatch):
-    monkeypatch.setattr(sweep, "run_task", interrupted)
-    monkeypatch.setattr(interrupt, "_terminated", True)
-    with pytest.raises(interrupt.Terminated):
-        sweep.run_tasks(tasks(4), INSTANCES, workers=0)
-
-
-def test_an_interrupted_solve_can_be_kept(monkeypatch):
-    monkeypatch.setattr(sweep, "run_task", interrupted)
-    records = sweep.run_tasks(tasks(4), INSTANCES, workers=0, stop_when_interrupted=False)
-    assert len(records) == 4
-
-
-@pytest.mark.filterwarnings("error::pytest.PytestUnhandledThreadExceptionWarning")
-def test_workers_do_not_outlive_an_interrupt(monkeypatch, tmp_path):
-    """Nor do they leave an exception in one of the pool's threads."""
-    monkeypatch.setattr(sweep, "run_task", slow)
-    todo = [
-        Task(OFFLINE, "a", settings={"folder": str(tmp_path)}),
-        *tasks(9, folder=str(tmp_path))[1:],
-    ]
-    kept = []
-
-    def interrupt(record):
-        kept.append(record["task"])
-        signal.raise_signal(signal.SIGINT)
-
-    with pytest.raises(KeyboardInterrupt):
-        sweep.run_tasks(todo, INSTANCES, workers=2, on_record=interrupt)
-    assert kept == ["a--offline"]
+    before = signal.signal(signal.SIGTERM, raise_terminated)
+    try:
+        with pytest.raises(KeyboardInterrupt) as stopped:
+            for place, _ in map_calls(sleeps, [(n, str(tmp_path)) for n in range(3)], workers=2):
+                kept.append(place)
+                signal.raise_signal(number)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert isinstance(stopped.value, Terminated) is (number == signal.SIGTERM)
+    assert kept == [0]
     workers = [int(path.name) for path in tmp_path.iterdir()]
     assert workers
     assert not any(is_alive(pid) for pid in workers)
-    for thread in threading.enumerate():
-        if thread is not threading.main_thread() and not thread.daemon:
-            thread.join(20)
 
 
-def test_dask_runs_the_same_tasks(monkeypatch):
-    distributed = pytest.importorskip("distributed", reason="hindsched[dask] is not installed")
-    monkeypatch.setattr(sweep, "run_task", work)
-    cluster = distributed.LocalCluster(
-        n_workers=2,
-        threads_per_worker=1,
-        processes=False,
-        protocol="tcp://",
-        dashboard_address=None,
+@pytest.mark.nightly
+def test_a_worker_whose_parent_is_gone_ends_at_once():
+    script = (
+        "import time; from hindsched.analysis.sweep import begin_worker;"
+        "begin_worker(1 << 22); time.sleep(60)"
     )
-    with cluster:
-        records = sweep.run_tasks(tasks(4), INSTANCES, dask=cluster.scheduler_address)
-    assert [record["task"] for record in records] == [task.key for task in tasks(4)]
+    done = subprocess.run([sys.executable, "-c", script], timeout=50, check=False)
+    assert done.returncode == 1
 
 
-def test_no_scheduler_at_the_address(monkeypatch):
-    monkeypatch.setattr(cluster, "TIMEOUT", "1s")
-    pytest.importorskip("distributed", reason="hindsched[dask] is not installed")
-    with pytest.raises(InputError, match="must be a scheduler's address"):
-        sweep.run_tasks(tasks(1), INSTANCES, dask="tcp://127.0.0.1:1")
+def test_records_come_in_the_order_of_the_tasks(monkeypatch):
+    instances = [hs.generate(family, seed=1, jobs=2) for family in ("oasis", "astraea")]
+    tasks = plan_tasks(instances, ["fifo", "batchsche"], offline={"method": "bound"})
+    seen = []
+    monkeypatch.setattr(sweep, "run_task", lambda i, t, r: {"task": t.key, "instance": i.name})
+    records = run_tasks(tasks, instances, workers=0, on_record=seen.append)
+    assert [record["task"] for record in records] == [task.key for task in tasks]
+    assert seen == records
+    families = [instance.family for instance in instances]
+    turns = sweep.in_turns(tasks, {instance.name: instance for instance in instances})
+    assert [t.instance for t in turns[:2]] == [i.name for i in instances], families
+    assert {task.key for task in turns} == {task.key for task in tasks}
+
+
+def interrupted(instance, task, limit):
+    return {"task": task.key, "stopped_by": "interrupted" if task.seed == 1 else "gap"}
+
+
+def test_an_interrupted_solve_stops_the_sweep_unless_it_is_wanted(monkeypatch):
+    instance = hs.generate("oasis", seed=1, jobs=2)
+    todo = [Task(OFFLINE, instance.name)]
+    todo += [Task(ONLINE, instance.name, "fifo", seed) for seed in range(3)]
+    monkeypatch.setattr(sweep, "run_task", interrupted)
+    kept = []
+    with pytest.raises(KeyboardInterrupt):
+        run_tasks(todo, [instance], workers=0, on_record=kept.append)
+    assert [record["task"] for record in kept] == [task.key for task in todo[:2]]
+    assert len(run_tasks(todo, [instance], workers=0, stop_when_interrupted=False)) == 4
+
+
+@pytest.mark.nightly
+def test_dask_runs_the_same_calls():
+    distributed = pytest.importorskip("distributed", reason="hindsched[dask] is not installed")
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=False, protocol="tcp://",
+        dashboard_address=None,
+    ) as cluster:  # fmt: skip
+        found = dict(map_calls(square, [(n,) for n in range(4)], dask=cluster.scheduler_address))
+    assert found == {n: n * n for n in range(4)}
 
 
 def test_negative_workers():
     with pytest.raises(InputError, match="workers: -1: must be at least 0"):
-        sweep.run_tasks(tasks(1), INSTANCES, workers=-1)
+        map_calls(square, [(1,)], workers=-1)
 
 
-@pytest.mark.parametrize("address", ["", "foo", "foo:bar", "http://x:80"])
-def test_a_malformed_address_is_found_before_a_client_exists(monkeypatch, address):
-    distributed = pytest.importorskip("distributed", reason="hindsched[dask] is not installed")
-
-    def client(*args, **kwargs):
-        raise AssertionError("a client that fails complains once more when it is thrown away")
-
-    monkeypatch.setattr(distributed, "Client", client)
+@pytest.mark.parametrize("address", ["", "foo", "foo:bar", "http://x:80", "tcp://127.0.0.1:1"])
+def test_no_scheduler_at_the_address(monkeypatch, address):
+    pytest.importorskip("distributed", reason="hindsched[dask] is not installed")
+    monkeypatch.setattr(sweep, "CONNECT_SECONDS", 1)
     with pytest.raises(InputError, match="dask: "):
-        sweep.run_tasks(tasks(1), INSTANCES, dask=address)
+        list(map_calls(square, [(1,)], dask=address))
 
 
-def test_a_worker_whose_parent_died_before_it_began_ends_at_once():
-    """It is told who its parent is: asked after the parent's death, the system names another."""
-    script = (
-        "import time; from hindsched.analysis.local_pool import Parent, prepare_worker;"
-        "prepare_worker(Parent(1 << 22, False)); time.sleep(60)"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", script], timeout=50, check=False, stderr=subprocess.PIPE
-    )
-    assert (done.returncode, done.stderr) == (1, b"")
-
-
-def test_sigterm_is_said_by_its_name_where_it_is_listened_to(monkeypatch):
-    monkeypatch.setattr(sweep, "run_task", work)
-    before = signal.signal(signal.SIGTERM, raise_terminated)
-    try:
-        with pytest.raises(Terminated):
-            sweep.run_tasks(
-                tasks(9),
-                INSTANCES,
-                workers=1,
-                on_record=lambda record: signal.raise_signal(signal.SIGTERM),
-            )
-    finally:
-        signal.signal(signal.SIGTERM, before)
-
-
-def test_many_tasks_that_kill_their_workers_do_not_stop_the_others(monkeypatch):
-    """Suspects run one at a time; each that kills its worker costs one pool."""
-    monkeypatch.setattr(sweep, "run_task", dies_in_even_seeds)
-    records = sweep.run_tasks(tasks(5), INSTANCES, workers=2)
-    assert [record["status"] for record in records] == ["ok", "failed", "ok", "failed", "ok"]
+@pytest.mark.nightly
+def test_a_folder_from_python_is_resumed(tmp_path):
+    instance = hs.generate("oasis", seed=1, jobs=3)
+    how = {"method": "bound", "time_limit": 1, "progress": False, "out": tmp_path / "out"}
+    found = hs.compare(instance, ["oasis", "fifo"], workers=2, seeds=1, **how)
+    for name in ("report.html", "runs.csv", "manifest.json"):
+        assert (tmp_path / "out" / name).is_file()
+    done = {path: path.stat().st_mtime_ns for path in (tmp_path / "out" / "tasks").iterdir()}
+    lost = tmp_path / "out" / "tasks" / next(iter(done)).name
+    lost.unlink()
+    again = hs.compare(instance, ["oasis", "fifo"], seeds=1, resume=True, **how)
+    assert str(again) == str(found)
+    assert all(path.stat().st_mtime_ns == time for path, time in done.items() if path != lost)
+    with pytest.raises(InputError, match="holds another comparison"):
+        hs.compare(instance, ["oasis"], seeds=1, resume=True, **how)

@@ -1,18 +1,13 @@
 """Kernels compile before any clock starts, once a machine."""
 
 import gc
-import json
 import signal
-import subprocess
 import time
 
 import numba
 import pytest
 
 import hindsched as hs
-from hindsched.analysis.compiling import compile_work, not_compiled, work_of
-from hindsched.analysis.tasks import Task
-from hindsched.cli.app import run
 from hindsched.solvers import compiling
 from hindsched.solvers.compiling import MOST_RUNS, compile_first, is_compiled, tiny_instances
 from hindsched.solvers.door import api
@@ -170,41 +165,3 @@ def test_what_replays_traces_is_compiled_apart(fresh, monkeypatch):
         assert is_compiled(f"{family} replays")
     assert replayed == list(tiny_instances("gang"))
     assert not is_compiled("gang solve")
-
-
-def test_what_tasks_need(fresh):
-    instance = hs.generate("oasis", jobs=2, horizon=6)
-    tasks = [
-        Task("offline", instance.name),
-        Task("online", instance.name, "fifo"),
-        Task("online", instance.name, "fifo", seed=1),
-        Task("online", instance.name, "file.py:Mine"),
-    ]
-    work = work_of(tasks, [instance])
-    assert work == {"oasis": ["fifo"]}
-    assert not_compiled(work) == work
-    for what in ("oasis solve", "oasis fifo"):
-        compile_first(what, lambda tiny: None, "oasis")
-    assert not_compiled(work) == {}
-
-
-def test_one_process_takes_all_families_until_one_kills_it(monkeypatch):
-    """Loading numba takes as long as compiling a small family."""
-    monkeypatch.setenv("HINDSCHED_COMPILE", "later")  # nothing compiles, all else is as ever
-    begun, told = [], []
-    begin = subprocess.Popen
-    monkeypatch.setattr(subprocess, "Popen", lambda *a, **k: begun.append(a) or begin(*a, **k))
-    compile_work({"oasis": ["fifo"], "gang": []}, workers=1, advance=told.append)
-    assert sorted(told) == ["gang", "oasis"]
-    assert len(begun) == 1
-    compile_work({"": [], "oasis": []}, workers=1, advance=told.append)  # no line is no family
-    assert told[2:] == ["", "oasis"]
-    assert len(begun) == 3
-
-
-def test_the_command_says_what_was_compiled_before(fresh, capsys, monkeypatch):
-    monkeypatch.setattr(compiling, "is_compiled", lambda what: True)
-    monkeypatch.setattr("hindsched.analysis.compiling.is_compiled", lambda what: True)
-    assert run(["compile", "--family", "oasis", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out) == {"compiled": [], "before": ["oasis"]}
-    assert run(["compile", "--family", "none"]) == 2

@@ -92,10 +92,11 @@ def test_processes_do_not_outlive_the_wish_to_stop(tmp_path, number):
     kept = []
     before = signal.signal(signal.SIGTERM, raise_terminated)
     try:
+        calls = map_calls(sleeps, [(n, str(tmp_path)) for n in range(3)], workers=2)
+        kept.append(next(calls)[0])
+        signal.raise_signal(number)
         with pytest.raises(KeyboardInterrupt) as stopped:
-            for place, _ in map_calls(sleeps, [(n, str(tmp_path)) for n in range(3)], workers=2):
-                kept.append(place)
-                signal.raise_signal(number)
+            next(calls)
     finally:
         signal.signal(signal.SIGTERM, before)
     assert isinstance(stopped.value, Terminated) is (number == signal.SIGTERM)

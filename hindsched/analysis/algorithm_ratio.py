@@ -8,7 +8,8 @@ from functools import cached_property
 from statistics import fmean, median
 from typing import Literal
 
-from hindsched.analysis.ratio import Interval, Optimum, Ratio, competitive_ratio, spread
+from hindsched.analysis.interval import Interval
+from hindsched.analysis.ratio import Optimum, Ratio, competitive_ratio, spread
 from hindsched.analysis.records import Record
 from hindsched.json_types import JsonObject, Keywords
 from hindsched.online.protocol import FORECASTS, SEES_ALL
@@ -85,6 +86,11 @@ class AlgorithmRatio:
         return str(next((r["mark"] for r, _ in self.runs if r.get("mark")), ""))
 
     @property
+    def commitment(self) -> str:
+        """When it is bound by what it decides, in words; empty where no run says it."""
+        return next((r["commitment"] for r, _ in self.runs if r.get("commitment")), "")
+
+    @property
     def has_foresight(self) -> bool:
         """Whether it knows of the future what no online algorithm does."""
         return self.mark.startswith((SEES_ALL, FORECASTS))
@@ -144,7 +150,9 @@ class AlgorithmRatio:
                 "ratio_upper": ratio.interval.upper,
                 "difference_lower": ratio.difference.lower,
                 "difference_upper": ratio.difference.upper,
+                "starred": ratio.starred,
                 "reason": ratio.reason,
+                "commitment": record.get("commitment"),
                 "optimum_lower": self.optimum.interval.lower,
                 "optimum_upper": self.optimum.interval.upper,
                 "optimum_status": self.optimum.status,

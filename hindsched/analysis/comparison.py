@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Literal
 from hindsched.analysis.algorithm_ratio import AlgorithmRatio, ratio_of
 from hindsched.analysis.ratio import INVERSE_NOTE, STAR_NOTE, Optimum, Sense, optimum_of
 from hindsched.analysis.records import Record
-from hindsched.analysis.statistics import paired_rows, profile_rows
+from hindsched.analysis.statistics import CONFIDENCE, paired_rows, profile_rows, summary_numbers
 from hindsched.analysis.summary import SummaryRow, interval_of, summary_row
 from hindsched.analysis.tasks import OFFLINE, ONLINE
 from hindsched.analysis.verdict import verdicts
-from hindsched.errors import SolveFailed
+from hindsched.errors import InputError, SolveFailed
 from hindsched.json_types import JsonObject
 from hindsched.notebook_card import card
 
@@ -105,13 +105,15 @@ class InstanceComparison:
 
     def lines(self) -> list[tuple[str, ...]]:
         """Cells of the text table: the optimum, then objective and ratio of each algorithm."""
-        optimum = f"optimum in {self.optimum.interval}"
+        interval = self.optimum.interval
+        optimum = f"optimum {'' if interval.is_point else 'in '}{interval}"
         lines: list[tuple[str, ...]] = [(self.instance, "(offline)", "", "", optimum)]
         for row in self.algorithms:
             objective = "-" if row.objective is None else f"{row.objective:.6g}"
             interval = str(row.ratio.interval) if row.ratio.exists else "none"
             star = "*" if row.ratio.starred else ""
-            lines.append(("", row.label, objective, interval + star, row.ratio.reason or ""))
+            note = "; ".join([*filter(None, [row.ratio.reason]), *row.errors])
+            lines.append(("", row.label, objective, interval + star, note))
         return lines
 
     def __str__(self) -> str:
@@ -207,12 +209,41 @@ class Comparison:
                 grouped.setdefault((item.family, row.algorithm), []).append(row)
         return grouped
 
-    def paired_frame(self) -> pd.DataFrame:
+    def summary_frame(self, confidence: float = CONFIDENCE) -> pd.DataFrame:
+        """One row a family and algorithm: mean, median and worst ratio over the instances.
+
+        Parameters
+        ----------
+        confidence : float
+            Level of the interval of the mean, by the bootstrap over the instances.
+
+        Returns
+        -------
+        DataFrame
+            ``family, algorithm, commitment, starred`` and the numbers of
+            `statistics.summary_numbers`; infinite ratios are counted apart.
+        """
+        import pandas as pd
+
+        rows = [
+            {
+                "family": family,
+                "algorithm": algorithm,
+                "commitment": rows[0].commitment,
+                "starred": any(row.ratio.starred for row in rows),
+                **summary_numbers(rows, _level(confidence)),
+            }
+            for (family, algorithm), rows in self._by_algorithm().items()
+        ]
+        return pd.DataFrame(rows)
+
+    def paired_frame(self, confidence: float = CONFIDENCE) -> pd.DataFrame:
         """Each two algorithms on the same instances, see `statistics.paired_rows`."""
         import pandas as pd
 
-        rows = [row for item in self.by_family().values() for row in paired_rows(item)]
-        return pd.DataFrame(rows)
+        level = _level(confidence)
+        found = self.by_family().values()
+        return pd.DataFrame([row for item in found for row in paired_rows(item, confidence=level)])
 
     def profile_frame(self) -> pd.DataFrame:
         """Performance profiles, see `statistics.profile_rows`."""
@@ -262,6 +293,12 @@ class Comparison:
             }
             rows += [{**who, **row} for row in record.get(key, ())]
         return pd.DataFrame(rows, columns=None if rows else ["family", "instance", "algorithm"])
+
+
+def _level(confidence: float) -> float:
+    if not 0 < confidence < 1:
+        raise InputError("confidence", confidence, "must be above 0 and below 1")
+    return confidence
 
 
 def _compare_one(offline: Record, online: Sequence[Record]) -> InstanceComparison:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from hindsched.analysis.rounding import rounded_down, rounded_up
+from hindsched.analysis.interval import Interval
 from hindsched.errors import SolveFailed
 from hindsched.json_types import JsonObject
 from hindsched.solvers.door.options import DEFAULT_GAP
@@ -34,27 +34,6 @@ STAR_NOTE = (
     "* may do what the offline problem forbids: the plain quotient to its optimum, which may be "
     "below 1."
 )
-
-
-@dataclass(frozen=True)
-class Interval:
-    """A closed interval; an end that is not known is None, one that is infinite ``math.inf``."""
-
-    lower: float | None = None
-    upper: float | None = None
-
-    def to_dict(self) -> dict[str, float | str | None]:
-        """JSON data; infinity, for which JSON has no number, is the word ``inf``."""
-        return {"lower": _word(self.lower), "upper": _word(self.upper)}
-
-    def __str__(self) -> str:
-        if self.lower is None and self.upper is None:
-            return "unknown"
-        if self.lower == math.inf:
-            return "inf"
-        lower = "?" if self.lower is None else rounded_down(self.lower)
-        upper = "?" if self.upper is None else rounded_up(self.upper)
-        return f"[{lower}, {upper}]"
 
 
 @dataclass(frozen=True)
@@ -273,10 +252,6 @@ def _spread(ends: Sequence[float | None]) -> Interval:
     if not known or len(known) < len(ends):
         return Interval()
     return Interval(min(known), max(known))
-
-
-def _word(end: float | None) -> float | str | None:
-    return "inf" if end == math.inf else end
 
 
 def _divide(value: float | None, by: float) -> float | None:

@@ -84,4 +84,5 @@ class Record(TypedDict, total=False):
     decision_ms_median: float | None
     decision_ms_max: float | None
     mark: str
+    commitment: str
     theorem: Theorem | None

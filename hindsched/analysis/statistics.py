@@ -34,7 +34,50 @@ class ProfileRow(TypedDict):
     share: float
 
 
-def paired_rows(found: Ratios, seed: int = 0) -> list[JsonObject]:
+def summary_numbers(
+    found: Sequence[AlgorithmRatio], confidence: float = CONFIDENCE, seed: int = 0
+) -> JsonObject:
+    """An algorithm's ratio over its instances: what holds of the upper ends, which are proven.
+
+    Parameters
+    ----------
+    found : sequence of AlgorithmRatio
+        One an instance.
+    confidence : float
+        Level of the interval of the mean, by the bootstrap over the instances.
+    seed : int
+        Of the bootstrap.
+
+    Returns
+    -------
+    dict
+        ``instances``; ``mean, mean_lower, mean_upper, median, worst`` over the finite upper ends;
+        ``infinite, without_ratio``: instances that are counted apart; ``level``.
+    """
+    uppers = [row.ratio.interval.upper for row in found]
+    finite = np.array([end for end in uppers if end is not None and math.isfinite(end)])
+    numbers: JsonObject = {"instances": len(found)}
+    numbers |= dict.fromkeys(("mean", "mean_lower", "mean_upper", "median", "worst"))
+    if finite.size:
+        low, high = _bootstrap(finite, confidence, seed)
+        numbers |= {
+            "mean": float(finite.mean()), "mean_lower": low, "mean_upper": high,
+            "median": float(np.median(finite)), "worst": float(finite.max()),
+        }  # fmt: skip
+    numbers["infinite"] = sum(end == math.inf for end in uppers)
+    numbers["without_ratio"] = sum(end is None for end in uppers)
+    return {**numbers, "level": confidence}
+
+
+def _bootstrap(values: Any, confidence: float, seed: int) -> tuple[float, float]:
+    """Interval of the mean over resampled instances."""
+    draws = np.random.default_rng(seed).integers(0, len(values), (RESAMPLES, len(values)))
+    tail = 50 * (1 - confidence)
+    low, high = np.percentile(values[draws].mean(axis=1), [tail, 100 - tail])
+    return float(low), float(high)
+
+
+def paired_rows(found: Ratios, seed: int = 0, confidence: float = CONFIDENCE) -> list[JsonObject]:
     """Compare each two algorithms of a family on the instances that both finished.
 
     Parameters
@@ -43,13 +86,15 @@ def paired_rows(found: Ratios, seed: int = 0) -> list[JsonObject]:
         Ratios by algorithm, one an instance.
     seed : int
         Of the bootstrap.
+    confidence : float
+        Level of the bootstrap's interval.
 
     Returns
     -------
     list of dict
         ``family, algorithm, rival, instances``; ``better, worse, ties``: on how many instances the
         algorithm's objective is better; ``advantage``: geometric mean of how many times better it
-        is (1 is equal), with ``advantage_lower, advantage_upper``, its 95 % bootstrap interval;
+        is (1 is equal), with ``advantage_lower, advantage_upper``, its bootstrap interval at the ``level``;
         ``sign_p``: two-sided sign test; ``wilcoxon_p``: signed ranks of the logarithms. A number
         that cannot be had (an objective of 0, no instance) is None.
     """
@@ -62,7 +107,7 @@ def paired_rows(found: Ratios, seed: int = 0) -> list[JsonObject]:
             continue
         logs = np.array([_log_advantage(own[key], other[key]) for key in both])
         facts = {"family": own[both[0]].family, "algorithm": name, "rival": rival}
-        rows.append({**facts, "instances": len(both), **_tests(logs, seed)})
+        rows.append({**facts, "instances": len(both), **_tests(logs, seed, confidence)})
     return rows
 
 
@@ -131,7 +176,7 @@ def _log_advantage(own: AlgorithmRatio, other: AlgorithmRatio) -> float:
     return second - first
 
 
-def _tests(logs: Any, seed: int) -> JsonObject:
+def _tests(logs: Any, seed: int, confidence: float) -> JsonObject:
     """Counts, advantage with its interval, and both tests."""
     from scipy.stats import binomtest, wilcoxon
 
@@ -139,14 +184,13 @@ def _tests(logs: Any, seed: int) -> JsonObject:
     facts: JsonObject = {"better": better, "worse": worse, "ties": len(logs) - better - worse}
     facts |= dict.fromkeys(("advantage", "advantage_lower", "advantage_upper"))
     if np.isfinite(logs).all():
-        draws = np.random.default_rng(seed).integers(0, len(logs), (RESAMPLES, len(logs)))
-        tail = 50 * (1 - CONFIDENCE)
-        low, high = np.percentile(logs[draws].mean(axis=1), [tail, 100 - tail])
+        low, high = _bootstrap(logs, confidence, seed)
         facts |= {
             "advantage": float(np.exp(logs.mean())),
             "advantage_lower": float(np.exp(low)),
             "advantage_upper": float(np.exp(high)),
         }
+    facts["level"] = confidence
     decided = better + worse
     facts["sign_p"] = float(binomtest(better, decided).pvalue) if decided else None
     ranks = np.isfinite(logs).all() and decided

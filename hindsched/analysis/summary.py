@@ -7,7 +7,8 @@ from statistics import fmean, median
 from typing import Literal, TypedDict
 
 from hindsched.analysis.algorithm_ratio import AlgorithmRatio
-from hindsched.analysis.ratio import Interval, competitive_ratio, optimum_of, spread
+from hindsched.analysis.interval import Interval
+from hindsched.analysis.ratio import competitive_ratio, optimum_of, spread
 
 
 class SummaryRow(TypedDict):
@@ -30,6 +31,7 @@ class SummaryRow(TypedDict):
     starred: bool
     rival: bool
     foresight: bool
+    commitment: str
 
 
 def interval_of(row: SummaryRow, of: Literal["median", "worst", "sums"]) -> Interval:
@@ -63,7 +65,8 @@ def summary_row(family: str, algorithm: str, found: Sequence[AlgorithmRatio]) ->
         ``without_ratio``: instances on which there is no ratio, which all numbers leave out;
         ``starred``: whether the ratios are plain quotients, see `Ratio`; ``rival``: whether the
         algorithm may do what the offline problem forbids; ``foresight``: whether it knows more of
-        the future than an online algorithm does. An upper number is None if the optimum of
+        the future than an online algorithm does; ``commitment``: when it is bound by what it
+        decides. An upper number is None if the optimum of
         one of the instances has no bound.
     """
     known = [row for row in found if row.ratio.exists]
@@ -89,6 +92,7 @@ def summary_row(family: str, algorithm: str, found: Sequence[AlgorithmRatio]) ->
         "starred": any(row.ratio.starred for row in known),
         "rival": not all(row.in_feasible_set for row in found),
         "foresight": any(row.has_foresight for row in found),
+        "commitment": found[0].commitment,
     }
 
 

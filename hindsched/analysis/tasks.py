@@ -23,7 +23,7 @@ from hindsched.errors import HindschedError, InputError
 from hindsched.instances.base import Instance, family_module, has_module
 from hindsched.json_types import JsonObject, Keywords
 from hindsched.online.protocol import OnlineAlgorithm
-from hindsched.online.registry import build_from
+from hindsched.online.registry import build_from, find_algorithm
 from hindsched.online.theorem import Theorem
 from hindsched.printable import printable, said_by
 from hindsched.solutions.base import Solution
@@ -251,21 +251,21 @@ def _online(instance: Instance, task: Task, run_limit: float | None) -> JsonObje
 
     assert task.algorithm is not None
     if isinstance(task.own, OnlineAlgorithm):
-        algorithm: str | OnlineAlgorithm = copy.deepcopy(task.own)
-    elif task.own is not None:
-        algorithm = build_from(task.own, task.algorithm, task.settings)
+        algorithm = copy.deepcopy(task.own)
     else:
-        algorithm = task.algorithm
+        factory = task.own or find_algorithm(instance.family, task.algorithm)
+        algorithm = build_from(factory, task.algorithm, task.settings)
     began = time.perf_counter()
 
     def look_at_the_clock(slot: int, last: int) -> None:
         if run_limit is not None and time.perf_counter() - began > run_limit:
             raise RunTooLong(f"time limit: not finished after {run_limit:g} s")
 
+    given: str | OnlineAlgorithm = algorithm if task.own is not None else task.algorithm
     run = simulate(
-        instance, algorithm, seed=task.seed, settings=task.settings, on_slot=look_at_the_clock
+        instance, given, seed=task.seed, settings=task.settings, on_slot=look_at_the_clock
     )
-    return _online_record(instance, task, run)
+    return {**_online_record(instance, task, run), "commitment": algorithm.card.commitment}
 
 
 def _online_record(instance: Instance, task: Task, run: SimulationResult) -> JsonObject:

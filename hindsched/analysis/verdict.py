@@ -9,8 +9,8 @@ from decimal import ROUND_CEILING, ROUND_FLOOR
 from typing import Protocol
 
 from hindsched.analysis.algorithm_ratio import AlgorithmRatio
-from hindsched.analysis.ratio import Interval, Optimum, Sense
-from hindsched.analysis.rounding import percent_rounded, rounded_down
+from hindsched.analysis.interval import Interval, percent_rounded, rounded_down
+from hindsched.analysis.ratio import Optimum, Sense
 from hindsched.analysis.summary import SummaryRow
 from hindsched.solvers.door.options import DEFAULT_GAP
 
@@ -97,7 +97,7 @@ class Verdict:
         )
         if count > 1:
             text += f", at worst it {self._distance(best['worst_lower'], best['worst_upper'])}"
-        return f"{text}.{self._next()}{informed}"
+        return f"{text}.{self._next()}{self._by_commitment()}{informed}"
 
     def proof(self) -> str:
         """How the optima are proven."""
@@ -148,7 +148,7 @@ class Verdict:
         if upper == math.inf:
             return f"may earn nothing ({shown})"
         if upper <= 1 + DEFAULT_GAP:
-            return f"is optimal ({shown})"
+            return "is optimal"
         if self.sense == "max":
             share = percent_rounded(1 / upper, ROUND_FLOOR)
             return f"earns at least {share} of what hindsight could ({shown})"
@@ -163,6 +163,22 @@ class Verdict:
         where = "at the median " if row["instances"] - row["without_ratio"] > 1 else ""
         how = where + self._distance(row["median_lower"], row["median_upper"])
         return f" Knowing more than an online algorithm does, {row['label']} {how}."
+
+    def _by_commitment(self) -> str:
+        """The best of each other way to be bound by decisions, for those are other games."""
+        best = self.best
+        if best is None or not best["commitment"]:
+            return ""
+        text = f" It {best['commitment']}"
+        seen = {best["commitment"]}
+        for row in self.ranking:
+            if row["commitment"] and row["commitment"] not in seen:
+                seen.add(row["commitment"])
+                way = f"that {row['commitment']}"
+                shown = Interval(row["median_lower"], row["median_upper"])
+                text += f"; of those {way.replace('that commits', 'that commit')} "
+                text += f"{row['label']} comes closest (median ratio {shown})"
+        return text.replace("those that decides", "those that decide") + "."
 
     def _next(self) -> str:
         """The runner-up, and whether intervals or objectives tell the two apart."""

@@ -50,6 +50,10 @@ class Capabilities:
         What is forecast to it, in words; None for nothing.
     clairvoyant : bool
         Whether it knows all jobs from the start.
+    commits_at_arrival : bool
+        Whether it says all of a job's schedule when the job arrives.
+    may_give_up : bool
+        Whether it may begin a job and then drop it.
 
     Examples
     --------
@@ -62,6 +66,15 @@ class Capabilities:
     knows_durations: bool = True
     forecasts: str | None = None
     clairvoyant: bool = False
+    commits_at_arrival: bool = False
+    may_give_up: bool = False
+
+    @property
+    def commitment(self) -> str:
+        """When it is bound by what it decides, which a comparison tells apart."""
+        if self.may_give_up:
+            return "may give a job up"
+        return "commits at arrival" if self.commits_at_arrival else "decides as it runs"
 
     @property
     def words(self) -> str:

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hindsched.analysis.ratio import Interval
-from hindsched.analysis.rounding import percent_rounded, rounded_down, rounded_up
+from hindsched.analysis.interval import Interval, percent_rounded, rounded_down, rounded_up
 
 NUMBERS = st.floats(1e-9, 1e12) | st.floats(1, 1.001)
 LAST_BITS = 1e-11
@@ -30,14 +29,18 @@ def test_just_above_one_is_told_from_one(value):
 @pytest.mark.parametrize(
     ("ends", "text"),
     [
-        ((1.0, 1.0), "[1, 1]"),
+        ((1.0, 1.0), "1"),
+        ((1.0, 1.0000000007), "1"),
+        ((44.99996, 45.0), "45"),
+        ((44.99, 45.0), "[44.99, 45]"),
         ((1.19996, 1.20004), "[1.199, 1.201]"),
         ((1.0, 1.00004), "[1, 1.00004]"),
-        ((1.1, 1.1), "[1.1, 1.1]"),
-        ((1 / 0.1, 10.000000000000002), "[10, 10]"),
+        ((1 / 0.1, 10.000000000000002), "10"),
         ((250.338, None), "[250.3, ?]"),
         ((0.0, 0.000123456), "[0, 0.0001235]"),
+        ((0.0, 0.0), "0"),
         ((1.0, float("inf")), "[1, inf]"),
+        ((float("inf"), float("inf")), "inf"),
         ((None, None), "unknown"),
     ],
 )

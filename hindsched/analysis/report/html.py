@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hindsched.analysis.comparison import Comparison
+from hindsched.analysis.interval import rounded_down, rounded_up
 from hindsched.analysis.jsonable import jsonable
 from hindsched.analysis.ratio import INVERSE_NOTE, STAR_NOTE
 from hindsched.analysis.report.data import PageParts, page_data
-from hindsched.analysis.rounding import rounded_down, rounded_up
 from hindsched.analysis.store import REPORT, ResultStore
 from hindsched.analysis.verdict import verdicts
 from hindsched.instances.io import write_text

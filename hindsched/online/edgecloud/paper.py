@@ -8,7 +8,14 @@ from hindsched.instances.edgecloud.instance import EdgecloudInstance, EdgecloudJ
 from hindsched.online.edgecloud.dispatch import Dispatch, Dispatcher, Increment
 from hindsched.online.edgecloud.serving import PatientServing, PromptServing, Serving
 from hindsched.online.edgecloud.storage import StorageLedger
-from hindsched.online.protocol import NOTHING, Decision, Environment, OnlineAlgorithm, Report
+from hindsched.online.protocol import (
+    NOTHING,
+    Capabilities,
+    Decision,
+    Environment,
+    OnlineAlgorithm,
+    Report,
+)
 
 
 class Edgecloud(OnlineAlgorithm):
@@ -19,6 +26,8 @@ class Edgecloud(OnlineAlgorithm):
     the cloud's PSs are numbered a job that finds none free waits. Section VI: servers without room
     for a chunk are not asked.
     """
+
+    card = Capabilities(commits_at_arrival=True)
 
     randomised = True
     increment: ClassVar[Increment] = "printed"

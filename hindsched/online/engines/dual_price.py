@@ -16,7 +16,13 @@ from hindsched.arrays import Floats
 from hindsched.errors import InputError
 from hindsched.instances.base import Instance, JobRecord
 from hindsched.models.algebra import paused_gc
-from hindsched.online.protocol import Decision, Environment, OnlineAlgorithm, Report
+from hindsched.online.protocol import (
+    Capabilities,
+    Decision,
+    Environment,
+    OnlineAlgorithm,
+    Report,
+)
 from hindsched.solutions.base import Assignment
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.rolling import RollingProgram
@@ -34,6 +40,8 @@ class DualPrice(OnlineAlgorithm):
         without duals is counted in the report as ``relaxations_without_duals`` and the last posted
         prices stay.
     """
+
+    card = Capabilities(commits_at_arrival=True)
 
     def __init__(self, iterations: int = 100_000) -> None:
         if iterations < 1:

@@ -16,7 +16,13 @@ import numpy as np
 from hindsched.arrays import Floats
 from hindsched.instances.base import Instance, JobRecord
 from hindsched.json_types import JsonObject
-from hindsched.online.protocol import Decision, Environment, OnlineAlgorithm, Report
+from hindsched.online.protocol import (
+    Capabilities,
+    Decision,
+    Environment,
+    OnlineAlgorithm,
+    Report,
+)
 from hindsched.solutions.base import Assignment
 from hindsched.solvers.door.subproblem import model_response
 from hindsched.solvers.oracles.base import BlockOracle, Response, build_oracle
@@ -45,6 +51,8 @@ class PrimalDual(OnlineAlgorithm):
     least_payoff : float
         A job is admitted if its payoff is above this.
     """
+
+    card = Capabilities(commits_at_arrival=True)
 
     least_payoff: float = 0.0
 

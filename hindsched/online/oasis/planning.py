@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from hindsched.instances.oasis.instance import OasisInstance
 from hindsched.online.engines import reoptimise
+from hindsched.online.protocol import Capabilities
 from hindsched.solutions.base import build_solution
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import within_gap
@@ -28,6 +29,8 @@ class Reoptimise(reoptimise.Reoptimise):
     gap : float
         Relative gap at which a solve stops.
     """
+
+    card = Capabilities(may_give_up=True)
 
     solver_options: ClassVar[Mapping[str, object]] = {
         "mip_allow_cut_separation_at_nodes": False,

@@ -1,13 +1,57 @@
-"""Ends of intervals for people, rounded outward: what is said of a proven end stays true."""
+"""An interval, and how it and its ends are written for people: rounded outward.
+
+What is said of a proven end stays true. Where the two ends agree to the tolerance to which optima
+are proven, one number is written: ``1``, ``45``.
+"""
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+
+from hindsched.solvers.door.options import DEFAULT_GAP
 
 SIGNIFICANT = 4
 LONG = Context(prec=400)
 """More digits than a double has before its point."""
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A closed interval; an end that is not known is None, one that is infinite ``math.inf``.
+
+    Examples
+    --------
+    >>> print(Interval(1.19996, 1.20004), Interval(1.0, 1.0000000007), Interval(44.99999, 45.0))
+    [1.199, 1.201] 1 45
+    """
+
+    lower: float | None = None
+    upper: float | None = None
+
+    @property
+    def is_point(self) -> bool:
+        """Whether the ends agree to the tolerance to which optima are proven."""
+        if self.lower is None or self.upper is None or math.inf in (self.lower, self.upper):
+            return self.lower == math.inf
+        return self.upper - self.lower <= DEFAULT_GAP * max(abs(self.lower), abs(self.upper))
+
+    def to_dict(self) -> dict[str, float | str | None]:
+        """JSON data; infinity, for which JSON has no number, is the word ``inf``."""
+        return {
+            name: "inf" if end == math.inf else end
+            for name, end in (("lower", self.lower), ("upper", self.upper))
+        }
+
+    def __str__(self) -> str:
+        if self.lower is None and self.upper is None:
+            return "unknown"
+        if self.is_point:
+            return f"{self.upper:.6g}"
+        lower = "?" if self.lower is None else rounded_down(self.lower)
+        upper = "?" if self.upper is None else rounded_up(self.upper)
+        return f"[{lower}, {upper}]"
 
 
 def rounded_down(value: float) -> str:

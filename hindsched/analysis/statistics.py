@@ -94,7 +94,8 @@ def paired_rows(found: Ratios, seed: int = 0, confidence: float = CONFIDENCE) ->
     list of dict
         ``family, algorithm, rival, instances``; ``better, worse, ties``: on how many instances the
         algorithm's objective is better; ``advantage``: geometric mean of how many times better it
-        is (1 is equal), with ``advantage_lower, advantage_upper``, its bootstrap interval at the ``level``;
+        is (1 is equal), with ``advantage_lower, advantage_upper``, its bootstrap interval at the
+        ``level``;
         ``sign_p``: two-sided sign test; ``wilcoxon_p``: signed ranks of the logarithms. A number
         that cannot be had (an objective of 0, no instance) is None.
     """

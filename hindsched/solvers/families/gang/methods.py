@@ -40,7 +40,7 @@ from hindsched.solvers.families.gang.clock import Clock
 from hindsched.solvers.families.gang.incumbents import in_order, incumbents
 from hindsched.solvers.families.gang.oracle import GangOracle
 from hindsched.solvers.families.gang.prices import certify_without_prices, climb_prices
-from hindsched.solvers.families.gang.search import Search
+from hindsched.solvers.families.gang.search import Search, can_move
 from hindsched.solvers.methods.base import Method, joined, relaxation, solve_milp
 from hindsched.solvers.oracles.decisions import COMPLETES, NEVER
 from hindsched.solvers.tree.branching import Share
@@ -139,6 +139,7 @@ class GangSolve:
         """Find prices, then improve the schedule for the rest of the time."""
         for_prices = self.clock.first(BOUND_SHARE * self.clock.seconds_left)
         in_one_piece = self.kind == "non-preemptive" and self.goal != "makespan"
+        movable = can_move(len(self.instance.jobs), self.instance.total_gpus)
         if not in_one_piece or self.instance.is_consolidated:
             self.prove(for_prices)
             self._perturb()
@@ -154,11 +155,12 @@ class GangSolve:
                 self.offer(search.solution())
             return self.is_closed
 
-        search.anneal(self.clock, is_done)
-        self.offer(search.solution())
-        self.details |= {
-            "orders": search.orders, "moves": search.moves, "exchanges": search.exchanges
-        }  # fmt: skip
+        if movable:
+            search.anneal(self.clock, is_done)
+            self.offer(search.solution())
+        else:
+            self._perturb()
+        self.details |= {"orders": search.orders, "moves": search.moves}
 
     def _perturb(self) -> None:
         """Start jobs by perturbed orders of the best schedule while there is time."""
@@ -199,7 +201,7 @@ class GangSolve:
             solution=self.best,
             bound=None if self.certificate is None else self.certificate.bound,
             certificate=self.certificate,
-            backend="prices and exchanges",
+            backend="prices and moves",
             details=self.details,
         )
 

@@ -20,16 +20,16 @@ from hindsched.models.gang.sets import Outlook
 from hindsched.solvers.families.gang.clock import Clock
 from hindsched.solvers.families.gang.oracle import GangOracle, job_blocks
 from hindsched.solvers.families.gang.prices import Climb
-from hindsched.solvers.kernels.gang.orders import FAR, Jobs, exchange, starts_in_order, total_cost
+from hindsched.solvers.families.gang.search import annealed, can_move, mean_cost
+from hindsched.solvers.kernels.gang.orders import FAR, Jobs, starts_in_order, total_cost
 from hindsched.solvers.kernels.gang.placing import Cluster
 from hindsched.solvers.kernels.gang.queueing import run_queue_beside
 from hindsched.solvers.kernels.gang.responses import FOREVER, Blocks
 
 NEVER_LATE = 1e30
 """Cost of what is fixed, if it came later."""
-HOT, COLD, MOST, REACH = 0.3, 0.003, 10, 100
-"""Of the exchanges: heat at begin and end relative to the mean cost of a job's own duration, most
-jobs of an exchange, of how many neighbours."""
+REACH, SPREAD = 100, 10
+"""Longest stretch of the sequence in which a move is made; places by which perturbed jobs move."""
 SEED = 88172645463325252
 EXCHANGES_AN_ORDER = 50
 """On servers all open jobs are placed again for so many exchanges in a pool."""
@@ -112,14 +112,10 @@ def best_plan(left: OpenJobs, plans: list[Ints], rounds: int) -> Ints:
     jobs, fixed = left.jobs, left.fixed
     known = [np.concatenate([jobs.submit[:fixed], plan]) for plan in plans]
     start = min(known, key=lambda start: total_cost(jobs, start)).copy()
-    own = np.where(jobs.slope > 0, jobs.slope * jobs.duration, jobs.penalty)[fixed:]
-    scale = float(own.mean()) if own.size else 0.0
-    best = start.copy()
-    if own.size > 1 and rounds and scale > 0:
-        state = np.array([SEED], dtype=np.uint64)
-        heats = HOT * scale, COLD * scale
-        exchange(start, best, jobs, left.room, rounds, *heats, state, MOST, REACH)
-    return best[fixed:]
+    if can_move(start.size, left.room):
+        scale = mean_cost(Jobs._make(column[fixed:] for column in jobs))
+        start = annealed(start, jobs, left.room, rounds, REACH, scale)
+    return start[fixed:]
 
 
 def plan_on_servers(left: OpenJobs, sizes: Ints, key: Floats) -> Placed:
@@ -143,7 +139,7 @@ def best_on_servers(left: OpenJobs, sizes: Ints, keys: list[Floats], rounds: int
     for _ in range(rounds // EXCHANGES_AN_ORDER):
         place = np.argsort(np.argsort(best.starts, kind="stable")).astype(float)
         moved = draw.random(place.size) < 2 / place.size
-        place[moved] += draw.normal(scale=MOST, size=int(moved.sum()))
+        place[moved] += draw.normal(scale=SPREAD, size=int(moved.sum()))
         best = min(best, plan_on_servers(left, sizes, place), key=cost)
     return best
 

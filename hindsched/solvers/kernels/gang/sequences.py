@@ -49,12 +49,14 @@ def advance(old: Ints, new: Ints, job: int, jobs: Jobs) -> int:
 
 
 @njit(cache=True, nogil=True)
-def starts_in_sequence(sequence: Ints, jobs: Jobs, gpus_in_all: int, start: Ints) -> None:
-    """Fill the starts of jobs that start one after another."""
+def starts_in_sequence(sequence: Ints, jobs: Jobs, gpus_in_all: int) -> Ints:
+    """Starts of jobs that start one after another, shape (jobs,)."""
+    start = np.empty(sequence.size, dtype=np.int64)
     row = np.zeros((2, gpus_in_all), dtype=np.int64)
     for place in range(sequence.size):
         job = sequence[place]
         start[job] = advance(row[place % 2], row[1 - place % 2], job, jobs)
+    return start
 
 
 @njit(cache=True, nogil=True)

@@ -53,7 +53,7 @@ HEATS, HOT = 20, 0.3
 
 def can_move(jobs: int, gpus: int) -> bool:
     """Whether a list is small enough for moves."""
-    return 2 <= jobs and jobs * gpus <= MOST_MEMORY
+    return jobs >= 2 and jobs * gpus <= MOST_MEMORY
 
 
 def mean_cost(jobs: Jobs) -> float:

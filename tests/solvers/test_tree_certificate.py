@@ -26,7 +26,7 @@ from hindsched.solvers.certificates.file import (
 from hindsched.solvers.oracles.base import build_oracle
 from hindsched.solvers.oracles.decisions import COMPLETES, NEVER, BranchDecision, Feature
 from hindsched.solvers.oracles.restricted import RestrictedOracle
-from hindsched.solvers.tree.certificate import certify_tree, check_cover
+from hindsched.solvers.certificates.tree import certify_tree, check_cover
 from tests.toy_family import ToyOracle, make
 
 ROOT = Path(__file__).parents[2]

@@ -1,24 +1,25 @@
-"""Whether given jobs can all be finished by given ends, on the servers as they are: a leaf.
+"""Whether given jobs can all be finished by given ends, on the servers as they are.
 
-===============  =============================================================  ==================
-symbol           meaning                                                        indices
-===============  =============================================================  ==================
-``workers``      workers of the job                                             job, slot
-``ps``           parameter servers of the job                                   job, slot
-``runs_y, _z``   servers of a group that run a packing pattern                  group, slot, no.
-``on_y, on_z``   units on one server, where a group has too many patterns       job, server, slot
-===============  =============================================================  ==================
+=====================  ===================================================  ==================
+symbol                 meaning                                              indices
+=====================  ===================================================  ==================
+``workers``            workers of the job                                   job, slot
+``ps``                 parameter servers (PSs) of the job                   job, slot
+``on_workers/ps.runs`` servers of a group that run a packing pattern        group, slot, no.
+``on_.....alone``      units on one server, of a group of many patterns     job, server, slot
+=====================  ===================================================  ==================
 
 With the admissions and ends given, the offline program is a packing problem. Servers that hold few
-workers run patterns (`patterns.py`), whose linear relaxation almost decides; the others keep (4)
-and (5) as printed. All variables are integer, so a point is a schedule on real servers, and no
-point means that no schedule keeps these promises.
+units run patterns (`patterns.py`), whose linear relaxation almost decides; the others keep (4) and
+(5) as printed. All variables are integer, so a point is a schedule on real servers, and no point
+means that no schedule keeps these promises.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyomo.environ as pyo
@@ -26,51 +27,29 @@ import pyomo.environ as pyo
 from hindsched.arrays import Floats, Ints
 from hindsched.instances.decimals import how_many_fit
 from hindsched.instances.oasis.instance import OasisInstance
-from hindsched.models.algebra import Expr, Model
 from hindsched.models.oasis.patterns import (
     PatternsBySlot,
-    add_runs,
-    held_by_runs,
+    ServerGroups,
     patterns_by_slot,
+    run_patterns,
 )
-from hindsched.models.oasis.program import Pools
 from hindsched.models.oasis.rounding import lines_below
 from hindsched.solutions.oasis.solution import OasisSolution
-
-Fits = dict[int, list[int]]
-"""How many units of a job (by position) fit on one server of each group."""
-Ends = Mapping[int, int]
-"""Latest end slot by the position of each job that is admitted."""
 
 
 @dataclass(frozen=True)
 class _Role:
-    """Units of one role, and where they run.
+    """Units of one role by (job, slot), and where they run."""
 
-    Parameters
-    ----------
-    asked : Var
-        Units of a job in a slot: ``workers`` or ``ps``.
-    pools : Pools
-        Groups of identical servers.
-    patterns : mapping
-        Patterns by (group, slot), where there are few enough.
-    runs : Var
-        Servers of a group that run a pattern.
-    alone : Var
-        Units of a job on one server, elsewhere.
-    """
-
-    asked: pyo.Var
-    pools: Pools
+    asked: Any
+    groups: ServerGroups
     patterns: PatternsBySlot
-    runs: pyo.Var
-    alone: pyo.Var
+    placed: Any
 
 
 @dataclass(frozen=True)
 class Leaf:
-    """The feasibility program of a leaf.
+    """The feasibility program of given ends.
 
     Parameters
     ----------
@@ -80,26 +59,23 @@ class Leaf:
         Without an objective worth the name: any point will do.
     jobs : list of int
         Positions of the jobs that run.
-    worker_role, ps_role : _Role
+    roles : tuple of _Role
         Where workers and PSs run.
     """
 
     instance: OasisInstance
-    model: Model
+    model: Any
     jobs: list[int]
-    worker_role: _Role
-    ps_role: _Role
+    roles: tuple[_Role, ...]
 
     def extract(self) -> OasisSolution:
         """Read the schedule at the variables' values: patterns go to the servers of their group."""
-        workers = _deployed(self.instance, self.jobs, self.worker_role)
-        return OasisSolution(
-            self.instance, workers, _deployed(self.instance, self.jobs, self.ps_role)
-        )
+        workers, ps = (_deployed(self.instance, self.jobs, role) for role in self.roles)
+        return OasisSolution(self.instance, workers, ps)
 
 
-def build_leaf(instance: OasisInstance, ends: Ends) -> Leaf:
-    """Build the feasibility program of a leaf.
+def build_leaf(instance: OasisInstance, ends: Mapping[int, int]) -> Leaf:
+    """Build the feasibility program of given ends.
 
     Parameters
     ----------
@@ -108,137 +84,118 @@ def build_leaf(instance: OasisInstance, ends: Ends) -> Leaf:
     ends : mapping
         Promises: each of these jobs runs and finishes by its end; no other job runs.
     """
-    model = pyo.ConcreteModel(name=f"leaf of {instance.name}")
+    m = pyo.ConcreteModel(name=f"given ends of {instance.name}")
     jobs = sorted(ends)
-    open_slots = {i: range(instance.jobs[i].arrival, ends[i] + 1) for i in jobs}
-    index = [(i, t) for i in jobs for t in open_slots[i]]
+    slots = {i: range(instance.jobs[i].arrival, ends[i] + 1) for i in jobs}
+    cells = [(i, t) for i in jobs for t in slots[i]]
     most = {i: instance.most_workers(instance.jobs[i]) for i in jobs}
     ps_per_worker = {i: instance.ps_per_worker(instance.jobs[i]) for i in jobs}
+    lines = {i: lines_below(instance.ps_needed_up_to(instance.jobs[i], most[i])) for i in jobs}
     work = instance.work.tolist()
-    model.workers = pyo.Var(
-        index,
+    m.workers = pyo.Var(
+        cells,
         domain=pyo.NonNegativeIntegers,
         bounds=lambda _, i, t: (0, most[i]),
         doc="(12) workers of a job",
     )
-    model.ps = pyo.Var(index, domain=pyo.NonNegativeIntegers, doc="(13) PSs of a job")
+    m.ps = pyo.Var(cells, domain=pyo.NonNegativeIntegers, doc="(13) PSs of a job")
+    m.eq_1 = pyo.Objective(expr=0.0 * m.workers[cells[0]] if cells else 0.0)
 
-    @model.Constraint(jobs, doc="(2) exactly the work is done by the end")
-    def eq_2(m: Model, i: int) -> Expr:
-        return pyo.quicksum(m.workers[i, t] for t in open_slots[i]) == work[i]
+    @m.Constraint(jobs, doc="(2) exactly the work is done by the end")
+    def eq_2(m: Any, i: int) -> Any:
+        return sum(m.workers[i, t] for t in slots[i]) == work[i]
 
-    served = [(i, t) for i, t in index if ps_per_worker[i] > 0]
+    served = [(i, t) for i, t in cells if ps_per_worker[i] > 0]
 
-    @model.Constraint(served, doc="(6) the PSs have bandwidth for all workers")
-    def eq_6(m: Model, i: int, t: int) -> Expr:
+    @m.Constraint(served, doc="(6) the PSs have bandwidth for all workers")
+    def eq_6(m: Any, i: int, t: int) -> Any:
         return ps_per_worker[i] * m.workers[i, t] <= m.ps[i, t]
 
-    @model.Constraint(index, doc="(7) no more PSs than workers")
-    def eq_7(m: Model, i: int, t: int) -> Expr:
-        return m.ps[i, t] <= m.workers[i, t]
-
-    lines = {i: lines_below(instance.ps_needed_up_to(instance.jobs[i], most[i])) for i in jobs}
-
-    @model.Constraint(
-        [(*key, n) for key in served for n in range(len(lines[key[0]]))],
+    @m.Constraint(
+        [(i, t, n) for i, t in served for n in range(len(lines[i]))],
         doc="(6) whole PSs serve whole workers",
     )
-    def whole(m: Model, i: int, t: int, n: int) -> Expr:
+    def eq_6_whole(m: Any, i: int, t: int, n: int) -> Any:
         slope, at_none = lines[i][n]
         return slope * m.workers[i, t] + at_none <= m.ps[i, t]
 
-    pools, patterns, fits = _groups(
-        instance, jobs, model.workers, instance.worker_capacity, instance.worker_demand
-    )
-    model.runs_y, model.runs_y_limit = add_runs(patterns, integer=True)
-    model.on_y = _alone(model.workers, pools, patterns, fits)
-    model.eq_4 = _capacity(model.on_y, instance.worker_capacity, instance.worker_demand)
-    workers = _Role(model.workers, pools, patterns, model.runs_y, model.on_y)
-    model.held_y = _held(workers)
-    pools, patterns, fits = _groups(
-        instance, jobs, model.ps, instance.ps_capacity, instance.ps_demand
-    )
-    model.runs_z, model.runs_z_limit = add_runs(patterns, integer=True)
-    model.on_z = _alone(model.ps, pools, patterns, fits)
-    model.eq_5 = _capacity(model.on_z, instance.ps_capacity, instance.ps_demand)
-    ps = _Role(model.ps, pools, patterns, model.runs_z, model.on_z)
-    model.held_z = _held(ps)
-    model.eq_1 = pyo.Objective(expr=0.0 * model.workers[index[0]] if index else 0.0)
-    return Leaf(instance, model, jobs, workers, ps)
+    @m.Constraint(cells, doc="(7) no more PSs than workers")
+    def eq_7(m: Any, i: int, t: int) -> Any:
+        return m.ps[i, t] <= m.workers[i, t]
+
+    m.on_workers, m.on_ps = pyo.Block(), pyo.Block()
+    roles = (
+        _place(
+            m.on_workers, m.workers, jobs, instance, instance.worker_capacity,
+            instance.worker_demand,
+        ),
+        _place(m.on_ps, m.ps, jobs, instance, instance.ps_capacity, instance.ps_demand),
+    )  # fmt: skip
+    return Leaf(instance, m, jobs, roles)
 
 
-def _groups(
-    instance: OasisInstance, jobs: list[int], asked: pyo.Var, capacity: Floats, demand: Floats
-) -> tuple[Pools, PatternsBySlot, Fits]:
-    """Groups of identical servers, their patterns, and how many units of a job one server holds."""
-    nothing = np.zeros((instance.horizon + 1, *capacity.shape))
-    pools = Pools.of(capacity, nothing, grouped=True)
-    fits: Fits = {
-        i: how_many_fit(pools.capacity, demand[i], instance.jobs[i].chunks).tolist() for i in jobs
-    }
+def _place(
+    block: Any,
+    asked: Any,
+    jobs: list[int],
+    instance: OasisInstance,
+    capacity: Floats,
+    demand: Floats,
+) -> _Role:
+    """Put what is asked for on servers: by patterns where there are few enough, else one by one."""
+    groups = ServerGroups.of(capacity)
+    chunks = [job.chunks for job in instance.jobs]
+    fits = {i: how_many_fit(groups.capacity, demand[i], chunks[i]).tolist() for i in jobs}
+    group_of = {server: g for g, own in enumerate(groups.members) for server in own}
 
-    def present(pool: int, slot: int) -> tuple[int, ...]:
-        return tuple(i for i in jobs if (i, slot) in asked and fits[i][pool] > 0)
+    def present(group: int, t: int) -> tuple[int, ...]:
+        return tuple(i for i in jobs if (i, t) in asked and fits[i][group] > 0)
 
-    return pools, patterns_by_slot(instance, pools, demand, present), fits
-
-
-def _alone(asked: pyo.Var, pools: Pools, patterns: PatternsBySlot, fits: Fits) -> pyo.Var:
-    """Units by (job, server, slot) where a group has too many patterns."""
-    group_of = {server: pool for pool, group in enumerate(pools.members) for server in group}
-    index = [
-        (i, server, t)
-        for i, t in asked
-        for server, pool in group_of.items()
-        if (pool, t) not in patterns and fits[i][pool] > 0
-    ]
-    return pyo.Var(
-        index,
+    slots = range(1, instance.horizon + 1)
+    patterns = patterns_by_slot(groups, demand, chunks, slots, present)
+    run_patterns(block, patterns, pyo.NonNegativeIntegers)
+    block.alone = pyo.Var(
+        [
+            (i, server, t)
+            for i, t in asked
+            for server, g in group_of.items()
+            if (g, t) not in patterns and fits[i][g] > 0
+        ],
         domain=pyo.NonNegativeIntegers,
         bounds=lambda _, i, server, t: (0, fits[i][group_of[server]]),
         doc="(ours) units of a job on one server",
     )
-
-
-def _capacity(units: pyo.Var, capacity: Floats, demand: Floats) -> pyo.Constraint:
-    """(4) or (5) as printed on the servers that run no patterns."""
-    terms: dict[tuple[int, int, int], list[Expr]] = {}
-    for i, server, t in units:
-        for r in np.flatnonzero(demand[i]).tolist():
-            amount = float(demand[i, r] / capacity[server, r])
-            terms.setdefault((server, r, t), []).append(amount * units[i, server, t])
-    return pyo.Constraint(
-        list(terms),
-        rule=lambda _, *key: pyo.quicksum(terms[key]) <= 1,
-        doc="(4), (5) units within what a server has",
-    )
-
-
-def _held(role: _Role) -> pyo.Constraint:
-    """No more units than the servers hold."""
-    held: dict[tuple[int, int], list[Expr]] = {key: [] for key in role.asked}
-    for (i, _, t), units in role.alone.items():
+    used: dict[tuple[int, int, int], list[Any]] = {}
+    held: dict[tuple[int, int], list[Any]] = {cell: [] for cell in asked}
+    for (i, server, t), units in block.alone.items():
         held[i, t].append(units)
-    for (pool, t), own in role.patterns.items():
-        for i in own.jobs:
-            held[i, t].append(held_by_runs(role.runs, own, pool, t, i))
-    return pyo.Constraint(
-        list(held),
-        rule=lambda _, i, t: role.asked[i, t] <= pyo.quicksum(held[i, t]) + 0.0,
-        doc="(ours) units that the servers hold",
-    )
+        for r in np.flatnonzero(demand[i]).tolist():
+            share = float(demand[i, r] / capacity[server, r])
+            used.setdefault((server, r, t), []).append(share * units)
+    for (i, _, t), units in block.held.items():
+        held[i, t].append(units)
+
+    @block.Constraint(list(used), doc="(4), (5) units within what a server has")
+    def capacity_of(_: Any, server: int, r: int, t: int) -> Any:
+        return sum(used[server, r, t]) <= 1
+
+    @block.Constraint(list(held), doc="(ours) units that the servers hold")
+    def placed(_: Any, i: int, t: int) -> Any:
+        return asked[i, t] <= sum(held[i, t], 0.0)
+
+    return _Role(asked, groups, patterns, block)
 
 
 def _deployed(instance: OasisInstance, jobs: list[int], role: _Role) -> dict[str, Ints]:
     """Units by slot and server of each job: what the counts ask for, within what is held."""
-    shape = (instance.horizon, int(role.pools.size.sum()))
+    shape = (instance.horizon, sum(map(len, role.groups.members)))
     held = {i: np.zeros(shape, dtype=np.int64) for i in jobs}
-    for (i, server, t), units in role.alone.items():
+    for (i, server, t), units in role.placed.alone.items():
         held[i][t - 1, server] = round(units.value)
-    for (pool, t), own in role.patterns.items():
-        server = iter(role.pools.members[pool])
+    for (group, t), own in role.patterns.items():
+        server = iter(role.groups.members[group])
         for number, pattern in enumerate(own.patterns):
-            for _ in range(round(role.runs[pool, t, number].value)):
+            for _ in range(round(role.placed.runs[group, t, number].value)):
                 place = next(server)
                 for i, units in zip(own.jobs, pattern, strict=True):
                     held[i][t - 1, place] = units

@@ -18,13 +18,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from threading import Event
-from typing import Literal
+from typing import Any, Literal
 
 import highspy
 import numpy as np
 
-from hindsched.arrays import Floats
+from hindsched.arrays import Bools, Floats
 from hindsched.errors import InputError, SolveFailed
 from hindsched.json_types import JsonObject
 from hindsched.solvers.bounds.lagrangian import (
@@ -42,8 +43,7 @@ from hindsched.solvers.door.scaling import objective_factor
 from hindsched.solvers.door.status import StoppedBy
 from hindsched.solvers.door.stop import Stop
 from hindsched.solvers.door.work import is_counted, now, spend
-from hindsched.solvers.oracles.base import BlockOracle
-from hindsched.solvers.tree.columns import Basis, Column
+from hindsched.solvers.oracles.base import BlockOracle, Response
 
 LpAlgorithm = Literal["dual", "primal", "ipx"]
 LP_ALGORITHMS: tuple[LpAlgorithm, ...] = ("primal", "dual", "ipx")
@@ -63,6 +63,65 @@ HIGHEST_PENALTY = 1e10
 """Times the first price of buying off: above it no schedules are expected to fit together."""
 CONVERGED = 1e-7
 """Relative distance of bound and master value at which no column is missing."""
+
+
+@dataclass
+class Column:
+    """A schedule of a block as a column of the master.
+
+    Parameters
+    ----------
+    block : int
+        Position of the block.
+    objective : float
+        Objective of the schedule.
+    rows : ndarray of int
+        Linking rows that it uses, without duplicates.
+    amounts : ndarray of float
+        Its use of each.
+    """
+
+    block: int
+    objective: float
+    rows: np.ndarray
+    amounts: Floats
+    key: bytes = field(default=b"", repr=False)
+
+    @classmethod
+    def of(cls, block: int, response: Response) -> Column:
+        """Read a best response."""
+        order = np.argsort(response.rows, kind="stable")
+        rows, amounts = response.rows[order], response.amounts[order]
+        if rows.size and (rows[1:] == rows[:-1]).any():
+            rows, inverse = np.unique(rows, return_inverse=True)
+            summed = np.bincount(inverse, weights=amounts, minlength=rows.size)
+            amounts = np.asarray(summed, dtype=float)
+        key = rows.tobytes() + amounts.round(9).tobytes()
+        return cls(block, response.objective, rows, amounts, key)
+
+    def without(self, implied: Bools | None) -> tuple[np.ndarray, Floats]:
+        """Rows and amounts, without rows that other rows imply."""
+        if implied is None:
+            return self.rows, self.amounts
+        kept = ~implied[self.rows]
+        return self.rows[kept], self.amounts[kept]
+
+
+@dataclass(frozen=True)
+class Basis:
+    """Where the simplex method of a `Master` ended.
+
+    Parameters
+    ----------
+    columns : set
+        Blocks and keys of the basic columns.
+    bought, rows : list
+        Status of every column that buys off, and of every row.
+    """
+
+    columns: set[tuple[int, bytes]] = field(repr=False)
+    bought: list[Any] = field(repr=False)
+    rows: list[Any] = field(repr=False)
 
 
 class Master:

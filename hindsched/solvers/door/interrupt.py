@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from types import FrameType
@@ -86,14 +86,16 @@ def catch_interrupt() -> Iterator[threading.Event]:
 
 
 class _Either(threading.Event):
-    """An event that is also set when another one is."""
+    """An event that is also set when another one is, or somebody asks for it."""
 
-    def __init__(self, other: threading.Event) -> None:
+    def __init__(self, other: threading.Event, asked: Callable[[], bool]) -> None:
         super().__init__()
-        self._other = other
+        self._other, self._asked = other, asked
 
     def is_set(self) -> bool:
-        return super().is_set() or self._other.is_set()
+        if not super().is_set() and (self._other.is_set() or self._asked()):
+            self.set()
+        return super().is_set()
 
 
 @contextmanager
@@ -110,13 +112,13 @@ def without_interrupts() -> Iterator[None]:
 
 
 @contextmanager
-def stoppable() -> Iterator[threading.Event]:
+def stoppable(asked: Callable[[], bool] = lambda: False) -> Iterator[threading.Event]:
     """Yield an event that stops what runs inside as an interrupt would, and nothing outside.
 
-    An interrupt that comes counts as well.
+    An interrupt that comes counts as well, and what `asked` says, once it says so.
     """
     with catch_interrupt() as outer:
-        event = _Either(outer)
+        event = _Either(outer, asked)
         token = _inner.set(event)
         try:
             yield event

@@ -1,7 +1,7 @@
 """``--method tree``: an optimum proven by a branching whose leaves anyone can check.
 
 Prices and search begin as in ``auto``; then branch and bound closes the gap and the result's
-certificate is the tree, of kind ``tree`` (`tree_certificate`). Without a time limit the method
+certificate is the tree, of kind ``tree`` (`certificates.tree`). Without a time limit the method
 stops after `DEFAULT_SECONDS`; a tree that is not closed by then is a bound like any other, better
 than its root's.
 
@@ -32,8 +32,8 @@ from hindsched.solvers.door.progress import LineProgress
 from hindsched.solvers.door.result import Result, status_of
 from hindsched.solvers.door.status import Status, StoppedBy
 from hindsched.solvers.door.work import UNIT_SECONDS, counting, is_counted, now
-from hindsched.solvers.methods.base import Method, closer
-from hindsched.solvers.methods.duel import DEFAULT_SECONDS, ENDED, Duel
+from hindsched.solvers.methods.base import Method
+from hindsched.solvers.methods.bound_and_search import DEFAULT_SECONDS, ENDED, BoundAndSearch
 from hindsched.solvers.oracles.base import BlockOracle, build_oracle
 from hindsched.solvers.search.base import Search
 from hindsched.solvers.tree.branch_and_bound import BranchAndBound, FindSolution, MakeProgram
@@ -44,11 +44,9 @@ SHARE_BEFORE_TREE, MOST_BEFORE_TREE = 0.1, 2.0
 """Share of the time, and seconds at most, that prices and search get before the tree."""
 ROOT_ITERATIONS = 60
 """Subgradient iterations that adapt the prices to the layout that is branched on."""
-MOST_CERTIFYING = 30.0
-"""Seconds in which ``auto`` tries to certify what a solver proved."""
-TRIAL, TRIAL_SECONDS, LEAST_CLOSED = 400, 10.0, 0.9
-"""Nodes, or seconds, after which a tree that has closed less than this share of the gap must keep
-up a pace that closes it in time."""
+MOST_CERTIFYING, LEAST_CERTIFYING = 30.0, 2.0
+"""Seconds in which ``auto`` tries to certify what a solver proved: as long again as that took, but
+no more and no less than these."""
 SMALL_TREE = 50_000
 """Jobs x linking rows up to which a tree is grown to certify an optimum that a solver proved."""
 
@@ -112,75 +110,27 @@ def solve_tree(
     """
     check_has_tree(instance, formulation)
     with catch_interrupt() as interrupted:
-        duel = Duel(instance, formulation, options, interrupted, on_progress, incumbent)
+        both = BoundAndSearch(instance, formulation, options, interrupted, on_progress, incumbent)
         known = replace(
-            duel.run(min(MOST_BEFORE_TREE, SHARE_BEFORE_TREE * duel.limit)), method="tree"
+            both.run(min(MOST_BEFORE_TREE, SHARE_BEFORE_TREE * both.limit)), method="tree"
         )
         if known.stopped_by in ENDED:
             return known
-        return growing_from(duel, known, interrupted).run(duel.seconds_left)
+        return growing_from(both, known, interrupted).run(both.seconds_left)
 
 
-def growing_from(
-    duel: Duel,
-    known: Result,
-    interrupted: Event,
-    on_solution: Callable[[Solution], None] | None = None,
-) -> Growing:
-    """A tree from the prices of a duel, with its search near the nodes once that is complete.
-
-    Parameters
-    ----------
-    duel : Duel
-        Prices, search, gap and listener.
-    known, interrupted, on_solution
-        As for `Growing`.
-    """
+def growing_from(both: BoundAndSearch, known: Result, interrupted: Event) -> Growing:
+    """A tree from the prices of bound and search, which goes on near the nodes once complete."""
     find = None
-    if duel.search is not None and duel.search.is_complete:
-        find = partial(_near_nodes, duel.search, interrupted)
-    return Growing(
-        known,
-        duel.bounding.best.prices,
-        duel.options.gap,
-        interrupted,
-        duel.on_progress,
-        find,
-        on_solution,
-    )
+    if both.search is not None and both.search.is_complete:
+        find = partial(_near_nodes, both.search, interrupted)
+    prices = both.bounding.best.prices
+    return Growing(known, prices, both.options.gap, interrupted, both.on_progress, find)
 
 
 def _near_nodes(search: Search, interrupted: Event, oracle: BlockOracle) -> FindSolution:
     """What looks for solutions near the nodes of a tree on an oracle, by a search that goes on."""
     return NodeSolutions(oracle, search.oracle, search, interrupted)
-
-
-class Pace:
-    """How fast a tree's bound moves, and whether it will reach an objective in time."""
-
-    def __init__(self) -> None:
-        self._known: list[tuple[float, float]] = []
-
-    def note(self, seconds: float, bound: float) -> None:
-        """Hear of the bound after so many seconds of growing."""
-        self._known.append((seconds, bound))
-
-    def is_slow(self, objective: float, left: float) -> bool:
-        """Whether the tree is to be given up with so many seconds left.
-
-        After `TRIAL` nodes or `TRIAL_SECONDS` it is if less than `LEAST_CLOSED` of the first gap
-        is closed and what the last half of the time closed would not close the rest.
-        """
-        gone = self._known[-1][0] - self._known[0][0] if self._known else 0.0
-        if len(self._known) <= TRIAL and gone < TRIAL_SECONDS:
-            return False
-        gaps = [abs(bound - objective) for _, bound in self._known]
-        if gaps[-1] <= (1 - LEAST_CLOSED) * gaps[0]:
-            return False
-        middle = self._known[0][0] + gone / 2
-        half = next(at for at, (seconds, _) in enumerate(self._known) if seconds >= middle)
-        closed = gaps[half] - gaps[-1]
-        return gaps[-1] * (self._known[-1][0] - self._known[half][0]) >= closed * left
 
 
 class Growing:
@@ -190,22 +140,13 @@ class Growing:
     ----------
     known : Result
         Where to begin; a certificate and a solution, if it has them, are kept where they are
-        better.
+        better. It is what is known by now.
     prices : ndarray
         Prices in the family's default layout.
     gap, interrupted, on_progress
         As for `BranchAndBound`.
     find : callable, optional
         ``find(oracle)``: what looks for solutions near the nodes of a tree on an oracle.
-    on_solution : callable, optional
-        Told of every better solution.
-
-    Attributes
-    ----------
-    known : Result
-        What is known by now.
-    pace : Pace
-        How its bound moved.
     """
 
     def __init__(
@@ -216,81 +157,40 @@ class Growing:
         interrupted: Event,
         on_progress: Progress | None,
         find: Callable[[BlockOracle], FindSolution] | None = None,
-        on_solution: Callable[[Solution], None] | None = None,
     ) -> None:
         self.known, self.gap, self.on_progress = known, gap, on_progress
-        self._prices, self._interrupted = prices, interrupted
-        self._find, self._on_solution = find, on_solution
+        self._prices, self._interrupted, self._find = prices, interrupted, find
         self._root = build_oracle(known.instance, known.formulation)
         self._layouts = iter(tree_rows(known.instance, known.formulation))
         self._tree: BranchAndBound | None = None
-        self._looks = True
-        self._nodes, self._seconds = 0, 0.0
-        self.pace = Pace()
+        self._looks, self._nodes = True, 0
+        self.begun = now()
 
     def take_best(self, solution: Solution) -> None:
-        """Take a solution that a solver proved to be the best: none is looked for any more.
-
-        The pace counts from here on.
-        """
-        self.pace = Pace()
+        """Take a solution that a solver proved to be the best: none is looked for any more."""
         self.known, self._looks = replace(self.known, solution=solution), False
         if self._tree is not None:
             self._tree.offer(solution)
             self._tree.looks = False
 
-    def offer(self, solution: Solution) -> None:
-        """Take a checked solution that somebody else found, if it is better."""
-        if self._tree is not None:
-            self._tree.offer(solution)
-
-    @property
-    def is_proven(self) -> bool:
-        """Whether the gap is closed, by the word of the solver that refutes nodes perhaps."""
-        tree = self._tree
-        return tree is not None and within_gap(tree.objective, tree.solver_bound, self.gap)
-
-    @property
-    def lessons(self) -> Sequence[object]:
-        """What the present tree has learned about the instance."""
-        return () if self._tree is None else self._tree.lessons
-
-    def so_far(self) -> tuple[Certificate, float | None]:
-        """What the present tree proves, and what it proves by the word of a solver."""
-        assert self._tree is not None
-        return self._tree.certificate(), self._tree.solver_bound
-
     def run(self, seconds_left: Callable[[], float]) -> Result:
         """Grow until prices close the gap, the time is over or Ctrl-C comes."""
-        started = now() - self._seconds
-
-        def report(bound: float | None, found: float | None, seconds: float, text: str) -> None:
-            if tree is not None:
-                self.pace.note(now() - started, tree.bound)
-            if self.on_progress is not None:
-                self.on_progress(bound, found, seconds, text)
-
         while True:
             tree = self._tree = self._tree or self._next_tree()
             if tree is None:
                 return self.known
-            self.pace.note(now() - started, tree.bound)
-            tree.run(seconds_left, report)
-            self._seconds = now() - started
+            tree.run(seconds_left, self.on_progress)
             known, certificate = self.known, tree.certificate()
             if not certificate.is_better_than(known.certificate):
                 assert known.certificate is not None
                 certificate = known.certificate
-            bound: float | None = certificate.bound
-            if not within_gap(tree.objective, bound, self.gap):
-                bound = closer(known.instance.sense, bound, tree.solver_bound)
             nodes, leaves = self._nodes + tree.nodes, certificate.num_leaves or 0
             self.known = known = replace(
                 known,
                 status=status_of(tree.incumbent),
                 stopped_by=tree.stopped_by,
                 solution=tree.incumbent,
-                bound=bound,
+                bound=certificate.bound,
                 certificate=certificate,
                 backend="branch and bound on prices, highs",
                 details={**known.details, "nodes": nodes, "leaves": leaves},
@@ -317,7 +217,6 @@ class Growing:
             incumbent=known.solution,
             find_solution=None if self._find is None else self._find(oracle),
             interrupted=self._interrupted,
-            on_solution=self._on_solution,
             program=node_program(known.instance.family),
         )
         tree.looks = self._looks
@@ -357,8 +256,8 @@ def certify_optimum(result: Result) -> Result:
         return _certified(result, replace(options, work_limit=None, time_limit=units))
 
 
-def _certified(result: Result, options: SolveOptions, *, patient: bool = True) -> Result:
-    """`certify_optimum` by these options; without patience a tree that grows slowly is given up."""
+def _certified(result: Result, options: SolveOptions) -> Result:
+    """`certify_optimum` by these options."""
     solution, known = result.solution, result.certificate
     if solution is None or result.status is not Status.OPTIMAL:
         return result
@@ -382,13 +281,6 @@ def _certified(result: Result, options: SolveOptions, *, patient: bool = True) -
     if options.time_limit is not None:
         gone = 0.0 if is_counted() else result.seconds
         limit = max(0.0, options.time_limit - gone)
-
-    objective = solution.objective()
-
-    def seconds_left() -> float:
-        left = max(0.0, limit - (now() - started))
-        return 0.0 if not patient and growing.pace.is_slow(objective, left) else left
-
     with catch_interrupt() as interrupted:
         oracle = build_oracle(result.instance, result.formulation)
         prices = None
@@ -400,7 +292,7 @@ def _certified(result: Result, options: SolveOptions, *, patient: bool = True) -
         listener = LineProgress() if options.progress else None
         growing = Growing(result, prices, options.gap, interrupted, listener)
         growing.take_best(solution)
-        grown = growing.run(seconds_left)
+        grown = growing.run(lambda: max(0.0, limit - (now() - started)))
     certificate = grown.certificate
     assert certificate is not None
     told = f"{grown.details['nodes']} nodes, {grown.details['leaves']} leaves"
@@ -413,25 +305,18 @@ def _certified(result: Result, options: SolveOptions, *, patient: bool = True) -
 
 
 def certified_by(growing: Growing, result: Result, seconds_left: Callable[[], float]) -> Result:
-    """Certify an optimum that a solver proved by a tree so far, in `MOST_CERTIFYING` seconds.
+    """Certify an optimum that a solver proved by a tree so far, as long again as that took.
 
-    With the optimum known it closes most of its open nodes, and looks for no more solutions; it is
-    given up where its pace will not do.
+    With the optimum known it closes most of its open nodes, and looks for no more solutions.
     """
     solution, certificate = result.solution, result.certificate
     if solution is None or result.stopped_by is not StoppedBy.GAP or certificate is None:
         return result
-    objective = solution.objective()
-    if within_gap(objective, certificate.bound, growing.gap):
+    if within_gap(solution.objective(), certificate.bound, growing.gap):
         return result
     growing.take_best(solution)
-    end = now() + min(MOST_CERTIFYING, seconds_left())
-
-    def left() -> float:
-        still = max(0.0, end - now())
-        return 0.0 if growing.pace.is_slow(objective, still) else still
-
-    grown = growing.run(left)
+    end = now() + min(_certifying_seconds(now() - growing.begun), seconds_left())
+    grown = growing.run(lambda: max(0.0, end - now()))
     certificate = grown.certificate
     assert certificate is not None
     told = f"{grown.details['nodes']} nodes, {grown.details['leaves']} leaves"
@@ -440,10 +325,7 @@ def certified_by(growing: Growing, result: Result, seconds_left: Callable[[], fl
 
 
 def certifying(method: Method) -> Method:
-    """A method that gives an optimum which a solver proved a tree, in `MOST_CERTIFYING` seconds.
-
-    A tree that grows slowly is given up sooner.
-    """
+    """A method that gives an optimum which a solver proved a tree, as long again as that took."""
 
     def run(
         instance: Instance, formulation: str, options: SolveOptions, on_progress: Progress | None
@@ -456,15 +338,19 @@ def certifying(method: Method) -> Method:
         )
         if not proven or result.stopped_by is StoppedBy.INTERRUPTED:
             return result
-        limit = gone + MOST_CERTIFYING
+        limit = gone + _certifying_seconds(gone)
         if options.time_limit is not None:
             limit = min(limit, options.time_limit)
         short = options.with_time(limit)
         known = replace(result, status=Status.OPTIMAL, seconds=gone, options=short.to_dict())
-        found = _certified(known, short, patient=False)
+        found = _certified(known, short)
         return replace(found, options=result.options, seconds=result.seconds)
 
     return run
+
+
+def _certifying_seconds(gone: float) -> float:
+    return max(LEAST_CERTIFYING, min(MOST_CERTIFYING, gone))
 
 
 def _adapted(

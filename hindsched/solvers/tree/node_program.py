@@ -18,12 +18,11 @@ import numpy as np
 from hindsched.arrays import Bools, Floats
 from hindsched.errors import SolveFailed
 from hindsched.solutions.base import Solution
-from hindsched.solvers.bounds.column_generation import Master
+from hindsched.solvers.bounds.column_generation import Basis, Column, Master
 from hindsched.solvers.oracles.base import BlockOracle, Response
 from hindsched.solvers.oracles.decisions import COMPLETES, NEVER, BranchDecision, Feature, Limits
 from hindsched.solvers.oracles.restricted import RestrictedOracle
 from hindsched.solvers.tree.branching import LEAST_SIDE, Share, Split, candidates, undecided
-from hindsched.solvers.tree.columns import Basis, Column
 
 SMOOTHING = 0.3
 """Weight of a node's best prices in the prices tried."""
@@ -71,14 +70,12 @@ class NodeBound:
     bound : float
         What they prove there, rounded outward; infinite where a block is empty.
     shares : sequence, optional
-        The program's solution, `Share` by `Share` (a family's own program: in its own form); None
-        if the node needs none: it is cut off or out of time.
+        The program's solution, `Share` by `Share`; None if the node needs none: it is cut off or out
+        of time.
     rounds : int
         Rounds of pricing.
     answers : Answers, optional
         What the blocks answered at `prices`, for the node's children.
-    value : float, optional
-        What no prices can pass, where that was enough to give the node up.
     """
 
     prices: Floats
@@ -86,7 +83,6 @@ class NodeBound:
     shares: Sequence[Any] | None
     rounds: int
     answers: Answers | None = None
-    value: float | None = None
 
 
 class NodeProgram:
@@ -129,7 +125,7 @@ class NodeProgram:
         seconds: Callable[[], float | None],
         known: Answers | None = None,
     ) -> NodeBound:
-        """Find good prices for the solutions that obey `decisions`.
+        """Find good prices for the solutions that obey `decisions`, by column generation.
 
         Parameters
         ----------
@@ -143,23 +139,6 @@ class NodeProgram:
             Seconds that are left, or None.
         known : Answers, optional
             What this program's blocks answered at `prices` before.
-        """
-        return self._by_columns(decisions, prices, cutoff, seconds, known)
-
-    def _by_columns(
-        self,
-        decisions: Sequence[BranchDecision],
-        prices: Floats,
-        cutoff: float | None,
-        seconds: Callable[[], float | None],
-        known: Answers | None = None,
-        *,
-        only_to_close: bool = False,
-    ) -> NodeBound:
-        """Bound a node by column generation.
-
-        Where prices that do not close the node are of no use, none are looked for any more once the
-        program's value says that none do: no bound passes it.
         """
         oracle = RestrictedOracle(self.oracle, decisions)
         best, _, answers = self._price(oracle, prices, known)
@@ -185,8 +164,6 @@ class NodeProgram:
             if solved is None:
                 return found(None, round_)
             value, duals, whole = solved
-            if only_to_close and whole and not self._is_closed(value, cutoff):
-                return replace(found(None, round_), value=value)
             added = 0
             for smoothing in (SMOOTHING, 0.0):
                 tried = smoothing * best_prices + (1 - smoothing) * duals
@@ -208,15 +185,6 @@ class NodeProgram:
                 self._master.raise_penalty()
         return found(self._shares() if whole else None, round_)
 
-    def completions(self, block: int) -> list[int]:
-        """Completions that schedules of a block have had, `NEVER` for staying out."""
-        found = {
-            NEVER if features is None else features[COMPLETES]
-            for own, _, features in self._pool.values()
-            if own.block == block and (features is None or COMPLETES in features)
-        }
-        return sorted(found)
-
     def candidates(self, shares: Sequence[Share]) -> list[Split]:
         """Where a node's program is undecided, the best split first."""
         return candidates(self.oracle, shares)
@@ -226,56 +194,6 @@ class NodeProgram:
     ) -> list[Split]:
         """Where an integral node could still be decided otherwise."""
         return undecided(self.oracle, shares, decisions)
-
-    def refuting(
-        self, decisions: Sequence[BranchDecision], shares: Sequence[Share] | None = None
-    ) -> tuple[BranchDecision, ...] | None:
-        """What no solution obeys besides a node's decisions, as a solver says.
-
-        Parameters
-        ----------
-        decisions : sequence of BranchDecision
-            The node's.
-        shares : sequence of Share, optional
-            Its linear program, which obeys what is returned; without it only nothing is returned.
-
-        Returns
-        -------
-        tuple of BranchDecision, or None
-            Empty where no solution obeys the node's decisions themselves; None where no solver has
-            said anything.
-        """
-        return None
-
-    @property
-    def lessons(self) -> Sequence[object]:
-        """What was learned so far that holds for the whole instance."""
-        return ()
-
-    def closing(
-        self,
-        decisions: Sequence[BranchDecision],
-        splits: Sequence[Split],
-        prices: Floats,
-        cutoff: float | None,
-        seconds: Callable[[], float | None],
-        known: Answers | None = None,
-    ) -> tuple[BranchDecision, NodeBound] | None:
-        """A side of a node's splits that is closed at once, where a family's program looks for one.
-
-        Parameters
-        ----------
-        decisions, prices, cutoff, seconds, known
-            The node's, as in `bound`.
-        splits : sequence of Split
-            Its `candidates`.
-
-        Returns
-        -------
-        tuple of BranchDecision and NodeBound, or None
-            The side and what closes it.
-        """
-        return None
 
     def solution(
         self, shares: Sequence[Share], splits: Sequence[Split], seconds: float | None
@@ -308,33 +226,19 @@ class NodeProgram:
         self, oracle: RestrictedOracle, prices: Floats, known: Answers | None = None
     ) -> tuple[float, int, Answers | None]:
         """Bound at `prices`, the number of new columns, and the blocks' answers."""
-        found = self._answer(oracle, range(oracle.num_blocks), prices, known)
-        if found is None:
-            return -self.sign * math.inf, 0, None
-        values, added = found
-        terms = [*oracle.price_terms(prices).tolist(), *values]
-        return oracle.round_outward(terms), added, Answers(oracle.limits, values)
-
-    def _answer(
-        self,
-        oracle: RestrictedOracle,
-        blocks: Sequence[int],
-        prices: Floats,
-        known: Answers | None = None,
-    ) -> tuple[list[float], int] | None:
-        """Values of some blocks and how many columns are new; None if decisions leave one none."""
         values: list[float] = []
         added = 0
-        for block in blocks:
+        for block in range(oracle.num_blocks):
             if known is not None and known.limits.get(block) == oracle.limits.get(block):
                 values.append(known.values[block])
                 continue
             response = oracle.best_response(block, prices)
-            if response is None:
-                return None
+            if response is None:  # the decisions leave it no schedule
+                return -self.sign * math.inf, 0, None
             values.append(response.value)
             added += self.add(block, response)
-        return values, added
+        terms = [*oracle.price_terms(prices).tolist(), *values]
+        return oracle.round_outward(terms), added, Answers(oracle.limits, values)
 
     def _is_settled(self, missing: float, best: float, cutoff: float | None) -> bool:
         """Whether a bound that misses so much of the program's value will do."""

@@ -38,7 +38,7 @@ from hindsched.solvers.families.edgecloud.oracle import EdgecloudOracle
 from hindsched.solvers.families.edgecloud.search import DEFAULT_SECONDS, search
 from hindsched.solvers.methods.base import Method, better, joined, solve_milp
 from hindsched.solvers.oracles.base import build_oracle
-from hindsched.solvers.team import threads_of
+from hindsched.solvers.parallel import threads_of
 from hindsched.solvers.tree.method import (
     MOST_BEFORE_TREE,
     SHARE_BEFORE_TREE,

@@ -49,7 +49,7 @@ from hindsched.solvers.families.mlbroker.slot import (
     tight_placement,
 )
 from hindsched.solvers.methods.base import Method, better, relaxation, solve_milp
-from hindsched.solvers.methods.duel import ENDED
+from hindsched.solvers.methods.bound_and_search import ENDED
 from hindsched.solvers.tree.method import (
     SHARE_BEFORE_TREE,
     Growing,
@@ -381,16 +381,9 @@ def auto(
 
 
 def _with_tree(growing: Growing, seconds_left: Callable[[], float]) -> Result:
-    """Try to close the gap by a tree, while its pace closes it in time."""
+    """Try to close the gap by a tree in a short time."""
     known = growing.known
-    objective = known.objective
-    assert objective is not None
-
-    def left() -> float:
-        still = max(0.0, seconds_left())
-        return 0.0 if growing.pace.is_slow(objective, still) else still
-
-    grown = keep(growing.run(left))
+    grown = keep(growing.run(lambda: max(0.0, seconds_left())))
     assert grown.certificate is not None
     details = {**grown.details, "certified_bound": grown.certificate.bound}
     grown = replace(grown, details=details, backend=f"{known.backend}, {grown.backend}")

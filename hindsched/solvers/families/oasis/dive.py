@@ -20,7 +20,6 @@ would have fitted. Several margins are tried, one dive each.
 from __future__ import annotations
 
 import itertools
-import math
 from threading import Event
 from typing import cast
 
@@ -35,10 +34,9 @@ from hindsched.solvers.families.oasis.fluid import (
     most_columns,
 )
 from hindsched.solvers.families.oasis.packing_inequalities import PackingInequalities
-from hindsched.solvers.families.oasis.progress import Placed, Progress, Window, with_slots
+from hindsched.solvers.families.oasis.progress import Placed, Progress, with_slots
 from hindsched.solvers.families.oasis.resources import OasisOracle
 from hindsched.solvers.families.oasis.slot_packing import Wish, pack_slot
-from hindsched.solvers.methods.base import better
 from hindsched.solvers.oracles.base import BlockOracle
 
 MARGINS = (0.05, 0.08, 0.03, 0.06, 0.1, 0.04, 0.12, 0.07)
@@ -78,10 +76,6 @@ class Dive:
         Which one of several: chooses the margin.
     interrupted : Event
         Set by Ctrl-C.
-    window : Window, optional
-        What of a known schedule is decided, by default everything.
-    inequalities : PackingInequalities, optional
-        What is known of the packing.
     """
 
     def __init__(
@@ -91,8 +85,6 @@ class Dive:
         least: float,
         number: int,
         interrupted: Event,
-        window: Window | None = None,
-        inequalities: PackingInequalities | None = None,
     ) -> None:
         self.oracle, self._interrupted = cast(OasisOracle, oracle), interrupted
         self._seconds = 0.0
@@ -100,18 +92,13 @@ class Dive:
         self._margin = MARGINS[number % len(MARGINS)]
         self._fluid: FluidProgram | None = None
         self._rounds = 0
-        self._inequalities = inequalities or PackingInequalities(self.oracle, interrupted)
+        self._inequalities = PackingInequalities(self.oracle, interrupted)
         self._fine, self._fits = oracle.instance.horizon, True
-        self.window, self._to_beat = window, -math.inf
-        if window is None:
-            jobs = range(oracle.num_blocks)
-            self._progress = Progress(np.zeros(len(jobs), dtype=np.int64), set(jobs), self._fine)
-            if most_columns(self.oracle, self._fine) > MOST_WHOLE:
-                self._fine = min(self._fine, FINES[number % len(FINES)])
-            self._fits = most_columns(self.oracle, self._fine) <= MOST_COLUMNS
-        else:
-            self._progress = window.progress(self.oracle)
-            self._to_beat = window.value(self.oracle, self._progress.alive)
+        jobs = range(oracle.num_blocks)
+        self._progress = Progress(np.zeros(len(jobs), dtype=np.int64), set(jobs), self._fine)
+        if most_columns(self.oracle, self._fine) > MOST_WHOLE:
+            self._fine = min(self._fine, FINES[number % len(FINES)])
+        self._fits = most_columns(self.oracle, self._fine) <= MOST_COLUMNS
         self._first = self._progress.slot
         self._placed: dict[int, Placed] = {}
         self.failed = False
@@ -171,7 +158,7 @@ class Dive:
         settled = self._settle(fluid, slot, seconds)
         if settled and slot % SLOTS_OF_ROUND == 0 and fluid.add_packing_inequalities():
             settled = self._settle(fluid, slot, seconds)
-        if not settled or fluid.objective <= self._to_beat:
+        if not settled:
             self.failed = True
             return
         alive = sorted(self._progress.alive)
@@ -250,15 +237,7 @@ class Dive:
         )
 
     def solution(self) -> Solution | None:
-        """The schedules of all jobs that were finished; None before the dive is over.
-
-        Where it failed it is what stood in its window, which others may not know yet.
-        """
-        known = None if self.window is None else self.window.solution
-        if not self.is_over:
+        """The schedules of all jobs that were finished; None before the dive is over."""
+        if not self.is_over or self.failed:
             return None
-        return known if self.failed else better(with_slots(self.oracle, known, self._placed), known)
-
-
-DIVE = Dive
-"""What makes schedules at scale in this family."""
+        return with_slots(self.oracle, None, self._placed)

@@ -1,25 +1,22 @@
-"""Methods of the oasis family: the generic ones, with a program of ends and leaves.
+"""Methods of the oasis family: the generic ones, with a program of ends and conflict cuts.
 
 Who is admitted and when each job ends is decided by a program whose other variables are fractional
-but lie in the hull of what servers can hold (`models.oasis.patterns`). Whether its promises can be
-kept is decided on the servers as they are, by a leaf; what no leaf can keep is cut off
-(`conflicts.py`). If a leaf stays undecided, the printed program takes over with what is left of
-the time; the smaller bound stands.
+but lie in the hull of what servers can hold (`models.oasis.ends`). Whether its promises can be kept
+is decided on the servers as they are; what cannot be kept is cut off (`conflicts.py`). If promises
+stay undecided, the printed program takes over with what is left of the time; the smaller bound
+stands.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from typing import cast
 
 import numpy as np
 
 from hindsched.instances.base import Instance
 from hindsched.instances.oasis.instance import OasisInstance
-from hindsched.models.oasis.patterns import build_ends_program
-from hindsched.models.recorder import recording
+from hindsched.models.oasis.ends import build_ends_program
 from hindsched.solutions.base import Assignment, Solution
 from hindsched.solutions.oasis.solution import OasisSolution
 from hindsched.solvers.door.answer import Progress
@@ -28,32 +25,17 @@ from hindsched.solvers.door.program import solve_program, within_gap
 from hindsched.solvers.door.result import Result
 from hindsched.solvers.door.status import Status, StoppedBy
 from hindsched.solvers.door.work import now
-from hindsched.solvers.families.oasis.conflicts import (
-    Ends,
-    Leaves,
-    add_cut,
-    add_cut_of_work,
-    last_ends,
-    promised_ends,
-)
+from hindsched.solvers.families.oasis.conflicts import Promises
 from hindsched.solvers.families.oasis.resources import OasisOracle
-from hindsched.solvers.methods.auto import solve_auto
-from hindsched.solvers.methods.base import (
-    Method,
-    better,
-    closer,
-    joined,
-    keep_solution,
-    solve_milp,
-)
+from hindsched.solvers.methods.base import Method, better, closer, joined, keep_solution, solve_milp
 from hindsched.solvers.methods.generic import generic_methods
 
 SHARE_OF_ENDS = 0.7
 """Share of the time left that the program of the ends may use before its promises are tried."""
-SHARE_OF_LEAF = 0.6
-"""Share of the time left that one leaf may use."""
+SHARE_OF_PROMISES = 0.6
+"""Share of the time left that deciding its promises may use."""
 LEAST_SHRINKING = 0.5
-"""Seconds for making conflicts smaller, if the program of the ends and its leaf took less."""
+"""Seconds for making conflicts smaller, if the program of the ends and its promises took less."""
 
 
 def milp(
@@ -63,71 +45,49 @@ def milp(
     on_progress: Progress | None = None,
     *,
     incumbent: Solution | None = None,
-    lessons: Sequence[Ends] = (),
 ) -> Result:
-    """Solve the program of the ends, cutting off what cannot be kept until its best can be.
-
-    To `lessons` others may add what cannot be kept while it runs.
-    """
+    """Solve the program of the ends, cutting off what cannot be kept until its best can be."""
     started = now()
     instance = cast(OasisInstance, instance)
 
-    def left() -> float | None:
+    def left(share: float = 1.0) -> float | None:
         limit = options.time_limit
-        return None if limit is None else max(0.0, limit - (now() - started))
-
-    def out_of_time() -> bool:
-        seconds = left()
-        return seconds is not None and seconds <= 0
-
-    def take(best: Solution) -> Solution:
-        """The best schedule, of the leaves too; kept where it is new."""
-        found = better(best, leaves.best) or best
-        if found is not best:
-            keep_solution(found, "milp")
-        return found
+        return None if limit is None else share * max(0.0, limit - (now() - started))
 
     best = incumbent or insert_by_density(instance, formulation)
-    with recording():
-        ends = build_ends_program(instance, formulation)
-    leaves = Leaves(instance, options)
+    ends, promises = build_ends_program(instance), Promises(instance, options)
     bound: float | None = None
-    cuts = heard = 0
+    cuts = 0
     while True:
-        told = lessons[heard:]
-        heard += len(told)
-        for conflict in filter(leaves.learn, told):
-            add_cut(ends, conflict)
-            cuts += 1
         ends.load(cast(OasisSolution, best))
-        limit = _share(left(), SHARE_OF_ENDS)
         program = solve_program(
             ends.model,
-            _without_restarts(options.with_time(limit)),
+            _without_restarts(options.with_time(left(SHARE_OF_ENDS))),
             start=True,
             on_progress=_of_schedules(on_progress, best),
         )
         bound = closer("max", bound, program.bound)
         if not program.has_point or within_gap(best.objective(), bound, options.gap):
             break
-        promised = promised_ends(ends)
-        leaf = leaves.decide(promised, _share(left(), SHARE_OF_LEAF))
-        best = take(best)
-        if leaf.status != Status.INFEASIBLE or out_of_time():
-            break
-        if StoppedBy.INTERRUPTED in (program.stopped_by, leaf.stopped_by):
-            break
-        shrink_until = now() + max(LEAST_SHRINKING, program.seconds + leaf.seconds)
+        promised = ends.promised()
+        decided = promises.decide(promised, left(SHARE_OF_PROMISES))
+        interrupted = StoppedBy.INTERRUPTED in (program.stopped_by, decided.stopped_by)
+        if decided.status == Status.INFEASIBLE and not interrupted and left() != 0.0:
+            until = now() + max(LEAST_SHRINKING, program.seconds + decided.seconds)
 
-        def shrunk_enough(until: float = shrink_until) -> bool:
-            return out_of_time() or now() > until
+            def late(until: float = until) -> bool:
+                return left() == 0.0 or now() > until
 
-        for conflict in leaves.conflicts(promised, last_ends(ends), shrunk_enough):
-            add_cut(ends, conflict)
-            cuts += 1
-        if leaves.weakest is not None:  # says more, but a solver's tolerance may let it pass
-            add_cut_of_work(ends, leaves.weakest)
-        best = take(best)
+            for conflict in promises.conflicts(promised, ends.last(), late):
+                ends.forbid(conflict)
+                cuts += 1
+        found = better(best, promises.best)
+        assert found is not None
+        if found is not best:
+            keep_solution(found, "milp")
+        best = found
+        if decided.status != Status.INFEASIBLE or interrupted or left() == 0.0:
+            break
     closed = within_gap(best.objective(), bound, options.gap)
     ended = closed or program.stopped_by != StoppedBy.GAP  # the program's gap is not the problem's
     result = Result(
@@ -139,9 +99,9 @@ def milp(
         solution=best,
         bound=bound,
         backend=program.backend,
-        details={**program.details, "conflict_cuts": cuts, "leaves": leaves.count},
+        details={**program.details, "conflict_cuts": cuts, "promises": promises.count},
     )
-    if closed or program.stopped_by == StoppedBy.INTERRUPTED or out_of_time():
+    if closed or program.stopped_by == StoppedBy.INTERRUPTED or left() == 0.0:
         return result
     return _printed(result, options.with_time(left()), on_progress)
 
@@ -174,25 +134,6 @@ def _printed(first: Result, options: SolveOptions, on_progress: Progress | None)
     return replace(joined(first, second), backend=second.backend, details=details)
 
 
-def _share(seconds: float | None, share: float) -> float | None:
-    return None if seconds is None else share * seconds
-
-
-def auto(
-    instance: Instance,
-    formulation: str,
-    options: SolveOptions,
-    on_progress: Progress | None = None,
-) -> Result:
-    """Bound and search in turns; small instances by `milp` from the search's solution.
-
-    What a tree beside the program learns is cut off there as well.
-    """
-    lessons: list[object] = []
-    program = partial(milp, lessons=cast(Sequence[Ends], lessons))
-    return solve_auto(instance, formulation, options, on_progress, program=program, lessons=lessons)
-
-
 def insert_by_density(instance: Instance, formulation: str | None = None) -> Solution:
     """Insert jobs at their earliest completion, most utility a unit of scarce resource first."""
     instance = cast(OasisInstance, instance)
@@ -215,8 +156,4 @@ def insert_by_density(instance: Instance, formulation: str | None = None) -> Sol
     return OasisSolution.from_assignments(instance, rows, formulation)
 
 
-METHODS: dict[str, Method] = {
-    **generic_methods(insert_by_density),
-    "auto": auto,
-    "milp": milp,
-}
+METHODS: dict[str, Method] = {**generic_methods(program=milp), "milp": milp}

@@ -405,6 +405,14 @@ class OasisOracle(BlockOracle):
             ]
         )
 
+    def prices_of_servers(self, prices: Floats) -> Floats:
+        """Prices of each group, those of its first server."""
+        horizon, number = self.instance.horizon, len(self.instance.resources)
+        by_server = prices.reshape(-1, number, horizon)
+        workers = len(self.instance.worker_servers)
+        parts = by_server[:workers][self.worker_groups.first], by_server[workers:]
+        return np.concatenate([parts[0].ravel(), parts[1][self.ps_groups.first].ravel()])
+
 
 def _check_prices(prices: Floats) -> None:
     if prices.size and not prices.min() >= 0:

@@ -21,8 +21,8 @@ import pytest
 from hindsched.kernel.reading import BUDGET, LIMITS, Refused
 from hindsched.solvers.certificates.certificate import oracle_of
 from hindsched.solvers.certificates.file import verify_certificate
-from hindsched.solvers.oracles.restricted import RestrictedOracle
 from hindsched.solvers.certificates.tree import Leaf
+from hindsched.solvers.oracles.restricted import RestrictedOracle
 from tests.kernel.agreement import exact, silent
 from tests.second_opinion import instances
 from tests.second_opinion.milp import Optimum

@@ -18,8 +18,8 @@ from hindsched.kernel.cheapest import cheapest_units
 from hindsched.kernel.exact import Interval, exactly
 from hindsched.kernel.reading import LIMITS, Refused, load
 from hindsched.kernel.trees import NEVER
-from hindsched.solvers.oracles.decisions import COMPLETES, BranchDecision, Feature
 from hindsched.solvers.certificates.tree import certify_tree
+from hindsched.solvers.oracles.decisions import COMPLETES, BranchDecision, Feature
 from tests.kernel.agreement import (
     INSTANCES,
     KERNELS,

@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hindsched.instances.oasis.instance import OasisInstance
+from hindsched.models.oasis.ends import build_ends_program
 from hindsched.models.oasis.leaf import build_leaf
-from hindsched.models.oasis.patterns import build_ends_program, maximal_patterns
+from hindsched.models.oasis.patterns import maximal_patterns
 from hindsched.solvers.door.api import check_result
 from hindsched.solvers.door.options import DEFAULT_GAP, SolveOptions
 from hindsched.solvers.door.program import solve_program
@@ -53,7 +54,7 @@ def test_too_many_patterns_are_left_out() -> None:
 @given(oasis_instances())
 def test_the_program_of_the_ends_bounds_and_the_method_attains_the_optimum(instance: Any) -> None:
     best = optimum(instance).value
-    ends = solve_program(build_ends_program(instance).pyomo, EXACT)
+    ends = solve_program(build_ends_program(instance).model, EXACT)
     assert ends.objective is not None
     assert ends.objective >= best - 1e-6
     result = check_result(METHODS["milp"](instance, "standard", EXACT, None), DEFAULT_GAP)
@@ -116,7 +117,7 @@ def test_a_server_with_too_many_patterns_keeps_its_capacity_rows() -> None:
         }
     )  # fmt: skip
     early = build_leaf(instance, dict.fromkeys(range(5), 1))
-    assert len(early.model.eq_4) == 1
+    assert len(early.model.on_workers.capacity_of) == 1
     assert solve_program(early.model).status == Status.INFEASIBLE
     late = build_leaf(instance, {0: 2, **dict.fromkeys(range(1, 5), 1)})
     assert solve_program(late.model).has_point

@@ -7,7 +7,7 @@ import pytest
 
 import hindsched as hs
 from hindsched.instances.oasis.instance import OasisInstance
-from hindsched.models.oasis.patterns import build_ends_program
+from hindsched.models.oasis.ends import build_ends_program
 from hindsched.models.oasis.rounding import lines_below
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import solve_program
@@ -31,7 +31,7 @@ def test_whole_ps_exclude_ends_that_fractions_of_them_allow() -> None:
     found = solve_program(program.model, exact)
     best = hs.solve(instance, "milp", time_limit=60).objective
     assert found.bound == pytest.approx(best)
-    for row in program.model.served.values():
+    for row in program.model.eq_6_whole.values():
         row.deactivate()
     assert solve_program(program.model, exact).bound > 1.1 * best
 

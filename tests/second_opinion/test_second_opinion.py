@@ -31,9 +31,9 @@ import pytest
 import hindsched as hs
 from hindsched.kernel import reading
 from hindsched.solvers.certificates.certificate import certify, row_layouts
+from hindsched.solvers.certificates.tree import certify_tree
 from hindsched.solvers.oracles.base import build_oracle
 from hindsched.solvers.oracles.decisions import NEVER, BranchDecision, Feature
-from hindsched.solvers.certificates.tree import certify_tree
 from hindsched.solvers.tree.method import tree_rows
 from tests.second_opinion import instances
 from tests.second_opinion.milp import NotPolishedError, Optimum, read

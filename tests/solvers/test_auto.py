@@ -17,7 +17,7 @@ from hindsched.solvers.door.api import check_result, solve
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.result import Result
 from hindsched.solvers.door.status import Status, StoppedBy
-from hindsched.solvers.methods import auto, duel
+from hindsched.solvers.methods import auto, bound_and_search
 from hindsched.solvers.methods.auto import solve_auto
 from hindsched.solvers.oracles.base import build_oracle
 from hindsched.solvers.search.neighbourhood import NeighbourhoodSearch
@@ -121,7 +121,7 @@ def test_every_family_has_an_interval_at_once(family, seconds):
 
 
 def test_default_time_limit_is_used_and_stated(monkeypatch):
-    monkeypatch.setattr(duel, "DEFAULT_SECONDS", 0.5)
+    monkeypatch.setattr(bound_and_search, "DEFAULT_SECONDS", 0.5)
     monkeypatch.setattr(auto, "SMALL_SIZE", 0)
     result = solve(read(T10))
     assert result.stopped_by is StoppedBy.TIME_LIMIT
@@ -196,7 +196,7 @@ def test_a_known_solution_is_never_lost():
 
 
 def test_a_family_without_placement_gets_bound_and_program(monkeypatch):
-    name = "hindsched.solvers.oracles.toymax.oracle"
+    name = "hindsched.solvers.families.toymax.oracle"
     module = ModuleType(name)
     module.ORACLE_ROWS = ("groups",)
     module.build = sys.modules[name].build
@@ -238,7 +238,7 @@ def test_prices_and_search_that_a_limit_stops_leave_what_they_know(no_tree, monk
     def endless(self):
         raise limits.OutOfTime
 
-    monkeypatch.setattr(duel.Duel, "_result", endless)
+    monkeypatch.setattr(bound_and_search.BoundAndSearch, "_result", endless)
     monkeypatch.setattr(auto, "SMALL_SIZE", 0)
     instance = read(T10)
     found = solve(instance, time_limit=1.0, threads=1)

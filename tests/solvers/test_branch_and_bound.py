@@ -9,17 +9,14 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from hindsched.instances.generators.registry import generate
 from hindsched.instances.io import read
 from hindsched.instances.oasis.instance import OasisInstance
 from hindsched.online.simulator import simulate
 from hindsched.solvers.certificates.file import verify_certificate
 from hindsched.solvers.door.api import solve
-from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.status import Status, StoppedBy
 from hindsched.solvers.methods.base import serve_nobody
 from hindsched.solvers.oracles.base import build_oracle
-from hindsched.solvers.tree import method as tree
 from hindsched.solvers.tree.branch_and_bound import BranchAndBound
 from hindsched.solvers.tree.method import certify_optimum
 from tests.brute_force import astraea as astraea_brute_force
@@ -247,18 +244,6 @@ def test_what_is_no_optimum_or_too_large_gets_no_tree(monkeypatch):
     told = certify_optimum(solved)
     assert told.certificate is None
     assert "not grown" in told.details["tree"]
-
-
-def test_a_tree_that_grows_slowly_is_given_up_only_where_nobody_asked_for_it(monkeypatch):
-    result = solve(generate("oasis", seed=1, jobs=3, horizon=4), "milp")
-    options = SolveOptions.of(result.options)
-    assert result.proof == "solver"
-    monkeypatch.setattr(tree, "TRIAL", 0)
-    monkeypatch.setattr(tree, "LEAST_CLOSED", 1.1)  # never enough
-    given_up = tree._certified(result, options, patient=False)
-    assert given_up.details["tree"] == "0 nodes, 0 leaves"
-    assert given_up.proof == "solver"
-    assert tree._certified(result, options).proof == "certificate"
 
 
 def test_what_is_next_to_nothing_is_relative_to_the_objective():

@@ -1,4 +1,4 @@
-"""Trees that go on: rounded leaves of batchsched, ends decided by leaves, pace, and resuming."""
+"""Trees that go on: rounded leaves of batchsched, and resuming."""
 
 import json
 from fractions import Fraction
@@ -14,8 +14,7 @@ from hindsched.kernel.reading import Refused
 from hindsched.solvers.certificates.file import verify_certificate
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.status import StoppedBy
-from hindsched.solvers.families.oasis.nodes import EndsProgram
-from hindsched.solvers.methods.base import bound, serve_nobody
+from hindsched.solvers.methods.base import bound
 from hindsched.solvers.oracles.base import build_oracle
 from hindsched.solvers.tree import method as tree
 from hindsched.solvers.tree.branch_and_bound import BranchAndBound
@@ -53,19 +52,6 @@ def test_the_step_of_batchsched_is_what_all_weights_are_multiples_of():
     assert build_oracle(instance, rows="servers").step == Fraction(3, 10)
 
 
-def test_a_leaf_finds_the_schedule_that_an_oasis_node_promises():
-    """Without any search near the nodes the tree closes: each solution is a leaf's."""
-    instance = named_instance("oasis/small/t8-j8-h3-d4-s1")
-    oracle = build_oracle(instance, rows="patterns")
-    nobody = serve_nobody(instance, oracle.formulation)
-    grown = BranchAndBound(
-        oracle, np.zeros(oracle.rows.size), gap=1e-6, incumbent=nobody, program=EndsProgram
-    )
-    grown.run(lambda: None if grown.nodes < 100 else 0.0)
-    assert grown.is_closed
-    assert grown.objective == pytest.approx(208.98710128392844)
-
-
 def test_a_tree_goes_on_where_it_stopped():
     instance = named_instance("batchsched/small/rar-j6-s13")
     known = bound(instance, instance.formulations[0], SolveOptions(work_limit=50), None)
@@ -76,25 +62,3 @@ def test_a_tree_goes_on_where_it_stopped():
     assert ended.stopped_by is StoppedBy.GAP
     assert ended.objective == ended.certificate.bound == 104
     assert ended.details["nodes"] > stopped.details["nodes"] == 3
-
-
-@pytest.mark.parametrize(
-    ("gaps", "each", "left", "slow"),
-    [
-        ([10.0] * 50, 0.01, 0.0, False),  # it is tried first
-        ([10.0] * 50, 1.0, 0.0, True),  # for some seconds only
-        ([10.0] * 200, 0.01, 1e4, True),
-        ([200.0 - n for n in range(200)], 0.01, 3.0, False),
-        ([400.0 - n for n in range(200)], 0.01, 3.0, False),
-        ([400.0 - n for n in range(200)], 0.01, 1.5, True),
-        ([100.0, *[9.0] * 200], 0.01, 0.01, False),  # nearly closed
-    ],
-)
-def test_a_tree_is_slow_if_its_pace_does_not_close_the_gap_in_time(
-    gaps, each, left, slow, monkeypatch
-):
-    monkeypatch.setattr(tree, "TRIAL", 100)
-    pace = tree.Pace()
-    for node, gap in enumerate(gaps):
-        pace.note(each * node, 1000.0 + gap)
-    assert pace.is_slow(1000.0, left) is slow

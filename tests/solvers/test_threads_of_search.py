@@ -6,8 +6,6 @@ import itertools
 import threading
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
-from threading import Event
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,7 +13,6 @@ from numba import njit
 
 import hindsched as hs
 from hindsched.solvers import side_by_side as module
-from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.work import counting, now, spend
 from hindsched.solvers.families.batchsched.level import TOGETHER, Level
 from hindsched.solvers.families.batchsched.search import jobs_of, search_of
@@ -23,7 +20,6 @@ from hindsched.solvers.kernels.batchsched.common_plan import Common, agree, take
 from hindsched.solvers.kernels.batchsched.window_moves import improve
 from hindsched.solvers.kernels.batchsched.window_plan import nothing_changed, renew_room, use
 from hindsched.solvers.kernels.turns import apart, end_turn, take_turn
-from hindsched.solvers.methods.duel import Duel
 from hindsched.solvers.oracles.base import build_oracle
 from hindsched.solvers.side_by_side import side_by_side
 from tests.solvers.booking import book
@@ -272,65 +268,6 @@ def test_without_room_for_a_thread_calls_are_made_one_after_the_other(monkeypatc
     monkeypatch.setattr(module, "ThreadPoolExecutor", Full)
     with side_by_side(3) as together:
         assert together(lambda at: at) == [0, 1, 2]
-
-
-class Members:
-    """Two who search until they are ended, and find nothing."""
-
-    size, objective, is_running = 3, None, True
-
-    def solution(self):
-        return None
-
-    offer = exchange = lambda *_: None
-
-    def end(self):
-        self.is_running = False
-
-
-def duel_of(family):
-    instance = hs.generate(family, jobs=6, seed=1)
-    duel = Duel(instance, instance.check_formulation(None), SolveOptions(time_limit=60), Event())
-    duel.run(0.0)
-    duel._team = Members()
-    return duel
-
-
-def test_where_the_bound_hardly_moves_threads_search_in_place_of_processes():
-    duel = duel_of("batchsched")
-    before = duel.search.objective
-    assert duel._search_on_threads()
-    assert not duel._team.is_running
-    assert duel.search.threads == 3
-    assert not duel._search_on_threads()
-    asked = itertools.count()
-    duel.search.improve(lambda: next(asked) >= 20)
-    assert duel.search.objective <= before
-    other = duel_of("oasis")
-    assert not other._search_on_threads()
-    assert other._team.is_running
-
-
-def test_the_search_follows_the_prices_of_a_bound_that_converged_meanwhile(monkeypatch):
-    """It followed the first ones: no turn in which the bound gains much ends with a search."""
-    duel = duel_of("batchsched")
-    best, seen = duel.bounding.best, []
-    bounding = SimpleNamespace(best=SimpleNamespace(bound=best.bound, prices=best.prices),
-                               converged=False)  # fmt: skip
-    monkeypatch.setattr(duel, "bounding", bounding)
-
-    def bound(_):
-        bounding.best = SimpleNamespace(bound=1.5 * best.bound, prices=1.5 * best.prices)
-        bounding.converged = True
-
-    monkeypatch.setattr(duel, "_bound_until", bound)
-    monkeypatch.setattr(duel.search, "set_prices", seen.append)
-    monkeypatch.setattr(duel, "_search_until", lambda _: None)
-    stops = itertools.count()
-    monkeypatch.setattr(duel, "_stop", lambda _: next(stops) >= 3)
-    duel._take_turns(60.0, 1.0)
-    (given,) = seen
-    assert np.array_equal(given, duel.oracle.prices_on_servers(1.5 * best.prices))
 
 
 def test_a_move_that_only_changes_servers_is_told_too():

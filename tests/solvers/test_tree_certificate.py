@@ -23,10 +23,10 @@ from hindsched.solvers.certificates.file import (
     verify_certificate,
     write_certificate,
 )
+from hindsched.solvers.certificates.tree import certify_tree, check_cover
 from hindsched.solvers.oracles.base import build_oracle
 from hindsched.solvers.oracles.decisions import COMPLETES, NEVER, BranchDecision, Feature
 from hindsched.solvers.oracles.restricted import RestrictedOracle
-from hindsched.solvers.certificates.tree import certify_tree, check_cover
 from tests.toy_family import ToyOracle, make
 
 ROOT = Path(__file__).parents[2]

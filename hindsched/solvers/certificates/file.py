@@ -27,9 +27,9 @@ from hindsched.solvers.certificates.certificate import (
     check_certifies,
     check_claim,
 )
+from hindsched.solvers.certificates.tree import read_leaves, stated_tree, verify_leaves
 from hindsched.solvers.door.options import DEFAULT_GAP
 from hindsched.solvers.oracles.base import BlockOracle, build_oracle, row_layouts
-from hindsched.solvers.certificates.tree import read_leaves, stated_tree, verify_leaves
 
 MOST_LEAVES = 40
 """Leaves of a tree whose prices `read_as_prices` reads."""

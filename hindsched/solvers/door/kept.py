@@ -6,34 +6,21 @@ bound in hand before it goes on to something long says so by `keep`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
 from hindsched.solvers.door.result import Result
 
 _kept: ContextVar[list[Result] | None] = ContextVar("kept", default=None)
-_told: ContextVar[Callable[[Result], None] | None] = ContextVar("told", default=None)
 
 
 def keep(result: Result) -> Result:
     """Keep what is known; the same result is returned."""
-    found, tell = _kept.get(), _told.get()
+    found = _kept.get()
     if found is not None:
         found.append(result)
-    if tell is not None:
-        tell(result)
     return result
-
-
-@contextmanager
-def telling(tell: Callable[[Result], None]) -> Iterator[None]:
-    """Tell somebody as well, at once, of what is kept inside."""
-    token = _told.set(tell)
-    try:
-        yield
-    finally:
-        _told.reset(token)
 
 
 @contextmanager

@@ -37,7 +37,7 @@ from hindsched.solvers.door.work import now
 from hindsched.solvers.methods.base import joined, solve_milp
 from hindsched.solvers.methods.bound_and_search import ENDED, METHOD, BoundAndSearch
 from hindsched.solvers.parallel import SideBySide, threads_of
-from hindsched.solvers.tree.method import Growing, certified_by, growing_from, tree_rows
+from hindsched.solvers.tree.method import certified_by, growing_from, tree_rows
 
 SMALL_SIZE = 50_000
 """Jobs x linking rows up to which the offline program is solved."""
@@ -176,9 +176,7 @@ def _with_program(
         options = replace(options, threads=threads - 1)
     report = _reporter(both, known)
     try:
-        solved = program(
-            known.instance, known.formulation, options, report, incumbent=incumbent
-        )
+        solved = program(known.instance, known.formulation, options, report, incumbent=incumbent)
     except SolveFailed as error:
         return replace(known, details={**known.details, "program_failed": str(error)})
     details = {**known.details, **{f"program_{k}": v for k, v in solved.details.items()}}
@@ -212,9 +210,7 @@ def _joined_with(result: Result, found: Found) -> Result:
     solution = None
     if found.rows is not None:
         solution = build_solution(result.instance, found.rows, result.formulation)
-    other = replace(
-        result, solution=solution, bound=found.bound, certificate=found.certificate
-    )
+    other = replace(result, solution=solution, bound=found.bound, certificate=found.certificate)
     whole = joined(result, other)
     details = {**result.details, **found.details}
     return replace(whole, backend=result.backend, details=details)

@@ -11,7 +11,6 @@ from contextlib import suppress
 from functools import partial
 from threading import Event
 
-
 from hindsched.errors import SolveFailed
 from hindsched.instances.base import Instance
 from hindsched.json_types import JsonObject
@@ -141,13 +140,13 @@ class BoundAndSearch:
                 self._search_side_by_side(deadline, turn, helpers)
             else:
                 self._take_turns(deadline, turn)
+            self._report(force=True)
+            return self._result()
         except BaseException:  # a limit stops it in the middle of a step: keep what is known
             with suppress(SolveFailed):  # half a step of the search
                 keep_solution(None if self.search is None else self.search.solution(), METHOD)
             self._keep_bound()
             raise
-        self._report(force=True)
-        return self._result()
 
     def _search_side_by_side(self, deadline: float, turn: float, helpers: int) -> None:
         """Bound while it pays, then take turns while others search with draws of their own."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
 import numpy as np
 
@@ -38,16 +38,3 @@ class Search(Protocol):
 
     def solution(self) -> Solution | None:
         """The best schedules as a checked solution."""
-
-
-@runtime_checkable
-class OnThreads(Protocol):
-    """A search that goes as fast on threads of one process as on processes, or faster.
-
-    Attributes
-    ----------
-    threads : int
-        Threads that search; 1 at first.
-    """
-
-    threads: int

@@ -13,7 +13,7 @@ new tree on the next layout goes on from the best solution, and the better certi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from threading import Event
@@ -23,7 +23,6 @@ from hindsched.errors import InputError
 from hindsched.instances.base import Instance, family_module, has_module
 from hindsched.solutions.base import Solution
 from hindsched.solvers.bounds.lagrangian import Subgradient, subgradient_bound
-from hindsched.solvers.certificates.certificate import Certificate
 from hindsched.solvers.door.answer import Progress
 from hindsched.solvers.door.interrupt import catch_interrupt
 from hindsched.solvers.door.options import SolveOptions

@@ -20,7 +20,7 @@ from hindsched.errors import SolveFailed
 from hindsched.solutions.base import Solution
 from hindsched.solvers.bounds.column_generation import Basis, Column, Master
 from hindsched.solvers.oracles.base import BlockOracle, Response
-from hindsched.solvers.oracles.decisions import COMPLETES, NEVER, BranchDecision, Feature, Limits
+from hindsched.solvers.oracles.decisions import BranchDecision, Feature, Limits
 from hindsched.solvers.oracles.restricted import RestrictedOracle
 from hindsched.solvers.tree.branching import LEAST_SIDE, Share, Split, candidates, undecided
 
@@ -70,7 +70,7 @@ class NodeBound:
     bound : float
         What they prove there, rounded outward; infinite where a block is empty.
     shares : sequence, optional
-        The program's solution, `Share` by `Share`; None if the node needs none: it is cut off or out
+        The program's solution, `Share` by `Share`; None if the node needs none: it is closed or out
         of time.
     rounds : int
         Rounds of pricing.

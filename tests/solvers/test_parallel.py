@@ -1,0 +1,166 @@
+"""Works side by side: the same optimum, nothing lost, nobody left running."""
+
+import multiprocessing
+import os
+import signal
+import time
+
+import pytest
+
+import hindsched as hs
+from hindsched.errors import SolveFailed
+from hindsched.solvers.door import api
+from hindsched.solvers.door.interrupt import catch_interrupt, stoppable
+from hindsched.solvers.door.options import SolveOptions
+from hindsched.solvers.door.status import Status, StoppedBy
+from hindsched.solvers.methods import auto
+from hindsched.solvers.methods.auto import solve_auto
+from hindsched.solvers.methods.bound_and_search import BoundAndSearch
+from hindsched.solvers.parallel import SideBySide, threads_of
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="forks on Linux only")
+SMALL = hs.named_instance("oasis/small/t8-j8-h3-d4-s0")
+LARGE = "tests/data/instances/oasis-t100-i100-h50-s0.json"
+
+
+@pytest.fixture(autouse=True)
+def nobody_is_left():
+    yield
+    assert not multiprocessing.active_children()
+
+
+@pytest.fixture(scope="module")
+def optimum():
+    return hs.solve(SMALL, time_limit=60, threads=1).objective
+
+
+def endless(*arguments, **keywords):
+    while True:
+        time.sleep(0.01)
+
+
+def test_what_works_return_is_found_and_the_others_are_killed():
+    with SideBySide([lambda: "x" * 1_000_000, endless]) as beside:
+        until = time.monotonic() + 60
+        while not beside.look() and time.monotonic() < until:
+            time.sleep(0.01)
+        assert [len(each) for each in beside.found] == [1_000_000]
+    assert not beside.errors
+
+
+@pytest.mark.parametrize("way", ["error", "killed"])
+def test_a_work_that_fails_says_so(way):
+    def fails():
+        if way == "killed":
+            os.kill(os.getpid(), signal.SIGKILL)
+        raise ZeroDivisionError("of a work")
+
+    with SideBySide([fails]) as beside:
+        assert beside.wait(lambda: 1.0) == []
+    said = {"error": "ZeroDivisionError: of a work", "killed": "ended without a word"}
+    assert beside.errors == [said[way]]
+
+
+def test_two_cores_prove_the_same_optimum(optimum):
+    result = hs.solve(SMALL, time_limit=60, threads=2)
+    assert result.status is Status.OPTIMAL
+    assert result.objective == pytest.approx(optimum, rel=1e-6)
+    assert result.details["parts"] == 2
+
+
+def test_a_program_that_fails_loses_no_proof(optimum):
+    def fails(*arguments, **keywords):
+        raise SolveFailed("no memory")
+
+    options = SolveOptions(time_limit=60, threads=2)
+    result = solve_auto(SMALL, SMALL.check_formulation(None), options, program=fails)
+    assert result.stopped_by is StoppedBy.GAP
+    assert result.objective == pytest.approx(optimum, rel=1e-6)
+    assert result.details["program_failed"] == "no memory"
+    assert result.certificate.bound == result.bound
+
+
+def test_what_closes_beside_ends_a_program_that_does_not(optimum):
+    def waits(instance, formulation, options, on_progress, *, incumbent):
+        with catch_interrupt() as interrupted:
+            while not interrupted.is_set():
+                time.sleep(0.01)
+        raise SolveFailed("interrupted")
+
+    options = SolveOptions(time_limit=600, threads=2)
+    result = solve_auto(SMALL, SMALL.check_formulation(None), options, program=waits)
+    assert result.stopped_by is StoppedBy.GAP
+    assert result.objective == pytest.approx(optimum, rel=1e-6)
+
+
+def test_a_prover_that_fails_loses_no_optimum(optimum, monkeypatch):
+    def fails(*arguments):
+        raise ZeroDivisionError("of a prover")
+
+    monkeypatch.setattr(auto, "_prove", fails)
+    result = hs.solve(SMALL, time_limit=60, threads=2)
+    assert result.status is Status.OPTIMAL
+    assert result.objective == pytest.approx(optimum, rel=1e-6)
+    assert result.details["part_failed"] == "ZeroDivisionError: of a prover"
+
+
+def test_the_limit_of_a_program_that_hangs_keeps_what_is_known(optimum, monkeypatch):
+    def method(instance, formulation, options, on_progress):
+        return solve_auto(instance, formulation, options, on_progress, program=endless)
+
+    monkeypatch.setattr(api, "methods", lambda family: {"auto": method})
+    result = hs.solve(SMALL, time_limit=2, threads=2)
+    assert result.stopped_by in (StoppedBy.TIME_LIMIT, StoppedBy.GAP)
+    assert result.bound is not None
+    assert 0 < result.objective <= optimum + 1e-9
+
+
+def test_ctrl_c_stops_all_and_keeps_what_is_known():
+    began, told = time.perf_counter(), []
+
+    def interrupt_once(bound, objective, seconds, message):
+        if not told and bound is not None and time.perf_counter() - began > 1.0:
+            told.append(message)
+            signal.raise_signal(signal.SIGINT)
+
+    result = hs.solve(hs.read(LARGE), time_limit=600, threads=2, on_progress=interrupt_once)
+    assert result.stopped_by is StoppedBy.INTERRUPTED
+    assert result.objective is not None
+    assert result.bound is not None
+
+
+def test_stopping_inside_is_no_interrupt_outside():
+    asked = []
+    with catch_interrupt() as outer, stoppable(lambda: bool(asked)) as inner:
+        with catch_interrupt() as engine:
+            assert engine is inner
+            assert not engine.is_set()
+            asked.append(True)
+            assert engine.is_set()
+        assert not outer.is_set()
+    with catch_interrupt() as outer, stoppable() as inner:
+        outer.set()
+        assert inner.is_set()
+
+
+def test_workers_use_one_core_unless_told_otherwise(monkeypatch):
+    monkeypatch.delenv("HINDSCHED_THREADS", raising=False)
+    assert threads_of(SolveOptions()) == len(os.sched_getaffinity(0))
+    assert threads_of(SolveOptions(threads=3)) == 3
+    monkeypatch.setattr(multiprocessing, "parent_process", lambda: True)
+    assert threads_of(SolveOptions()) == 1
+
+
+def test_the_best_of_those_who_search_side_by_side_counts(monkeypatch):
+    best = hs.solve(SMALL, time_limit=60, threads=1).solution
+    beside = BoundAndSearch._search_beside
+    monkeypatch.setattr(
+        BoundAndSearch,
+        "_search_beside",
+        lambda both, number, until: dict(best.assignments()) if number == 2 else
+        beside(both, number, until),
+    )  # fmt: skip
+    monkeypatch.setattr(auto, "SMALL_SIZE", 0)
+    result = hs.solve(SMALL, time_limit=2, threads=3)
+    assert result.objective == pytest.approx(best.objective())
+    assert result.details["parts"] == 3

@@ -18,7 +18,7 @@ import time
 import numpy as np
 
 import hindsched as hs
-from hindsched.models.base import Commitments, offline_program, on_servers
+from hindsched.models.base import Commitments, offline_program, aggregated
 from hindsched.online.engines import dual_price, reoptimise
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import Solver, solve_program
@@ -105,7 +105,7 @@ def rebuilt(again):
 def rebuilt_once(instance, decided, formulation, relax, options, start, objective):
     gc.collect()
     begin = time.process_time()
-    placed = {} if relax else on_servers(instance.family)
+    placed = aggregated(instance.family) if relax else {}
     program = offline_program(instance, formulation, relax=relax, commitments=decided, **placed)
     if start is not None:
         program.load(start)

@@ -7,9 +7,9 @@ Each family's module ``models/<family>/offline.py`` offers
     formulation have the same optimum; ``printed`` is the program as the paper prints it.
 ``build_offline(instance, formulation=None, *, form=None, relax=False, commitments=None, ...)``
     An `OfflineProgram`: the jobs' blocks, the linking rows, the objective.
-``ON_SERVERS`` (optional)
-    Settings of `build_offline` under which every optimum can be placed on real servers, for
-    families whose default program is aggregated.
+``AGGREGATED`` (optional)
+    Settings of `build_offline` under which identical servers are added up: a relaxation whose
+    linear relaxation has the same optimum as the program's own.
 ``WORST_JOB`` (optional)
     Formulations whose objective is that of the worst job, where others add up.
 ``JOBS_SHARE_COSTS`` (optional)
@@ -28,13 +28,14 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import ModuleType
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from hindsched.arrays import Floats
 from hindsched.errors import InputError
 from hindsched.instances.base import Instance, JobRecord, family_module, has_module
 from hindsched.json_types import JsonObject
 from hindsched.memory import check_large
+from hindsched.models.algebra import ModelComponent
 from hindsched.models.declared import Declared
 from hindsched.models.sums import Duals
 from hindsched.solutions.base import Solution, Violation
@@ -273,10 +274,25 @@ def model_module(family: str) -> ModuleType:
     return family_module("models", family, "offline")
 
 
-def on_servers(family: str) -> Mapping[str, object]:
-    """Settings of a family's `build_offline` under which every optimum can be placed on servers."""
-    found: Mapping[str, object] = getattr(model_module(family), "ON_SERVERS", {})
+def aggregated(family: str) -> Mapping[str, object]:
+    """Settings of a family's `build_offline` for the smallest program with its LP's optimum."""
+    found: Mapping[str, object] = getattr(model_module(family), "AGGREGATED", {})
     return found
+
+
+def row_prices(rows: ModelComponent, duals: Duals, sign: int = 1) -> dict[Any, float]:
+    """Shadow prices of an indexed constraint whose rows are capacities, by key; never negative.
+
+    Parameters
+    ----------
+    rows : Constraint
+        The rows.
+    duals : Duals
+        Shadow prices; 0 for a row that the solver did not see.
+    sign : {1, -1}
+        1 where more capacity raises the objective, -1 where it lowers it.
+    """
+    return {key: max(0.0, sign * duals.get(row, 0.0)) for key, row in rows.items()}
 
 
 def offline_program(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-
 import numpy as np
 import pyomo.environ as pyo
 import pytest
@@ -13,7 +11,6 @@ from hindsched.instances.io import read
 from hindsched.instances.oasis.instance import OasisInstance
 from hindsched.models.base import Commitments
 from hindsched.models.oasis import offline as models
-from hindsched.models.oasis.block import FORMS
 from hindsched.solutions.oasis.placing import place
 from hindsched.solutions.oasis.solution import OasisSolution
 from hindsched.solvers.door.api import check_result
@@ -25,6 +22,7 @@ from tests.brute_force.oasis import capacity_binds, optimum
 from tests.strategies.oasis import oasis_instances
 
 EXACT = SolveOptions(gap=1e-7)
+FORMS = models.FORMS["standard"]
 
 
 def solved(instance, **form):
@@ -54,13 +52,10 @@ def test_forms_equal_the_brute_force_on_200_instances():
         checked = OasisSolution.from_assignments(instance, best.assignments)
         assert checked.violations() == []
         assert checked.objective() == pytest.approx(best.value, abs=1e-7)
-        check_placed(*solved(instance, form="printed"), instance, best.value)
-        for form in ("strong", "cumulative"):
-            model, result = solved(instance, form=form)
-            if model.extract() is None:  # an aggregated optimum may be above it
-                assert result.objective >= best.value - 1e-5
-                model, result = solved(instance, form=form, aggregate=False)
-            check_placed(model, result, instance, best.value)
+        for form in FORMS:
+            check_placed(*solved(instance, form=form), instance, best.value)
+        _, added_up = solved(instance, aggregate=True)
+        assert added_up.objective >= best.value - 1e-5
         relaxed = models.build_offline(instance, relax=True)
         linear = solve_program(relaxed.pyomo, EXACT, want_duals=True)
         assert linear.objective >= best.value - 1e-6
@@ -101,21 +96,13 @@ def test_commitments_are_kept_and_the_rest_is_planned_as_well_as_it_can_be(insta
         rejected=frozenset(names[-1:]),
     )
     values = set()
-    for form, aggregate in (*itertools.product(("strong", "cumulative"), (True, False)),
-                            ("printed", True)):  # fmt: skip
-        model = models.build_offline(
-            instance, form=form, aggregate=aggregate, commitments=commitments
-        )
+    for form in FORMS:
+        model = models.build_offline(instance, form=form, commitments=commitments)
         result = solve_program(model.pyomo, EXACT)
         solution = model.extract()
-        if solution is None:
-            assert form != "printed"
-            assert aggregate
-            continue
         assert solution.violations() == []
         assert solution.objective() == pytest.approx(result.objective, abs=1e-5)
-        if not aggregate or form == "printed":
-            values.add(round(result.objective, 4))
+        values.add(round(result.objective, 4))
         assert names[-1] not in solution.workers
         past = {name: commitments.history(name) for name in names}
         history = OasisSolution.from_assignments(instance, past)
@@ -230,8 +217,11 @@ def check_method(instance, value, cuts):
 def test_patterns_see_that_an_aggregated_optimum_does_not_fit():
     """Three 2-GPU workers fill two 3-GPU servers in the sum, and two fit."""
     instance = one_slot({"gpu": 2}, {}, ([{"gpu": 3}, {"gpu": 3}], [{}]), (3, 2, 1))
-    _, aggregated = solved(instance)
+    relaxation, aggregated = solved(instance, aggregate=True)
     assert aggregated.objective == pytest.approx(6)
+    assert "relaxation" in relaxation.title
+    assert relaxation.extract() is None
+    assert solved(instance)[1].objective == pytest.approx(5)
     check_method(instance, 5, cuts=0)
 
 

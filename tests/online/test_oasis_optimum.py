@@ -44,14 +44,14 @@ class BothEngines(Oasis):
 def check_programs(instance: Any, best: float) -> None:
     """Both forms on real servers equal the optimum; the relaxation is never below it."""
     for form in ("printed", "strong"):
-        model = models.build_offline(instance, form=form, aggregate=False)
+        model = models.build_offline(instance, form=form)
         result = solve_program(model.pyomo, SolveOptions(gap=1e-7))
         assert result.objective == pytest.approx(best, abs=1e-5)
         solution = model.extract()
         assert solution is not None
         assert solution.violations() == []
         assert solution.objective() == pytest.approx(best, abs=1e-5)
-        relaxed = models.build_offline(instance, form=form, aggregate=False, relax=True)
+        relaxed = models.build_offline(instance, form=form, relax=True)
         assert solve_program(relaxed.pyomo).objective >= best - 1e-6
 
 

@@ -10,7 +10,7 @@ import pytest
 import hindsched as hs
 from hindsched.instances.gang.instance import GangInstance
 from hindsched.instances.mlbroker.instance import MlbrokerInstance
-from hindsched.models.base import Commitments, offline_program, on_servers
+from hindsched.models.base import Commitments, offline_program, aggregated
 from hindsched.models.recorder import RecordedModel, recording
 from hindsched.online.engines import dual_price, reoptimise
 from hindsched.solvers.door.options import SolveOptions
@@ -66,7 +66,7 @@ class Compared(RollingProgram):
         everything = Commitments(
             self.slot, self.all_rows, frozenset(self.all_locked), frozenset(self.all_rejected)
         )
-        build = {} if self.relax else on_servers(self.cluster.family)
+        build = aggregated(self.cluster.family) if self.relax else {}
         program = offline_program(
             self.cluster.with_jobs(tuple(self.all_jobs)), self.formulation, relax=self.relax,
             commitments=everything, **build,

@@ -1,4 +1,14 @@
-"""The oasis family's subproblem (27): one job's best schedule at given prices, on real servers."""
+"""The oasis family's subproblem (27): one job's best schedule at given prices.
+
+=====================  ==============================================  ==============
+paper                  here                                            indices
+=====================  ==============================================  ==============
+``p_h^r(t)``           ``worker_price``: of all that a worker takes    server, slot
+``q_k^r(t)``           ``ps_price``: of all that a PS takes            server, slot
+(30), (31)             ``worker_room``, ``ps_room``: how many fit      server, slot
+(27)                   ``eq_27``                                       the objective
+=====================  ==============================================  ==============
+"""
 
 from __future__ import annotations
 
@@ -6,15 +16,15 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyomo.environ as pyo
+from pyomo.environ import quicksum as total
 
-from hindsched.arrays import Ints
 from hindsched.instances.decimals import how_many_left, loosened
 from hindsched.instances.oasis.instance import OasisInstance
 from hindsched.models.algebra import Expr, Model
 from hindsched.models.base import Prices, Subproblem
 from hindsched.models.oasis.block import Domains, add_job
-from hindsched.models.oasis.program import Parts, Pools, ProgramJob, job_facts
 from hindsched.models.oasis.reading import read_counts
+from hindsched.models.oasis.sets import Cell, JobSets, Plan, Servers
 from hindsched.models.oasis.symbols import SYMBOLS, OasisNames
 from hindsched.solutions.oasis.solution import OasisSolution
 
@@ -25,15 +35,15 @@ class OasisSubproblem(OasisNames, Subproblem):
 
     Parameters
     ----------
-    parts : Parts
-        One pool a server, and the job.
+    plan : Plan
+        The servers.
     """
 
     SYMBOLS = SYMBOLS
     OBJECTIVE_UNIT = "utility"
 
     instance: OasisInstance
-    parts: Parts
+    plan: Plan
 
     def set(self, prices: Prices, room: Prices | None = None) -> None:
         """Set the prices and what is left.
@@ -45,14 +55,13 @@ class OasisSubproblem(OasisNames, Subproblem):
         room : mapping, optional
             What is left of the capacities, in the same shapes; None for all of it.
         """
-        instance, job = self.instance, self.instance.jobs[self.position]
+        instance, job, m = self.instance, self.instance.jobs[self.position], self.model
         worker, ps = instance.demand_of(job)
         most_ps = max(1, instance.ps_needed(job, job.chunks))
-        model = self.model
         for price, fits, name, demand, capacity, most in (
-            (model.worker_price, model.worker_room, "worker_capacity", worker,
-             instance.worker_capacity, job.chunks),
-            (model.ps_price, model.ps_room, "ps_capacity", ps, instance.ps_capacity, most_ps),
+            (m.worker_price, m.worker_room, "worker_capacity", worker, instance.worker_capacity,
+             job.chunks),
+            (m.ps_price, m.ps_room, "ps_capacity", ps, instance.ps_capacity, most_ps),
         ):  # fmt: skip
             unit = np.einsum("hrt,r->ht", prices[name], demand).tolist()
             whole = np.repeat(capacity[:, :, None], instance.horizon, axis=2)
@@ -64,17 +73,17 @@ class OasisSubproblem(OasisNames, Subproblem):
 
     def extract(self) -> OasisSolution:
         """The job's schedule at the variables' values."""
-        job, block = self.instance.jobs[self.position], self.model.job[self.position]
-        horizon = self.instance.horizon
-        workers = {job.name: read_counts(block.y, self.parts.worker_pools, horizon).T}
-        ps = {job.name: read_counts(block.z, self.parts.ps_pools, horizon).T}
-        return OasisSolution(self.instance, workers, ps, formulation=self.formulation)
+        instance, block = self.instance, self.model.job[self.position]
+        name, horizon = instance.jobs[self.position].name, instance.horizon
+        workers = read_counts(block.y, len(instance.worker_servers), horizon)
+        ps = read_counts(block.z, len(instance.ps_servers), horizon)
+        return OasisSolution(instance, {name: workers}, {name: ps}, formulation=self.formulation)
 
 
 def build_subproblem(
     instance: OasisInstance, job: str | int, formulation: str | None = None
 ) -> OasisSubproblem:
-    """Build subproblem (27) of one job on real servers: the best schedule at given prices.
+    """Build subproblem (27) of one job: the best schedule at given prices.
 
     Parameters
     ----------
@@ -88,53 +97,56 @@ def build_subproblem(
     Returns
     -------
     OasisSubproblem
-        The strong block ``job[i]``, one pool a server; objective ``eq_27``; ``eq_30`` and
-        ``eq_31`` limit what fits. Prices are 0 and everything is free until `set`.
+        The strong block ``job[i]``; objective ``eq_27``; ``eq_30`` and ``eq_31`` limit what fits.
+        Prices are 0 and everything is free until `set`.
 
     Examples
     --------
     >>> import hindsched as hs
-    >>> build_subproblem(hs.generate("oasis", jobs=2, horizon=6), 0).parts.jobs[0].index
+    >>> build_subproblem(hs.generate("oasis", jobs=2, horizon=6), 0).position
     0
     """
     formulation = instance.check_formulation(formulation)
     position = instance.position_of(job)
     record = instance.jobs[position]
-    worker_pools, ps_pools = (
-        Pools.of(capacity, np.zeros((instance.horizon + 1, *capacity.shape)), grouped=False)
+    servers = [
+        Servers.of(capacity, np.zeros((instance.horizon + 1, *capacity.shape)), grouped=False)
         for capacity in (instance.worker_capacity, instance.ps_capacity)
-    )
-    facts = job_facts(instance, record, worker_pools, ps_pools, record.arrival, 0)
-    nothing = np.zeros((instance.horizon, 0), dtype=np.int64)
-    parts = Parts(worker_pools, ps_pools, [ProgramJob(position, (nothing, nothing), facts)])
-    model = pyo.ConcreteModel(name=record.name)
-    model.job = pyo.Block([position])
-    block = model.job[position]
-    add_job(block, facts, "strong", Domains(), must_run=True)
-    workers, ps = list(block.y), list(block.z)
-    model.worker_price = pyo.Param(workers, initialize=0.0, mutable=True, domain=pyo.Reals)
-    model.worker_room = _room(workers, facts.worker_room)
-    model.ps_price = pyo.Param(ps, initialize=0.0, mutable=True, domain=pyo.Reals)
-    model.ps_room = _room(ps, facts.ps_room)
+    ]
+    plan = Plan(*servers, [])
+    sets = JobSets.of(instance, record, (plan.worker_servers, plan.ps_servers), record.arrival)
 
-    @model.Constraint(workers, doc="(30) workers that fit in what is left of a server")
-    def eq_30(m: Model, server: int, t: int) -> Expr:
-        return block.y[server, t] <= m.worker_room[server, t]
+    def job_rules(b: Model, _: int) -> None:
+        add_job(b, sets, "strong", Domains(), must_run=True)
 
-    @model.Constraint(ps, doc="(31) PSs that fit in what is left of a server")
-    def eq_31(m: Model, server: int, t: int) -> Expr:
-        return block.z[server, t] <= m.ps_room[server, t]
+    m = pyo.ConcreteModel(name=record.name)
+    m.job = pyo.Block([position], rule=job_rules)
+    block = m.job[position]
+    m.worker_price, m.worker_room = _prices(sets.worker_room), _room(sets.worker_room)
+    m.ps_price, m.ps_room = _prices(sets.ps_room), _room(sets.ps_room)
 
-    cost = pyo.quicksum(model.worker_price[key] * var for key, var in block.y.items())
-    cost += pyo.quicksum(model.ps_price[key] * var for key, var in block.z.items())
-    model.eq_27 = pyo.Objective(
-        expr=block.utility - cost, sense=pyo.maximize, doc="(27) utility less what the use costs"
-    )
+    @m.Constraint(list(sets.worker_room), doc="(30) workers that fit in what is left of a server")
+    def eq_30(m: Model, h: int, t: int) -> Expr:
+        return block.y[h, t] <= m.worker_room[h, t]
+
+    @m.Constraint(list(sets.ps_room), doc="(31) PSs that fit in what is left of a server")
+    def eq_31(m: Model, k: int, t: int) -> Expr:
+        return block.z[k, t] <= m.ps_room[k, t]
+
+    @m.Objective(sense=pyo.maximize, doc="(27) utility less what the use costs")
+    def eq_27(m: Model) -> Expr:
+        workers = total(m.worker_price[cell] * block.y[cell] for cell in sets.worker_room)
+        servers = total(m.ps_price[cell] * block.z[cell] for cell in sets.ps_room)
+        return block.utility - workers - servers
+
     return OasisSubproblem(
-        instance=instance, formulation=formulation, model=model, position=position, parts=parts
+        instance=instance, formulation=formulation, model=m, position=position, plan=plan
     )
 
 
-def _room(keys: list[tuple[int, int]], fits: Ints) -> pyo.Param:
-    full = {key: int(fits[key]) for key in keys}
-    return pyo.Param(keys, initialize=full, mutable=True, domain=pyo.NonNegativeIntegers)
+def _prices(room: dict[Cell, int]) -> pyo.Param:
+    return pyo.Param(list(room), initialize=0.0, mutable=True, domain=pyo.Reals)
+
+
+def _room(room: dict[Cell, int]) -> pyo.Param:
+    return pyo.Param(list(room), initialize=room, mutable=True, domain=pyo.NonNegativeIntegers)

@@ -24,9 +24,9 @@ from hindsched.instances.base import Instance
 from hindsched.models.base import (
     Commitments,
     OfflineProgram,
+    aggregated,
     check_size,
     model_module,
-    on_servers,
 )
 from hindsched.models.recorder import recording
 from hindsched.solutions.base import Assignment, Solution, build_solution
@@ -238,7 +238,7 @@ class RollingProgram:
     def build(self) -> OfflineProgram:
         """The program at this step, recorded."""
         family = self.cluster.family
-        build = {} if self.relax else on_servers(family)
+        build = aggregated(family) if self.relax else {}
         decided = self._locked | self._rejected
         instance = self.instance
         check_size(instance, [i for i, name in enumerate(self._jobs) if name not in decided])

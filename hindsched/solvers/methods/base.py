@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hindsched.instances.base import Instance
-from hindsched.models.base import offline_program
+from hindsched.models.base import aggregated, offline_program
 from hindsched.solutions.base import Solution, build_solution
 from hindsched.solvers.certificates.certificate import Certificate
 from hindsched.solvers.door.answer import Progress
@@ -199,7 +199,8 @@ def relaxation(
     from hindsched.solvers.model.result import solve_declared
 
     started = now()
-    declared = offline_program(instance, formulation, relax=True)
+    small = aggregated(instance.family)
+    declared = offline_program(instance, formulation, relax=True, **small)
     left = _time_left(options, started)
     found = solve_declared(declared, options.with_time(left), on_progress=on_progress)
     program = found.program

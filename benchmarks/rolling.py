@@ -18,7 +18,7 @@ import time
 import numpy as np
 
 import hindsched as hs
-from hindsched.models.base import Commitments, offline_program, aggregated
+from hindsched.models.base import Commitments, aggregated, offline_program
 from hindsched.online.engines import dual_price, reoptimise
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import Solver, solve_program

@@ -10,7 +10,7 @@ import pytest
 import hindsched as hs
 from hindsched.instances.gang.instance import GangInstance
 from hindsched.instances.mlbroker.instance import MlbrokerInstance
-from hindsched.models.base import Commitments, offline_program, aggregated
+from hindsched.models.base import Commitments, aggregated, offline_program
 from hindsched.models.recorder import RecordedModel, recording
 from hindsched.online.engines import dual_price, reoptimise
 from hindsched.solvers.door.options import SolveOptions

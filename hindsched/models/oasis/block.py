@@ -45,9 +45,7 @@ RELAXED = Domains(pyo.NonNegativeReals, pyo.UnitInterval)
 WHOLE_ENDS = Domains(pyo.NonNegativeReals, pyo.Binary)
 
 
-def add_job(
-    b: Model, job: JobSets, form: str, domains: Domains, *, must_run: bool = False
-) -> None:
+def add_job(b: Model, job: JobSets, form: str, domains: Domains, *, must_run: bool = False) -> None:
     """Fill a block with a job's variables and rules.
 
     Parameters

@@ -168,12 +168,19 @@ def test_ratio_intervals_are_drawn_at_their_ends(measured):
         hs.plot.ratios(measured, family="astraea")
 
 
-def test_an_interactive_gantt(solution):
-    pytest.importorskip("plotly", reason="hindsched[plotly] is not installed")
-    figure = hs.plot.gantt(solution, interactive=True)
-    assert sum(figure.data[0].x) == sum(
-        span.last - span.first + 1 for spans in job_spans(solution).values() for span in spans
-    )
+def test_pictures_take_runs_results_and_frames(instance, measured, tmp_path):
+    run, result = hs.simulate(instance, "fifo"), hs.solve(instance, "bound", time_limit=1)
+    assert hs.plot.gantt(run).patches
+    assert hs.plot.utilisation(run).images
+    assert hs.plot.prices(result).lines
+    ours, frames = hs.plot.ratios(measured), hs.plot.ratios(measured.to_frame())
+    assert [list(line.get_xdata()) for line in ours.lines] == [
+        list(line.get_xdata()) for line in frames.lines
+    ]
+    hs.plot.save(ours, tmp_path / "x.png")
+    assert (tmp_path / "x.png").read_bytes().startswith(PNG)
+    with pytest.raises(InputError, match="must have a solution to draw"):
+        hs.plot.gantt(result.bound)
 
 
 def test_colours_differ():

@@ -8,7 +8,7 @@ import pytest
 
 import hindsched as hs
 from hindsched.analysis.plan import plan_tasks
-from hindsched.analysis.report.html import render_report, script_safe, write_report
+from hindsched.analysis.report.html import render_report, write_report
 from hindsched.analysis.store import ResultStore, check_folder
 from hindsched.analysis.sweep import run_tasks
 from hindsched.errors import InputError
@@ -109,8 +109,7 @@ def test_names_cannot_break_the_page(full):
     full.manifest["settings"] = {"suite": "</script><script>alert(1)</script>"}
     page = render_report(full)
     assert "<script>alert" not in page
-    assert page.count("</script>") == 2
-    assert script_safe({"</script>": "\u2028"}) == '{"\\u003c/script>":"\\\\u2028"}'
+    assert "</script>" not in page
 
 
 def test_names_are_spelled_out_on_the_page(full):
@@ -119,7 +118,6 @@ def test_names_are_spelled_out_on_the_page(full):
     assert "\u202e" not in page
     assert "\x1b" not in page
     assert "\\u202eabc\\x1b[31m" in page
-    assert script_safe({"a\x07": ["\u202e"]}) == '{"a\\\\x07":["\\\\u202e"]}'
 
 
 def test_a_partial_store_names_what_is_missing(instance, tasks, tmp_path):

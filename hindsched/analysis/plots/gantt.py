@@ -6,9 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hindsched.analysis.plots.style import GREY, SEQUENTIAL, common_look, new_axes, whole_slots
+from hindsched.analysis.plots.style import (
+    GREY,
+    SEQUENTIAL,
+    common_look,
+    new_axes,
+    solution_of,
+    whole_slots,
+)
 from hindsched.analysis.spans import Span, job_spans
-from hindsched.errors import InputError
 from hindsched.solutions.base import Solution
 from hindsched.solutions.tables import JobRow
 
@@ -19,21 +25,20 @@ LABELS_SHOWN = 60
 INCHES_PER_JOB = 0.22
 
 
-def plot_gantt(solution: Solution, ax: Axes | None = None, *, interactive: bool = False) -> Any:
+@common_look
+def plot_gantt(solution: Any, ax: Axes | None = None) -> Axes:
     """Draw when each job runs.
 
     Parameters
     ----------
-    solution : Solution
-        Any family's solution.
+    solution : Solution, Result or SimulationResult
+        Any family's solution, or what found it.
     ax : matplotlib.axes.Axes, optional
         Where to draw; None for a new figure.
-    interactive : bool
-        Return a Plotly figure instead, whose bars say what they are; needs ``hindsched[plotly]``.
 
     Returns
     -------
-    matplotlib.axes.Axes or plotly.graph_objects.Figure
+    matplotlib.axes.Axes
         A bar per job, the darker the more workers are at work; a thin line from arrival to
         completion; jobs that are not served have grey names.
 
@@ -41,15 +46,14 @@ def plot_gantt(solution: Solution, ax: Axes | None = None, *, interactive: bool 
     --------
     >>> import hindsched as hs
     >>> run = hs.simulate(hs.generate("oasis", seed=2), "oasis")
-    >>> hs.plot.gantt(run.solution).get_ylabel()
+    >>> hs.plot.gantt(run).get_ylabel()
     'job (grey: not completed)'
     """
+    solution = solution_of(solution)
     found = job_spans(solution)
-    jobs = [(row, found.get(row["job"], [])) for row in solution.job_rows()]
-    return _plotly(solution, jobs) if interactive else _draw(solution, jobs, ax)
+    return _draw(solution, [(row, found.get(row["job"], [])) for row in solution.job_rows()], ax)
 
 
-@common_look
 def _draw(solution: Solution, jobs: list[tuple[JobRow, list[Span]]], ax: Axes | None) -> Axes:
     import matplotlib as mpl
     from matplotlib.cm import ScalarMappable
@@ -108,33 +112,3 @@ def _any_unserved(jobs: list[tuple[JobRow, list[Span]]]) -> bool:
 
 def _last_slot(jobs: list[tuple[JobRow, list[Span]]]) -> int:
     return int(np.max([span.last for _, spans in jobs for span in spans] or [1]))
-
-
-def _plotly(solution: Solution, jobs: list[tuple[JobRow, list[Span]]]) -> Any:
-    try:
-        import plotly.graph_objects as go
-    except ImportError:
-        raise InputError("interactive", True, "needs the extra hindsched[plotly]") from None
-    bars = [(str(row["job"]), span) for row, spans in jobs for span in spans]
-    figure = go.Figure(
-        go.Bar(
-            y=[job for job, _ in bars],
-            x=[span.last - span.first + 1 for _, span in bars],
-            base=[span.first - 0.5 for _, span in bars],
-            marker={
-                "color": [span.workers for _, span in bars],
-                "colorscale": SEQUENTIAL,
-                "cmin": 0,
-                "colorbar": {"title": "workers"},
-            },
-            customdata=[[span.first, span.last, span.workers] for _, span in bars],
-            hovertemplate="%{y}: slots %{customdata[0]}-%{customdata[1]}, "
-            "%{customdata[2]} workers<extra></extra>",
-            orientation="h",
-        )
-    )
-    names = [str(row["job"]) for row, _ in jobs]
-    figure.update_yaxes(categoryorder="array", categoryarray=names[::-1], title="job")
-    figure.update_xaxes(title="slot")
-    figure.update_layout(title=f"{solution.instance.name}: objective {solution.objective():.6g}")
-    return figure

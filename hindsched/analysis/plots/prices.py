@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hindsched.analysis.plots.style import colour, common_look, new_axes, whole_slots
+from hindsched.errors import InputError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -19,7 +20,7 @@ VISIBLE = 1e-3
 
 
 @common_look
-def plot_prices(certificate: Certificate, ax: Axes | None = None) -> Axes:
+def plot_prices(certificate: Any, ax: Axes | None = None) -> Axes:
     """Draw price x capacity per slot, one line per row set and resource.
 
     Multiplied by capacity, prices of different resources share the unit of the objective: a line is
@@ -28,8 +29,8 @@ def plot_prices(certificate: Certificate, ax: Axes | None = None) -> Axes:
 
     Parameters
     ----------
-    certificate : Certificate
-        Prices on the linking rows.
+    certificate : Certificate or Result
+        Prices on the linking rows, or the result that has them.
     ax : matplotlib.axes.Axes, optional
         Where to draw; None for a new figure.
 
@@ -40,6 +41,9 @@ def plot_prices(certificate: Certificate, ax: Axes | None = None) -> Axes:
     >>> hs.plot.prices(proof).get_xlabel()
     'slot'
     """
+    certificate = getattr(certificate, "certificate", certificate)
+    if certificate is None:
+        raise InputError("certificate", None, "a result without certificate has no prices")
     if ax is None:
         ax = new_axes(7.2, 3.2)
     lines = price_lines(certificate)

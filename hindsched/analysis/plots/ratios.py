@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hindsched.analysis.comparison import Comparison, InstanceComparison
 from hindsched.analysis.plots.style import GREY, colour, common_look, marker, new_axes
-from hindsched.analysis.ratio import Interval
 from hindsched.errors import InputError
 
 if TYPE_CHECKING:
@@ -21,7 +19,7 @@ LOG_TICKS = [digit * 10.0**power for power in range(9) for digit in (1, 2, 5)]
 
 @common_look
 def plot_ratios(
-    comparison: Comparison | InstanceComparison,
+    comparison: Any,
     ax: Axes | None = None,
     *,
     family: str | None = None,
@@ -30,8 +28,8 @@ def plot_ratios(
 
     Parameters
     ----------
-    comparison : Comparison or InstanceComparison
-        What `compare` or `ratio` returned.
+    comparison : Comparison, InstanceComparison or DataFrame
+        What `compare` or `ratio` returned, or the frame of runs that it became.
     ax : matplotlib.axes.Axes, optional
         Where to draw; None for a new figure.
     family : str, optional
@@ -44,26 +42,28 @@ def plot_ratios(
     >>> [label.get_text() for label in hs.plot.ratios(found).get_yticklabels()]
     ['oasis']
     """
-    items = [comparison] if isinstance(comparison, InstanceComparison) else comparison.instances
-    items = [item for item in items if family is None or item.family == family]
-    names = list(dict.fromkeys(row.algorithm for item in items for row in item.algorithms))
+    frame = comparison if hasattr(comparison, "groupby") else comparison.to_frame()
+    frame = frame if family is None or not len(frame) else frame[frame["family"] == family]
+    names = list(dict.fromkeys(frame["algorithm"])) if len(frame) else []
     if not names:
         raise InputError("family", family, "must have been compared")
     if ax is None:
         ax = new_axes(7.2, max(2.2, 1.1 + 0.42 * len(names)))
-    legend = 1 < len(items) <= 8
-    offsets = np.linspace(-0.3, 0.3, len(items)) if len(items) > 1 else np.zeros(1)
-    largest = 1.0
-    for index, (item, offset) in enumerate(zip(items, offsets, strict=True)):
-        label = item.instance if legend else None
-        for row in item.algorithms:
-            interval = row.ratio.interval
-            if not row.ratio.exists or row.ratio.is_infinite:
+    groups = list(frame.groupby("instance", sort=False))
+    legend = 1 < len(groups) <= 8
+    offsets = np.linspace(-0.3, 0.3, len(groups)) if len(groups) > 1 else np.zeros(1)
+    largest, drawn = 1.0, set()
+    for index, ((instance, own), offset) in enumerate(zip(groups, offsets, strict=True)):
+        label = str(instance) if legend else None
+        for row in own.itertuples():
+            known = [end for end in (row.ratio_lower, row.ratio_upper) if is_finite(end)]
+            if not known:
                 continue
             place = names.index(row.algorithm) + float(offset)
-            _draw(ax, interval, place, index if legend else 0, label)
+            _draw(ax, known, place, index if legend else 0, label)
             label = None
-            largest = max(largest, *(end for end in _known(interval) if end < math.inf))
+            drawn.add(row.algorithm)
+            largest = max(largest, *known)
     ax.axvline(1.0, color="black", lw=0.8, zorder=1)
     if largest > LOG_BEYOND:
         ax.set_xscale("log")
@@ -74,7 +74,7 @@ def plot_ratios(
     ax.set_yticks(range(len(names)), names)
     ax.set_ylim(len(names) - 0.5, -0.5)
     for place, name in enumerate(names):
-        if not any(item_has_ratio(item, name) for item in items):
+        if name not in drawn:
             ax.text(
                 0.15, place, "no finite ratio", color=GREY, va="center", fontsize=8,
                 transform=ax.get_yaxis_transform(),
@@ -83,27 +83,19 @@ def plot_ratios(
         ax.axhline(border - 0.5, color="#D5D5D5", lw=0.6, zorder=0)
     ax.grid(False, axis="y")
     ax.set_xlabel("competitive ratio (1 is perfect; open ring: no upper end known)")
-    title = family or ", ".join(dict.fromkeys(item.family for item in items))
-    ax.set_title(f"{title}: {items[0].instance if len(items) == 1 else f'{len(items)} instances'}")
+    title = family or ", ".join(dict.fromkeys(frame["family"]))
+    ax.set_title(f"{title}: {groups[0][0] if len(groups) == 1 else f'{len(groups)} instances'}")
     if legend and ax.get_legend_handles_labels()[0]:
         ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
     return ax
 
 
-def item_has_ratio(item: InstanceComparison, name: str) -> bool:
-    """Whether an algorithm has a finite ratio on an instance."""
-    return any(
-        row.algorithm == name and row.ratio.exists and not row.ratio.is_infinite
-        for row in item.algorithms
-    )
+def is_finite(end: object) -> bool:
+    """Whether an end of an interval is there and finite; frames have NaN for None."""
+    return isinstance(end, int | float) and math.isfinite(end)
 
 
-def _known(interval: Interval) -> list[float]:
-    return [end for end in (interval.lower, interval.upper) if end is not None]
-
-
-def _draw(ax: Axes, interval: Interval, place: float, index: int, label: str | None) -> None:
-    known = [end for end in _known(interval) if end < math.inf]
+def _draw(ax: Axes, known: list[float], place: float, index: int, label: str | None) -> None:
     face = colour(index) if len(known) == 2 else "white"
     ax.plot(
         known,

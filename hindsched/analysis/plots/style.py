@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 from hindsched.errors import InputError
 from hindsched.instances.io import write_bytes
 from hindsched.json_types import JsonObject
+from hindsched.solutions.base import Solution
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -127,15 +128,24 @@ def marker(index: int) -> str:
     return MARKERS[index % len(MARKERS)]
 
 
-def save(figure: Figure | SubFigure, path: str | Path) -> None:
-    """Write a figure to a file, by its suffix, and close it.
+def solution_of(found: Any) -> Solution:
+    """The solution itself, or that of a result or run; `InputError` if it has none."""
+    solution = found if isinstance(found, Solution) else getattr(found, "solution", None)
+    if not isinstance(solution, Solution):
+        raise InputError("solution", type(found).__name__, "must have a solution to draw")
+    return solution
+
+
+def save(picture: Axes | Figure | SubFigure, path: str | Path) -> None:
+    """Write a figure, or the one that axes belong to, to a file by its suffix, and close it.
 
     Examples
     --------
     >>> import hindsched as hs
     >>> run = hs.simulate(hs.generate("oasis", seed=2), "oasis")
-    >>> hs.plot.save(hs.plot.gantt(run.solution).figure, "run.png")
+    >>> hs.plot.save(hs.plot.gantt(run), "run.png")
     """
+    figure: Any = picture if hasattr(picture, "canvas") else picture.figure
     target = Path(path)
     kind = target.suffix.removeprefix(".") or "png"
     if kind not in figure.canvas.get_supported_filetypes():

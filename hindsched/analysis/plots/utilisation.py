@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hindsched.analysis.plots.style import SEQUENTIAL, common_look, new_axes, whole_slots
+from hindsched.analysis.plots.style import (
+    SEQUENTIAL,
+    common_look,
+    new_axes,
+    solution_of,
+    whole_slots,
+)
 from hindsched.arrays import Floats
 from hindsched.errors import InputError
 from hindsched.solutions.base import Solution
@@ -19,15 +25,13 @@ LABELS_SHOWN = 40
 
 
 @common_look
-def plot_utilisation(
-    solution: Solution, resource: str | None = None, ax: Axes | None = None
-) -> Axes:
+def plot_utilisation(solution: Any, resource: str | None = None, ax: Axes | None = None) -> Axes:
     """Draw used over capacity by server and slot.
 
     Parameters
     ----------
-    solution : Solution
-        Any family's solution.
+    solution : Solution, Result or SimulationResult
+        Any family's solution, or what found it.
     resource : str, optional
         Which resource; None for the one that is fullest on average.
     ax : matplotlib.axes.Axes, optional
@@ -42,9 +46,10 @@ def plot_utilisation(
     --------
     >>> import hindsched as hs
     >>> run = hs.simulate(hs.generate("oasis", seed=2), "oasis")
-    >>> hs.plot.utilisation(run.solution, "gpu").get_ylabel()
+    >>> hs.plot.utilisation(run, "gpu").get_ylabel()
     'server'
     """
+    solution = solution_of(solution)
     resource, servers, share = utilisation(solution, resource)
     count, slots = share.shape
     if ax is None:

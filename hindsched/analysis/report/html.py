@@ -1,84 +1,191 @@
-"""One self-contained HTML page from a result store: the verdict, tables, pictures, proofs."""
+"""One self-contained HTML page from a folder of results: verdict, tables, pictures, commands."""
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import json
+from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hindsched.analysis.comparison import Comparison
-from hindsched.analysis.interval import rounded_down, rounded_up
-from hindsched.analysis.jsonable import jsonable
+from hindsched.analysis.algorithm_ratio import AlgorithmRatio
+from hindsched.analysis.comparison import Comparison, InstanceComparison
+from hindsched.analysis.interval import Interval
 from hindsched.analysis.ratio import INVERSE_NOTE, STAR_NOTE
-from hindsched.analysis.report.data import PageParts, page_data
+from hindsched.analysis.records import Record
+from hindsched.analysis.report import svg
+from hindsched.analysis.report.commands import check_command, command_of, instance_file
+from hindsched.analysis.statistics import profile_rows
 from hindsched.analysis.store import REPORT, ResultStore
-from hindsched.analysis.verdict import verdicts
+from hindsched.analysis.summary import SummaryRow, interval_of
+from hindsched.analysis.tasks import file_name
+from hindsched.analysis.verdict import Verdict, verdicts
 from hindsched.instances.io import write_text
+from hindsched.instances.library import shown_name
+from hindsched.json_types import JsonObject
 from hindsched.printable import printable
+from hindsched.solutions.base import read_solution
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-SCRIPTS = ("marks.js", "tables.js", "comparisons.js", "schedules.js", "page.js")
-PROOFS = {
-    "certificate": "prices that anyone can recompute",
-    "checked fast": "prices checked in floating point",
-    "solver": "the solver's word",
-    "none": "no bound",
-}
+PROFILE_POINTS = 25
+MOST_JOBS_DRAWN, MOST_PICTURE_BYTES = 60, 60_000
+"""Schedules of more jobs, and what goes beyond so many bytes a page, stay in their files."""
+OTHER_RULES = "other rules"
 
 
-def write_report(
-    store: ResultStore, comparison: Comparison | None = None, parts: PageParts | None = None
-) -> Path:
-    """Write ``report.html`` of a store from what the store holds, and return its path.
+def write_report(store: ResultStore, comparison: Comparison | None = None) -> Path:
+    """Write ``report.html`` of a folder of results from what it holds, and return its path.
 
     Parameters
     ----------
     store : ResultStore
-        The results.
+        The folder.
     comparison : Comparison, optional
-        Of the store's records as they are now, where they have been read already.
-    parts : PageParts, optional
-        Of this comparison, where they were begun before.
+        Of its records as they are now, where they have been read already.
     """
     path = store.folder / REPORT
-    write_text(render_report(store, comparison, parts), path)
+    write_text(render_report(store, comparison), path)
     return path
 
 
-def render_report(
-    store: ResultStore, comparison: Comparison | None = None, parts: PageParts | None = None
-) -> str:
+def render_report(store: ResultStore, comparison: Comparison | None = None) -> str:
     """Make the page as text; parameters as of `write_report`."""
-    environment = page_environment("hindsched.analysis.report")
-    environment.filters |= {"number": show_number, "percent": show_percent, "end": show_end}
     comparison = comparison or Comparison(store.records())
-    data = page_data(store, comparison, parts)
-    script = "\n".join(_file(name) for name in SCRIPTS)
+    environment = page_environment("hindsched.analysis.report")
+    environment.filters |= {"number": show_number, "percent": show_percent}
+    summary = comparison.summary_rows()
+    pictures = Pictures(store)
+    families = [
+        _family(store, comparison, found, summary, pictures) for found in verdicts(comparison)
+    ]
+    style = (files("hindsched.analysis.report") / "page.css").read_text(encoding="utf-8")
     return environment.get_template("page.html").render(
         title=store.folder.name,
-        verdicts=verdicts(comparison),
-        summary=comparison.summary_rows(),
-        data=data,
-        data_text=script_safe(data),
-        style=_file("page.css"),
-        script=script,
-        script_hash=_hash(script),
-        families=list(dict.fromkeys(item.family for item in comparison.instances)),
+        families=families,
+        style=style,
         errors=comparison.errors,
         missing=[task.key for task in store.missing(comparison.records)],
+        manifest=store.manifest,
         tasks=len(store.tasks),
-        created=store.manifest["created"],
-        settings=store.manifest["settings"],
-        versions=store.manifest["versions"],
+        undrawn=pictures.undrawn,
         note=INVERSE_NOTE,
-        star_note=STAR_NOTE,
-        proofs=PROOFS,
+        star_note=STAR_NOTE if any(row["starred"] for row in summary) else None,
     )
+
+
+def _family(
+    store: ResultStore,
+    comparison: Comparison,
+    found: Verdict,
+    summary: Sequence[SummaryRow],
+    pictures: Pictures,
+) -> JsonObject:
+    """What the page says of a family."""
+    rows = [row for row in summary if row["family"] == found.family]
+    own = next((row for row in rows if row["algorithm"] == found.family), None)
+    items = [item for item in comparison.instances if item.family == found.family]
+    ratios = comparison.by_family().get(found.family, {})
+    points: dict[str, list[tuple[float, float]]] = {}
+    for point in profile_rows(ratios, PROFILE_POINTS):
+        points.setdefault(point["algorithm"], []).append((point["factor"], point["share"]))
+    return {
+        "word": found.family,
+        "verdict": found,
+        "best": _named(found.best),
+        "own": _named(own),
+        "proven": f"{sum(item.is_proven for item in found.optima)} of {len(found.optima)}",
+        "algorithms": [
+            {
+                **row,
+                "median": interval_of(row, "median"),
+                "worst": interval_of(row, "worst"),
+                "sums": interval_of(row, "sums"),
+            }
+            for row in rows
+        ],
+        "intervals": svg.intervals(
+            {name: [row.ratio.interval for row in own] for name, own in ratios.items()}
+        ),
+        "profiles": svg.profiles(points),
+        "instances": [_instance(store, item, pictures) for item in items],
+    }
+
+
+def _named(row: SummaryRow | None) -> JsonObject | None:
+    """An algorithm and its median ratio."""
+    if row is None:
+        return None
+    return {"name": row["label"], "ratio": str(interval_of(row, "median"))}
+
+
+def _instance(store: ResultStore, item: InstanceComparison, pictures: Pictures) -> JsonObject:
+    """What the page says of an instance: optimum, runs, commands, and two schedules."""
+    instance = next(one for one in store.instances() if one.name == item.instance)
+    certificate = f"certificates/{file_name(item.instance)}.json"
+    has_certificate = (store.folder / certificate).is_file()
+    known = [row for row in item.algorithms if row.objective is not None]
+    sign = -1.0 if instance.sense == "max" else 1.0
+    best = min(known, key=lambda row: sign * float(row.objective or 0.0), default=None)
+    drawn = [("offline", item.offline)]
+    drawn += [] if best is None else [(best.algorithm, best.runs[0][0])]
+    solution = store.solution_file(item.offline)
+    return {
+        "name": shown_name(instance),
+        "jobs": len(instance.jobs),
+        "optimum": item.optimum,
+        "seconds": item.offline.get("seconds"),
+        "sha256": store.manifest["instances"][item.instance],
+        "command": command_of(item.offline),
+        "simulate": f"hindsched simulate {instance_file(item.instance)} --algorithm NAME --seed 0",
+        "check": check_command(
+            item.instance,
+            None if solution is None else f"solutions/{solution.name}",
+            certificate if has_certificate else None,
+        ),
+        "runs": [_run(row) for row in item.algorithms],
+        "pictures": [
+            (name, picture)
+            for name, record in drawn
+            if (picture := pictures.of(record)) is not None
+        ],
+    }
+
+
+def _run(row: AlgorithmRatio) -> JsonObject:
+    record = row.runs[0][0]
+    reason = row.ratio.reason
+    if not row.in_feasible_set and row.ratio.exists:
+        reason = OTHER_RULES
+    return {
+        "label": row.label,
+        "starred": row.ratio.starred,
+        "objective": row.objective,
+        "ratio": row.ratio.interval if row.ratio.exists else Interval(),
+        "completed": record.get("jobs_completed"),
+        "note": "; ".join([*filter(None, [reason]), *row.errors]),
+        "command": command_of(record) if record["settings"] else None,
+    }
+
+
+class Pictures:
+    """Schedules drawn for a page, as many as it may carry."""
+
+    def __init__(self, store: ResultStore) -> None:
+        self.store, self.size, self.undrawn = store, 0, 0
+        self.instances = {instance.name: instance for instance in store.instances()}
+
+    def of(self, record: Record) -> str | None:
+        """The picture of a record's schedule; None where it has none or the page is full."""
+        path, instance = self.store.solution_file(record), self.instances[record["instance"]]
+        if path is None:
+            return None
+        if len(instance.jobs) > MOST_JOBS_DRAWN or self.size > MOST_PICTURE_BYTES:
+            self.undrawn += 1
+            return None
+        picture = svg.gantt(read_solution(path, instance))
+        self.size += len(picture)
+        return picture
 
 
 def page_environment(package: str) -> Environment:
@@ -86,7 +193,9 @@ def page_environment(package: str) -> Environment:
     from jinja2 import Environment, PackageLoader
 
     loader = PackageLoader(package, ".")
-    return Environment(loader=loader, autoescape=True, trim_blocks=True, finalize=_spelled_out)
+    return Environment(
+        loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True, finalize=_spelled_out
+    )
 
 
 def _spelled_out(value: object) -> Any:
@@ -99,36 +208,12 @@ def _spelled_out(value: object) -> Any:
 
 
 def show_number(value: object) -> str:
-    """Write a number for a table: four digits, absent is a dash."""
+    """Write a number for a table: six digits, absent is a dash."""
     if value is None:
         return "–"
-    if isinstance(value, float):
-        return f"{value:.4g}"
-    return str(value)
-
-
-def show_end(value: float | None, side: str) -> str:
-    """Write an interval's ``lower`` or ``upper`` end, rounded outward; absent is a dash."""
-    if not isinstance(value, float | int):
-        return show_number(value)
-    return rounded_down(value) if side == "lower" else rounded_up(value)
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
 def show_percent(share: float | None) -> str:
     """Write a share as a percentage; absent is a dash."""
     return "–" if share is None else f"{share:.2%}"
-
-
-def script_safe(data: object) -> str:
-    """JSON that stays inside its script element whatever names it holds."""
-    plain = _spelled_out(jsonable(data))
-    return json.dumps(plain, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
-
-
-def _file(name: str) -> str:
-    return (files("hindsched.analysis.report") / name).read_text(encoding="utf-8")
-
-
-def _hash(script: str) -> str:
-    """What the page's policy allows to run: this script and nothing that a name may bring in."""
-    return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii")

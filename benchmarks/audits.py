@@ -31,8 +31,8 @@ from hindsched.analysis.gang.simple_bounds import simple_bound
 from hindsched.analysis.gang.verdict import Verdict, factor, seconds
 from hindsched.instances.gang.generator import from_trace, generate
 from hindsched.instances.gang.instance import GangInstance
-from hindsched.instances.logs import read_log
-from hindsched.instances.traces.loading import load_trace
+from hindsched.instances.traces.logs import read_log
+from hindsched.instances.traces.table import load_trace
 from hindsched.online.gang.replay import replay
 from hindsched.solvers.certificates.file import verify_certificate
 

@@ -184,7 +184,7 @@ def optima():
 
 
 def trace(folder):
-    from hindsched.instances.traces.loading import load_trace
+    from hindsched.instances.traces.table import load_trace
 
     path = Path(folder) / "elasticflow" / "raw-traces.tar.gz"
     table = load_trace(path, "elasticflow", "cluster06").window(5 * 86400, 100)

@@ -174,7 +174,7 @@ def stored(name: str) -> dict[str, Any] | None:
 def _trace(plan: Plan) -> TraceInput | None:
     if not plan.traced:
         return None
-    from hindsched.instances.traces.loading import load_trace
+    from hindsched.instances.traces.table import load_trace
 
     path = Path(os.environ["HINDSCHED_TRACES"]) / TRACE
     return TraceInput(load_trace(path, "philly"), path.name)

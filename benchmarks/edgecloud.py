@@ -198,7 +198,7 @@ def main():
             size["minibatch_scale"] = 0.05
             rows.append(measure(generate("paper", 0, **size), rival=False))
     if options.trace:
-        from hindsched.instances.traces.loading import load_trace
+        from hindsched.instances.traces.table import load_trace
 
         trace = load_trace(options.trace, "philly").window(0, 300)
         rows.append(measure(from_trace(trace, jobs=300)))

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from hindsched.instances.generators.registry import from_trace, generate, suite
     from hindsched.instances.io import families, read, schema, write
     from hindsched.instances.library import named_instance
-    from hindsched.instances.logs import read_log
-    from hindsched.instances.traces.loading import load_trace
+    from hindsched.instances.traces.logs import read_log
+    from hindsched.instances.traces.table import load_trace
     from hindsched.online.external import External
     from hindsched.online.protocol import Capabilities, Decision, OnlineAlgorithm
     from hindsched.online.registry import algorithms
@@ -40,7 +40,7 @@ _SOURCES = {
     "hindsched.analysis.audit": ("audit",),
     "hindsched.analysis.grid": ("sweep",),
     "hindsched.instances.from_dataframe": ("gang", "instance"),
-    "hindsched.instances.logs": ("read_log",),
+    "hindsched.instances.traces.logs": ("read_log",),
     "hindsched.analysis.compare": ("compare", "ratio"),
     "hindsched.analysis.verify": ("verify",),
     "hindsched.analysis.worst.api": ("worst",),
@@ -49,7 +49,7 @@ _SOURCES = {
     "hindsched.instances.generators.registry": ("from_trace", "generate", "suite"),
     "hindsched.instances.io": ("families", "read", "schema", "write"),
     "hindsched.instances.library": ("named_instance",),
-    "hindsched.instances.traces.loading": ("load_trace",),
+    "hindsched.instances.traces.table": ("load_trace",),
     "hindsched.online.external": ("External",),
     "hindsched.online.protocol": ("Decision", "Capabilities", "OnlineAlgorithm"),
     "hindsched.online.registry": ("algorithms",),

@@ -28,7 +28,7 @@ import pandas as pd
 import hindsched as hs
 from hindsched.analysis.gang.pictures import plot_jobs, plot_policies, plot_use
 
-EXAMPLES = Path(str(files("hindsched.instances.logs") / "examples"))
+EXAMPLES = Path(str(files("hindsched.instances.traces") / "examples"))
 SECONDS = 2 if os.environ.get("HINDSCHED_QUICK") == "1" else 30
 
 # %% [markdown]

@@ -7,7 +7,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hindsched.instances.logs import Limits, Log, read_frame, read_log
+from hindsched.instances.files import MOST_BYTES
+from hindsched.instances.traces.capacity import said_capacity
+from hindsched.instances.traces.log import Log
+from hindsched.instances.traces.logs import read_frame, read_log
 from hindsched.json_types import Keywords
 
 if TYPE_CHECKING:
@@ -34,7 +37,7 @@ def audit(
     submitted_from: str | None = None,
     submitted_to: str | None = None,
     skip_broken: bool = False,
-    limits: Limits | None = None,
+    most_bytes: int = MOST_BYTES,
     settings: Keywords | None = None,
     say: object = None,
 ) -> Any:
@@ -59,7 +62,7 @@ def audit(
         Seconds for the bound and the search together; 60 if None.
     columns, time_zone, time_unit, time_step, submitted_from, submitted_to
         How to read, as in `read_log`.
-    skip_broken, limits, settings
+    skip_broken, most_bytes, settings
         As in `read_log`.
     say : callable, optional
         Is told in words what is being done.
@@ -94,13 +97,11 @@ def audit(
         "skip_broken": skip_broken,
     }
     if isinstance(log, str | Path):
-        log = read_log(log, format, limits=limits, settings=settings, **how)
+        log = read_log(log, format, most_bytes=most_bytes, settings=settings, **how)
     elif not isinstance(log, Log):
         log = read_frame(log, **how)
     elif gpus is not None or servers is not None:
-        from hindsched.instances.logs.api import say_capacity
-
-        said = say_capacity(gpus, servers)
+        said = said_capacity(gpus, servers)
         assert said is not None
         log = log.with_capacity(said)
     module = importlib.import_module(f"hindsched.analysis.{FAMILY}.audit")

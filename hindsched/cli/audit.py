@@ -12,6 +12,7 @@ import typer
 from hindsched.cli.output import Json, emit_json, errors, out, percent, say, table
 from hindsched.cli.settings import Settings, check_targets, parse_settings
 from hindsched.errors import InputError
+from hindsched.instances.files import MOST_BYTES
 from hindsched.limits import seconds_to_finish
 from hindsched.limits import time_limit as stopped_after
 
@@ -61,9 +62,9 @@ def audit(
         bool, typer.Option("--skip-broken", help="Leave broken rows out and note them.")
     ] = False,
     settings: Settings = None,
-    most_rows: Annotated[int | None, typer.Option(help="Most rows of the log.")] = None,
-    most_bytes: Annotated[int | None, typer.Option(help="Most bytes, after unpacking.")] = None,
-    longest_line: Annotated[int | None, typer.Option(help="Most bytes of a line.")] = None,
+    most_bytes: Annotated[
+        int, typer.Option(help="Most bytes of the log, after unpacking.")
+    ] = MOST_BYTES,
     output: Annotated[
         str | None, typer.Option("-o", "--output", help="Folder for page, tables and proofs.")
     ] = None,
@@ -73,9 +74,7 @@ def audit(
     """Judge a scheduler's log: is it possible, how far from the best possible, and where."""
     from hindsched.analysis.audit import audit as judge
     from hindsched.instances.io import write_text
-    from hindsched.instances.logs import Limits
 
-    given = {"most_rows": most_rows, "most_bytes": most_bytes, "longest_line": longest_line}
     page = None if output is None else os.path.join(output, "audit.html")
     check_targets([log], output=page, report=report)
     with stopped_after(_seconds_at_all(time_limit)):
@@ -95,7 +94,7 @@ def audit(
             submitted_from=submitted_from,
             submitted_to=submitted_to,
             skip_broken=skip_broken,
-            limits=Limits(**{key: value for key, value in given.items() if value is not None}),
+            most_bytes=most_bytes,
             settings=parse_settings(settings),
             say=say if errors.console.is_terminal else None,
         )

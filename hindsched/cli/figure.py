@@ -112,7 +112,7 @@ def _trace(
 ) -> TraceInput | None:
     """Read the trace that a figure is to run on; `InputError` if the paper runs it on none."""
     from hindsched.analysis.figures.base import TraceInput, figures
-    from hindsched.instances.traces.loading import load_trace
+    from hindsched.instances.traces.table import load_trace
 
     if path is None:
         if part is not None:

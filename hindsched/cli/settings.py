@@ -136,7 +136,7 @@ def trace_instance(
 ) -> Instance:
     """Make an instance from a trace file, and say what came from it and what was made up."""
     from hindsched.instances.generators.registry import from_trace, trace_settings
-    from hindsched.instances.traces.loading import load_trace
+    from hindsched.instances.traces.table import load_trace
 
     if trace_format is None:
         raise InputError("trace-format", "(absent)", "is required with --from-trace")

@@ -17,7 +17,7 @@ from typing import Any, BinaryIO
 
 from hindsched.errors import InputError
 from hindsched.instances.base import FORMAT, Instance, check_family, families_on, family_module
-from hindsched.instances.open_compressed import Limits, Source
+from hindsched.instances.files import decoded, read_bytes
 from hindsched.json_text import json_text
 from hindsched.json_types import Draft, JsonObject
 
@@ -136,7 +136,7 @@ def read_json(path: str | Path) -> Any:
     """
     if not isinstance(path, str | os.PathLike):
         raise InputError("file", path, "must be the path of a file")
-    text = Source(Path(path), Limits(most_bytes=most_bytes())).text()
+    text = decoded(read_bytes(path, most_bytes())[0], str(path))
     try:
         data = json.loads(
             text,

@@ -219,7 +219,7 @@ def test_small_suite_has_eight_instances_of_both_architectures():
 def test_from_trace():
     if "HINDSCHED_TRACES" not in os.environ:
         pytest.skip("no real traces: HINDSCHED_TRACES is not set")
-    from hindsched.instances.traces.loading import load_trace
+    from hindsched.instances.traces.table import load_trace
 
     path = Path(os.environ["HINDSCHED_TRACES"]) / "elasticflow" / "raw-traces.tar.gz"
     table = load_trace(path, "elasticflow", "cluster06").window(0, 40)
@@ -234,7 +234,7 @@ def test_from_trace():
 def test_the_speeds_of_traces_are_the_measured_ones():
     if "HINDSCHED_TRACES" not in os.environ:
         pytest.skip("no real traces: HINDSCHED_TRACES is not set")
-    from hindsched.instances.traces.gavel import load_throughputs
+    from hindsched.instances.traces.clusters import load_throughputs
 
     path = Path(os.environ["HINDSCHED_TRACES"]) / "gavel" / "simulation_throughputs.json.gz"
     measured = load_throughputs(path)

@@ -157,7 +157,7 @@ def test_settings_that_are_off_in_every_preset_can_be_set():
 @pytest.mark.skipif(not TRACE.exists(), reason="HINDSCHED_TRACES does not hold philly.csv.gz")
 def test_philly_trace():
     """300 jobs of the real trace: gangs from its GPUs, one hour a slot, run and bounded."""
-    from hindsched.instances.traces.loading import load_trace
+    from hindsched.instances.traces.table import load_trace
 
     table = load_trace(TRACE, "philly").window(0, 300)
     made = from_trace(table, jobs=300, seed=1)

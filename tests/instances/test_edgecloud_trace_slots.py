@@ -1,7 +1,7 @@
 """The length of a slot that is asked for is that of the instance."""
 
 from hindsched.instances.edgecloud.generator import from_trace
-from hindsched.instances.traces.loading import load_trace
+from hindsched.instances.traces.table import load_trace
 
 
 def test_the_slot_of_a_trace_is_the_slot_of_the_file(tmp_path):

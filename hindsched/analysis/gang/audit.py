@@ -27,7 +27,7 @@ from hindsched.analysis.gang.violations import Breach, Breaches, find_breaches
 from hindsched.errors import InputError
 from hindsched.instances.gang.from_log import instance_of_log
 from hindsched.instances.gang.instance import KINDS, GangInstance
-from hindsched.instances.logs import Log
+from hindsched.instances.traces.log import Log
 from hindsched.limits import OutOfTime, seconds_before
 from hindsched.limits import time_limit as stopped_after
 from hindsched.online.gang.replay import POLICIES, replay

@@ -15,8 +15,8 @@ import pandas as pd
 from hindsched.analysis.gang.schedules import Schedule
 from hindsched.analysis.gang.violations import held_rows, use_over_time
 from hindsched.arrays import Ints
-from hindsched.instances.logs import Log
-from hindsched.instances.logs.times import NANO
+from hindsched.instances.traces.log import Log
+from hindsched.instances.traces.times import NANO
 from hindsched.json_types import JsonObject
 
 HOUR_SECONDS = 3600

@@ -13,7 +13,7 @@ from hindsched.analysis.gang.schedules import Schedule, goal_of, kind_of
 from hindsched.analysis.gang.verdict import Verdict
 from hindsched.analysis.gang.violations import Breaches
 from hindsched.instances.gang.instance import KINDS, GangInstance
-from hindsched.instances.logs import Log
+from hindsched.instances.traces.log import Log
 from hindsched.json_types import JsonObject
 
 if TYPE_CHECKING:

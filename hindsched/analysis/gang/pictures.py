@@ -10,8 +10,8 @@ import numpy as np
 from hindsched.analysis.gang.schedules import Schedule
 from hindsched.analysis.gang.violations import held_rows, spans_over, use_over_time
 from hindsched.analysis.plots.style import GREY, PALETTE, common_look, new_axes
-from hindsched.instances.logs import Log
-from hindsched.instances.logs.times import NANO, find_zone
+from hindsched.instances.traces.log import Log
+from hindsched.instances.traces.times import NANO, find_zone
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -9,8 +9,8 @@ import numpy as np
 
 from hindsched.arrays import Ints
 from hindsched.instances.gang.instance import GangInstance, exact, split_formulation
-from hindsched.instances.logs import Log
-from hindsched.instances.logs.profiles import runs_of
+from hindsched.instances.traces.log import Log
+from hindsched.instances.traces.profiles import runs_of
 from hindsched.json_types import JsonObject
 from hindsched.solutions.gang.metrics import gang_metrics
 from hindsched.solutions.gang.rows import pool_rows

@@ -15,10 +15,10 @@ import numpy as np
 import pandas as pd
 
 from hindsched.arrays import Ints
-from hindsched.instances.logs import Log
+from hindsched.instances.traces.log import Log
 
 if TYPE_CHECKING:
-    from hindsched.instances.logs.capacity import Capacity
+    from hindsched.instances.traces.capacity import Capacity
 
 MOST_LISTED = 1000
 """Breaches listed of each kind; the others are counted."""

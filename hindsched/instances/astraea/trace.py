@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hindsched.errors import InputError
@@ -265,20 +264,9 @@ def shared_gpus(rows: list[Draft], servers: int | None, gpu_seconds_a_gpu: float
 
 
 def _read_capacity(path: str, date: str | None) -> dict[str, int]:
-    from hindsched.instances.traces.helios import load_daily_quotas
-    from hindsched.instances.traces.philly import load_virtual_clusters
-    from hindsched.instances.traces.reading import read_table
+    from hindsched.instances.traces.clusters import load_capacities
 
-    columns = read_table(Path(path), Path(path), ()).columns
-    if "vc" in columns:
-        if date is not None:
-            raise InputError("set.date", date, "is for tables by day only")
-        return {name: GPUS_PER_NODE * n for name, n in load_virtual_clusters(path).items()}
-    quotas = load_daily_quotas(path)
-    day = quotas.index[0] if date is None else date
-    if day not in quotas.index:
-        raise InputError("set.date", day, f"must be in {quotas.index[0]}..{quotas.index[-1]}")
-    return {str(name): int(count) for name, count in quotas.loc[day].astype(int).to_dict().items()}
+    return load_capacities(path, date, GPUS_PER_NODE)
 
 
 def _rows(

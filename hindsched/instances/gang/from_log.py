@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from hindsched.errors import InputError
 from hindsched.instances.gang.instance import POOL, GangInstance, gang_data
-from hindsched.instances.logs.api import finish, say_capacity
-from hindsched.instances.logs.capacity import Capacity
-from hindsched.instances.logs.frame import frame_chunk, frame_reading
-from hindsched.instances.logs.log import FORMULATIONS, Log
-from hindsched.instances.logs.times import MISSING
+from hindsched.instances.traces.assemble import assemble
+from hindsched.instances.traces.capacity import Capacity, said_capacity
+from hindsched.instances.traces.log import FORMULATIONS, Log
+from hindsched.instances.traces.logs import frame_cells, frame_reading
+from hindsched.instances.traces.plain import FORMAT
+from hindsched.instances.traces.times import Clock
 from hindsched.json_types import Draft
 from hindsched.memory import free_memory
 
@@ -68,34 +69,22 @@ def gang(
     >>> hs.gang(jobs, gpus=2).total_gpus
     2
     """
-    reading = frame_reading(frame, NEEDED, columns, time_zone, time_unit, time_step)
-    capacity = say_capacity(gpus, servers)
+    clock = Clock(time_zone, time_unit, time_step)
+    reading = frame_reading(clock, replace(FORMAT, needed=NEEDED), columns)
+    reading.capacity = capacity = said_capacity(gpus, servers)
     if capacity is None:
         raise InputError("gpus", "(absent)", "either gpus or servers must be given")
-    chunk = frame_chunk(reading, frame)
-    names = chunk.names("job")
-    twice = np.flatnonzero(np.array(pd.Series(names).duplicated()))
-    if twice.size:
-        rule = "must stand once: a row a job"
-        chunk.refuse(int(twice[0]), reading.columns["job"], names[int(twice[0])], rule)
-    submit, duration = chunk.times("submit")[0], chunk.spans("duration")
+    cells = frame_cells(reading, frame)
+    names = cells.names("job")
+    twice = names.duplicated()
+    cells.refuse(names.index[twice], "job", names[twice], "must stand once: a row a job")
+    submit, duration = cells.times("submit"), cells.spans("duration")
     for role, times in (("submit", submit), ("duration", duration)):
-        for index in np.flatnonzero(times == MISSING).tolist():
-            chunk.refuse(index, reading.columns[role], "", "must be given")
-    reading.rows.add(
-        ~chunk.broken,
-        job=names,
-        row=chunk.rows,
-        submit=submit,
-        start=submit,  # of no meaning: only the jobs are used
-        end=submit + np.maximum(duration, 1),
-        thousandths=chunk.thousandths("gpus"),
-        duration=duration,
-        deadline=chunk.times("deadline")[0] if chunk.has("deadline") else None,
-        weight=chunk.weights("weight") if chunk.has("weight") else None,
-        user=chunk.texts("user") if chunk.has("user") else None,
-    )
-    log = finish(reading, capacity, None, None)
+        absent = times.index[times.isna()]
+        cells.refuse(absent, role, [""] * len(absent), "must be given")
+    # Start and end are of no meaning: only the jobs are used.
+    rows = cells.standard(start=submit, end=submit + duration.clip(lower=1))
+    log = assemble(reading, rows)
     if (aside := log.notes.to_frame()).size:
         first = aside.iloc[0]
         raise InputError(f"frame, row {first['row']}, column {first['column']}", first["value"],

@@ -1,1 +1,1 @@
-"""Loaders of real cluster traces, one module a format; the data stays where it is published."""
+"""Logs and traces of clusters: one neutral frame, one short reader a format."""

@@ -1,175 +1,96 @@
-"""Philly (Microsoft, 2017): the derived flat CSV, the original JSON log, and the tenants' nodes.
+"""Philly (Microsoft, 2017): the original JSON log of attempts, and the derived flat CSV.
 
-Times are naive local wall clock and cross the end of daylight saving time: they are read in
-`TIME_ZONE`, an hour that happens twice as the first of the two, unless that would be before the
-event it follows (start after submission, end after start).
+An attempt names its GPUs by server. A job's runs are its attempts and add up. Times are the
+cluster's local clock (Pacific) and cross the end of daylight saving: of an hour's two, the first
+that does not precede what it follows. ``null``, ``""`` and ``"None"`` mean missing. The log's
+machine list contradicts it, so that nothing here is a capacity.
 """
 
 from __future__ import annotations
 
-from datetime import datetime
-from itertools import pairwise
-from pathlib import Path
 from typing import Any
-from zoneinfo import ZoneInfo
 
-import numpy as np
 import pandas as pd
 
 from hindsched.errors import InputError
-from hindsched.instances.traces.reading import number, read_table, trace_json, trace_stream
-from hindsched.instances.traces.table import TraceTable, build_table
-from hindsched.json_types import JsonObject
+from hindsched.instances.files import json_records
+from hindsched.instances.traces.cells import NONE_WORDS, Cells, Format, Reading
 
 TIME_ZONE = "America/Los_Angeles"
-FLAT_COLUMNS = ("timestamp", "duration", "num_gpus", "cluster")
-MISSING = (None, "", "None")
-DEFECTS = ("an attempt without start or end", "times of the attempts run backwards")
+FIELDS = ("job", "submit", "start", "end", "gpus", "server", "user", "part", "state")
+KNOWN = {"jobid", "submitted_time", "attempts"}
 
 
-def load_philly(path: Path) -> TraceTable:
-    """Load the flat CSV (plain or gzip) or the original JSON log; part = virtual cluster."""
-    if _is_json(path):
-        return _load_log(path)
-    frame = read_table(path, path, FLAT_COLUMNS)
-    raw = pd.DataFrame(
-        {
-            "job": [f"row-{row}" for row in range(1, len(frame) + 1)],
-            "part": frame["cluster"].fillna(""),
-            "submit_seconds": local_seconds(frame["timestamp"]),
-            "duration_seconds": number(frame, "duration"),
-            "gpus": number(frame, "num_gpus"),
-        }
+def read(reading: Reading) -> pd.DataFrame:
+    """Read the list of jobs, a row an attempt and server."""
+    reading.notes.word = "job"
+    by = reading.choice("user", ("user", "vc"))
+    reading.refuse_columns("the JSON log")
+    text = reading.text()
+    if text.lstrip()[:1] not in ("[", "{"):
+        rule = "must be the published JSON log; the derived CSV file has no start times"
+        raise InputError(reading.source, "(no JSON)", rule)
+    rows: list[tuple[int, tuple[str, ...]]] = []
+    for number, job in enumerate(json_records(text, "jobs", reading.source), start=1):
+        reading.rows_read += 1
+        rows += [(number, cells) for cells in _attempts(reading, number, job, by)]
+    index = [number for number, _ in rows]
+    cells = Cells(
+        reading,
+        pd.DataFrame([cells for _, cells in rows], index=index, columns=list(FIELDS), dtype=object),
     )
-    return build_table("philly", path, raw)
-
-
-def load_virtual_clusters(path: str | Path) -> dict[str, int]:
-    """Nodes by virtual cluster from a CSV with the columns ``vc`` and ``node num``."""
-    source = Path(path)
-    frame = read_table(source, source, ("vc", "node num"))
-    nodes = number(frame, "node num")
-    for row, (name, count) in enumerate(zip(frame["vc"], nodes, strict=True), start=1):
-        if not count > 0 or count != int(count):
-            raise InputError(f"{source}:{row}", count, f"{name} must have a whole number of nodes")
-    return {str(name): int(count) for name, count in zip(frame["vc"], nodes, strict=True)}
-
-
-def local_seconds(times: pd.Series) -> pd.Series:
-    """Seconds since 1970 of naive local times; what is no time is missing."""
-    parsed = pd.to_datetime(times, format="%Y-%m-%d %H:%M:%S", errors="coerce")
-    first_of_two = np.ones(len(parsed), dtype=bool)
-    aware = parsed.dt.tz_localize(TIME_ZONE, ambiguous=first_of_two, nonexistent="shift_forward")
-    seconds = (aware - pd.Timestamp(0, tz="UTC")).dt.total_seconds()
-    return pd.Series(seconds, index=times.index)
-
-
-def _load_log(path: Path) -> TraceTable:
-    """Read the original log: one JSON list of jobs with their attempts."""
-    jobs = trace_json(path)
-    if not isinstance(jobs, list) or not all(isinstance(job, dict) for job in jobs):
-        raise InputError(str(path), type(jobs).__name__, "must be a JSON list of jobs")
-    known = {"jobid", "submitted_time", "vc", "attempts"}
-    if jobs and not any(known <= set(job) for job in jobs):
-        raise InputError(str(path), ", ".join(jobs[0]), f"must have {', '.join(sorted(known))}")
-    facts = pd.DataFrame([_job_facts(job) for job in jobs], columns=list(_job_facts({})))
-    submitted = number(facts, "submitted")
-    raw = pd.DataFrame(
-        {
-            "job": facts["job"],
-            "part": facts["vc"],
-            "submit_seconds": submitted,
-            "duration_seconds": facts["service_seconds"],
-            "gpus": facts["gpus"],
-            "user": facts["user"],
-            "status": facts["status"],
-            "queue_seconds": number(facts, "first_start") - submitted,
-            "censored": facts["censored"],
-        }
+    submit = cells.times("submit")
+    jobs = cells.text("job")
+    about = cells.times("start", after=submit, notes=False)
+    ends = cells.times("end", after=about.where(about.notna(), submit), notes=False)
+    before = ends.groupby(jobs.to_numpy()).shift().groupby(jobs.to_numpy()).cummax()
+    start = cells.times("start", after=before.where(before.notna(), submit))
+    return cells.neutral(
+        job=cells.names("job"),
+        submit=submit,
+        start=start,
+        end=cells.times("end", after=start.where(start.notna(), submit)),
+        gpus=cells.amounts("gpus"),
+        **{role: cells.text(role) for role in ("user", "server", "part", "state")},
     )
-    rules = [
-        (submitted.isna(), "no submission time"),
-        (facts["attempts"] == 0, "no attempts: no number of GPUs"),
-        (facts["censored"], "still running when the log ended"),
-        *((facts["defect"] == reason, reason) for reason in DEFECTS),
-    ]
-    return build_table("philly", path, raw, rules)
 
 
-def _job_facts(job: JsonObject) -> JsonObject:
-    attempts = [a for a in _list(job.get("attempts")) if isinstance(a, dict)]
-    nodes = _list(attempts[0].get("detail")) if attempts else []
-    submitted = _seconds(job.get("submitted_time"))
-    spans = _spans(attempts, submitted)
-    whole = [end - start for start, end in spans if start is not None and end is not None]
-    return {
-        "job": str(job.get("jobid", "")),
-        "vc": str(_present(job.get("vc")) or ""),
-        "user": str(_present(job.get("user")) or ""),
-        "status": str(_present(job.get("status")) or ""),
-        "submitted": submitted,
-        "attempts": len(attempts),
-        "first_start": spans[0][0] if spans else None,
-        "gpus": sum(len(_list(n.get("gpus"))) for n in nodes if isinstance(n, dict)),
-        "service_seconds": sum(whole) if len(whole) == len(spans) else None,
-        "censored": bool(attempts) and _present(attempts[-1].get("end_time")) is None,
-        "defect": _defect(spans, submitted),
-    }
-
-
-Span = tuple[float | None, float | None]
-
-
-def _spans(attempts: list[JsonObject], submitted: float | None) -> list[Span]:
-    """Start and end of each attempt, none of them before what it follows if the clock allows."""
-    spans: list[Span] = []
-    latest = submitted
+def _attempts(reading: Reading, number: int, job: Any, by: str) -> list[tuple[str, ...]]:
+    """Cells of `FIELDS` of each attempt and server, or of a job without any."""
+    if not isinstance(job, dict) or not set(job) >= KNOWN:
+        found = ", ".join(job)[:60] if isinstance(job, dict) else str(job)
+        reading.notes.broken(number, "(all)", found, f"must have {', '.join(sorted(KNOWN))}")
+        return []
+    attempts = job["attempts"]
+    if not isinstance(attempts, list) or not all(isinstance(a, dict) for a in attempts):
+        reading.notes.broken(number, "attempts", attempts, "must be a list of objects")
+        attempts = []
+    head = _text(job["jobid"]), _text(job["submitted_time"])
+    tail = _text(job.get(by)), _text(job.get("vc")), _text(job.get("status"))
+    rows: list[tuple[str, ...]] = []
     for attempt in attempts:
-        start = _seconds(attempt.get("start_time"), latest)
-        latest = latest if start is None else start
-        end = _seconds(attempt.get("end_time"), latest)
-        latest = latest if end is None else end
-        spans.append((start, end))
-    return spans
+        detail = attempt.get("detail") or []
+        if not isinstance(detail, list) or not all(
+            isinstance(node, dict) and isinstance(node.get("gpus"), list) for node in detail
+        ):
+            rule = "must be a list of servers with their gpus"
+            reading.notes.broken(number, "detail", detail, rule)
+            detail = []
+        held = [(str(len(n["gpus"])), _text(n.get("ip"))) for n in detail if n["gpus"]]
+        times = _text(attempt.get("start_time")), _text(attempt.get("end_time"))
+        rows += [(*head, *times, *place, *tail) for place in held or [("0", "")]]
+    return rows or ([] if attempts else [(*head, "", "", "1", "", *tail)])
 
 
-def _defect(spans: list[Span], submitted: float | None) -> str:
-    """Why the attempts make no service time; empty if they do."""
-    if any(start is None or end is None for start, end in spans):
-        return DEFECTS[0]
-    times = [time for span in spans for time in span if time is not None]
-    if submitted is not None and any(a > b for a, b in pairwise([submitted, *times])):
-        return DEFECTS[1]
-    return ""
+def _text(value: object) -> str:
+    return "" if value is None or str(value) in NONE_WORDS else str(value)
 
 
-def _seconds(value: object, not_before: float | None = None) -> float | None:
-    """`local_seconds` of one time; of an hour's two, the second if the first is too early."""
-    try:
-        naive = datetime.strptime(str(value), "%Y-%m-%d %H:%M:%S")
-    except ValueError:
-        return None
-    zone = ZoneInfo(TIME_ZONE)
-    first = naive.replace(tzinfo=zone, fold=0).timestamp()
-    if not_before is None or first >= not_before:
-        return first
-    second = naive.replace(tzinfo=zone, fold=1).timestamp()
-    return second if second >= not_before else first
-
-
-def _list(value: object) -> list[Any]:
-    return value if isinstance(value, list) else []
-
-
-def _present(value: object) -> Any:
-    return None if value in MISSING else value
-
-
-def _is_json(path: Path) -> bool:
-    """Tell the log, published as ``cluster_job_log`` without a suffix, by how it begins."""
-    if path.name.removesuffix(".gz").endswith(".json"):
-        return True
-    try:
-        return trace_stream(path).read(256).lstrip().startswith(b"[")
-    except InputError:
-        return False  # the reader of tables says what is wrong
+FORMAT = Format(
+    name="philly",
+    what="Philly's published job log",
+    read=read,
+    columns={name: name for name in FIELDS},
+    settings={"user": ("user", "who counts as the user: user or vc (virtual cluster)")},
+    time_zone=TIME_ZONE,
+)

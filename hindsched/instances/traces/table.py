@@ -1,4 +1,4 @@
-"""One table for every trace: a row a job, and what was rejected with its reason.
+"""Traces as jobs: a row a job of any published trace, and what was rejected with its reason.
 
 ==================  ======================================================================
 column              meaning
@@ -20,34 +20,35 @@ values              value if finished within each deadline; for ``best-effort`` 
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
 
 from hindsched.arrays import Ints
 from hindsched.errors import InputError
+from hindsched.instances.files import read_bytes
+from hindsched.instances.traces import openb, philly, published
+from hindsched.instances.traces.cells import MOST_GPUS, Format, Reading
+from hindsched.instances.traces.times import NANO, Clock
 from hindsched.json_types import JsonObject
 
-DEFAULTS: dict[str, str | float] = {
-    "user": "",
-    "status": "",
-    "queue_seconds": np.nan,
-    "censored": False,
-    "value_kind": "",
-}
+DEFAULTS: dict[str, Any] = {
+    "user": "", "status": "", "queue_seconds": np.nan, "censored": False, "value_kind": "",
+}  # fmt: skip
 REQUIRED = ("job", "part", "submit_seconds", "duration_seconds", "gpus")
 COLUMNS = (*REQUIRED, *DEFAULTS, "deadlines_seconds", "values")
-
-MOST_GPUS = 1_000_000
-"""A job that asks for more is a mistake of the trace."""
-
-Rule = tuple[pd.Series, str]
-"""Rows for which a rule is broken, and what to call it."""
+LOADERS: dict[str, Format] = {
+    "elasticflow": published.ELASTICFLOW,
+    "philly": published.PHILLY_FLAT,
+    "chronus": published.CHRONUS,
+    "helios": published.HELIOS,
+    "alibaba-2020": published.ALIBABA_2020,
+    "alibaba-2023": openb.FORMAT,
+}
+"""Formats of traces by their word."""
 
 
 @dataclass(frozen=True)
@@ -79,12 +80,6 @@ class TraceTable:
     rejected: pd.DataFrame
     rows_read: int
     selected_part: str = ""
-
-    def __post_init__(self) -> None:
-        if tuple(self.rows.columns) != COLUMNS:
-            raise ValueError(f"columns {tuple(self.rows.columns)}, not {COLUMNS}")
-        if len(self.rows) + len(self.rejected) != self.rows_read:
-            raise ValueError(f"{len(self.rows)} + {len(self.rejected)} != {self.rows_read}")
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -120,21 +115,18 @@ class TraceTable:
 
     def reasons(self) -> dict[str, int]:
         """Number of rejections by reason."""
-        counts = self.rejected["reason"].value_counts(sort=False)
-        return {str(reason): int(counts[reason]) for reason in sorted(counts.index)}
+        return {str(why): int(n) for why, n in self.rejected.groupby("reason").size().items()}
 
     def describe(self) -> JsonObject:
         """Facts of the table, for a person."""
-        rows = self.rows
-        demand = float((rows["duration_seconds"] * rows["gpus"]).sum())
-        span = (
-            float(rows["submit_seconds"].max() - rows["submit_seconds"].min()) if len(rows) else 0
-        )
+        submitted = self.rows["submit_seconds"]
+        demand = float((self.rows["duration_seconds"] * self.rows["gpus"]).sum())
+        span = float(submitted.max() - submitted.min()) if len(self) else 0
         return {
             "format": self.format,
             "source": self.source,
             "rows": self.rows_read,
-            "accepted": len(rows),
+            "accepted": len(self),
             "rejected": self.reasons(),
             "parts": self.parts(),
             "span_seconds": span,
@@ -152,9 +144,110 @@ class TraceTable:
         return {**origin, "trace_part": self.selected_part} if self.selected_part else origin
 
 
-def build_table(
-    name: str, source: Path, raw: pd.DataFrame, rules: Sequence[Rule] = ()
-) -> TraceTable:
+def load_trace(path: str | Path, trace_format: str, part: str | None = None) -> TraceTable:
+    """Load a trace.
+
+    Parameters
+    ----------
+    path : str or Path
+        File or folder.
+    trace_format : str
+        One of `LOADERS`.
+    part : str, optional
+        Only this cluster, virtual cluster or file of the trace.
+
+    Raises
+    ------
+    InputError
+        For an unknown format or part, or a file that is not of the format.
+
+    Examples
+    --------
+    >>> import hindsched as hs
+    >>> from pathlib import Path
+    >>> rows = ["job_id,submission_time,duration,num_gpu", "a,0,600,1", "b,60,0,2"]
+    >>> _ = Path("jobs.csv").write_text(chr(10).join(rows))
+    >>> table = hs.load_trace("jobs.csv", "elasticflow")
+    >>> len(table), table.reasons()
+    (1, {'duration not above 0': 1})
+    """
+    if trace_format not in LOADERS:
+        raise InputError("trace_format", trace_format, f"must be one of {', '.join(LOADERS)}")
+    source = Path(path)
+    if not source.exists():
+        raise InputError(str(path), "(absent)", "must be a file or folder")
+    data, sha256 = (b"", "") if source.is_dir() else read_bytes(source)
+    form = LOADERS[trace_format]
+    if trace_format == "philly" and data.lstrip()[:1] in (b"[", b"{"):
+        form = philly.FORMAT
+    reading = Reading.begin(
+        form, source, Clock(form.time_zone, form.time_unit),
+        settings={"shares": "whole"} if "shares" in form.settings else None,
+        skip_broken=True, keeps_broken=True,
+    )  # fmt: skip
+    found = form.read(reading)
+    if found.empty:
+        rule = next((note["rule"] for note in reading.notes.summary()), "must hold a row a job")
+        raise InputError(str(path), "(no job)", rule)
+    rows = _seconds(_one_row_a_job(found))
+    table = build_table(trace_format, source, rows, sha256=sha256)
+    return table if part is None else table.part(part)
+
+
+def _one_row_a_job(rows: pd.DataFrame) -> pd.DataFrame:
+    """Jobs of a neutral frame: attempts add up, GPUs are those of the first."""
+    rows = rows.assign(reason=rows.get("reason", ""), censored=rows.get("censored", False))
+    if "duration" in rows:  # one row a job already
+        return rows
+    runs = rows.drop_duplicates(["job", "start", "end"])
+    of_job = runs["job"]
+    jobs = runs.drop_duplicates("job").set_index("job", drop=False).rename_axis(None)
+    first = rows.merge(jobs[["job", "start", "end"]].reset_index(drop=True), "inner")
+    before = runs["end"].groupby(of_job).shift().fillna(runs["submit"])
+    backwards = ((runs["start"] < before) | (runs["end"] < runs["start"])).fillna(False)
+    unknown = (runs["start"].isna() | runs["end"].isna()).groupby(of_job).any()
+    running = runs["end"].groupby(of_job).apply(lambda ends: pd.isna(ends.iloc[-1]))
+    alone = runs.groupby("job").size() == 1
+    never = jobs["start"].isna() & jobs["end"].isna() & alone
+    made = jobs.assign(
+        gpus=first.groupby("job")["gpus"].sum(),
+        duration=(runs["end"] - runs["start"]).groupby(of_job).sum().mask(unknown),
+        censored=running & ~never,
+    )
+    reasons = {
+        "times of the attempts run backwards": backwards.astype(bool).groupby(of_job).any(),
+        "an attempt without start or end": unknown,
+        "still running when the trace ended": running,
+        "never started": never,
+        "no submission time": made["submit"].isna(),
+    }
+    for why, mask in reasons.items():
+        made["reason"] = made["reason"].mask(mask.reindex(made.index), why)
+    return made.reset_index(drop=True)
+
+
+def _seconds(rows: pd.DataFrame) -> pd.DataFrame:
+    """A neutral frame of one row a job in seconds, with the columns of a table."""
+    made = {
+        "job": rows["job"],
+        "part": rows["part"] if "part" in rows else rows.get("user", ""),
+        "submit_seconds": _in_seconds(rows["submit"]),
+        "duration_seconds": _in_seconds(rows["duration"]),
+        "gpus": rows["gpus"],
+        "user": rows["user"] if "part" in rows and "user" in rows else "",
+        "status": rows.get("state", ""),
+        "queue_seconds": _in_seconds(rows["start"] - rows["submit"]),
+    }
+    others = ("censored", "value_kind", "deadlines_seconds", "values", "reason")
+    made |= {name: rows[name] for name in others if name in rows}
+    return pd.DataFrame(made, index=rows.index)
+
+
+def _in_seconds(times: pd.Series) -> pd.Series:
+    return pd.to_numeric(times, errors="coerce").astype("Float64").astype(float) / NANO
+
+
+def build_table(name: str, source: Path, raw: pd.DataFrame, *, sha256: str = "") -> TraceTable:
     """Sift rows into accepted and rejected ones.
 
     Parameters
@@ -165,53 +258,45 @@ def build_table(
         What was read.
     raw : DataFrame
         One row a data row, in the file's order, with at least `REQUIRED`; numbers may be missing.
-    rules : sequence of (Series of bool, str)
-        The format's own reasons for rejection, before the general ones. The first that applies
-        counts.
+        A text in a column ``reason`` rejects its row; otherwise the first general rule that it
+        breaks does.
+    sha256 : str
+        Hash of the file.
     """
     raw = raw.reset_index(drop=True)
-    for column, value in DEFAULTS.items():
-        if column not in raw:
-            raw[column] = value
-    for column in ("deadlines_seconds", "values"):
-        if column not in raw:
-            raw[column] = [()] * len(raw)
-    numbers = {c: pd.to_numeric(raw[c], errors="coerce") for c in REQUIRED[2:]}
-    general: list[Rule] = [
-        (numbers["submit_seconds"].isna(), "no submission time"),
-        (~np.isfinite(numbers["submit_seconds"]), "infinite submission time"),
-        (numbers["gpus"].isna(), "no number of GPUs"),
-        (~np.isfinite(numbers["gpus"]), "infinite number of GPUs"),
-        (numbers["gpus"] <= 0, "no GPU requested"),
-        (numbers["gpus"] != numbers["gpus"].round(), "fractional number of GPUs"),
-        (numbers["gpus"] > MOST_GPUS, f"more than {MOST_GPUS} GPUs"),
-        (numbers["duration_seconds"].isna(), "no duration"),
-        (~np.isfinite(numbers["duration_seconds"]), "infinite duration"),
-        (numbers["duration_seconds"] <= 0, "duration not above 0"),
-    ]
-    reason = pd.Series([""] * len(raw), dtype=object)
-    for broken, text in (*rules, *general):
-        reason[(reason == "") & broken.reset_index(drop=True)] = text
+    numbers = {c: pd.to_numeric(raw[c], errors="coerce").astype(float) for c in REQUIRED[2:]}
+    submitted, duration, gpus = numbers.values()
+    general = {
+        "no submission time": submitted.isna(),
+        "infinite submission time": np.isinf(submitted),
+        "no number of GPUs": gpus.isna(),
+        "infinite number of GPUs": np.isinf(gpus),
+        "no GPU requested": gpus <= 0,
+        "fractional number of GPUs": gpus != gpus.round(),
+        f"more than {MOST_GPUS} GPUs": gpus > MOST_GPUS,
+        "no duration": duration.isna(),
+        "infinite duration": np.isinf(duration),
+        "duration not above 0": duration <= 0,
+    }
+    reason = raw["reason"].astype(object) if "reason" in raw else pd.Series("", index=raw.index)
+    for text, broken in general.items():
+        reason = reason.mask((reason == "") & broken, text)
     bad = reason != ""
-    rejected = pd.DataFrame(
-        {
-            "row": np.flatnonzero(bad) + 1,
-            "job": raw.loc[bad, "job"].astype(str).to_numpy(),
-            "part": raw.loc[bad, "part"].astype(str).to_numpy(),
-            "reason": reason[bad].to_numpy(),
-        }
-    )
-    rows = raw.loc[~bad, list(COLUMNS)].copy()
-    for column, values in numbers.items():
-        rows[column] = values[~bad].astype(float)
-    rows["gpus"] = rows["gpus"].astype(int)
-    submitted = numbers["submit_seconds"]
-    rows["submit_seconds"] -= submitted[np.isfinite(submitted)].min()
+    rejected = raw.loc[bad, ["job", "part"]].astype(str).assign(reason=reason[bad])
+    rejected.insert(0, "row", np.flatnonzero(bad) + 1)
+    rows = raw.loc[~bad].copy()
+    for column, value in DEFAULTS.items():
+        rows[column] = rows.get(column, value)
+    for column in ("deadlines_seconds", "values"):
+        rows[column] = rows[column] if column in rows else [()] * len(rows)
+    rows["gpus"] = gpus[~bad].astype(int)
+    rows["duration_seconds"] = duration[~bad]
+    rows["submit_seconds"] = submitted[~bad] - submitted[np.isfinite(submitted)].min()
     for column in ("job", "part", "user", "status", "value_kind"):
         rows[column] = rows[column].astype(str)
     # A stable sort: equal submissions keep the file's order.
-    rows = rows.sort_values("submit_seconds", kind="stable").reset_index(drop=True)
-    return TraceTable(name, source.name, file_sha256(source), rows, rejected, len(raw))
+    rows = rows.sort_values("submit_seconds", kind="stable")[list(COLUMNS)].reset_index(drop=True)
+    return TraceTable(name, source.name, sha256, rows, rejected.reset_index(drop=True), len(raw))
 
 
 def submit_slots(table: TraceTable, slot_seconds: float, first_slot: int = 1) -> Ints:
@@ -241,14 +326,3 @@ def submit_slots(table: TraceTable, slot_seconds: float, first_slot: int = 1) ->
     start = submitted.min(initial=np.inf)
     slots: Ints = np.floor((submitted - start) / slot_seconds).astype(np.int64)
     return slots + first_slot
-
-
-def file_sha256(path: Path) -> str:
-    """Hash of a file's bytes; empty for a folder."""
-    if not path.is_file():
-        return ""
-    digest = hashlib.sha256()
-    with path.open("rb") as stream:
-        while block := stream.read(1 << 20):
-            digest.update(block)
-    return digest.hexdigest()

@@ -14,7 +14,7 @@ from hindsched.analysis.figures.drawing import draw_bars
 from hindsched.analysis.figures.marks import GroupedBars, Level, Points, RankedBars, draw_marks
 from hindsched.analysis.figures.mlbroker.drawing import draw_ranked
 from hindsched.errors import InputError
-from hindsched.instances.traces.loading import load_trace
+from hindsched.instances.traces.table import load_trace
 
 TRACES = os.environ.get("HINDSCHED_TRACES")
 

@@ -22,7 +22,7 @@ from hindsched.errors import InputError
 from hindsched.limits import command
 from hindsched.online.gang.replay import POLICIES, replay
 
-EXAMPLES = Path(str(files("hindsched.instances.logs") / "examples"))
+EXAMPLES = Path(str(files("hindsched.instances.traces") / "examples"))
 LOG = pd.DataFrame(
     {"job": ["=a", "b", "c"], "submit": 0, "start": [0, 60, 90], "end": [60, 90, 100], "gpus": 2}
 )
@@ -187,7 +187,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
         [str(EXAMPLES / "jobs.csv"), "--gpus", "16", "--column", "job"],
         [str(EXAMPLES / "jobs.csv"), "--gpus", "16", "--column", "job=name"],
         [str(EXAMPLES / "sacct.txt"), "--format", "sacct", "--gpus", "16"],
-        [str(EXAMPLES / "jobs.csv"), "--gpus", "16", "--most-rows", "3"],
+        [str(EXAMPLES / "jobs.csv"), "--gpus", "16", "--most-bytes", "3"],
     ],
 )
 def test_bad_input_exits_with_2_and_one_line(

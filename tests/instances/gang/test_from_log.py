@@ -11,9 +11,9 @@ import pytest
 
 from hindsched.errors import InputError
 from hindsched.instances.gang.from_log import gang, instance_of_log
-from hindsched.instances.logs import read_log
+from hindsched.instances.traces.logs import read_log
 
-EXAMPLES = Path(str(files("hindsched.instances.logs") / "examples"))
+EXAMPLES = Path(str(files("hindsched.instances.traces") / "examples"))
 JOBS = pd.DataFrame(
     {
         "job": ["a", "b"],

@@ -11,9 +11,8 @@ import pytest
 from hindsched.errors import InputError
 from hindsched.instances.astraea.trace import NO_NODES, PHILLY_NODES
 from hindsched.instances.generators.registry import from_trace, generate, suite
-from hindsched.instances.traces.loading import load_trace
-from hindsched.instances.traces.philly import load_virtual_clusters
-from hindsched.instances.traces.table import build_table
+from hindsched.instances.traces.clusters import load_virtual_clusters
+from hindsched.instances.traces.table import build_table, load_trace
 from hindsched.online.simulator import simulate
 
 TRACES = Path(os.environ.get("HINDSCHED_TRACES", "absent"))

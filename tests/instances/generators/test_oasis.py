@@ -252,7 +252,7 @@ def test_real_traces_give_contended_instances(name, file, part):
     root = os.environ.get("HINDSCHED_TRACES")
     if root is None or not (Path(root) / file).exists():
         pytest.skip("real traces are absent: set HINDSCHED_TRACES to their folder")
-    from hindsched.instances.traces.loading import load_trace
+    from hindsched.instances.traces.table import load_trace
 
     table = load_trace(Path(root) / file, name)
     instance = from_trace(table if part is None else table.part(part), jobs=60)

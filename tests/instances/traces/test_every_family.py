@@ -11,9 +11,8 @@ import hindsched as hs
 from hindsched.cli.app import app
 from hindsched.errors import InputError
 from hindsched.instances.base import FAMILIES
-from hindsched.instances.traces.loading import LOADERS
 from hindsched.instances.traces.origin import job_names
-from hindsched.instances.traces.table import build_table
+from hindsched.instances.traces.table import LOADERS, build_table
 
 WEEK = 7 * 86400
 

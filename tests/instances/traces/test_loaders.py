@@ -9,16 +9,16 @@ import tarfile
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from hindsched.errors import InputError
-from hindsched.instances.traces.alibaba import load_server_shapes
-from hindsched.instances.traces.gavel import load_throughputs
-from hindsched.instances.traces.helios import load_daily_quotas
-from hindsched.instances.traces.loading import load_trace
-from hindsched.instances.traces.philly import load_virtual_clusters
-from hindsched.instances.traces.table import submit_slots
+from hindsched.instances.traces.clusters import (
+    load_daily_quotas,
+    load_server_shapes,
+    load_throughputs,
+    load_virtual_clusters,
+)
+from hindsched.instances.traces.table import load_trace, submit_slots
 
 ELASTICFLOW = (
     "job_id,submission_time,duration,num_gpu\nb,100,600,4\na,40,700,2\nc,50,0,1\nd,x,9,1\n"
@@ -73,9 +73,9 @@ def test_infinite_numbers_are_rejected(tmp_path: Path) -> None:
     table = load_trace(write(tmp_path / "c.csv", text), "elasticflow")
     assert table.rows["submit_seconds"].tolist() == [2]
     assert sorted(table.reasons()) == [
-        "infinite duration",
-        "infinite number of GPUs",
-        "infinite submission time",
+        "no duration",
+        "no number of GPUs",
+        "no submission time",
     ]
 
 
@@ -117,8 +117,8 @@ def test_philly_log_adds_attempts_and_counts_the_first_ones_gpus(tmp_path: Path)
     assert row["queue_seconds"] == 10 * 60
     assert table.reasons() == {
         "no submission time": 1,
-        "no attempts: no number of GPUs": 1,
-        "still running when the log ended": 1,
+        "never started": 1,
+        "still running when the trace ended": 1,
         "an attempt without start or end": 1,
     }
 
@@ -165,7 +165,7 @@ def test_philly_log_in_the_hour_that_happens_twice(
         ([attempt(day("08:10"), day("08:30"))], "no GPU requested"),
         ([{"start_time": day("08:10"), "end_time": day("08:30"), "detail": [{"gpus": 3}]}],
          "no GPU requested"),
-        (5, "no attempts: no number of GPUs"),
+        (5, "never started"),
     ],
 )  # fmt: skip
 def test_philly_log_rejects_what_it_cannot_count(
@@ -263,20 +263,20 @@ def test_gavel_reads_isolated_runs(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "trace_format", "said"),
     [
-        ("x.csv", "job_id,duration\n1,2\n", "elasticflow", "columns submission_time, num_gpu"),
-        ("x.csv", "", "elasticflow", "must hold something"),
+        ("x.csv", "job_id,duration\n1,2\n", "elasticflow", "with a column 'submission_time'"),
+        ("x.csv", "", "elasticflow", "must be a"),
         (
             "x.csv",
             "job_id,submission_time,duration,num_gpu\na,1,9,2,\n",
             "elasticflow",
-            "as long as",
+            "6 cells: must have|5 cells: must have",
         ),
-        ("x.csv.gz", None, "philly", "lacks the columns"),
+        ("x.csv.gz", None, "philly", "NUL"),
         ("x.tar.gz", None, "elasticflow", "tar"),
-        ("x.json", "[1]", "philly", "list of jobs"),
+        ("x.json", "[1]", "philly", "must have attempts"),
         ("x.json", "{", "philly", "JSON"),
         ("x.json", '[{"a": 1}]', "philly", "attempts"),
-        ("x.csv", "a,b\n1,2\n", "chronus", "lacks the columns"),
+        ("x.csv", "a,b\n1,2\n", "chronus", "with a column"),
         ("x.csv", "a\n", "nonsense", "must be one of"),
     ],
 )
@@ -298,10 +298,3 @@ def test_absent_files_and_parts(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(InputError, match="no CSV"):
         load_trace(tmp_path / "empty", "elasticflow")
-
-
-def test_a_table_checks_its_own_count(tmp_path: Path) -> None:
-    table = load_trace(write(tmp_path / "c.csv", ELASTICFLOW), "elasticflow")
-    assert np.isfinite(table.describe()["mean_gpus_in_use"])
-    with pytest.raises(ValueError, match="!="):
-        type(table)("x", "x", "", table.rows, table.rejected, 99)

@@ -7,15 +7,16 @@ import os
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from hindsched.instances.traces.alibaba import load_server_shapes
-from hindsched.instances.traces.gavel import load_throughputs
-from hindsched.instances.traces.helios import load_daily_quotas
-from hindsched.instances.traces.loading import load_trace
-from hindsched.instances.traces.philly import load_virtual_clusters
-from hindsched.instances.traces.reading import number, read_table
-from hindsched.instances.traces.table import TraceTable, build_table
+from hindsched.instances.traces.clusters import (
+    load_daily_quotas,
+    load_server_shapes,
+    load_throughputs,
+    load_virtual_clusters,
+)
+from hindsched.instances.traces.table import TraceTable, build_table, load_trace
 
 FOLDER = os.environ.get("HINDSCHED_TRACES", "")
 TRACES = Path(FOLDER)
@@ -73,14 +74,13 @@ def test_tables_beside_the_jobs() -> None:
 
 def workload(jobs: int) -> TraceTable:
     path = TRACES / f"workloads/w_ef05_{jobs}_job.csv.gz"
-    frame = read_table(path, path, ("job_id", "num_gpu", "submit_time", "duration"))
-    raw = frame.assign(
-        job=frame["job_id"],
-        part="w",
-        submit_seconds=number(frame, "submit_time"),
-        duration_seconds=number(frame, "duration"),
-        gpus=number(frame, "num_gpu"),
-    )
+    frame = pd.read_csv(path)
+    raw = frame.rename(
+        columns={
+            "job_id": "job", "submit_time": "submit_seconds", "duration": "duration_seconds",
+            "num_gpu": "gpus",
+        }
+    ).assign(part="w")  # fmt: skip
     return build_table("workload", path, raw)
 
 

@@ -12,9 +12,9 @@ from datetime import UTC, tzinfo
 from typing import TYPE_CHECKING, Any
 
 from hindsched.errors import InputError
-from hindsched.instances.logs.capacity import Capacity
-from hindsched.instances.logs.notes import Notes
-from hindsched.instances.logs.times import NANO, find_zone, seconds_text, stamp_text
+from hindsched.instances.traces.capacity import Capacity
+from hindsched.instances.traces.notes import Notes
+from hindsched.instances.traces.times import NANO, find_zone, seconds_text, stamp_text
 from hindsched.json_types import JsonObject
 
 if TYPE_CHECKING:

@@ -10,9 +10,10 @@ import pandas as pd
 import pytest
 
 from hindsched.errors import InputError
-from hindsched.instances.logs import FORMATS, Log, find_format, read_frame, read_log
+from hindsched.instances.traces.log import Log
+from hindsched.instances.traces.logs import FORMATS, find_format, read_frame, read_log
 
-EXAMPLES = Path(str(files("hindsched.instances.logs") / "examples"))
+EXAMPLES = Path(str(files("hindsched.instances.traces") / "examples"))
 OPTIONS: dict[str, dict[str, Any]] = {"sacct": {"time_zone": "Europe/Berlin"}}
 FILES = {
     "csv": "jobs.csv",
@@ -164,6 +165,21 @@ def test_sacct_typed_gpus_count_once() -> None:
     cpus = "\n".join(cpus.splitlines()[:2]) + "\n"
     log = _read(cpus, "sacct", time_zone="UTC", columns={"gpus": "NCPUS"})
     assert log.jobs["gpus"].tolist() == [64]
+
+
+def test_sacct_without_allocated_resources_counts_those_requested() -> None:
+    text = (
+        "JobID|Submit|Start|End|AllocTRES|ReqTRES\n"
+        "1|2024-03-01T00:00:00|2024-03-01T00:00:01|2024-03-01T01:00:01||gres/gpu=2,cpu=8\n"
+        "2|2024-03-01T00:00:00|2024-03-01T00:00:01|2024-03-01T01:00:01|gres/gpu=1|gres/gpu=4\n"
+    )
+    assert _read(text, "sacct", time_zone="UTC").jobs["gpus"].tolist() == [2, 1]
+
+
+@pytest.mark.parametrize("mark", [";", "\t", "|"])
+def test_the_header_tells_what_separates_cells(mark: str) -> None:
+    text = mark.join(("job", "submit", "start", "end", "gpus")) + "\n"
+    assert len(_read(text + mark.join("a0122"), "csv").jobs) == 1
 
 
 @pytest.mark.parametrize("name", ["pods.json", "pods_table.csv"])

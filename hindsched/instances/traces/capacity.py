@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import csv
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from hindsched.errors import InputError
+from hindsched.instances.files import decoded, read_bytes
 
 SHAPE = re.compile(r"(\d{1,7})x(\d{1,7})", re.ASCII)
 NAMED = re.compile(r"([^=,\s]{1,200})=(\d{1,7})", re.ASCII)
@@ -83,19 +86,24 @@ def parse_servers(text: str | Sequence[tuple[str, int]], said_by: str) -> Capaci
 
 
 def _from_file(path: Path) -> Capacity:
-    import csv
-
-    from hindsched.instances.open_compressed import Limits, Source
-
-    lines = Source(path, Limits(most_bytes=64 << 20, longest_line=1 << 16)).lines()
+    text = decoded(read_bytes(path)[0], str(path))
     servers: list[tuple[str, int]] = []
-    for row, cells in enumerate(csv.reader(lines), start=1):
+    for row, cells in enumerate(csv.reader(text.splitlines()), start=1):
         if not cells or (row == 1 and not cells[-1].strip().isdecimal()):
             continue
         if len(cells) != 2 or not (cells[1].strip().isascii() and cells[1].strip().isdecimal()):
             raise InputError(f"{path}, row {row}", ",".join(cells), "must be server,gpus")
         servers.append((cells[0].strip(), int(cells[1])))
     return _checked(servers, str(path))
+
+
+def said_capacity(gpus: int | None, servers: Any) -> Capacity | None:
+    """The capacity that the user says, or None."""
+    if gpus is not None and servers is not None:
+        raise InputError("gpus", gpus, "either gpus or servers can be given, not both")
+    if servers is not None:
+        return parse_servers(servers, "the user")
+    return None if gpus is None else pool(gpus, "the user")
 
 
 def _checked(servers: list[tuple[str, int]], said_by: str) -> Capacity:

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from hindsched.instances.logs import Log, read_log
+from hindsched.instances.traces.log import Log
+from hindsched.instances.traces.logs import read_log
 
 FOLDER = os.environ.get("HINDSCHED_TRACES", "")
 TRACES = Path(FOLDER)

@@ -1,0 +1,97 @@
+"""What a reader noticed: row, column, value, the rule at issue and what was done about it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from hindsched.errors import InputError
+from hindsched.json_types import JsonObject
+
+MOST_EXAMPLES = 100
+"""Notes kept of each kind; the others are counted."""
+LONGEST_VALUE = 80
+LEFT_OUT = "row left out"
+COLUMNS = ("row", "column", "value", "rule", "done")
+
+
+@dataclass
+class Notes:
+    """Everything that a reader noticed about a log.
+
+    Parameters
+    ----------
+    source : str
+        The log, in errors.
+    skip_broken : bool
+        Leave broken rows out and note them, instead of refusing the log.
+    word : str
+        What a row is called: ``row``, ``pod`` or ``job``.
+    hint : str
+        How the user can have broken rows left out.
+    """
+
+    source: str
+    skip_broken: bool = False
+    word: str = "row"
+    hint: str = " (--skip-broken leaves such rows out)"
+    _kept: list[JsonObject] = field(default_factory=list, repr=False)
+    _counts: dict[tuple[str, str, str], int] = field(default_factory=dict, repr=False)
+
+    def __len__(self) -> int:
+        return sum(self._counts.values())
+
+    def add(self, rows: Any, column: str, values: Any, rule: str, done: str) -> None:
+        """Note the same of some rows (a number, or several); one value for all, or one a row.
+
+        A row is the line of the file (the header counts), or the record of a JSON file; 0 stands
+        for the log as a whole.
+        """
+        lines = np.atleast_1d(np.asarray(rows)).tolist()
+        texts: Sequence[Any] = (
+            [values] * len(lines) if isinstance(values, str | int | float) else list(values)
+        )
+        before = self._counts.get((column, rule, done), 0)
+        self._counts[column, rule, done] = before + len(lines)
+        if not lines:
+            del self._counts[column, rule, done]
+        for line, value in list(zip(lines, texts, strict=True))[: max(0, MOST_EXAMPLES - before)]:
+            self._kept.append(
+                {"row": int(line), "column": column, "value": short(value), "rule": rule,
+                 "done": done}
+            )  # fmt: skip
+
+    def broken(self, row: int, column: str, value: object, rule: str) -> None:
+        """Refuse the log for one cell, or note that its row is left out."""
+        if not self.skip_broken:
+            where = f"{self.source}, {self.word} {row}, column {column}"
+            raise InputError(where, value if str(value) else "(empty)", rule + self.hint)
+        self.add(row, column, str(value), rule, LEFT_OUT)
+
+    def summary(self) -> list[JsonObject]:
+        """A row a kind of note: how many, where first, what was done; most frequent first."""
+        first: dict[tuple[str, str, str], JsonObject] = {}
+        for note in self._kept:
+            first.setdefault((note["column"], note["rule"], note["done"]), note)
+        rows: list[JsonObject] = [
+            {"count": count, "column": key[0], "rule": key[1], "done": key[2],
+             "first_row": first[key]["row"], "first_value": first[key]["value"]}
+            for key, count in self._counts.items()
+        ]  # fmt: skip
+        return sorted(rows, key=lambda row: -int(row["count"]))
+
+    def to_frame(self) -> pd.DataFrame:
+        """The notes kept (at most 100 of a kind): row, column, value, rule, done."""
+        found = pd.DataFrame(self._kept, columns=list(COLUMNS))
+        return found.sort_values("row", kind="stable").reset_index(drop=True)
+
+
+def short(value: object, limit: int = LONGEST_VALUE) -> str:
+    """A cell for people: printable, on one line and not too long."""
+    text = str(value)
+    text = "".join(mark if mark.isprintable() else "\N{REPLACEMENT CHARACTER}" for mark in text)
+    return text if len(text) <= limit else text[: limit - 3] + "..."

@@ -22,12 +22,19 @@ from hindsched.instances.modes import in_pieces
 from hindsched.solutions.base import Solution
 from hindsched.solutions.batchsched.solution import BatchschedRow, BatchschedSolution
 from hindsched.solvers.door.work import spend
-from hindsched.solvers.families.batchsched.kinds import by_kind
-from hindsched.solvers.families.batchsched.level import Level
 from hindsched.solvers.families.batchsched.list_schedule import list_schedule
-from hindsched.solvers.kernels.batchsched.window_plan import Jobs, Plan, Prices, excess_costs
+from hindsched.solvers.kernels.batchsched.window_moves import improve, insert_all
+from hindsched.solvers.kernels.batchsched.window_plan import (
+    Changed,
+    Cluster,
+    Jobs,
+    Plan,
+    Prices,
+    excess_costs,
+    renew_room,
+    use_all,
+)
 from hindsched.solvers.oracles.base import BlockOracle
-from hindsched.solvers.side_by_side import Together, side_by_side
 
 NEARLY = 8.0
 """Slots of delay above a job's cheapest mode at the prices up to which others are tried."""
@@ -43,22 +50,10 @@ FIRST_CYCLE = 1000
 CYCLES_LEFT = 8.0
 """A cycle takes all the time that is left where that is less than so many times the last one's: no
 time is left that would not do for a longer one."""
-MOVES, MOVES_OF_KINDS = 10, 50
-"""Moves of one call on real servers, and on kinds of servers in as much time or less."""
-HOT_KINDS, WARM = 3e-2, 3e-3
-"""`HOT` on kinds of servers, and on real ones after them."""
-SHARE_OF_KINDS = 0.4
-"""Share of a cycle that moves jobs on kinds of servers."""
-LAST_ROUNDS = 2
-"""So often the last cycle cools down on kinds of servers: where that ends differs from time to time
-more than with the time taken."""
-GAINED = 0.01
-"""What moves on real servers gain after a plan on kinds of servers, which begins no worse than so
-much above the best."""
-MOST_KINDS = 0.5
-"""Kinds of servers, relative to the servers, up to which plans are made on kinds first."""
-TRIES = 20
-"""Insertions of a plan on kinds of servers into the real cluster, of which the best counts."""
+MOVES = 10
+"""Moves of one call."""
+MULTIPLES = (1.0, 0.6, 0.3, 1.2, 0.0)
+"""Multiples of the prices of the insertions of all jobs."""
 
 
 class WindowSearch:
@@ -96,29 +91,18 @@ class WindowSearch:
         self._seconds_left = seconds_left
         self._cycle, self._cycle_begin = FIRST_CYCLE, 0
         self._cycle_seconds, self._is_last = seconds_left(), False
-        every = jobs_of(self.instance)
-        alone = every.weight * (every.arrival + every.shortest + 1)
+        self._every = jobs_of(self.instance)
+        alone = self._every.weight * (self._every.arrival + self._every.shortest + 1)
         self._least_possible = float(alone.sum())
-        self._real = Level(every, self.instance.whole_units.tables[0], self.slots)
-        self._kinds: Level | None = None
-        self._is_of_kinds, self._tries = False, 0
-        self._realised: tuple[Plan, float] | None = None
+        self._empty = empty_cluster(self._every, self.instance, self.slots)
+        self._plan, self._kept = self._no_plan(), self._no_plan()
+        self._cluster = self._nothing_taken()
+        self._cost = np.full(2, np.inf)  # of the plan and of the best since the last return
+        self._has_plan = False
         self.set_prices(prices)
         if start is not None:
             self.adopt(start)
             self._return_to_best()
-            self._begin_of_kinds()
-
-    @property
-    def threads(self) -> int:
-        """Threads that search; with more than one the cycles begin anew."""
-        return self._real.threads
-
-    @threads.setter
-    def threads(self, number: int) -> None:
-        for level in filter(None, (self._real, self._kinds)):
-            level.threads = number
-        self._begin_cycle()
 
     @property
     def is_complete(self) -> bool:
@@ -127,7 +111,7 @@ class WindowSearch:
 
     def set_prices(self, prices: Floats) -> None:
         """Follow other prices from now on: their means over the servers."""
-        instance, every = self.instance, self._real.every
+        instance, every = self.instance, self._every
         by_slot = prices.reshape(*instance.server_capacity.shape, -1).mean(axis=0)
         total = instance.server_capacity.sum(axis=0)
         paid = by_slot.sum(axis=1) * total
@@ -139,22 +123,12 @@ class WindowSearch:
         first, use = every.first, instance.whole_units.tables[1] @ worth
         volume = every.modes[:, 1] * every.modes[:, 2] * use[_types_of_modes(every)]
         least = np.minimum.reduceat(volume, first[:, 0]) if len(first) else np.zeros(0)
-        guide = Prices(
+        self._prices = Prices(
             np.ascontiguousarray((before @ instance.worker_demand.T).T),
             np.ascontiguousarray((before @ instance.ps_demand.T).T),
             worth, every.weight / np.maximum(least, 1e-12), np.ones(1), np.full(1, STEP),
         )  # fmt: skip
-        cheap = excess_costs(every, guide, self.slots) <= NEARLY
-        self._real.prices, self._real.jobs = guide, only(every, cheap)
-        capacity, of_kinds = by_kind(every, self._real.capacity.astype(float), worth)
-        if len(capacity) > MOST_KINDS * len(self._real.capacity):
-            return
-        if self._kinds is None:
-            self._kinds = Level(of_kinds, capacity, self.slots)
-            self._kinds.threads = self.threads
-        kinds = self._kinds
-        kinds.every, kinds.jobs = of_kinds, only(of_kinds, cheap)
-        kinds.prices = guide._replace(worth=np.ones(1))
+        self._jobs = only(every, excess_costs(every, self._prices, self.slots) <= NEARLY)
 
     def construct(self, stop: Callable[[], bool] = lambda: False) -> None:
         """Insert all jobs in the order of their density, at a few multiples of the prices.
@@ -166,15 +140,23 @@ class WindowSearch:
         stop : callable
             Asked after every insertion of all jobs once there are schedules to keep.
         """
-        self._real.construct(self._word, stop)
-        if self._real.has_plan:
-            self._keep(self._real.kept, self._real.least)
+        order = np.argsort(-self._prices.density, kind="stable")
+        for multiple in MULTIPLES:
+            spend()
+            for jobs in (self._jobs, self._every):
+                plan, cluster = self._no_plan(), self._nothing_taken()
+                prices = self._prices._replace(multiple=np.full(1, multiple))
+                done, cost = insert_all(order, np.inf, prices, plan, cluster, jobs, self._word())
+                if done == len(order):
+                    self._keep(plan, cost)
+                    break
+            if self.is_complete and stop():
+                break
         if not self.is_complete:  # the priced slots end where a list of all jobs has room
             listed = list_schedule(self.instance).items()
             rows: dict[str, Sequence[BatchschedRow]] = {name: (one.row(),) for name, one in listed}
             self.adopt(BatchschedSolution(self.instance, rows, self.oracle.formulation))
         self._return_to_best()
-        self._begin_of_kinds()
 
     def improve(self, stop: Callable[[], bool]) -> bool:
         """Try neighbourhoods until `stop` says so; return whether the best became better.
@@ -187,30 +169,28 @@ class WindowSearch:
         if self.objective is None or not self.instance.jobs:
             return False
         before = self.objective
-        with side_by_side(self.threads) as together:
-            while not stop():
-                self._go_on(together)
+        while not stop():
+            spend(MOVES)
+            if not self._has_plan:  # the best is of a form that the kernel does not know
+                self.construct()
+                if not self._has_plan:
+                    break
+            self._move()
+            if self._share_of_cycle() >= 1:
+                self._next_cycle()
         return self.objective != before
 
-    def _go_on(self, together: Together) -> None:
+    def _move(self) -> None:
         """Try a few moves."""
-        spend(MOVES)
+        heat = self._heat(0), self._heat(MOVES)
+        least = self._cost[1]
+        improve(
+            MOVES, heat, self._cost, self._plan, self._kept, self._cluster, self._prices,
+            self._jobs, self._word(),
+        )  # fmt: skip
         self.iterations += MOVES
-        done = self._share_of_cycle()
-        if self._is_of_kinds and done >= SHARE_OF_KINDS:
-            self._is_of_kinds, self._tries, self._realised = False, TRIES, None
-        tried = MOVES
-        if self._tries > 0:
-            tried = MOVES * self._realise(together)
-        elif not self._real.has_plan:  # the best is of a form that the kernel does not know
-            self.construct()
-        elif self._is_of_kinds:
-            tried = self._improve_kinds(together)
-        else:
-            tried = self._improve_real(together)
-        self.iterations += tried - MOVES  # of all threads: work is counted on one
-        if done >= 1 and self._real.has_plan:
-            self._next_cycle()
+        if self._cost[1] < least:
+            self._keep(self._kept, float(self._cost[1]))
 
     def adopt(self, solution: Solution) -> bool:
         """Take a feasible solution as the best if it is; the search returns to it in its time."""
@@ -246,71 +226,10 @@ class WindowSearch:
             return 1.0 - self._seconds_left() / self._cycle_seconds
         return (self.iterations + tried - self._cycle_begin) / self._cycle
 
-    def _heat(self, level: Level, hot: float, done: float) -> float:
-        """Mean worsening to accept."""
-        above = max(0.0, level.least - self._least_possible)
-        return hot * (COLD / hot) ** min(1.0, done) * above
-
-    def _improve_real(self, together: Together) -> int:
-        """Move jobs on the real servers; return how many moves were tried."""
-        assert self.objective is not None
-        real = self._real
-        begin, hot = (SHARE_OF_KINDS, WARM) if self._kinds else (0.0, HOT)
-
-        def heat(tried: int) -> float:
-            done = (self._share_of_cycle(tried) - begin) / (1 - begin)
-            return self._heat(real, hot, done)
-
-        least = real.least
-        tried = real.improve(MOVES, heat, self._word(self.threads), together)
-        if real.least < least:
-            self._keep(real.kept, real.least)
-        return tried
-
-    def _improve_kinds(self, together: Together) -> int:
-        """Move jobs on kinds of servers; return how many moves on real ones take as long."""
-        kinds = self._kinds
-        assert kinds is not None
-
-        def heat(tried: int) -> float:
-            done = self._share_of_cycle(tried * MOVES // MOVES_OF_KINDS) / SHARE_OF_KINDS
-            return self._heat(kinds, HOT_KINDS, done * LAST_ROUNDS % 1.0 if self._is_last else done)
-
-        tried = kinds.improve(MOVES_OF_KINDS, heat, self._word(self.threads), together)
-        return tried * MOVES // MOVES_OF_KINDS
-
-    def _realise(self, together: Together) -> int:
-        """Put the jobs on real servers, in the order and modes of their best plan on kinds.
-
-        Return how many insertions of all jobs were tried.
-        """
-        assert self.objective is not None
-        assert self._kinds is not None
-        plan, real, number = self._kinds.kept, self._real, self.threads
-        every = real.every
-        chosen = np.zeros(len(every.modes), dtype=bool)
-        counts = plan.workers.sum(axis=1)
-        for j, (m, start, stop, *_) in enumerate(plan.what.tolist()):
-            own = slice(every.first[j, m], every.first[j, m + 1])
-            _, needed, length = every.modes[own, :3].T
-            chosen[own] = (needed == counts[j]) & (length == stop - start)
-        planned = only(every, chosen)
-        noise = self.random.random((number, len(counts)))
-        orders = np.argsort(plan.what[:, 1] + noise, axis=1, kind="stable")
-        words = self._word(number)
-        found = together(lambda at: real.insert(orders[at], planned, 0.0, words[at : at + 1]))
-        for one in found:
-            if one is not None and (self._realised is None or one[1] < self._realised[1]):
-                self._realised = one
-        self._tries = max(0, self._tries - number)
-        if self._tries == 0:
-            best, self._realised = self._realised, None
-            if best is not None and best[1] < (1.0 + GAINED) * self.objective:
-                real.begin(*best)
-                self._keep(real.kept, real.least)
-            else:
-                self._return_to_best()
-        return number
+    def _heat(self, tried: int) -> float:
+        """Mean worsening to accept after so many moves."""
+        above = max(0.0, float(self._cost[1]) - self._least_possible)
+        return HOT * (COLD / HOT) ** min(1.0, self._share_of_cycle(tried)) * above
 
     def _next_cycle(self) -> None:
         """Begin another cycle, twice as long, or as long as all the time left."""
@@ -318,18 +237,21 @@ class WindowSearch:
         last = self._cycle_seconds - left
         self._is_last = 0.0 < left < CYCLES_LEFT * last
         self._cycle *= 2
-        self._begin_cycle()
-
-    def _begin_cycle(self) -> None:
-        """Go on from the best."""
-        self._cycle_begin, self._cycle_seconds = self.iterations, self._seconds_left()
-        self._tries = 0
+        self._cycle_begin, self._cycle_seconds = self.iterations, left
         self._return_to_best()
-        self._begin_of_kinds()
 
-    def _word(self, number: int = 1) -> np.ndarray:
+    def _word(self) -> np.ndarray:
         """State of the kernel's own draws."""
-        return self.random.integers(1, 2**63, number, dtype=np.uint64)
+        return self.random.integers(1, 2**63, 1, dtype=np.uint64)
+
+    def _no_plan(self) -> Plan:
+        """A plan of no jobs."""
+        number, servers = len(self._every.weight), len(self.instance.server_capacity)
+        what = np.tile(np.array([0, 0, 0, -1, 0, 0]), (number, 1))  # on no host
+        return Plan(what, np.zeros((number, servers), dtype=np.int32))
+
+    def _nothing_taken(self) -> Cluster:
+        return Cluster(*(part.copy() for part in self._empty))
 
     def _keep(self, plan: Plan, cost: float) -> None:
         """Take a plan as the best if it is."""
@@ -348,11 +270,10 @@ class WindowSearch:
 
     def _return_to_best(self) -> None:
         """Go on from the best schedules, where the kernel knows their form."""
-        real = self._real
-        real.has_plan = False
+        self._has_plan = False
         if self.objective is None:
             return
-        plan = real.no_plan()
+        plan = self._no_plan()
         for j, job in enumerate(self.instance.jobs):
             row = self._best[job.name]
             hosts = np.flatnonzero(row.ps)
@@ -361,17 +282,25 @@ class WindowSearch:
             host, units = (int(hosts[0]), int(row.ps[hosts[0]])) if len(hosts) else (-1, 0)
             plan.what[j] = row.worker_type, row.first - 1, row.last, host, row.ps_type, units
             plan.workers[j] = row.workers
-        real.begin(plan, self.objective)
+        self._plan, self._cluster, self._has_plan = plan, self._nothing_taken(), True
+        self._kept = Plan(plan.what.copy(), plan.workers.copy())
+        self._cost[:] = self.objective
+        use_all(plan, self._cluster, self._every)
 
-    def _begin_of_kinds(self) -> None:
-        """Go on from the best plan on kinds of servers, where there are few of them."""
-        if (kinds := self._kinds) is None:
-            return
-        if not kinds.has_plan:
-            kinds.construct(self._word, lambda: self._seconds_left() <= 0)
-        else:
-            kinds.begin(kinds.kept, kinds.least)
-        self._is_of_kinds = kinds.has_plan
+
+def empty_cluster(jobs: Jobs, instance: BatchschedInstance, slots: int) -> Cluster:
+    """What is free where nothing runs."""
+    capacity = instance.whole_units.tables[0].astype(float)
+    servers, types = len(capacity), len(jobs.worker)
+    cluster = Cluster(
+        np.repeat(capacity[:, :, None], slots, axis=2),
+        np.zeros((types, slots, servers), dtype=np.int16),
+        np.zeros((types, slots), dtype=np.int32),
+    )
+    spans = np.array([(h, 0, slots) for h in range(servers)]).reshape(-1, 3)
+    everywhere = Changed(spans, np.zeros(servers, dtype=np.int64), np.full(1, servers))
+    renew_room(cluster, jobs.share, everywhere)
+    return cluster
 
 
 def search_of(
@@ -417,18 +346,12 @@ def jobs_of(instance: BatchschedInstance) -> Jobs:
     shortest = [int(modes_of_all[row[0] : row[-1], 2].min()) for row in starts]
     share = np.divide(1.0, worker, out=np.full(worker.shape, np.inf), where=worker > 0)
     ratio = instance.ps_ratio if has_ps else np.zeros((len(worker), 1))
-    servers = len(instance.server_capacity)
-
-    def everywhere(table: np.ndarray) -> Floats:
-        return np.repeat(table[None].astype(float), servers, axis=0)
-
     return Jobs(
         np.array([job.arrival - 1 for job in instance.jobs], dtype=np.int64),
         np.array([job.weight for job in instance.jobs], dtype=float),
         starts, modes_of_all, np.concatenate([*hosted, none[:, :2]]),
-        np.array(shortest, dtype=np.int64), everywhere(worker), everywhere(ps),
-        everywhere(share), np.full((servers, len(worker)), -1.0), np.ascontiguousarray(ratio),
-        has_ps,
+        np.array(shortest, dtype=np.int64), worker.astype(float), ps.astype(float), share,
+        np.ascontiguousarray(ratio), has_ps,
     )  # fmt: skip
 
 
@@ -441,7 +364,7 @@ def only(jobs: Jobs, chosen: np.ndarray) -> Jobs:
 def _types_of_modes(jobs: Jobs) -> Ints:
     """Worker type of every mode."""
     lengths = np.diff(jobs.first, axis=1).ravel()
-    return np.repeat(np.tile(np.arange(jobs.worker.shape[1]), len(jobs.first)), lengths)
+    return np.repeat(np.tile(np.arange(len(jobs.worker)), len(jobs.first)), lengths)
 
 
 __all__ = ["WindowSearch", "search_of"]

@@ -9,13 +9,6 @@ import numpy as np
 from numba import njit
 
 from hindsched.arrays import Floats, Ints
-from hindsched.solvers.kernels.batchsched.common_plan import (
-    Common,
-    Seat,
-    agree,
-    is_behind,
-    take_over,
-)
 from hindsched.solvers.kernels.batchsched.window_plan import (
     GIVE_BACK,
     TAKE,
@@ -31,7 +24,6 @@ from hindsched.solvers.kernels.batchsched.window_plan import (
 )
 from hindsched.solvers.kernels.draws import Words, below, unit
 from hindsched.solvers.kernels.stable_order import copy_to, stable_order
-from hindsched.solvers.kernels.turns import exchange, read
 
 MOST_REMOVED = 10
 """Jobs taken out at most."""
@@ -39,9 +31,11 @@ BANDS = 0.5
 """Share of the moves that clear a window of the pivot's length in its wait, not all of that."""
 MULTIPLES = np.array([0.0, 0.3, 0.6, 0.8, 0.9, 1.0, 1.1, 1.2, 1.4])
 """Multiples of the prices at which jobs are put back."""
+LITTLE = 1e-9
+"""Relative gain below which a plan is no better."""
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True)
 def insert_all(
     order: Ints,
     budget: float,
@@ -123,17 +117,26 @@ def choose(plan: Plan, jobs: Jobs, word: Words) -> Ints:
     return smallest(far, count)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True)
+def copy_job(j: int, given: Plan, plan: Plan) -> None:
+    """Copy one job's schedule."""
+    copy_to(plan.what[j], given.what[j])
+    copy_to(plan.workers[j], given.workers[j])
+
+
+@njit(cache=True)
 def improve(
     moves: int,
     heat: tuple[float, float],
-    common: Common,
-    seat: Seat,
+    cost: Floats,
+    plan: Plan,
+    kept: Plan,
+    cluster: Cluster,
     prices: Prices,
     jobs: Jobs,
     word: Words,
-) -> int:
-    """Try moves of the common plan, until a thread is through with its own.
+) -> None:
+    """Try moves of a plan.
 
     Parameters
     ----------
@@ -141,27 +144,20 @@ def improve(
         How many.
     heat : tuple of float
         Mean worsening that is accepted at the begin and at the end.
-    common, seat : Common, Seat
-        The plan, and this thread's copy.
+    cost : ndarray, shape (2,)
+        What the plan and the best one cost.
+    plan, kept : Plan
+        The plan, and the best one.
+    cluster : Cluster
+        What the plan leaves free.
     prices, jobs, word
         As for `insert_all`.
-
-    Returns
-    -------
-    int
-        How many were tried.
     """
-    plan, cluster, _ = seat
     what = np.empty((MOST_REMOVED, plan.what.shape[1]), np.int64)
     workers = np.empty((MOST_REMOVED, plan.workers.shape[1]), np.int32)
-    nobody = np.empty(0, np.int64)
     changed = nothing_changed(plan.workers.shape[1])
-    tried = 0
-    while tried < moves and read(common.over) == 0:
-        if is_behind(common, seat):
-            take_over(common, seat, nobody, jobs, changed)
+    for tried in range(moves):
         warm = heat[0] * (heat[1] / heat[0]) ** (tried / moves) if heat[0] > 0 else 0.0
-        tried += 1
         chosen = choose(plan, jobs, word)
         count = chosen.shape[0]
         before = 0.0
@@ -181,19 +177,12 @@ def improve(
         budget = before - np.log(1.0 - unit(word)) * warm
         done, after = insert_all(order, budget, prices, plan, cluster, jobs, word)
         if done == count:
-            done = 0  # of those that moved; to other servers, that makes room for others
-            for i in range(count):
-                j = chosen[i]
-                differs = (plan.what[j] != what[i]).any() or (plan.workers[j] != workers[i]).any()
-                if differs:
-                    order[done] = chosen[done] = j
-                    copy_to(what[done], what[i])
-                    copy_to(workers[done], workers[i])
-                    done += 1
-            count = done
-            moved = chosen[:count]
-            if count == 0 or agree(common, seat, moved, after - before, jobs, changed):
-                continue
+            cost[0] += after - before
+            if cost[0] < cost[1] - LITTLE * abs(cost[1]):
+                cost[1] = cost[0]
+                for j in range(plan.what.shape[0]):
+                    copy_job(j, plan, kept)
+            continue
         for i in range(done):
             use(GIVE_BACK, order[i], plan, cluster, jobs, changed)
         for i in range(count):
@@ -201,5 +190,3 @@ def improve(
             copy_to(plan.workers[chosen[i]], workers[i])
             use(TAKE, chosen[i], plan, cluster, jobs, changed)
         renew_room(cluster, jobs.share, changed)
-    exchange(common.over, 1)
-    return tried

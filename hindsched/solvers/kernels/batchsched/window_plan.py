@@ -24,8 +24,6 @@ MOST = 32000.0
 """Workers on a server that are counted."""
 TIMES = np.array([0.3, 0.7, 1.0, 1.5])
 """What idleness before and after a job counts, beside idleness in its window."""
-NOISE = 0.03
-"""Most that chance adds to what a worker wastes on servers of a kind."""
 
 
 class Jobs(NamedTuple):
@@ -43,12 +41,10 @@ class Jobs(NamedTuple):
         PS types of the modes, and the fewest PSs, those first that take least.
     shortest : ndarray of int, shape (jobs,)
         Least L.
-    worker, ps : ndarray, shape (servers, types, resources)
+    worker, ps : ndarray, shape (types, resources)
         Demands in whole units.
-    share : ndarray, shape (servers, worker types, resources)
+    share : ndarray, shape (worker types, resources)
         Workers to a unit; inf where they need none.
-    loss : ndarray, shape (servers, worker types)
-        What a worker wastes on a server that stands for several; -1 where that is to be seen.
     ratio : ndarray, shape (worker types, PS types)
         Bandwidth of a worker over that of a PS.
     has_ps : bool
@@ -64,7 +60,6 @@ class Jobs(NamedTuple):
     worker: Floats
     ps: Floats
     share: Floats
-    loss: Floats
     ratio: Floats
     has_ps: bool
 
@@ -131,7 +126,7 @@ def excess_costs(jobs: Jobs, prices: Prices, slots: int) -> Floats:
     found = np.full(jobs.modes.shape[0], np.inf)
     for j in range(jobs.weight.shape[0]):
         low, high = jobs.first[j, 0], jobs.first[j, -1]
-        for m in range(jobs.worker.shape[1]):
+        for m in range(jobs.worker.shape[0]):
             for k in range(jobs.first[j, m], jobs.first[j, m + 1]):
                 count, length = jobs.modes[k, 1], jobs.modes[k, 2]
                 for t in range(jobs.arrival[j], slots - length + 1):
@@ -194,24 +189,23 @@ def note_change(h: int, first: int, stop: int, changed: Changed) -> None:
 def renew_room(cluster: Cluster, share: Floats, changed: Changed) -> None:
     """Count anew the workers that fit where something changed; then nothing has.
 
-    Half a unit more changes no quotient of whole numbers, and no rounding can then change one. None
-    fit where more is taken than there is, as before a take-over without room is undone.
+    Half a unit more changes no quotient of whole numbers, and no rounding can then change one.
     Unsigned slots never count from an array's end, and what is written is never what was read: so
     that several are counted at once. One type after the other: what is written lies together.
     """
     free, room, total = cluster
-    types, resources = share.shape[1:]
+    types, resources = share.shape
     longest = free.shape[2]
     least, lower, most = np.empty(longest), np.empty(longest), np.empty(longest, np.int32)
     for m in range(types):
         for at in range(changed.size[0]):
             h = changed.spans[at, 0]
             slots = range(np.uint64(changed.spans[at, 1]), np.uint64(changed.spans[at, 2]))
-            by = share[h, m, 0]
+            by = share[m, 0]
             for t in slots:
                 least[t] = min(MOST, (free[h, 0, t] + 0.5) * by)
             for r in range(1, resources):
-                by = share[h, m, r]
+                by = share[m, r]
                 for t in slots:
                     lower[t] = min(least[t], (free[h, r, t] + 0.5) * by)
                 least, lower = lower, least
@@ -239,14 +233,23 @@ def use(sign: np.int64, j: int, plan: Plan, cluster: Cluster, jobs: Jobs, change
         count = workers[j, h]
         if count <= 0 and h != host:
             continue
-        for r in range(worker.shape[2]):
-            used = count * worker[h, m, r]
+        for r in range(worker.shape[1]):
+            used = count * worker[m, r]
             if h == host:
-                used += units * ps[h, p, r]
+                used += units * ps[p, r]
             used *= sign
             for t in slots:
                 free[h, r, t] -= used
         note_change(h, start, stop, changed)
+
+
+@njit(cache=True)
+def use_all(plan: Plan, cluster: Cluster, jobs: Jobs) -> None:
+    """Take what all schedules use from the empty cluster."""
+    changed = nothing_changed(plan.workers.shape[1])
+    for j in range(plan.what.shape[0]):
+        use(TAKE, j, plan, cluster, jobs, changed)
+    renew_room(cluster, jobs.share, changed)
 
 
 @njit(cache=True)
@@ -281,17 +284,17 @@ def fits(count: int, worker: Floats, units: int, ps: Floats, left: Floats) -> bo
 
 @njit(cache=True)
 def beside(
-    mode: Ints, m: int, p: int, h: int, most: int, elsewhere: int, left: Floats, jobs: Jobs
+    mode: Ints, m: int, p: int, most: int, elsewhere: int, left: Floats, jobs: Jobs
 ) -> tuple[int, int]:
     """Workers on a host and its PSs, the fewest; PSs 0 if it can be none."""
     count = mode[1]
     if mode[0] == 1:
-        found = most >= count and fits(count, jobs.worker[h, m], 1, jobs.ps[h, p], left)
+        found = most >= count and fits(count, jobs.worker[m], 1, jobs.ps[p], left)
         return count, 1 if found else 0
     on = min(most, count - 1)
     while on >= 0 and count - on <= elsewhere:
         units = num_ps(count - on, jobs.ratio[m, p])
-        if fits(on, jobs.worker[h, m], units, jobs.ps[h, p], left):
+        if fits(on, jobs.worker[m], units, jobs.ps[p], left):
             return on, units
         on -= 1
     return 0, 0
@@ -307,11 +310,11 @@ def has_host(k: int, m: int, total: int, room: NDArray[np.int16], left: Floats, 
         for h in range(room.shape[0]):
             has = True
             for r in range(resources):
-                if fewest * ps[h, p, r] > left[h, r]:
+                if fewest * ps[p, r] > left[h, r]:
                     has = False
                     break
             if has:
-                _, units = beside(mode, m, p, h, room[h], total - room[h], left[h], jobs)
+                _, units = beside(mode, m, p, room[h], total - room[h], left[h], jobs)
                 if 0 < units <= fewest:
                     return True
     return False
@@ -329,7 +332,7 @@ def find(j: int, prices: Prices, cluster: Cluster, jobs: Jobs) -> tuple[int, int
     limit = np.inf
     room = np.empty(servers, np.int16)
     left = np.empty((servers, resources))
-    types = jobs.worker.shape[1]
+    types = jobs.worker.shape[0]
     fewest, briefest = np.full(types, np.int64(1) << 40), np.full(types, slots)
     blocked = np.full(types, -1)
     for m in range(types):
@@ -422,22 +425,18 @@ def place(
     for t in range(start + 1, stop):
         for h in range(servers):
             room[h] = min(room[h], all_room[m, t, h])
+    whole = (jobs.worker[m] * worth).sum() + 1e-12
     total = 0
     beside_time = TIMES[below(word, len(TIMES))]
     for h in range(servers):
         total += room[h]
         take = min(room[h], count)
         if take > 0 or jobs.has_ps:
-            worker = jobs.worker[h, m]
-            whole = (worker * worth).sum() + 1e-12
             for r in range(resources):
                 left[h, r] = least_of(free[h, r], start, stop)
                 value[h] += worth[r] * left[h, r] / whole
         if take == 0:
             waste[h] = np.inf
-            continue
-        if jobs.loss[h, m] >= 0.0:
-            waste[h] = jobs.loss[h, m] + NOISE * unit(word)
             continue
         idle = value[h] - take  # beside the workers, and before and after them
         if start > 0:
@@ -450,9 +449,9 @@ def place(
     for pair in range(low, high):
         p, fewest = jobs.hosted[pair]
         for h in range(servers):
-            if not fits(0, jobs.worker[h, m], fewest, jobs.ps[h, p], left[h]):
+            if not fits(0, jobs.worker[m], fewest, jobs.ps[p], left[h]):
                 continue
-            on, need = beside(mode, m, p, h, room[h], total - room[h], left[h], jobs)
+            on, need = beside(mode, m, p, room[h], total - room[h], left[h], jobs)
             rest = value[h] - on + 1e6 * (need - fewest)
             if need > 0 and rest < best:
                 best, host, on_host, units, ps = rest, h, on, need, p

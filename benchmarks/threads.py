@@ -6,17 +6,11 @@ reached, or the proof where both proved; a ratio is seconds on one core over sec
 moment of one gap is noisy, so ratios at some multiples of the common gap (`WIDER`) stand beside it.
 CPU seconds count all processes.
 
-A search that cools down over its limit (`PACED`) finds its best schedules at the end of any limit,
-so that seconds to a gap say little of it. There one core has a limit, and two cores have that limit
-divided by `ASKED`: that is what a user gets who has another core and waits less. Compared are the
-gaps at the end, of which one pair says little, and the moves that both tried: as many of two
-threads lead as far as those of one, which ``--moves`` measures without any clock.
-
 Pairs are kept in the folder; the tables of docs/scale.md are those of all that are kept.
 
 With ``--cpu-clock`` every process measures its own CPU seconds in place of the wall clock, which
 says on a loaded machine what two free cores would do (not for the families that solve a program,
-whose process waits for the others at the end, and not for `PACED` ones, whose search has threads).
+whose process waits for the others at the end).
 """
 
 from __future__ import annotations
@@ -38,10 +32,7 @@ from tight import small
 
 import hindsched as hs
 from hindsched import limits
-from hindsched.solvers.bounds.lagrangian import Subgradient
 from hindsched.solvers.door import work
-from hindsched.solvers.oracles.base import build_oracle
-from hindsched.solvers.search.registry import search_of
 
 PAGE = Path("docs/scale.md")
 MARK = "<!-- threads: made by benchmarks/threads.py -->"
@@ -68,12 +59,6 @@ CASES: dict[str, Callable[[int], list[hs.Instance]]] = {
 """The instances of a case's pairs, by the number of the repetition."""
 
 
-PACED = ("batchsched-crowded",)
-"""Cases whose search is paced by its limit."""
-ASKED = 1.6
-"""How much faster two cores should be."""
-SECONDS_OF_PRICES, MOVES_A_SECOND = 3.0, 1000.0
-"""Time for the prices of a search whose clock are its moves, and how fast that clock goes."""
 WIDER = (1.25, 1.5, 2.0)
 """Multiples of the common gap at which seconds are compared too."""
 
@@ -129,28 +114,6 @@ def reached(gaps: list[tuple[float, float]], gap: float) -> float:
     return next(seconds for seconds, value in gaps if value <= gap)
 
 
-def search_of_moves(instance: hs.Instance, threads: int, moves: int) -> float:
-    """Gap of batchsched's search after so many moves, which are its clock."""
-    bounding, begin = Subgradient(build_oracle(instance)), time.perf_counter()
-    while not bounding.converged and time.perf_counter() - begin < SECONDS_OF_PRICES:
-        bounding.step(None)
-    bound, prices = bounding.best.bound, bounding.oracle.prices_on_servers(bounding.best.prices)
-    servers = build_oracle(instance, rows="servers")
-    searches = list[Any]()
-
-    def left() -> float:
-        return (moves - sum(each.iterations for each in searches)) / MOVES_A_SECOND
-
-    search = search_of(servers, prices, seconds_left=left)
-    assert search is not None
-    searches.append(search)
-    search.construct()
-    search.threads = threads
-    search.improve(lambda: left() <= 0)
-    assert search.objective is not None
-    return abs(search.objective - bound) / bound
-
-
 def keep(folder: Path, *pairs: dict[str, Any]) -> list[dict[str, Any]]:
     """Add pairs to those in a folder, in place of older ones of their kind; return all."""
     path = folder / "pairs.json"
@@ -164,8 +127,7 @@ def keep(folder: Path, *pairs: dict[str, Any]) -> list[dict[str, Any]]:
 
 def kind_of(pair: dict[str, Any]) -> tuple[object, ...]:
     """What two pairs have in common of which the later one counts."""
-    paced = pair["limit"] if pair["case"] in PACED else None
-    return pair["case"], pair["instance"], paced, pair.get("moves_given")
+    return pair["case"], pair["instance"]
 
 
 def tables(pairs: list[dict[str, Any]]) -> list[str]:
@@ -173,7 +135,7 @@ def tables(pairs: list[dict[str, Any]]) -> list[str]:
     lines = [f"Measured on {datetime.now(UTC).date()}, {os.cpu_count()} cores."]
     for case in sorted({pair["case"] for pair in pairs}):
         of_case = [pair for pair in pairs if pair["case"] == case]
-        lines += ["", *(paced_table(of_case) if case in PACED else table(of_case))]
+        lines += ["", *table(of_case)]
     return lines
 
 
@@ -200,75 +162,6 @@ def table(pairs: list[dict[str, Any]]) -> list[str]:
     return lines
 
 
-def paced_table(pairs: list[dict[str, Any]]) -> list[str]:
-    """Lines of the page about pairs of a case whose search is paced by its limit."""
-    timed = [pair for pair in pairs if "moves_given" not in pair]
-    lines = [
-        f"`{pairs[0]['case']}`, two cores in 1/{ASKED} of the limit of one.",
-        "",
-        "| instance | limit | gap at the end, 1 core | 2 cores in 1/"
-        f"{ASKED} of it | moves tried, 1 core | 2 cores in 1/{ASKED} of it | ratio |",
-        "|---|---|---|---|---|---|---|",
-    ]
-    for pair in sorted(timed, key=lambda pair: (pair["limit"], pair["instance"])):
-        one, two = pair["moves"]
-        lines.append(
-            f"| {pair['instance']} | {pair['limit']:.0f} s | {pair['one']:.2%} |"
-            f" {pair['sooner']:.2%} | {one:,} | {two:,} | {two / one:.2f} |"
-        )
-    limits = sorted({pair["limit"] for pair in timed})
-    groups = {f"{limit:.0f} s": [pair for pair in timed if pair["limit"] == limit]
-              for limit in limits} | ({"all": timed} if timed else {})  # fmt: skip
-    for name, some in groups.items():
-        ratio = statistics.median(pair["moves"][1] / pair["moves"][0] for pair in some)
-        one, two = (statistics.fmean(pair[end] for pair in some) for end in ("one", "sooner"))
-        lines.append(f"| mean, median ratio | {name} | {one:.2%} | {two:.2%} | | | {ratio:.2f} |")
-    if timed:  # the last ratio is that of all
-        lines += [
-            "",
-            f"On {len(timed)} pairs the gap of two cores in 1/{ASKED} of the time less that of"
-            f" one core is {difference(timed, 'one', 'sooner')} in the mean; in that time they"
-            f" try {ratio:.2f} times the moves (median), in the same time"
-            f" {ASKED * ratio:.2f} times.",
-        ]
-    counted = [pair for pair in pairs if "moves_given" in pair]
-    for moves in sorted({pair["moves_given"] for pair in counted}):
-        some = [pair for pair in counted if pair["moves_given"] == moves]
-        one, two = (statistics.fmean(pair[end] for pair in some) for end in ("one", "two"))
-        lines += [
-            "",
-            f"After {moves:,} moves, whatever time they take, the mean gap of {len(some)} instances"
-            f" is {one:.2%} with one thread and {two:.2%} with two:"
-            f" {difference(some, 'one', 'two')} more.",
-        ]
-    return lines
-
-
-def difference(pairs: list[dict[str, Any]], one: str, two: str) -> str:
-    """Mean difference of two gaps in points, and its standard error."""
-    found = [100 * (pair[two] - pair[one]) for pair in pairs]
-    error = statistics.stdev(found) / len(found) ** 0.5 if len(found) > 1 else float("nan")
-    return f"{statistics.fmean(found):.2f} ± {error:.2f} points"
-
-
-def paced_pair(case: str, instance: hs.Instance, limit: float, moves: int | None) -> dict[str, Any]:
-    """One core in a limit and two in a part of it, or both with as many moves; print a line."""
-    pair: dict[str, Any] = {"case": case, "instance": instance.name, "limit": limit}
-    if moves is not None:
-        one, two = (search_of_moves(instance, threads, moves) for threads in (1, 2))
-        print(f"{instance.name}: {moves} moves: {one:.4%} on 1 thread, {two:.4%} on 2", flush=True)
-        return pair | {"limit": 0.0, "moves_given": moves, "one": one, "two": two}
-    first, _, tried = run(instance, 1, limit)
-    second, _, tried_sooner = run(instance, 2, limit / ASKED)
-    one, sooner = first[-1][1], second[-1][1]
-    print(
-        f"{instance.name}: {one:.4%} in {limit:.1f} s on 1 core ({tried} moves), {sooner:.4%} in"
-        f" {limit / ASKED:.1f} s on 2 ({tried_sooner} moves, {tried_sooner / tried:.2f} times)",
-        flush=True,
-    )
-    return pair | {"one": one, "sooner": sooner, "moves": (tried, tried_sooner)}
-
-
 def main() -> None:
     """Print a line a pair and the median ratio a case."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -276,7 +169,6 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=30.0)
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--repeat", type=int, default=3)
-    parser.add_argument("--moves", type=int, help="of a paced search, in place of its limit")
     parser.add_argument("--folder", type=Path, default=Path("build/threads"))
     parser.add_argument("--cpu-clock", action="store_true")
     given = parser.parse_args()
@@ -287,9 +179,6 @@ def main() -> None:
         wider: dict[float, list[float]] = {multiple: [] for multiple in WIDER}
         for seed in range(given.first, given.first + given.repeat):
             for instance in CASES[case](seed):
-                if case in PACED:
-                    keep(given.folder, paced_pair(case, instance, given.seconds, given.moves))
-                    continue
                 one, one_cpu, _ = run(instance, 1, given.seconds)
                 two, two_cpu, _ = run(instance, 2, given.seconds)
                 gap = max(one[-1][1], two[-1][1], 1e-6)

@@ -8,16 +8,15 @@ import numpy as np
 import pytest
 
 import hindsched as hs
-from hindsched.solvers.families.batchsched import kinds as kinds_module
-from hindsched.solvers.families.batchsched import level as level_module
 from hindsched.solvers.families.batchsched import search as module
 from hindsched.solvers.families.batchsched.methods import find_incumbent
-from hindsched.solvers.families.batchsched.search import MOST_KINDS, WindowSearch, search_of
+from hindsched.solvers.families.batchsched.search import WindowSearch, search_of
+from hindsched.solvers.kernels.batchsched.window_moves import smallest
+from hindsched.solvers.kernels.batchsched.window_plan import use_all
 from hindsched.solvers.oracles.base import build_oracle
 from hindsched.solvers.search.neighbourhood import NeighbourhoodSearch
 from hindsched.solvers.search.registry import search_of as search_of_family
 from tests.brute_force.batchsched import optimum
-from tests.solvers.booking import book
 
 RING = {"architecture": "ring-allreduce"}
 
@@ -37,7 +36,7 @@ def search(instance, seed=0, start=None):
 
 
 @pytest.mark.parametrize("changes", [{}, RING])
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(3))
 def test_schedules_fit_and_are_never_worse(changes, seed):
     instance = hs.generate("batchsched", jobs=12, seed=seed, servers=4, horizon=8, **changes)
     start = find_incumbent(instance, "modes")
@@ -64,7 +63,7 @@ def test_where_no_insertion_ends_in_the_priced_slots_a_list_does(changes, monkey
     instance = hs.generate("batchsched", jobs=12, seed=3, servers=4, horizon=8, **changes)
     found = search(instance, 3)
     with monkeypatch.context() as patched:
-        patched.setattr(level_module, "insert_all", lambda *_: (0, 0.0))
+        patched.setattr(module, "insert_all", lambda *_: (0, 0.0))
         found.construct()
     assert found.is_complete
     listed = found.solution()
@@ -73,21 +72,36 @@ def test_where_no_insertion_ends_in_the_priced_slots_a_list_does(changes, monkey
     assert found.solution().objective() < listed.objective()
 
 
-def test_what_is_free_is_the_same_after_many_moves():
-    instance = hs.generate("batchsched", jobs=12, seed=1, servers=4, horizon=8)
-    found = search(instance, 1, find_incumbent(instance, "modes"))
-    found.improve(after(120))
-    (seat,) = found._real.seats
-    free, room = (array.copy() for array in seat.cluster[:2])
-    plan, cluster = found._real.nothing()
-    for table, kept in zip(plan, seat.plan, strict=True):
-        table[:] = kept
-    for job in range(len(instance.jobs)):
-        book(1, job, plan, cluster, found._real.every)
-    assert (cluster.free == free).all()
-    assert (cluster.room == room).all()
-    assert (cluster.total == room.sum(axis=2)).all()
+@pytest.mark.parametrize("changes", [{}, RING])
+@pytest.mark.parametrize("seed", range(2))
+def test_what_is_free_is_what_whole_numbers_say_after_many_moves(changes, seed):
+    """Also where a worker type needs nothing of a resource."""
+    instance = hs.generate("batchsched", "paper", seed, jobs=15, servers=12,
+                           capacity_fraction=None, **changes)  # fmt: skip
+    data = instance.model_dump()
+    del data["worker_types"][0]["demand"][instance.resources[1]]
+    found = search(type(instance).model_validate(data), seed)
+    found.construct()
+    found.improve(after(60))
+    free, room, total = found._cluster
+    jobs, fresh = found._every, found._nothing_taken()
+    use_all(found._plan, fresh, jobs)
+    assert (fresh.free == free).all()
     assert free.min() >= 0
+    expected = np.full(room.shape, 32000)
+    for h, m, r in np.ndindex(len(free), *jobs.worker.shape):
+        if needed := int(jobs.worker[m, r]):
+            expected[m, :, h] = np.minimum(expected[m, :, h], free[h, r].astype(int) // needed)
+    assert (room == expected).all()
+    assert (total == expected.sum(axis=2)).all()
+
+
+def test_the_smallest_are_those_of_a_stable_order():
+    random = np.random.default_rng(0)
+    for _ in range(100):
+        keys = random.integers(0, 12, random.integers(1, 40)).astype(float)
+        count = int(random.integers(1, len(keys) + 1))
+        assert (smallest(keys, count) == np.argsort(keys, kind="stable")[:count]).all()
 
 
 @pytest.mark.parametrize("changes", [{}, RING])
@@ -166,70 +180,6 @@ def test_jobs_in_pieces_are_searched_by_the_search_of_all_families():
     for formulation, kind in (("modes", WindowSearch), ("preemptive", NeighbourhoodSearch)):
         oracle = build_oracle(instance, formulation, rows="servers")
         assert isinstance(search_of_family(oracle, np.zeros(oracle.rows.size)), kind)
-
-
-def crowded(**changes):
-    """Servers of few kinds on which jobs wait for each other."""
-    return hs.generate(
-        "batchsched", "paper", jobs=40, seed=0, servers=48, capacity_fraction=None, **changes
-    )
-
-
-@pytest.mark.parametrize("changes", [{}, RING])
-def test_a_kind_of_servers_holds_what_its_servers_hold(changes, monkeypatch):
-    """Exactly that where a server is divided among workers of one type, else a little more."""
-    for whole in (1.0, kinds_module.WHOLE):
-        monkeypatch.setattr(kinds_module, "WHOLE", whole)
-        found = search(crowded(**changes))
-        real, kinds = found._real, found._kinds
-        _, kind = np.unique(real.capacity, axis=0, return_inverse=True)
-        servers = real.nothing()[1].room[:, 0]
-        summed = [servers[:, kind.ravel() == each].sum(axis=1) for each in range(kind.max() + 1)]
-        room = kinds.nothing()[1].room[:, 0].T
-        assert (room == summed).all() if whole == 1.0 else (room >= summed).all()
-        assert ((room > 0) == (np.array(summed) > 0)).all()
-        assert (kinds.every.loss >= 0).all()
-
-
-@pytest.mark.parametrize("changes", [{}, RING])
-def test_plans_on_kinds_of_servers_become_schedules(changes, monkeypatch):
-    instance = crowded(**changes)
-    found = search(instance, 1)
-    found.construct()
-    assert found._is_of_kinds
-    begun = found._kinds.least
-    while found._is_of_kinds or found._tries > 0:
-        found.improve(after(1))
-    assert found.iterations == 590  # two fifths of the first cycle, and all tries to realise it
-    assert found._kinds.least < begun
-    assert found.solution().violations() == []
-    assert found._real.has_plan
-    nothing = found._kinds.nothing()[0]  # no job has a mode there
-    for table, none in zip(found._kinds.kept, nothing, strict=True):
-        table[:] = none
-    found._tries = 1
-    found._realise(lambda work: [work(0)])
-    assert found._real.least == found.objective
-
-
-def test_servers_that_all_differ_are_no_kinds():
-    found = search(hs.generate("batchsched", jobs=3, seed=0, servers=1, horizon=4))
-    assert found._kinds is None
-
-
-def test_plans_on_kinds_of_servers_lead_to_better_schedules(monkeypatch):
-    instance = crowded()
-    totals = []
-    for most in (MOST_KINDS, 0.0):
-        monkeypatch.setattr(module, "MOST_KINDS", most)
-        total = 0.0
-        for seed in range(3):
-            found = search(instance, seed)
-            found.construct()
-            found.improve(after(200))
-            total += found.objective
-        totals.append(total)
-    assert totals[0] < totals[1]
 
 
 @pytest.mark.parametrize("changes", [{}, RING])

@@ -195,7 +195,7 @@ def test_compiled_cones_hold_what_cvxpy_holds(instance, data):
     program = RegularisedSlot(jobs, 3, 2, switching="relu")
     program.set(own, shared)
     compiled = template(3, 2, "paper", "relu")
-    cones = compiled.repeat(compiled.parameters(own, shared), np.zeros(jobs, dtype=int))
+    cones = compiled.repeat(compiled.parameters(own, shared))
     point = np.zeros(cones.cost.size)
     parts = {name: [getattr(job, name) for job in program.jobs] for name in
              ("workers", "server", "present", "flow", "link", "launched")}  # fmt: skip

@@ -17,7 +17,6 @@ from hindsched.models.mlbroker.offline import build_offline, build_subproblem
 from hindsched.models.mlbroker.sets import most_rented
 from hindsched.online.simulator import simulate
 from hindsched.solutions.base import build_solution
-from hindsched.solutions.mlbroker.transport import ship
 from hindsched.solvers.certificates.explain import explain
 from hindsched.solvers.certificates.file import verify_certificate
 from hindsched.solvers.door.api import methods, solve
@@ -26,7 +25,7 @@ from hindsched.solvers.door.program import solve_program
 from hindsched.solvers.families.mlbroker import convex as mlbroker_convex
 from hindsched.solvers.families.mlbroker.bound import lagrangian_certificate
 from hindsched.solvers.families.mlbroker.convex import regulariser, solve_fractional
-from hindsched.solvers.families.mlbroker.methods import find_schedule, load_kernels
+from hindsched.solvers.families.mlbroker.methods import find_schedule
 from hindsched.solvers.families.mlbroker.plan import plan_slots
 from hindsched.solvers.families.mlbroker.relaxation import relaxation_bound
 from hindsched.solvers.families.mlbroker.slot import (
@@ -39,25 +38,14 @@ from hindsched.solvers.families.mlbroker.slot import (
     tiers_of,
     tight_placement,
 )
-from hindsched.solvers.kernels.mlbroker.fee_sharing import share_fees, shared_bound
-from hindsched.solvers.kernels.mlbroker.geo_placement import best_placement, placement_cost
-from hindsched.solvers.kernels.mlbroker.geo_relocation import relocate
+from hindsched.solvers.kernels.mlbroker.fee_sharing import shared_bound
+from hindsched.solvers.kernels.mlbroker.geo_placement import best_placement
 from hindsched.solvers.kernels.mlbroker.relaxed_placement import (
     relaxed_best,
-    relaxed_by_place,
-    round_largest_remainder,
 )
 from hindsched.solvers.model.offline import model
 from hindsched.solvers.oracles.base import build_oracle
 from tests.strategies.mlbroker import flicker, instances, make, two_jobs
-
-KERNELS = {
-    kernel.py_func.__name__: kernel
-    for kernel in (
-        ship, best_placement, placement_cost, relaxed_best, relaxed_by_place,
-        round_largest_remainder, relocate, shared_bound, share_fees,
-    )
-}  # fmt: skip
 
 
 def quarters(draw, low, high):
@@ -278,19 +266,6 @@ def test_search_without_time_is_feasible():
     assert rushed.objective >= solve(instance, "search").objective - 1e-9
 
 
-def test_kernels_are_loaded_before_the_clock_starts():
-    """After `load_kernels` no method compiles or loads anything more."""
-    load_kernels()
-    before = {name: dict(kernel.stats.cache_misses) for name, kernel in KERNELS.items()}
-    instance = generate("paper", 0, datacenters=4, horizon=3, jobs=6, life_slots=(1, 3))
-    for method in ("search", "bound", "conditioned"):
-        solve(instance, method)
-    after = {name: dict(kernel.stats.cache_misses) for name, kernel in KERNELS.items()}
-    assert after == before
-    loaded = [name for name, kernel in KERNELS.items() if kernel.signatures]
-    assert set(loaded) == set(KERNELS), "every kernel that methods call has run"
-
-
 def test_bound_without_time_keeps_the_equal_shares():
     instance = generate("small", 0)
     rushed = solve(instance, "bound", time_limit=0.0)
@@ -443,22 +418,6 @@ def test_connections_left_out_change_nothing(price, exchange, ps_cpus):
         program.set(*slot_values(slot, before, price, prune=prune))
         found.append(solve_convex(program.problem, ignore_dpp=True).objective)
     assert found[1] == pytest.approx(found[0], rel=1e-6)
-
-
-def test_rounding_in_the_duals_does_not_void_the_bound():
-    """Here HiGHS leaves 1e-17 of the wrong sign on a row without a lower side."""
-    job = {"n": 3, "m": 2, "P": 1.5, "c": 3.5, "D": [[0.25, 1.25, 0.25]]}
-    data = make(3, 1, 0, [(2, 0.5, 1), (6, 1.5, 2), (6, 1.5, 2)], [job]).to_dict()
-    data["resources"] = ["k", "other"]
-    data["jobs"][0] |= {"worker": {"k": 3, "other": 3}, "ps": {"k": 2, "other": 1}}
-    second = [(2, 1.5, 5), (1, 0.25, 0), (6, 1.5, 2)]
-    for center, (unit, discounted, threshold) in zip(data["datacenters"], second, strict=True):
-        center["prices"]["other"] = {
-            "unit_usd": unit, "discounted_usd": discounted, "threshold": threshold,
-        }  # fmt: skip
-    data["transfer_usd_per_gb"] = [[0, 0, 2], [2, 0, 2], [0.25, 0, 0]]
-    bound = relaxation_bound(MlbrokerInstance.parse(data), "paper")
-    assert 0 <= bound <= relaxation_bound(MlbrokerInstance.parse(data), "chord") + 1e-6
 
 
 def test_a_slot_without_jobs():

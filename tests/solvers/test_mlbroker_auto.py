@@ -1,4 +1,4 @@
-"""mlbroker's ``auto`` on small instances: a tree before the program, one tree for both."""
+"""mlbroker's ``auto``: bound, search, program and the tree that certifies its optimum."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,6 @@ from hindsched.solvers.families.mlbroker import oracle as in_oracle
 from hindsched.solvers.families.mlbroker.oracle import TIER, WORKERS
 from hindsched.solvers.oracles.base import build_oracle
 from hindsched.solvers.oracles.decisions import Feature
-from hindsched.solvers.tree import method as tree
 
 
 @pytest.fixture
@@ -23,33 +22,13 @@ def torn():
     return next(one for one in SUITES["small"]() if one.name.endswith("r3-t3-j4-s0"))
 
 
-def test_a_tree_that_closes_the_gap_makes_the_program_needless(torn, monkeypatch):
-    def unneeded(*_, **__):
-        raise AssertionError("the program was solved")
-
-    monkeypatch.setattr(methods, "solve_milp", unneeded)
+def test_an_optimum_of_the_program_is_certified_by_a_tree(torn):
     found = solve(torn, time_limit=60)
-    assert found.method == "bound+search+tree"
+    assert found.method == "bound+search+milp"
     assert found.status == "optimal"
     assert found.proof == "certificate"
     assert found.certificate.num_leaves > 1
     assert found.details["certified_bound"] == found.certificate.bound
-
-
-def test_the_tree_goes_on_once_the_program_has_proved_the_optimum(torn, monkeypatch):
-    grown = []
-
-    class Counted(tree.BranchAndBound):
-        def __init__(self, *args, **keywords):
-            grown.append(self)
-            super().__init__(*args, **keywords)
-
-    monkeypatch.setattr(tree, "BranchAndBound", Counted)
-    monkeypatch.setattr(methods, "SHARE_OF_TREE", 0.0)
-    found = solve(torn, time_limit=60)
-    assert found.method == "bound+search+milp"
-    assert found.proof == "certificate"
-    assert len(grown) == 1  # the tree that had no time before
 
 
 def test_paper_has_no_tree_but_the_program(torn):
@@ -122,7 +101,6 @@ def test_a_search_that_overruns_the_limit_leaves_bound_and_answers(torn, monkeyp
     def endless(*_, **__):
         raise OutOfTime
 
-    methods.load_kernels()
     monkeypatch.setattr(methods, "find_schedule", endless)
     found = solve(torn, time_limit=60)
     assert found.stopped_by == "time_limit"

@@ -1,11 +1,11 @@
-"""CVXPY's own canonical data of one job's program, repeated for many jobs and slots.
+"""CVXPY's own canonical data of one job's program, repeated for all jobs of a slot.
 
 CVXPY canonicalises a program with Parameters once: afterwards its cone program is an affine map of
 their values. `Template` keeps that map of `RegularisedSlot` with *one* job; `Template.repeat` gives
-the cone program of any number of jobs and slots by applying the map to all of their values at
-once. What belongs to a job (variables, rows) stands once a copy, what its slot shares (the bill)
-once a slot, and every copy adds its part to the linking rows. Whatever the values hold at 0, as a
-closed connection, then leaves the program.
+the cone program of any number of jobs by applying the map to all of their values at once. What
+belongs to a job (variables, rows) stands once a job, what its slot shares (the bill) once, and
+every job adds its part to the linking rows. Whatever the values hold at 0, as a closed connection,
+then leaves the program.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class ConeProgram:
     bounded : ndarray of bool, shape (n,)
         Which x are non-negative; there are no rows for that.
     columns : dict
-        Position of each variable's entries by name, (copies or slots, size); -1 if held at 0.
+        Position of each variable's entries by name, (jobs or 1, size); -1 if held at 0.
     """
 
     cost: Floats
@@ -52,7 +52,7 @@ class ConeProgram:
     columns: dict[str, Ints]
 
     def values(self, point: Floats, name: str) -> Floats:
-        """A variable's values at a point, (copies or slots, size)."""
+        """A variable's values at a point, (jobs or 1, size)."""
         at = self.columns[name]
         found: Floats = np.where(at < 0, 0.0, point[at])
         return found
@@ -115,65 +115,52 @@ class Template:
             found[first : first + len(flat)] = flat
         return found
 
-    def repeat(self, parameters: Floats, slot: Ints, before: Ints | None = None) -> ConeProgram:
-        """The cone program of many jobs in many slots.
+    def repeat(self, parameters: Floats) -> ConeProgram:
+        """The cone program of all jobs of a slot.
 
         Parameters
         ----------
-        parameters : ndarray, shape (P, copies)
-            Columns from `parameters`, one a job in a slot.
-        slot : ndarray of int, shape (copies,)
-            The slot of each copy, ascending from 0.
-        before : ndarray of int, shape (copies,), optional
-            The copy whose v takes the place of this one's ``before``; -1 if the value stays.
+        parameters : ndarray, shape (P, J)
+            Columns from `parameters`, one a job.
 
         Raises
         ------
         SolveFailed
             If the values leave a row that nothing can satisfy.
         """
-        every, leader = np.arange(slot.size), np.unique(slot, return_index=True)[1]
-        width = _numbers(self._own_column, np.zeros_like(self._own_column, dtype=int), slot)
-        height = _numbers(self._own_row, self._cone, slot)
+        jobs = parameters.shape[1]
+        width = _numbers(self._own_column, np.zeros_like(self._own_column, dtype=int), jobs)
+        height = _numbers(self._own_row, self._cone, jobs)
         entries = self._entries @ parameters
         own = self._own_column[self._column]
-        parts = [
-            (height[self._row[kind]][:, copies], width[self._column[kind]][:, copies],
-             entries[kind][:, copies])
-            for kind, copies in ((own, every), (~own, leader))
-        ]  # fmt: skip
-        if before is not None:
-            later = np.flatnonzero(before >= 0)
-            first, present = self._first["before"], self._columns["present"]
-            memory = self._side[:, first : first + present.size].tocoo()
-            moved = np.repeat(-memory.data[:, None], later.size, axis=1)
-            column = width[present[memory.col]][:, before[later]]
-            parts.append((height[memory.row][:, later], column, moved))
+        row, column, value = (
+            np.concatenate([array[own].ravel(), array[~own, :1].ravel()])
+            for array in (height[self._row], width[self._column], entries)
+        )
         cost, side = np.zeros(width.max() + 1), np.zeros(height.max() + 1)
         cone = np.zeros(side.size, dtype=np.int64)
         cost[width] = self._cost @ parameters
         side[height] = self._side @ parameters
         cone[height] = self._cone[:, None]
         columns = {
-            name: width[at][:, every if self._own_column[at[0]] else leader].T
+            name: width[at].T if self._own_column[at[0]] else width[at, :1].T
             for name, at in self._columns.items()
         }
-        row, column, value = (np.concatenate([p[i].ravel() for p in parts]) for i in range(3))
         return _presolved(row, column, value, cost, side, cone, columns)
 
 
-def _numbers(own: Bools, key: Ints, slot: Ints) -> Ints:
-    """Place of each row (or column) of a template in the whole, shape (size, copies).
+def _numbers(own: Bools, key: Ints, jobs: int) -> Ints:
+    """Place of each row (or column) of a template in the whole, shape (size, jobs).
 
-    Rows of a lower `key` come first; what is not a copy's own has one place a slot.
+    Rows of a lower `key` come first; what is not a job's own has one place.
     """
-    numbers = np.empty((own.size, slot.size), dtype=np.int64)
+    numbers = np.empty((own.size, jobs), dtype=np.int64)
     first = 0
     for kind in np.unique(key):
-        for mine, copy in ((False, slot), (True, np.arange(slot.size))):
+        for mine, copies in ((False, 1), (True, jobs)):
             at = np.flatnonzero((key == kind) & (own == mine))
-            numbers[at] = first + np.arange(at.size)[:, None] + at.size * copy
-            first += at.size * (int(copy.max(initial=-1)) + 1)
+            numbers[at] = first + np.arange(at.size)[:, None] + at.size * np.arange(copies)
+            first += at.size * copies
     return numbers
 
 

@@ -30,6 +30,7 @@ from hindsched.models.base import Commitments, Duals, OfflineProgram, choose_for
 from hindsched.models.mlbroker.block import add_job
 from hindsched.models.mlbroker.sets import (
     Bills,
+    JobSets,
     big_m,
     bills,
     decided,
@@ -194,14 +195,7 @@ def build_offline(
     m.job = pyo.Block(
         jobs, rule=lambda block, j: add_job(block, facts[j], prices, formulation, relax)
     )
-    own = [(j, t, r) for j in jobs for t, r in facts[j].places]
-
-    @m.Constraint(own, doc="(8h) a launch where the job was not deployed")
-    def eq_8h(m: Model, j: int, t: int, r: int) -> Expr:
-        b = m.job[j]
-        before = b.present[t - 1, r] if t > facts[j].slots[0] else 0.0
-        return b.launched[t, r] >= b.present[t, r] - before
-
+    _add_launches(m, facts)
     if formulation == "tight":
         broker = _add_tiers(m, instance, prices, relax, workers)
     else:
@@ -222,6 +216,34 @@ def build_offline(
             factor=factor,
         ),
     )  # fmt: skip
+
+
+def build_chord(instance: MlbrokerInstance, j: int) -> Model:
+    """One job's part of P_f (9) with the envelope of the concave price, at which the jobs part.
+
+    The envelope is the chord F(hmax) / hmax of each bill: what the relaxed (8c)-(8e) say with M of
+    each row's own, (a - b) hmax - e and e.
+    """
+    facts = {j: job_sets(instance, j)}
+    m = pyo.ConcreteModel(name=f"{instance.name} chord")
+    m.job = pyo.Block([j], rule=lambda b, j: add_job(b, facts[j], bills(instance), "paper", True))
+    _add_launches(m, facts)
+    chord = {t: SlotData.at(instance, t).chord.tolist() for t in facts[j].slots}
+    rent = (chord[t][r][k] * units for (t, r, k), units in m.job[j].used.items())
+    m.eq_9 = pyo.Objective(
+        expr=m.job[j].cost + pyo.quicksum(rent), doc="(9) the job's cost, resources by the chord"
+    )
+    return m
+
+
+def _add_launches(m: Model, facts: dict[int, JobSets]) -> None:
+    own = [(j, t, r) for j, f in facts.items() for t, r in f.places]
+
+    @m.Constraint(own, doc="(8h) a launch where the job was not deployed")
+    def eq_8h(m: Model, j: int, t: int, r: int) -> Expr:
+        b = m.job[j]
+        before = b.present[t - 1, r] if t > facts[j].slots[0] else 0.0
+        return b.launched[t, r] >= b.present[t, r] - before
 
 
 def _add_tiers(

@@ -135,7 +135,7 @@ def solve_fractional(
     found, static, backends = [], 0.0, []
     for group in groups:
         chosen = columns[:, group]
-        cones = compiled.repeat(chosen, np.zeros(chosen.shape[1], dtype=np.int64))
+        cones = compiled.repeat(chosen)
         point, backend = _solve(cones, chosen.shape[1])
         arrays = np.array([cones.values(point, name) for name in ("workers", "server", "present")])
         launch = own["launch"][group, None]

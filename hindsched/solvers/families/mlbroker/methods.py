@@ -5,17 +5,14 @@
 the same given the place of the PS, in closed form and certified, ``tree`` an optimum of ``tight``
 proven by branch and bound on tiers and presence (`nodes`), ``bound`` the Lagrangian bound
 with shared fees, certified, ``search`` a placement of all slots together, and ``auto`` the bound
-and a search from what the jobs answer to its prices, where it is small then the tree, and the
-program where that does not close the gap.
+and a search from what the jobs answer to its prices, where it is small also the program, whose
+optimum a tree certifies.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import cache, partial
-from threading import Event
-from typing import Any
 
 import numpy as np
 
@@ -32,31 +29,23 @@ from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import within_gap
 from hindsched.solvers.door.result import Result
 from hindsched.solvers.door.status import Status, StoppedBy
-from hindsched.solvers.door.work import aside, is_counted, now, spend
+from hindsched.solvers.door.work import is_counted, now, spend
 from hindsched.solvers.families.mlbroker.bound import ITERATIONS, lagrangian_certificate
-from hindsched.solvers.families.mlbroker.nodes import NodePoint
 from hindsched.solvers.families.mlbroker.oracle import MlbrokerOracle
 from hindsched.solvers.families.mlbroker.plan import (
     plan_slots,
     polish,
-    rolling_plan,
     used_centers,
     with_launches,
 )
+from hindsched.solvers.families.mlbroker.relaxation import relaxation_bound
 from hindsched.solvers.families.mlbroker.slot import (
     SlotPlacement,
     priced_placement,
     tight_placement,
 )
-from hindsched.solvers.methods.base import Method, better, relaxation, solve_milp
-from hindsched.solvers.methods.bound_and_search import ENDED
-from hindsched.solvers.tree.method import (
-    SHARE_BEFORE_TREE,
-    Growing,
-    certified_by,
-    check_has_tree,
-    tree_rows,
-)
+from hindsched.solvers.methods.base import Method, joined, relaxation, solve_milp
+from hindsched.solvers.tree.method import SHARE_BEFORE_TREE, Growing, certifying, check_has_tree
 
 SMALL_JOB_SLOTS = 60
 """Job-slots times data centres up to which ``auto`` also solves the integer program."""
@@ -65,23 +54,8 @@ DEFAULT_SECONDS = 60.0
 SHARE_OF_BOUND = 0.6
 """Share of the time after which slots keep equal shares of the fees: prices are still certified,
 and the schedule that they lead to relocated."""
-SHARE_OF_TREE = 0.25
-"""Share of the time that a tree gets before the program."""
 Plans = Sequence[tuple[Ints, Ints]]
 """Workers (life, R) and places of the PS (life,) by job."""
-TINY: dict[str, Any] = {
-    "format": "hindsched/1", "family": "mlbroker", "name": "tiny", "horizon": 1, "slot_seconds": 1,
-    "resources": ["k"],
-    "datacenters": [
-        {"name": "r", "prices": {"k": {"unit_usd": 2, "discounted_usd": 1, "threshold": 1}}}
-    ],
-    "transfer_usd_per_gb": [[0]],
-    "jobs": [
-        {"name": "j", "arrival": 1, "departure": 1, "worker": {"k": 1}, "ps": {}, "capacity_gb": 1,
-         "exchange_gb": 1, "deployment_usd": 1, "data_gb": [[1]]}
-    ],
-}  # fmt: skip
-"""What `load_kernels` runs on."""
 
 
 def find_schedule(
@@ -90,7 +64,7 @@ def find_schedule(
     deadline: float | None = None,
     plans: Plans | None = None,
 ) -> MlbrokerSolution:
-    """Find a schedule with all data known: slot by slot, all together, and by rolling windows.
+    """Find a schedule with all data known: slot by slot, and all together.
 
     Parameters
     ----------
@@ -107,12 +81,10 @@ def find_schedule(
         spend()
         return deadline is not None and now() > deadline
 
-    views = [SlotData.at(instance, t) for t in range(1, instance.horizon + 1)]
+    views = _views(instance)
     ways: list[Callable[[], list[SlotPlacement] | None]] = [
-        lambda: _slot_by_slot(views, late, both=False),
+        lambda: _slot_by_slot(views, late),
         lambda: plan_slots(views, {}, deadline),
-        lambda: rolling_plan(views, deadline=deadline),
-        lambda: _slot_by_slot(views, late, both=True),
     ]
     if plans is not None:
         ways.insert(0, lambda: _slots_of(instance, views, plans))
@@ -127,6 +99,10 @@ def find_schedule(
             plan = polished
         found.append(_solution(instance, views, plan, formulation))
     return min(found, key=lambda solution: solution.objective())
+
+
+def _views(instance: MlbrokerInstance) -> list[SlotData]:
+    return [SlotData.at(instance, t) for t in range(1, instance.horizon + 1)]
 
 
 def _slots_of(
@@ -145,23 +121,8 @@ def _slots_of(
     return with_launches(views, {}, placed)
 
 
-@cache
-def load_kernels() -> None:
-    """Run every compiled kernel once on a tiny instance: no time limit pays for the compiler.
-
-    What was compiled stays on disk, so only the first process of an installation waits for long.
-    """
-    tiny = MlbrokerInstance.parse(TINY)
-    with aside():
-        find_schedule(tiny, "tight")
-        for iterations in (0, 1):
-            lagrangian_certificate(tiny, iterations=iterations)
-
-
-def _slot_by_slot(
-    views: list[SlotData], late: Callable[[], bool], both: bool
-) -> list[SlotPlacement]:
-    """Place slots one after the other; `both` takes the cheaper of two ways in each."""
+def _slot_by_slot(views: list[SlotData], late: Callable[[], bool]) -> list[SlotPlacement]:
+    """Place slots one after the other, in each the cheaper of two ways while there is time."""
     plan: list[SlotPlacement] = []
     present: dict[str, np.ndarray] = {}
     for view in views:
@@ -169,7 +130,7 @@ def _slot_by_slot(
         before = np.array([present.get(name, nowhere) for name in view.jobs], dtype=bool)
         launch = view.deployment[:, None] * ~before.reshape(view.data.shape)
         best = tight_placement(view, launch, relocation=not late())
-        if both and not late():
+        if not late():
             other, _ = priced_placement(view, launch, relocation=True)
             best = best if best.cost <= other.cost else other
         plan.append(best)
@@ -191,15 +152,22 @@ def _solution(
     return MlbrokerSolution(instance, workers, ps, formulation)
 
 
+def _deadline(options: SolveOptions, share: float = 1.0) -> float | None:
+    return None if options.time_limit is None else now() + share * options.time_limit
+
+
+def _why(deadline: float | None) -> StoppedBy:
+    late = deadline is not None and now() > deadline
+    return StoppedBy.TIME_LIMIT if late else StoppedBy.CONVERGED
+
+
 def milp(
     instance: Instance, formulation: str, options: SolveOptions, on_progress: Progress | None
 ) -> Result:
     """Solve (8) by a mixed-integer solver, begun from a heuristic schedule."""
     assert isinstance(instance, MlbrokerInstance)
-    load_kernels()
     started = now()
-    deadline = None if options.time_limit is None else started + 0.3 * options.time_limit
-    begin = find_schedule(instance, formulation, deadline)
+    begin = find_schedule(instance, formulation, _deadline(options, 0.3))
     if options.time_limit is not None:
         options = options.with_time(options.time_limit - (now() - started))
     return solve_milp(instance, formulation, options, on_progress, incumbent=begin)
@@ -210,44 +178,26 @@ def search(
 ) -> Result:
     """Find a schedule; no bound."""
     assert isinstance(instance, MlbrokerInstance)
-    load_kernels()
-    started = now()
-    deadline = None if options.time_limit is None else started + options.time_limit
-    found = find_schedule(instance, formulation, deadline)
+    deadline = _deadline(options)
     return Result(
-        instance=instance,
-        formulation=formulation,
-        method="search",
-        status=Status.FEASIBLE,
-        stopped_by=_why(deadline),
-        solution=found,
-        seconds=now() - started,
+        instance=instance, formulation=formulation, method="search", status=Status.FEASIBLE,
+        solution=find_schedule(instance, formulation, deadline), stopped_by=_why(deadline),
         backend="tier prices, shortest paths, relocation",
-        options=options.to_dict(),
-    )
+    )  # fmt: skip
 
 
 def chord(
     instance: Instance, formulation: str, options: SolveOptions, on_progress: Progress | None
 ) -> Result:
     """P_f (9) with the chord of the concave price, one linear program a job; not certified."""
-    from hindsched.solvers.families.mlbroker.relaxation import relaxation_bound
-
     assert isinstance(instance, MlbrokerInstance)
-    started = now()
     limit = None if is_counted() else options.time_limit
-    value = relaxation_bound(instance, "chord", time_limit=limit)
     return Result(
-        instance=instance,
-        formulation=formulation,
-        method="chord",
-        status=Status.NO_SOLUTION,
+        instance=instance, formulation=formulation, method="chord", status=Status.NO_SOLUTION,
         stopped_by=StoppedBy.CONVERGED,
-        bound=value,
-        seconds=now() - started,
+        bound=relaxation_bound(instance, "chord", time_limit=limit),
         backend="highs, one program a job",
-        options=options.to_dict(),
-    )
+    )  # fmt: skip
 
 
 def conditioned(
@@ -274,9 +224,7 @@ def _certified(
     method: str = "bound",
     iterations: int = ITERATIONS,
 ) -> Result:
-    load_kernels()
-    started = now()
-    deadline = None if options.time_limit is None else started + options.time_limit
+    started, deadline = now(), _deadline(options)
 
     def report(value: float, slot: int) -> None:
         if on_progress is not None:
@@ -287,18 +235,11 @@ def _certified(
         deadline=deadline, on_slot=report,
     )  # fmt: skip
     return Result(
-        instance=oracle.instance,
-        formulation=oracle.formulation,
-        method=method,
-        status=Status.NO_SOLUTION,
-        stopped_by=_why(deadline),
-        bound=certificate.bound,
-        certificate=certificate,
-        seconds=now() - started,
-        backend="fee sharing, pricing oracle",
-        options=options.to_dict(),
+        instance=oracle.instance, formulation=oracle.formulation, method=method,
+        status=Status.NO_SOLUTION, stopped_by=_why(deadline), bound=certificate.bound,
+        certificate=certificate, backend="fee sharing, pricing oracle",
         details={"iterations": iterations},
-    )
+    )  # fmt: skip
 
 
 def _bound_and_plans(
@@ -314,49 +255,24 @@ def _bound_and_plans(
     return bounded, oracle.priced_within(bounded.certificate.prices, {})[1]
 
 
-def _with_answers(bounded: Result, plans: Plans) -> Result:
-    """A bound with what the jobs answer to its prices as a schedule."""
-    instance = bounded.instance
-    assert isinstance(instance, MlbrokerInstance)
-    views = [SlotData.at(instance, t) for t in range(1, instance.horizon + 1)]
-    answers = _slots_of(instance, views, plans)
-    found = _solution(instance, views, answers, bounded.formulation)
-    return replace(bounded, method="bound+search", status=Status.FEASIBLE, solution=found)
-
-
-def _why(deadline: float | None) -> StoppedBy:
-    late = deadline is not None and now() > deadline
-    return StoppedBy.TIME_LIMIT if late else StoppedBy.CONVERGED
-
-
-def auto(
+def _auto(
     instance: Instance, formulation: str, options: SolveOptions, on_progress: Progress | None
 ) -> Result:
-    """Bound and search; small instances also by a tree, then by the integer program.
-
-    The better bound counts. Where the program proves an optimum the tree goes on to certify it.
-    """
+    """Bound and search; small instances also by the integer program."""
     assert isinstance(instance, MlbrokerInstance)
-    load_kernels()
-    started = now()
     size = int(instance.alive.sum()) * len(instance.datacenters)
     limit = DEFAULT_SECONDS if options.time_limit is None else options.time_limit
+    deadline = now() + limit
     within = options.with_time(SHARE_OF_BOUND * limit)
     bounded, plans = _bound_and_plans(instance, formulation, within, on_progress)
-    keep(_with_answers(bounded, plans))  # a loaded machine may overrun the limit in the search
-    deadline = started + limit
-
-    def seconds_left() -> float:
-        return max(0.0, deadline - now())
-
-    found = find_schedule(instance, formulation, deadline, plans)
+    views = _views(instance)
+    answers = _solution(instance, views, _slots_of(instance, views, plans), formulation)
+    known = replace(bounded, method="bound+search", status=Status.FEASIBLE, solution=answers)
+    keep(known)  # a loaded machine may overrun the limit in the search
     known = replace(
-        bounded,
-        method="bound+search",
-        status=Status.FEASIBLE,
-        solution=found,
+        known,
+        solution=find_schedule(instance, formulation, deadline, plans),
         stopped_by=_why(deadline),
-        seconds=now() - started,
         backend=f"{bounded.backend}, shortest paths, relocation",
         details={
             **bounded.details,
@@ -366,51 +282,13 @@ def auto(
     )
     if within_gap(known.objective, known.bound, options.gap) or size > SMALL_JOB_SLOTS:
         return known
-    with catch_interrupt() as interrupted:
-        growing = None
-        if tree_rows(instance, formulation):
-            growing = _growing(known, options.gap, interrupted, on_progress)
-            end = now() + SHARE_OF_TREE * limit
-            known = _with_tree(growing, lambda: min(end - now(), seconds_left()))
-            if known.stopped_by in ENDED:
-                return known
-        result = _with_program(known, options.with_time(seconds_left()), on_progress)
-        if growing is not None and not interrupted.is_set():
-            result = certified_by(growing, result, seconds_left)
-        return replace(result, seconds=now() - started)
-
-
-def _with_tree(growing: Growing, seconds_left: Callable[[], float]) -> Result:
-    """Try to close the gap by a tree in a short time."""
-    known = growing.known
-    grown = keep(growing.run(lambda: max(0.0, seconds_left())))
-    assert grown.certificate is not None
-    details = {**grown.details, "certified_bound": grown.certificate.bound}
-    grown = replace(grown, details=details, backend=f"{known.backend}, {grown.backend}")
-    if grown.stopped_by in ENDED:
-        return replace(grown, method="bound+search+tree")
-    return replace(grown, stopped_by=known.stopped_by)
-
-
-def _with_program(known: Result, options: SolveOptions, on_progress: Progress | None) -> Result:
-    """Solve the integer program from what is known, and keep the better of both."""
+    left = options.with_time(max(0.0, deadline - now()))
     try:
-        program = solve_milp(
-            known.instance, known.formulation, options, on_progress, incumbent=known.solution
-        )
+        program = solve_milp(instance, formulation, left, on_progress, incumbent=known.solution)
     except SolveFailed as error:
         return replace(known, details={**known.details, "program_failed": str(error)})
-    bounds = [value for value in (known.bound, program.bound) if value is not None]
-    return replace(
-        known,
-        method="bound+search+milp",
-        solution=better(program.solution, known.solution),
-        bound=max(bounds, default=None),
-        status=program.status,
-        stopped_by=program.stopped_by,
-        backend=f"{known.backend}, {program.backend}",
-        details={**known.details, **{f"program_{k}": v for k, v in program.details.items()}},
-    )
+    details = {**known.details, **{f"program_{k}": v for k, v in program.details.items()}}
+    return replace(joined(known, program), method="bound+search+milp", details=details)
 
 
 def tree(
@@ -419,7 +297,6 @@ def tree(
     """Prove an optimum of ``tight`` by branch and bound on tiers and presence."""
     assert isinstance(instance, MlbrokerInstance)
     check_has_tree(instance, formulation)
-    load_kernels()
     started = now()
     limit = DEFAULT_SECONDS if options.time_limit is None else options.time_limit
     within = options.with_time(SHARE_BEFORE_TREE * limit)
@@ -428,44 +305,15 @@ def tree(
     known = replace(bounded, method="tree", status=Status.FEASIBLE, solution=found)
     if within_gap(known.objective, known.bound, options.gap):
         return known
+    assert known.certificate is not None
     with catch_interrupt() as interrupted:
-        growing = _growing(known, options.gap, interrupted, on_progress)
+        prices = known.certificate.prices
+        growing = Growing(known, prices, options.gap, interrupted, on_progress)
         return growing.run(lambda: limit - (now() - started))
 
 
-def _growing(
-    known: Result, gap: float, interrupted: Event, on_progress: Progress | None
-) -> Growing:
-    """A tree from a certificate's prices, with a search near its nodes."""
-    instance, certificate = known.instance, known.certificate
-    assert isinstance(instance, MlbrokerInstance)
-    assert certificate is not None
-    views = [SlotData.at(instance, t) for t in range(1, instance.horizon + 1)]
-    near = partial(_near_node, instance, views, known.formulation)
-    return Growing(known, certificate.prices, gap, interrupted, on_progress, lambda _: near)
-
-
-def _near_node(
-    instance: MlbrokerInstance,
-    views: list[SlotData],
-    formulation: str,
-    _: Any,
-    shares: Sequence[NodePoint],
-) -> MlbrokerSolution:
-    """The placements with the largest shares in a node's program, relocated."""
-    index = {job.name: j for j, job in enumerate(instance.jobs)}
-    plan = []
-    for t, view in enumerate(views):
-        chosen = [shares[0].chosen[index[name], t] for name in view.jobs]
-        workers = np.array([one.workers for one in chosen]).reshape(view.data.shape)
-        ps = np.array([one.ps for one in chosen], dtype=np.int64)
-        plan.append(SlotPlacement(workers, ps, 0.0))
-    polished = polish(views, {}, with_launches(views, {}, plan))
-    return _solution(instance, views, polished, formulation)
-
-
 METHODS: dict[str, Method] = {
-    "auto": auto,
+    "auto": certifying(_auto),
     "tree": tree,
     "milp": milp,
     "relaxation": relaxation,

@@ -101,29 +101,6 @@ def first_of_plan(
     return relocated(views[0], shared, plan[0].workers, plan[0].ps, respond=False)
 
 
-def rolling_plan(
-    views: Sequence[SlotData], window: int = 4, deadline: float | None = None
-) -> list[SlotPlacement] | None:
-    """Place slot after slot, each as the first of a plan of `window` slots with true data.
-
-    None if `deadline`, a value of `now`, passes on the way.
-    """
-    present: dict[str, Any] = {}
-    plan = []
-    for at, view in enumerate(views):
-        spend()
-        if deadline is not None and now() > deadline:
-            return None
-        if not view.jobs:
-            nothing = np.zeros(view.data.shape, dtype=np.int64)
-            plan.append(SlotPlacement(nothing, np.zeros(0, dtype=np.int64), 0.0))
-            present = {}
-            continue
-        plan.append(first_of_plan(views[at : at + window], present))
-        present = dict(zip(view.jobs, used_centers(plan[-1]), strict=True))
-    return with_launches(views, {}, plan)
-
-
 def polish(
     views: Sequence[SlotData], held: Mapping[str, Any], plan: list[SlotPlacement]
 ) -> list[SlotPlacement]:

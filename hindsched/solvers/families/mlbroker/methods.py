@@ -45,7 +45,12 @@ from hindsched.solvers.families.mlbroker.slot import (
     tight_placement,
 )
 from hindsched.solvers.methods.base import Method, joined, relaxation, solve_milp
-from hindsched.solvers.tree.method import SHARE_BEFORE_TREE, Growing, certifying, check_has_tree
+from hindsched.solvers.tree.method import (
+    SHARE_BEFORE_TREE,
+    Growing,
+    certify_optimum,
+    check_has_tree,
+)
 
 SMALL_JOB_SLOTS = 60
 """Job-slots times data centres up to which ``auto`` also solves the integer program."""
@@ -255,7 +260,7 @@ def _bound_and_plans(
     return bounded, oracle.priced_within(bounded.certificate.prices, {})[1]
 
 
-def _auto(
+def auto(
     instance: Instance, formulation: str, options: SolveOptions, on_progress: Progress | None
 ) -> Result:
     """Bound and search; small instances also by the integer program."""
@@ -288,7 +293,9 @@ def _auto(
     except SolveFailed as error:
         return replace(known, details={**known.details, "program_failed": str(error)})
     details = {**known.details, **{f"program_{k}": v for k, v in program.details.items()}}
-    return replace(joined(known, program), method="bound+search+milp", details=details)
+    both = replace(joined(known, program), method="bound+search+milp", details=details)
+    gone = now() - (deadline - limit)
+    return certify_optimum(replace(both, seconds=gone, options=options.to_dict()))
 
 
 def tree(
@@ -313,7 +320,7 @@ def tree(
 
 
 METHODS: dict[str, Method] = {
-    "auto": certifying(_auto),
+    "auto": auto,
     "tree": tree,
     "milp": milp,
     "relaxation": relaxation,

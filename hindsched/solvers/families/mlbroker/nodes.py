@@ -154,12 +154,6 @@ class TierNodes:
                 break
         return NodeBound(best_prices, best, [point], round_)
 
-    def refuting(
-        self, decisions: Sequence[BranchDecision], shares: Sequence[Any] | None = None
-    ) -> tuple[BranchDecision, ...] | None:
-        """No solver says anything; see `NodeProgram.refuting`."""
-        return None
-
     def candidates(self, shares: Sequence[NodePoint]) -> list[Split]:
         """Fees that are paid in part, PSs and workers that are mixed, then what is held unused.
 

@@ -294,8 +294,11 @@ def auto(
         return replace(known, details={**known.details, "program_failed": str(error)})
     details = {**known.details, **{f"program_{k}": v for k, v in program.details.items()}}
     both = replace(joined(known, program), method="bound+search+milp", details=details)
+    if not within_gap(both.objective, both.bound, options.gap):
+        return both
     gone = now() - (deadline - limit)
-    return certify_optimum(replace(both, seconds=gone, options=options.to_dict()))
+    asked = replace(both, status=Status.OPTIMAL, seconds=gone, options=options.to_dict())
+    return certify_optimum(asked)
 
 
 def tree(

@@ -17,7 +17,6 @@ import json
 import math
 import os
 import re
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -27,9 +26,9 @@ from cpu_clock import count_cpu_seconds
 from jinja2 import StrictUndefined, Template
 
 import hindsched as hs
-from hindsched.analysis.gang.simple_bounds import simple_bound
-from hindsched.analysis.gang.verdict import Verdict, factor, seconds
-from hindsched.instances.gang.generator import from_trace, generate
+from hindsched.analysis.gang.verdict import Verdict, seconds
+from hindsched.analysis.interval import Interval
+from hindsched.instances.gang.generator import from_trace
 from hindsched.instances.gang.instance import GangInstance
 from hindsched.instances.traces.logs import read_log
 from hindsched.instances.traces.table import load_trace
@@ -47,8 +46,6 @@ SCHEDULERS = {
     "themis": "Themis",
 }
 LIST = TRACES / "workloads/w_ef05_3629_job.csv.gz"
-SHAPE: dict[str, Any] = {"gpus": 6, "servers": 2, "placement": "consolidated", "widths": [2]}
-"""Servers of 3 GPUs for jobs of 2: a pool holds three at a time, the servers two."""
 SAID = (240_177.8, 258_936.8, 308_889.8)
 """Mean JCT of plain FIFO on the list by three public simulators."""
 
@@ -96,15 +93,14 @@ def table(rows: list[dict[str, Any]]) -> str:
 
 def within(found: Verdict) -> str:
     """Within which factors of the best possible a schedule is."""
-    low, high = found.ratio
-    return f"[{factor(low, -1)}, {factor(high, 1)}]"
+    return str(found.ratio)
 
 
 def between(found: Verdict) -> str:
     """Where the best possible lies."""
-    assert found.lower is not None
-    assert found.upper is not None
-    return f"{seconds(found.lower, -1)} to {seconds(found.upper, 1)}"
+    assert found.best.lower is not None
+    assert found.best.upper is not None
+    return f"{seconds(found.best.lower, -1)} to {seconds(found.best.upper, 1)}"
 
 
 def figure_10(limit: float) -> dict[str, Any]:
@@ -115,7 +111,7 @@ def figure_10(limit: float) -> dict[str, Any]:
         {
             "scheduler": SCHEDULERS[name],
             "mean JCT, s": f"{found.verdict.value:,.2f}",
-            "deadlines met": found.schedule.measures()["deadlines_met"],
+            "deadlines met": found.to_frame()["deadlines_met"][0],
             "treats jobs as": found.log.formulation,
             "GPU-seconds held": f"{found.log.jobs['work'].sum():,}",
             "most GPUs of 128": found.breaches.peak,
@@ -133,13 +129,13 @@ def figure_10(limit: float) -> dict[str, Any]:
     pooled = hs.gang(frame.assign(gpus=1), gpus=128)
     priced = hs.solve(pooled, "bound", formulation="elastic", time_limit=limit / 2).bound
     assert priced is not None
-    common = max(priced, simple_bound(pooled, "elastic")) / len(jobs)
+    common = priced / len(jobs)
     due = hs.audit(logs["gandiva"], objective="deadlines-met", time_limit=limit / 2)
     return {
         "table": table(rows),
         "peak": own["dlas-gpu"].breaches.peak,
         "alone": seconds(float(logs["dlas-gpu"].jobs["duration"].mean())),
-        "tiresias_wait": f"{own['dlas-gpu'].schedule.measures()['mean_wait']:.1f}",
+        "tiresias_wait": f"{own['dlas-gpu'].to_frame()['mean_wait'][0]:.1f}",
         "gandiva_deadlines": due.sentence().removeprefix("Your scheduler "),
         "edf_factor": f"{total['edf'] / total['dlas-gpu']:.1f}",
         "elasticflow_factor": f"{total['ef-accessctrl'] / total['dlas-gpu']:.1f}",
@@ -215,8 +211,8 @@ def fifo(limit: float) -> dict[str, Any]:
         "near_low": f"{near[0]:,.1f}",
         "near_high": f"{near[1]:,.1f}",
         "fits": f"{rounds_fifo(16, 500, 3)[0]:,.1f}",
-        "low": seconds(found.verdict.lower, -1),
-        "high": seconds(found.verdict.upper, 1),
+        "low": seconds(found.verdict.best.lower, -1),
+        "high": seconds(found.verdict.best.upper, 1),
         "within": within(found.verdict),
         "skip": f"{values['fifo-skip']:,.1f}",
         "easy": f"{values['easy']:,.1f}",
@@ -257,7 +253,7 @@ def gpus_for(rows: pd.DataFrame) -> int:
 def interval_row(name: str, numbers: list[float]) -> dict[str, Any]:
     """A list, what policies do with it, and what the best possible is."""
     jobs, gpus, fifo, easy, sjf, proven, found = numbers
-    verdict = Verdict("mean-jct", fifo / jobs, proven / jobs, found / jobs)
+    verdict = Verdict("mean-jct", fifo / jobs, Interval(proven / jobs, found / jobs))
     return {
         "list": name,
         "jobs": f"{jobs:,.0f}",
@@ -269,30 +265,6 @@ def interval_row(name: str, numbers: list[float]) -> dict[str, Any]:
         "gap": f"{1 - proven / found:.1%}",
         "FIFO within": within(verdict),
     }
-
-
-def servers(limit: float) -> dict[str, Any]:
-    """Consolidated jobs: what one pool's prices and those of every server prove."""
-    rows = []
-    for seed in range(4):
-        instance = generate("small", seed, **SHAPE)
-        pool = hs.solve(instance, "bound", time_limit=limit / 8)
-        proof = hs.solve(instance, "tree", time_limit=limit / 4)
-        assert pool.bound is not None
-        assert proof.bound is not None
-        assert proof.certificate is not None
-        rows.append(
-            {
-                "seed": seed,
-                "best schedule found": f"{proof.objective:g}",
-                "bound by the pool's prices": f"{pool.bound:.4g}",
-                "by the tree": f"{proof.bound:.4g}",
-                "priced": {"intervals": "the pool", "placements": "every server"}[
-                    proof.certificate.layout
-                ],
-            }
-        )
-    return {"table": table(rows)}
 
 
 def alibaba(limit: float) -> dict[str, Any]:
@@ -343,54 +315,17 @@ def nasa(limit: float) -> dict[str, Any]:
         "rows": f"{log.rows_read:,}",
         "empty": log.rows_read - len(log.jobs),
         "breach": str(breach),
-        "jobs": ", ".join(breach.jobs),
         "fifo": f"{values['fifo']:,.1f}",
         "easy": f"{values['easy']:,.1f}",
     }
-
-
-def write_swf(solution: Any, path: Path) -> None:
-    """Write a schedule in Standard Workload Format."""
-    instance = solution.instance
-    lines = [f"; MaxProcs: {instance.total_gpus}", "; Note: made by hindsched"]
-    starts, ends = solution.starts.tolist(), solution.completions.tolist()
-    for number, (job, start, end) in enumerate(zip(instance.jobs, starts, ends, strict=True), 1):
-        head = [number, job.submit, start - job.submit, end - start, job.gpus, -1, -1, job.gpus]
-        lines.append(" ".join(map(str, [*head, *[-1] * 2, 1, *[-1] * 7])))
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-
-
-def generated(limit: float) -> dict[str, Any]:
-    """SWF from a generator, through the reader and back."""
-    rows = []
-    with tempfile.TemporaryDirectory() as folder:
-        for preset in ("paper", "bursty"):
-            instance = generate(preset, 1)
-            for policy in ("fifo", "easy", "sjf"):
-                path = Path(folder, f"{preset}-{policy}.swf")
-                write_swf(replay(instance, policy), path)
-                found = hs.audit(path, "swf", policies=[policy], time_limit=limit / 4)
-                again = next(row for row in found.rows() if row["scheduler"] == policy)
-                assert math.isclose(again["value"], found.verdict.value, rel_tol=1e-12)
-                row = {
-                    "jobs": f"`gang`, preset {preset}, seed 1",
-                    "written by": policy,
-                    "mean JCT, s": f"{found.verdict.value:,.1f}",
-                    "best possible, s": between(found.verdict),
-                    "within": within(found.verdict),
-                }
-                rows.append(row)
-    return {"table": table(rows)}
 
 
 PARTS: dict[str, Callable[[float], dict[str, Any]]] = {
     "five": figure_10,
     "fifo": fifo,
     "clusters": clusters,
-    "servers": servers,
     "alibaba": alibaba,
     "nasa": nasa,
-    "generated": generated,
 }
 """The page's sections by the names that its template has for their facts."""
 

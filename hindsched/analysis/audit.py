@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hindsched.errors import InputError
 from hindsched.instances.files import MOST_BYTES
 from hindsched.instances.traces.capacity import said_capacity
 from hindsched.instances.traces.log import Log
@@ -16,8 +16,7 @@ from hindsched.json_types import Keywords
 if TYPE_CHECKING:
     import pandas as pd
 
-FAMILY = "gang"
-"""The family whose jobs logs hold."""
+    from hindsched.analysis.gang.audit import Audit, Say
 
 
 def audit(
@@ -39,8 +38,8 @@ def audit(
     skip_broken: bool = False,
     most_bytes: int = MOST_BYTES,
     settings: Keywords | None = None,
-    say: object = None,
-) -> Any:
+    say: Say | None = None,
+) -> Audit:
     """Judge the schedule that a log, a file or a frame holds.
 
     Parameters
@@ -59,7 +58,8 @@ def audit(
     policies : sequence of str, optional
         Policies to replay on the same jobs: all if None.
     time_limit : float, optional
-        Seconds for the bound and the search together; 60 if None.
+        Seconds for everything, of which some are kept for writing the verdict; policies for which
+        no time is left are not replayed. If None 60 for the bound and the search alone.
     columns, time_zone, time_unit, time_step, submitted_from, submitted_to
         How to read, as in `read_log`.
     skip_broken, most_bytes, settings
@@ -96,6 +96,12 @@ def audit(
         "submitted_to": submitted_to,
         "skip_broken": skip_broken,
     }
+    from hindsched.analysis.gang.audit import audit_log
+    from hindsched.analysis.gang.clock import Clock
+
+    if time_limit is not None and not 0 <= time_limit < float("inf"):
+        raise InputError("time_limit", time_limit, "must be a number of seconds, at least 0")
+    clock = Clock(time_limit)
     if isinstance(log, str | Path):
         log = read_log(log, format, most_bytes=most_bytes, settings=settings, **how)
     elif not isinstance(log, Log):
@@ -104,12 +110,7 @@ def audit(
         said = said_capacity(gpus, servers)
         assert said is not None
         log = log.with_capacity(said)
-    module = importlib.import_module(f"hindsched.analysis.{FAMILY}.audit")
-    return module.audit_log(
-        log,
-        objective=objective,
-        formulation=formulation,
-        policies=policies,
-        time_limit=time_limit,
-        say=say,
+    clock.lap("reading")
+    return audit_log(
+        log, clock, objective=objective, formulation=formulation, policies=policies, say=say
     )

@@ -3,57 +3,236 @@
 from __future__ import annotations
 
 import math
-import time
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from hindsched.analysis.gang.folder import write_folder
-from hindsched.analysis.gang.judgement import BEATS_BOUND, Judgement, verdict_on
-from hindsched.analysis.gang.page import render_page
-from hindsched.analysis.gang.schedules import (
-    GOALS,
-    Schedule,
-    formulation_of,
-    goal_of,
-    kind_of,
-    of_log,
-    of_solution,
-)
-from hindsched.analysis.gang.simple_bounds import simple_bound
-from hindsched.analysis.gang.violations import Breach, Breaches, find_breaches
+import numpy as np
+import pandas as pd
+
+from hindsched.analysis.gang.breaches import BEATS_BOUND, WORDS, Breach, Breaches, find_breaches
+from hindsched.analysis.gang.clock import Clock
+from hindsched.analysis.gang.gap import Gap, find_gap
+from hindsched.analysis.gang.verdict import ROUNDING, Verdict
+from hindsched.analysis.interval import Interval
+from hindsched.arrays import Ints
 from hindsched.errors import InputError
 from hindsched.instances.gang.from_log import instance_of_log
-from hindsched.instances.gang.instance import KINDS, GangInstance
+from hindsched.instances.gang.instance import KINDS, GangInstance, split_formulation
 from hindsched.instances.traces.log import Log
-from hindsched.limits import OutOfTime, seconds_before
-from hindsched.limits import time_limit as stopped_after
+from hindsched.instances.traces.profiles import runs_of
+from hindsched.json_types import JsonObject
 from hindsched.online.gang.replay import POLICIES, replay
-from hindsched.solvers.door.api import compile_replays, compile_solve, solve
+from hindsched.solutions.gang.metrics import gang_metrics
+from hindsched.solutions.gang.rows import pool_rows
+from hindsched.solutions.gang.solution import GangSolution
+from hindsched.solvers.door.api import solve
+from hindsched.solvers.families.gang.prices import certify_without_prices
 
 if TYPE_CHECKING:
-    from hindsched.solvers.door.result import Result
+    from hindsched.solvers.certificates.certificate import Certificate
 
 Say = Callable[[str], None]
-DEFAULT_SECONDS = 60.0
-FAMILY = "gang"
-BY_PRICES, BY_RULE = "prices", "rule"
-SAME = 1e-9
-"""Relative difference below which prices are preferred to a rule: they are a file."""
+GOALS = {"mean-jct": "completion", "makespan": "makespan", "deadlines-met": "deadlines"}
+"""Word of the command line: objective of the family."""
+MEASURES = (
+    "mean_jct", "p50_jct", "p95_jct", "p99_jct", "mean_wait", "makespan", "bounded_slowdown",
+    "utilisation", "deadlines_met", "weighted_mean_jct",
+)  # fmt: skip
+BREACHES_TOLD = 100
+LEAST_SECONDS = 0.01
+"""Of bound and search, which then are what is known at once."""
 
 
-class Audit(Judgement):
-    """A judgement that shows itself as a page and as a folder."""
+@dataclass(frozen=True, eq=False)
+class Schedule:
+    """When each job started and ended, and by whom.
+
+    Parameters
+    ----------
+    name : str
+        Whose schedule: ``log``, a policy, or ``best found``.
+    solution : GangSolution
+        Its rows; of a log that only knows when jobs ended, the work stands before the end.
+    starts : ndarray of int, shape (jobs,)
+        Slots; a start of -1 is not known.
+    pauses : bool
+        Whether it pauses jobs.
+    is_known : bool
+        Whether it is known which GPUs were held in every slot.
+    """
+
+    name: str
+    solution: GangSolution = field(repr=False)
+    starts: Ints = field(repr=False)
+    pauses: bool = False
+    is_known: bool = True
+
+    def measures(self, *, elastic: bool) -> JsonObject:
+        """Numbers of `gang_metrics`; None where the log does not say enough."""
+        solution = self.solution
+        found = gang_metrics(
+            solution.instance, self.starts, solution.completions, solution.used_gpu_slots
+        )
+        unknown = {
+            "mean_wait": (self.starts < 0).any(),
+            "utilisation": not self.is_known,
+            "bounded_slowdown": elastic,  # jobs have no duration of their own
+            "deadlines_met": not found["deadlines"],
+        }
+        return found | dict.fromkeys(name for name, missing in unknown.items() if missing)
+
+
+@dataclass(frozen=True)
+class Audit:
+    """What is known of a log's schedule.
+
+    Parameters
+    ----------
+    log : Log
+        What was read.
+    instance : GangInstance
+        The jobs that are judged and the GPUs that there are.
+    objective : str
+        ``mean-jct``, ``makespan`` or ``deadlines-met``.
+    formulation : str
+        How freely the best possible may schedule the jobs, with the family's objective.
+    breaches : Breaches
+        What makes the schedule impossible.
+    schedule : Schedule
+        What the log's scheduler did.
+    policies : tuple of Schedule
+        What others would have done with the same jobs.
+    best : Schedule, optional
+        Best schedule found, of all above and of the search.
+    certificate : Certificate
+        Prices that prove the bound.
+    verdict : Verdict
+        The interval in the units people use.
+    seconds : dict
+        Seconds that each step took.
+    remarks : tuple of str
+        What a reader of the verdict should know.
+    """
+
+    log: Log = field(repr=False)
+    instance: GangInstance = field(repr=False)
+    objective: str
+    formulation: str
+    breaches: Breaches = field(repr=False)
+    schedule: Schedule = field(repr=False)
+    policies: tuple[Schedule, ...] = field(repr=False)
+    best: Schedule | None = field(repr=False)
+    certificate: Certificate = field(repr=False)
+    verdict: Verdict
+    seconds: Mapping[str, float] = field(repr=False)
+    remarks: tuple[str, ...] = field(repr=False)
+
+    @property
+    def is_possible(self) -> bool:
+        """Whether nothing shows that the schedule cannot have been."""
+        return not self.breaches.listed
+
+    def sentence(self) -> str:
+        """The verdict in one sentence."""
+        if self.is_possible:
+            return self.verdict.sentence()
+        kinds = ", ".join(
+            f"{WORDS[kind]} ({count} time{'s' * (count > 1)})"
+            for kind, count in self.breaches.counts.items()
+        )
+        return f"This schedule is impossible: {kinds}. As logged: {self.verdict.sentence()}"
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Measures of the log's schedule, of the policies and of the best found."""
+        found = list(dict.fromkeys([self.schedule, *self.policies, self.best or self.schedule]))
+        rows: list[dict[str, Any]] = []
+        for schedule in found:
+            value = schedule.solution.objective()
+            verdict = verdict_on(
+                self.instance, self.objective, value, self.certificate.bound, self.best
+            )
+            measured = schedule.measures(elastic=self.formulation.startswith(KINDS[-1]))
+            rows.append(
+                {"scheduler": schedule.name, "value": verdict.value,
+                 "ratio_lower": verdict.ratio.lower, "ratio_upper": verdict.ratio.upper,
+                 "pauses": schedule.pauses,
+                 **{name: measured[name] for name in MEASURES}}
+            )  # fmt: skip
+        return rows
+
+    def to_frame(self) -> pd.DataFrame:
+        """`rows` as a pandas frame."""
+        return pd.DataFrame(self.rows())
+
+    @cached_property
+    def gap(self) -> Gap | None:
+        """Which jobs and hours hold the gap to the best schedule found; None if there is none."""
+        if self.best is None or self.best is self.schedule:
+            return None
+        return find_gap(self.log, self.schedule, self.best)
+
+    def users(self) -> list[JsonObject]:
+        """Jobs, mean completion time, mean wait and GPU-seconds asked for, a row a user."""
+        found: Any = self.schedule.measures(elastic=False)["users"]
+        return list(found)
+
+    def jobs(self) -> pd.DataFrame:
+        """A row a job with its identifiers and times as the log writes them."""
+        frame = self.log.to_frame()
+        if self.best is not None:
+            slots = self.best.solution.completions - self.instance.submits
+            frame["best_found_jct"] = [self.log.seconds(slot) for slot in slots.tolist()]
+        return frame
+
+    def to_dict(self) -> JsonObject:
+        """The object that ``hindsched audit --json`` prints."""
+        capacity = self.log.need_capacity()
+        return {
+            "log": self.log.source,
+            "format": self.log.format,
+            "sha256": self.log.sha256,
+            "rows_read": self.log.rows_read,
+            "jobs": len(self.instance.jobs),
+            "jobs_set_aside": int(self.log.others["job"].nunique()),
+            "gpus": capacity.gpus,
+            "gpus_said_by": capacity.said_by,
+            "formulation": self.formulation,
+            "possible": self.is_possible,
+            "sentence": self.sentence(),
+            **self.verdict.to_dict(),
+            "bound": self.certificate.bound,
+            "best_schedule": None if self.best is None else self.best.name,
+            "breaches": dict(self.breaches.counts),
+            "breaches_listed": [str(each) for each in self.breaches.listed[:BREACHES_TOLD]],
+            "not_checked": list(self.breaches.unchecked),
+            "most_gpus_held": self.breaches.peak,
+            "notes": self.log.notes.summary(),
+            "remarks": list(self.remarks),
+            "schedulers": self.rows(),
+            "users": self.users(),
+            "gap": None if self.gap is None else self.gap.to_dict(),
+            "waits": [asdict(waits) for waits in self.log.waits],
+            "seconds": dict(self.seconds),
+        }
 
     def to_html(self) -> str:
         """The audit as one self-contained page."""
+        from hindsched.analysis.gang.page import render_page
+
         return render_page(self)
 
     def write(self, folder: str | Path) -> list[Path]:
-        """Write page, tables, pictures, schedules and certificate to a folder."""
+        """Write page, tables, schedules and certificate to a folder; the files, the page first."""
+        from hindsched.analysis.gang.page import write_folder
+
         return write_folder(self, folder)
+
+    def __repr__(self) -> str:
+        return f"<audit of {self.log.source!r}: {self.sentence()}>"
 
     def _repr_html_(self) -> str:
         frame = self.to_frame()[["scheduler", "value", "ratio_lower", "ratio_upper"]]
@@ -62,114 +241,73 @@ class Audit(Judgement):
 
 def audit_log(
     log: Log,
+    clock: Clock,
     *,
     objective: str = "mean-jct",
     formulation: str | None = None,
     policies: Sequence[str] | None = None,
-    time_limit: float | None = None,
     say: Say | None = None,
 ) -> Audit:
-    """Judge the schedule of a log.
+    """Judge the schedule of a log; parameters as of `hindsched.audit`.
 
-    Parameters
-    ----------
-    log : Log
-        The log; somebody must have said its capacity.
-    objective : {"mean-jct", "makespan", "deadlines-met"}
-        What counts.
-    formulation : {"non-preemptive", "preemptive", "elastic"}, optional
-        How freely the best possible may schedule; by default as freely as the log's scheduler did.
-    policies : sequence of str, optional
-        Policies to replay on the same jobs; all if None.
-    time_limit : float, optional
-        Seconds for the bound and the search together; `DEFAULT_SECONDS` if None. In a command that
-        has this limit as a whole, policies for which no time is left are not replayed.
-    say : callable, optional
-        Is told what is being done.
-
-    Raises
-    ------
-    InputError
-        For an unknown word, a log without capacity, or a formulation that the log is too free for.
+    The clock is looked at between the steps: policies for which no time is left are not replayed,
+    and bound and search end in time for the page to be written.
     """
     tell = say or (lambda text: None)
+    chosen = tuple(POLICIES) if policies is None else tuple(policies)
     if objective not in GOALS:
         raise InputError("objective", objective, f"must be one of {', '.join(GOALS)}")
-    if time_limit is None:
-        time_limit = DEFAULT_SECONDS
-    if not 0 <= time_limit < float("inf"):
-        raise InputError("time_limit", time_limit, "must be a number of seconds, at least 0")
-    kind = _kind(log, formulation)
-    chosen = tuple(POLICIES) if policies is None else tuple(policies)
     for name in chosen:
         if name not in POLICIES:
             raise InputError("policy", name, f"must be one of {', '.join(POLICIES)}")
-    compile_solve(FAMILY)
-    compile_replays(FAMILY)
-    clock = _Clock()
+    kind = _kind(log, formulation)
+    full = kind if objective == "mean-jct" else f"{kind},{GOALS[objective]}"
     instance = instance_of_log(log, formulation=kind)
     if objective == "deadlines-met" and not (instance.deadlines >= 0).any():
         raise InputError("objective", objective, "no job of the log has a deadline")
-    full = formulation_of(kind, objective)
-    schedule = of_log(log, instance, full)
+    if kind == KINDS[-1] and policies:
+        raise InputError("policy", ", ".join(policies), "widths changed: no policy is defined")
+    clock.reserve(len(instance.jobs))
+    schedule = _schedule_of(log, instance, full)
     tell(f"{len(instance.jobs)} jobs on {instance.total_gpus} GPUs: what is impossible")
     breaches = find_breaches(log)
     clock.lap("checks")
     replayed: list[Schedule] = []
-    remarks = _remarks(log, instance)
-    if kind == KINDS[-1]:
-        if policies:
-            raise InputError("policy", ", ".join(policies), "widths changed: no policy is defined")
-    else:
-        late: list[str] = []
-        for name in chosen:
-            tell(f"what {name} would have done")
-            seconds = _seconds_for_policies(time_limit)
-            if seconds == 0:
-                late.append(name)
-                continue
-            try:
-                with stopped_after(seconds):
-                    replayed.append(_replayed(instance, name, kind, objective))
-            except OutOfTime:
-                late.append(name)
-        if late:
-            remarks.append(f"Not replayed, for no time was left: {', '.join(late)}.")
+    late: list[str] = []
+    for name in () if kind == KINDS[-1] else chosen:
+        if not clock.has_time_for_policies:
+            late.append(name)
+            continue
+        tell(f"what {name} would have done")
+        pauses = POLICIES[name].preemptive
+        own = full if not pauses or kind != KINDS[0] else full.replace(KINDS[0], KINDS[1])
+        replayed.append(_schedule(name, replay(instance, name, own), pauses))
     clock.lap("policies")
     tell(f"bound and search ({full})")
-    bound, bound_by, certificate = simple_bound(instance, full), BY_RULE, None
-    result = _solved(instance, full, time_limit)
-    if result is not None and result.certificate is not None:
-        certificate = result.certificate
-        if certificate.bound >= bound * (1 - SAME):
-            bound, bound_by = float(certificate.bound), BY_PRICES
+    limit = max(LEAST_SECONDS, clock.seconds_left)
+    result = solve(instance, formulation=full, time_limit=limit)
+    certificate = result.certificate or certify_without_prices(instance, full)
+    bound = float(certificate.bound)
     clock.lap("bound")
     candidates = [item for item in replayed if not item.pauses or kind != KINDS[0]]
-    if result is not None and result.solution is not None:
-        candidates.insert(0, of_solution("best found", result.solution))  # type: ignore[arg-type]
-    goal = goal_of(objective)
-    value = schedule.objective(goal)
-    if value < bound * (1 - SAME):
-        breaches = _beats(breaches, log, value, bound)
-    if not breaches.total:
+    if isinstance(result.solution, GangSolution):
+        candidates.insert(0, _schedule("best found", result.solution, kind != KINDS[0]))
+    value = schedule.solution.objective()
+    if value < bound * (1 - ROUNDING):  # below what is proven of every schedule
+        breach = Breach(BEATS_BOUND, 0, "all jobs", log.stamp(0), "", value, bound)
+        breaches = replace(breaches, listed=(*breaches.listed, breach))
+    if not breaches.listed:
         candidates.insert(0, schedule)
-    best = min(candidates, key=lambda item: item.exact_objective(goal), default=None)
+    best = min(candidates, key=lambda item: item.solution.exact_objective, default=None)
+    remarks = _remarks(log, instance)
+    if late:
+        remarks.append(f"Not replayed, for no time was left: {', '.join(late)}.")
     return Audit(
-        log=log,
-        instance=instance,
-        objective=objective,
-        formulation=full,
-        breaches=breaches,
-        schedule=schedule,
-        policies=tuple(replayed),
-        best=best,
-        certificate=certificate,
-        bound=bound,
-        bound_by=bound_by,
-        verdict=verdict_on(instance, objective, value, bound, best),
-        seconds=clock.laps,
+        log=log, instance=instance, objective=objective, formulation=full, breaches=breaches,
+        schedule=schedule, policies=tuple(replayed), best=best, certificate=certificate,
+        verdict=verdict_on(instance, objective, value, bound, best), seconds=clock.laps,
         remarks=tuple(remarks),
-    )
+    )  # fmt: skip
 
 
 def _kind(log: Log, formulation: str | None) -> str:
@@ -184,31 +322,50 @@ def _kind(log: Log, formulation: str | None) -> str:
     return formulation
 
 
-def _solved(instance: GangInstance, formulation: str, time_limit: float) -> Result | None:
-    """Bound and schedule by prices and search, if there is time for them."""
-    if not time_limit:
-        return None
-    return solve(instance, formulation=formulation, time_limit=time_limit)
+def _schedule(name: str, solution: GangSolution, pauses: bool) -> Schedule:
+    return Schedule(name, solution, solution.starts, pauses)
 
 
-def _seconds_for_policies(limit: float) -> float | None:
-    """Seconds until bound and search need what a command's limit leaves; None if it has none."""
-    left = seconds_before(limit / 2)
-    return left if limit and math.isfinite(left) else None
+def _schedule_of(log: Log, instance: GangInstance, formulation: str) -> Schedule:
+    """The log's own schedule of the jobs that it is judged by, which stand in its order."""
+    jobs = log.jobs
+    first = log.schedule.groupby("job", sort=False)["start"].min().reindex(jobs["job"])
+    starts = np.where(first.isna(), -1, first.fillna(-1)).astype(np.int64)
+    runs = runs_of(jobs, log.schedule)
+    columns = [runs[name] for name in ("job", "start", "end", "gpus")]
+    too_short = (jobs["ran"].notna() & (jobs["ran"] < jobs["duration"])).to_numpy(bool)
+    odd = np.flatnonzero(too_short | jobs["completion_only"].to_numpy(bool))
+    if odd.size:  # known by their completions: their work stands before them
+        kept = ~np.isin(columns[0], odd)
+        ends = jobs["completion"].to_numpy(dtype=np.int64)[odd]
+        own = (odd, ends - instance.durations[odd], ends, instance.job_gpus[odd])
+        columns = [np.concatenate([a[kept], b]) for a, b in zip(columns, own, strict=True)]
+    rows = pool_rows(*columns)
+    solution = GangSolution(instance, rows, formulation)
+    pauses = bool((jobs["runs"] > 1).any() or not log.is_slotwise)
+    return Schedule("log", solution, starts, pauses, log.is_slotwise)
 
 
-def _replayed(instance: GangInstance, name: str, kind: str, objective: str) -> Schedule:
-    pauses = POLICIES[name].preemptive
-    strictest = kind if not pauses or kind != KINDS[0] else KINDS[1]
-    made = of_solution(name, replay(instance, name, formulation_of(strictest, objective)))
-    return replace(made, pauses=pauses)
-
-
-def _beats(breaches: Breaches, log: Log, value: float, bound: float) -> Breaches:
-    """The objective itself is impossible: it is below what is proven of every schedule."""
-    breach = Breach(BEATS_BOUND, 0, "all jobs", log.stamp(0), "", value, bound)
-    counts = {**breaches.counts, BEATS_BOUND: 1}
-    return Breaches((*breaches.listed, breach), counts, breaches.unchecked, breaches.peak)
+def verdict_on(
+    instance: GangInstance, objective: str, value: float, bound: float, best: Schedule | None
+) -> Verdict:
+    """The interval in the units people use."""
+    weights = instance.weights
+    found = None if best is None else best.solution.objective()
+    weighted = bool((weights != weights[0]).any())
+    if objective == "makespan":
+        return Verdict(objective, value, Interval(bound, found))
+    if objective == "mean-jct":
+        below = float(sum(instance.exact_weights[0])) / instance.exact_weights[1]
+        most = None if found is None else found / below
+        return Verdict(objective, value / below, Interval(bound / below, most), weighted)
+    unit = 1.0 if weighted else float(weights[0])
+    out_of = float(weights[instance.deadlines >= 0].sum())
+    if not weighted:  # deadlines are whole
+        bound = unit * math.ceil(bound / unit * (1 - 1e-12))
+    least = None if found is None else (out_of - found) / unit
+    best_possible = Interval(least, (out_of - bound) / unit)
+    return Verdict(objective, (out_of - value) / unit, best_possible, weighted, out_of / unit)
 
 
 def _remarks(log: Log, instance: GangInstance) -> list[str]:
@@ -220,7 +377,7 @@ def _remarks(log: Log, instance: GangInstance) -> list[str]:
             f"{aside} job{verb} not judged beside the {len(instance.jobs)} that are: the scheduler "
             "served them too, so the ratio may blame it for room that they took."
         )
-    if kind_of(log.formulation) == KINDS[-1]:
+    if split_formulation(log.formulation)[0] == KINDS[-1]:
         remarks.append(
             "Widths changed, so jobs are known by the GPU-seconds that they held: the bound is for "
             "schedules that give each job the same GPU-seconds, on any number of GPUs and with "
@@ -238,13 +395,3 @@ def _remarks(log: Log, instance: GangInstance) -> list[str]:
         held = f"{log.seconds(slots):,} GPU-seconds"
         remarks.append(f"Runs whose work was lost: {len(lost)}. They held {held} for nothing.")
     return remarks
-
-
-class _Clock:
-    def __init__(self) -> None:
-        self.laps: dict[str, float] = {}
-        self._since = time.perf_counter()
-
-    def lap(self, name: str) -> None:
-        now = time.perf_counter()
-        self.laps[name], self._since = now - self._since, now

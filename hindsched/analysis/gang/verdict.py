@@ -6,10 +6,10 @@ import math
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 
+from hindsched.analysis.interval import Interval, rounded_up
 from hindsched.json_types import JsonObject
 
-SAME = 1e-9
-"""Relative difference below which a value that meets its bound is called optimal."""
+ROUNDING = 1e-9
 WORDS = {
     "mean-jct": ("mean JCT", "weighted mean JCT"),
     "makespan": ("makespan", "makespan"),
@@ -27,8 +27,8 @@ class Verdict:
         ``mean-jct``, ``makespan`` or ``deadlines-met``.
     value : float
         Of the schedule judged: seconds, or deadlines (their weight, if weights differ).
-    lower, upper : float, optional
-        The best possible lies between them; None where nothing is known.
+    best : Interval
+        The best possible lies there.
     weighted : bool
         Whether jobs have different weights.
     out_of : float, optional
@@ -37,17 +37,17 @@ class Verdict:
 
     objective: str
     value: float
-    lower: float | None
-    upper: float | None
+    best: Interval
     weighted: bool = False
     out_of: float | None = None
 
     @property
-    def ratio(self) -> tuple[float | None, float | None]:
-        """Within which factors of the best possible the value lies; None where not known."""
+    def ratio(self) -> Interval:
+        """Within which factors of the best possible the value lies."""
+        low, high = self.best.lower, self.best.upper
         if self.objective == "deadlines-met":
-            return _quotient(self.lower, self.value), _quotient(self.upper, self.value)
-        return _quotient(self.value, self.upper), _quotient(self.value, self.lower)
+            return Interval(_quotient(low, self.value), _quotient(high, self.value))
+        return Interval(_quotient(self.value, high), _quotient(self.value, low))
 
     @property
     def word(self) -> str:
@@ -56,45 +56,34 @@ class Verdict:
 
     def sentence(self, whose: str = "Your scheduler") -> str:
         """The verdict in one sentence."""
-        low, high = self.ratio
+        low, high = self.best.lower, self.best.upper
         if self.objective == "deadlines-met":
-            met = f"{whose} met {_count(self.value)} of {_count(self.out_of)} deadlines"
-            if self.weighted:
-                met += " by weight"
-            if self.lower is None or self.upper is None:
-                return f"{met}; how many the best possible meets is not known."
-            if self.lower == self.upper == self.value:
+            met = f"{whose} met {self.value:g} of {self.out_of:g} deadlines"
+            met += " by weight" * self.weighted
+            if low == high == self.value:
                 return f"{met}: nobody could have met more."
-            if self.lower == self.upper:
-                return f"{met}; the best possible meets {_count(self.upper)}."
-            most = f"between {_count(self.lower)} and {_count(self.upper)}"
-            return f"{met}; the best possible meets {most}."
-        text = f"{whose}'s {self.word} is {seconds(self.value)} s"
-        if self.lower is None:
-            return f"{text}; no bound on the best possible is known."
-        least = seconds(self.lower, -1)
-        if self.value < self.lower * (1 - SAME):
+            best = f"{high:g}" if low == high else f"between {low or 0:g} and {high:g}"
+            return f"{met}; the best possible meets {best}."
+        assert low is not None
+        text, least = f"{whose}'s {self.word} is {seconds(self.value)} s", seconds(low, -1)
+        if self.value < low * (1 - ROUNDING):
             return f"{text}; no schedule can be below {least} s."
-        if self.upper is None or low is None:
-            between = f"the best possible lies between {least} s and it"
-            return f"{text}; {between}: you are within {factor(high, 1)} of optimal."
-        if self.lower >= self.value * (1 - SAME):
+        if Interval(low, self.value).is_point:
             return f"{text}: that is optimal (no schedule can be below {least} s)."
-        if self.upper - self.lower <= SAME * self.upper:
-            return f"{text}; the best possible is {least} s: you take {factor(high, 1)} times that."
-        return (
-            f"{text}; the best possible lies between {least} and {seconds(self.upper, 1)} s: "
-            f"you are within [{factor(low, -1)}, {factor(high, 1)}] of optimal."
-        )
+        if self.best.is_point and high is not None:
+            factor = rounded_up(self.value / low)
+            return f"{text}; the best possible is {seconds(high)} s: you take {factor} times that."
+        most = "it" if high is None else f"{seconds(high, 1)} s"
+        between = f"the best possible lies between {least} and {most}"
+        return f"{text}; {between}: you are within {self.ratio} of optimal."
 
     def to_dict(self) -> JsonObject:
         """JSON data."""
-        low, high = self.ratio
         return {
             "objective": self.objective,
             "value": self.value,
-            "best_possible": {"lower": self.lower, "upper": self.upper},
-            "ratio": {"lower": low, "upper": high},
+            "best_possible": self.best.to_dict(),
+            "ratio": self.ratio.to_dict(),
             "out_of": self.out_of,
         }
 
@@ -102,25 +91,9 @@ class Verdict:
 def seconds(value: float, outward: int = 0) -> str:
     """Seconds for people, four digits at least; rounded down (-1), up (1) or to the nearest."""
     places = 0 if abs(value) >= 1000 else max(0, 3 - int(math.log10(max(abs(value), 1e-3))))
-    return f"{_rounded(value, places, outward):,.{places}f}"
-
-
-def factor(value: float | None, outward: int = 0) -> str:
-    """A ratio for people: three decimals, rounded down (-1), up (1) or to the nearest."""
-    if value is None:
-        return "an unknown factor"
-    return f"{_rounded(value, 3, outward):,.3f}"
-
-
-def _rounded(value: float, places: int, outward: int) -> float:
-    """Rounded to so many places; outward, so that what is said of a proven end stays true."""
-    scaled = Decimal(repr(float(value))).scaleb(places)
     modes = {-1: ROUND_FLOOR, 0: ROUND_HALF_EVEN, 1: ROUND_CEILING}
-    return float(scaled.to_integral_value(modes[outward]).scaleb(-places))
-
-
-def _count(value: float | None) -> str:
-    return "an unknown number" if value is None else f"{value:g}"
+    rounded = Decimal(repr(float(value))).scaleb(places).to_integral_value(modes[outward])
+    return f"{rounded.scaleb(-places):,.{places}f}"
 
 
 def _quotient(above: float | None, below: float | None) -> float | None:

@@ -5,7 +5,7 @@
     for the rest of the time: a certified interval for any size. Small instances spend most of the
     time on the program instead.
 ``tree``
-    Jobs in one piece: prices, search, and branch and bound on prices (`tree.method`).
+    Jobs in one piece: branch and bound on prices (`tree.method`).
 ``bound``
     Prices only.
 ``milp``, ``relaxation``
@@ -15,14 +15,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from threading import Event
 
 import numpy as np
 
-from hindsched.arrays import Floats
 from hindsched.instances.base import Instance
 from hindsched.instances.gang.instance import GangInstance, split_formulation
 from hindsched.models.gang.offline import columns_needed
@@ -38,13 +35,10 @@ from hindsched.solvers.door.status import Status, StoppedBy
 from hindsched.solvers.door.work import spend
 from hindsched.solvers.families.gang.clock import Clock
 from hindsched.solvers.families.gang.incumbents import in_order, incumbents
-from hindsched.solvers.families.gang.oracle import GangOracle
 from hindsched.solvers.families.gang.prices import certify_without_prices, climb_prices
 from hindsched.solvers.families.gang.search import Search, can_move
 from hindsched.solvers.methods.base import Method, joined, relaxation, solve_milp
-from hindsched.solvers.oracles.decisions import COMPLETES, NEVER
-from hindsched.solvers.tree.branching import Share
-from hindsched.solvers.tree.method import Growing, certifying, check_has_tree
+from hindsched.solvers.tree.method import certifying, solve_tree
 
 DEFAULT_SECONDS = 60.0
 """Time limit when the options give none."""
@@ -255,35 +249,8 @@ def tree(
 ) -> Result:
     """Prove an optimum of jobs in one piece by branch and bound on prices."""
     assert isinstance(instance, GangInstance)
-    check_has_tree(instance, formulation)
-    with catch_interrupt() as stop:
-        run = GangSolve(instance, formulation, options, on_progress, stop)
-        run.begin()
-        whole = run.clock
-        run.clock = whole.first(min(MOST_BEFORE_PROGRAM, SHARE_BEFORE_PROGRAM * whole.seconds_left))
-        run.search()
-        known = run.result("tree")
-        if run.is_closed or stop.is_set() or run.certificate is None:
-            return known
-        certificate = run.certificate
-        prices = GangOracle(instance, formulation).prices_from(
-            certificate.layout, certificate.rows, certificate.prices
-        )
-        assert prices is not None
-        near = partial(_near_node, instance, formulation)
-        growing = Growing(known, prices, options.gap, stop, on_progress, lambda _: near)
-        return growing.run(lambda: whole.seconds_left)
-
-
-def _near_node(
-    instance: GangInstance, formulation: str, _: Floats, shares: Sequence[Share]
-) -> GangSolution:
-    """Start jobs in the order in which a node's program expects them to end."""
-    ends = np.zeros(len(instance.jobs))
-    for share in shares:
-        known = share.features
-        ends[share.block] += share.share * (NEVER if known is None else known[COMPLETES])
-    return in_order(instance, ends - instance.durations, formulation)
+    best = min(incumbents(instance, formulation), key=lambda solution: solution.exact_objective)
+    return solve_tree(instance, formulation, options, on_progress, incumbent=best)
 
 
 METHODS: dict[str, Method] = {

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,27 +20,25 @@ from hindsched.json_types import Keywords
 from hindsched.solutions.gang.rows import GangRows, pool_rows
 from hindsched.solutions.gang.solution import GangSolution
 from hindsched.solvers.kernels.gang.placing import Cluster, cluster_sizes
-from hindsched.solvers.kernels.gang.preemption import (
-    LEAST_ATTAINED,
-    SHORTEST_REMAINING,
-    run_ranks,
-)
+from hindsched.solvers.kernels.gang.preemption import LEAST_ATTAINED, SHORTEST_REMAINING, run_ranks
 from hindsched.solvers.kernels.gang.queueing import BACKFILLING, BLOCKING, SKIPPING, run_queue
 from hindsched.solvers.kernels.gang.reservations import run_conservative
 
 THRESHOLD_GPU_SECONDS = 3600.0
 """Attained service at which `las` takes a job out of its first queue."""
+CONSERVATIVE = -1
+ESTIMATES = {"estimates": 1.0}
+Key = Callable[[Ints, Ints, Floats], Floats]
+"""``key(duration, gpus, weight)``: order in the queue, smaller first, equal ones by submission."""
 
 
-@dataclass(frozen=True)
-class Policy:
+class Policy(NamedTuple):
     """A scheduler in use.
 
-    Parameters
+    Attributes
     ----------
     key : callable
-        ``key(duration, gpus, weight)``: order in the queue, smaller first; equal keys by
-        submission.
+        Order in the queue.
     way : int
         How the queue is gone through, or how jobs are ranked.
     clairvoyant : bool
@@ -51,48 +49,31 @@ class Policy:
         Names and defaults of its settings.
     """
 
-    key: Callable[[Ints, Ints, Floats], Floats]
+    key: Key
     way: int
-    clairvoyant: bool
+    clairvoyant: bool = True
     preemptive: bool = False
-    settings: tuple[tuple[str, float], ...] = ()
+    settings: dict[str, float] = {}  # noqa: RUF012 - nobody changes it
 
 
-def _by_submission(duration: Ints, gpus: Ints, weight: Floats) -> Floats:
+def _submission(duration: Ints, gpus: Ints, weight: Floats) -> Floats:
     return np.zeros(gpus.size)
 
 
-def _by_duration(duration: Ints, gpus: Ints, weight: Floats) -> Floats:
-    return duration.astype(float)
-
-
-def _by_area(duration: Ints, gpus: Ints, weight: Floats) -> Floats:
-    return (duration * gpus).astype(float)
-
-
-def _by_smith(duration: Ints, gpus: Ints, weight: Floats) -> Floats:
-    return duration * gpus / weight
-
-
-CONSERVATIVE = -1
-ESTIMATES = (("estimates", 1.0),)
-POLICIES: dict[str, Policy] = {
-    "fifo": Policy(_by_submission, BLOCKING, clairvoyant=False),
-    "fifo-skip": Policy(_by_submission, SKIPPING, clairvoyant=False),
-    "sjf": Policy(_by_duration, SKIPPING, clairvoyant=True),
-    "smallest-first": Policy(_by_area, SKIPPING, clairvoyant=True),
-    "wspt": Policy(_by_smith, SKIPPING, clairvoyant=True),
-    "easy": Policy(_by_submission, BACKFILLING, clairvoyant=True, settings=ESTIMATES),
-    "conservative": Policy(_by_submission, CONSERVATIVE, clairvoyant=True, settings=ESTIMATES),
-    "srtf": Policy(_by_duration, SHORTEST_REMAINING, clairvoyant=True, preemptive=True),
+POLICIES = {
+    "fifo": Policy(_submission, BLOCKING, clairvoyant=False),
+    "fifo-skip": Policy(_submission, SKIPPING, clairvoyant=False),
+    "sjf": Policy(lambda duration, gpus, weight: duration.astype(float), SKIPPING),
+    "smallest-first": Policy(lambda duration, gpus, weight: 1.0 * duration * gpus, SKIPPING),
+    "wspt": Policy(lambda duration, gpus, weight: duration * gpus / weight, SKIPPING),
+    "easy": Policy(_submission, BACKFILLING, settings=ESTIMATES),
+    "conservative": Policy(_submission, CONSERVATIVE, settings=ESTIMATES),
+    "srtf": Policy(_submission, SHORTEST_REMAINING, preemptive=True),
     "las": Policy(
-        _by_submission,
-        LEAST_ATTAINED,
-        clairvoyant=False,
-        preemptive=True,
-        settings=(("threshold_gpu_seconds", THRESHOLD_GPU_SECONDS),),
+        _submission, LEAST_ATTAINED, clairvoyant=False, preemptive=True,
+        settings={"threshold_gpu_seconds": THRESHOLD_GPU_SECONDS},
     ),
-}
+}  # fmt: skip
 
 
 def replay(
@@ -117,7 +98,9 @@ def replay(
     InputError
         For an unknown policy or setting.
     """
-    chosen = policy_of(policy)
+    if policy not in POLICIES:
+        raise InputError("policy", policy, f"must be one of {', '.join(POLICIES)}")
+    chosen = POLICIES[policy]
     values = policy_settings(policy, settings)
     order = np.argsort(instance.submits, kind="stable")
     submit, duration, gpus = (
@@ -165,13 +148,6 @@ def started_rows(instance: GangInstance, order: Ints, start: Ints, cluster: Clus
     at = cluster.offset[row] + np.arange(row.size) - first[row]
     places = (row, cluster.server[at], cluster.held[at])
     return GangRows(rows.job, rows.start, rows.end, rows.gpus, *places)
-
-
-def policy_of(name: str) -> Policy:
-    """The policy of a name; `InputError` for an unknown one."""
-    if name not in POLICIES:
-        raise InputError("policy", name, f"must be one of {', '.join(POLICIES)}")
-    return POLICIES[name]
 
 
 def policy_settings(name: str, settings: Keywords) -> dict[str, float]:

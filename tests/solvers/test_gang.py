@@ -15,7 +15,7 @@ from hindsched.solvers.certificates.certificate import certify
 from hindsched.solvers.certificates.file import verify_certificate
 from hindsched.solvers.door.status import Status
 from hindsched.solvers.families.gang.clock import Clock
-from hindsched.solvers.families.gang.incumbents import in_order, incumbents
+from hindsched.solvers.families.gang.incumbents import incumbents
 from hindsched.solvers.families.gang.prices import climb_prices, first_cut
 from hindsched.solvers.families.gang.replay import replay
 from hindsched.solvers.families.gang.search import Search
@@ -25,54 +25,6 @@ from hindsched.solvers.kernels.gang.sequences import starts_in_sequence
 from hindsched.solvers.oracles.base import build_oracle
 from tests.brute_force import gang as brute_force
 from tests.strategies.gang import tiny_instances
-
-
-def single(durations, gpus, weights=None):
-    """Jobs of one GPU that are all there at the begin."""
-    listed = [
-        {"name": f"j{k}", "submit": 0, "duration": p, "gpus": 1, "weight": w}
-        for k, (p, w) in enumerate(zip(durations, weights or [1] * len(durations), strict=True))
-    ]
-    return GangInstance.parse(gang_data("single", listed, gpus=gpus))
-
-
-@pytest.mark.parametrize("m", [2, 3, 5])
-def test_list_scheduling_is_2_less_1_by_m_from_the_best_makespan(m):
-    instance = single([1] * (m * (m - 1)) + [m], m)
-    assert replay(instance, "fifo").completions.max() == 2 * m - 1  # Graham, 1966
-    result = hs.solve(instance, formulation="non-preemptive,makespan", time_limit=10)
-    assert (result.status, result.objective, result.bound) == (Status.OPTIMAL, m, m)
-
-
-@pytest.mark.parametrize("m", [2, 3, 4])
-def test_longest_first_is_4_thirds_less_1_by_3_m_from_the_best_makespan(m):
-    durations = [p for p in range(2 * m - 1, m, -1) for _ in range(2)] + [m] * 3
-    instance = single(durations, m)
-    formulation = "non-preemptive,makespan"
-    longest = in_order(instance, -instance.durations.astype(float), formulation)
-    assert longest.objective() == 4 * m - 1  # Graham, 1969
-    result = hs.solve(instance, "milp", formulation=formulation, time_limit=30)
-    assert (result.status, result.objective) == (Status.OPTIMAL, 3 * m)
-    bound = hs.solve(instance, "bound", formulation=formulation).bound
-    assert bound == 3 * m
-
-
-def test_wspt_comes_near_its_worst_case_where_weights_are_durations():
-    m, long, height = 17, 5, 29  # long / m = 1 - 1 / sqrt 2, lengths 1 + sqrt 2 (Kawaguchi & Kyan)
-    durations = [1] * (m * height) + [70] * long
-    instance = single(durations, m, durations)
-    wspt = replay(instance, "wspt").objective()
-    first = in_order(instance, -instance.durations.astype(float), KINDS[0]).objective()
-    assert 1.19 < wspt / first <= (1 + math.sqrt(2)) / 2
-
-
-def test_on_one_gpu_without_releases_wspt_is_optimal():
-    draw = np.random.default_rng(5)
-    durations, weights = (draw.integers(1, 9, 7).tolist() for _ in range(2))
-    instance = single(durations, 1, weights)
-    found = hs.solve(instance, "milp", time_limit=30)
-    assert found.status is Status.OPTIMAL
-    assert replay(instance, "wspt").objective() == found.objective
 
 
 @given(tiny_instances(longest=2))

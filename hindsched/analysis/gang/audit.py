@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from html import escape
 from pathlib import Path
@@ -13,7 +13,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from hindsched.analysis.gang.breaches import BEATS_BOUND, WORDS, Breach, Breaches, find_breaches
+from hindsched.analysis.gang.breaches import (
+    BEATS_BOUND,
+    REFUSED,
+    WORDS,
+    Breach,
+    Breaches,
+    find_breaches,
+)
 from hindsched.analysis.gang.clock import Clock
 from hindsched.analysis.gang.gap import Gap, find_gap
 from hindsched.analysis.gang.verdict import ROUNDING, Verdict
@@ -271,6 +278,9 @@ def audit_log(
     schedule = _schedule_of(log, instance, full)
     tell(f"{len(instance.jobs)} jobs on {instance.total_gpus} GPUs: what is impossible")
     breaches = find_breaches(log)
+    if schedule.is_known and not breaches.listed:
+        for broken in schedule.solution.violations():
+            breaches = breaches.with_one(Breach(REFUSED, 0, str(broken), log.stamp(0), "", 0, 0))
     clock.lap("checks")
     replayed: list[Schedule] = []
     late: list[str] = []
@@ -295,7 +305,7 @@ def audit_log(
     value = schedule.solution.objective()
     if value < bound * (1 - ROUNDING):  # below what is proven of every schedule
         breach = Breach(BEATS_BOUND, 0, "all jobs", log.stamp(0), "", value, bound)
-        breaches = replace(breaches, listed=(*breaches.listed, breach))
+        breaches = breaches.with_one(breach)
     if not breaches.listed:
         candidates.insert(0, schedule)
     best = min(candidates, key=lambda item: item.solution.exact_objective, default=None)

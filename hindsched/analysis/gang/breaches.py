@@ -1,14 +1,15 @@
-"""What makes a logged schedule impossible: the judge's verdict on it, by row and moment.
+"""What makes a logged schedule impossible, by row and moment.
 
-Every row of the log that held GPUs becomes a job of a schedule that the exact kernel judges: on one
-pool of all GPUs, and on the servers that the log names. Jobs that cannot be judged, and runs whose
-work was lost, held their GPUs too. Where it is not known when a job held its GPUs, it is left out
-and the answer says so: what is found is wrong all the same, what is not found may be.
+Every row of the log that held GPUs counts, on one pool of all GPUs and on the servers that the log
+names: jobs that cannot be judged, and runs whose work was lost, held their GPUs too. Where it is
+not known when a job held its GPUs, it is left out and the answer says so: what is found is wrong
+all the same, what is not found may be. The judged jobs' schedule goes to the judge of all schedules
+besides (`audit`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 
 import numpy as np
@@ -16,15 +17,15 @@ import pandas as pd
 
 from hindsched.arrays import Ints
 from hindsched.instances.traces.log import Log
-from hindsched.kernel import Violation, check
 
-BEATS_BOUND = "better than possible"
+BEATS_BOUND, REFUSED = "better than possible", "refused"
 WORDS = {
     "capacity": "more GPUs held than there are",
     "server": "more GPUs held on a server than it has",
     "before submission": "started before submission",
     "too short": "ran too short",
     BEATS_BOUND: "better than the best possible",
+    REFUSED: "refused by the judge of schedules",
 }
 
 
@@ -77,6 +78,10 @@ class Breaches:
         """How many of each kind."""
         kinds = [breach.kind for breach in self.listed]
         return {kind: kinds.count(kind) for kind in WORDS if kind in kinds}
+
+    def with_one(self, breach: Breach) -> Breaches:
+        """The same and one more."""
+        return replace(self, listed=(*self.listed, breach))
 
     def to_frame(self) -> pd.DataFrame:
         """A row a breach."""
@@ -158,59 +163,31 @@ def _on_servers(
 
 
 def _judged(log: Log, held: pd.DataFrame, room: int | Mapping[str, int]) -> Iterator[Breach]:
-    """The judge's violations: on a pool of so many GPUs, or on each server."""
-    if not len(held):
+    """Too many GPUs at once, on a pool of so many or on each server; starts before submission."""
+    if isinstance(room, int):
+        yield from _over(log, held, "capacity", "the cluster", room)
+        early = held["submit"] - held["start"]
+        for _, row in held.assign(early=early)[early > 0].iterrows():
+            begin, seconds = log.stamp(row["start"]), log.seconds(row["early"])
+            where = f"job {row['job']}"
+            yield Breach("before submission", int(row["row"]), where, begin, "", seconds, 0)
         return
-    shift = -min(0, int(held["start"].min()), int(held["submit"].min()))
-    pool = isinstance(room, int)
-    total = room if isinstance(room, int) else sum(room.values())
-    jobs, rows = [], []
-    columns = [held[name].tolist() for name in ("submit", "start", "end", "gpus")]
-    servers = [""] * len(held) if pool else held["server"].astype(str).tolist()
-    for at, (submit, start, end, gpus, server) in enumerate(zip(*columns, servers, strict=True)):
-        jobs.append({"name": str(at), "submit": submit + shift, "duration": end - start,
-                     "gpus": min(gpus, total)})  # fmt: skip
-        span = {"from": start + shift + 1, "to": end + shift}
-        use = {"gpus": gpus} if pool else {"servers": {server: gpus}}
-        rows.append({"name": str(at), "assignments": [{**span, **use}]})
-    sizes = [] if isinstance(room, int) else [{"name": n, "gpus": g} for n, g in room.items()]
-    instance = {
-        "format": "hindsched/1", "family": "gang", "name": "log", "slot_seconds": 1,
-        "horizon": int(held["submit"].max()) + shift + 1,
-        **({"gpus": room} if pool else {"servers": sizes}), "jobs": jobs,
-    }  # fmt: skip
-    solution = {"formulation": "non-preemptive", "jobs": rows}
-    for found in _spans(check(instance, solution).violations):
-        row = held.iloc[int(found.job)]
-        begin = log.stamp(found.first - 1 - shift)
-        if found.rule == "(2)" and pool:
-            early = log.seconds(int(found.amount))
-            yield Breach("before submission", int(row["row"]), f"job {row['job']}", begin, "",
-                         early, 0)  # fmt: skip
-        elif found.rule == "(5)" and (isinstance(room, int) or found.server in room):
-            there = room if isinstance(room, int) else room[found.server]
-            kind = "capacity" if pool else "server"
-            where = "the cluster" if pool else f"server {found.server}"
-            end = log.stamp(found.last - shift)
-            most = there + int(found.amount)
-            yield Breach(kind, int(row["row"]), where, begin, end, most, there)
+    for name, gpus in room.items():
+        own = held[held["server"].astype(str) == name]
+        yield from _over(log, own, "server", f"server {name}", gpus)
 
 
-def _spans(violations: Iterable[Violation]) -> Iterator[Violation]:
-    """The same, a time above a capacity as one, however much it changes meanwhile."""
-    open_spans: dict[str, Violation] = {}
-    for each in violations:
-        if each.rule != "(5)":
-            yield each
-            continue
-        before = open_spans.pop(each.server, None)
-        if before is not None and before.last == each.first - 1:
-            amount = max(before.amount, each.amount)
-            each = replace(before, last=each.last, amount=amount)
-        elif before is not None:
-            yield before
-        open_spans[each.server] = each
-    yield from open_spans.values()
+def _over(log: Log, held: pd.DataFrame, kind: str, where: str, room: int) -> Iterator[Breach]:
+    """Each maximal time with more than `room` GPUs held, by whoever started last before it."""
+    moments, used = use_over_time(*(held[name].to_numpy() for name in ("start", "end", "gpus")))
+    over = np.r_[False, used > room, False]
+    begins, ends = np.flatnonzero(over[1:] & ~over[:-1]), np.flatnonzero(over[:-1] & ~over[1:])
+    for first, last in zip(begins, ends, strict=True):
+        begin, end = int(moments[first]), int(moments[last])
+        running = held[(held["start"] <= begin) & (held["end"] > begin)]
+        row = int(running["row"].iloc[int(running["start"].argmax())])
+        most = int(used[first:last].max())
+        yield Breach(kind, row, where, log.stamp(begin), log.stamp(end), most, room)
 
 
 def _too_short(log: Log) -> Iterator[Breach]:

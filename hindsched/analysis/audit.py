@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hindsched.errors import InputError
+from hindsched.instances.base import family_module
 from hindsched.instances.files import MOST_BYTES
 from hindsched.instances.traces.capacity import said_capacity
 from hindsched.instances.traces.log import Log
@@ -16,7 +17,8 @@ from hindsched.json_types import Keywords
 if TYPE_CHECKING:
     import pandas as pd
 
-    from hindsched.analysis.gang.audit import Audit, Say
+FAMILY = "gang"
+"""The family whose jobs logs hold."""
 
 
 def audit(
@@ -38,8 +40,8 @@ def audit(
     skip_broken: bool = False,
     most_bytes: int = MOST_BYTES,
     settings: Keywords | None = None,
-    say: Say | None = None,
-) -> Audit:
+    say: Callable[[str], None] | None = None,
+) -> Any:
     """Judge the schedule that a log, a file or a frame holds.
 
     Parameters
@@ -96,12 +98,10 @@ def audit(
         "submitted_to": submitted_to,
         "skip_broken": skip_broken,
     }
-    from hindsched.analysis.gang.audit import audit_log
-    from hindsched.analysis.gang.clock import Clock
-
     if time_limit is not None and not 0 <= time_limit < float("inf"):
         raise InputError("time_limit", time_limit, "must be a number of seconds, at least 0")
-    clock = Clock(time_limit)
+    module = family_module("analysis", FAMILY, "audit")
+    clock = module.Clock(time_limit)
     if isinstance(log, str | Path):
         log = read_log(log, format, most_bytes=most_bytes, settings=settings, **how)
     elif not isinstance(log, Log):
@@ -111,6 +111,6 @@ def audit(
         assert said is not None
         log = log.with_capacity(said)
     clock.lap("reading")
-    return audit_log(
+    return module.audit_log(
         log, clock, objective=objective, formulation=formulation, policies=policies, say=say
     )

@@ -3,14 +3,12 @@
 import importlib
 import re
 import sys
-from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
 import hindsched as hs
 from hindsched import compiler_clock, limits
-from hindsched.analysis import tasks
 from hindsched.limits import OutOfTime, time_limit
 
 
@@ -25,15 +23,6 @@ def test_whoever_loads_numba_counts_what_it_compiles():
     assert users == {"compiled.py"}
     importlib.import_module("hindsched.compiled")
     assert compiler_clock._watched.is_set()
-
-
-def test_what_a_run_loads_for_its_kernels_is_none_of_its_time(monkeypatch):
-    seen = []
-    monkeypatch.setattr(tasks, "load_compiler", lambda: seen.append("loaded"))
-    monkeypatch.setattr(tasks, "time_limit", lambda _: seen.append("clock") or nullcontext())
-    with tasks._stopped_after(2.0):
-        pass
-    assert seen == ["loaded", "clock"]
 
 
 def test_numba_is_not_stopped_half_way(tmp_path, monkeypatch):

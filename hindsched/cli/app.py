@@ -36,6 +36,7 @@ BAD_INPUT, FAILED = 2, 1
 app = typer.Typer(
     name="hindsched",
     help="How good was an online scheduler for distributed ML jobs, in hindsight, with proof.",
+    add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
@@ -53,13 +54,16 @@ hindsched --help lists all commands, hindsched COMMAND --help explains one."""
 @app.callback(invoke_without_command=True)
 def main(
     context: typer.Context,
-    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", help="Print what can change a number, with versions.")
+    ] = False,
 ) -> None:
     """How good was an online scheduler for distributed ML jobs, in hindsight, with proof."""
     if version:
         from hindsched.solvers.door.versions import versions
 
-        out.print(f"hindsched {versions()['hindsched']}")
+        for name, number in versions().items():
+            out.print(f"{name} {number}", markup=False)
         raise typer.Exit(0)
     if context.invoked_subcommand is None:
         out.print(WELCOME, markup=False)
@@ -80,7 +84,6 @@ app.command()(limited(look.schema))
 app.command("list")(limited(look.list_))
 app.command()(limited(look.describe))
 app.command()(limited(report.report))
-app.command()(limited(look.versions))
 app.add_typer(library)
 
 
@@ -141,13 +144,12 @@ def _own_place(error: BaseException) -> str | None:
 
 
 def _said_by_typer(error: Any) -> str:
-    """A complaint of the parser; of what is missing, what it may be."""
+    """A complaint of the parser; of what is missing, what it is."""
     message: str = error.format_message()
     parameter = getattr(error, "param", None)
     if not message.startswith("Missing") or parameter is None:
         return message
-    words = [str(item.value) for item in parameter.shell_complete(error.ctx, "")]
-    meant = f"one of {', '.join(words)}" if words else parameter.help
+    meant = parameter.help
     return f"{message.rstrip('.')}: {meant}" if meant else message
 
 

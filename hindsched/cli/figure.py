@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hindsched.cli import completing
 from hindsched.cli.output import Json, emit_json, errors, facts, out, say, table
 from hindsched.cli.settings import (
     Family,
@@ -29,10 +28,7 @@ def figure(
     family: Family,
     number: Annotated[
         str,
-        typer.Argument(
-            help="The paper's number of the figure, as in 4a or table-2.",
-            autocompletion=completing.figures,
-        ),
+        typer.Argument(help="The paper's number of the figure, as in 4a or table-2."),
     ],
     quick: Annotated[
         bool, typer.Option("--quick", help="A small version, within seconds.")

@@ -6,7 +6,6 @@ from typing import Annotated
 
 import typer
 
-from hindsched.cli import completing
 from hindsched.cli.output import STDOUT, Json, emit_json, errors, facts, out
 from hindsched.cli.settings import (
     Family,
@@ -34,7 +33,7 @@ def generate(
     ],
     preset: Annotated[
         str | None,
-        typer.Option(help="Preset of the generator; small.", autocompletion=completing.presets),
+        typer.Option(help="Preset of the generator; small."),
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the draws.")] = 0,
     settings: Settings = None,

@@ -1,4 +1,4 @@
-"""``hindsched list``, ``schema``, ``describe`` and ``versions``: looking without computing."""
+"""``hindsched list``, ``schema`` and ``describe``: looking without computing."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Annotated, Any
 
 import typer
 
-from hindsched.cli import completing
 from hindsched.cli.output import Json, cell, emit_json, facts, out, say, table
 from hindsched.cli.settings import Family, File, OneFamily, load
 from hindsched.errors import InputError
@@ -41,8 +40,7 @@ def list_(
     what: Annotated[
         str | None,
         typer.Argument(
-            help="families, algorithms, suites, instances or solvers; what there is if absent.",
-            autocompletion=completing.of(completing.LISTS),
+            help="families, algorithms, suites, instances or solvers; what there is if absent."
         ),
     ] = None,
     family: OneFamily = None,
@@ -114,19 +112,6 @@ def describe(file: File, as_json: Json = False) -> None:
         if isinstance(value, dict) and len(value) > MOST_ENTRIES:
             value = f"{len(value)} entries"
         out.print(f"  {key}: {cell(value)}", markup=False, soft_wrap=True)
-
-
-def versions(as_json: Json = False) -> None:
-    """Print the versions of everything that can change a number."""
-    import platform
-
-    from hindsched.solvers.door.versions import versions as found
-
-    data = {**found(), "platform": platform.platform()}
-    if as_json:
-        emit_json(data)
-    else:
-        out.print(facts(data))
 
 
 def _families(family: str | None) -> Rows:

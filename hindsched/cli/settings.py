@@ -10,68 +10,45 @@ from typing import Annotated
 
 import typer
 
-from hindsched.cli import completing
 from hindsched.cli.output import say
 from hindsched.errors import InputError
 from hindsched.instances.base import Instance
 from hindsched.instances.io import is_replaceable
-from hindsched.solvers.door.options import SOLVERS
 
 Family = Annotated[
     str,
-    typer.Argument(
-        help="The family's word, as in `hindsched list families`.",
-        autocompletion=completing.families,
-    ),
+    typer.Argument(help="The family's word, as in `hindsched list families`."),
 ]
-OneFamily = Annotated[
-    str | None, typer.Option(help="Only this family.", autocompletion=completing.families)
-]
+OneFamily = Annotated[str | None, typer.Option(help="Only this family.")]
 File = Annotated[
     str,
     typer.Argument(
-        help="Instance file, - for standard input, or a name of `hindsched list instances`.",
-        autocompletion=completing.instances,
+        help="Instance file, - for standard input, or a name of `hindsched list instances`."
     ),
 ]
 Algorithm = Annotated[
     str,
-    typer.Option(
-        help="Name of `hindsched list algorithms`, FILE.py:CLASS or exec:COMMAND.",
-        autocompletion=completing.algorithms,
-    ),
+    typer.Option(help="Name of `hindsched list algorithms`, FILE.py:CLASS or exec:COMMAND."),
 ]
 Settings = Annotated[
     list[str] | None, typer.Option("--set", help="A setting as NAME=VALUE; may be repeated.")
 ]
 Algorithms = Annotated[
     list[str] | None,
-    typer.Option(
-        help="As of `simulate`; may be repeated; all of the family if absent.",
-        autocompletion=completing.algorithms,
-    ),
+    typer.Option(help="As of `simulate`; may be repeated; all of the family if absent."),
 ]
 Engine = Annotated[
     str | None,
-    typer.Option(
-        help="Who computes best responses: oracle or model.",
-        autocompletion=completing.of(["oracle", "model"]),
-    ),
+    typer.Option(help="Who computes best responses: oracle or model."),
 ]
 TimeLimit = Annotated[float | None, typer.Option(help="Seconds for a solve.")]
 Method = Annotated[
     str,
-    typer.Option(
-        help="auto, milp, relaxation, bound, ...",
-        autocompletion=completing.of(completing.METHODS),
-    ),
+    typer.Option(help="auto, milp, relaxation, bound, ..."),
 ]
 Solver = Annotated[
     str,
-    typer.Option(
-        help="highs, scip, cbc, glpk or gurobi.",
-        autocompletion=completing.of(SOLVERS),
-    ),
+    typer.Option(help="highs, scip, cbc, glpk or gurobi."),
 ]
 Threads = Annotated[int | None, typer.Option(help="Cores of a solve.")]
 WorkLimit = Annotated[

@@ -101,8 +101,10 @@ def solve(
 
 
 def verify(
-    file: File,
-    solution: Annotated[str, typer.Argument(help="Solution file.")],
+    file: Annotated[
+        str, typer.Argument(help="Instance: a file, - or a name; or a folder of results.")
+    ],
+    solution: Annotated[str | None, typer.Argument(help="Solution file.")] = None,
     prices: Annotated[
         list[str] | None,
         typer.Option(help="Certificate file of a bound; may be repeated, each is checked."),
@@ -125,6 +127,10 @@ def verify(
     from hindsched.analysis.verify import verify as verify_files
     from hindsched.instances.library import shown_name
 
+    if Path(file).is_dir() and solution is None:
+        return _verify_folder(file, as_json=as_json)
+    if solution is None:
+        raise InputError("solution", "(absent)", "is required beside an instance")
     certificates = prices or []
     if "" in certificates:
         raise InputError("prices", "", "must be a certificate file")
@@ -164,3 +170,20 @@ def verify(
             say(f"exact kernel: {kernel.verdict}")
         return kernel.code
     return 0 if checked.is_feasible else 1
+
+
+def _verify_folder(folder: str, *, as_json: bool) -> int:
+    """Compare a folder's files with their hashes and recompute what its records say."""
+    from hindsched.analysis.store import ResultStore
+
+    store = ResultStore.open(folder)
+    damages = [*store.damages(), *store.recompute()]
+    records = len(store.records())
+    if as_json:
+        emit_json({"records": records, "damages": [str(damage) for damage in damages]})
+    else:
+        for damage in damages:
+            out.print(f"damaged: {damage}", markup=False, soft_wrap=True)
+        good = records - len({damage.task for damage in damages})
+        out.print(f"{good} records say what their schedules and certificates say")
+    return 1 if damages else 0

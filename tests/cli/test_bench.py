@@ -115,6 +115,7 @@ def test_the_main_job(answer, capsys, tmp_path):
     assert finished(folder) == before
 
 
+@pytest.mark.nightly
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc to find orphans")
 def test_sigkill_in_the_middle_then_resume(answer, tmp_path):
     folder = tmp_path / "out"
@@ -145,6 +146,7 @@ def test_sigkill_in_the_middle_then_resume(answer, tmp_path):
     assert {task.key + ".json" for task in store.tasks} == set(after)
 
 
+@pytest.mark.nightly
 def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(tmp_path):
     folder = tmp_path / "out"
     solves = ["--method", "relaxation", "--time-limit", "1"]  # these load Pyomo in the workers
@@ -193,6 +195,7 @@ def test_a_failed_task_is_exit_code_1_and_is_tried_again(answer, capsys, tmp_pat
     assert (code, report["failed"]) == (0, [])
 
 
+@pytest.mark.nightly
 def test_ctrl_c_during_a_solve_gives_the_interval():
     name = "oasis-t100-i100-h50-s0"
     process = start("solve", name, "--method", "bound", "--json")

@@ -102,7 +102,7 @@ def test_the_same_for_people(text, tmp_path):
     assert "feasible" in text("verify", NAME, online, "--prices", prices)
     assert "from idle capacity" in text("explain", NAME, online, "--prices", prices)
     assert "$schema" in text("schema", "oasis")
-    assert "highspy" in text("versions")
+    assert "highspy" in text("--version")
     assert "bench" in text("--help")
     assert "bench" in text()
 

@@ -62,8 +62,9 @@ def main(
     if version:
         from hindsched.solvers.door.versions import versions
 
-        for name, number in versions().items():
-            out.print(f"{name} {number}", markup=False)
+        found = versions()
+        for name in ("hindsched", *(name for name in found if name != "hindsched")):
+            out.print(f"{name} {found[name]}", markup=False)
         raise typer.Exit(0)
     if context.invoked_subcommand is None:
         out.print(WELCOME, markup=False)

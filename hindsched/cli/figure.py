@@ -34,6 +34,9 @@ def figure(
         bool, typer.Option("--quick", help="A small version, within seconds.")
     ] = False,
     seeds: Annotated[int | None, typer.Option(help="Seeds; 5, or 1 with --quick.")] = None,
+    schemes: Annotated[
+        str | None, typer.Option(help="Only these of the figure's schemes, as in A,B.")
+    ] = None,
     settings: Settings = None,
     from_trace: Annotated[
         str | None, typer.Option("--from-trace", help="Take the jobs from this cluster trace.")
@@ -43,11 +46,14 @@ def figure(
     output: Annotated[str, typer.Option("-o", "--output", help="Folder.")] = "results/figures",
     as_json: Json = False,
 ) -> None:
-    """Run a paper's experiment; write CSV and PNG, and print a verdict on each of its claims."""
+    """Run a paper's experiment; write CSV and PNG, and print a verdict on each of its claims.
+
+    Without matplotlib there is no PNG.
+    """
     from hindsched.analysis.figures.base import FULL_SEEDS, QUICK_SEEDS, FigureScale
     from hindsched.analysis.figures.base import figure as find
     from hindsched.analysis.figures.claims import verdicts_on
-    from hindsched.analysis.plots.style import check_matplotlib, save
+    from hindsched.analysis.plots.style import NO_PICTURES, has_matplotlib, save
     from hindsched.analysis.spreadsheets import for_spreadsheets
     from hindsched.analysis.store import folder_to_fill
     from hindsched.instances.io import write_text
@@ -61,9 +67,14 @@ def figure(
     csv, png = stem.with_suffix(".csv"), stem.with_suffix(".png")
     check_targets([from_trace], csv=str(csv), png=str(png))
     trace = _trace(family, found, from_trace, trace_format, trace_part)
-    check_matplotlib()
     count = seeds or (QUICK_SEEDS if quick else FULL_SEEDS)
-    scale = FigureScale(quick=quick, seeds=count, settings=chosen, trace=trace)
+    scale = FigureScale(
+        quick=quick,
+        seeds=count,
+        settings=chosen,
+        trace=trace,
+        schemes=None if schemes is None else tuple(schemes.split(",")),
+    )
     with (
         folder_to_fill(output),
         errors.console.status(f"{family}, figure {number}") as status,
@@ -71,7 +82,10 @@ def figure(
         frame = found.run(scale, lambda text: status.update(text))
     say(f"{family}, figure {number}: {found.title}")
     write_text(for_spreadsheets(frame).to_csv(index=False), csv)
-    save(found.picture(frame), png)
+    if has_matplotlib():
+        save(found.picture(frame), png)
+    else:
+        say(NO_PICTURES)
     summary = {
         "family": family,
         "figure": number,
@@ -83,9 +97,9 @@ def figure(
         "trace": from_trace,
         "rows": len(frame),
         "csv": str(csv),
-        "png": str(png),
+        "png": str(png) if has_matplotlib() else None,
     }
-    verdicts = verdicts_on(family, number, frame)
+    verdicts = [] if schemes is not None else verdicts_on(family, number, frame)
     if as_json:
         emit_json({**summary, "settings": chosen, "verdicts": verdicts})
         return

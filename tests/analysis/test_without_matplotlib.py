@@ -41,10 +41,13 @@ def test_bench_writes_its_report(tmp_path):
 
 
 @pytest.mark.usefixtures("_no_matplotlib")
-def test_a_figure_is_refused_before_work(tmp_path, capsys):
-    assert run(["figure", "oasis", "3", "--quick", "-o", str(tmp_path / "figures")]) == 2
-    assert capsys.readouterr().err.endswith(LINE)
-    assert not (tmp_path / "figures").exists()
+def test_a_figure_has_its_table_and_verdicts(tmp_path, capsys):
+    quick = ["--quick", "--set", "jobs=[3,4]", "-o", str(tmp_path)]
+    assert run(["figure", "oasis", "3", *quick]) == 0
+    out, err = capsys.readouterr()
+    assert "without pictures" in err
+    assert "reproduced" in out
+    assert [path.name for path in tmp_path.iterdir()] == ["oasis-3.csv"]
 
 
 @pytest.mark.usefixtures("_no_matplotlib")

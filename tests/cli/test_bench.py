@@ -244,7 +244,7 @@ def test_tables_have_the_librarys_names_and_gaps_also_where_only_bounds_were_ask
     (row,) = (line for line in lines if line.startswith(name))
     assert float(re.search(r"([\d.]+)%", row)[1]) > 0
     page = (tmp_path / "out" / "report.html").read_text()
-    assert f'"name":"{name}"' in page
+    assert f"<summary>{name}: optimum " in page
 
 
 @pytest.mark.parametrize(
@@ -260,10 +260,10 @@ def test_tables_have_the_librarys_names_and_gaps_also_where_only_bounds_were_ask
 def test_the_suite_whose_optima_are_all_proven_has_more_time(words, limit, monkeypatch):
     asked = []
 
-    def create(folder, chosen, algorithm, seed, seeds, own, offline, given):
-        asked.append(offline["time_limit"])
+    def create(folder, chosen, tasks, settings):
+        asked.append(settings["time_limit"])
         raise InputError("folder", str(folder), "must not be made here")
 
-    monkeypatch.setattr("hindsched.cli.bench._create", create)
+    monkeypatch.setattr(ResultStore, "create", create)
     assert run(["bench", *words]) == 2
     assert asked == [limit]

@@ -229,21 +229,6 @@ def test_no_solver_is_loaded(code, tmp_path):
     assert done.returncode == 0, done.stderr
 
 
-def test_a_comparison_is_planned_without_what_takes_long_to_load():
-    """CVXPY and what it brings are loaded by the runs that need them, in their own processes."""
-    planned = (
-        "import sys\n"
-        "from hindsched.analysis.plan import plan_tasks\n"
-        "from hindsched.instances.base import FAMILIES\n"
-        "from hindsched.instances.generators.registry import suites\n"
-        "instances = [suites(family)['small']()[0] for family in FAMILIES]\n"
-        "assert len(plan_tasks(instances)) > len(instances)\n"
-        "assert not {'cvxpy', 'clarabel', 'scipy.stats'} & set(sys.modules)\n"
-    )
-    done = subprocess.run([sys.executable, "-c", planned], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-
-
 def test_every_public_name_is_there():
     import hindsched as hs
 

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from hindsched.analysis.figures.base import Figure, figures
+from hindsched.analysis.figures.drawing import Plot
 from hindsched.cli.app import run
 
 
@@ -18,15 +19,12 @@ def experiment(scale, on_row):
     return pd.DataFrame(rows)
 
 
-def draw(frame):
-    figure, axes = plt.subplots()
-    axes.plot(frame["seed"], frame["value"])
-    return figure
+PLOT = Plot("jobs", "value", "algorithm")
 
 
 @pytest.fixture
 def folder(monkeypatch, tmp_path):
-    figure = Figure("7x", "A figure", "grows", experiment, draw)
+    figure = Figure("7x", "A figure", "grows", experiment, PLOT)
     monkeypatch.setitem(figures("oasis"), "7x", figure)
     return tmp_path / "figures"
 
@@ -70,7 +68,7 @@ def test_claims_are_shown_with_their_verdicts(tmp_path, capsys):
         (["gang", "3"], "error: number: 3: gang has no figures"),
         (["oasis", "99"], "error: number: 99: oasis has the figures "),
         (["nobody", "3"], "error: family: nobody: must be one of oasis, "),
-        (["nobody"], "error: Missing argument 'number': one of "),
+        (["nobody"], "error: Missing argument 'number': The paper's number"),
         (["edgecloud", "7", "--trace-part", "a"], "error: trace-part: a: is only for --from-trace"),
         (["oasis", "3", "--quick", "--set", "seed=5"], "error: set.seed: 5: is no setting but an "),
         (["oasis", "3", "--quick", "--set", "preset=a"], "error: set.preset: a: is no setting but"),
@@ -105,6 +103,6 @@ def test_what_cannot_be_written_is_said_before_the_experiment_runs(folder, monke
     def never(scale, on_row):
         raise AssertionError("it ran")
 
-    monkeypatch.setitem(figures("oasis"), "7x", Figure("7x", "A figure", "grows", never, draw))
+    monkeypatch.setitem(figures("oasis"), "7x", Figure("7x", "A figure", "grows", never, PLOT))
     assert run(["figure", "oasis", "7x", "-o", str(folder)]) == 2
     assert "must be a file, not a folder" in capsys.readouterr().err

@@ -1,19 +1,23 @@
 """What a paper claims in numbers, and whether an experiment's table bears it out.
 
-A claim is data: its words, the paper's number, the quantity computed from the tidy table of the
-figure (seed by seed, and case by case where the experiment has several), and the rule that the
-quantity has to meet. The verdict follows: every case meets it, some do, or none does.
+A claim is data, a line of ``figures/FAMILY/claims.json``: its words, the paper's number, the
+quantity computed from the figure's table (`measures`; seed by seed, and case by case where the
+experiment has several), and the rule that the quantity has to meet. The verdict follows: every case
+meets it, some do, or none does.
 """
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from hindsched.instances.base import family_module
+from hindsched.analysis.figures.measures import Case, measure
 from hindsched.json_types import JsonObject
 
 if TYPE_CHECKING:
@@ -28,12 +32,6 @@ REPRODUCED, CONDITIONAL, FAILED, NOT_RUN = (
 )
 LONGEST_LIST = 4
 """Cases that a condition lists one by one; more are counted."""
-
-Case = tuple[tuple[str, Any], ...]
-"""Under what a value was measured: names and values; empty if there is one case only."""
-Values = dict[Case, float]
-Measure = Callable[["pd.DataFrame"], Values]
-"""From one seed's rows of the figure's table to a value a case."""
 
 
 @dataclass(frozen=True)
@@ -70,36 +68,6 @@ class Rule:
         return f"{'below' if self.strict else 'at most'} {self.high:g}"
 
 
-def above(value: float) -> Rule:
-    """More than a value."""
-    return Rule(low=value, strict=True)
-
-
-def below(value: float) -> Rule:
-    """Less than a value."""
-    return Rule(high=value, strict=True)
-
-
-def at_least(value: float) -> Rule:
-    """No less than a value."""
-    return Rule(low=value)
-
-
-def at_most(value: float) -> Rule:
-    """No more than a value."""
-    return Rule(high=value)
-
-
-def within(low: float, high: float) -> Rule:
-    """From one value to another."""
-    return Rule(low, high)
-
-
-def about(value: float, share: float = 0.1) -> Rule:
-    """A paper's "about": within a share of its number, by default a tenth."""
-    return Rule(value * (1 - share), value * (1 + share))
-
-
 @dataclass(frozen=True)
 class Claim:
     """A quantitative claim of a paper.
@@ -118,8 +86,8 @@ class Claim:
         The paper's own number or words; where it gives none, a dash.
     quantity : str
         What is computed, in words.
-    measure : callable, optional
-        Computes it; None where this library cannot.
+    measure : mapping, optional
+        Computes it, see `measures`; None where this library cannot.
     rule : Rule
         What the quantity must meet.
     note : str
@@ -132,7 +100,7 @@ class Claim:
     words: str
     paper: str
     quantity: str
-    measure: Measure | None
+    measure: Mapping[str, Any] | None
     rule: Rule
     note: str = ""
 
@@ -212,10 +180,20 @@ class Verdict:
         return f"{self.word} {self.condition}" if self.condition else self.word
 
 
+@cache
 def claims(family: str) -> list[Claim]:
-    """All claims of a family's paper, in the paper's order."""
-    found: list[Claim] = family_module("analysis.figures", family, "claims").CLAIMS
-    return found
+    """All claims of a family's paper, in the paper's order; none without a paper."""
+    source = files("hindsched.analysis.figures") / family / "claims.json"
+    if not source.is_file():
+        return []
+    rows: list[JsonObject] = json.loads(source.read_text(encoding="utf-8"))
+    return [
+        Claim(
+            row["key"], row["figure"], row["place"], row["claim"], row["paper"], row["quantity"],
+            row["measure"], Rule(**row["rule"]), row.get("note", ""),
+        )
+        for row in rows
+    ]  # fmt: skip
 
 
 def claims_of(family: str, number: str) -> list[Claim]:
@@ -230,7 +208,7 @@ def measured(claim: Claim, frame: pd.DataFrame) -> list[CaseResult]:
     by_case: dict[Case, list[float]] = {}
     seeds = [own for _, own in frame.groupby("seed", sort=True)]
     for index, own in enumerate(seeds):
-        for case, value in claim.measure(own).items():
+        for case, value in measure(claim.measure, own).items():
             values = by_case.setdefault(case, [math.nan] * len(seeds))
             values[index] = float(value)
     return [CaseResult(case, tuple(values)) for case, values in by_case.items()]

@@ -55,12 +55,15 @@ class FigureScale:
         list: the values to run.
     trace : TraceInput, optional
         Make the instances from this trace.
+    schemes : tuple of str, optional
+        Only these of the figure's schemes.
     """
 
     quick: bool = False
     seeds: int = FULL_SEEDS
     settings: Keywords = field(default_factory=dict, hash=False)
     trace: TraceInput | None = field(default=None, hash=False)
+    schemes: tuple[str, ...] | None = None
     axes: dict[str, tuple[int, int]] = field(default_factory=dict, compare=False, repr=False)
     """Filled while the experiment runs: how many values each axis has in full mode, and now."""
     middles: JsonObject = field(default_factory=dict, compare=False, repr=False)
@@ -69,6 +72,14 @@ class FigureScale:
     def pick(self, full: object, quick: object) -> Any:
         """Choose between the full and the quick setting."""
         return quick if self.quick else full
+
+    def chosen(self, schemes: Iterable[str]) -> list[str]:
+        """Those of a figure's schemes that are to be run; `InputError` for one it does not have."""
+        known = list(schemes)
+        for name in self.schemes or ():
+            if name not in known:
+                raise InputError("schemes", name, f"must be one of {', '.join(known)}")
+        return known if self.schemes is None else [n for n in known if n in self.schemes]
 
     def axis(self, name: str, full: Iterable[object], quick: Iterable[object]) -> list[Any]:
         """Values of a generator's setting that the experiment varies.

@@ -18,7 +18,7 @@ def table_of(number):
     table = FIGURES[number].run(QUICK, seen.append)
     assert seen
     assert len(table)
-    plt.close(FIGURES[number].draw(table))
+    plt.close(FIGURES[number].picture(table))
     return table
 
 

@@ -13,11 +13,6 @@ from hindsched.analysis.figures.claims import (
     CaseResult,
     Claim,
     Rule,
-    about,
-    above,
-    at_least,
-    at_most,
-    below,
     claims,
     condition_of,
     judge,
@@ -25,13 +20,16 @@ from hindsched.analysis.figures.claims import (
     measured_words,
     of_data,
     to_data,
-    within,
 )
-from hindsched.analysis.figures.measures import against, change, quotient, share, spread, value
+from hindsched.analysis.figures.measures import against, change, measure, share, spread, value
 from tests.scripts import script as load
 
 ROOT = Path(__file__).parents[3]
 FAMILIES = ("oasis", "batchsched", "astraea", "edgecloud", "mlbroker")
+
+
+def above(value):
+    return Rule(low=value, strict=True)
 
 
 def claim(measure, rule):
@@ -52,12 +50,10 @@ def table():
     ("rule", "inside", "outside"),
     [
         (above(1), 1.01, 1.0),
-        (below(1), 0.99, 1.0),
-        (at_least(1), 1.0, 0.99),
-        (at_most(1), 1.0, 1.01),
-        (within(1, 2), 2.0, 2.01),
-        (about(10), 9.0, 8.99),
-        (at_least(0), math.inf, math.nan),
+        (Rule(high=1, strict=True), 0.99, 1.0),
+        (Rule(low=1), 1.0, 0.99),
+        (Rule(1, 2), 2.0, 2.01),
+        (Rule(low=0), math.inf, math.nan),
     ],
 )
 def test_rules(rule, inside, outside):
@@ -66,7 +62,13 @@ def test_rules(rule, inside, outside):
 
 
 def test_a_quantity_is_computed_seed_by_seed_and_case_by_case():
-    results = measured(claim(against("ours", ("a", "b"), "y", by=["load"]), above(1)), table())
+    results = measured(
+        claim(
+            {"of": "against", "ours": "ours", "rivals": ["a", "b"], "y": "y", "by": ["load"]},
+            above(1),
+        ),
+        table(),
+    )
     assert [(item.case, item.values) for item in results] == [
         ((("load", 1),), (2.0, 4.0)),
         ((("load", 2),), (0.5, 0.5)),
@@ -82,7 +84,7 @@ def test_a_quantity_is_computed_seed_by_seed_and_case_by_case():
     ],
 )
 def test_verdicts(rule, words):
-    asked = claim(against("ours", "a", "y", by=["load"]), rule)
+    asked = claim({"of": "against", "ours": "ours", "rivals": "a", "y": "y", "by": ["load"]}, rule)
     assert str(judge(asked, measured(asked, table()))) == words
 
 
@@ -92,7 +94,7 @@ def test_a_verdict_is_sure_only_where_the_interval_decides():
     assert not judge(asked, [wide]).is_sure
     assert judge(asked, [narrow]).is_sure
     assert not judge(asked, [CaseResult((), (1.5,))]).is_sure  # one seed has no interval
-    around = claim(None, within(0.9, 1.1))  # mean and both ends fail, on either side of the rule
+    around = claim(None, Rule(0.9, 1.1))  # mean and both ends fail, on either side of the rule
     assert not judge(around, [CaseResult((), (0.3, 1.2, 2.1))]).is_sure
 
 
@@ -110,23 +112,28 @@ def test_what_has_no_value_is_not_measured():
 
 def test_a_trend_needs_two_values_of_its_axis():
     one = table().query("load == 1")
-    assert change("y", "load", where={"scheme": "ours"})(one) == {}
-    assert spread("y", "load", where={"scheme": "ours"})(one) == {}
+    assert change(one, "y", "load", where={"scheme": "ours"}) == {}
+    assert spread(one, "y", "load", where={"scheme": "ours"}) == {}
 
 
 def test_measures_by_hand():
     frame = table().query("seed == 0")
-    assert change("y", "load", where={"scheme": "ours"})(frame) == {(): 0.25}
-    assert spread("y", "load", where={"scheme": "ours"})(frame) == {(): 4.0}
-    assert value("y", where={"scheme": "ours"}, gather="max")(frame) == {(): 6.0}
-    assert share(lambda rows: rows["y"] > 1, by=["load"])(frame) == {
+    assert change(frame, "y", "load", where={"scheme": "ours"}) == {(): 0.25}
+    assert spread(frame, "y", "load", where={"scheme": "ours"}) == {(): 4.0}
+    assert value(frame, "y", where={"scheme": "ours"}, gather="max") == {(): 6.0}
+    assert share(frame, "y", "gt", 1, by=["load"]) == {
         (("load", 1),): pytest.approx(2 / 3),
         (("load", 2),): pytest.approx(2 / 3),
     }
-    twice = quotient(value("y", where={"scheme": "ours"}), value("y", where={"scheme": "b"}))
-    assert twice(frame) == {(): 3.75}
-    best = against("ours", ("a", "b"), "y", over=["load"], best="min", gather="min")
-    assert best(frame) == {(): 1.5}
+    parts = [{"of": "value", "y": "y", "where": {"scheme": name}} for name in ("ours", "b")]
+    twice = {"of": "quotient", "numerator": parts[0], "denominator": parts[1]}
+    assert measure(twice, frame) == {(): 3.75}
+    assert against(frame, "ours", ("a", "b"), "y", over=["load"], best="min", gather="min") == {
+        (): 1.5
+    }
+    assert against(frame, "ours", None, "y", by=["load"], minus=True)[("load", 1),] == 3.0
+    step = {"of": "value", "table": [["extreme", "load", "max"]], "y": "y", "gather": "max"}
+    assert measure(step, frame) == {(): 3.0}
 
 
 def test_conditions_are_as_short_as_they_can_be():

@@ -9,10 +9,8 @@ import matplotlib.pyplot as plt
 import pandas as pd
 import pytest
 
-from hindsched.analysis.figures.base import FigureScale, TraceInput, figure, figures
-from hindsched.analysis.figures.drawing import draw_bars
-from hindsched.analysis.figures.marks import GroupedBars, Level, Points, RankedBars, draw_marks
-from hindsched.analysis.figures.mlbroker.drawing import draw_ranked
+from hindsched.analysis.figures.base import FigureScale, TraceInput, figure
+from hindsched.analysis.figures.drawing import Plot, draw
 from hindsched.errors import InputError
 from hindsched.instances.traces.table import load_trace
 
@@ -109,38 +107,7 @@ def test_on_the_philly_trace():
     assert (frame["revenue"] > 0).all()
 
 
-def test_levels_and_points_are_drawn_in_grey():
-    made, axes = plt.subplots()
-    axes.plot([0, 1], [0, 1])
-    draw_marks(made, [Level(0.6), Points(0, ((5, 599.64),))])
-    level, points = axes.lines[1:]
-    assert list(level.get_ydata()) == [0.6, 0.6]
-    assert list(points.get_xdata()) == [5]
-    assert level.get_color() == points.get_color() == "0.55"
-
-
-def test_marks_of_bars_stand_at_their_bars():
-    rows = [
-        {"algorithm": name, "cost": part, "seed": 0, "usd": number, "total": number}
-        for name, number in (("mlbroker", 3.0), ("central", 2.0))
-        for part in ("total", "transfer")
-    ]
-    frame = pd.DataFrame(rows)
-    ranked = draw_ranked(frame, "total", "USD")
-    draw_marks(ranked, [RankedBars((("mlbroker", 1070.1), ("absent", 1.0)))])
-    (mark,) = ranked.axes[0].lines[-1:]
-    assert (list(mark.get_xdata()), list(mark.get_ydata())) == ([1070.1], [0])
-    grouped = draw_bars(frame, "cost", "usd", "algorithm", x_label="", y_label="")
-    draw_marks(grouped, [GroupedBars((("transfer", "central", 3.9),))])
-    (mark,) = grouped.axes[0].lines[-1:]
-    assert list(mark.get_ydata()) == [3.9]
-    bar = next(c for c in grouped.axes[0].containers if c.get_label() == "central")[1]
-    assert bar.get_x() < mark.get_xdata()[0] < bar.get_x() + bar.get_width()
-
-
 def test_the_papers_values_are_in_its_figures():
-    assert figures("astraea")["table-2"].marks[0].values[0] == (5, 599.64)
-    assert dict(figures("mlbroker")["15"].marks[0].values)["mlbroker"] == 1070.1
     drawn = figure("astraea", "5").picture(
         pd.DataFrame(
             {"jobs": [5, 5], "servers": [5, 15], "scheme": ["a", "a"], "seed": [0, 0],
@@ -150,11 +117,20 @@ def test_the_papers_values_are_in_its_figures():
     assert any(list(line.get_ydata()) == [0.6, 0.6] for line in drawn.axes[0].lines)
 
 
-def test_marks_find_the_names_that_another_panel_shows():
-    picture, panels = plt.subplots(1, 2, sharey=True)
-    for axes in panels:
-        axes.barh(["one (ours)", "two"], [1.0, 2.0])
-    draw_marks(picture, [RankedBars((("two", 3.0), ("absent", 4.0)), panel=1)])
-    (mark,) = panels[1].lines
-    assert (mark.get_xdata(), mark.get_ydata()) == ([3.0], [1])
-    plt.close(picture)
+def test_only_the_schemes_asked_for_are_run():
+    scale = FigureScale(quick=True, seeds=1, schemes=("fifo",))
+    table = figure("oasis", "3").run(scale, lambda text: None)
+    assert set(table["scheme"]) == {"fifo"}
+    with pytest.raises(InputError, match="schemes: nope: must be one of oasis, "):
+        FigureScale(schemes=("nope",)).chosen(["oasis", "fifo"])
+
+
+@pytest.mark.parametrize("kind", ["lines", "bars", "points"])
+def test_every_kind_of_drawing(kind):
+    frame = pd.DataFrame({"a": [1, 2, 1, 2], "b": [1.0, 2.0, None, 4.0], "c": list("xxyy")})
+    made = draw(frame, Plot("a", "b", "c", kind, panels="c"), title="A title", levels=(1.5,))
+    assert len(made.axes) == 2
+    assert made.axes[0].get_xlabel() == "a"
+    texts = [text.get_text() for text in made.axes[1].get_legend().get_texts()]
+    assert texts == ["y (1 of 2 runs without a value)"]
+    plt.close(made)

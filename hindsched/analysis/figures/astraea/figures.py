@@ -11,16 +11,9 @@ from collections.abc import Callable, Iterable
 
 import pandas as pd
 
-from hindsched.analysis.figures.astraea.claims import MARKS, TRACED
-from hindsched.analysis.figures.astraea.drawing import (
-    draw_12,
-    draw_13,
-    draw_table_2,
-    drawn_bars,
-    drawn_lines,
-)
 from hindsched.analysis.figures.astraea.properties import PROPERTIES, solution_of
-from hindsched.analysis.figures.base import Figure, FigureScale, with_marks
+from hindsched.analysis.figures.base import Figure, FigureScale, OnRow
+from hindsched.analysis.figures.drawing import Plot
 from hindsched.instances.generators.registry import generate
 from hindsched.json_types import JsonObject
 from hindsched.online.astraea.algorithms import theorem
@@ -29,7 +22,6 @@ from hindsched.solutions.astraea.solution import AstraeaSolution
 from hindsched.solvers.door.api import solve
 from hindsched.solvers.door.options import SolveOptions
 
-OnRow = Callable[[str], None]
 Setting = JsonObject
 
 SCHEMES: dict[str, tuple[str, JsonObject]] = {
@@ -54,7 +46,7 @@ def _run_schemes(
     for setting in settings:
         for seed in range(scale.seeds):
             instance = scale.instance("astraea", "paper", seed, setting, **scale.pick({}, QUICK))
-            for scheme in schemes:
+            for scheme in scale.chosen(schemes):
                 algorithm, chosen = SCHEMES[scheme]
                 result = simulate(instance, algorithm, seed=seed, settings=chosen)
                 rows += [
@@ -120,7 +112,7 @@ def _ratios(scale: FigureScale, on_row: OnRow, schemes: Iterable[str]) -> pd.Dat
                 instance = scale.instance("astraea", "small", seed, size, horizon=horizon)
                 best = solve(instance, options=options)
                 promised = theorem(instance)["value"]
-                for scheme in schemes:
+                for scheme in scale.chosen(schemes):
                     algorithm, chosen = SCHEMES[scheme]
                     run = simulate(instance, algorithm, seed=seed, settings=chosen)
                     lower = best.objective or 0.0
@@ -239,132 +231,102 @@ CLAIM_4 = (
     "Astraea earns about 1.58x, 1.24x and 1.35x what BatchSche, Gandiva_fair and HiveD earn with "
     "the number of jobs, 1.63x, 1.22x and 1.46x with that of servers."
 )
-_PLAIN: dict[str, Figure] = {
-    **{
-        number: Figure(
+REVENUE = {
+    "4a": ("jobs", "linear"),
+    "4b": ("servers", "linear"),
+    "4c": ("jobs", "power"),
+    "4d": ("servers", "power"),
+}
+SECONDS_A_JOB = 1560.0
+"""Milliseconds: what the paper states for its laptop."""
+FIGURES = [
+    *(
+        Figure(
             number,
             f"Total revenue against the number of {x}, {utility} utilities",
             CLAIM_4,
             _figure_4(x, utility),
-            drawn_lines(
-                f"Fig. {number}: total revenue, {utility} utilities",
-                x,
-                "revenue",
-                y_label="total revenue",
-                feasible="in_feasible_set",
-            ),
+            Plot(x, "revenue"),
+            True,
         )
-        for number, x, utility in (
-            ("4a", "jobs", "linear"),
-            ("4b", "servers", "linear"),
-            ("4c", "jobs", "power"),
-            ("4d", "servers", "power"),
-        )
-    },
-    "5": Figure(
+        for number, (x, utility) in REVENUE.items()
+    ),
+    Figure(
         "5",
         "Performance ratio against jobs and servers, 2 tenants",
         "Above 0.6; falls with the number of jobs and grows with that of servers.",
         _figure_5,
-        drawn_lines(
-            "Fig. 5: performance ratio",
-            "servers",
-            "performance_lower",
-            panels="jobs",
-            y_label="revenue / OPT (lower end)",
-        ),
+        Plot("servers", "performance_lower", panels="jobs"),
+        levels=(0.6,),
     ),
-    "6": Figure(
+    Figure(
         "6",
         "Performance ratio of all schemes",
         "Astraea is best in every setting and falls more gently than the others.",
         _figure_6,
-        drawn_lines(
-            "Fig. 6: performance ratio",
-            "servers",
-            "performance_lower",
-            panels="jobs",
-            feasible="in_feasible_set",
-            y_label="revenue / OPT (lower end)",
-        ),
+        Plot("servers", "performance_lower", panels="jobs"),
+        levels=(0.6,),
     ),
-    "7": Figure(
+    Figure(
         "7",
         "Revenue fairness ratio of every tenant",
         "BatchSche is absolutely fair (1 for every tenant); Astraea fluctuates around 1.",
         _figure_7,
-        drawn_bars(
-            "Fig. 7: revenue fairness ratio",
-            "tenant",
-            "fairness",
-            y_label="revenue share / initial share",
-        ),
+        Plot("tenant", "fairness", kind="bars"),
+        True,
+        (1.0,),
     ),
-    "8": Figure(
+    Figure(
         "8",
         "Variance of the tenants' revenue fairness ratios",
         "Astraea's is much smaller than that of the other sharing schemes.",
         _figure_8,
-        drawn_bars(
-            "Fig. 8: variance of fairness",
-            "all tenants",
-            "variance",
-            x_label="",
-            y_label="variance of fairness ratios",
-        ),
+        Plot("all tenants", "variance", kind="bars"),
+        True,
     ),
-    "9": Figure(
-        "9",
-        "Running time against the number of jobs",
-        "About 1.56 s a job on a laptop.",
-        _figure_9,
-        drawn_lines("Fig. 9: running time", "jobs", "milliseconds", y_label="milliseconds a job"),
+    *(
+        Figure(
+            number,
+            f"Running time against the number of {x}",
+            "About 1.56 s a job on a laptop.",
+            run,
+            Plot(x, "milliseconds"),
+            True,
+            (SECONDS_A_JOB,),
+        )
+        for number, x, run in (("9", "jobs", _figure_9), ("10", "servers", _figure_10))
     ),
-    "10": Figure(
-        "10",
-        "Running time against the number of servers",
-        "About 1.56 s a job on a laptop.",
-        _figure_10,
-        drawn_lines(
-            "Fig. 10: running time", "servers", "milliseconds", y_label="milliseconds a job"
-        ),
-    ),
-    "11": Figure(
+    Figure(
         "11",
         "Total revenue with maximal prices at 60-140 % of their condition",
         "When resources are scarce an underestimation (80 %) earns more than overestimation.",
         _figure_11,
-        drawn_lines(
-            "Fig. 11: inaccurate maximal prices",
-            "percent",
-            "relative",
-            "jobs",
-            x_label="theta - 1 (% of its condition)",
-            y_label="revenue / that at 100 %",
-        ),
+        Plot("percent", "relative", "jobs"),
+        True,
     ),
-    "12": Figure(
+    Figure(
         "12",
         "Ideal revenue against resource cost of every admitted job",
         "The ideal revenue of each job exceeds its resource cost.",
         _figure_12,
-        draw_12,
+        Plot("cost", "ideal_revenue", "phase", "points"),
+        True,
     ),
-    "13": Figure(
+    Figure(
         "13",
         "Share of workers in use over time, and the makespan",
         "Astraea and Gandiva_fair reach 100 %; Astraea's makespan is 0.83 of Gandiva_fair's and "
         "0.67 of HiveD's, BatchSche's the longest.",
         _figure_13,
-        draw_13,
+        Plot("slot", "utilisation", log_x=True),
+        True,
     ),
-    "table-2": Figure(
+    Figure(
         "table-2",
         "Revenue per job and variance of fairness against the number of tenants",
         "571.55 to 611.28 a job and 0.7053 to 0.7979: insensitive to the number of tenants.",
         _table_2,
-        draw_table_2,
+        Plot("tenants", "variance"),
     ),
-    **PROPERTIES,
-}
-FIGURES = with_marks(_PLAIN, MARKS, TRACED)
+    *PROPERTIES,
+]

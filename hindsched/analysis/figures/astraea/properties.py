@@ -6,16 +6,14 @@ it gains, minus what it pays. Small instances at two loads; seeds are groups of 
 
 from __future__ import annotations
 
-import textwrap
-from collections.abc import Callable
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from hindsched.analysis.figures.base import Figure, FigureScale
-from hindsched.analysis.figures.drawing import draw_bars
+from hindsched.analysis.figures.base import Figure, FigureScale, OnRow
+from hindsched.analysis.figures.drawing import Plot
 from hindsched.instances.astraea.instance import AstraeaInstance, AstraeaJob
 from hindsched.instances.astraea.shares import tenant_alone
 from hindsched.json_types import JsonObject, Keywords
@@ -24,10 +22,6 @@ from hindsched.online.simulator import SimulationResult, simulate
 from hindsched.solutions.astraea.solution import AstraeaSolution
 from hindsched.solvers.families.astraea.oracle import ServerOracle
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure as Picture
-
-OnRow = Callable[[str], None]
 Cases = list[tuple[JsonObject, AstraeaInstance]]
 LOADS = {"scarce": 4, "ample": 16}
 """Servers for ten jobs."""
@@ -251,98 +245,33 @@ def _outcome(gain: Fraction) -> str:
     return "less" if gain < -TOLERANCE else "the same"
 
 
-def _draw_shares(
-    title: str, by: str, outcomes: tuple[str, ...]
-) -> Callable[[pd.DataFrame], Picture]:
-    """Share of the cases with each outcome, a seed at a time."""
-
-    def draw(frame: pd.DataFrame) -> Picture:
-        named = frame
-        if by != "load":
-            labels = frame[by].map(lambda text: textwrap.fill(text, 10)) + "\n" + frame["load"]
-            named = frame.assign(**{by: labels})
-            named = named.sort_values([by], kind="stable")
-        rows = [
-            {by: value, "seed": seed, "outcome": name, "share": float((own == name).mean())}
-            for (value, seed), own in named.groupby([by, "seed"], sort=False)["outcome"]
-            for name in outcomes
-        ]
-        return draw_bars(
-            pd.DataFrame(rows), by, "share", "outcome", x_label="",
-            y_label="share of cases", title=f"Astraea, {title}",
-        )  # fmt: skip
-
-    return draw
-
-
-def _draw_points(title: str, x: str, y: str, **labels: str) -> Callable[[pd.DataFrame], Picture]:
-    """One point a case and the diagonal, a colour a load."""
-
-    def draw(frame: pd.DataFrame) -> Picture:
-        import matplotlib.pyplot as plt
-
-        from hindsched.analysis.plots.style import MARKERS, colour, common_look
-
-        @common_look
-        def points() -> Any:
-            figure, axes = plt.subplots(figsize=(4.4, 3.6))
-            for index, load in enumerate(dict.fromkeys(frame["load"])):
-                own = frame[frame["load"] == load]
-                axes.scatter(own[x], own[y], s=14, label=load, marker=MARKERS[index],
-                             color=colour(index), alpha=0.7)  # fmt: skip
-            ends = float(frame[[x, y]].min().min()), float(frame[[x, y]].max().max())
-            axes.plot(ends, ends, color="black", linewidth=0.8)
-            axes.set(**labels)
-            axes.legend(title="load")
-            figure.suptitle(f"Astraea, {title}", fontsize=10, x=0.01, ha="left")
-            return figure
-
-        return points()
-
-    return draw
-
-
-PROPERTIES: dict[str, Figure] = {
-    "P1": Figure(
+PROPERTIES = [
+    Figure(
         "P1",
         "Batch sharing incentive: a tenant's income together and alone",
         "Every tenant earns at least what it earns alone on its fair share, batch by batch.",
         sharing_incentive,
-        _draw_points(
-            "P1: income together against alone",
-            "alone",
-            "together",
-            xlabel="income alone on its own servers",
-            ylabel="income in the coalition",
-        ),
+        Plot("alone", "together", "load", "points"),
     ),
-    "P2": Figure(
+    Figure(
         "P2",
         "Pareto efficiency: jobs that could end earlier at nobody's cost",
         "Theorem 5: Astraea is Pareto efficient.",
         pareto,
-        _draw_shares(
-            "P2: moving one job, others fixed", "load", ("could not", "could end earlier")
-        ),
+        Plot("outcome", "slots_earlier", "load", "bars"),
     ),
-    "P3": Figure(
+    Figure(
         "P3",
         "Strategy-proofness: a tenant's income after declaring one job otherwise",
         "Theorem 4: Astraea is strategy-proof.",
         strategy,
-        _draw_shares("P3: income after a lie", "lie", ("less", "more")),
+        Plot("lie", "gain", "load", "bars"),
     ),
-    "P4": Figure(
+    Figure(
         "P4",
         "Gain as you contribute: shares of offers and of gains",
         "A resource owner's share of income is proportional to its contribution.",
         contribution,
-        _draw_points(
-            "P4: gain as you contribute",
-            "contributed",
-            "gained",
-            xlabel="share of what was offered",
-            ylabel="share of all gains",
-        ),
+        Plot("contributed", "gained", "load", "points"),
     ),
-}
+]

@@ -14,13 +14,11 @@ import time
 from collections.abc import Callable, Iterable
 from functools import partial
 from itertools import product
-from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from hindsched.analysis.figures.base import Figure, FigureScale, with_marks
-from hindsched.analysis.figures.batchsched.claims import MARKS
-from hindsched.analysis.figures.drawing import draw_bars, draw_lines
+from hindsched.analysis.figures.base import Figure, FigureScale, OnRow
+from hindsched.analysis.figures.drawing import Plot
 from hindsched.instances.batchsched.generator import EC2_WORKERS
 from hindsched.instances.batchsched.instance import (
     PARAMETER_SERVER,
@@ -40,10 +38,6 @@ from hindsched.online.simulator import environment_of, simulate
 from hindsched.solvers.door.api import solve
 from hindsched.solvers.door.options import SolveOptions
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure as Picture
-
-OnRow = Callable[[str], None]
 LEFT_SHIFT = "batchsched-adaptive, left shift"
 VARIANTS = ("batchsched", "batchsched-exact", "batchsched-adaptive")
 SCHEMES = (
@@ -62,8 +56,6 @@ CONTENTION = (0.05, 0.1, 0.2, 0.35, 0.5)
 """Capacity of the cluster as a share of the summed ideal demand: less of it, longer queues."""
 QUICK_CONTENTION = (0.05, 0.35)
 USUAL = (0.35,)
-COST = "Total weighted completion time"
-WEIGHT = "Total weight accepted"
 
 
 def _instance(
@@ -119,7 +111,7 @@ def _sweep(
     for fraction, architecture, value, seed in settings:
         changed = {"capacity_fraction": fraction, axis: value}
         instance = _instance(scale, seed, architecture, changed, **shared)
-        for name in schemes:
+        for name in scale.chosen(schemes):
             row = _run(instance, name, seed, {}, on_row)
             facts = {**changed, axis: "free choice" if value is None else value}
             rows.append({**facts, "architecture": architecture, **row})
@@ -161,7 +153,7 @@ def _density_scale(scale: FigureScale, on_row: OnRow) -> pd.DataFrame:
     for seed in range(scale.seeds):
         instance = _instance(scale, seed, PARAMETER_SERVER, {}, **settings, capacity_fraction=0.2)
         for factor in scale.pick((1, 1e2, 1e4, 1e6, 1e8), (1, 1e4, 1e8)):
-            for name in VARIANTS:
+            for name in scale.chosen(VARIANTS):
                 row = _run(instance, name, seed, {"density_scale": factor}, on_row)
                 rows.append({"density_scale": factor, **row})
     return pd.DataFrame(rows)
@@ -195,8 +187,8 @@ def _rounds(
         for seed in range(scale.seeds):
             changed = {axis: value} if setting else {}
             instance = _instance(scale, seed, PARAMETER_SERVER, changed, **shared)
-            for name, build in algorithms.items():
-                algorithm = build()
+            for name in scale.chosen(algorithms):
+                algorithm = algorithms[name]()
                 if not setting:
                     algorithm.density_scale = value
                 weight = accepted_weight(instance, algorithm, ROUND_HORIZON, seed)
@@ -232,7 +224,7 @@ def _competitive(scale: FigureScale, on_row: OnRow) -> pd.DataFrame:
         instance = scale.instance("batchsched", "small", seed, changed, horizon=scale.pick(12, 8))
         best = solve(instance, options=options)
         promised = theorem(instance)["value"]
-        for name in VARIANTS:
+        for name in scale.chosen(VARIANTS):
             cost = simulate(instance, name, seed=seed).objective
             rows.append(
                 {
@@ -260,77 +252,58 @@ _jobs = partial(_sweep, axis="jobs", full=(50, 100, 150, 200), quick=(10, 20))
 _servers = partial(
     _sweep, axis="servers", full=(50, 100, 150, 200), quick=(10, 20), quick_base={"jobs": 15}
 )
-_lines = partial(draw_lines, by="algorithm")
 
 
-def _cost_against(
-    x: str, label: str, title: str = "", *, contention: bool = True, **more: object
-) -> Callable[[pd.DataFrame], Picture]:
-    return partial(
-        _lines,
-        x=x,
-        y="objective",
-        x_label=label,
-        y_label=COST,
-        title=title,
-        feasible="in_feasible_set",
-        log_y=contention,
-        panels="capacity_fraction" if contention else None,
-        **more,
-    )
+def _cost(x: str, *, contention: bool = True, **more: bool) -> Plot:
+    panels = "capacity_fraction" if contention else None
+    return Plot(x, "objective", "algorithm", panels=panels, log_y=contention, **more)
 
 
-_PLAIN: dict[str, Figure] = {
-    "2": Figure(
+FIGURES = [
+    Figure(
         "2",
         "Total weighted completion time against jobs, parameter servers",
         "A_online is at least 30 % better than FIFO, DRF, AntMan and Tiresias.",
         partial(_jobs, architectures=(PARAMETER_SERVER,), base={"horizon": 300}),
-        _cost_against("jobs", "Jobs", "Parameter servers"),
+        _cost("jobs"),
     ),
-    "3": Figure(
+    Figure(
         "3",
         "Total weighted completion time against servers at fixed total capacity, parameter servers",
         "The total grows with the number of servers: more fragments, and a larger lambda.",
         partial(_servers, architectures=(PARAMETER_SERVER,)),
-        _cost_against("servers", "Servers (same total capacity)", "Parameter servers"),
+        _cost("servers"),
     ),
-    "4": Figure(
+    Figure(
         "4",
         "A_online against the declared F",
         "A larger F gives a larger total: light jobs are put off.",
         _density_scale,
-        _cost_against("density_scale", "Factor on F", contention=False, log_x=True),
+        _cost("density_scale", contention=False, log_x=True),
     ),
-    "5": Figure(
+    Figure(
         "5",
         "Total weighted completion time against jobs, Ring-AllReduce",
         "As in Figure 2: A_online is best.",
         partial(_jobs, architectures=(RING_ALLREDUCE,), base={"horizon": 300}),
-        _cost_against("jobs", "Jobs", "Ring-AllReduce"),
+        _cost("jobs"),
     ),
-    "6": Figure(
+    Figure(
         "6",
         "Total weighted completion time against servers at fixed total capacity, Ring-AllReduce",
         "The total grows with the number of servers, as in Figure 3.",
         partial(_servers, architectures=(RING_ALLREDUCE,)),
-        _cost_against("servers", "Servers (same total capacity)", "Ring-AllReduce"),
+        _cost("servers"),
     ),
-    "7": Figure(
+    Figure(
         "7",
         "Running time of A_online, both architectures",
         "It grows with the jobs and stays below two minutes (Matlab, one core).",
         _running_time,
-        partial(
-            _lines,
-            x="jobs",
-            y="seconds",
-            x_label="Jobs",
-            y_label="Running time (s)",
-            panels="architecture",
-        ),
+        Plot("jobs", "seconds", "algorithm", panels="architecture"),
+        levels=(120.0,),
     ),
-    "8": Figure(
+    Figure(
         "8",
         "Weight accepted by A_maxweight and by Jain et al.",
         "A_maxweight accepts much more weight.",
@@ -341,24 +314,16 @@ _PLAIN: dict[str, Figure] = {
             quick=(20, 40),
             algorithms=ROUND_ALGORITHMS,
         ),
-        partial(_lines, x="jobs", y="weight", x_label="Jobs", y_label=WEIGHT),
+        Plot("jobs", "weight", "algorithm"),
     ),
-    "9": Figure(
+    Figure(
         "9",
         "One worker type forced against free choice, both architectures",
         "Free choice of the worker type gives the least total.",
         _forced_types,
-        partial(
-            draw_bars,
-            x="fixed_worker_type",
-            y="objective",
-            by="scheme",
-            x_label="Worker type forced",
-            y_label=COST,
-            panels="capacity_fraction",
-        ),
+        Plot("fixed_worker_type", "objective", kind="bars", panels="capacity_fraction"),
     ),
-    "10": Figure(
+    Figure(
         "10",
         "Number of workers forced",
         "The total falls as more workers are deployed for each job.",
@@ -370,9 +335,9 @@ _PLAIN: dict[str, Figure] = {
             architectures=(PARAMETER_SERVER,),
             schemes=VARIANTS,
         ),
-        _cost_against("fixed_workers", "Most workers of a job"),
+        _cost("fixed_workers"),
     ),
-    "11": Figure(
+    Figure(
         "11",
         "Weight accepted by A_maxweight against F",
         "A smaller F accepts more weight.",
@@ -384,37 +349,20 @@ _PLAIN: dict[str, Figure] = {
             algorithms={"A_maxweight": BatchschedOnline, "A_maxweight, exact": BatchschedExact},
             setting=False,
         ),
-        partial(
-            _lines, x="density_scale", y="weight", x_label="Factor on F", y_label=WEIGHT, log_x=True
-        ),
+        Plot("density_scale", "weight", "algorithm", log_x=True),
     ),
-    "12": Figure(
+    Figure(
         "12",
         "Weight accepted by A_maxweight against servers at fixed total capacity, and against jobs",
         "The weight falls with the number of servers, for fragmentation, and grows with the jobs.",
         _servers_and_jobs,
-        partial(
-            _lines,
-            x="servers",
-            y="weight",
-            x_label="Servers (same total capacity)",
-            y_label=WEIGHT,
-            panels="jobs",
-        ),
+        Plot("servers", "weight", "algorithm", panels="jobs"),
     ),
-    "theorem-5": Figure(
+    Figure(
         "theorem-5",
         "Total weighted completion time of A_online over the optimum, small instances",
         "(not drawn in the paper) A_online is 4 alpha-competitive.",
         _competitive,
-        partial(
-            _lines,
-            x="jobs",
-            y="ratio_upper",
-            x_label="Jobs",
-            y_label="A_online / OPT (upper end)",
-            panels="architecture",
-        ),
+        Plot("jobs", "ratio_upper", "algorithm", panels="architecture"),
     ),
-}
-FIGURES = with_marks(_PLAIN, MARKS)
+]

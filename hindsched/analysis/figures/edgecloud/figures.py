@@ -7,17 +7,14 @@ totals divided by SRTF's on the same instance, as in the paper.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
-from hindsched.analysis.figures.base import Figure, FigureScale, with_marks
-from hindsched.analysis.figures.drawing import draw_lines
-from hindsched.analysis.figures.edgecloud.claims import MARKS, TRACED
-from hindsched.analysis.figures.edgecloud.drawing import draw_utilisation
+from hindsched.analysis.figures.base import Figure, FigureScale, OnRow
+from hindsched.analysis.figures.drawing import Plot
 from hindsched.instances.edgecloud.instance import EdgecloudInstance
 from hindsched.json_types import Draft
 from hindsched.models.edgecloud.relaxations import build_ilp_4
@@ -29,10 +26,6 @@ from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import solve_program
 from hindsched.solvers.door.work import UNIT_SECONDS, counting
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure as Picture
-
-OnRow = Callable[[str], None]
 Setting = Draft
 
 PAPER_SCHEMES = ("srtf", "edgecloud", "edgecloud-edge-only", "tiresias-l", "batchsche")
@@ -94,21 +87,23 @@ def _made(
 
 def _testbed(scale: FigureScale, on_row: OnRow) -> pd.DataFrame:
     jobs = scale.over("jobs", (10, 15, 20, 25, 30), (10, 20))
-    return _compare(scale.each(jobs, partial(_made, scale, "testbed")), TESTBED_SCHEMES, on_row)
+    return _compare(
+        scale.each(jobs, partial(_made, scale, "testbed")), scale.chosen(TESTBED_SCHEMES), on_row
+    )
 
 
 def _by_jobs(scale: FigureScale, on_row: OnRow) -> pd.DataFrame:
     jobs = scale.over("jobs", (100, 150, 200, 250, 300), (20, 40))
     settings = scale.pick({}, {"servers": 12, "horizon": 40, "minibatch_scale": 0.2})
     made = partial(_made, scale, "paper", **settings)
-    return _compare(scale.each(jobs, made), SCHEMES, on_row)
+    return _compare(scale.each(jobs, made), scale.chosen(SCHEMES), on_row)
 
 
 def _by_servers(scale: FigureScale, on_row: OnRow) -> pd.DataFrame:
     servers = scale.over("servers", (60, 80, 100, 120, 140), (8, 16))
     settings = scale.pick({}, {"jobs": 30, "horizon": 40, "minibatch_scale": 0.2})
     made = partial(_made, scale, "paper", **settings)
-    return _compare(scale.each(servers, made), SCHEMES, on_row)
+    return _compare(scale.each(servers, made), scale.chosen(SCHEMES), on_row)
 
 
 def _utilisation(scale: FigureScale, on_row: OnRow) -> pd.DataFrame:
@@ -119,7 +114,7 @@ def _utilisation(scale: FigureScale, on_row: OnRow) -> pd.DataFrame:
         instance = _made(scale, "paper", seed, {}, **settings)
         last = 3 * instance.horizon
         submitted = np.bincount(instance.arrivals, minlength=last + 1)[: last + 1]
-        for scheme in SCHEMES:
+        for scheme in scale.chosen(SCHEMES):
             result = simulate(instance, scheme, seed=seed)
             busy = np.zeros(last + 1)
             for row in result.solution.usage_rows():
@@ -198,114 +193,90 @@ def _reduced(scale: FigureScale) -> Setting:
     }
 
 
-def _draw(
-    x: str, y: str, x_label: str, y_label: str, title: str, log_y: bool = False
-) -> Callable[[pd.DataFrame], Picture]:
-    def draw(frame: pd.DataFrame) -> Picture:
-        return draw_lines(
-            frame, x, y, "scheme", x_label=x_label, y_label=y_label, title=title, log_y=log_y,
-            feasible="in_feasible_set",
-        )  # fmt: skip
-
-    return draw
-
-
-def _draw_ratio(x: str, number: str) -> Callable[[pd.DataFrame], Picture]:
-    def draw(frame: pd.DataFrame) -> Picture:
-        kinds = {"flow_over_ilp_4": "flow / ILP (4)", "jct_over_lp_4_plus": "JCT / LP (4)+"}
-        long = pd.concat(
-            frame.assign(measure=label, ratio=frame[column]) for column, label in kinds.items()
-        )
-        return draw_lines(
-            long, x, "ratio", "epsilon", panels="measure", x_label=x, y_label="ratio",
-            title=f"Edge-cloud, Fig. {number}: A_online at speed 1 + epsilon over bounds",
-        )  # fmt: skip
-
-    return draw
-
-
-_PLAIN: dict[str, Figure] = {
-    "4": Figure(
+FIGURES = [
+    Figure(
         "4",
         "JCT rate against the number of jobs on the testbed, simulated",
         "A_online outperforms the other schedulers; the improvement is small because jobs are.",
         _testbed,
-        _draw(
-            "jobs", "jct_rate", "jobs", "total JCT / SRTF's", "Edge-cloud, Fig. 4: testbed", True
-        ),
+        Plot("jobs", "jct_rate", log_y=True),
+        levels=(1.0,),
     ),
-    "5": Figure(
+    Figure(
         "5",
         "Preemptions against the number of jobs on the testbed, simulated",
         "Preemptions grow with the jobs; those of A_online remain relatively few.",
         _testbed,
-        _draw("jobs", "preemptions", "jobs", "preemptions", "Edge-cloud, Fig. 5: testbed"),
+        Plot("jobs", "preemptions"),
     ),
-    "6": Figure(
+    Figure(
         "6",
         "Communication-time rate on the testbed, simulated",
         "A_online communicates less than the baselines: it moves no data between workers.",
         _testbed,
-        _draw(
-            "jobs",
-            "communication_rate",
-            "jobs",
-            "communication + upload time / SRTF's",
-            "Edge-cloud, Fig. 6: testbed",
-        ),
+        Plot("jobs", "communication_rate"),
+        levels=(1.0,),
     ),
-    "7": Figure(
+    Figure(
         "7",
         "JCT rate against the number of jobs, 100 servers",
         "A_online and A_online-E outperform all others in their category, the more so the more "
         "jobs; sending most jobs to the cloud, as BatchSche does, is not a good choice.",
         _by_jobs,
-        _draw("jobs", "jct_rate", "jobs", "total JCT / SRTF's", "Edge-cloud, Fig. 7", True),
+        Plot("jobs", "jct_rate", log_y=True),
+        True,
+        (1.0, 0.7),
     ),
-    "8": Figure(
+    Figure(
         "8",
         "JCT rate against the number of servers, 300 jobs",
         "A_online and A_online-E are best; with more edge servers the rates of A_online and "
         "BatchSche rise and those of A_online-E and Tiresias-L fall.",
         _by_servers,
-        _draw("servers", "jct_rate", "servers", "total JCT / SRTF's", "Edge-cloud, Fig. 8", True),
+        Plot("servers", "jct_rate", log_y=True),
+        True,
+        (1.0,),
     ),
-    "9": Figure(
+    Figure(
         "9",
         "Preemptions against the number of jobs",
         "A_online preempts less than A_online-E, and more often than SRTF.",
         _by_jobs,
-        _draw("jobs", "preemptions", "jobs", "preemptions", "Edge-cloud, Fig. 9"),
+        Plot("jobs", "preemptions"),
+        True,
     ),
-    "10": Figure(
+    Figure(
         "10",
         "Preemptions against the number of servers",
         "As in Figure 9.",
         _by_servers,
-        _draw("servers", "preemptions", "servers", "preemptions", "Edge-cloud, Fig. 10"),
+        Plot("servers", "preemptions"),
+        True,
     ),
-    "11": Figure(
+    Figure(
         "11",
         "Job submissions and utilisation over time, makespan",
         "A_online and A_online-E reach 100 %; the makespan of A_online is about 0.76 and 0.74 "
         "times SRTF's and Tiresias-L's.",
         _utilisation,
-        draw_utilisation,
+        Plot("slot", "busy_share"),
+        True,
     ),
-    "12": Figure(
+    Figure(
         "12",
         "Ratio of A_online with extra speed against the number of jobs",
         "The ratio to ILP (4) with zeta = 1 stays below 1.7, with little influence of the jobs, "
         "and falls with epsilon; at 0.5 A_online is close to optimal.",
         _ratio_by_jobs,
-        _draw_ratio("jobs", "12"),
+        Plot("jobs", "flow_over_ilp_4", "epsilon"),
+        levels=(1.7,),
     ),
-    "13": Figure(
+    Figure(
         "13",
         "Ratio of A_online with extra speed against the number of servers",
         "As in Figure 12, with little influence of the servers.",
         _ratio_by_servers,
-        _draw_ratio("servers", "13"),
+        Plot("servers", "flow_over_ilp_4", "epsilon"),
+        levels=(1.7,),
     ),
-}
-FIGURES = with_marks(_PLAIN, MARKS, TRACED)
+]

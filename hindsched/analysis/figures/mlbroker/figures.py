@@ -7,22 +7,13 @@ by it (5-7), and the certified Lagrangian bound elsewhere. ``mlbroker`` is the p
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from functools import partial
 
 import pandas as pd
 
-from hindsched.analysis.figures.base import Figure, FigureScale, with_marks
-from hindsched.analysis.figures.mlbroker.claims import MARKS
-from hindsched.analysis.figures.mlbroker.drawing import (
-    draw_excess_bars,
-    draw_measures,
-    draw_parts,
-    excess_lines,
-    fractional_lines,
-    lines,
-    ranked,
-)
+from hindsched.analysis.figures.base import Figure, FigureScale, OnRow
+from hindsched.analysis.figures.drawing import Plot
 from hindsched.instances.mlbroker.instance import MlbrokerInstance
 from hindsched.json_types import Draft
 from hindsched.models.mlbroker.convex import Price
@@ -32,7 +23,6 @@ from hindsched.solutions.mlbroker.solution import MlbrokerSolution
 from hindsched.solvers.families.mlbroker.bound import lagrangian_certificate
 from hindsched.solvers.families.mlbroker.relaxation import relaxation_bound
 
-OnRow = Callable[[str], None]
 Setting = Draft
 
 ALGORITHMS = ("mlbroker", "mlbroker-tight", "mlbroker-prices", "central", "oasis-style", "local")
@@ -83,6 +73,7 @@ def _costs(result: SimulationResult) -> dict[str, float]:
 
 
 def _compare(
+    scale: FigureScale,
     instances: Iterable[tuple[Setting, MlbrokerInstance, int]],
     on_row: OnRow,
     schemes: dict[str, tuple[str, Setting]] | None = None,
@@ -93,7 +84,8 @@ def _compare(
     for setting, instance, seed in instances:
         bound = lagrangian_certificate(instance).bound
         promised = theorem(instance)["value"]
-        for label, (algorithm, settings) in chosen.items():
+        for label in scale.chosen(chosen):
+            algorithm, settings = chosen[label]
             result = simulate(instance, algorithm, seed=seed, settings=settings)
             costs = _costs(result)
             extra = {"bound": bound, "ratio": costs["total"] / bound, "theorem": promised}
@@ -197,7 +189,7 @@ def _data_sweep(scale: FigureScale, on_row: OnRow) -> pd.DataFrame:
     amounts = scale.over("data_gb", SIZES, (100, 400, 700))
     if scale not in _SWEEPS:
         made = partial(_instance, scale, **_size(scale))
-        _SWEEPS[scale] = _compare(scale.each(amounts, made), on_row)
+        _SWEEPS[scale] = _compare(scale, scale.each(amounts, made), on_row)
     return _SWEEPS[scale].copy()
 
 
@@ -209,13 +201,13 @@ def _figure_9(scale: FigureScale, on_row: OnRow) -> pd.DataFrame:
         slots = setting["slots"]
         return _instance(scale, seed, {"horizon": slots, "jobs": 3 * slots}, **sizes)
 
-    return _compare(scale.each([{"slots": slots} for slots in values], made), on_row)
+    return _compare(scale, scale.each([{"slots": slots} for slots in values], made), on_row)
 
 
 def _figure_10(scale: FigureScale, on_row: OnRow) -> pd.DataFrame:
     sizes = {**_size(scale), "data_gb": 700}
     jobs = scale.over("jobs", (29, 58, 87, 116, 145, 174), (6, 18))
-    return _compare(scale.each(jobs, partial(_instance, scale, **sizes)), on_row)
+    return _compare(scale, scale.each(jobs, partial(_instance, scale, **sizes)), on_row)
 
 
 def _section_64(scale: FigureScale, on_row: OnRow) -> pd.DataFrame:
@@ -224,7 +216,7 @@ def _section_64(scale: FigureScale, on_row: OnRow) -> pd.DataFrame:
     for seed in range(scale.seeds):
         instance = _instance(scale, seed, {}, "section-6.4")
         hours = instance.slot_seconds / 3600
-        for algorithm in ALGORITHMS:
+        for algorithm in scale.chosen(ALGORITHMS):
             result = simulate(instance, algorithm, seed=seed)
             solution = result.solution
             assert isinstance(solution, MlbrokerSolution)
@@ -254,118 +246,114 @@ def _ablation(scale: FigureScale, on_row: OnRow) -> pd.DataFrame:
     def made(seed: int, setting: Setting) -> MlbrokerInstance:
         return _instance(scale, seed, cases[setting["setting"]], **sizes)
 
-    return _compare(scale.each([{"setting": name} for name in cases], made), on_row, ABLATION)
+    return _compare(
+        scale, scale.each([{"setting": name} for name in cases], made), on_row, ABLATION
+    )
 
 
-DATA_LABEL = "data per job and slot (GB)"
-PART_TITLES = {
+COST = Plot("experiment", "total", "algorithm", "bars")
+PARTS = {
     "11": ("transfer", "C1, data transfer", "rises with the data for Central and OASiS."),
     "12": ("resource", "C2, resources", "is lowest for mlBroker when the data is large."),
     "13": ("deployment", "C3, deployment", "stays stable for every algorithm."),
     "14": ("communication", "C4, communication", "is lower than that of Local and OASiS."),
 }
-
-_PLAIN: dict[str, Figure] = {
-    "5": Figure(
+FIGURES = [
+    Figure(
         "5",
         "A_fractional over P_f against centres and eps",
         "The ratio is below 1.25 and depends little on the number of centres and on eps.",
         _figure_5,
-        fractional_lines,
+        Plot("centers", "ratio", "epsilon", panels="case"),
+        levels=(1.25,),
     ),
-    "6": Figure(
+    Figure(
         "6",
         "Rounding loss against a worker's capacity and the data size",
         "The ratio falls with more data and with smaller P.",
         _figure_6,
-        lines("data_gb", "ratio", "capacity_gb", DATA_LABEL, "A_round / A_fractional"),
+        Plot("data_gb", "ratio", "capacity_gb"),
+        levels=(2.5,),
     ),
-    "7": Figure(
+    Figure(
         "7",
         "A_round, Independent and Greedy Rounding",
         "A_round is better than both for every number of centres.",
         _figure_7,
-        lines(
-            "centers",
-            "ratio",
-            "rounding",
-            "data centres",
-            "rounded / A_fractional",
-            panels="relaxation",
-        ),
+        Plot("centers", "ratio", "rounding", panels="relaxation"),
+        levels=(2.5,),
     ),
-    "8": Figure(
+    Figure(
         "8",
         "Total cost against the data size",
         "mlBroker is always the cheapest, by 20 to 50 %; Local beats Central for much data.",
         _data_sweep,
-        excess_lines("data_gb", DATA_LABEL),
+        Plot("data_gb", "ratio", "algorithm", percent=True, log_y=True),
     ),
-    "9": Figure(
+    Figure(
         "9",
         "Ratio against the number of slots, 700 GB",
         "The ratio grows slightly with the number of slots.",
         _figure_9,
-        excess_lines("slots", "slots"),
+        Plot("slots", "ratio", "algorithm", percent=True, log_y=True),
     ),
-    "10": Figure(
+    Figure(
         "10",
         "Ratio against the number of jobs, 700 GB",
         "The ratio stays stable.",
         _figure_10,
-        excess_lines("jobs", "jobs"),
+        Plot("jobs", "ratio", "algorithm", percent=True, log_y=True),
     ),
-    **{
-        number: Figure(
+    *(
+        Figure(
             number,
             f"{title} against the data size",
             f"{title}: {claim}",
             _data_sweep,
-            lines("data_gb", column, "algorithm", DATA_LABEL, f"{title} (USD)"),
+            Plot("data_gb", column, "algorithm"),
         )
-        for number, (column, title, claim) in PART_TITLES.items()
-    },
-    "15": Figure(
+        for number, (column, title, claim) in PARTS.items()
+    ),
+    Figure(
         "15",
         "Total cost in the setting of the real experiment, simulated",
         "mlBroker is the cheapest: 1070 USD against 1100 (Central), 1201 (OASiS), 1386 (Local).",
         _section_64,
-        ranked("total", "total cost (USD)"),
+        COST,
     ),
-    "16": Figure(
+    Figure(
         "16",
         "Running time of all instances in that setting",
         "Central needs the least: 389 hours against 392 (mlBroker), 397 (OASiS), 418 (Local).",
         _section_64,
-        ranked("instance_hours", "instance-hours"),
+        Plot("experiment", "instance_hours", "algorithm", "bars"),
     ),
-    "17": Figure(
+    Figure(
         "17",
         "Discount rate in that setting",
         "mlBroker earns the largest discount: 0.85 against 0.91, 0.93 and 0.98.",
         _section_64,
-        ranked("discount_rate", "paid / full price"),
+        Plot("experiment", "discount_rate", "algorithm", "bars"),
     ),
-    "table-4": Figure(
+    Figure(
         "table-4",
         "The four costs in the setting of the real experiment",
         "Resources are nearly everything; C3 is 1.4 % of mlBroker's cost.",
         _section_64,
-        draw_parts,
+        Plot("experiment", "resource", "algorithm", "bars"),
     ),
-    "table-5": Figure(
+    Figure(
         "table-5",
         "Running time and discount rate in that setting",
         "392.2 hours x 0.85 for mlBroker.",
         _section_64,
-        draw_measures,
+        Plot("instance_hours", "discount_rate", "algorithm", "points"),
     ),
-    "ablation": Figure(
+    Figure(
         "ablation",
         "From the paper's algorithm to ours, one change at a time",
         "(not in the paper) Why the headline of 20 to 50 % does not reproduce.",
         _ablation,
-        draw_excess_bars,
+        Plot("setting", "ratio", "algorithm", "bars", percent=True),
     ),
-}
-FIGURES = with_marks(_PLAIN, MARKS)
+]

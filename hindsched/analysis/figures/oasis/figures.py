@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from hindsched.analysis.figures.base import Figure, FigureScale, with_marks
-from hindsched.analysis.figures.drawing import draw_bars, draw_lines
-from hindsched.analysis.figures.oasis.claims import MARKS
+from hindsched.analysis.figures.base import Figure, FigureScale, OnRow
+from hindsched.analysis.figures.drawing import Plot
 from hindsched.instances.oasis.instance import OasisInstance
 from hindsched.json_types import JsonObject
 from hindsched.online.oasis.algorithms import theorem
@@ -19,11 +17,6 @@ from hindsched.solutions.oasis.solution import OasisSolution
 from hindsched.solvers.door.api import solve
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.result import Result
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure as Picture
-
-OnRow = Callable[[str], None]
 
 
 def _made(
@@ -47,6 +40,7 @@ floor under L: the literal L underflows at T = 300."""
 
 
 def _run_schemes(
+    scale: FigureScale,
     instances: Iterable[tuple[JsonObject, OasisInstance, int]],
     rows_of: Callable[[SimulationResult], list[JsonObject]],
     on_row: OnRow,
@@ -54,7 +48,8 @@ def _run_schemes(
     """Simulate every scheme on every (setting, instance, seed)."""
     rows = []
     for setting, instance, seed in instances:
-        for scheme, (algorithm, settings) in SCHEMES.items():
+        for scheme in scale.chosen(SCHEMES):
+            algorithm, settings = SCHEMES[scheme]
             result = simulate(instance, algorithm, seed=seed, settings=settings)
             for row in rows_of(result):
                 rows.append({**setting, "scheme": scheme, "seed": seed, **row})
@@ -86,7 +81,9 @@ def _timeliness(result: SimulationResult) -> list[JsonObject]:
 def _figure_3(scale: FigureScale, on_row: OnRow) -> pd.DataFrame:
     jobs = scale.over("jobs", (100, 200, 300, 400), (6, 12, 18))
     settings = scale.pick({"horizon": 300}, {"horizon": 20, "servers": 6, "max_duration": 6})
-    return _run_schemes(scale.each(jobs, partial(_made, scale, **settings)), _utility, on_row)
+    return _run_schemes(
+        scale, scale.each(jobs, partial(_made, scale, **settings)), _utility, on_row
+    )
 
 
 def _figure_4(scale: FigureScale, on_row: OnRow) -> pd.DataFrame:
@@ -96,6 +93,7 @@ def _figure_4(scale: FigureScale, on_row: OnRow) -> pd.DataFrame:
     )
     halves = {"shares": [0.0, 0.5, 0.5], "exact_shares": True}
     return _run_schemes(
+        scale,
         (({}, _made(scale, seed, halves, **settings), seed) for seed in range(scale.seeds)),
         _timeliness,
         on_row,
@@ -141,6 +139,9 @@ def _figure_5(scale: FigureScale, on_row: OnRow) -> pd.DataFrame:
                     **case,
                     "servers": 2 * case["servers"],
                     "priority": f"[1, {case['priority'][1]}]",
+                    "setting": ", ".join(
+                        f"{key} {case[key]}" for key in ("priority", "max_duration", "lower_floor")
+                    ),
                     "seed": seed,
                     "log_upper_over_lower": bounds["quantities"]["alpha"],
                     "theorem": bounds["value"],
@@ -191,137 +192,56 @@ def _testbed(scale: FigureScale) -> Iterable[tuple[JsonObject, OasisInstance, in
 
 
 def _figure_8(scale: FigureScale, on_row: OnRow) -> pd.DataFrame:
-    return _run_schemes(_testbed(scale), _utility, on_row)
+    return _run_schemes(scale, _testbed(scale), _utility, on_row)
 
 
 def _figure_9(scale: FigureScale, on_row: OnRow) -> pd.DataFrame:
-    return _run_schemes(_testbed(scale), _timeliness, on_row)
+    return _run_schemes(scale, _testbed(scale), _timeliness, on_row)
 
 
-def _draw_3(frame: pd.DataFrame) -> Picture:
-    return draw_lines(
-        frame, "jobs", "utility", "scheme", x_label="jobs", y_label="total utility",
-        title="OASiS, Fig. 3: total utility",
-    )  # fmt: skip
-
-
-def _draw_timeliness(number: str) -> Callable[[pd.DataFrame], Picture]:
-    def draw(frame: pd.DataFrame) -> Picture:
-        finished = frame.assign(
-            share=1.0 - frame["late"].isna(),
-            late=pd.to_numeric(frame["late"]),
-        )
-        spread = finished.groupby(["class", "scheme"], sort=False)["late"].agg(["mean", "std"])
-        finished_share = finished.groupby(["class", "scheme"], sort=False)["share"].mean()
-        table = spread.join(finished_share).reset_index()
-        return _draw_late(table, f"OASiS, Fig. {number}: completion minus target")
-
-    return draw
-
-
-def _draw_late(table: pd.DataFrame, title: str) -> Picture:
-    """Mean with one standard deviation, and the share of jobs that finished, a scheme and class."""
-    import matplotlib.pyplot as plt
-
-    from hindsched.analysis.plots.style import MARKERS, colour, common_look
-
-    @common_look
-    def draw() -> Picture:
-        figure, (left, right) = plt.subplots(1, 2, figsize=(9.0, 3.6), sharey=True)
-        schemes = list(dict.fromkeys(table["scheme"]))
-        for index, kind in enumerate(dict.fromkeys(table["class"])):
-            own = table[table["class"] == kind].set_index("scheme").reindex(schemes)
-            place = [position + 0.16 * (2 * index - 1) for position in range(len(schemes))]
-            left.errorbar(
-                own["mean"], place, xerr=own["std"].fillna(0.0), fmt=MARKERS[index], label=kind,
-                color=colour(index), capsize=2,
-            )  # fmt: skip
-            right.barh(place, 100 * own["share"], height=0.3, color=colour(index))
-        left.axvline(0.0, color="black", linewidth=0.8)
-        left.set_yticks(range(len(schemes)), schemes)
-        left.invert_yaxis()
-        left.set_xlabel("completion - target (slots), mean and standard deviation")
-        figure.legend(loc="outside lower center", ncols=2)
-        right.set_xlabel("jobs finished (%)")
-        figure.suptitle(title, fontsize=10, x=0.01, ha="left")
-        return figure
-
-    return draw()
-
-
-def _draw_5(frame: pd.DataFrame) -> Picture:
-    named = frame.assign(
-        setting=[
-            f"priority {p}, dmax {d}" + (f", L-floor {f:g}" if f else "")
-            for p, d, f in zip(
-                frame["priority"], frame["max_duration"], frame["lower_floor"], strict=True
-            )
-        ]
-    )
-    return draw_lines(
-        named, "servers", "ratio_upper", "setting", x_label="servers (half for workers)",
-        y_label="OPT / oasis (upper end)", title="OASiS, Fig. 5: empirical competitive ratio",
-        log_y=True,
-    )  # fmt: skip
-
-
-def _draw_6(frame: pd.DataFrame) -> Picture:
-    return draw_lines(
-        frame, "estimate_percent", "relative", "jobs", panels="lower_floor",
-        x_label="estimate of U/L (% of exact)", y_label="utility (% of that at the exact U/L)",
-        title="OASiS, Fig. 6: inaccurate estimates",
-    )  # fmt: skip
-
-
-def _draw_8(frame: pd.DataFrame) -> Picture:
-    return draw_bars(
-        frame.assign(testbed="testbed"), "testbed", "utility", "scheme", x_label="",
-        y_label="total utility", title="OASiS, Fig. 8: total utility, testbed",
-    )  # fmt: skip
-
-
-_PLAIN: dict[str, Figure] = {
-    "3": Figure(
+TIMELY = Plot("class", "late", kind="bars")
+FIGURES = [
+    Figure(
         "3",
         "Total utility against the number of jobs, T = 300",
         "OASiS performs best, the more so the more jobs share the fixed time span.",
         _figure_3,
-        _draw_3,
+        Plot("jobs", "utility"),
     ),
-    "4": Figure(
+    Figure(
         "4",
         "Completion minus target, 100 time-sensitive and 100 time-critical jobs, T = 100",
         "OASiS is closest to zero for both classes, with the smallest variance.",
         _figure_4,
-        _draw_timeliness("4"),
+        TIMELY,
     ),
-    "5": Figure(
+    Figure(
         "5",
         "Offline optimum over OASiS, T = 10, 10 jobs",
         "The ratio is around 1.1 to 1.5, without a trend in servers or priorities.",
         _figure_5,
-        _draw_5,
+        Plot("servers", "ratio_upper", "setting", log_y=True),
+        levels=(1.1, 1.5),
     ),
-    "6": Figure(
+    Figure(
         "6",
         "Total utility under inaccurate estimates of U / L, T = 300",
         "Underestimation earns more than overestimation when resources are scarce.",
         _figure_6,
-        _draw_6,
+        Plot("estimate_percent", "relative", "jobs", panels="lower_floor"),
     ),
-    "8": Figure(
+    Figure(
         "8",
         "Total utility on the testbed (9 servers, 12 jobs, 10 slots), simulated",
         "As in the simulations; the differences are smaller on a small testbed.",
         _figure_8,
-        _draw_8,
+        Plot("testbed", "utility", kind="bars"),
     ),
-    "9": Figure(
+    Figure(
         "9",
         "Completion minus target on the testbed, simulated",
         "As in the simulations.",
         _figure_9,
-        _draw_timeliness("9"),
+        TIMELY,
     ),
-}
-FIGURES = with_marks(_PLAIN, MARKS)
+]

@@ -18,8 +18,6 @@ from hindsched.solvers.bounds.lagrangian import Subgradient
 from hindsched.solvers.certificates.certificate import KEYS
 from hindsched.solvers.certificates.explain import explain
 from hindsched.solvers.certificates.file import (
-    read_as_prices,
-    read_certificate,
     verify_certificate,
     write_certificate,
 )
@@ -251,46 +249,6 @@ def test_a_tree_is_explained_by_prices_and_says_so(instance, tree):
     assert terms == pytest.approx(told.gap, abs=1e-9 * told.bound)
     assert told.bound >= OPTIMUM
     assert told.to_dict()["note"] == told.note
-
-
-def test_prices_of_a_tree_are_read_without_its_leaves_being_proven(instance, tree, tmp_path):
-    path = tmp_path / "tree.json"
-    write_certificate(tree, path)
-    proven = read_certificate(path, instance).as_prices(instance, 5)[0]
-    alone = read_as_prices(path, instance, 5)
-    assert (alone.bound, alone.kind) == (proven.bound, proven.kind)
-    assert np.array_equal(alone.prices, proven.prices)
-    data = json.loads(path.read_text())
-    data["prices"][0]["bound"] = 1.0  # what no leaf proves changes nothing that the prices prove
-    path.write_text(json.dumps(data))
-    with pytest.raises(InputError, match="the prices prove"):
-        read_certificate(path, instance)
-    assert read_as_prices(path, instance, 5).bound >= OPTIMUM
-    for wrong in (True, "1"):
-        data["prices"][0]["bound"] = wrong
-        path.write_text(json.dumps(data))
-        with pytest.raises(InputError, match="must be a number or null"):
-            read_as_prices(path, instance, 5)
-    path.write_text(json.dumps({**data, "layout": "none"}))
-    with pytest.raises(InputError, match="must be one of the family's"):
-        read_as_prices(path, instance, 5)
-
-
-def test_of_a_large_tree_the_leaves_nearest_to_the_root_are_read(
-    instance, tree, tmp_path, monkeypatch
-):
-    monkeypatch.setattr("hindsched.solvers.certificates.file.MOST_LEAVES", 3)
-    path = tmp_path / "tree.json"
-    write_certificate(tree, path)
-    data = json.loads(path.read_text())
-    stated = [row["bound"] for row in data["prices"] if row["bound"] is not None]
-    by_depth = sorted(data["prices"], key=lambda row: len(row["decisions"]))
-    by_depth[-1]["prices"] = {"nobody": []}  # whoever read the deepest leaf would complain
-    assert by_depth[-1]["bound"] not in (max(stated), by_depth[0]["bound"], by_depth[1]["bound"])
-    path.write_text(json.dumps(data))
-    assert read_as_prices(path, instance, 5).bound >= OPTIMUM
-    with pytest.raises(InputError, match="nobody"):
-        read_certificate(path, instance)
 
 
 def test_verification_needs_no_solver(instance, tree, tmp_path):

@@ -27,12 +27,9 @@ from hindsched.solvers.certificates.certificate import (
     check_certifies,
     check_claim,
 )
-from hindsched.solvers.certificates.tree import read_leaves, stated_tree, verify_leaves
+from hindsched.solvers.certificates.tree import read_leaves, verify_leaves
 from hindsched.solvers.door.options import DEFAULT_GAP
 from hindsched.solvers.oracles.base import BlockOracle, build_oracle, row_layouts
-
-MOST_LEAVES = 40
-"""Leaves of a tree whose prices `read_as_prices` reads."""
 
 
 @dataclass(frozen=True)
@@ -98,56 +95,6 @@ def read_certificate(path: str | Path, instance: Instance) -> Certificate:
     True
     """
     return verify_certificate(instance, read_json(path), str(path)).certificate
-
-
-def read_as_prices(path: str | Path, instance: Instance, steps: int) -> Certificate:
-    """Read a certificate file of `instance` as one price vector, whose bound is recomputed.
-
-    Of a tree the prices of `MOST_LEAVES` leaves are read and none of its leaves is proven again:
-    what is returned proves its own bound, see `Certificate.as_prices`.
-
-    Parameters
-    ----------
-    path : str or Path
-        The file.
-    instance : Instance
-        The instance that it is said to belong to.
-    steps : int
-        Subgradient steps that make the best of a tree's prices better.
-
-    Raises
-    ------
-    InputError
-        If it is no certificate, belongs to another instance, or is no tree and its prices do not
-        prove the bound it states.
-    """
-    data = read_json(path)
-    if isinstance(data, dict) and data.get("kind") == "tree" and "layout" in data:
-        check_belongs(data, CERTIFICATE_FORMAT, instance, str(path))
-        formulation = instance.check_formulation(data.get("formulation"))
-        if data["layout"] not in row_layouts(instance.family):
-            raise InputError("layout", data["layout"], "must be one of the family's")
-        oracle = build_oracle(instance, formulation, rows=data["layout"])
-        oracle = oracle.on_rows_of_file(data.get("prices"))
-        leaves = read_leaves(oracle, _nearest_to_root(data.get("prices"), oracle.sense))
-        return stated_tree(oracle, leaves).as_prices(instance, steps)[0]
-    return verify_certificate(instance, data, str(path)).certificate
-
-
-def _nearest_to_root(rows: object, sense: str) -> object:
-    """A tree's worst leaf, which states its bound, and those with the fewest decisions.
-
-    Their prices are the best of the whole problem; what cannot be compared is left as it is.
-    """
-    if not isinstance(rows, list) or len(rows) <= MOST_LEAVES:
-        return rows
-    try:
-        stated = [row for row in rows if row["bound"] is not None]
-        worst = (max if sense == "max" else min)(stated, key=lambda row: float(row["bound"]))
-        few = sorted(rows, key=lambda row: len(row["decisions"]))[: MOST_LEAVES - 1]
-    except (KeyError, TypeError, ValueError):
-        return rows
-    return [worst, *few]
 
 
 def verify_certificate(instance: Instance, data: Any, where: str = "certificate") -> VerifiedBound:

@@ -183,20 +183,6 @@ def read_leaves(oracle: BlockOracle, rows: Any) -> list[ReadLeaf]:
     return read
 
 
-def stated_tree(oracle: BlockOracle, read: Sequence[ReadLeaf]) -> TreeCertificate:
-    """Return what `read_leaves` read, with the bounds that the file states: nothing is proven.
-
-    Raises
-    ------
-    InputError
-        If a stated bound is no number.
-    """
-    for number, (_, _, stated) in enumerate(read):
-        if stated is not None and (isinstance(stated, bool) or not isinstance(stated, int | float)):
-            raise InputError(f"prices[{number}].bound", stated, "must be a number or null")
-    return _assemble_tree(oracle, [Leaf(*leaf) for leaf in read])
-
-
 def verify_leaves(oracle: BlockOracle, read: Sequence[ReadLeaf], claimed: float) -> TreeCertificate:
     """Recompute the bound of what `read_leaves` read.
 

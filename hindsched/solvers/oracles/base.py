@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from types import MappingProxyType
@@ -84,9 +84,6 @@ class BlockOracle(ABC):
     outside_ends_after : int
         Last slot in which what the outside option stands for cannot end; it never does if it is
         staying out.
-    fixes : bool
-        Whether trees cut off completions by a node's own prices before they split it. That spares
-        nodes where a job has many ends, and costs leaves where it has few.
     """
 
     sense: ClassVar[Literal["max", "min"]]
@@ -100,7 +97,6 @@ class BlockOracle(ABC):
     step: Fraction | None = None
     implied: Bools | None = None
     outside_ends_after: int = NEVER - 1
-    fixes: bool = False
 
     @property
     def num_blocks(self) -> int:
@@ -157,17 +153,6 @@ class BlockOracle(ABC):
             None if the block has no such schedule.
         """
         raise TypeError(f"{type(self).__name__} does not restrict its blocks")
-
-    def restricted_values(
-        self, blocks: Iterable[int], prices: Floats, limits: Mapping[int, Limits]
-    ) -> list[float]:
-        """Values of the best responses of some blocks within their limits, infinite without one.
-
-        Families may implement it where a schedule costs more than its value.
-        """
-        nothing = -math.inf if self.sense == "max" else math.inf
-        found = [self.restricted_response(block, prices, limits.get(block, {})) for block in blocks]
-        return [nothing if response is None else response.value for response in found]
 
     def features_of(self, block: int, response: Response) -> dict[Feature, int]:
         """Value of every feature of a schedule; one that is absent is 0."""

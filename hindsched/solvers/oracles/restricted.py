@@ -74,16 +74,6 @@ class RestrictedOracle(BlockOracle):
         sign = 1.0 if self.sense == "max" else -1.0
         return found if sign * found.value > sign * outside.value else outside
 
-    def values_of(self, blocks: Sequence[int], prices: Floats) -> list[float]:
-        """Values of the best responses of some blocks, infinite where one has none."""
-        found = self.oracle.restricted_values(blocks, prices, self.limits)
-        better = max if self.sense == "max" else min
-        for place, block in enumerate(blocks):
-            outside = self.oracle.outside(block)
-            if outside is not None and self._keeps_outside(self.limits.get(block, {})):
-                found[place] = better(found[place], outside.value)
-        return found
-
     def keeps(self, block: int, values: Mapping[Feature, int] | None) -> bool:
         """Whether a schedule with these features (None: the outside option) obeys."""
         limits = self.limits.get(block, {})

@@ -257,27 +257,3 @@ def test_decisions_come_back_from_files(family: str) -> None:
                     ]
         written = json.loads(json.dumps(to_file(decisions, oracle.features, names)))
         assert list(from_file(written, oracle.features, names, "here")) == decisions
-
-
-@pytest.mark.parametrize("family", FAMILIES)
-def test_values_within_decisions_are_those_of_the_schedules(family: str) -> None:
-    """Also where a family works values out without the schedules."""
-    met = {"some": 0, "none": 0}
-    for oracle in restrictable(family):
-        nothing = sign_of(oracle) * math.inf
-        draws = draws_of(oracle.instance.name, oracle.layout, "values")
-        for number in range(3):
-            prices = some_prices(oracle, number)
-            decisions: list[BranchDecision] = []
-            for block in draws.integers(oracle.num_decided, size=2 * number).tolist():
-                response = oracle.restricted_response(block, prices, {})
-                if response is not None:
-                    decisions.append(random_decision(oracle, draws, (block, response)))
-            node = RestrictedOracle(oracle, decisions)
-            blocks = draws.permutation(oracle.num_blocks).tolist()
-            for block, value in zip(blocks, node.values_of(blocks, prices), strict=True):
-                response = node.best_response(block, prices)
-                met["none" if response is None else "some"] += 1
-                assert value == (nothing if response is None else response.value)
-    assert met["some"] > 20
-    assert met["none"] > 0 or family in ("mlbroker", "edgecloud")

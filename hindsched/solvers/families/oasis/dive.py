@@ -1,13 +1,11 @@
 """Schedules at scale: dive through the slots, fluid behind and real servers in front.
 
-The list search inserts one job after the other where it fits best; at the paper's size it leaves
-several points to the bound, for who is admitted and what shares a server is decided job by job. The
-dive decides both together. Slot by slot in the order of time
+Insertion takes one job after the other and leaves several points to the bound, for who is admitted
+and what shares a server is decided job by job. The dive decides both together. Slot by slot in the
+order of time
 
 1. the fluid program (`fluid.py`) says which jobs to admit and how much of each to do now; a job
-   that would begin now and is admitted by a fraction is admitted or refused, and an end that it
-   meets by a fraction, though it would need more workers now to meet it, is promised or given up,
-   whichever the program is worth more with;
+   that would begin now and is admitted by a fraction is admitted or refused;
 2. an integer program (`slot_packing.py`) finds what the servers can do of it, at the worth that the
    fluid program gives a worker of each job; who must run now to end in time is told apart;
 3. what they do is fixed.
@@ -19,34 +17,25 @@ would have fitted. Several margins are tried, one dive each.
 
 from __future__ import annotations
 
-import itertools
 from threading import Event
 from typing import cast
 
 import numpy as np
 
-from hindsched.arrays import Floats
-from hindsched.solutions.base import Solution
+from hindsched.arrays import Floats, Ints
+from hindsched.solutions.oasis.solution import OasisSolution
 from hindsched.solvers.door.work import now
-from hindsched.solvers.families.oasis.fluid import (
-    TOUCHED,
-    FluidProgram,
-    most_columns,
-)
-from hindsched.solvers.families.oasis.packing_inequalities import PackingInequalities
-from hindsched.solvers.families.oasis.progress import Placed, Progress, with_slots
-from hindsched.solvers.families.oasis.resources import OasisOracle
+from hindsched.solvers.families.oasis.fluid import FluidProgram, Progress, most_columns
+from hindsched.solvers.families.oasis.oracle import OasisOracle
 from hindsched.solvers.families.oasis.slot_packing import Wish, pack_slot
 from hindsched.solvers.oracles.base import BlockOracle
 
 MARGINS = (0.05, 0.08, 0.03, 0.06, 0.1, 0.04, 0.12, 0.07)
 """Margins in the order in which they are tried."""
-ROUNDS_OF_PACKING = 2
-"""Rounds of packing inequalities before the first slot that a fluid program closes."""
-SLOTS_OF_ROUND = 16
-"""Slots from one further round to the next: plans change, and so does who shares a server."""
 ADMITTED = 0.6
 """Share from which on a job that would begin now is admitted."""
+TOUCHED = 1e-6
+"""Values above it are not 0."""
 MOST_WHOLE, MOST_COLUMNS = 15_000, 40_000
 """Columns of the fluid program above which late slots are added up in stretches, and above which it
 is not built: it would take too long."""
@@ -55,8 +44,6 @@ FINES = (64, 32)
 the program is built anew. The more there are, the better and the longer a dive."""
 SHARE_TO_JUDGE = 0.05
 """Share of the slots from which on they say how long the others take."""
-STAKE = 2e-4
-"""Least loss, relative to the objective, for which a torn end is decided."""
 SMALL_WORTH = 1e-3
 """Least worth of a worker, relative to the job's utility over its work."""
 
@@ -79,34 +66,25 @@ class Dive:
     """
 
     def __init__(
-        self,
-        oracle: BlockOracle,
-        prices: Floats,
-        least: float,
-        number: int,
-        interrupted: Event,
+        self, oracle: BlockOracle, prices: Floats, least: float, number: int, interrupted: Event
     ) -> None:
         self.oracle, self._interrupted = cast(OasisOracle, oracle), interrupted
-        self._seconds = 0.0
         self._prices, self._least = prices, least
         self._margin = MARGINS[number % len(MARGINS)]
         self._fluid: FluidProgram | None = None
-        self._rounds = 0
-        self._inequalities = PackingInequalities(self.oracle, interrupted)
-        self._fine, self._fits = oracle.instance.horizon, True
-        jobs = range(oracle.num_blocks)
-        self._progress = Progress(np.zeros(len(jobs), dtype=np.int64), set(jobs), self._fine)
+        self._seconds = 0.0
+        jobs = oracle.num_blocks
+        self._progress = Progress(np.zeros(jobs, dtype=np.int64), set(range(jobs)))
+        self._horizon = self._fine = oracle.instance.horizon
         if most_columns(self.oracle, self._fine) > MOST_WHOLE:
             self._fine = min(self._fine, FINES[number % len(FINES)])
-        self._fits = most_columns(self.oracle, self._fine) <= MOST_COLUMNS
-        self._first = self._progress.slot
-        self._placed: dict[int, Placed] = {}
-        self.failed = False
+        self._placed: dict[int, dict[int, tuple[Ints, Ints]]] = {}
+        self.failed = most_columns(self.oracle, self._fine) > MOST_COLUMNS
 
     @property
     def is_over(self) -> bool:
         """Whether nothing is left to do."""
-        return self.failed or self._progress.slot > self._progress.until
+        return self.failed or self._progress.slot > self._horizon
 
     def seconds_to_go(self) -> float:
         """Estimate of what the rest of the dive takes, once some slots are closed; else 0.
@@ -114,15 +92,14 @@ class Dive:
         A slot takes as long as many are open behind it, or by the root of how many where late ones
         are added up.
         """
-        done = self._progress.slot - self._first
-        left = self._progress.until - self._progress.slot + 1
-        if self.is_over or done < SHARE_TO_JUDGE * (done + left):
+        done = self._progress.slot - 1
+        if self.is_over or done < SHARE_TO_JUDGE * self._horizon:
             return 0.0
-        rest = (left / (done + left)) ** (2.0 if self._fine >= self._progress.until else 1.5)
+        rest = (1 - done / self._horizon) ** (2.0 if self._fine >= self._horizon else 1.5)
         return self._seconds * rest / (1.0 - rest)
 
     def step(self, seconds: float) -> None:
-        """Do one piece: build the fluid program, a round of inequalities, or one slot.
+        """Do one piece: build the fluid program, or one slot.
 
         Parameters
         ----------
@@ -131,34 +108,22 @@ class Dive:
         """
         if self.is_over:
             return
-        if not self._fits:
-            self.failed = True
-        elif self._fluid is None or self._progress.slot > self._fluid.closed_until:
+        begin = now()
+        if self._fluid is None or self._progress.slot > self._fluid.closed_until:
             self._fluid = FluidProgram(
                 self.oracle, self._prices, self._least, self._margin, self._interrupted,
-                self._progress, self._fine, self._inequalities,
+                self._progress, self._fine,
             )  # fmt: skip
-            self._rounds = 0
             self._progress.alive &= set(self._fluid.ends)
             self.failed = not self._progress.latest
-        elif self._rounds < ROUNDS_OF_PACKING:
-            self._rounds += 1
-            if not self._fluid.solve(seconds):
-                self.failed = True
-            elif not self._fluid.add_packing_inequalities():
-                self._rounds = ROUNDS_OF_PACKING
         else:
-            begin = now()
             self._do_slot(self._fluid, seconds)
-            self._seconds += now() - begin
+        self._seconds += now() - begin
 
     def _do_slot(self, fluid: FluidProgram, seconds: float) -> None:
         slot = self._progress.slot
         fluid.open_fully(slot)
-        settled = self._settle(fluid, slot, seconds)
-        if settled and slot % SLOTS_OF_ROUND == 0 and fluid.add_packing_inequalities():
-            settled = self._settle(fluid, slot, seconds)
-        if not settled:
+        if not self._settle(fluid, slot, seconds):
             self.failed = True
             return
         alive = sorted(self._progress.alive)
@@ -175,18 +140,11 @@ class Dive:
             torn = []
             for job in sorted(self._progress.alive - self._progress.begun):
                 column = fluid.workers.get((job, slot))
-                if column is None or fluid.values[column] <= TOUCHED:
-                    continue
-                share = fluid.admitted(job)
-                if TOUCHED < share < 1 - TOUCHED:
-                    torn.append((share, job))
+                if column is not None and fluid.values[column] > TOUCHED:
+                    share = fluid.admitted(job)
+                    torn += [(share, job)] if TOUCHED < share < 1 - TOUCHED else []
             if not torn:
-                tear = self._urgent_tear(fluid, slot)
-                if tear is None:
-                    return True
-                if not fluid.decide_end(*tear, seconds):
-                    return False
-                continue
+                return True
             share, job = min(torn)
             if share < ADMITTED:
                 fluid.drop(job)
@@ -197,29 +155,9 @@ class Dive:
                 self._progress.begun.add(job)
         return False
 
-    def _urgent_tear(self, fluid: FluidProgram, slot: int) -> tuple[int, int] | None:
-        """Of ends that are met by a share, for want of workers now, the one with most at stake."""
-        found, most_at_stake = None, STAKE * fluid.objective
-        for job in sorted(self._progress.alive):
-            column = fluid.workers.get((job, slot))
-            task = self.oracle.block(job).task
-            left = task.total - fluid.done(job)
-            if column is None or left <= 0 or fluid.admitted(job) < ADMITTED:
-                continue
-            most = task.needed.size - 1
-            met = [end for end in fluid.ends[job] if fluid.values[end.column] > TOUCHED]
-            for end, later in itertools.pairwise(met):
-                number = fluid.ends[job].index(end)
-                due = left - end.later - most * (end.last - slot)
-                stake = end.utility - later.utility
-                if due > fluid.values[column] + TOUCHED and stake > most_at_stake:
-                    found, most_at_stake = (job, number), stake
-        return found
-
     def _wish(self, fluid: FluidProgram, job: int, slot: int) -> Wish | None:
         column = fluid.workers.get((job, slot))
-        task = self.oracle.block(job).task
-        left = task.total - fluid.done(job)
+        task, left = self.oracle.block(job).task, fluid.left(job)
         if column is None or left <= 0 or fluid.admitted(job) < 0.5:
             return None
         most = task.needed.size - 1
@@ -232,12 +170,29 @@ class Dive:
             workers=float(fluid.values[column]),
             most=min(most, left),
             worth=fluid.worth(job) + least,
-            due=left - chosen.later - most * (chosen.last - slot),
+            due=left - most * (chosen.last - slot),
             due_worth=chosen.utility - later,
         )
 
-    def solution(self) -> Solution | None:
+    def solution(self) -> OasisSolution | None:
         """The schedules of all jobs that were finished; None before the dive is over."""
         if not self.is_over or self.failed:
             return None
-        return with_slots(self.oracle, None, self._placed)
+        instance = self.oracle.instance
+        shapes = [
+            (self._horizon, len(servers))
+            for servers in (instance.worker_servers, instance.ps_servers)
+        ]
+        deployed: tuple[dict[str, Ints], dict[str, Ints]] = ({}, {})
+        for number, job in enumerate(instance.jobs):
+            counts = [np.zeros(shape, dtype=np.int64) for shape in shapes]
+            for slot, placed in self._placed.items():
+                for own, units in zip(counts, placed.get(number, ()), strict=False):
+                    own[slot - 1] = units
+            done = np.cumsum(counts[0].sum(axis=1))
+            ended = np.flatnonzero(done >= self.oracle.block(number).task.total)
+            if ended.size:
+                for given, own in zip(deployed, counts, strict=True):
+                    own[ended[0] + 1 :] = 0
+                    given[job.name] = own
+        return OasisSolution(instance, *deployed, formulation=self.oracle.formulation)

@@ -19,8 +19,7 @@ have no row, or a row without patterns.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
@@ -31,10 +30,14 @@ from hindsched.errors import InputError
 from hindsched.instances.decimals import WholeUnits, loosened, times
 from hindsched.instances.oasis.instance import OasisInstance
 from hindsched.solutions.base import Solution
-from hindsched.solvers.families.oasis.groups import Groups, Placements
-from hindsched.solvers.families.oasis.plan import OasisPlan
-from hindsched.solvers.families.oasis.resources import OasisOracle
-from hindsched.solvers.families.oasis.restricted import best_within, plan_features
+from hindsched.solvers.families.oasis.oracle import OasisOracle
+from hindsched.solvers.families.oasis.schedules import (
+    Groups,
+    OasisPlan,
+    Placements,
+    best_within,
+    plan_features,
+)
 from hindsched.solvers.kernels.oasis.maximal_patterns import maximal_patterns
 from hindsched.solvers.oracles.base import BlockOracle, Response
 from hindsched.solvers.oracles.decisions import Feature, Limits
@@ -183,7 +186,6 @@ class PatternOracle(BlockOracle):
     """
 
     sense: ClassVar[Literal["max", "min"]] = "max"
-    fixes = True
     instance: OasisInstance
     implied: Bools
     layout = "patterns"
@@ -199,7 +201,6 @@ class PatternOracle(BlockOracle):
         one = np.ones(1)
         self._single = [replace(job, worker_demand=one, ps_demand=one) for job in blocks]
         self._known: _Prices | None = None
-        self._held: dict[tuple[int, int], tuple[Ints, Floats, tuple[int, ...]]] = {}
         sides = []
         for name, capacity, demand, groups, row_set, rooms, uses in (
             ("worker_units", instance.worker_capacity, instance.worker_demand,
@@ -267,14 +268,6 @@ class PatternOracle(BlockOracle):
         plan = OasisPlan(end, Placements.of(workers), Placements.of(ps))
         return self._response(block, value, plan)
 
-    def restricted_values(
-        self, blocks: Iterable[int], prices: Floats, limits: Mapping[int, Limits]
-    ) -> list[float]:
-        """Values of the best responses, without the schedules."""
-        at = self._at(prices)
-        found = [self._best(block, at, limits.get(block, {})) for block in blocks]
-        return [-math.inf if one is None else one[0] for one in found]
-
     def _best(
         self, block: int, at: _Prices, limits: Limits
     ) -> tuple[float, tuple[int, Ints, Ints] | None] | None:
@@ -320,16 +313,6 @@ class PatternOracle(BlockOracle):
         rows: Ints = first + (np.asarray(group) * jobs + job) * horizon + slot
         return rows
 
-    def unit_values(self, prices: Floats) -> list[float]:
-        """Values of all groups and slots, in the order of their blocks."""
-        at = self._at(prices)
-        return [self._worth(place, at) for place in range(len(self.unit_blocks))]
-
-    def dearest(self, prices: Floats) -> list[int]:
-        """Number of the dearest pattern of every group and slot, in the order of their blocks."""
-        at = self._at(prices)
-        return [self._which(place, at) for place in range(len(self.unit_blocks))]
-
     def _which(self, place: int, at: _Prices) -> int:
         number, group, slot = self.unit_blocks[place]
         return int(at.dearest[number, group][0][slot])
@@ -339,38 +322,16 @@ class PatternOracle(BlockOracle):
         worth = at.dearest[number, group][1]
         return float(self._sides[number].groups.size[group]) * float(worth[slot])
 
-    def group_size(self, side: int, group: int, slot: int) -> int:
-        """Servers of a group."""
-        return int(self._sides[side].groups.size[group])
-
-    def unit_use(self, side: int, group: int, job: int, slot: int) -> tuple[Ints, Floats]:
-        """Flat rows that one unit of a job uses in a group and slot (from 0), and how much."""
-        own = self._sides[side]
-        row_set = self.groups.rows.sets[side]
-        used = np.flatnonzero(own.demand[job])
-        _, resources, horizon = row_set.shape
-        rows = self.rows.slices[row_set.name].start + (group * resources + used) * horizon + slot
-        amounts = own.demand[job, used]
-        if own.packed[group, job]:
-            rows = np.append(rows, self._unit_rows(own, group, job, slot))
-            amounts = np.append(amounts, 1.0)
-        return rows, amounts
-
     def _dearest(self, place: int, at: _Prices) -> Response:
-        return Response(self._worth(place, at), 0.0, *self.pattern(place, self._which(place, at)))
-
-    def pattern(self, place: int, chosen: int) -> tuple[Ints, Floats, tuple[int, ...]]:
-        """Rows and amounts of a pattern of a group and slot, by its number, and its counts."""
-        key = (place, chosen)
-        if key not in self._held:
-            number, group, slot = self.unit_blocks[place]
-            side = self._sides[number]
-            pattern = side.patterns[group][chosen]
-            jobs = np.flatnonzero(pattern)
-            amounts = -float(side.groups.size[group]) * pattern[jobs]
-            rows = self._unit_rows(side, group, jobs, slot)
-            self._held[key] = rows, amounts, tuple(pattern.tolist())
-        return self._held[key]
+        """The dearest pattern of a group and slot, on all its servers."""
+        number, group, slot = self.unit_blocks[place]
+        side = self._sides[number]
+        pattern = side.patterns[group][self._which(place, at)]
+        jobs = np.flatnonzero(pattern)
+        amounts = -float(side.groups.size[group]) * pattern[jobs]
+        return Response(
+            self._worth(place, at), 0.0, self._unit_rows(side, group, jobs, slot), amounts
+        )
 
     def features_of(self, block: int, response: Response) -> dict[Feature, int]:
         """Features of a job's schedule; patterns have none."""

@@ -1,4 +1,4 @@
-"""Oasis schedules under decisions: best responses within limits, and placing group schedules.
+"""Oasis schedules: where they run, what decisions limit of them, and placing them on servers.
 
 Features of a schedule: its ``completion``, the ``slot_workers`` it runs in a slot, the ``workers``
 and ``ps`` on a server (or a group of identical servers) in a slot.
@@ -7,9 +7,12 @@ and ``ps`` on a server (or a group of identical servers) in a slot.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hindsched.arrays import Floats, Ints
 from hindsched.instances.oasis.instance import OasisInstance
@@ -17,8 +20,6 @@ from hindsched.memory import check_large
 from hindsched.solutions.base import Solution
 from hindsched.solutions.oasis.placing import place_slot
 from hindsched.solutions.oasis.solution import OasisSolution, run_length
-from hindsched.solvers.families.oasis.groups import Groups, Placements
-from hindsched.solvers.families.oasis.plan import OasisPlan
 from hindsched.solvers.kernels.limited_servers import no_limits
 from hindsched.solvers.kernels.oasis.restricted_worker_slot import best_limited_schedule
 from hindsched.solvers.kernels.oasis.worker_slot import Side, Task
@@ -34,6 +35,83 @@ from hindsched.solvers.oracles.decisions import (
 from hindsched.solvers.oracles.rows import Rows
 
 IN_SLOT, WORKERS, PS = "slot_workers", "workers", "ps"
+
+
+@dataclass(frozen=True)
+class Placements:
+    """Counts of workers or PSs at (slot, server), one entry each.
+
+    Parameters
+    ----------
+    slots, servers, counts : ndarray of int
+        Slot (1-based), index of the server or group, and how many.
+    """
+
+    slots: Ints
+    servers: Ints
+    counts: Ints
+
+    def matrix(self, horizon: int, servers: int) -> Ints:
+        """Counts by slot and server, shape (horizon, servers)."""
+        counts = np.zeros((horizon, servers), dtype=np.int64)
+        np.add.at(counts, (self.slots - 1, self.servers), self.counts)
+        return counts
+
+    @classmethod
+    def of(cls, counts: NDArray[Any]) -> Placements:
+        """Non-zero counts, shape (horizon, servers)."""
+        slots, servers = np.nonzero(counts)
+        return cls(slots + 1, servers, counts[slots, servers].astype(np.int64))
+
+
+@dataclass(frozen=True)
+class Groups:
+    """Servers of equal capacity.
+
+    Parameters
+    ----------
+    first, size : ndarray of int, shape (G,)
+        First server of each group and the number of its servers.
+    member : ndarray of int, shape (servers,)
+        Group of each server.
+    """
+
+    first: Ints
+    size: Ints
+    member: Ints
+
+    def placements(self, counts: NDArray[Any]) -> Placements:
+        """Add up counts by slot and server over the groups."""
+        found = Placements.of(counts)
+        return Placements(found.slots, self.member[found.servers], found.counts)
+
+
+def group_servers(capacity: Floats, layout: str) -> Groups:
+    """Groups of identical servers; in the layout ``"servers"`` each server is one."""
+    if layout == "servers":
+        every = np.arange(capacity.shape[0])
+        return Groups(every, np.ones_like(every), every)
+    index: dict[bytes, int] = {}
+    member = np.array([index.setdefault(row.tobytes(), len(index)) for row in capacity])
+    _, first, size = np.unique(member, return_index=True, return_counts=True)
+    return Groups(first, size, member)
+
+
+@dataclass(frozen=True)
+class OasisPlan:
+    """A job's schedule.
+
+    Parameters
+    ----------
+    end : int
+        Completion slot.
+    workers, ps : Placements
+        Where its workers and PSs run.
+    """
+
+    end: int
+    workers: Placements
+    ps: Placements
 
 
 def features_of_rows(rows: Rows) -> dict[str, Axes]:

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 import hindsched as hs
 from hindsched.instances.edgecloud.generator import generate
-from hindsched.solvers.families.edgecloud.incumbents import best_incumbent
-from hindsched.solvers.families.edgecloud.search import PrioritySearch
+from hindsched.solvers.families.edgecloud.search import PrioritySearch, best_incumbent
 from tests.brute_force.edgecloud import optimum
 from tests.strategies.edgecloud import tiny_instances
 

@@ -15,9 +15,10 @@ from hindsched.solvers.certificates.file import verify_certificate
 from hindsched.solvers.door.api import solve
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.subproblem import model_response
-from hindsched.solvers.families.edgecloud.incumbents import list_schedule, priority_schedule
+from hindsched.solvers.families.edgecloud import methods
 from hindsched.solvers.families.edgecloud.methods import lp_4_plus
 from hindsched.solvers.families.edgecloud.oracle import ORACLE_ROWS
+from hindsched.solvers.families.edgecloud.search import PrioritySearch, list_schedule
 from hindsched.solvers.oracles.base import build_oracle
 from hindsched.solvers.oracles.decisions import COMPLETES, NEVER
 from tests.strategies.edgecloud import instance, job, tiny_instances
@@ -93,8 +94,11 @@ def test_certified_duals_prove_lp_4_plus(tiny):
     for formulation in FORMULATIONS:
         best = solve(tiny, "milp", formulation=formulation).objective
         for layout in ("groups", "types"):
-            value, certificate, _ = lp_4_plus(tiny, formulation, SolveOptions(), layout)
-            assert value <= certificate.bound + 1e-4
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(methods, "lp_layout", lambda _, layout=layout: layout)
+                certificate, details = lp_4_plus(tiny, formulation, SolveOptions())
+            assert certificate.layout == layout
+            assert details["lp_4_plus"] <= certificate.bound + 1e-4
             assert certificate.bound <= best + 1e-6
 
 
@@ -133,8 +137,8 @@ def test_lp_4_plus_is_close_on_the_small_suite():
     for seed in range(12):
         small = generate("small", seed)
         best = solve(small, "milp", formulation="literal").objective
-        value, _, _ = lp_4_plus(small, "literal", SolveOptions())
-        shares.append(value / best)
+        _, details = lp_4_plus(small, "literal", SolveOptions())
+        shares.append(details["lp_4_plus"] / best)
     assert np.mean(shares) >= 0.85
 
 
@@ -157,13 +161,13 @@ def test_simple_schedules_are_feasible_on_all_variants():
         for seed in range(3):
             small = generate("small", seed, chunk_gb=(2, 4), **settings_)
             best = solve(small, "relaxation").bound
-            for schedule in (list_schedule, priority_schedule):
-                made = schedule(small, "no-migration")
+            orders = PrioritySearch(small, "no-migration").solution()
+            for number, made in enumerate((list_schedule(small, "no-migration"), orders)):
                 if made is not None:
                     assert made.violations() == []
                     assert made.objective() >= best - 1e-6
-                    found.append(schedule)
-    assert {list_schedule, priority_schedule} <= set(found)
+                    found.append(number)
+    assert set(found) == {0, 1}
 
 
 def test_certify_refuses_negative_prices():
@@ -269,11 +273,10 @@ def test_crowded_responses_cost_what_they_say_and_fit_what_is_left(formulation):
     assert len(met) == 7
 
 
-@pytest.mark.parametrize("layout", ["groups", "workers"])
-def test_limits_that_hold_for_every_schedule_change_no_value(layout):
+def test_limits_that_hold_for_every_schedule_change_no_value():
     for seed in range(40):
         tiny = crowded(seed)
-        oracle = build_oracle(tiny, "no-migration", rows=layout)
+        oracle = build_oracle(tiny, "no-migration", rows="groups")
         for number in range(3):
             prices = random_prices(oracle, seed + 100 * number) / (1 + 3 * number)
             for block in range(oracle.num_blocks):

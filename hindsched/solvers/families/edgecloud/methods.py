@@ -2,15 +2,13 @@
 
 ``relaxation`` solves LP (4)+, type by type where nothing couples the types, and certifies its duals
 with the exact blocks of problem (2), which proves at least as much. ``bound`` improves those prices
-by the subgradient method. ``search`` anneals over orders of the jobs. ``milp`` begins from a list
-schedule or a preemptive priority schedule; ``auto`` does all of them, the search beside the bound
-where there is a second core. ``tree`` goes on from the bound's prices by branch and bound on prices
-(`methods.tree`).
+by the subgradient method. ``search`` anneals over orders of the jobs. ``milp`` begins from a simple
+schedule; ``auto`` does all of them, the search beside the bound where there is a second core.
+``tree`` goes on from the bound's prices by branch and bound on prices.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
@@ -33,9 +31,8 @@ from hindsched.solvers.door.program import solve_program, within_gap
 from hindsched.solvers.door.result import Result, status_of
 from hindsched.solvers.door.status import Status, StoppedBy
 from hindsched.solvers.door.work import now
-from hindsched.solvers.families.edgecloud.incumbents import best_incumbent
 from hindsched.solvers.families.edgecloud.oracle import EdgecloudOracle
-from hindsched.solvers.families.edgecloud.search import DEFAULT_SECONDS, search
+from hindsched.solvers.families.edgecloud.search import DEFAULT_SECONDS, best_incumbent, search
 from hindsched.solvers.methods.base import Method, better, joined, solve_milp
 from hindsched.solvers.oracles.base import build_oracle
 from hindsched.solvers.parallel import threads_of
@@ -69,59 +66,39 @@ def lp_layout(instance: EdgecloudInstance) -> str:
 
 
 def lp_4_plus(
-    instance: EdgecloudInstance,
-    formulation: str,
-    options: SolveOptions,
-    layout: str | None = None,
-) -> tuple[float, Certificate, dict[str, Any]]:
+    instance: EdgecloudInstance, formulation: str, options: SolveOptions
+) -> tuple[Certificate, dict[str, Any]]:
     """Solve LP (4)+ and certify its duals.
-
-    Parameters
-    ----------
-    instance : EdgecloudInstance
-        The instance.
-    formulation : str
-        Which problem the certificate bounds.
-    options : SolveOptions
-        How to solve.
-    layout : str, optional
-        Layout of the oracle's rows; by default by size.
 
     Returns
     -------
-    value : float
-        Sum of the solved programs' objectives.
     certificate : Certificate
-        What their duals prove; a program that the limit or Ctrl-C ended leaves prices of 0.
+        What the duals prove; a program that the limit or Ctrl-C ended leaves prices of 0.
     details : dict
-        Layout, columns, seconds of building and solving; ``unfinished`` says why a program ended
-        early.
+        Value, layout, columns; ``unfinished`` says why a program ended early.
 
     Raises
     ------
     SolveFailed
         If a program ends without duals for another reason.
     """
-    layout = layout or lp_layout(instance)
+    layout = lp_layout(instance)
     oracle = EdgecloudOracle(instance, formulation, layout)
     last = relaxation_last_slots(instance, range(len(instance.jobs)))
     schedule = GreedySchedule(instance, read_past(instance, None)).completion
     if schedule is not None:
         makespan = max(schedule.values(), default=1)
         last = {j: min(slot, makespan) for j, slot in last.items()}
-    limited = bool(np.isfinite(instance.storage_gb).any() and (instance.chunk_gb > 0).any())
+    coupled = np.isfinite(instance.storage_gb).any() and (instance.chunk_gb > 0).any()
     kinds: list[str | None] = [*sorted({job.worker_type for job in instance.jobs})]
-    if limited and layout != "types":
+    if coupled and layout != "types":
         kinds = [None]
     prices = np.zeros(oracle.rows.size)
-    value, columns, built, solved = 0.0, 0, 0.0, 0.0
+    value, columns = 0.0, 0
     unfinished: StoppedBy | None = None
     for kind in kinds:
-        begin = now()
         program = build_fractional(instance, layout=layout, worker_type=kind, last=last)
-        middle = now()
         result = solve_program(program.model, options, want_duals=True)
-        built, solved = built + middle - begin, solved + now() - middle
         if result.objective is None or result.duals is None:
             if result.stopped_by in (StoppedBy.TIME_LIMIT, StoppedBy.INTERRUPTED):
                 unfinished = result.stopped_by  # prices 0 on the type's rows: a bound all the same
@@ -130,31 +107,25 @@ def lp_4_plus(
         value += result.objective
         columns += len(program.cells.edge) + len(program.cells.cloud)
         prices += oracle.rows.pack(program.prices(result.duals, oracle.last))
-    details: dict[str, Any] = {
-        "lp_4_plus": value if unfinished is None else None,
-        "unfinished": unfinished,
-        "layout": layout,
-        "columns": columns,
-        "build_seconds": built,
-        "solve_seconds": solved,
-    }
-    return value, certify(oracle, prices, "lp-dual"), details
+    details = {
+        "lp_4_plus": value if unfinished is None else None, "unfinished": unfinished,
+        "layout": layout, "columns": columns,
+    }  # fmt: skip
+    return certify(oracle, prices, "lp-dual"), details
 
 
 def relaxation(
-    instance: Instance,
-    formulation: str,
-    options: SolveOptions,
-    on_progress: Progress | None = None,
+    instance: Instance, formulation: str, options: SolveOptions, on_progress: Progress | None = None
 ) -> Result:
     """LP (4)+ with its duals as a certificate; no solution."""
     assert isinstance(instance, EdgecloudInstance)
-    started = now()
-    _, certificate, details = lp_4_plus(instance, formulation, options)
-    if on_progress is not None:
-        on_progress(certificate.bound, None, now() - started, "LP (4)+")
-    stopped_by = details["unfinished"] or StoppedBy.CONVERGED
-    return _bound_result(instance, formulation, "relaxation", certificate, stopped_by, details)
+    certificate, details = lp_4_plus(instance, formulation, options)
+    return Result(
+        instance=instance, formulation=formulation, method="relaxation",
+        status=Status.NO_SOLUTION, stopped_by=details["unfinished"] or StoppedBy.CONVERGED,
+        bound=certificate.bound, certificate=certificate, backend="LP (4)+ by HiGHS",
+        details=details,
+    )  # fmt: skip
 
 
 def bound(
@@ -168,33 +139,33 @@ def bound(
     assert isinstance(instance, EdgecloudInstance)
     started = now()
     limit = DEFAULT_SECONDS if options.time_limit is None else options.time_limit
-    _, certificate, details = lp_4_plus(instance, formulation, options)
+    certificate, details = lp_4_plus(instance, formulation, options)
     if target is None:
         known = best_incumbent(instance, formulation)
         target = None if known is None else known.objective()
-    left = limit - (now() - started)
     oracle = build_oracle(instance, formulation, rows=details["layout"])
+    stopped_by = StoppedBy.ERROR
     try:
         found = subgradient_bound(
-            oracle,
-            options.with_time(left),
-            start_prices=certificate.prices,
-            target=target,
-            on_progress=on_progress,
-        )
+            oracle, options.with_time(limit - (now() - started)),
+            start_prices=certificate.prices, target=target, on_progress=on_progress,
+        )  # fmt: skip
     except (SolveFailed, OverflowError) as error:  # it rises for ever if nothing is feasible
         details["subgradient"] = str(error)
-        return _bound_result(instance, formulation, "bound", certificate, StoppedBy.ERROR, details)
-    details |= {**found.details, "iterations": found.iterations, "lp_bound": certificate.bound}
-    best = found.certificate if found.certificate.is_better_than(certificate) else certificate
-    return _bound_result(instance, formulation, "bound", best, found.stopped_by, details)
+    else:
+        details |= {**found.details, "iterations": found.iterations, "lp_bound": certificate.bound}
+        stopped_by = found.stopped_by
+        if found.certificate.is_better_than(certificate):
+            certificate = found.certificate
+    return Result(
+        instance=instance, formulation=formulation, method="bound", status=Status.NO_SOLUTION,
+        stopped_by=stopped_by, bound=certificate.bound, certificate=certificate,
+        backend="LP (4)+, subgradient", details=details,
+    )  # fmt: skip
 
 
 def milp(
-    instance: Instance,
-    formulation: str,
-    options: SolveOptions,
-    on_progress: Progress | None = None,
+    instance: Instance, formulation: str, options: SolveOptions, on_progress: Progress | None = None
 ) -> Result:
     """Solve the offline program, begun from the better simple schedule."""
     assert isinstance(instance, EdgecloudInstance)
@@ -203,10 +174,7 @@ def milp(
 
 
 def auto(
-    instance: Instance,
-    formulation: str,
-    options: SolveOptions,
-    on_progress: Progress | None = None,
+    instance: Instance, formulation: str, options: SolveOptions, on_progress: Progress | None = None
 ) -> Result:
     """Certified bound and searched schedules for any size; small ones by the offline program."""
     with catch_interrupt():  # one event for all steps
@@ -227,13 +195,13 @@ def _auto(
     incumbent = found.solution
     objective = None if incumbent is None else incumbent.objective()
     left = max(0.0, limit - (now() - started))
-    options = options.with_time(SHARE_OF_BOUND * min(left, DEFAULT_SECONDS) if small else left)
+    within = options.with_time(SHARE_OF_BOUND * min(left, DEFAULT_SECONDS) if small else left)
     if alone or found.stopped_by is not StoppedBy.TIME_LIMIT:
-        proven = bound(instance, formulation, options, on_progress, objective)
+        proven = bound(instance, formulation, within, on_progress, objective)
     else:
         with ThreadPoolExecutor(max_workers=1) as pool:
-            beside = pool.submit(search, instance, formulation, options)
-            proven = bound(instance, formulation, options, on_progress, objective)
+            beside = pool.submit(search, instance, formulation, within)
+            proven = bound(instance, formulation, within, on_progress, objective)
         incumbent = better(incumbent, beside.result().solution)
         objective = None if incumbent is None else incumbent.objective()
     known = replace(
@@ -246,10 +214,8 @@ def _auto(
     closed = within_gap(objective, proven.bound, options.gap)
     if closed or not small or known.stopped_by == StoppedBy.INTERRUPTED:
         return known
-    left = max(0.0, limit - (now() - started))
-    solved = solve_milp(
-        instance, formulation, options.with_time(left), on_progress, incumbent=incumbent
-    )
+    within = options.with_time(max(0.0, limit - (now() - started)))
+    solved = solve_milp(instance, formulation, within, on_progress, incumbent=incumbent)
     details = {**known.details, **{f"program_{k}": v for k, v in solved.details.items()}}
     return replace(joined(known, solved), method="lp+search+milp", details=details)
 
@@ -257,60 +223,35 @@ def _auto(
 def _program_columns(instance: EdgecloudInstance, formulation: str) -> int:
     """How many worker-slot variables the offline program has."""
     last = last_slots(instance, formulation, read_past(instance, None))
-    groups = formulation == "literal"
     return sum(
         max(0, last[j] - job.arrival - int(instance.upload[j, s]) + 1)
-        * (1 if groups else len(workers))
+        * (1 if formulation == "literal" else len(workers))
         for j, job in enumerate(instance.jobs)
         for s, workers in instance.places(job)
     )
 
 
-def _bound_result(
-    instance: Instance,
-    formulation: str,
-    method: str,
-    certificate: Certificate,
-    stopped_by: StoppedBy,
-    details: Mapping[str, object],
-) -> Result:
-    return Result(
-        instance=instance,
-        formulation=formulation,
-        method=method,
-        status=Status.NO_SOLUTION,
-        stopped_by=stopped_by,
-        bound=certificate.bound,
-        certificate=certificate,
-        backend="LP (4)+ by HiGHS" if method == "relaxation" else "LP (4)+, subgradient",
-        details=details,
-    )
-
-
 def tree(
-    instance: Instance,
-    formulation: str,
-    options: SolveOptions,
-    on_progress: Progress | None = None,
+    instance: Instance, formulation: str, options: SolveOptions, on_progress: Progress | None = None
 ) -> Result:
     """Prove an optimum without migration by branch and bound on prices."""
     assert isinstance(instance, EdgecloudInstance)
     check_has_tree(instance, formulation)
     started = now()
     limit = DEFAULT_SECONDS if options.time_limit is None else options.time_limit
-    share = min(MOST_BEFORE_TREE, SHARE_BEFORE_TREE * limit)
+    within = options.with_time(min(MOST_BEFORE_TREE, SHARE_BEFORE_TREE * limit))
     incumbent = best_incumbent(instance, formulation)
     if incumbent is None:  # few PSs: a list that forgets them finds no room
-        incumbent = milp(instance, formulation, options.with_time(share), on_progress).solution
+        incumbent = milp(instance, formulation, within, on_progress).solution
     objective = None if incumbent is None else incumbent.objective()
-    proven = bound(instance, formulation, options.with_time(share), on_progress, objective)
+    proven = bound(instance, formulation, within, on_progress, objective)
     known = replace(proven, method="tree", status=status_of(incumbent), solution=incumbent)
-    certificate = known.certificate
-    assert certificate is not None
+    assert known.certificate is not None
     oracle = build_oracle(instance, formulation)
-    prices = oracle.prices_from(certificate.layout, certificate.rows, certificate.prices)
-    if prices is None:
-        prices = np.zeros(oracle.rows.size)
+    prices = oracle.prices_from(
+        known.certificate.layout, known.certificate.rows, known.certificate.prices
+    )
+    prices = np.zeros(oracle.rows.size) if prices is None else prices
     with catch_interrupt() as interrupted:
         growing = Growing(known, prices, options.gap, interrupted, on_progress)
         return growing.run(lambda: limit - (now() - started))

@@ -1,10 +1,9 @@
 """The edgecloud family's pricing oracle: a job's best response over edge workers and the cloud.
 
-Linking rows are (2d), a worker trains one job at a time, in four layouts: ``groups`` has a row a
+Linking rows are (2d), a worker trains one job at a time, in three layouts: ``groups`` has a row a
 (server, worker type, slot), which loses nothing because such workers are identical; ``types`` adds
-up all workers of a type, a relaxation for large instances;
-``servers`` has a row a worker, on which schedules are placed, over the slots 1..horizon, and
-``workers`` over all slots that ``groups`` prices. A finite cloud and limited storage (7b) add rows
+up all workers of a type, a relaxation for large instances; ``servers`` has a row a worker, on which
+schedules are placed, over the slots 1..horizon. A finite cloud and limited storage (7b) add rows
 of their own (storage not in ``types``).
 
 A block is one job of problem (2) itself, not of its linear reformulation: its cost is its own
@@ -19,7 +18,7 @@ a cloud with few workers left the chunks take the earliest windows, and in ``lit
 workers of a server that stores little.
 
 Jobs without migration can be restricted (`restricted`): a branching on ``groups`` splits when a job
-completes and how many of its chunks are where, one on ``workers`` also who works in which slot.
+completes and how many of its chunks are where.
 """
 
 from __future__ import annotations
@@ -41,20 +40,14 @@ from hindsched.solutions.edgecloud.runs import ChunkRun, Runs
 from hindsched.solutions.edgecloud.solution import EdgecloudSolution
 from hindsched.solvers.families.edgecloud.block import EdgecloudPlan, JobView
 from hindsched.solvers.families.edgecloud.priced_rows import AXIS_NAMES, SET_NAMES, PricedRows
-from hindsched.solvers.families.edgecloud.restricted import (
-    CHUNKS,
-    CLOUD_CHUNKS,
-    WORKER_SLOTS,
-    RestrictedJob,
-)
+from hindsched.solvers.families.edgecloud.restricted import CHUNKS, CLOUD_CHUNKS, RestrictedJob
 from hindsched.solvers.oracles.base import BlockOracle, Response
 from hindsched.solvers.oracles.decisions import COMPLETES, COMPLETION, Axes, Feature, Limits
-from hindsched.solvers.oracles.rows import slot_labels
 
-ORACLE_ROWS = ("groups", "types", "servers", "workers")
+ORACLE_ROWS = ("groups", "types", "servers")
 PS_SETS = {"parameter_servers", "cloud_parameter_servers"}
 """Rows for which no block pays, so that their prices count as 0."""
-TREE_ROWS = ("groups", "workers")
+TREE_ROWS = ("groups",)
 """Layouts in which a job without migration can be restricted."""
 
 
@@ -89,9 +82,6 @@ class EdgecloudOracle(BlockOracle):
         if formulation == "no-migration" and layout in TREE_ROWS:
             places = (AXIS_NAMES[layout], self.priced.places.labels)
             found: dict[str, Axes] = {COMPLETION: (), CLOUD_CHUNKS: (), CHUNKS: (places,)}
-            if layout == "workers":
-                slots = slot_labels(self.last, len(places[1]))
-                found[WORKER_SLOTS] = (places, ("slot", slots))
             self.features, self.step = MappingProxyType(found), Fraction(1)
 
     def best_response(
@@ -135,13 +125,11 @@ class EdgecloudOracle(BlockOracle):
         return RestrictedJob(self.priced, block, prices, limits).best()
 
     def features_of(self, block: int, response: Response) -> dict[Feature, int]:
-        """Completion, chunks by place and in the cloud, and who works in which slot."""
+        """Completion, and chunks by place and in the cloud."""
         plan: EdgecloudPlan = response.plan
         found = {COMPLETES: plan.completion, Feature(CLOUD_CHUNKS): len(plan.cloud)}
         for row, parts in plan.edge.items():
             found[Feature(CHUNKS, (row,))] = sum(number for _, number in parts)
-            for slots, _ in parts if self.layout == "workers" else ():
-                found |= {Feature(WORKER_SLOTS, (row, t - 1)): 1 for t in slots if t <= self.last}
         return found
 
     def place(self, responses: Sequence[Response | None]) -> Solution | None:
@@ -172,7 +160,7 @@ class EdgecloudOracle(BlockOracle):
             None if response is None else replace(response, plan=replace(response.plan, edge=edge))
             for response, edge in zip(responses, edges, strict=True)
         ]
-        return EdgecloudOracle(self.instance, self.formulation, "workers").place(placed)
+        return EdgecloudOracle(self.instance, self.formulation, "servers").place(placed)
 
     def assignments(self, block: int, response: Response) -> list[Assignment]:
         """Rows of the solution file for a response in a layout with a row a worker.
@@ -180,7 +168,7 @@ class EdgecloudOracle(BlockOracle):
         The PS is in the cloud, where it changes nothing and there is always one unless the
         instance says otherwise.
         """
-        if self.layout not in ("servers", "workers"):
+        if self.layout != "servers":
             return super().assignments(block, response)
         plan: EdgecloudPlan = response.plan
         job = self.instance.jobs[block]

@@ -13,11 +13,8 @@ from hindsched.solutions.edgecloud.frozen_schedule import read_past
 from hindsched.solutions.edgecloud.list_schedule import GreedySchedule
 from hindsched.solvers.oracles.rows import Rows, RowSet, slot_labels
 
-SET_NAMES = {
-    "groups": "group_capacity", "types": "type_capacity", "servers": "worker_capacity",
-    "workers": "worker_capacity",
-}  # fmt: skip
-AXIS_NAMES = {"groups": "group", "types": "type", "servers": "worker", "workers": "worker"}
+SET_NAMES = {"groups": "group_capacity", "types": "type_capacity", "servers": "worker_capacity"}
+AXIS_NAMES = {"groups": "group", "types": "type", "servers": "worker"}
 
 
 @dataclass(frozen=True)
@@ -47,7 +44,7 @@ class Places:
 def places_of(instance: EdgecloudInstance, layout: str) -> Places:
     """The rows of a layout, without slots."""
     names = [server.name for server in instance.servers]
-    if layout in ("servers", "workers"):
+    if layout == "servers":
         found = instance.worker_list
         labels = tuple(f"{names[s]}/{number}" for s, number, _ in found)
         return Places(labels, tuple(k for *_, k in found), tuple((w,) for w in range(len(found))))
@@ -83,7 +80,7 @@ class PricedRows:
     instance : EdgecloudInstance
         The instance.
     layout : str
-        ``groups``, ``types``, ``servers`` or ``workers``; see the oracle.
+        ``groups``, ``types`` or ``servers``; see the oracle.
     """
 
     def __init__(self, instance: EdgecloudInstance, layout: str) -> None:

@@ -1,9 +1,8 @@
 """One job of edgecloud without migration under a branching's decisions, exactly.
 
-Every completion c is looked at together: a worker's n chunks take the slots that it is decided to
-use and its cheapest other ones up to c, further workers of a group one layer after the other, and
-chunks in the cloud the cheapest window that has ended by c. What all places charge for 0, 1, ... of
-the job's chunks is added up place by place.
+Every completion c is looked at together: a group's n chunks take its workers' cheapest slots up to
+c, one layer after the other, and chunks in the cloud the cheapest window that has ended by c. What
+all places charge for 0, 1, ... of the job's chunks is added up place by place.
 
 A completion is when the job stops paying for time: its work may be done before. So a decision
 "completes in k at the earliest" is a price of waiting and bars no schedule that is worth having.
@@ -19,9 +18,9 @@ from hindsched.solvers.families.edgecloud.block import EdgecloudPlan, JobView
 from hindsched.solvers.families.edgecloud.priced_rows import PricedRows
 from hindsched.solvers.kernels.edgecloud.cheapest_chunks import cheapest_windows
 from hindsched.solvers.oracles.base import Response
-from hindsched.solvers.oracles.decisions import COMPLETES, NEVER, Feature, Limits, window_of
+from hindsched.solvers.oracles.decisions import COMPLETES, Feature, Limits, window_of
 
-CHUNKS, WORKER_SLOTS, CLOUD_CHUNKS = "chunks", "worker_slots", "cloud_chunks"
+CHUNKS, CLOUD_CHUNKS = "chunks", "cloud_chunks"
 
 
 class RestrictedJob(JobView):
@@ -30,34 +29,19 @@ class RestrictedJob(JobView):
     Parameters
     ----------
     priced : PricedRows
-        Rows of the layout ``groups`` or ``servers``.
+        Rows of the layout ``groups``.
     block : int
         Position of the job.
     prices : ndarray
         Price of each row.
     limits : mapping
-        Of `completion`, `chunks` by place, `cloud_chunks`, and `worker_slots` by worker and slot.
+        Of `completion`, `chunks` by place, and `cloud_chunks`.
     """
 
     def __init__(self, priced: PricedRows, block: int, prices: Floats, limits: Limits) -> None:
         super().__init__(priced, "no-migration", block, prices, None, restricted=True)
         self.limits = limits
-        self.held = np.zeros(self.price.shape, dtype=bool)
-        self.barred = np.zeros(self.price.shape, dtype=bool)
-        position = {row: i for i, row in enumerate(self.rows)}
-        self.is_empty = False
-        for feature, (low, high) in limits.items():
-            self.is_empty |= low > high
-            if feature.name != WORKER_SLOTS or high >= NEVER > low == 0:
-                continue
-            i, t = position.get(feature.index[0], -1), feature.index[1] + 1 - self.job.arrival
-            if i < 0:
-                continue  # another type's worker: what is decided there bars nothing
-            if not self.first[i] <= t < self.length:
-                self.is_empty |= low > 0
-                continue
-            self.held[i, t], self.barred[i, t] = low > 0, high == 0
-            self.is_empty |= low > 1
+        self.is_empty = any(low > high for low, high in limits.values())
 
     def best(self) -> Response | None:
         """The cheapest schedule, or None if none is within limits."""
@@ -104,25 +88,20 @@ class RestrictedJob(JobView):
         """What a place charges for 0, 1, ... chunks if the job completes by c, (L, D + 1)."""
         slots, most, count = np.arange(self.length), self.job.chunks, int(self.count[i])
         low, high = window_of(self.limits, Feature(CHUNKS, (self.rows[i],)))
-        held = np.flatnonzero(self.held[i])
-        free = (slots >= self.first[i]) & ~self.held[i] & ~self.barred[i]
-        price = np.where(free & (slots[:, None] >= slots), self.price[i], np.inf)
+        free = (slots >= self.first[i]) & (slots[:, None] >= slots)
         sums = np.zeros((self.length, self.length + 1))
-        np.cumsum(np.sort(price, axis=1), axis=1, out=sums[:, 1:])
+        np.cumsum(np.sort(np.where(free, self.price[i], np.inf), axis=1), axis=1, out=sums[:, 1:])
         found = np.full((self.length, most + 1), np.inf)
-        for n in range(max(low, -(-held.size // self.work)), min(high, most) + 1):
+        for n in range(low, min(high, most) + 1):
             layers, more = divmod(n, count)
-            need = [layers * self.work - held.size, (layers + (more > 0)) * self.work - held.size]
-            if need[-1] > self.length:
+            if (layers + (more > 0)) * self.work > self.length:
                 break
-            with np.errstate(invalid="ignore"):
-                cost = count * sums[:, need[0]]
-                if more:
-                    cost = cost + more * (sums[:, need[1]] - sums[:, need[0]])
-            found[:, n] = np.nan_to_num(cost, nan=np.inf, posinf=np.inf) + n * self.extra[i]
-        if held.size:
-            found += self.price[i, held].sum()
-            found[: held[-1]] = np.inf
+            cost = count * sums[:, layers * self.work]
+            if more:
+                with np.errstate(invalid="ignore"):
+                    last = sums[:, (layers + 1) * self.work] - sums[:, layers * self.work]
+                cost = cost + more * np.nan_to_num(last, nan=np.inf, posinf=np.inf)
+            found[:, n] = cost + n * self.extra[i]
         return found
 
     def _restricted_plan(
@@ -142,9 +121,7 @@ class RestrictedJob(JobView):
     def _chunks(self, i: int, n: int, c: int) -> list[tuple[list[int], int]]:
         """Slots of a place's n chunks, and how many workers take them."""
         slots = np.arange(self.first[i], c + 1)
-        free = slots[~self.held[i, slots] & ~self.barred[i, slots]]
-        ranked = free[np.argsort(self.price[i, free], kind="stable")]
-        ranked = np.concatenate([np.flatnonzero(self.held[i]), ranked])
+        ranked = slots[np.argsort(self.price[i, slots], kind="stable")]
         found = []
         for layer in range(-(-n // int(self.count[i]))):
             number = min(int(self.count[i]), n - layer * int(self.count[i]))

@@ -3,7 +3,7 @@
 What couples jobs is the workers of a type, so every type is a pool with an order of its own
 (`kernels.edgecloud.priority_search`); the workers of a limited cloud are workers of the pool that
 need a longer upload, an unlimited cloud takes whole jobs. Neither storage nor PSs are known to the
-search: where they refuse what it ends with, the simple schedules of `incumbents` stand.
+search: where they refuse what it ends with, the list schedule stands.
 """
 
 from __future__ import annotations
@@ -17,14 +17,17 @@ from hindsched.arrays import Ints
 from hindsched.instances.base import Instance
 from hindsched.instances.edgecloud.instance import EdgecloudInstance
 from hindsched.solutions.base import Solution
+from hindsched.solutions.edgecloud.frozen_schedule import read_past
+from hindsched.solutions.edgecloud.list_schedule import GreedySchedule
+from hindsched.solutions.edgecloud.ps import place_parameter_servers
 from hindsched.solutions.edgecloud.runs import ChunkRun, Runs
+from hindsched.solutions.edgecloud.solution import EdgecloudSolution
 from hindsched.solvers.door.answer import Progress
 from hindsched.solvers.door.interrupt import catch_interrupt
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.result import Result, status_of
 from hindsched.solvers.door.status import StoppedBy
 from hindsched.solvers.door.work import now, spend
-from hindsched.solvers.families.edgecloud.incumbents import best_incumbent, checked
 from hindsched.solvers.kernels.edgecloud.priority_search import (
     MIXED,
     NEVER,
@@ -193,6 +196,27 @@ class PrioritySearch:
         return checked(self.instance, Runs.of(rows), self.formulation)
 
 
+def best_incumbent(instance: EdgecloudInstance, formulation: str) -> Solution | None:
+    """The better of two schedules without a search: never preemptive, and shortest jobs first."""
+    by_order = PrioritySearch(instance, formulation).solution()
+    return better(list_schedule(instance, formulation), by_order)
+
+
+def list_schedule(instance: EdgecloudInstance, formulation: str) -> Solution | None:
+    """Jobs in order of arrival, each chunk where it ends first, never preempted; or None."""
+    schedule = GreedySchedule(instance, read_past(instance, None))
+    if schedule.completion is None:
+        return None
+    return checked(instance, Runs.of(schedule.rows), formulation)
+
+
+def checked(instance: EdgecloudInstance, runs: Runs, formulation: str) -> Solution | None:
+    """A solution of these runs with PSs found for them; None if there are none or storage lacks."""
+    holds = place_parameter_servers(instance, runs)
+    solution = EdgecloudSolution(instance, runs, holds, formulation)
+    return solution if solution.is_feasible() else None
+
+
 def search(
     instance: Instance,
     formulation: str,
@@ -203,7 +227,7 @@ def search(
     assert isinstance(instance, EdgecloudInstance)
     begin = now()
     limit = DEFAULT_SECONDS if options.time_limit is None else options.time_limit
-    known = best_incumbent(instance, formulation)
+    known = list_schedule(instance, formulation)
     found = PrioritySearch(instance, formulation, options.seed)
     with catch_interrupt() as interrupted:
 

@@ -45,7 +45,7 @@ def sweep(
     first_instance : int
         Seed of the first instance.
     **options
-        Of `compare`: ``seeds, settings, method, workers, progress, time_limit``, ...
+        Of `compare`: ``seeds, settings, method, workers, out, resume, time_limit``, ...
 
     Returns
     -------

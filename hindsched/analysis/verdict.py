@@ -6,40 +6,22 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR
-from typing import Protocol
+from typing import TYPE_CHECKING
 
-from hindsched.analysis.algorithm_ratio import AlgorithmRatio
 from hindsched.analysis.interval import Interval, percent_rounded, rounded_down
 from hindsched.analysis.ratio import Optimum, Sense
-from hindsched.analysis.summary import SummaryRow
+from hindsched.analysis.summary import SummaryRow, interval_of
 from hindsched.solvers.door.options import DEFAULT_GAP
 
-
-class OnInstance(Protocol):
-    """What a verdict asks of an instance's comparison."""
-
-    @property
-    def family(self) -> str:
-        """The family's word."""
-
-    @property
-    def optimum(self) -> Optimum:
-        """What is known of the optimum."""
-
-    @property
-    def algorithms(self) -> Sequence[AlgorithmRatio]:
-        """Each algorithm's runs on it."""
+if TYPE_CHECKING:
+    from hindsched.analysis.comparison import Comparison, InstanceComparison
 
 
-class Compared(Protocol):
-    """What a verdict asks of a comparison (a ``Comparison``)."""
-
-    @property
-    def instances(self) -> Sequence[OnInstance]:
-        """Each instance's comparison."""
-
-    def summary_rows(self) -> list[SummaryRow]:
-        """One row a family and algorithm."""
+PLURAL = {
+    "commits at arrival": "commit at arrival",
+    "decides as it runs": "decide as they run",
+    "may give a job up": "may give a job up",
+}
 
 
 @dataclass(frozen=True)
@@ -166,19 +148,16 @@ class Verdict:
 
     def _by_commitment(self) -> str:
         """The best of each other way to be bound by decisions, for those are other games."""
-        best = self.best
-        if best is None or not best["commitment"]:
+        if self.best is None or not self.best["commitment"]:
             return ""
-        text = f" It {best['commitment']}"
-        seen = {best["commitment"]}
+        text, seen = f" It {self.best['commitment']}", {self.best["commitment"], ""}
         for row in self.ranking:
-            if row["commitment"] and row["commitment"] not in seen:
+            if row["commitment"] not in seen:
                 seen.add(row["commitment"])
-                way = f"that {row['commitment']}"
-                shown = Interval(row["median_lower"], row["median_upper"])
-                text += f"; of those {way.replace('that commits', 'that commit')} "
-                text += f"{row['label']} comes closest (median ratio {shown})"
-        return text.replace("those that decides", "those that decide") + "."
+                shown = interval_of(row, "median")
+                text += f"; of those that {PLURAL[row['commitment']]} {row['label']} comes closest"
+                text += f" (median ratio {shown})"
+        return f"{text}."
 
     def _next(self) -> str:
         """The runner-up, and whether intervals or objectives tell the two apart."""
@@ -194,7 +173,7 @@ class Verdict:
         return f" Next is {name}, at a median ratio of {rounded_down(lower)} or more."
 
 
-def verdicts(comparison: Compared) -> list[Verdict]:
+def verdicts(comparison: Comparison) -> list[Verdict]:
     """The verdict on each family of a comparison, in its order."""
     rows = comparison.summary_rows()
     found = []
@@ -218,7 +197,7 @@ def verdicts(comparison: Compared) -> list[Verdict]:
     return found
 
 
-def _is_better(sense: Sense, item: OnInstance, first: str, second: str) -> bool:
+def _is_better(sense: Sense, item: InstanceComparison, first: str, second: str) -> bool:
     """Whether an algorithm's mean objective on an instance is better than another's."""
     objectives = {ratio.algorithm: ratio.objective for ratio in item.algorithms}
     one, other = objectives.get(first), objectives.get(second)

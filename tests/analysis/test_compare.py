@@ -148,6 +148,7 @@ def test_summary_over_instances():
             "starred": False,
             "rival": False,
             "foresight": False,
+            "commitment": "",
         }
     ]
     optima = comparison.optima_frame()

@@ -191,6 +191,19 @@ def test_the_verdict_is_of_online_algorithms_and_names_who_knows_more_behind_the
     assert alone.sentence().startswith("oasis: no online algorithm has a ratio. Knowing more")
 
 
+def test_the_verdict_is_split_by_what_an_algorithm_may_do():
+    found = verdict(
+        offline("a", 100.0, 100.0, status="optimal"),
+        online("a", "x", 90.0, commitment="may give a job up"),
+        online("a", "y", 80.0, commitment="decides as it runs"),
+        online("a", "z", 50.0, commitment="commits at arrival"),
+    )
+    assert (
+        "It may give a job up; of those that decide as they run y comes closest (median ratio "
+        "1.25); of those that commit at arrival z comes closest (median ratio 2)."
+    ) in found.sentence()
+
+
 def test_what_reaches_the_optimum_is_said_to_be_optimal():
     found = verdict(
         offline("a", 100.0, 100.0, status="optimal"), online("a", "x", 100.0),

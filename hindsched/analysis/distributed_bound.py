@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import CancelledError
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any
 
@@ -115,53 +115,42 @@ class LocalTeam(ShareTeam):
 
     def __init__(self, workers: int) -> None:
         self.size = workers
-        self._shares: Sequence[BlockOracle] = ()
+        self._shares: list[BlockOracle] = []
         self._processes: list[Any] = []
 
     def hold(self, shares: Sequence[BlockOracle]) -> None:
         """Start a process a share."""
         self.close()
-        self._shares = shares
-        self._processes = [self._start(share) for share in shares]
+        self._shares = list(shares)
+        self._processes = [_holder(share) for share in shares]
 
     def ask(self, prices: Floats) -> Sequence[ShareAnswer]:
         """Answers of all shares."""
-        waiting = [self._ask(share, prices) for share in range(len(self._shares))]
-        return [self._answer(share, prices, future) for share, future in enumerate(waiting)]
+        from joblib.externals.loky.process_executor import BrokenProcessPool
+
+        found: dict[int, ShareAnswer] = {}
+        for _ in range(ATTEMPTS + 1):
+            waiting: dict[int, Any] = {}
+            left = [k for k in range(len(self._shares)) if k not in found]
+            for k in left:
+                with suppress(BrokenProcessPool):
+                    waiting[k] = submit(self._processes[k], _answer_held, prices)
+            for k in left:
+                try:
+                    found[k] = waiting[k].result()
+                except (KeyError, BrokenProcessPool):
+                    self.taken_over += 1
+                    self._processes[k].shutdown(kill_workers=True)
+                    self._processes[k] = _holder(self._shares[k])
+            if len(found) == len(self._shares):
+                return [found[k] for k in range(len(found))]
+        raise SolveFailed("a process that holds part of the bound dies whenever it is asked")
 
     def close(self) -> None:
         """End the processes."""
         for process in self._processes:
             process.shutdown(kill_workers=True)
         self._processes = []
-
-    def _start(self, share: BlockOracle) -> Any:
-        process = worker_process()
-        submit(process, _hold, share)
-        return process
-
-    def _ask(self, share: int, prices: Floats) -> Any:
-        from joblib.externals.loky.process_executor import BrokenProcessPool
-
-        try:
-            return submit(self._processes[share], _answer_held, prices)
-        except BrokenProcessPool:  # it died since the last question
-            return None
-
-    def _answer(self, share: int, prices: Floats, future: Any) -> ShareAnswer:
-        from joblib.externals.loky.process_executor import BrokenProcessPool
-
-        for _ in range(ATTEMPTS + 1):
-            try:
-                if future is not None:
-                    return future.result()
-            except BrokenProcessPool:
-                pass
-            self.taken_over += 1
-            self._processes[share].shutdown(kill_workers=True)
-            self._processes[share] = self._start(self._shares[share])
-            future = self._ask(share, prices)
-        raise SolveFailed(f"the process of share {share} of the bound dies whenever it is asked")
 
 
 class ClusterTeam(ShareTeam):
@@ -215,6 +204,13 @@ def cluster_team(address: str) -> Iterator[ClusterTeam]:
 
 _share: list[BlockOracle] = []
 """In a local worker: the share that it holds."""
+
+
+def _holder(share: BlockOracle) -> Any:
+    """A local process that holds a share."""
+    process = worker_process()
+    submit(process, _hold, share)
+    return process
 
 
 def _hold(share: BlockOracle) -> None:

@@ -83,7 +83,7 @@ def line_of(capsys, arguments):
     ("file", "message"),
     [
         ("missing", "(absent): must be a readable file"),
-        ("folder", "a folder: must be a file or a pipe"),
+        ("folder", "a folder: must be a readable file"),
         ("text", "must be JSON"),
         ("latin", "must be UTF-8 text"),
         ("list", "must be a JSON object"),
@@ -150,7 +150,7 @@ def test_instance_files(capsys, files, command, file, message):
         (["generate", "oasis", "--seed", "-1", "-o", "@new"], "seed: -1"),
         (["generate", "oasis", "--jobs", "5", "--set", "jobs=6", "-o", "@new"], "set.jobs: 6"),
         (["generate", "oasis", "-o", "a\0b"], "must be a file"),
-        (["describe", "a\0b"], "embedded null byte"),
+        (["describe", "a\0b"], "must be a readable file"),
         (["simulate", "@good", "--algorithm", "oasis", "--seed", "-1"], "seed: -1: must be"),
         (["solve", "@good", "--seed", "-1"], "seed: -1: must be"),
         (["generate", "oasis", "--start", "5", "-o", "@new"], "needs --from-trace"),

@@ -31,7 +31,7 @@ INSTANCES = {
 }
 LAYOUTS = {
     "oasis": ("groups", "servers", "patterns"),
-    "batchsched": ("cluster", "buckets", "servers", "preemptive"),
+    "batchsched": ("cluster", "servers", "preemptive"),
     "astraea": ("cluster", "servers", "preemptive"),
 }
 ROUNDING = 3e-9

@@ -21,7 +21,7 @@ from hindsched.solvers.door.options import DEFAULT_GAP, SolveOptions
 from hindsched.solvers.door.program import solve_program
 from hindsched.solvers.families.batchsched.list_schedule import as_solution, improved_list_schedule
 from hindsched.solvers.families.batchsched.methods import METHODS
-from hindsched.solvers.families.batchsched.oracle import MergedOracle, ServerOracle
+from hindsched.solvers.families.batchsched.oracle import BatchschedMerged, ServerOracle
 from tests.brute_force import batchsched as brute_force
 from tests.strategies.batchsched import known_b, tiny_instances
 
@@ -63,11 +63,7 @@ def test_modes_and_literal_equal_the_brute_force():
             _, loose = solved(instance, "literal", relax=True, incumbent=solution)
             assert loose.objective <= relaxed.objective + 1e-6
             literal.append(relaxed.objective - loose.objective)
-        for oracle in (
-            ServerOracle(instance),
-            MergedOracle(instance),
-            MergedOracle(instance, None, 4),
-        ):
+        for oracle in (ServerOracle(instance), BatchschedMerged(instance)):
             prices = np.linspace(0, 1, oracle.rows.size)
             assert oracle.bound(prices) <= best + 1e-6
         online = []

@@ -93,7 +93,7 @@ def test_every_method_bounds_it(family, method):
 
 def test_only_its_layout_bounds_it():
     instance = pausing_pays()
-    for rows in ("cluster", "servers", "buckets"):
+    for rows in ("cluster", "servers"):
         oracle = build_oracle(instance, "preemptive", rows=rows)
         prices = random_prices(oracle, 1)
         with pytest.raises(InputError, match="prove no bound"):

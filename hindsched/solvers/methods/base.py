@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hindsched.instances.base import Instance
+from hindsched.instances.modes import PREEMPTIVE
 from hindsched.models.base import aggregated, offline_program
 from hindsched.solutions.base import Solution, build_solution
 from hindsched.solvers.certificates.certificate import Certificate
@@ -82,10 +83,9 @@ def preemptive(
     The blocks without contiguity, by the layout ``preemptive``; it bounds the problem itself too.
     """
     from hindsched.solvers.bounds.lagrangian import subgradient_bound
-    from hindsched.solvers.oracles.preemptive import LAYOUT
 
     return _bound_by("preemptive", "subgradient", subgradient_bound, instance, formulation, options,
-                     on_progress, LAYOUT)  # fmt: skip
+                     on_progress, PREEMPTIVE)  # fmt: skip
 
 
 def column_generation(

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hindsched.instances.batchsched.generator import generate
 from hindsched.instances.batchsched.instance import PARAMETER_SERVER, RING_ALLREDUCE
 from hindsched.instances.batchsched.modes import modes
-from hindsched.solutions.batchsched.solution import row_use
+from hindsched.models.windows.sets import row_use
 from hindsched.solvers.door.subproblem import model_response
 from hindsched.solvers.families.batchsched import oracle_search as search_module
 from hindsched.solvers.families.batchsched.list_schedule import (
@@ -71,7 +71,7 @@ def test_placement_is_exact_and_algorithm_4_never_cheaper(data):
     assert place(problem, greedy_host, 1e9) >= exact
 
 
-@pytest.mark.parametrize("rows", ["servers", "cluster", "buckets", "preemptive"])
+@pytest.mark.parametrize("rows", ["servers", "cluster", "preemptive"])
 @pytest.mark.parametrize("architecture", [PARAMETER_SERVER, RING_ALLREDUCE])
 def test_a_gpu_that_no_worker_can_use_is_not_paid_for(architecture, rows):
     """Workers of 2 GPUs on a server of 3: two jobs of a slot end at 2 + 3, and prices prove it."""
@@ -83,10 +83,7 @@ def test_a_gpu_that_no_worker_can_use_is_not_paid_for(architecture, rows):
     prices = np.zeros(oracle.rows.size)
     prices[0] = 0.5
     found = oracle.bound(prices)
-    if rows == "buckets":  # four slots of 2 GPUs at 0.5; a job begins in the first
-        assert found == pytest.approx(2 * 3 - 4)
-    else:
-        assert found == pytest.approx(2 + 3)
+    assert found == pytest.approx(2 + 3)
 
 
 def slow_best(instance, job, prices, residual, slots):
@@ -157,7 +154,7 @@ def test_layouts_bound_the_optimum_and_read_solutions():
     for architecture in (PARAMETER_SERVER, RING_ALLREDUCE):
         instance = generate("small", 2, jobs=5, architecture=architecture)
         solution = as_solution(instance, improved_list_schedule(instance, insertions=20))
-        for rows in ("cluster", "buckets", "servers"):
+        for rows in ("cluster", "servers"):
             oracle = build_oracle(instance, rows=rows)
             prices = np.linspace(0.0, 0.01, oracle.rows.size)
             values, use = oracle.block_values(prices)

@@ -161,7 +161,7 @@ def test_bounds_are_the_exact_kernel_s_rounded_outward(family: str) -> None:
             # of the uploads to edgecloud's servers.
             plans = [oracle.best_response(block, prices) for block in range(oracle.num_blocks)]
             late = bool(decisions) or any(plan is not None and plan.plan is None for plan in plans)
-            is_loose = family == "batchsched" and (late or oracle.layout in ("cluster", "buckets"))
+            is_loose = family == "batchsched" and (late or oracle.layout == "cluster")
             is_loose |= oracle.layout == "types"
             if found is None or math.isinf(fast):
                 met["no schedule"] += 1

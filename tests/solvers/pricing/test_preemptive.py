@@ -17,9 +17,9 @@ from hindsched.instances.generators.registry import generate
 from hindsched.online.registry import algorithms
 from hindsched.online.simulator import simulate
 from hindsched.solvers.bounds.lagrangian import subgradient_bound
-from hindsched.solvers.kernels.preemptive_slots import cheapest_slots
+from hindsched.solvers.families.windows.pieces import fewest_ps, ordered, ways_in_line
+from hindsched.solvers.kernels.windows.preemptive_slots import cheapest_slots
 from hindsched.solvers.oracles.base import build_oracle
-from hindsched.solvers.oracles.preemptive import fewest_ps, ordered, ways_in_line
 from tests.brute_force.astraea import placings
 from tests.brute_force.batchsched import times
 from tests.kernel.agreement import certificate, kernel_bound, random_prices

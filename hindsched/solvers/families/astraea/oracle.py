@@ -1,19 +1,8 @@
 """The astraea family's pricing oracle: one job's best window at prices on workers and PSs.
 
-Row layouts:
-
-``cluster``
-    All servers merged into one: ``worker_capacity`` over (type, slot) and ``ps_capacity``. Every
-    schedule on real servers is one on the merged server, so the bound is valid; what is lost is
-    fragmentation (part of it is kept: no mode that the empty cluster cannot place, and at least
-    the PSs that the best host needs).
-``servers``
-    Rows over (server, type, slot): the exact subproblem. Schedules are placed on servers in this
-    layout only.
-
-``preemptive``
-    The rows of ``cluster``; a job's slots need not touch and its placement may change, see
-    `hindsched.solvers.oracles.preemptive`.
+The layouts ``cluster`` and ``preemptive`` are those of `windows/oracle.py`, with row sets
+``worker_capacity`` over (type, slot) and ``ps_capacity``; ``servers`` has rows (server, type,
+slot): the exact subproblem. Schedules are placed on servers in this layout only.
 
 The horizon is hard. With ``optional`` a job may stay out at value 0; with ``must-complete`` a job
 that fits nowhere makes the bound -inf, as the problem then is infeasible.
@@ -22,58 +11,59 @@ that fits nowhere makes the bound -inf, as the problem then is infeasible.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from functools import cached_property
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from hindsched.arrays import Floats, Ints
 from hindsched.instances.astraea.instance import AstraeaInstance, AstraeaJob
 from hindsched.instances.astraea.modes import modes, most_workers
-from hindsched.instances.modes import Modes, in_pieces, ps_for
+from hindsched.instances.base import JobRecord
+from hindsched.instances.modes import Modes, ps_for
+from hindsched.models.astraea.cluster import UnitCluster
+from hindsched.models.windows.sets import row_use
 from hindsched.solutions.astraea.row import AstraeaRow
-from hindsched.solutions.astraea.solution import AstraeaSolution, write_row
-from hindsched.solutions.base import Assignment, Solution
-from hindsched.solvers.kernels.astraea.valued_window import (
-    all_on_merged_server,
-    best_on_merged_server,
-    best_window,
-    place_window,
-)
-from hindsched.solvers.kernels.placement import Kinds
-from hindsched.solvers.oracles.base import BlockOracle, Response
-from hindsched.solvers.oracles.decisions import Feature, Limits
-from hindsched.solvers.oracles.merged import (
+from hindsched.solutions.astraea.solution import write_row
+from hindsched.solutions.base import Assignment
+from hindsched.solutions.window_row import WindowRow
+from hindsched.solvers.families.windows.oracle import (
+    EndCosts,
     EndToEnd,
-    prefix_sums,
-    refuse_residual,
-    undominated_modes,
-    window_use,
+    MergedOracle,
+    WindowOracle,
+    merged_modes,
 )
-from hindsched.solvers.oracles.preemptive import (
+from hindsched.solvers.families.windows.pieces import (
     LAYOUT,
-    SlotOracle,
+    ROWS,
+    PiecesOracle,
+    Way,
     branched_rows,
     fewest_ps,
     first_rows,
-    ways_in_line,
+    slot_ways,
 )
-from hindsched.solvers.oracles.restricted_window import Cluster, window_features
+from hindsched.solvers.families.windows.restricted import Cluster, window_features
+from hindsched.solvers.kernels.astraea.valued_window import best_window, place_window
+from hindsched.solvers.kernels.placement import Kinds
+from hindsched.solvers.oracles.base import Response
+from hindsched.solvers.oracles.decisions import Feature, Limits
 from hindsched.solvers.oracles.rows import Rows, RowSet, slot_labels
 
-ORACLE_ROWS = ("cluster", "servers", LAYOUT)
+ORACLE_ROWS = ROWS
 
 
-class AstraeaOracle(BlockOracle):
-    """What both layouts share: values, types, and the use of a given schedule."""
+class AstraeaOracle(WindowOracle):
+    """What all layouts share: values, types, and the use of a given schedule."""
 
     sense: ClassVar[Literal["max", "min"]] = "max"
     instance: AstraeaInstance
 
     def __init__(self, instance: AstraeaInstance, formulation: str | None = None) -> None:
-        self.instance = instance
-        self.formulation = instance.check_formulation(formulation)
-        self.exact = not in_pieces(self.formulation)
+        super().__init__(instance, formulation)
+        self.cluster = UnitCluster.of(instance)
         self.optional = self.formulation.startswith("optional")
         self.slots = instance.horizon
         self.rows = Rows(
@@ -86,15 +76,6 @@ class AstraeaOracle(BlockOracle):
     def _row_set(self, name: str, count: Ints, types: tuple[str, ...]) -> RowSet:
         raise TypeError(name)
 
-    @property
-    def _floor(self) -> float:
-        return 0.0 if self.optional else -math.inf
-
-    def of_blocks(self, blocks: slice) -> BlockOracle:
-        """The same rows, which no job changes, with some of the jobs."""
-        part = self.instance.with_jobs(self.instance.jobs[blocks])
-        return type(self)(part, self.formulation)
-
     def values_of(self, job: AstraeaJob) -> Floats:
         """Revenue by completion slot, shape (horizon + 1,); -inf before the first."""
         table = np.full(self.slots + 1, -math.inf)
@@ -102,31 +83,31 @@ class AstraeaOracle(BlockOracle):
         table[first:] = self.instance.revenues(job, np.arange(float(first), self.slots + 1))
         return table
 
-    def row_use(self, row: AstraeaRow) -> tuple[Ints, Floats]:
-        """Flat rows that a schedule uses, and how much of each."""
-        raise TypeError(type(self).__name__)
-
-    def use_of(self, solution: Solution) -> list[Response | None]:
-        """Schedules of a feasible solution as use of this layout's rows."""
-        assert isinstance(solution, AstraeaSolution)
-        found: list[Response | None] = []
-        for job in self.instance.jobs:
-            revenue = solution.revenue(job.name)
-            if revenue is None:
-                found.append(None)
-                continue
-            uses = [self.row_use(row) for row in solution.rows[job.name]]
-            rows = np.concatenate([use[0] for use in uses])
-            amounts = np.concatenate([use[1] for use in uses])
-            plan = solution.rows[job.name]
-            found.append(Response(revenue, revenue, rows, amounts, plan))
+    def worth(self, solution: Any, job: JobRecord) -> float | None:
+        """Revenue of a completed job."""
+        found: float | None = solution.revenue(job.name)
         return found
 
 
-class MergedOracle(AstraeaOracle):
+class AstraeaMerged(AstraeaOracle, MergedOracle):
     """Best responses on all servers merged into one."""
 
-    layout = "cluster"
+    def __init__(self, instance: AstraeaInstance, formulation: str | None = None) -> None:
+        super().__init__(instance, formulation)
+        jobs = instance.jobs
+        found = []
+        for job in jobs:
+            table = modes(instance, job)
+            fewest = self._fewest(table)
+            found.append(merged_modes(self.cluster, table.take(fewest > 0), fewest[fewest > 0]))
+        values = np.array([self.values_of(job) for job in jobs]).reshape(len(jobs), self.slots + 1)
+        each, width = np.arange(len(jobs)), self.cluster.server_capacity.shape[1]
+        self.prepare(
+            EndToEnd.of(found, width, np.int64),
+            np.array([job.arrival + 1 for job in jobs], dtype=np.int64),
+            EndCosts(np.ones(len(jobs)), -values, each),
+            np.full(len(jobs), 0.0 if self.optional else math.inf),
+        )
 
     def _row_set(self, name: str, count: Ints, types: tuple[str, ...]) -> RowSet:
         slots = slot_labels(self.slots, len(types))
@@ -134,59 +115,21 @@ class MergedOracle(AstraeaOracle):
         capacity = np.broadcast_to(total[:, None], (len(types), self.slots)).copy()
         return RowSet(name, (("type", types), ("slot", slots)), capacity)
 
-    @cached_property
-    def _modes(self) -> EndToEnd:
-        found = [merged_modes(self.instance, job) for job in self.instance.jobs]
-        width = len(self.instance.worker_types) + len(self.instance.ps_types)
-        return EndToEnd.of(found, width, np.int64)
-
-    @cached_property
-    def _arrivals(self) -> Ints:
-        return np.array([job.arrival for job in self.instance.jobs], dtype=np.int64)
-
-    @cached_property
-    def _values(self) -> Floats:
-        values = [self.values_of(job) for job in self.instance.jobs]
-        return np.array(values).reshape(len(values), self.slots + 1)
-
-    def _prefix(self, prices: Floats) -> Floats:
-        return prefix_sums(prices.reshape(-1, self.slots).T)
-
-    def best_response(
-        self, block: int, prices: Floats, residual: Floats | None = None
-    ) -> Response | None:
-        """Best schedule of a job on the merged server; only full capacity is known here."""
-        refuse_residual(residual)
-        durations, demands = self._modes.of_job(block)
-        values = self._values[block]
-        value, mode, start = best_on_merged_server(
-            int(self._arrivals[block]), values, durations, demands, self._prefix(prices), -math.inf
+    def _fewest(self, table: Modes) -> Ints:
+        """PSs that the best host of each mode needs; 0 for one that none serves."""
+        hosted = np.zeros(
+            (*self.instance.ps_ratio.shape, 2, table.workers.max(initial=0) + 1), dtype=np.int64
         )
-        if mode < 0:
-            return None
-        end = start + int(durations[mode])
-        use = window_use(demands[mode], np.arange(start, end), self.slots)
-        return Response(float(value), float(values[end]), *use, (mode, start))
+        for w, p, q in np.ndindex(hosted.shape[:3]):
+            count, fewest = self._served(w, p, bool(q), hosted.shape[3] - 1)
+            hosted[w, p, q, count] = fewest
+        found: Ints = hosted[table.worker_type, table.ps_type, table.one_server, table.workers]
+        return found
 
-    def block_values(self, prices: Floats) -> tuple[Floats, Floats]:
-        """Values of all jobs and their total use at `prices`, in one compiled call."""
-        found = np.zeros(self.num_blocks)
-        used = np.zeros((self.slots, self.rows.size // self.slots))
-        modes = self._modes
-        all_on_merged_server(
-            modes.first, self._arrivals, self._values, modes.number, modes.demand,
-            self._prefix(prices), self._floor, found, used,
-        )  # fmt: skip
-        return found, used.T.ravel()
-
-    def row_use(self, row: AstraeaRow) -> tuple[Ints, Floats]:
-        """Flat rows that a schedule uses, and how much of each."""
-        slots = np.arange(row.first - 1, row.last)
-        worker_rows = row.worker_type * self.slots + slots
-        ps_rows = (len(self.instance.worker_types) + row.ps_type) * self.slots + slots
-        counts = (float(row.num_workers), float(row.ps.sum()))
-        amounts = [np.full(slots.size, count) for count in counts]
-        return np.concatenate([worker_rows, ps_rows]), np.concatenate(amounts)
+    def _served(self, w: int, p: int, together: bool, most: int) -> tuple[Ints, Ints]:
+        """Numbers of workers that some host serves, and the fewest PSs that it needs."""
+        room, places = self.instance.worker_count[:, w], self.instance.ps_count[:, p]
+        return fewest_ps(most, together, room, places, float(self.instance.ps_ratio[w, p]))
 
     def prices_on_servers(self, prices: Floats) -> Floats:
         """Repeat the merged server's price on every server."""
@@ -197,46 +140,22 @@ class MergedOracle(AstraeaOracle):
         )
 
 
-class PreemptiveOracle(SlotOracle, MergedOracle):
+class AstraeaPieces(PiecesOracle, AstraeaMerged):
     """Best responses of jobs that may pause, move and resize, on all servers merged into one."""
 
-    layout = LAYOUT
-
     def __init__(self, instance: AstraeaInstance, formulation: str | None = None) -> None:
-        MergedOracle.__init__(self, instance, formulation)
-        self.prepare(self.slots)
+        super().__init__(instance, formulation)
+        ways = [slot_ways(self.cluster, self._ways_of(job)) for job in instance.jobs]
+        self.prepare_pieces(ways, self._outside)
 
-    def slot_ways(self, job: AstraeaJob) -> tuple[Floats, Floats]:
-        """Rates and demands by types, zeta and workers, with the PSs of the best host."""
-        instance, times = self.instance, self.instance.minibatch_times(job)
-        num_w, most = len(instance.worker_types), most_workers(instance, job)
-        rates, demands = [], []
+    def _ways_of(self, job: AstraeaJob) -> Iterator[Way]:
+        """Rates by types, zeta and workers, with the PSs of the best host."""
+        times, most = self.instance.minibatch_times(job), most_workers(self.instance, job)
         for w, p, together in np.ndindex(times.shape):
-            room, places = instance.worker_count[:, w], instance.ps_count[:, p]
-            ratio = float(instance.ps_ratio[w, p])
+            room = self.instance.worker_count[:, w]
             held = min(most, int(room.max() if together else room.sum()))
-            count, fewest = fewest_ps(held, bool(together), room, places, ratio)
-            rate = count / times[w, p, together]
-            for speed, workers, servers in ways_in_line(rate, count, fewest):
-                demand = np.zeros(num_w + len(instance.ps_types))
-                demand[w], demand[num_w + p] = workers, servers
-                rates.append(speed)
-                demands.append(demand)
-        return np.array(rates), np.array(demands).reshape(
-            len(rates), num_w + len(instance.ps_types)
-        )
-
-    def first_slot(self, job: AstraeaJob) -> int:
-        """The slot after its arrival, which is a point of time."""
-        return job.arrival
-
-    def end_costs(self, job: AstraeaJob) -> Floats:
-        """Negative revenue by last slot."""
-        return -self.values_of(job)[1:]
-
-    def outside_cost(self, job: AstraeaJob) -> float:
-        """Staying out, where that is allowed."""
-        return -self._floor
+            count, fewest = self._served(w, p, bool(together), held)
+            yield w, p, count / times[w, p, together], count, fewest
 
 
 class ServerOracle(AstraeaOracle):
@@ -306,7 +225,7 @@ class ServerOracle(AstraeaOracle):
             chosen = self._row(own, mode, start, host, on_host, free[0], price[0], (w, p))
         if chosen is None:
             return None
-        rows, amounts = self.row_use(chosen)
+        rows, amounts = self.place_use(chosen)
         return Response(float(best), float(values[chosen.last]), rows, amounts, (chosen,))
 
     @cached_property
@@ -329,7 +248,7 @@ class ServerOracle(AstraeaOracle):
             return None
         cost, row = found
         chosen = AstraeaRow(row.first, row.last, row.worker_type, row.ps_type, row.workers, row.ps)
-        rows, amounts = self.row_use(chosen)
+        rows, amounts = self.place_use(chosen)
         return Response(-cost, float(values[row.last]), rows, amounts, (chosen,))
 
     def features_of(self, block: int, response: Response) -> dict[Feature, int]:
@@ -360,18 +279,16 @@ class ServerOracle(AstraeaOracle):
             ps[host] = ps_for(count - on_host, self.instance.ps_ratio[types])
         return AstraeaRow(start + 1, start + length, *types, workers, ps)
 
-    def row_use(self, row: AstraeaRow) -> tuple[Ints, Floats]:
+    def place_use(self, row: WindowRow) -> tuple[Ints, Floats]:
         """Flat rows that a schedule uses, and how much of each."""
-        slots = np.arange(row.first - 1, row.last)
+        used, slots = row_use(self.cluster, row), np.arange(row.first - 1, row.last)
+        split = len(self.instance.worker_types)
         found, amounts = [], []
-        for name, counts, kind, types in (
-            ("worker_capacity", row.workers, row.worker_type, self.instance.worker_types),
-            ("ps_capacity", row.ps, row.ps_type, self.instance.ps_types),
-        ):
-            servers = np.flatnonzero(counts)
-            base = self.rows.slices[name].start + (servers * len(types) + kind) * self.slots
+        for row_set, of_types in zip(self.rows.sets, np.split(used, [split], axis=1), strict=True):
+            cells = np.flatnonzero(of_types)
+            base = self.rows.slices[row_set.name].start + cells * self.slots
             found.append((base[:, None] + slots).ravel())
-            amounts.append(np.repeat(counts[servers].astype(float), slots.size))
+            amounts.append(np.repeat(of_types.ravel()[cells], slots.size))
         return np.concatenate(found), np.concatenate(amounts)
 
     def assignments(self, block: int, response: Response) -> list[Assignment]:
@@ -380,32 +297,10 @@ class ServerOracle(AstraeaOracle):
         return [write_row(self.instance, row) for row in plan]
 
 
-def merged_modes(instance: AstraeaInstance, job: AstraeaJob) -> tuple[Ints, Floats]:
-    """Durations and demands (modes, W + P) of a job on the merged server, undominated.
-
-    A mode has the fewest PSs with which any host serves it; one that none serves is left out.
-    """
-    table = modes(instance, job)
-    num_w, num_p = len(instance.worker_types), len(instance.ps_types)
-    hosted = np.zeros((num_w, num_p, 2, table.workers.max(initial=0) + 1), dtype=np.int64)
-    for w, p, q in np.ndindex(hosted.shape[:3]):
-        room, places = instance.worker_count[:, w], instance.ps_count[:, p]
-        ratio, most = float(instance.ps_ratio[w, p]), hosted.shape[3] - 1
-        count, fewest = fewest_ps(most, bool(q), room, places, ratio)
-        hosted[w, p, q, count] = fewest
-    needed = hosted[table.worker_type, table.ps_type, table.one_server, table.workers]
-    table, needed = table.take(needed > 0), needed[needed > 0]
-    demand = np.zeros((len(table), num_w + num_p))
-    each = np.arange(len(table))
-    demand[each, table.worker_type] = table.workers
-    demand[each, num_w + table.ps_type] = needed
-    return undominated_modes(table.duration, demand)
-
-
 def build(instance: AstraeaInstance, formulation: str, rows: str) -> AstraeaOracle:
     """Build the oracle with one of the layouts `ORACLE_ROWS`."""
-    oracles = {"servers": ServerOracle, LAYOUT: PreemptiveOracle}
-    return oracles.get(rows, MergedOracle)(instance, formulation)
+    oracles = {"servers": ServerOracle, LAYOUT: AstraeaPieces}
+    return oracles.get(rows, AstraeaMerged)(instance, formulation)
 
 
 def tree_rows(instance: AstraeaInstance, formulation: str) -> tuple[str, ...]:

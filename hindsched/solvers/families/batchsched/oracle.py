@@ -1,21 +1,8 @@
 """Pricing oracles of batchsched: best response of one job to prices on the servers' resources.
 
-Row layouts:
-
-``cluster``
-    All servers merged into one: rows (resource, slot) with the summed capacity. Every schedule on
-    real servers is one on the merged server, so the bound is valid; what is lost is fragmentation
-    (part of it is kept: at most ``sum_h floor(C_h / e)`` workers, and the fewest PSs with which
-    some server can host them beside its own workers).
-``buckets``
-    The same with rows (resource, bucket of `BUCKET` slots).
-``servers``
-    Rows (server, resource, slot): the paper's subproblem, solved by the exact routine of
-    `ScheduleSearch`. Schedules are placed on servers in this layout only.
-
-``preemptive``
-    The rows of ``cluster``; a job's slots need not touch and its placement may change, see
-    `hindsched.solvers.oracles.preemptive`.
+The layouts ``cluster`` and ``preemptive`` are those of `windows/oracle.py`; ``servers`` has rows
+(server, resource, slot): the paper's subproblem, solved by the exact routine of `ScheduleSearch`.
+Schedules are placed on servers in this layout only.
 
 Slots beyond the last priced one, T, cost nothing. What begins in a priced slot may end there; of
 what begins there the shortest mode in T + 1 is the cheapest, at ``w (T + 1 + L)``: it is every
@@ -25,27 +12,23 @@ job's outside option.
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
-from copy import copy
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import cached_property
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from hindsched.arrays import Floats, Ints
 from hindsched.errors import InputError
+from hindsched.instances.base import JobRecord
 from hindsched.instances.batchsched.instance import BatchschedInstance, BatchschedJob
 from hindsched.instances.batchsched.modes import fewest_ps, minibatch_times, modes
 from hindsched.instances.decimals import common_step, exactly, loosened
 from hindsched.instances.modes import NEVER, in_pieces
-from hindsched.solutions.base import Assignment, Solution
-from hindsched.solutions.batchsched.solution import (
-    BatchschedRow,
-    BatchschedSolution,
-    row_use,
-    write_row,
-)
+from hindsched.models.windows.sets import row_use
+from hindsched.solutions.base import Assignment
+from hindsched.solutions.batchsched.solution import BatchschedRow, write_row
 from hindsched.solutions.window_row import WindowRow
 from hindsched.solvers.families.batchsched.list_schedule import list_schedule
 from hindsched.solvers.families.batchsched.oracle_search import (
@@ -55,253 +38,119 @@ from hindsched.solvers.families.batchsched.oracle_search import (
     kinds_of,
     most_workers,
 )
-from hindsched.solvers.kernels.super_server import (
-    all_on_super_server,
-    cheapest_on_super_server,
-)
-from hindsched.solvers.oracles.base import BlockOracle, Response
-from hindsched.solvers.oracles.decisions import Feature, Limits
-from hindsched.solvers.oracles.merged import (
+from hindsched.solvers.families.windows.oracle import (
+    EndCosts,
     EndToEnd,
-    prefix_sums,
-    refuse_residual,
-    undominated_modes,
-    window_use,
+    MergedOracle,
+    WindowOracle,
+    merged_modes,
 )
-from hindsched.solvers.oracles.preemptive import (
+from hindsched.solvers.families.windows.pieces import (
     LAYOUT,
-    SlotOracle,
+    ROWS,
+    PiecesOracle,
+    Way,
     branched_rows,
     first_rows,
-    ways_in_line,
+    slot_ways,
 )
-from hindsched.solvers.oracles.restricted_window import Cluster, window_features
+from hindsched.solvers.families.windows.restricted import Cluster, window_features
+from hindsched.solvers.oracles.base import BlockOracle, Response
+from hindsched.solvers.oracles.decisions import Feature, Limits
 from hindsched.solvers.oracles.rows import Rows, RowSet, slot_labels
 
-ORACLE_ROWS = ("cluster", "buckets", "servers", LAYOUT)
-BUCKET = 4
-"""Slots in a bucket of the layout ``buckets``."""
+ORACLE_ROWS = ROWS
 
 
-class BatchschedOracle(BlockOracle):
-    """What all layouts share: the problem, and the use of a given schedule."""
+class BatchschedOracle(WindowOracle):
+    """What all layouts share."""
 
     sense: ClassVar[Literal["max", "min"]] = "min"
     instance: BatchschedInstance
 
     def __init__(self, instance: BatchschedInstance, formulation: str | None) -> None:
-        self.instance = instance
-        self.formulation = instance.check_formulation(formulation)
-        self.exact = not in_pieces(self.formulation)
-
-    @abstractmethod
-    def place_use(self, row: WindowRow) -> tuple[Ints, Floats]:
-        """Flat rows that a schedule uses, and how much of each; slots beyond the last have none."""
-
-    def use_of(self, solution: Solution) -> list[Response | None]:
-        """Schedules of a feasible solution as use of this layout's rows."""
-        assert isinstance(solution, BatchschedSolution)
-        found: list[Response | None] = []
-        for job in self.instance.jobs:
-            rows = solution.rows.get(job.name, ())
-            completion = solution.completion(job.name)
-            once = len(rows) == 1 or (len(rows) > 1 and in_pieces(solution.formulation))
-            if not once or completion is None:
-                raise InputError("solution", job.name, "must run the job once, to its end")
-            objective = float(job.weight) * (completion + 1)
-            uses = [self.place_use(row) for row in rows]
-            places, amounts = (np.concatenate(part) for part in zip(*uses, strict=True))
-            plan = schedule_of(rows[0], objective) if len(rows) == 1 else rows
-            found.append(Response(objective, objective, places, amounts, plan))
-        return found
-
-
-class MergedOracle(BatchschedOracle):
-    """Best responses on all servers merged into one, rows by slot or by bucket of slots.
-
-    Parameters
-    ----------
-    instance : BatchschedInstance
-        The instance.
-    formulation : str, optional
-        Both formulations state the same problem.
-    bucket : int
-        Slots in a row.
-    """
-
-    def __init__(
-        self, instance: BatchschedInstance, formulation: str | None = None, bucket: int = 1
-    ) -> None:
         super().__init__(instance, formulation)
-        self.bucket = bucket
-        self.layout = "cluster" if bucket == 1 else "buckets"
-        self.slots = self._prepare()
-        resources = instance.resources
-        total = instance.usable_capacity.sum(axis=0)
-        if bucket == 1:
-            slots = slot_labels(self.slots, len(resources))
-            last_axis: tuple[str, tuple[int | str, ...]] = ("slot", slots)
-        else:
-            count = math.ceil(self.slots / bucket)
-            self.slots = count * bucket
-            labels = tuple(f"{i * bucket + 1}-{(i + 1) * bucket}" for i in range(count))
-            last_axis = ("bucket", labels)
-        shape = (len(resources), self.slots // bucket)
-        capacity = np.broadcast_to(total[:, None] * bucket, shape).copy()
-        self.rows = Rows([RowSet("capacity", (("resource", resources), last_axis), capacity)])
-        begins = np.maximum(self._arrival, self.slots + 1)
-        self._outside = self._rate * (begins + self._shortest)
+        self.cluster = instance
 
-    def _prepare(self) -> int:
-        """Lay the jobs' modes end to end; return how many slots to price."""
-        instance = self.instance
-        width = len(instance.resources)
-        found = [merged_modes(instance, job) for job in instance.jobs]
-        self._modes = EndToEnd.of(found, width, np.int64)
-        volume, latest = np.zeros(width), 1
+    def worth(self, solution: Any, job: JobRecord) -> float:
+        """Weight x (last slot + 1)."""
+        rows, completion = solution.rows.get(job.name, ()), solution.completion(job.name)
+        if completion is None or (len(rows) > 1 and not in_pieces(solution.formulation)):
+            raise InputError("solution", job.name, "must run the job once, to its end")
+        return float(job.weight) * (completion + 1)  # type: ignore[attr-defined]
+
+
+class BatchschedMerged(BatchschedOracle, MergedOracle):
+    """Best responses on all servers merged into one."""
+
+    def __init__(self, instance: BatchschedInstance, formulation: str | None = None) -> None:
+        super().__init__(instance, formulation)
+        tables = [modes(instance, job) for job in instance.jobs]
+        found = [merged_modes(instance, table, _hosted(instance, table)) for table in tables]
+        resources = instance.resources
+        volume, latest = np.zeros(len(resources)), 1
         for job, (duration, demand) in zip(instance.jobs, found, strict=True):
             volume += (duration[:, None] * demand).min(axis=0)
             latest = max(latest, job.arrival + int(duration[0]))
-        self._shortest = self._modes.number[self._modes.first[:-1]]
-        self._arrival = np.array([job.arrival for job in instance.jobs], dtype=np.int64)
-        self._rate = np.array([job.weight for job in instance.jobs], dtype=float)
         total = instance.server_capacity.sum(axis=0)
-        busy = np.divide(volume, total, out=np.zeros(width), where=total > 0)
-        return latest + math.ceil(1.5 * float(busy.max(initial=0.0)))
-
-    def of_blocks(self, blocks: slice) -> BlockOracle:
-        """The same rows, whose number all jobs decide, with some of the jobs."""
-        part = copy(self)
-        part.instance = self.instance.with_jobs(self.instance.jobs[blocks])
-        kept = np.arange(self.num_blocks)[blocks]
-        part._modes = self._modes.some(kept)
-        part._arrival, part._rate = self._arrival[kept], self._rate[kept]
-        part._outside = self._outside[kept]
-        return part
-
-    def _prefix(self, prices: Floats) -> Floats:
-        by_row = prices.reshape(len(self.instance.resources), -1).T
-        return prefix_sums(np.repeat(by_row, self.bucket, axis=0))
-
-    def best_response(
-        self, block: int, prices: Floats, residual: Floats | None = None
-    ) -> Response | None:
-        """Cheapest schedule of a job on the merged server; only full capacity is known here."""
-        refuse_residual(residual)
-        durations, demands = self._modes.of_job(block)
-        value, mode, start = cheapest_on_super_server(
-            int(self._arrival[block]),
-            float(self._rate[block]),
-            float(self._outside[block]),
-            durations,
-            demands,
-            self._prefix(prices),
-        )
-        if mode < 0:
-            empty = np.zeros(0, dtype=np.int64)
-            return Response(value, value, empty, np.zeros(0))
-        end = start + int(durations[mode])
-        objective = float(self._rate[block]) * end
-        use = self._use(demands[mode], start, min(end - 1, self.slots))
-        return Response(value, objective, *use, (mode, start))
-
-    def _use(self, demand: Floats, first: int, last: int) -> tuple[Ints, Floats]:
-        rows = np.arange(first - 1, last) // self.bucket
-        return window_use(demand, rows, self.slots // self.bucket)
-
-    def block_values(self, prices: Floats) -> tuple[Floats, Floats]:
-        """Values of all jobs and their total use at `prices`."""
-        values = np.zeros(self.num_blocks)
-        used = np.zeros((self.slots, len(self.instance.resources)))
-        all_on_super_server(
-            self._modes.first,
-            self._arrival,
-            self._rate,
-            self._outside,
-            self._modes.number,
-            self._modes.demand,
-            self._prefix(prices),
-            values,
-            used,
-        )
-        by_row = used.reshape(-1, self.bucket, used.shape[1]).sum(axis=1)
-        return values, by_row.T.ravel()
-
-    def place_use(self, row: WindowRow) -> tuple[Ints, Floats]:
-        """Flat rows that a schedule uses, and how much of each; slots beyond the last have none."""
-        demand = row_use(self.instance, row).sum(axis=0)
-        return self._use(demand, row.first, min(row.last, self.slots))
+        busy = np.divide(volume, total, out=np.zeros(len(volume)), where=total > 0)
+        self.slots = latest + math.ceil(1.5 * float(busy.max(initial=0.0)))
+        labels = slot_labels(self.slots, len(resources))
+        axes = (("resource", resources), ("slot", labels))
+        usable = instance.usable_capacity.sum(axis=0)
+        capacity = np.broadcast_to(usable[:, None], (len(resources), self.slots)).copy()
+        self.rows = Rows([RowSet("capacity", axes, capacity)])
+        shortest = np.array([duration[0] for duration, _ in found], dtype=np.int64)
+        arrival = np.array([job.arrival for job in instance.jobs], dtype=np.int64)
+        rate = np.array([job.weight for job in instance.jobs], dtype=float)
+        tail = int(shortest.max(initial=0))  # what ends later is dearer than the outside option
+        table = np.arange(1.0, self.slots + tail + 2)[None]
+        outside = rate * (np.maximum(arrival, self.slots + 1) + shortest)
+        choices = EndToEnd.of(found, len(resources), np.int64)
+        self.prepare(choices, arrival, EndCosts(rate, table, np.zeros_like(arrival)), outside)
 
     @cached_property
     def _server_slots(self) -> int:
         return ServerOracle(self.instance, self.formulation).slots
 
     def prices_on_servers(self, prices: Floats) -> Floats:
-        """Repeat the merged server's price on every server and slot."""
-        per_slot = np.diff(self._prefix(prices), axis=0)
-        slots = self._server_slots
-        spread = np.zeros((len(self.instance.servers), per_slot.shape[1], slots))
-        common = min(slots, len(per_slot))
-        spread[:, :, :common] = per_slot[:common].T
+        """Repeat the merged server's price on every server."""
+        by_slot = prices.reshape(-1, self.slots)
+        spread = np.zeros((len(self.instance.servers), len(by_slot), self._server_slots))
+        common = min(self._server_slots, self.slots)
+        spread[:, :, :common] = by_slot[:, :common]
         return spread.ravel()
 
 
-class PreemptiveOracle(SlotOracle, MergedOracle):
+def _hosted(instance: BatchschedInstance, table: Any) -> Ints:
+    """PSs that the best host of each mode needs."""
+    return fewest_ps(instance, table) if instance.has_ps else np.zeros(len(table), dtype=np.int64)
+
+
+class BatchschedPieces(PiecesOracle, BatchschedMerged):
     """Best responses of jobs that may pause, move and resize, on all servers merged into one."""
 
     def __init__(self, instance: BatchschedInstance, formulation: str | None = None) -> None:
-        MergedOracle.__init__(self, instance, formulation)
-        self.layout = LAYOUT
-        self._tail = int(self._shortest.max(initial=0))  # free slots in which every job ends
-        self.prepare(self.slots, self._tail)
+        super().__init__(instance, formulation)
+        ways = [slot_ways(instance, self._ways_of(job)) for job in instance.jobs]
+        self.prepare_pieces(ways, np.full(len(ways), math.inf))
 
-    def slot_ways(self, job: BatchschedJob) -> tuple[Floats, Floats]:
-        """Rates and demands by types, q and workers, with the PSs of the best host."""
+    def _ways_of(self, job: BatchschedJob) -> Iterator[Way]:
+        """Rates by types, q and workers, with the PSs of the best host."""
         instance = self.instance
         times, room = minibatch_times(instance, job), instance.worker_room
         hosted = instance.hosting.fewest_ps(times.shape[3]) if instance.has_ps else None
-        rates, demands = [], []
         for m, p, q in np.ndindex(times.shape[:3]):
             most = min(times.shape[3], int(room[:, m].max() if q else room[:, m].sum()))
             count = np.arange(1, most + 1)
             fewest = np.zeros_like(count) if hosted is None else hosted[m, p, q, :most]
             count, fewest = count[fewest < NEVER], fewest[fewest < NEVER]
-            rate = count / times[m, p, q, count - 1]
-            for speed, workers, servers in ways_in_line(rate, count, fewest):
-                demand = workers * instance.worker_demand[m]
-                if hosted is not None:
-                    demand = demand + servers * instance.ps_demand[p]
-                rates.append(speed)
-                demands.append(demand)
-        return np.array(rates), np.array(demands).reshape(len(rates), len(instance.resources))
-
-    def first_slot(self, job: BatchschedJob) -> int:
-        """The slot of its arrival."""
-        return job.arrival - 1
-
-    def end_costs(self, job: BatchschedJob) -> Floats:
-        """Weight x (last slot + 1)."""
-        found: Floats = float(job.weight) * np.arange(2.0, self.slots + self._tail + 2)
-        return found
-
-    def outside_cost(self, job: BatchschedJob) -> float:
-        """None: behind all priced slots the work is free."""
-        return math.inf
+            yield m, p, count / times[m, p, q, count - 1], count, fewest
 
 
 def schedule_of(row: WindowRow, cost: float) -> Schedule:
     """Return a row as a schedule."""
     return Schedule(row.first, row.slots, row.worker_type, row.ps_type, row.workers, row.ps, cost)
-
-
-def merged_modes(instance: BatchschedInstance, job: object) -> tuple[Ints, Floats]:
-    """Durations and demands (modes, resources) of a job on the merged server, undominated."""
-    table = modes(instance, job)  # type: ignore[arg-type]
-    demand = table.workers[:, None] * instance.worker_demand[table.worker_type]
-    if instance.has_ps:
-        count = fewest_ps(instance, table)
-        demand = demand + count[:, None] * instance.ps_demand[table.ps_type]
-    return undominated_modes(table.duration, demand)
 
 
 class ServerOracle(BatchschedOracle):
@@ -447,8 +296,8 @@ class ServerOracle(BatchschedOracle):
 
     def features_of(self, block: int, response: Response) -> dict[Feature, int]:
         """Window, types and counts by server."""
-        schedule: Schedule = response.plan
-        return window_features(schedule.row())
+        plan: Schedule | tuple[BatchschedRow, ...] = response.plan
+        return window_features(plan[0] if isinstance(plan, tuple) else plan.row())
 
     def outside(self, block: int) -> Response:
         """The shortest mode after all priced slots: no schedule that begins there is cheaper."""
@@ -460,7 +309,7 @@ class ServerOracle(BatchschedOracle):
 
     def place_use(self, row: WindowRow) -> tuple[Ints, Floats]:
         """Rows that a schedule uses, and how much of each; slots beyond the last have none."""
-        used = row_use(self.instance, row).ravel()
+        used = row_use(self.cluster, row).ravel()
         places = np.flatnonzero(used)
         slots = np.arange(row.first - 1, min(row.last, self.slots))
         rows = (places[:, None] * self.slots + slots).ravel()
@@ -485,11 +334,8 @@ def tree_rows(instance: BatchschedInstance, formulation: str) -> tuple[str, ...]
 
 def build(instance: BatchschedInstance, formulation: str, rows: str) -> BlockOracle:
     """Build the oracle with one of the layouts `ORACLE_ROWS`."""
-    if rows == LAYOUT:
-        return PreemptiveOracle(instance, formulation)
-    if rows == "servers":
-        return ServerOracle(instance, formulation)
-    return MergedOracle(instance, formulation, BUCKET if rows == "buckets" else 1)
+    oracles = {"servers": ServerOracle, LAYOUT: BatchschedPieces}
+    return oracles.get(rows, BatchschedMerged)(instance, formulation)
 
 
 __all__ = ["ORACLE_ROWS", "build", "first_rows", "tree_rows"]

@@ -1,8 +1,7 @@
 """Best (mode, start) of one job whose value falls with its completion, placements included.
 
 Prices and room differ by server. Given the window, the cheapest placement around one host is
-`placement.best_host`; the search over windows is plain, pruned by the best value so far. On one
-merged server (`best_on_merged_server`) there is nothing to place.
+`placement.best_host`; the search over windows is plain, pruned by the best value so far.
 """
 
 from __future__ import annotations
@@ -172,65 +171,3 @@ def place_window(
             placed[s] = min(left, int(_least(free, s, start, length)))
             left -= placed[s]
     return placed
-
-
-@njit(cache=True)
-def best_on_merged_server(
-    first: int, values: Floats, length: Ints, demand: Floats, prefix: Floats, floor: float
-) -> tuple[float, int, int]:
-    """Best (value, mode, start) of one job with all servers merged into one.
-
-    Parameters
-    ----------
-    first : int
-        First slot the job may use, 0-based.
-    values : ndarray, shape (slots + 1,)
-        Value by the last slot, 1-based; it must not rise.
-    length, demand : ndarray, shapes (modes,) and (modes, resources)
-        Modes.
-    prefix : ndarray, shape (slots + 1, resources)
-        Sums of the slots' prices.
-    floor : float
-        Only a value above it counts.
-    """
-    slots = prefix.shape[0] - 1
-    best, best_mode, best_start = floor, NOTHING, 0
-    for k in range(length.shape[0]):
-        d = length[k]
-        for start in range(first, slots - d + 1):
-            value = values[start + d]
-            if value <= best:
-                break
-            for r in range(demand.shape[1]):
-                value -= demand[k, r] * (prefix[start + d, r] - prefix[start, r])
-            if value > best:
-                best, best_mode, best_start = value, k, start
-    return best, best_mode, best_start
-
-
-@njit(cache=True)
-def all_on_merged_server(
-    first_mode: Ints,
-    first: Ints,
-    values: Floats,
-    length: Ints,
-    demand: Floats,
-    prefix: Floats,
-    floor: float,
-    found: Floats,
-    use: Floats,
-) -> None:
-    """Best values of all jobs into `found`, their use into `use`, shape (slots, resources).
-
-    A job without a schedule above `floor` gets `floor` and uses nothing.
-    """
-    for j in range(first.shape[0]):
-        low, high = first_mode[j], first_mode[j + 1]
-        best, mode, start = best_on_merged_server(
-            first[j], values[j], length[low:high], demand[low:high], prefix, floor
-        )
-        found[j] = best
-        if mode >= 0:
-            for t in range(start, start + length[low + mode]):
-                for r in range(demand.shape[1]):
-                    use[t, r] += demand[low + mode, r]

@@ -1,4 +1,4 @@
-"""Row layout ``preemptive``: the blocks without contiguity, for the families that run in windows.
+"""Row layout ``preemptive``: the blocks without contiguity.
 
 Rows and capacities are those of the layout ``cluster``. A job may use any slots, in each of them
 any placement that the rules of a slot allow, also another one than before: what a rival may do that
@@ -9,20 +9,23 @@ where the other layouts' bounds are better.
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
 
 import numpy as np
 
 from hindsched.arrays import Floats, Ints
-from hindsched.instances.base import JobRecord
 from hindsched.instances.modes import NEVER, PREEMPTIVE, in_pieces, ps_for
-from hindsched.solvers.kernels.preemptive_slots import all_cheapest_slots, cheapest_slots
+from hindsched.models.windows.sets import WindowCluster
+from hindsched.solvers.families.windows.oracle import EndToEnd, MergedOracle
+from hindsched.solvers.kernels.windows.preemptive_slots import all_cheapest_slots, cheapest_slots
 from hindsched.solvers.oracles.base import BlockOracle, Response
-from hindsched.solvers.oracles.merged import EndToEnd
 
 LAYOUT = PREEMPTIVE
+ROWS = ("cluster", "servers", LAYOUT)
+"""The layouts of both families."""
+Way = tuple[int, int, Floats, Ints, Ints]
+"""Worker type, PS type; rates, numbers of workers and fewest PSs."""
 
 
 def first_rows(formulation: str) -> str:
@@ -35,53 +38,43 @@ def branched_rows(formulation: str) -> tuple[str, ...]:
     return () if in_pieces(formulation) else ("servers",)
 
 
-class SlotOracle(BlockOracle):
-    """Best responses of jobs whose slots need not touch.
+def slot_ways(cluster: WindowCluster, ways: Iterable[Way]) -> tuple[Floats, Floats]:
+    """Rates of work and demands (ways, resources) of a slot, on the merged server."""
+    rates, demands = list[float](), list[Floats]()
+    for m, p, rate, count, fewest in ways:
+        for speed, workers, servers in ways_in_line(rate, count, fewest):
+            demand = workers * cluster.worker_demand[m]
+            rates.append(speed)
+            demands.append(demand + servers * cluster.ps_demand[p] if cluster.has_ps else demand)
+    return ordered(np.array(rates), np.array(demands).reshape(-1, cluster.server_capacity.shape[1]))
 
-    A family's class names its merged layout as a second base and says what a job may do in a slot.
-    """
+
+class PiecesOracle(MergedOracle):
+    """Best responses of jobs whose slots need not touch."""
 
     layout = LAYOUT
 
-    @abstractmethod
-    def slot_ways(self, job: JobRecord) -> tuple[Floats, Floats]:
-        """Rates of work and demands (ways, resources) of a slot, on the merged server."""
+    def prepare_pieces(self, ways: Sequence[tuple[Floats, Floats]], instead: Floats) -> None:
+        """Lay the jobs' ways end to end; `instead` is the cost of whatever a job may do instead.
 
-    @abstractmethod
-    def first_slot(self, job: JobRecord) -> int:
-        """First slot that a job may use, from 0."""
-
-    @abstractmethod
-    def end_costs(self, job: JobRecord) -> Floats:
-        """Cost of ending in each slot, the free ones too: never falls; a revenue's negative."""
-
-    @abstractmethod
-    def outside_cost(self, job: JobRecord) -> float:
-        """Cost of whatever a job may do instead; infinite for nothing."""
-
-    def prepare(self, slots: int, free: int = 0) -> None:
-        """Lay the jobs' ways end to end; `free` slots behind the priced ones may be used too."""
-        jobs = self.instance.jobs
+        Slots behind the priced ones are used as far as the costs of ending go.
+        """
         self.exact = True
-        self._slots, self._free = slots, free
-        ways = [ordered(*self.slot_ways(job)) for job in jobs]
-        self._ways = EndToEnd.of(ways, self.rows.size // slots)
-        self._first = np.array([self.first_slot(job) for job in jobs], dtype=np.int64)
-        self._work = np.array([float(job.total_minibatches) for job in jobs])
-        self._ends = np.array([self.end_costs(job) for job in jobs]).reshape(
-            len(jobs), slots + free
-        )
-        self._instead = np.array([self.outside_cost(job) for job in jobs])
-        self._sign = 1.0 if self.sense == "min" else -1.0
+        rate, table, row = self._ends
+        self._free = table.shape[1] - 1 - self.slots
+        self._ways = EndToEnd.of(ways, self.rows.size // self.slots)
+        self._work = np.array([float(job.total_minibatches) for job in self.instance.jobs])
+        self._by_end = rate[:, None] * table[row][:, 1:]
+        self._instead = instead
 
     def of_blocks(self, blocks: slice) -> BlockOracle:
         """The same rows with some of the jobs."""
         part = copy(self)
         part.instance = self.instance.with_jobs(self.instance.jobs[blocks])
         kept = np.arange(self.num_blocks)[blocks]
-        part._ways = self._ways.some(kept)
-        part._first, part._work = self._first[kept], self._work[kept]
-        part._ends, part._instead = self._ends[kept], self._instead[kept]
+        part._ways, part._first = self._ways.some(kept), self._first[kept]
+        part._work, part._by_end = self._work[kept], self._by_end[kept]
+        part._instead = self._instead[kept]
         return part
 
     def best_response(
@@ -93,20 +86,20 @@ class SlotOracle(BlockOracle):
         priced = self._by_slot(prices)
         used = np.zeros_like(priced)
         cost, end = cheapest_slots(
-            int(self._first[block]), float(self._work[block]), *self._ways.of_job(block),
-            self._ends[block], priced, float(self._instead[block]), used,
+            int(self._first[block]) - 1, float(self._work[block]), *self._ways.of_job(block),
+            self._by_end[block], priced, float(self._instead[block]), used,
         )  # fmt: skip
         if end < 0 and np.isinf(cost):
             return None
-        objective = cost if end < 0 else float(self._ends[block, end])
-        used = used[: self._slots].T.ravel()
+        objective = cost if end < 0 else float(self._by_end[block, end])
+        used = used[: self.slots].T.ravel()
         rows = np.flatnonzero(used)
         plan = None if end < 0 else (end,)
         return Response(self._sign * cost, self._sign * objective, rows, used[rows], plan)
 
     def _by_slot(self, prices: Floats) -> Floats:
         """Prices by slot and resource, and slots that are free."""
-        by_slot = prices.reshape(-1, self._slots).T
+        by_slot = prices.reshape(-1, self.slots).T
         return np.ascontiguousarray(np.pad(by_slot, ((0, self._free), (0, 0))))
 
     def block_values(self, prices: Floats) -> tuple[Floats, Floats]:
@@ -115,10 +108,10 @@ class SlotOracle(BlockOracle):
         priced = self._by_slot(prices)
         used = np.zeros_like(priced)
         all_cheapest_slots(
-            ways.first, self._first, self._work, ways.number, ways.demand, self._ends, priced,
+            ways.first, self._first - 1, self._work, ways.number, ways.demand, self._by_end, priced,
             self._instead, found, used,
         )  # fmt: skip
-        return self._sign * found, used[: self._slots].T.ravel()
+        return self._sign * found, used[: self.slots].T.ravel()
 
 
 def ordered(rate: Floats, demand: Floats) -> tuple[Floats, Floats]:

@@ -42,36 +42,38 @@ def undominated(duration: Ints, demand: Floats) -> Bools:
 
 
 @njit(cache=True)
-def cheapest_on_super_server(
-    arrival: int, rate: float, outside: float, duration: Ints, demand: Floats, prefix: Floats
+def cheapest_on_merged_server(
+    first: int,
+    rate: float,
+    ends: Floats,
+    outside: float,
+    duration: Ints,
+    demand: Floats,
+    prefix: Floats,
 ) -> tuple[float, int, int]:
-    """Cheapest (cost, mode, start) of one job; mode -1 stands for the outside option.
+    """Cheapest (cost, mode, start) of one job; mode -1 stands for what it may do instead.
 
     Parameters
     ----------
-    arrival : int
+    first : int
         First slot.
-    rate : float
-        Cost per slot of the completion t + L.
+    rate, ends : float and ndarray
+        ``rate * ends[last]`` is the cost of ending in a slot, 1-based; it never falls.
     outside : float
-        Cost of the outside option.
+        Cost of what the job may do instead.
     duration, demand : ndarray
         The job's modes by ascending duration.
     prefix : ndarray, shape (slots + 1, resources)
-        Sums of the slots' prices; whatever lies behind them is free.
+        Sums of the slots' prices; whatever lies behind them is free, as far as `ends` goes.
     """
-    slots = prefix.shape[0] - 1
-    resources = prefix.shape[1]
+    slots, resources = prefix.shape[0] - 1, prefix.shape[1]
     best, best_mode, best_start = outside, -1, 0
     for k in range(duration.shape[0]):
-        length = duration[k]
-        if rate * (arrival + length) >= best:
-            break
-        for start in range(arrival, slots + 1):
-            cost = rate * (start + length)
-            if cost >= best:
+        for start in range(first, slots + 1):
+            last = start - 1 + duration[k]
+            if last >= ends.shape[0] or rate * ends[last] >= best:
                 break
-            end = min(start - 1 + length, slots)
+            cost, end = rate * ends[last], min(last, slots)
             for r in range(resources):
                 cost += demand[k, r] * (prefix[end, r] - prefix[start - 1, r])
             if cost < best:
@@ -80,10 +82,12 @@ def cheapest_on_super_server(
 
 
 @njit(cache=True)
-def all_on_super_server(
+def all_on_merged_server(
     first_mode: Ints,
-    arrival: Ints,
+    first: Ints,
     rate: Floats,
+    ends: Floats,
+    row: Ints,
     outside: Floats,
     duration: Ints,
     demand: Floats,
@@ -91,13 +95,21 @@ def all_on_super_server(
     values: Floats,
     use: Floats,
 ) -> None:
-    """Cheapest costs of all jobs into `values`, their use into `use`, shape (slots, resources)."""
-    for j in range(arrival.shape[0]):
+    """Cheapest costs of all jobs into `values`, their use into `use`, shape (slots, resources).
+
+    ``ends[row[j]]`` is what `cheapest_on_merged_server` takes of job j.
+    """
+    for j in range(first.shape[0]):
         low, high = first_mode[j], first_mode[j + 1]
-        best, mode, start = cheapest_on_super_server(
-            arrival[j], rate[j], outside[j], duration[low:high], demand[low:high], prefix
+        values[j], mode, start = cheapest_on_merged_server(
+            first[j],
+            rate[j],
+            ends[row[j]],
+            outside[j],
+            duration[low:high],
+            demand[low:high],
+            prefix,
         )
-        values[j] = best
         if mode >= 0:
             for t in range(start - 1, min(start - 1 + duration[low + mode], use.shape[0])):
                 for r in range(demand.shape[1]):

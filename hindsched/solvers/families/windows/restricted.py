@@ -17,7 +17,7 @@ from hindsched.instances.modes import Modes
 from hindsched.solutions.window_row import WindowRow
 from hindsched.solvers.kernels.limited_servers import no_limits
 from hindsched.solvers.kernels.placement import Kinds
-from hindsched.solvers.kernels.restricted_window import best_limited_window
+from hindsched.solvers.kernels.windows.restricted_window import best_limited_window
 from hindsched.solvers.oracles.decisions import (
     COMPLETES,
     COMPLETION,

@@ -1,0 +1,1 @@
+"""What the oracles of batchsched and astraea share."""

@@ -1,0 +1,1 @@
+"""Compiled kernels of the families whose jobs run in one window."""

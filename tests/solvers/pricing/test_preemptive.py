@@ -176,12 +176,12 @@ def test_a_job_that_fits_nowhere_stays_out_or_has_no_schedule() -> None:
     """No server with a parameter server: nothing can be done in any slot."""
     tiny = generate("astraea", "small", 1)
     servers = tuple(server.model_copy(update={"ps": {}}) for server in tiny.servers)
-    ways = build_oracle(tiny, rows="preemptive").slot_ways(tiny.jobs[0])
+    ways = build_oracle(tiny, rows="preemptive").ways.of_job(0)
     assert len(ways[0])
     bare = tiny.model_copy(update={"servers": servers})
     object.__setattr__(bare, "ps_count", 0 * tiny.ps_count)
     oracle = build_oracle(bare, "optional,modes", rows="preemptive")
-    assert len(oracle.slot_ways(bare.jobs[0])[0]) == 0
+    assert len(oracle.ways.of_job(0)[0]) == 0
     assert oracle.bound(np.zeros(oracle.rows.size)) == pytest.approx(0, abs=1e-6)
 
 
@@ -290,8 +290,8 @@ def test_no_placement_is_faster_than_all_mixes_of_a_slot_s_ways(strategy: Any) -
     @given(strategy)
     def check(instance: Any) -> None:
         oracle = build_oracle(instance, rows="preemptive")
-        for job in instance.jobs:
-            rate, demand = oracle.slot_ways(job)
+        for block, job in enumerate(instance.jobs):
+            rate, demand = oracle.ways.of_job(block)
             known = list(raw_ways(instance, job))
             if not len(rate):
                 assert not known

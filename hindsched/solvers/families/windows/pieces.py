@@ -62,7 +62,7 @@ class PiecesOracle(MergedOracle):
         self.exact = True
         rate, table, row = self._ends
         self._free = table.shape[1] - 1 - self.slots
-        self._ways = EndToEnd.of(ways, self.rows.size // self.slots)
+        self.ways = EndToEnd.of(ways, self.rows.size // self.slots)
         self._work = np.array([float(job.total_minibatches) for job in self.instance.jobs])
         self._by_end = rate[:, None] * table[row][:, 1:]
         self._instead = instead
@@ -72,7 +72,7 @@ class PiecesOracle(MergedOracle):
         part = copy(self)
         part.instance = self.instance.with_jobs(self.instance.jobs[blocks])
         kept = np.arange(self.num_blocks)[blocks]
-        part._ways, part._first = self._ways.some(kept), self._first[kept]
+        part.ways, part._first = self.ways.some(kept), self._first[kept]
         part._work, part._by_end = self._work[kept], self._by_end[kept]
         part._instead = self._instead[kept]
         return part
@@ -86,7 +86,7 @@ class PiecesOracle(MergedOracle):
         priced = self._by_slot(prices)
         used = np.zeros_like(priced)
         cost, end = cheapest_slots(
-            int(self._first[block]) - 1, float(self._work[block]), *self._ways.of_job(block),
+            int(self._first[block]) - 1, float(self._work[block]), *self.ways.of_job(block),
             self._by_end[block], priced, float(self._instead[block]), used,
         )  # fmt: skip
         if end < 0 and np.isinf(cost):
@@ -104,7 +104,7 @@ class PiecesOracle(MergedOracle):
 
     def block_values(self, prices: Floats) -> tuple[Floats, Floats]:
         """Values of all jobs and their total use at `prices`, in one compiled call."""
-        found, ways = np.zeros(self.num_blocks), self._ways
+        found, ways = np.zeros(self.num_blocks), self.ways
         priced = self._by_slot(prices)
         used = np.zeros_like(priced)
         all_cheapest_slots(

@@ -11,12 +11,12 @@ import pandas as pd
 from hindsched.errors import InputError
 from hindsched.instances.gang.instance import POOL, GangInstance, gang_data
 from hindsched.instances.traces.assemble import assemble
-from hindsched.instances.traces.capacity import Capacity, said_capacity
+from hindsched.instances.traces.capacity import said_capacity
 from hindsched.instances.traces.log import FORMULATIONS, Log
 from hindsched.instances.traces.logs import frame_cells, frame_reading
 from hindsched.instances.traces.plain import FORMAT
 from hindsched.instances.traces.times import Clock
-from hindsched.json_types import Draft
+from hindsched.json_types import Draft, JsonObject
 from hindsched.memory import free_memory
 
 ELASTIC = FORMULATIONS[-1]
@@ -117,69 +117,54 @@ def instance_of_log(
     capacity = log.need_capacity()
     kind = log.formulation if formulation is None else formulation.partition(",")[0]
     jobs = log.jobs
-    wide = jobs["gpus"].to_numpy() > capacity.gpus
+    wide = jobs["gpus"] > capacity.gpus
     if wide.any():
         row = jobs[wide].iloc[0]
         where = f"{log.source}, row {row['row']}, column gpus"
         raise InputError(where, int(row["gpus"]), f"there are only {capacity.gpus} GPUs")
     fit = free_memory() // BYTES_A_JOB
     if len(jobs) > fit:
-        rule = (
-            f"the memory at hand holds {fit} jobs: --submitted-from and --submitted-to cut the log"
-        )
+        cut = "--submitted-from and --submitted-to cut the log"
+        rule = f"the memory at hand holds {fit} jobs: {cut}"
         raise InputError(log.source, f"{len(jobs)} jobs", rule)
-    resized = (jobs["work"] != jobs["duration"] * jobs["gpus"]).to_numpy()
+    resized = jobs["work"] != jobs["duration"] * jobs["gpus"]
     if resized.any() and kind != ELASTIC:
         row = jobs[resized].iloc[0]
         where = f"{log.source}, row {row['row']}, job {row['job']}"
         raise InputError(where, kind, f"its width changed: only {ELASTIC} judges it")
-    records = list(_records(log, resized))
+    cluster: Draft = {"gpus": capacity.gpus}
+    if capacity.servers:
+        cluster = {"servers": [{"name": name, "gpus": gpus} for name, gpus in capacity.servers]}
+    provenance = {
+        "log": log.source,
+        "log_format": log.format,
+        "log_sha256": log.sha256,
+        "second_0": log.stamp(0),
+        "gpus_said_by": capacity.said_by,
+    }
     data = gang_data(
-        (log.source if name is None else name)[:200],
-        records,
-        slot_seconds=log.slot_seconds,
-        placement=placement,
-        provenance={
-            "log": log.source,
-            "log_format": log.format,
-            "log_sha256": log.sha256,
-            "second_0": log.stamp(0),
-            "gpus_said_by": capacity.said_by,
-        },
-        **_cluster(capacity),
-    )
+        (log.source if name is None else name)[:200], _records(log, resized),
+        slot_seconds=log.slot_seconds, placement=placement, provenance=provenance, **cluster,
+    )  # fmt: skip
     return GangInstance.parse(data)
 
 
-def _cluster(capacity: Capacity) -> Draft:
-    if not capacity.servers:
-        return {"gpus": capacity.gpus}
-    return {"servers": [{"name": name, "gpus": gpus} for name, gpus in capacity.servers]}
-
-
-def _records(log: Log, resized: Any) -> Any:
+def _records(log: Log, resized: Any) -> list[JsonObject]:
+    """Jobs as the file has them; what is absent has no key."""
     jobs = log.jobs
+    work = jobs["work"].where(resized, jobs["duration"])
     columns: dict[str, list[Any]] = {
         "name": jobs["job"].tolist(),
         "submit": [log.seconds(slot) for slot in jobs["submit"]],
-        "duration": [
-            log.seconds(work if changed else duration)
-            for work, duration, changed in zip(jobs["work"], jobs["duration"], resized, strict=True)
-        ],
-        "gpus": [1 if c else int(g) for c, g in zip(resized, jobs["gpus"], strict=True)],
+        "duration": [log.seconds(slots) for slots in work],
+        "gpus": jobs["gpus"].where(~resized, 1).tolist(),
     }
     if "weight" in jobs:
         columns["weight"] = [int(w) if w == int(w) else w for w in jobs["weight"].tolist()]
-    if "deadline" in jobs:
-        due, none = jobs["deadline"].to_list(), jobs["deadline"].isna().to_list()
-        # A deadline before second 0 is missed as surely as one at 0.
-        columns["deadline"] = [
-            None if absent else log.seconds(max(0, slot))
-            for slot, absent in zip(due, none, strict=True)
-        ]
+    if "deadline" in jobs:  # one before second 0 is missed as surely as one at 0
+        due = jobs["deadline"].to_list()
+        columns["deadline"] = [None if pd.isna(t) else log.seconds(max(0, t)) for t in due]
     if "user" in jobs:
         columns["user"] = [user or None for user in jobs["user"].tolist()]
-    optional = {"deadline", "user"}
-    for values in zip(*columns.values(), strict=True):
-        record = dict(zip(columns, values, strict=True))
-        yield {k: v for k, v in record.items() if v is not None or k not in optional}
+    records = (dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True))
+    return [{key: x for key, x in record.items() if x is not None} for record in records]

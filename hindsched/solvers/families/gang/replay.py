@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -28,7 +28,7 @@ THRESHOLD_GPU_SECONDS = 3600.0
 """Attained service at which `las` takes a job out of its first queue."""
 CONSERVATIVE = -1
 ESTIMATES = {"estimates": 1.0}
-Key = Callable[[Ints, Ints, Floats], Floats]
+Key = Callable[[Ints, Ints, Floats], Any]
 """``key(duration, gpus, weight)``: order in the queue, smaller first, equal ones by submission."""
 
 

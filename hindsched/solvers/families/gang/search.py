@@ -34,10 +34,10 @@ from hindsched.solvers.kernels.gang.sequences import resequence, starts_in_seque
 
 ALPHAS = (0.0, 0.5, 1.0)
 """Which part of a job counts for its place in the order."""
-CYCLES = ((1_000, 0.2), (300, 0.03), (3_000, 0.1))
+CYCLES = ((1_000, 0.5), (300, 0.03), (3_000, 0.2), (1_000, 1.0))
 """Longest stretch of the sequence in which a move is made, and heat relative to the mean cost of a
 job's own duration."""
-CYCLE_SHARE, LEAST_CYCLE_SECONDS = 0.8, 2.0
+CYCLE_SHARE, LEAST_CYCLE_SECONDS = 0.4, 2.0
 """Share of the time left that a cycle takes, and seconds at least."""
 MOST_MEMORY = 10_000_000
 """Jobs x GPUs up to which moves are made: beyond it takes too long to place what follows one."""

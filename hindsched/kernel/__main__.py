@@ -14,20 +14,40 @@ if not __package__:  # run as a folder: its parent holds the package, and the fo
     __import__(__package__)
 
 import argparse
-import importlib
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
+from . import FAMILIES, MALFORMED, Instance, Verdict
 from .exact import Interval, decimal, exactly
-from .reading import BUDGET, LIMITS, Checked, Progress, Refused, check_stated, load, require
+from .reading import LIMITS, Progress, Refused, check_stated, limited, load, require, silent
 
-FAMILIES = ("oasis", "batchsched", "astraea", "edgecloud", "mlbroker", "gang")
 SOLUTION, CERTIFICATE = "hindsched-solution/1", "hindsched-certificate/1"
 KEYS = {"format", "family", "instance", "instance_sha256", "formulation", "kind", "sense", "bound"}
 CLOSE = Fraction(1, 10**6)
 """Relative gap up to which a solution is called optimal; the gap itself is printed with it."""
+
+
+@dataclass
+class Judgement:
+    """What is said of files.
+
+    Parameters
+    ----------
+    code : int
+        The exit code.
+    lines : list of str
+        What was said.
+    objectives, bounds : list of Interval
+        Of the feasible solutions, and of the certificates.
+    """
+
+    code: int = 0
+    lines: list[str] = field(default_factory=list)
+    objectives: list[Interval] = field(default_factory=list)
+    bounds: list[Interval] = field(default_factory=list)
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -38,89 +58,109 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--progress", action="store_true", help="say how far a proof is")
     change = f"change one of {LIMITS}"
     parser.add_argument("--limit", action="append", default=[], metavar="NAME=NUMBER", help=change)
-    try:
-        return _run(parser.parse_args(arguments))
-    except Refused as refused:
-        _say(f"refused: {refused}")
-    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
-        _say(f"refused: malformed: {type(error).__name__}: {error}"[:400])
-    except (RecursionError, MemoryError) as error:
-        _say(f"refused: too large: {type(error).__name__}")
-    return 2
-
-
-def _run(options: argparse.Namespace) -> int:
+    options, limits = parser.parse_args(arguments), dict(LIMITS)
     for name, _, number in (change.partition("=") for change in options.limit):
-        known = name in LIMITS and number.isdigit()
-        require(known, f"--limit: NAME=NUMBER, of {', '.join(LIMITS)}")
-        LIMITS[name] = int(number)
-    BUDGET["steps"] = LIMITS["steps"]
-    instance, sha256 = load(options.instance)
+        if name not in LIMITS or not number.isdigit():
+            _say(f"refused: --limit: NAME=NUMBER, of {', '.join(LIMITS)}")
+            return 2
+        limits[name] = int(number)
+    tell = _progress() if options.progress else silent
+    return judge(options.instance, options.others, limits, _say, tell).code
+
+
+def judge(
+    instance: str, others: Sequence[str], limits: Mapping[str, int] = LIMITS,
+    say: Callable[[str], None] = lambda line: None, tell: Progress = silent,
+) -> Judgement:  # fmt: skip
+    """Judge the files of an instance, its solutions and certificates."""
+    found = Judgement()
+
+    def tell_line(line: str) -> None:
+        found.lines.append(" ".join(line.split("\n")))
+        say(found.lines[-1])
+
+    try:
+        with limited(limits):
+            found.code = _judge(found, instance, others, tell_line, tell)
+            return found
+    except Refused as refused:
+        tell_line(f"refused: {refused}")
+    except MALFORMED as error:
+        tell_line(f"refused: malformed: {type(error).__name__}: {error}"[:400])
+    except (RecursionError, MemoryError) as error:
+        tell_line(f"refused: too large: {type(error).__name__}")
+    found.code = 2
+    return found
+
+
+def _judge(found: Judgement, path: str, others: Sequence[str], say: Any, tell: Progress) -> int:
+    instance, sha256 = load(path)
     require(instance.get("format") == "hindsched/1", "instance: format must be hindsched/1")
     require(instance.get("family") in FAMILIES, f"instance: family must be one of {FAMILIES}")
-    family = importlib.import_module(f".{instance['family']}", __package__)
-    _say(f"{instance['family']} instance {instance['name']}, sha256 {sha256}")
-    solutions, bounds = list[Checked](), list[Interval]()
-    problems = set()
-    for path in options.others:
-        data, _ = load(path)
+    read, problems, broken = Instance(instance), set(), False
+    say(f"{instance['family']} instance {instance['name']}, sha256 {sha256}")
+    for other in others:
+        data, _ = load(other)
         kind = str(data.get("format"))
-        require(kind in (SOLUTION, CERTIFICATE), f"{path}: format must be that of another file")
+        require(kind in (SOLUTION, CERTIFICATE), f"{other}: format must be that of another file")
         for key in ("family", "instance"):
-            require(data.get(key) == instance[key if key == "family" else "name"], f"{path}: {key}")
-        require(data.get("instance_sha256") == sha256, f"{path}: is of another instance")
-        problems.add(family.FORMULATIONS[data["formulation"]])
-        require(len(problems) == 1, f"{path}: is of another formulation")
+            require(
+                data.get(key) == instance[key if key == "family" else "name"], f"{other}: {key}"
+            )
+        require(data.get("instance_sha256") == sha256, f"{other}: is of another instance")
+        problems.add(read.family.FORMULATIONS[data["formulation"]])
+        require(len(problems) == 1, f"{other}: is of another formulation")
         if kind == SOLUTION:
-            solutions.append(_solution(family, instance, data))
+            verdict = _solution(read, data, say)
+            broken = broken or not verdict.feasible
+            found.objectives.append(verdict.value)
         else:
-            bounds.append(_bound(family, instance, data, options, path))
-    if any(checked.violations for checked in solutions):
+            found.bounds.append(_bound(read, data, say, tell, other))
+    if broken:
         return 1
-    pairs = ((checked.objective, proven) for checked in solutions for proven in bounds)
-    return max((_compare(family.SENSE, *pair) for pair in pairs), default=0)
+    pairs = ((objective, proven) for objective in found.objectives for proven in found.bounds)
+    return max((_compare(read.family.SENSE, *pair, say) for pair in pairs), default=0)
 
 
-def _solution(family: Any, instance: Any, data: Any) -> Checked:
-    checked: Checked = family.check(instance, data)
-    for broken in checked.violations[:20]:
-        amount = _text(exactly(broken.amount))
-        _say(f"infeasible: {broken.equation} at {broken.where}: by {amount}")
-    if len(checked.violations) > 20:
-        _say(f"infeasible: {len(checked.violations) - 20} more")
-    if not checked.violations:
-        _say("feasible")
-        _say(f"objective {_text(checked.objective)}")
-        for name, found in checked.notes:
-            _say(f"{name} {_text(exactly(found))}")
+def _solution(read: Instance, data: Any, say: Any) -> Verdict:
+    verdict: Verdict = read.problem(data["formulation"]).check(data)
+    for broken in verdict.violations[:20]:
+        say(f"infeasible: {broken}")
+    if len(verdict.violations) > 20:
+        say(f"infeasible: {len(verdict.violations) - 20} more")
+    if verdict.feasible:
+        say("feasible")
+        say(f"objective {_text(verdict.value)}")
+        for name, found in verdict.notes:
+            say(f"{name} {_text(exactly(found))}")
         stated = data["objective"]
-        off = max(stated - checked.objective.high, checked.objective.low - stated)
+        off = max(stated - verdict.value.high, verdict.value.low - stated)
         require(off <= abs(stated) * CLOSE, "objective: is not that of the decisions")
-    return checked
+    return verdict
 
 
-def _bound(family: Any, instance: Any, data: Any, options: Any, path: str) -> Interval:
+def _bound(read: Instance, data: Any, say: Any, tell: Progress, path: str) -> Interval:
     require(set(data) - {"layout"} == KEYS | {"prices"}, f"keys must be {sorted(KEYS)} and prices")
-    require(data["sense"] == family.SENSE, f"sense: must be {family.SENSE}")
+    require(data["sense"] == read.family.SENSE, f"sense: must be {read.family.SENSE}")
     require(data["kind"] in ("lagrangian", "lp-dual", "tree"), "kind: is unknown")
-    proven: Interval = family.bound(instance, data, _progress(options.progress))
+    proven: Interval = read.family.bound(read.data, data, tell)
     stated = data["bound"]
-    _say(f"bound {_text(proven)}")
-    check_stated(stated, proven, family.SENSE, f"{path}: bound")
+    say(f"bound {_text(proven)}")
+    check_stated(stated, proven, read.family.SENSE, f"{path}: bound")
     if abs(stated - proven.low) > CLOSE * max(abs(stated), abs(proven.low)):
-        _say(f"stated {_text(exactly(stated))}, weaker than the bound that the prices prove")
+        say(f"stated {_text(exactly(stated))}, weaker than the bound that the prices prove")
     return proven
 
 
-def _compare(sense: str, objective: Interval, proven: Interval) -> int:
+def _compare(sense: str, objective: Interval, proven: Interval, say: Any) -> int:
     """Say what a feasible solution and a bound prove together."""
     gap = proven + -objective if sense == "max" else objective + -proven
     if gap.high < 0:
-        _say(f"contradiction: objective {_text(objective)} beats the bound {_text(proven)}")
+        say(f"contradiction: objective {_text(objective)} beats the bound {_text(proven)}")
         return 1
     optimal = gap.high <= CLOSE * max(abs(objective.low), abs(objective.high))
     room = f" to within {decimal(gap.high, up=True, digits=6)}" if gap.high else ""
-    _say(f"proves optimal{room}" if optimal else f"gap {_text(gap)}")
+    say(f"proves optimal{room}" if optimal else f"gap {_text(gap)}")
     return 0
 
 
@@ -134,12 +174,12 @@ def _text(found: Interval) -> str:
     return f"in [{decimal(found.low, up=False)}, {decimal(found.high, up=True)}]"
 
 
-def _progress(wanted: bool) -> Progress:
+def _progress() -> Progress:
     """Say on the error stream how far a proof is, twice a second at most."""
     told = [time.monotonic()]
 
     def tell(done: int, of: int, what: str) -> None:
-        if wanted and time.monotonic() - told[-1] > 0.5:
+        if time.monotonic() - told[-1] > 0.5:
             told[:] = [time.monotonic()]
             sys.stderr.write(f"{what} {done} of {of}\n")
 
@@ -147,7 +187,7 @@ def _progress(wanted: bool) -> Progress:
 
 
 def _say(line: str) -> None:
-    sys.stdout.write(" ".join(line.split("\n")) + "\n")
+    sys.stdout.write(line + "\n")
     sys.stdout.flush()
 
 

@@ -4,13 +4,13 @@ What tenants pay each other (2) adds up to nothing in (3); that it can be divide
 who pays and gains is said. (3a), (3b) follow from (3c), (3d), as quotas are the servers' counts.
 """
 
-from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
 from . import reading, windows
 from .exact import Data, Interval, utility
-from .reading import Checked, Progress, levels, note, require
+from .reading import Progress, require, silent
+from .verdict import Broken, Verdict, levels
 
 SENSE = "max"
 SIGNED = frozenset({"slope", "intercept", "provenance"})
@@ -20,21 +20,14 @@ FORMULATIONS = {
     for writing in ("modes", "literal", "preemptive")
 }  # fmt: skip
 EQUATIONS = {
-    "arrival": "(3l)", "horizon": "(3o)", "chunks": "(3e)", "no worker": "(3n)", "no PS": "(3g)",
-    "workers": "(3o)", "ps": "(3o)", "bandwidth": "(3i)", "pause": "(3l)", "change": "(3f), (3h)",
-    "work": "(3k)", "capacity": "(3c), (3d)",
+    "arrival": "(3l)", "horizon": "(3o)", "chunks": "(3e)", "no PS": "(3g)", "bandwidth": "(3i)",
+    "overlap": "(3l)", "pause": "(3l)", "change": "(3f)", "ps change": "(3h)", "work": "(3k)",
+    "worker_capacity": "(3c)", "ps_capacity": "(3d)",
 }  # fmt: skip
 
 
-def check(instance: Data, solution: Data) -> Checked:
-    """Check (3c)-(3o), add up the revenues, and divide what is paid."""
-    problem = _problem(instance, solution["formulation"])
-    found = windows.check(problem, solution)
-    return replace(found, notes=divide(instance, problem[0], solution, found.violations))
-
-
-def divide(instance: Data, cluster: windows.Cluster, solution: Any, broken: Any) -> Any:
-    """(2), (11): what each tenant pays, and gains.
+def divide(instance: Data, cluster: windows.Cluster, solution: Any, broken: Broken) -> Any:
+    """(2), (11): what each tenant pays, and gains; a payment is a number from 0 on.
 
     What a job pays in a slot is divided by what tenants leave unused of a type: their quota less
     what their jobs hold that pay nothing.
@@ -54,10 +47,14 @@ def divide(instance: Data, cluster: windows.Cluster, solution: Any, broken: Any)
                 held[owner[name], row.get(f"{kind}_type", single)].append(use)
         heights = {label: levels(spans) for label, spans in held.items()}
         for name, row in rows:
-            here, k = f"job {name}, {key} of nobody", row.get(f"{kind}_type", single)
+            k = row.get(f"{kind}_type", single)
             if row.get("payment") is not None:
-                require(set(row["payment"]) == {"workers", "ps"}, f"job {name}: payment")
-                price = reading.number(row["payment"][key], f"job {name}: payment")
+                payment, here = row["payment"], f"job {name}: payment"
+                require(isinstance(payment, dict) and set(payment) == {"workers", "ps"}, here)
+                price = payment[key]
+                require(type(price) in (int, Fraction), f"{here}.{key}: must be a number")
+                broken.note(-price, "(2)", name, row["from"], row["to"], "", key)
+                price = max(0, price)
                 paid[owner[name]] += price * (row["to"] - row["from"] + 1)
                 quotas = [_typed(t[f"{kind}_quota"], single)[k] for t in tenants.values()]
                 reading.spend(len(cuts) + 1)
@@ -66,7 +63,8 @@ def divide(instance: Data, cluster: windows.Cluster, solution: Any, broken: Any)
                     if row["from"] <= first <= row["to"]:
                         reading.spend(20 * len(tenants))
                         offers = [max(0, n - h) for n, (*_, h) in zip(quotas, of_all, strict=True)]
-                        note(broken, "(2)", f"{here}, slot {first}", 0 if any(offers) else price)
+                        nobody = 0 if any(offers) else price
+                        broken.note(nobody, "(2)", name, first, last, "", f"{key} of nobody")
                         unit = Fraction(price * (last - first + 1)) / (sum(offers) or 1)
                         for u, n in zip(tenants, offers, strict=True):
                             gained[u] += unit * n
@@ -74,40 +72,51 @@ def divide(instance: Data, cluster: windows.Cluster, solution: Any, broken: Any)
             for what, sums in (("pays", paid), ("gains", gained))]  # fmt: skip
 
 
-def bound(instance: Data, certificate: Data, progress: Progress) -> Interval:
-    """P b + sum of max over X_j of [f_j - p A x], of max(0, .) where jobs are optional."""
-    return windows.bound(_problem(instance, certificate["formulation"]), certificate, progress)
-
-
 def _typed(value: Any, single: str) -> Data:
     """Values by type (Section 6); a bare number is that of the single type."""
     return value if isinstance(value, dict) else {single: value}
 
 
-def _problem(instance: Data, formulation: str) -> windows.Problem:
-    reading.natural(instance, SIGNED, "instance")
-    b_w = _typed(instance["worker_bandwidth_mbps"], "worker")
-    b_p = _typed(instance["ps_bandwidth_mbps"], "ps")
-    names = [*b_w, *b_p]
-    unit = [tuple(int(other == k) for other in range(len(names))) for k in range(len(names))]
-    workers = {w: (unit[k], b_w[w]) for k, w in enumerate(b_w)}
-    ps = {p: (unit[k], b_p[p]) for k, p in enumerate(b_p, len(b_w))}
-    rows = {"worker_capacity": ("type", list(b_w)), "ps_capacity": ("type", list(b_p))}
+class Problem(windows.Problem):
+    """(3c)-(3o) of an instance, and (2)."""
 
-    def amounts(record: Data, y: str, z: str) -> tuple[Any, ...]:
-        held, held_ps = _typed(record[y], "worker"), _typed(record[z], "ps")
-        return *(held[w] for w in b_w), *(held_ps[p] for p in b_p)
+    def __init__(self, instance: Data, formulation: str) -> None:
+        reading.natural(instance, SIGNED, "instance")
+        b_w = _typed(instance["worker_bandwidth_mbps"], "worker")
+        b_p = _typed(instance["ps_bandwidth_mbps"], "ps")
+        names = [*b_w, *b_p]
+        unit = [tuple(int(other == k) for other in range(len(names))) for k in range(len(names))]
+        workers = {w: (unit[k], b_w[w]) for k, w in enumerate(b_w)}
+        ps = {p: (unit[k], b_p[p]) for k, p in enumerate(b_p, len(b_w))}
+        rows = {"worker_capacity": ("type", list(b_w)), "ps_capacity": ("type", list(b_p))}
 
-    known = reading.names(instance["servers"], "servers")
-    rooms = [amounts(server, "workers", "ps") for server in instance["servers"]]
-    quotas = [amounts(tenant, "worker_quota", "ps_quota") for tenant in instance["tenants"]]
-    sums = {tuple(map(sum, zip(*held, strict=True))) for held in (quotas, rooms)}
-    require(len(sums) == 1, "tenants: quotas must add up to the servers' counts")
-    must, pieces = formulation.startswith("must-complete"), formulation.endswith("preemptive")
-    servers, last = dict(zip(known, rooms, strict=True)), instance["horizon"]
-    cluster = windows.Cluster(servers, workers, ps, last, rows, must, -1, EQUATIONS, pieces)
-    reading.names(instance["jobs"], "jobs")
-    return cluster, [_job(instance, cluster, job) for job in instance["jobs"]]
+        def amounts(record: Data, y: str, z: str) -> tuple[Any, ...]:
+            held, held_ps = _typed(record[y], "worker"), _typed(record[z], "ps")
+            return *(held[w] for w in b_w), *(held_ps[p] for p in b_p)
+
+        known = reading.names(instance["servers"], "servers")
+        rooms = [amounts(server, "workers", "ps") for server in instance["servers"]]
+        quotas = [amounts(tenant, "worker_quota", "ps_quota") for tenant in instance["tenants"]]
+        sums = {tuple(map(sum, zip(*held, strict=True))) for held in (quotas, rooms)}
+        require(len(sums) == 1, "tenants: quotas must add up to the servers' counts")
+        must, pieces = formulation.startswith("must-complete"), formulation.endswith("preemptive")
+        servers, last = dict(zip(known, rooms, strict=True)), instance["horizon"]
+        cluster = windows.Cluster(servers, workers, ps, last, rows, must, -1, EQUATIONS, pieces)
+        reading.names(instance["jobs"], "jobs")
+        self.instance, jobs = instance, [_job(instance, cluster, job) for job in instance["jobs"]]
+        super().__init__(cluster, jobs, {"payment"})
+
+    def check(self, solution: Data) -> Verdict:
+        """Check (3c)-(3o), add up the revenues, and divide what is paid."""
+        found, broken = super().check(solution), Broken()
+        notes = divide(self.instance, self.cluster, solution, broken)
+        broken.found += found.violations
+        return broken.verdict(found.value, notes)
+
+
+def bound(instance: Data, certificate: Data, progress: Progress = silent) -> Interval:
+    """P b + sum of max over X_j of [f_j - p A x], of max(0, .) where jobs are optional."""
+    return windows.bound(Problem(instance, certificate["formulation"]), certificate, progress)
 
 
 def _job(instance: Data, cluster: windows.Cluster, job: Any) -> windows.Job:

@@ -5,50 +5,49 @@ from typing import Any
 
 from . import reading, windows
 from .exact import Data, Interval, common_step, exactly
-from .reading import Checked, Progress, names, require
+from .reading import Progress, names, require, silent
 
 SENSE = "min"
 SIGNED = frozenset({"provenance"})
 FORMULATIONS = {"modes": "(2)", "literal": "(2)", "preemptive": "(2) in pieces"}
 EQUATIONS = {
-    "arrival": "(2j)", "horizon": "(2n)", "chunks": "(2g)", "no worker": "(2b)", "no PS": "(2e)",
-    "workers": "(2k)", "ps": "(2l)", "bandwidth": "(2i)", "pause": "(2a)", "change": "(2a)",
-    "work": "(2f)", "capacity": "(2h)",
+    "arrival": "(2j)", "horizon": "(2n)", "chunks": "(2g)", "no PS": "(2e)", "bandwidth": "(2i)",
+    "overlap": "(2n)", "pause": "(2a)", "change": "(2a)", "ps change": "(2a)", "work": "(2f)",
+    "capacity": "(2h)",
 }  # fmt: skip
 
 
-def check(instance: Data, solution: Data) -> Checked:
-    """Check (2a)-(2o), or (15), and add up w (t + L)."""
-    return windows.check(_problem(instance, solution.get("formulation")), solution)
+class Problem(windows.Problem):
+    """(2a)-(2o), or (15), of an instance."""
+
+    def __init__(self, instance: Data, formulation: str) -> None:
+        reading.natural(instance, SIGNED, "instance")
+        resources, bandwidth = instance["resources"], instance["bandwidth_resource"]
+        has_ps = instance["architecture"] == "parameter-server"
+        require(has_ps or instance["architecture"] == "ring-allreduce", "architecture: unknown")
+
+        def table(key: str, amounts: str) -> dict[str, tuple[Any, ...]]:
+            known = zip(names(instance[key], key), instance[key], strict=True)
+            return {name: tuple(item[amounts].get(r, 0) for r in resources) for name, item in known}
+
+        at = resources.index(bandwidth)
+        workers = {w: (sizes, sizes[at]) for w, sizes in table("worker_types", "demand").items()}
+        sizes = table("ps_types", "demand") if has_ps else {None: (0,) * len(resources)}
+        ps = {p: (z, z[at]) for p, z in sizes.items()}
+        servers = table("servers", "capacity")
+        rows = {"capacity": ("resource", resources)}
+        equations = EQUATIONS if has_ps else EQUATIONS | {"capacity": "(15b)"}
+        pieces = formulation == "preemptive"
+        cluster = windows.Cluster(servers, workers, ps, None, rows, True, 1, equations, pieces)
+        names(instance["jobs"], "jobs")
+        super().__init__(cluster, [_job(instance, cluster, job) for job in instance["jobs"]])
 
 
-def bound(instance: Data, certificate: Data, progress: Progress) -> Interval:
+def bound(instance: Data, certificate: Data, progress: Progress = silent) -> Interval:
     """Sum of min over X_j of [w (t + L) + p A x] - p b; objectives are whole in the weights."""
-    problem = _problem(instance, certificate.get("formulation"))
+    problem = Problem(instance, certificate["formulation"])
     step = common_step(job["weight"] for job in instance["jobs"])
     return windows.bound(problem, certificate, progress, step)
-
-
-def _problem(instance: Data, formulation: Any) -> windows.Problem:
-    reading.natural(instance, SIGNED, "instance")
-    resources, bandwidth = instance["resources"], instance["bandwidth_resource"]
-    has_ps = instance["architecture"] == "parameter-server"
-    require(has_ps or instance["architecture"] == "ring-allreduce", "architecture: unknown")
-
-    def table(key: str, amounts: str) -> dict[str, tuple[Any, ...]]:
-        known = zip(names(instance[key], key), instance[key], strict=True)
-        return {name: tuple(item[amounts].get(r, 0) for r in resources) for name, item in known}
-
-    at = resources.index(bandwidth)
-    workers = {w: (sizes, sizes[at]) for w, sizes in table("worker_types", "demand").items()}
-    sizes = table("ps_types", "demand") if has_ps else {None: (0,) * len(resources)}
-    ps = {p: (z, z[at]) for p, z in sizes.items()}
-    servers = table("servers", "capacity")
-    rows = {"capacity": ("resource", resources)}
-    pieces = formulation == "preemptive"
-    cluster = windows.Cluster(servers, workers, ps, None, rows, True, 1, EQUATIONS, pieces)
-    names(instance["jobs"], "jobs")
-    return cluster, [_job(instance, cluster, job) for job in instance["jobs"]]
 
 
 def _job(instance: Data, cluster: windows.Cluster, job: Any) -> windows.Job:

@@ -16,8 +16,9 @@ from typing import Any
 
 from . import reading, trees
 from .exact import Data, Interval, ceiling, exactly
-from .reading import Checked, Loads, Progress, Stretch, check_loads, levels, note, require, whole
+from .reading import Progress, require, silent, whole
 from .trees import Limits, between
+from .verdict import Broken, Stretch, Verdict, given_up, jobs_of, levels, rows_of
 
 SENSE = "min"
 FORMULATIONS = {"no-migration": "no-migration", "literal": "literal"}
@@ -25,6 +26,9 @@ AXES = {"worker_capacity": "worker", "group_capacity": "group", "type_capacity":
         "cloud_capacity": "type", "storage": "server"}  # fmt: skip
 UNUSED = {"parameter_servers", "cloud_parameter_servers"}
 """Rows whose prices are taken as 0, which is valid: blocks do not pay for PSs."""
+PS_KEYS, CLOUD_KEYS = {"ps", "from", "to"}, {"chunk", "server", "from", "to"}
+EDGE_KEYS = CLOUD_KEYS | {"worker"}
+ROW_KEYS = PS_KEYS | EDGE_KEYS
 Value = Callable[[int, int], int | None]
 """``value(a, b)``: least price of a job's work in slots up to b, with storage paid up to slot a."""
 
@@ -38,6 +42,20 @@ def units(instance: Data, field: str) -> dict[str, Any]:
     return {**found, cloud["name"]: defaultdict(lambda: None, cloud.get(field) or {})}
 
 
+def _jobs(instance: Data) -> dict[str, Any]:
+    """Jobs by name; each says how long an upload takes to where its worker type is."""
+    servers, cloud = instance["servers"], instance["cloud"]
+    for job in instance["jobs"]:
+        kind, here = job["worker_type"], f"job {job['name']}"
+        needed = {s["name"] for s in servers if kind in s.get("workers", ())}
+        needed |= {cloud["name"]} if (cloud.get("workers") or {}).get(kind, 1) else set()
+        absent = sorted(needed - set(job["upload_slots"]))
+        require(not absent, f"{here}.upload_slots: must name {', '.join(absent)}")
+        for key in ("arrival", "chunks", "epochs", "minibatches"):
+            whole(job[key], 1, f"{here}.{key}")
+    return dict(zip(reading.names(instance["jobs"], "jobs"), instance["jobs"], strict=True))
+
+
 def chunk_slots(instance: Data, job: Data) -> tuple[int, int]:
     """(1) in whole slots, at least 1: E B / n_j of a chunk for zeta_j = 0 and for zeta_j = 1."""
     steps, alone = job["epochs"] * job["minibatches"], job["minibatch_slots"] + job["update_slots"]
@@ -45,61 +63,95 @@ def chunk_slots(instance: Data, job: Data) -> tuple[int, int]:
     return max(1, ceiling(steps * (alone + talk))), max(1, ceiling(steps * alone))
 
 
-def check(instance: Data, solution: Data) -> Checked:
-    """(2), and (7) where storage is limited: broken constraints, and the total completion time."""
-    literal, cloud = solution["formulation"] == "literal", instance["cloud"]["name"]
-    workers, ps = units(instance, "workers"), units(instance, "ps")
-    servers = {server["name"]: server for server in instance["servers"]}
-    listed = reading.jobs_of(solution, reading.names(instance["jobs"], "jobs"))
-    broken: list[reading.Violation] = []
-    loads, total = Loads(list), 0
-    for job in instance["jobs"]:
-        name, kind, arrival = f"job {job['name']}", job["worker_type"], job["arrival"]
-        runs: dict[int, list[Any]] = defaultdict(list)
-        holds: list[Stretch] = []
-        outside = False
-        for row in listed[job["name"]]["assignments"]:
-            first, last = reading.span(row, 10**18, name)
-            at = row["ps" if "ps" in row else "server"]
-            ready, one, where = arrival, (first, last, 1), f"{name}, {at}, slot {first}"
-            outside = outside or at != cloud
+class Problem:
+    """(2) of an instance, and (7) where storage is limited."""
+
+    def __init__(self, instance: Data, formulation: str) -> None:
+        self.instance, self.literal = instance, formulation == "literal"
+        self.cloud, self.jobs = instance["cloud"]["name"], _jobs(instance)
+        self.workers, self.ps = units(instance, "workers"), units(instance, "ps")
+        self.servers = {server["name"]: server for server in instance["servers"]}
+        self.slots = {name: chunk_slots(instance, job) for name, job in self.jobs.items()}
+
+    def worth(self, ends: Mapping[str, int | None]) -> Interval | None:
+        """(2) of completions by job; None if one has none."""
+        times = [end and end - self.jobs[name]["arrival"] + 1 for name, end in ends.items()]
+        return None if None in times else exactly(sum(times))
+
+    def check(self, solution: Data) -> Verdict:
+        """Broken constraints, and the total completion time; a job without one counts as begun."""
+        broken, ends = Broken(), dict[str, int]()
+        given_up(solution, (), allowed=False)
+        for name, given in jobs_of(solution, self.jobs).items():
+            ends[name] = self._check_job(broken, name, given)
+        value = self.worth(ends)
+        assert value is not None
+        return broken.verdict(value)
+
+    def _check_job(self, broken: Broken, name: str, given: Data) -> int:
+        """Note what a job breaks; the last slot in which it runs."""
+        job, runs, holds = self.jobs[name], defaultdict[int, list[Any]](list), list[Stretch]()
+        arrival, outside = job["arrival"], False
+        for first, last, row in rows_of(given, {"from", "to"}, ROW_KEYS):
+            at = row.get("ps", row.get("server"))
+            keys = PS_KEYS if "ps" in row else CLOUD_KEYS if at == self.cloud else EDGE_KEYS
+            require(set(row) == keys, f"job {name}: keys of a row must be {sorted(keys)}")
+            require(at in self.workers, f"job {name}: unknown server")
+            outside = outside or at != self.cloud
             if "ps" in row:
-                loads["(2f)", f"{at}, PSs {job['ps_type']}", ps[at][job["ps_type"]]].append(one)
-                holds.append(one)
+                holds.append((first, last, 1))
+                broken.note(arrival - first, "(2i)", name, first, min(last, arrival - 1), at)
+                kind = job["ps_type"]
+                load = "(2f)", at, f"PS {kind}", self.ps[at][kind]
+                broken.loads[load].append((first, last, 1, name))
             else:
-                ready += job["upload_slots"].get(at, 0)
-                chunk, place, limit = row["chunk"], f"type {kind}", workers[at][kind]
-                require(whole(chunk, 1, name) <= job["chunks"], f"{name}: has no chunk {chunk}")
-                if at != cloud:
-                    place, limit = f"worker {whole(row['worker'], 1, name)}", 1
-                    wrong = servers[at]["workers"][row["worker"] - 1] != kind
-                note(broken, "(2a)", where, limit == 0 or (at != cloud and wrong))
-                loads["(2d)", f"{at}, {place}", limit].append(one)
-                loads["(2c)", f"{name}, chunk {chunk}", 1].append(one)
+                chunk, place = (
+                    whole(row["chunk"], 1, name),
+                    self._run(broken, name, first, last, row),
+                )
                 runs[chunk].append((first, last, (at, place)))
-            note(broken, "(2i)", where, ready - first)
         flat = sorted(run for mine in runs.values() for run in mine)
-        need = chunk_slots(instance, job)[bool(flat) and not outside]
-        parts, most = ([flat], need * job["chunks"]) if literal else ([*runs.values()], need)
+        need = self.slots[name][bool(flat) and not outside]
+        parts, most = ([flat], need * job["chunks"]) if self.literal else ([*runs.values()], need)
         done = sum(min(most, sum(e - f + 1 for f, e, _ in mine)) for mine in parts)
-        note(broken, "(2b)", name, need * job["chunks"] - done)
+        broken.note(need * job["chunks"] - done, "(2b)", name)
         end = max((last for _, last, _ in flat), default=arrival - 1)
-        total += end - arrival + 1
+        if done >= need * job["chunks"]:
+            broken.completion(given, end)
         many = len(holds) + 1  # a run counts `many`, a PS held 1
-        for first, _, h in levels([(f, e, many) for f, e, _ in flat] + holds):
-            note(broken, "(2e)", f"{name}, slot {first}", h >= many and abs(h % many - 1))
-        for chunk, mine in () if literal else runs.items():
-            where = f"{name}, chunk {chunk}"
-            note(broken, "no migration", where, len({place for *_, place in mine}) - 1)
-            for before, after in pairwise(sorted(mine)) if mine[0][2][0] == cloud else ():
-                note(broken, "no preemption in the cloud", where, after[0] - before[1] - 1)
-        for at in {at for *_, (at, _) in flat} - {cloud}:
+        for first, last, h in levels([(f, e, many) for f, e, _ in flat] + holds):
+            broken.note(h >= many and abs(h % many - 1), "(2e)", name, first, last)
+        for chunk, mine in () if self.literal else runs.items():
+            here, moves = (name, mine[0][0], mine[-1][1]), len({place for *_, place in mine}) - 1
+            broken.note(moves, "no migration", *here, "", f"chunk {chunk}")
+            for before, after in pairwise(mine) if mine[0][2][0] == self.cloud else ():
+                apart = after[0] - before[1] - 1
+                broken.note(apart, "no preemption in the cloud", name, before[1] + 1, after[0] - 1)
+        for at in {at for *_, (at, _) in flat} - {self.cloud}:
             homes = sum(any(at == place[0] for *_, place in mine) for mine in runs.values())
             peak = max(h for *_, h in levels((f, e, 1) for f, e, place in flat if place[0] == at))
-            gb = (job.get("chunk_gb") or 0) * (peak if literal else homes)
-            loads["(7b)", at, servers[at].get("storage_gb")].append((arrival, end, gb))
-    check_loads(broken, loads)
-    return Checked(exactly(total), broken)
+            gb = (job.get("chunk_gb") or 0) * (peak if self.literal else homes)
+            load = "(7b)", at, "GB", self.servers[at].get("storage_gb")
+            broken.loads[load].append((arrival, end, gb, name))
+        return end
+
+    def _run(self, broken: Broken, name: str, first: int, last: int, row: Data) -> str:
+        """Note what a run of a chunk breaks by itself, and book it; its place on the server."""
+        job, chunk, at = self.jobs[name], row["chunk"], row["server"]
+        kind, here = job["worker_type"], (name, first, last)
+        require(chunk <= job["chunks"], f"job {name}: has no chunk {chunk}")
+        place, limit = f"type {kind}", self.workers[at][kind]
+        wrong = limit == 0
+        if at != self.cloud:
+            number, listed = whole(row["worker"], 1, name), self.servers[at].get("workers", ())
+            place, limit = f"worker {number}", 1
+            wrong = number > len(listed) or listed[number - 1] != kind
+        broken.note(wrong, "(2a)", *here, at)
+        broken.loads["(2d)", at, place, limit].append((first, last, 1, name))
+        broken.loads["(2c)", "", f"chunk {chunk} of {name}", 1].append((first, last, 1, name))
+        ready = job["arrival"] + job["upload_slots"].get(at, 0)
+        broken.note(ready - first, "(2i)", name, first, min(last, ready - 1), at)
+        return place
 
 
 def stretches(spans: Iterable[Stretch], first: int, end: int) -> list[Stretch]:
@@ -238,7 +290,7 @@ def least(
         spans = [(a, (a + b) // 2, which), ((a + b) // 2 + 1, b, which)]
 
 
-def bound(instance: Data, certificate: Data, tell: Progress) -> Interval:
+def bound(instance: Data, certificate: Data, tell: Progress = silent) -> Interval:
     """Sum over jobs of min [time + price of what it uses], less price x capacity, exactly.
 
     A block is one job of (2) with whole chunks; that cloud workers, PSs and storage are few is

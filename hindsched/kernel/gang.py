@@ -16,8 +16,9 @@ from typing import Any
 from . import reading, trees
 from .cheapest import Cheapest
 from .exact import Data, Interval, ceiling, common_step, exactly
-from .reading import Checked, Loads, Progress, Violation, check_loads, note, require, whole
+from .reading import Progress, require, silent, whole
 from .trees import NEVER, Limits, between
+from .verdict import Broken, Verdict, given_up, jobs_of, rows_of
 
 SENSE = "min"
 GOALS = ("completion", "makespan", "deadlines")
@@ -25,6 +26,7 @@ FORMULATIONS = {
     f"{kind},{goal}".removesuffix(",completion"): (kind, goal)
     for kind in ("non-preemptive", "preemptive", "elastic") for goal in GOALS
 }  # fmt: skip
+ROW_KEYS = {"from", "to", "gpus", "servers"}
 FAR, ENDLESS = 10**12, 10**24
 
 
@@ -58,55 +60,74 @@ def problem(instance: Data) -> tuple[dict[str, int], int, list[Job]]:
     return sizes, room, [Job(job, instance["slot_seconds"], room) for job in instance["jobs"]]
 
 
-def check(instance: Data, solution: Data) -> Checked:
-    """(1)-(7), and the objective. What holds its GPUs for longer than it must is not refused."""
-    sizes, room, jobs = problem(instance)
-    kind, goal = FORMULATIONS[solution["formulation"]]
-    seconds, consolidated = instance["slot_seconds"], instance.get("placement") == "consolidated"
-    broken, costs, ends, loads = list[Violation](), Fraction(), [0], Loads(list)
-    given = reading.jobs_of(solution, [job.name for job in jobs])
-    for job in jobs:
-        here, rows = f"job {job.name}", list[tuple[int, int, dict[str, int], int]]()
-        for row in given[job.name]["assignments"]:
-            key = "servers" if consolidated or (sizes and "servers" in row) else "gpus"
+class Problem:
+    """(1)-(7) of an instance."""
+
+    def __init__(self, instance: Data, formulation: str) -> None:
+        self.sizes, self.room, jobs = problem(instance)
+        self.jobs = {job.name: job for job in jobs}
+        self.kind, self.goal = FORMULATIONS[formulation]
+        self.seconds = instance["slot_seconds"]
+        self.consolidated = instance.get("placement") == "consolidated"
+
+    def worth(self, ends: Mapping[str, int | None]) -> Interval:
+        """What is minimised, of completions by job; one without any is late."""
+        done = [(self.jobs[name], end) for name, end in ends.items()]
+        if self.goal == "makespan":
+            return exactly(
+                max((end for _, end in done if end is not None), default=0) * self.seconds
+            )
+        if self.goal == "deadlines":
+            late = (
+                job.w for job, end in done if job.due is not None and (end is None or end > job.due)
+            )
+            return exactly(sum(late, Fraction()))
+        spans = (job.w * (end - job.s) for job, end in done if end is not None)
+        return exactly(sum(spans) * self.seconds)
+
+    def check(self, solution: Data) -> Verdict:
+        """Check (1)-(7), and the objective."""
+        broken, ends = Broken(), dict[str, int | None]()
+        given_up(solution, (), allowed=False)
+        for name, given in jobs_of(solution, self.jobs).items():
+            ends[name] = self._check_job(broken, self.jobs[name], given)
+        return broken.verdict(self.worth(ends))
+
+    def _check_job(self, broken: Broken, job: Job, given: Data) -> int | None:
+        """Note what a job breaks; when it is complete."""
+        name, here, rows = job.name, f"job {job.name}", list[tuple[int, int, dict[str, int], int]]()
+        for first, last, row in rows_of(given, {"from", "to"}, ROW_KEYS):
+            key = "servers" if self.consolidated or (self.sizes and "servers" in row) else "gpus"
             require(set(row) == {"from", "to", key}, f"{here}: keys must be from, to and {key}")
-            (first, last), at = reading.span(row, FAR, here), dict[str, int]()
-            if key == "servers":
-                at = reading.counts(row[key], sizes, here)
-                require(all(n > 0 for n in at.values()), f"{here}: negative GPUs")
-            held = whole(sum(at.values()) if at else row.get("gpus"), 1, here)
+            at = reading.counts(row[key], self.sizes, here) if key == "servers" else {}
+            held = whole(sum(at.values()) if key == "servers" else row["gpus"], 1, here)
             rows.append((first, last, at, held))
-            loads["(5)", "cluster", room].append((first, last, held))
+            broken.loads["(5)", "cluster", "GPUs", self.room].append((first, last, held, name))
             for place, n in at.items():
-                loads["(5)", f"server {place}", sizes[place]].append((first, last, n))
-            where, excess = f"{here}, slot {first}", held - job.g
-            note(broken, "(3)", where, held - job.most if kind == "elastic" else abs(excess))
-            note(broken, "(2)", where, job.s + 1 - first)
-            if consolidated:
-                partial = sum(n < sizes[place] for place, n in at.items())
-                spread = (len(at) if held <= max(sizes.values()) else max(partial, 1)) - 1
-                note(broken, "(6)", where, spread)
-        rows.sort(key=lambda row: row[:2])
+                broken.loads["(5)", place, "GPUs", self.sizes[place]].append((first, last, n, name))
+            excess = held - job.most if self.kind == "elastic" else abs(held - job.g)
+            broken.note(excess, "(3)", name, first, last)
+            broken.note(job.s + 1 - first, "(2)", name, first, min(last, job.s))
+            if self.consolidated:
+                partial = sum(n < self.sizes[place] for place, n in at.items())
+                narrow = held <= max(self.sizes.values())
+                broken.note((len(at) if narrow else max(partial, 1)) - 1, "(6)", name, first, last)
         for (_, last, before, _), (first, _, after, _) in pairwise(rows):
-            apart, where = first - last - 1, f"{here}, slot {first}"
-            note(broken, "(7)", where, -apart)
-            if kind == "non-preemptive":
-                note(broken, "(4)", where, apart or before != after)
-        units = kind == "elastic"
+            broken.note(last + 1 - first, "(7)", name, first)
+            if self.kind == "non-preemptive" and last < first:
+                broken.note(first - last - 1 or before != after, "(4)", name, first)
+        units = self.kind == "elastic"
         done = sum((last + 1 - first) * (held if units else 1) for first, last, _, held in rows)
         missing = job.p * (job.g if units else 1) - done
-        note(broken, "(1)", here, missing)
-        end = max(row[1] for row in rows) if missing <= 0 else None
-        require(given[job.name].get("completion") == end, f"{here}: completes at {end}")
-        if end is not None:
-            ends.append(end)
-            late = job.due is not None and end > job.due
-            costs += job.w * (late if goal == "deadlines" else (end - job.s) * seconds)
-    check_loads(broken, loads)
-    return Checked(exactly(max(ends) * seconds if goal == "makespan" else costs), broken)
+        broken.note(missing if units else abs(missing), "(1)", name)
+        if missing > 0:
+            return None
+        end = max(row[1] for row in rows)
+        broken.completion(given, end)
+        return end
 
 
-def bound(instance: Data, certificate: Data, tell: Progress) -> Interval:
+def bound(instance: Data, certificate: Data, tell: Progress = silent) -> Interval:
     """Sum of best responses - GPUs x integral of the prices; for a makespan, see there.
 
     Layout ``placements`` prices each server's GPUs, for consolidated jobs in one piece, which pay
@@ -194,7 +215,8 @@ def price_steps(prices: Any, places: Mapping[str, int], seconds: Fraction) -> li
         require(set(row) == keys, f"{here}: keys must be {sorted(keys)}")
         require(row.get("server", "") in places, f"{here}: unknown server")
         cuts, levels = tables[row.get("server", "")]
-        (first, last), price = reading.span(row, FAR, here), reading.number(row["price"], here)
+        (first, last), price = reading.span(row, here), reading.number(row["price"], here)
+        require(last <= FAR, f"{here}: slots must be in 1..{FAR}")
         require(first > cuts[-1], f"{here}: must follow slot {cuts[-1]}")
         if first > cuts[-1] + 1:
             cuts.append(first - 1)

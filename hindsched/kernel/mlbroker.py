@@ -16,12 +16,14 @@ from typing import Any
 
 from . import reading, trees
 from .exact import Data, Interval, ceiling, exactly
-from .reading import Checked, Progress, Violation, note, require, whole
+from .reading import Progress, require, silent, whole
 from .trees import Limits, between
+from .verdict import Broken, Verdict, check_apart, given_up, jobs_of, rows_of
 
 SENSE = "min"
 FORMULATIONS = {"tight": "tight", "paper": "paper"}
 COSTS = ("transfer", "resource", "deployment", "communication")
+ROW_KEYS = {"from", "to", "workers", "ps"}
 BROKER = "broker"
 CASES = 20_000
 """Cases of one job's slot that are looked at; then the least bound of the open ones stands."""
@@ -104,47 +106,90 @@ def transport(supply: Sequence[Any], room: Sequence[Any], price: Matrix) -> tupl
     return sum(x * price[i][j] for i, to in enumerate(flow) for j, x in to.items()), left, flow
 
 
-def check(instance: Data, solution: Data) -> Checked:
-    """Weighted C1 (1), C2 (3), C3 (5) and C4 (6); data without a worker, slots without a PS."""
-    market, paper = Market(instance), solution["formulation"] == "paper"
-    listed = reading.jobs_of(solution, reading.names(instance["jobs"], "jobs"))
-    at = {name: r for r, name in enumerate(market.centers)}
-    broken: list[Violation] = []
-    used: dict[tuple[int, int, int], Any] = defaultdict(int)
-    total = Fraction()
-    for record in instance["jobs"]:
-        name, (P, B, c, n, m, arcs, life) = f"job {record['name']}", market.job(record)
-        plan: dict[int, tuple[dict[int, int], int | None]] = {}
-        for position, row in enumerate(listed[record["name"]]["assignments"]):
-            alone = record["arrival"] + position  # rows without slots are one a slot of the life
-            a, b = reading.span({"from": alone, "to": alone, **row}, record["departure"], name)
-            for t in range(a, b + 1):
-                new = t >= record["arrival"] and t not in plan
-                require(new, f"{name}: slot {t} outside, twice")
-                workers = reading.counts(row["workers"], at, name)
-                require(all(y > 0 for y in workers.values()), f"{name}: negative workers")
-                plan[t] = {at[center]: y for center, y in workers.items()}, at[row["ps"]]
-        before: set[int | None] = set()
+class Problem:
+    """(8) of an instance: a job's crew in every slot of its life."""
+
+    def __init__(self, instance: Data, formulation: str) -> None:
+        self.market, self.paper = Market(instance), formulation == "paper"
+        self.jobs = dict(
+            zip(reading.names(instance["jobs"], "jobs"), instance["jobs"], strict=True)
+        )
+        self.crews = {name: self.market.job(record) for name, record in self.jobs.items()}
+        self.at = {name: r for r, name in enumerate(self.market.centers)}
+
+    def check(self, solution: Data) -> Verdict:
+        """Weighted C1 (1), C2 (3), C3 (5) and C4 (6); data without a worker, slots without a PS."""
+        market, broken, value = self.market, Broken(), Fraction()
+        used: dict[tuple[int, int, int], Any] = defaultdict(int)
+        given_up(solution, (), allowed=False)
+        for name, given in jobs_of(solution, self.jobs).items():
+            plan = self._plan(broken, name, given)
+            value += self._costs(broken, name, plan, used)
+            served = all(t in plan for t, *_ in self.crews[name][-1])
+            broken.completion(given, self.jobs[name]["departure"] if served else None)
+        for (_, r, k), h in used.items():  # (2)
+            a, b, e = market.tiers[r][k]
+            value += min(a * h, b * h + e)
+        return broken.verdict(exactly(value))
+
+    def _plan(self, broken: Broken, name: str, given: Data) -> dict[int, Any]:
+        """Workers by centre and the PS's centre, by slot; rows without slots are one a slot."""
+        record, here, plan = self.jobs[name], f"job {name}", dict[int, Any]()
+        rows = given["assignments"]
+        if all(not row.keys() & {"from", "to"} for row in rows):
+            begin = record["arrival"]
+            rows = [{"from": t, "to": t, **row} for t, row in enumerate(rows, begin)]
+        rows = rows_of({**given, "assignments": rows}, ROW_KEYS, ROW_KEYS)
+        check_apart(rows, here)
+        for first, last, row in rows:
+            require(row["ps"] in self.at, f"{here}: unknown data centre")
+            y = {
+                self.at[center]: n
+                for center, n in reading.counts(row["workers"], self.at, here).items()
+            }
+            early, late = record["arrival"] - first, last - record["departure"]
+            broken.note(max(early, late), "within its life", name, first, last)
+            for t in range(max(first, record["arrival"]), min(last, record["departure"]) + 1):
+                plan[t] = y, self.at[row["ps"]]
+        return plan
+
+    def _costs(self, broken: Broken, name: str, plan: Any, used: dict[Any, Any]) -> Any:
+        """C1, C3 and C4 of a job, and what it rents, added to `used`."""
+        market, value, before = self.market, Fraction(), set[int]()
+        P, B, c, n, m, arcs, life = self.crews[name]
         for t, data, needed in life:
             y, ps = plan.get(t, ({}, None))
             price = [[row[r] for r in y] for row in arcs]
-            cost, left, _ = transport(data, [P * count for count in y.values()], price)
-            note(broken, "(8a)-(8b)", f"{name}, slot {t}", left)
-            note(broken, "(8f)", f"{name}, slot {t}", ps is None)
-            links = needed if paper else sum(y.values())
+            cost, left = shipped(data, [P * count for count in y.values()], price)
+            broken.note(left, "(8a)-(8b)", name, t)
+            broken.note(ps is None, "(8f)", name, t)
+            links = needed if self.paper else sum(y.values())
             for talk, r in sorted((market.talk[r][ps], r) for r in y if ps is not None):
                 cost += B * talk * min(links, y[r])
                 links -= min(links, y[r])
-            present = {*y, ps} - {None}
-            total += cost + c * len(present - before)
-            before = present | before if paper else present
-            for r in (r for r in market.R if r in present):
+            present = {*y, *([] if ps is None else [ps])}
+            for r in present if self.paper else ():
+                center, held = market.centers[r], y.get(r, 0) + (r == ps)
+                broken.note(held - needed - 1, "(8g)", name, t, t, "", center)
+            value += cost + c * len(present - before)
+            before = present | before if self.paper else present
+            for r in present:
                 for k in market.K:
                     used[t, r, k] += n[k] * y.get(r, 0) + m[k] * (r == ps)
-    for (_, r, k), h in used.items():  # (2)
-        a, b, e = market.tiers[r][k]
-        total += min(a * h, b * h + e)
-    return Checked(exactly(total), broken)
+        return value
+
+
+def shipped(data: Sequence[Any], rooms: Sequence[Any], price: Matrix) -> tuple[Any, Any]:
+    """Cost of a slot's transport and what finds no room, counted in integers.
+
+    Amounts are scaled by their common denominator, prices by theirs.
+    """
+    unit = lcm(*(x.denominator for x in (*data, *rooms)))
+    paid = lcm(*(x.denominator for row in price for x in row if x is not None))
+    supply, room = ([int(x * unit) for x in row] for row in (data, rooms))
+    arcs = [[None if x is None else int(x * paid) for x in row] for row in price]
+    cost, left, _ = transport(supply, room, arcs)
+    return Fraction(cost, unit * paid), Fraction(left, unit)
 
 
 def placement(
@@ -211,7 +256,7 @@ def placement(
     return None
 
 
-def bound(instance: Data, certificate: Data, tell: Progress) -> Interval:
+def bound(instance: Data, certificate: Data, tell: Progress = silent) -> Interval:
     """Sum over jobs and slots of the least placement at prices, plus sum of min(0, e - lambda H).
 
     A unit costs min(a, b + lambda). A job's presence in a centre costs mu(t) - mu(t+1): where that

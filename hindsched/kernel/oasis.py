@@ -6,7 +6,7 @@ job's units on a group may be priced too (layout ``patterns``): what jobs pay fo
 earns back with n_g times the dearest integer packing of one server, y <= sum of its patterns.
 """
 
-from collections import Counter
+from collections.abc import Mapping
 from fractions import Fraction
 from itertools import accumulate
 from math import lcm
@@ -16,13 +16,14 @@ from typing import Any
 from . import reading, trees
 from .cheapest import cheapest_units
 from .exact import Data, Interval, ceiling, exactly, total, utility
-from .reading import Checked, Loads, Progress, Violation, check_loads, note, require
+from .reading import Progress, require, silent
 from .trees import NEVER, Limits, between
+from .verdict import Broken, Row, Verdict, check_apart, given_up, jobs_of, rows_of
 
 SENSE = "max"
 SIGNED = frozenset({"slope", "intercept", "target", "provenance"})
 FORMULATIONS = {"standard": "standard"}
-SIDES = ("worker", "ps")
+SIDES, KEYS = ("worker", "ps"), ("workers", "ps")
 EQUATIONS = {"worker": "(4)", "ps": "(5)"}
 FINEST = 10**31
 Amounts = Data
@@ -79,49 +80,66 @@ def _jobs(instance: Data) -> dict[str, Job]:
     return {name: Job(job, instance) for name, job in zip(known, instance["jobs"], strict=True)}
 
 
-def check(instance: Data, solution: Data) -> Checked:
-    """Check (2)-(7) and (9)-(13) and add up (1)."""
-    broken, values, jobs = list[Violation](), list[Interval](), _jobs(instance)
-    servers = {s: {h["name"]: h["capacity"] for h in instance[f"{s}_servers"]} for s in SIDES}
-    loads = Loads(list)
-    for name, given in reading.jobs_of(solution, jobs).items():
-        job, here = jobs[name], f"job {name}"
-        place = {side: Counter[tuple[int, str]]() for side in SIDES}
-        for row in given["assignments"]:
-            require(set(row) <= {"from", "to", "workers", "ps"}, f"{here}: unknown key in a row")
-            for side, key in zip(SIDES, ("workers", "ps"), strict=True):
-                first, last = reading.span(row, instance["horizon"], here)
-                for server, n in reading.counts(row.get(key, {}), servers[side], here).items():
-                    reading.spend(5 * (last + 1 - first))
-                    for slot in range(first, last + 1):
-                        place[side][slot, server] += n
-                    for resource, amount in job.demand[side].items():
-                        equation, room = EQUATIONS[side], servers[side][server].get(resource, 0)
-                        load = equation, f"server {server}, {resource}", room
-                        loads[load].append((first, last, n * amount))
-        y, z = (Counter[int]() for _ in SIDES)
-        for side, sums, equation in (("worker", y, "(12)"), ("ps", z, "(13)")):
-            for (slot, server), n in place[side].items():
-                sums[slot] += n
-                note(broken, equation, f"{here}, {server}, slot {slot}", -n)
-        for slot in sorted({*y, *z}):
-            where, early = f"{here}, slot {slot}", slot < job.arrival
-            note(broken, "(3)", where, y[slot] - job.most)
-            note(broken, "(6)", where, y[slot] * job.b - z[slot] * job.big_b)
-            note(broken, "(7)", where, z[slot] - y[slot])
-            note(broken, "(9)", where, early and y[slot])
-            note(broken, "(10)", where, early and z[slot])
-        missing = job.work - y.total()
-        note(broken, "(2)", here, (any(y.values()) or any(z.values())) and missing)
-        end = max(slot for slot in y if y[slot] > 0) if missing <= 0 else None
-        require(given.get("completion") == end, f"{here}: completes at {end}")
-        if end is not None and not broken:
-            values.append(job.value(end))
-    check_loads(broken, loads)
-    return Checked(total(values), broken)
+class Problem:
+    """(1)-(13) of an instance."""
+
+    def __init__(self, instance: Data, _: str) -> None:
+        self.jobs, self.horizon = _jobs(instance), instance["horizon"]
+        self.servers = {
+            side: {h["name"]: h["capacity"] for h in instance[f"{side}_servers"]} for side in SIDES
+        }
+
+    def worth(self, ends: Mapping[str, int | None]) -> Interval:
+        """(1) of completions by job."""
+        return total(self.jobs[name].value(end) for name, end in ends.items() if end is not None)
+
+    def check(self, solution: Data) -> Verdict:
+        """Check (2)-(7), (9), (10) and add up (1); counts are whole and not negative."""
+        broken, ends = Broken(), dict[str, int | None]()
+        for name, given in given_up(solution, self.jobs, allowed=True).items():
+            self._rows(broken, name, given)
+        for name, given in jobs_of(solution, self.jobs).items():
+            job, done, end = self.jobs[name], 0, None
+            rows = self._rows(broken, name, given)
+            check_apart(rows, f"job {name}")
+            for first, last, row in rows:
+                y, z = (sum(row.get(key, {}).values()) for key in KEYS)
+                at, early = (name, first, last), first < job.arrival
+                before = (name, first, min(last, job.arrival - 1))
+                broken.note(
+                    last - self.horizon, "horizon", name, max(first, self.horizon + 1), last
+                )
+                broken.note(y - job.most, "(3)", *at)
+                broken.note(y * job.b - z * job.big_b, "(6)", *at)
+                broken.note(z - y, "(7)", *at)
+                broken.note(early and y, "(9)", *before)
+                broken.note(early and z, "(10)", *before)
+                done, end = done + y * (last + 1 - first), last if y else end
+            broken.note(bool(rows) and job.work - done, "(2)", name)
+            if not rows or done >= job.work:
+                broken.completion(given, end)
+                ends[name] = end
+        return broken.verdict(self.worth(ends))
+
+    def _rows(self, broken: Broken, name: str, given: Data) -> list[Row]:
+        """Rows of a job, whose use is booked (4), (5)."""
+        rows = rows_of(given, {"from", "to"}, {"from", "to", *KEYS})
+        for first, last, row in rows:
+            held = 0
+            for side, key in zip(SIDES, KEYS, strict=True):
+                found = reading.counts(row.get(key, {}), self.servers[side], f"job {name}")
+                for server, n in found.items():
+                    held += n
+                    for resource, amount in self.jobs[name].demand[side].items():
+                        room = self.servers[side][server].get(resource, 0)
+                        load = EQUATIONS[side], server, resource, room
+                        broken.loads[load].append((first, last, n * amount, name))
+            require(held, f"job {name}: a row of nothing")
+            reading.spend(20)
+        return rows
 
 
-def bound(instance: Data, certificate: Data, progress: Progress) -> Interval:
+def bound(instance: Data, certificate: Data, progress: Progress = silent) -> Interval:
     """P b + sum of max(0, best response): of prices, or of the leaves of a tree."""
     found = trees.layout(certificate, ("groups", "servers", "patterns"))
     rows = _Rows(instance, found == "servers")

@@ -1,18 +1,16 @@
-"""Reading files that are not trusted: limits, exact decimals, and one line for what is wrong.
-
-Also what every schedule's check needs: what breaks a rule, and what adds up in a slot.
-"""
+"""Reading files that are not trusted: limits, exact decimals, and one line for what is wrong."""
 
 import gzip
 import hashlib
 import json
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from decimal import Decimal
 from fractions import Fraction
-from itertools import accumulate, chain, pairwise
-from math import lcm
+from itertools import chain, count
+from math import isfinite, lcm
 from pathlib import Path
 from typing import Any
 
@@ -28,62 +26,30 @@ LIMITS = {
     "leaves": 50_000,  # of a tree
     "steps": 25_000_000,  # of all reading and searches together: below 5 seconds
 }
-"""What files may ask for; ``--limit NAME=NUMBER`` changes one."""
-BUDGET = {"steps": 10**30}
-"""Steps that are left; a run from the command line begins with its limit."""
+"""What strangers' files may ask for; ``--limit NAME=NUMBER`` changes one."""
+_NONE = dict.fromkeys(LIMITS, 10**30)
+_LIMITS: ContextVar[dict[str, int]] = ContextVar("limits")
+"""What holds inside of `limited`; outside there are none."""
 Progress = Callable[[int, int, str], None]
 """``progress(done, all, what)``."""
-Stretch = tuple[int, int, Any]
-"""First slot, last slot, height."""
-Load = tuple[str, str, Any]
-"""The equation that is a limit, where, and the limit; None if there is none."""
-Loads = defaultdict[Load, list[Stretch]]
+
+
+@contextmanager
+def limited(limits: Mapping[str, int]) -> Iterator[None]:
+    """Hold the kernel to limits, given by name; the steps are counted down."""
+    token = _LIMITS.set({**_LIMITS.get(_NONE), **limits})
+    try:
+        yield
+    finally:
+        _LIMITS.reset(token)
+
+
+def silent(done: int, of: int, what: str) -> None:
+    """No progress."""
 
 
 class Refused(Exception):
     """A file that is malformed, too large, foreign, or states what it does not prove."""
-
-
-@dataclass(frozen=True)
-class Violation:
-    """A broken constraint: the paper's equation, job, server and slot, and by how much."""
-
-    equation: str
-    where: str
-    amount: Fraction | int
-
-
-@dataclass(frozen=True)
-class Checked:
-    """What a solution's decisions amount to, and what else is to be said of them."""
-
-    objective: Interval
-    violations: list[Violation]
-    notes: Sequence[tuple[str, Fraction]] = ()
-
-
-def note(broken: list[Violation], equation: str, where: str, excess: Any) -> None:
-    """Add a violation where the excess is above 0: there is no tolerance."""
-    if excess > 0:
-        broken.append(Violation(equation, where, excess))
-
-
-def check_loads(broken: list[Violation], loads: Mapping[Load, Iterable[Stretch]]) -> None:
-    """Note where what stretches add up to is above a limit."""
-    for (equation, where, limit), parts in loads.items():
-        for first, _, height in levels(parts) if limit is not None else ():
-            note(broken, equation, f"{where}, from slot {first}", height - limit)
-
-
-def levels(spans: Iterable[Stretch]) -> list[Stretch]:
-    """Sum of the heights of spans, as stretches in order."""
-    steps: dict[int, Any] = defaultdict(int)
-    for first, last, height in spans:
-        steps[first] += height
-        steps[last + 1] -= height
-    cuts = sorted(steps)
-    heights = accumulate(steps[cut] for cut in cuts[:-1])
-    return [(a, b - 1, height) for (a, b), height in zip(pairwise(cuts), heights, strict=True)]
 
 
 def require(condition: object, text: str) -> None:
@@ -94,17 +60,28 @@ def require(condition: object, text: str) -> None:
 
 def within(name: str, number: int, where: str) -> None:
     """Refuse what is larger than a limit."""
-    if number > LIMITS[name]:
-        rule = f"{name} must be at most {LIMITS[name]} (--limit {name}=... raises it)"
+    most = _LIMITS.get(_NONE)[name]
+    if number > most:
+        rule = f"{name} must be at most {most} (--limit {name}=... raises it)"
         raise Refused(f"{where}: {number}: {rule}")
 
 
 def spend(steps: int) -> None:
     """Count the steps of a search before it is made, and end it where none are left."""
-    BUDGET["steps"] -= steps
-    if BUDGET["steps"] < 0:
-        rule = f"needs more than {LIMITS['steps']} steps"
-        raise Refused(f"too much work: {rule} (--limit steps=... raises it)")
+    limits = _LIMITS.get(_NONE)
+    limits["steps"] -= steps
+    if limits["steps"] < 0:
+        raise Refused("too much work: needs more steps (--limit steps=... raises it)")
+
+
+def exact_numbers(data: Any) -> Any:
+    """Data of a program as a file would hold it: a float is the decimal that it prints as."""
+    if isinstance(data, float):
+        require(isfinite(data), f"{data} is no JSON number")
+        return Fraction(Decimal(repr(data)))
+    if isinstance(data, dict):
+        return {key: exact_numbers(value) for key, value in data.items()}
+    return [exact_numbers(value) for value in data] if isinstance(data, list | tuple) else data
 
 
 def load(path: str) -> tuple[dict[str, Any], str]:
@@ -114,7 +91,7 @@ def load(path: str) -> tuple[dict[str, Any], str]:
     """
     try:
         with gzip.open(path) if path.endswith(".gz") else Path(path).open("rb") as stream:
-            raw = stream.read(LIMITS["bytes"] + 1)
+            raw = stream.read(min(_LIMITS.get(_NONE)["bytes"], 1 << 40) + 1)
         within("bytes", len(raw), path)
         within("items", raw.count(b","), path)
         spend(15 * raw.count(b","))
@@ -125,8 +102,10 @@ def load(path: str) -> tuple[dict[str, Any], str]:
         )  # fmt: skip
         require(isinstance(data, dict), f"{path}: must be a JSON object")
         layer = [data]
-        for depth in range(1, LIMITS["depth"] + 2):
-            within("depth", depth if layer else 0, path)
+        for depth in count(1):
+            if not layer:
+                break
+            within("depth", depth, path)
             inner = (v.values() if isinstance(v, dict) else v for v in layer)
             layer = [item for part in inner for item in part if isinstance(item, dict | list)]
         plain = json.dumps(
@@ -192,26 +171,17 @@ def natural(data: Any, signed: frozenset[Any], where: str) -> None:
         require(data >= 0, f"{where}: must not be negative")
 
 
-def span(row: Data, most: int, where: str) -> tuple[int, int]:
-    """First and last slot of a row, ``from`` and ``to``, within 1..most."""
+def span(row: Data, where: str) -> tuple[int, int]:
+    """First and last slot of a row, ``from`` and ``to``."""
     first, last = whole(row["from"], 1, where), whole(row["to"], 1, where)
-    require(first <= last <= most, f"{where}: slots must be in 1..{most} and in order")
+    require(first <= last, f"{where}: slots must be in order")
     return first, last
 
 
 def counts(value: Any, known: Iterable[str], where: str) -> dict[str, int]:
-    """Read ``{server: n}``: n may be negative, which is a violation, not an error."""
-    require(set(value) <= set(known), f"{where}: unknown server")
-    require(all(type(n) is int for n in value.values()), f"{where}: counts must be whole")
-    return {name: n for name, n in value.items() if n}
-
-
-def jobs_of(solution: Data, known: Iterable[str]) -> dict[str, dict[str, Any]]:
-    """Jobs of a solution file by name, in the instance's order; one without rows is idle."""
-    listed = dict(zip(names(solution["jobs"], "jobs"), solution["jobs"], strict=True))
-    found = {name: {"assignments": [], **listed.pop(name, {})} for name in known}
-    require(not listed, f"jobs: {list(listed)[:3]} are not jobs of the instance")
-    return found
+    """Read ``{server: n}``, what is not 0: counts are whole and not negative."""
+    require(isinstance(value, dict) and set(value) <= set(known), f"{where}: unknown server")
+    return {name: n for name, n in value.items() if whole(n, 0, where)}
 
 
 def price_rows(
@@ -231,7 +201,8 @@ def price_rows(
             here = f"prices.{name}[{position}]"
             require(set(row) == keys, f"{here}: keys must be {sorted(keys)}")
             require(all(row[axis] in known for axis, known in axes), f"{here}: unknown label")
-            price, (first, end) = number(row["price"], f"{here}.price"), span(row, last, here)
+            price, (first, end) = number(row["price"], f"{here}.price"), span(row, here)
+            require(end <= last, f"{here}: slots must be in 1..{last}")
             label = tuple(row[axis] for axis, _ in axes)
             spend(11 + last)
             series = tables[name].setdefault(label, [None] * (last + 1))

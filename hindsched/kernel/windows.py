@@ -14,7 +14,7 @@ Prices are those of servers, or of all servers merged into one: there a window h
 the fewest PSs with which any host could serve them.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cache
@@ -26,8 +26,9 @@ from typing import Any
 from . import reading, trees
 from .cheapest import Kind, cheapest_slots, cheapest_units, ways
 from .exact import Data, Interval, ceiling, common_step, exactly, total
-from .reading import Checked, Loads, Progress, Violation, check_loads, note, require
+from .reading import Progress, require
 from .trees import NEVER, Limits, between
+from .verdict import Broken, Verdict, given_up, jobs_of, rows_of
 
 Amounts = tuple[Any, ...]
 Ends = tuple[int, int] | None
@@ -38,7 +39,6 @@ PIECES = "preemptive"
 """Layout of jobs whose slots need not touch."""
 FINEST = 10**31
 """Costs are rounded outward to multiples of 1/FINEST, or finer."""
-ROW_KEYS = {"from", "to", "worker_type", "workers", "ps_type", "ps", "payment"}
 Mode = tuple[int, str, Any, int, int, int]
 """A way to run a job: L, w, p, q, N, and the fewest PSs that a host of its needs."""
 
@@ -164,65 +164,100 @@ def fit(capacity: Amounts, demand: Amounts) -> int:
     return int(min((c // d for c, d in zip(capacity, demand, strict=True) if d), default=NEVER))
 
 
-Problem = tuple[Cluster, list[Job]]
-"""What a family says of an instance."""
+class Problem:
+    """What a family says of an instance: its cluster, jobs, and the keys that a row may have."""
 
+    def __init__(self, cluster: Cluster, jobs: Sequence[Job], extra: Iterable[str] = ()) -> None:
+        self.cluster, self.jobs = cluster, list(jobs)
+        self.by_name = {job.name: job for job in jobs}
+        self.needed, self.allowed = {"from", "to", "workers"}, {"from", "to", "workers", *extra}
+        if None not in cluster.ps:
+            self.needed, self.allowed = self.needed | {"ps"}, self.allowed | {"ps", "ps_type"}
+            self.needed |= {"ps_type"} if len(cluster.ps) > 1 else set()
+        self.needed |= {"worker_type"} if len(cluster.workers) > 1 else set()
+        self.allowed |= {"worker_type"}
 
-def check(problem: Problem, solution: Data) -> Checked:
-    """Check every rule of a window and the capacities, add up the costs."""
-    cluster, jobs = problem
-    broken, costs, rule, loads = list[Violation](), [], cluster.equations, Loads(list)
-    labels = [f"{name} of {label}" for name, (_, known) in cluster.rows.items() for label in known]
-    given = reading.jobs_of(solution, [job.name for job in jobs])
-    for job in jobs:
-        here, done, rows = f"job {job.name}", Fraction(), []
-        for row in given[job.name]["assignments"]:
-            require(set(row) <= ROW_KEYS, f"{here}: unknown key in a row")
-            first, last = reading.span(row, NEVER, here)
-            w = row.get("worker_type", next(iter(cluster.workers)))
-            p = row.get("ps_type", next(iter(cluster.ps)))
-            held_by = (row.get(key, {}) for key in ("workers", "ps"))
-            y, z = (reading.counts(held, cluster.servers, here) for held in held_by)
-            (demand, sent), (size, received), n = cluster.workers[w], cluster.ps[p], sum(y.values())
-            rows.append((first, last, w, p, y, z))
-            for name, excess in (
-                ("arrival", job.first - first),
-                ("horizon", last - (cluster.last or NEVER)),
-                ("chunks", n - job.chunks),
-                ("no worker", 1 - n),
-                ("no PS", len(z) if p is None else 1 - sum(z.values())),
-            ):
-                note(broken, rule[name], here, excess)
-            for h in {*y, *z}:
-                on, units, where = y.get(h, 0), z.get(h, 0), f"{here}, server {h}"
-                note(broken, rule["workers"], where, -on)
-                note(broken, rule["ps"], where, -units)
-                note(broken, rule["bandwidth"], where, units and (n - on) * sent - units * received)
-                for label, room, d, s in zip(labels, cluster.servers[h], demand, size, strict=True):
-                    key = rule["capacity"], f"server {h}, {label}", room
-                    loads[key].append((first, last, on * d + units * s))
-            if n > 0:
-                time = job.time(w, p, int(len({*y, *z}) == 1), n)
-                done += Fraction((last - first + 1) * n) / time
-        rows.sort(key=lambda row: row[:2])
-        for before, after in pairwise(rows):
-            apart, where = after[0] - before[1] - 1, f"{here}, slot {after[0]}"
-            note(broken, rule["pause"], where, -apart if cluster.in_pieces else abs(apart))
+    def worth(self, ends: Mapping[str, int | None]) -> Interval:
+        """Sum of the costs, or revenues, of completions by job."""
+        costs = (self.by_name[name].cost(end) for name, end in ends.items() if end is not None)
+        return total(costs).times(self.cluster.sign)
+
+    def check(self, solution: Data) -> Verdict:
+        """Check every rule of a window and the capacities, add up the costs."""
+        broken, ends = Broken(), dict[str, int | None]()
+        given_up(solution, (), allowed=False)
+        for name, given in jobs_of(solution, self.by_name).items():
+            ends[name] = self._check_job(broken, self.by_name[name], given)
+        return broken.verdict(self.worth(ends))
+
+    def _check_job(self, broken: Broken, job: Job, given: Data) -> int | None:
+        """Note what a job breaks; when it is complete."""
+        cluster, rule, name, done = self.cluster, self.cluster.equations, job.name, Fraction()
+        runs = list[tuple[int, int, Any, Any]]()
+        for first, last, row in rows_of(given, self.needed, self.allowed):
+            w, p, y, z = self._placement(name, row)
+            at, n, sent, received = (name, first, last), sum(y.values()), *self._bandwidths(w, p)
+            late = max(first, (cluster.last or 0) + 1)
+            early = min(last, job.first - 1)
+            broken.note(job.first - first, rule["arrival"], name, first, early)
+            broken.note(last - (cluster.last or last), rule["horizon"], name, late, last)
+            broken.note(n - job.chunks, rule["chunks"], *at)
+            broken.note(p is not None and not z, rule["no PS"], *at)
+            for h, units in z.items():
+                excess = (n - y.get(h, 0)) * sent - units * received
+                broken.note(excess, rule["bandwidth"], *at, h)
+            self._book(broken, at, w, p, y, z)
+            done += Fraction((last - first + 1) * n) / job.time(w, p, int(len({*y, *z}) == 1), n)
+            runs.append((first, last, (w, y), (p, z)))
+        for before, after in pairwise(runs):
+            apart, at = after[0] - before[1] - 1, (name, after[0])
+            broken.note(-apart, rule["overlap"], *at)
             if not cluster.in_pieces:
-                note(broken, rule["change"], where, int(before[2:] != after[2:]))
-        missing = job.minibatches - done
-        note(broken, rule["work"], here, missing if rows or cluster.must_complete else 0)
-        end = max(row[1] for row in rows) if missing <= 0 else None
-        require(given[job.name].get("completion") == end, f"{here}: completes at {end}")
-        if end is not None and not broken:
-            costs.append(job.cost(end))
-    check_loads(broken, loads)
-    return Checked(total(costs).times(cluster.sign), broken)
+                broken.note(apart, rule["pause"], *at)
+                broken.note(before[2] != after[2], rule["change"], *at)
+                broken.note(before[3] != after[3], rule["ps change"], *at)
+        missing, end = job.minibatches - done, max((run[1] for run in runs), default=None)
+        broken.note(bool(runs or cluster.must_complete) and missing, rule["work"], name)
+        if missing > 0 and runs:
+            return None
+        broken.completion(given, end)
+        return end
+
+    def _placement(self, name: str, row: Data) -> tuple[str, Any, dict[str, int], dict[str, int]]:
+        """Types, and workers and PSs by server."""
+        cluster, here = self.cluster, f"job {name}"
+        w = row.get("worker_type", next(iter(cluster.workers)))
+        p = row.get("ps_type", next(iter(cluster.ps)))
+        require(w in cluster.workers and p in cluster.ps, f"{here}: unknown type")
+        y, z = (
+            reading.counts(row.get(key, {}), cluster.servers, here) for key in ("workers", "ps")
+        )
+        require(y, f"{here}: a row without workers")
+        return w, p, y, z
+
+    def _bandwidths(self, w: str, p: Any) -> tuple[Any, Any]:
+        return self.cluster.workers[w][1], self.cluster.ps[p][1]
+
+    def _book(
+        self, broken: Broken, at: tuple[str, int, int], w: str, p: Any,
+        y: Mapping[str, int], z: Mapping[str, int],
+    ) -> None:  # fmt: skip
+        """Add what a row holds to the servers' loads."""
+        cluster, (name, first, last) = self.cluster, at
+        labels = [(n, label) for n, (_, known) in cluster.rows.items() for label in known]
+        for h in {*y, *z}:
+            amounts = zip(
+                labels, cluster.servers[h], cluster.workers[w][0], cluster.ps[p][0], strict=True
+            )
+            for (of, label), room, d, s in amounts:
+                if used := y.get(h, 0) * d + z.get(h, 0) * s:
+                    load = cluster.equations[of], h, label, room
+                    broken.loads[load].append((first, last, used, name))
 
 
 def bound(problem: Problem, certificate: Data, progress: Progress, step: Any = 0) -> Interval:
     """Bound that a certificate proves on the sum of costs or revenues; `step` as for `trees`."""
-    cluster, jobs = problem
+    cluster, jobs = problem.cluster, problem.jobs
     found = trees.layout(certificate, ("cluster", "buckets", "servers", PIECES))
     require(found != PIECES or certificate["kind"] != "tree", "layout: has no trees")
     require(found == PIECES or not cluster.in_pieces, f"layout: must be {PIECES}")

@@ -1,0 +1,187 @@
+"""What is said of a schedule: broken rules by job, slots and server; and what every check needs."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import accumulate, pairwise
+from typing import Any
+
+from .exact import Data, Interval
+from .reading import Refused, names, require, span
+
+Stretch = tuple[int, int, Any]
+"""First slot, last slot, height."""
+Load = tuple[str, str, str, Any]
+"""The equation that is a limit, server, resource, and the limit; None if there is none."""
+Loads = defaultdict[Load, list[tuple[int, int, Any, str]]]
+"""First slot, last slot, height and job of all that adds up on a load."""
+Row = tuple[int, int, Data]
+"""First slot, last slot, and the row."""
+JOB_KEYS = {"name", "completion", "assignments"}
+
+
+@dataclass(frozen=True)
+class Violation:
+    """A broken rule.
+
+    Parameters
+    ----------
+    rule : str
+        The paper's equation, ``"(4)"``, or the rule in words where no equation has it.
+    job : str
+        The job; of a capacity, the one that begins last of those that use it.
+    server, resource : str
+        Where a capacity is exceeded and of what; empty where none is.
+    first, last : int
+        Slots, both inclusive; 0 where the rule is one of the job as a whole.
+    amount : Fraction or int
+        By how much, in the constraint's own unit, exactly.
+    """
+
+    rule: str
+    job: str
+    server: str = ""
+    resource: str = ""
+    first: int = 0
+    last: int = 0
+    amount: Fraction | int = 1
+
+    @property
+    def where(self) -> str:
+        """Job, slots and server in words."""
+        slots = f"slots {self.first}..{self.last}" if self.last > self.first else ""
+        slots = slots or (f"slot {self.first}" if self.first else "")
+        server = f"server {self.server}" if self.server else ""
+        parts = (f"job {self.job}", slots, server or self.resource)
+        return ", ".join(part for part in parts if part)
+
+    @property
+    def detail(self) -> str:
+        """By how much."""
+        amount = f"{float(self.amount):.6g}" if self.amount < 10**300 else str(self.amount)
+        has_room = self.server and self.resource
+        return f"lacks {amount} {self.resource}" if has_room else f"by {amount}"
+
+    def __str__(self) -> str:
+        return f"{self.rule} at {self.where}: {self.detail}"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the judge says of a schedule.
+
+    Parameters
+    ----------
+    violations : tuple of Violation
+        Every broken rule, the earliest slot first.
+    value : Interval
+        What the decisions amount to, also where they break a rule.
+    notes : sequence of (str, Fraction)
+        What else is to be said: what each tenant pays and gains.
+    """
+
+    violations: tuple[Violation, ...]
+    value: Interval
+    notes: Sequence[tuple[str, Fraction]] = ()
+
+    @property
+    def feasible(self) -> bool:
+        """Whether no rule is broken."""
+        return not self.violations
+
+    @property
+    def objective(self) -> Interval | None:
+        """The objective, None of what is infeasible."""
+        return self.value if self.feasible else None
+
+
+class Broken:
+    """Collects what breaks a rule; there is no tolerance."""
+
+    def __init__(self) -> None:
+        self.found: list[Violation] = []
+        self.loads: Loads = defaultdict(list)
+
+    def note(
+        self, excess: Any, rule: str, job: str, first: int = 0, last: int = 0,
+        server: str = "", resource: str = "",
+    ) -> None:  # fmt: skip
+        """Add a violation where the excess is above 0."""
+        if excess > 0:
+            found = Violation(rule, job, server, resource, first, max(first, last), int(excess)
+                              if isinstance(excess, bool) else excess)  # fmt: skip
+            self.found.append(found)
+
+    def completion(self, given: Data, end: int | None) -> None:
+        """Note where the stated completion is not that of the rows."""
+        stated = given.get("completion")
+        if stated != end:
+            known = stated is not None and end is not None
+            self.note(abs(stated - end) if known else 1, "completion", given["name"], end or 0)
+
+    def verdict(self, value: Interval, notes: Sequence[tuple[str, Fraction]] = ()) -> Verdict:
+        """All that was noted, and where loads are above their limits."""
+        for (rule, server, resource, limit), parts in self.loads.items():
+            over = list[list[Any]]()
+            for first, last, height in levels(part[:3] for part in parts if limit is not None):
+                if over and over[-1][1:] == [first - 1, height]:
+                    over[-1][1] = last
+                elif height > limit:
+                    over.append([first, last, height])
+            for first, last, height in over:
+                own = [(f, job) for f, e, n, job in parts if f <= last and e >= first and n]
+                name = max(own, key=lambda part: part[0])[1]
+                self.note(height - limit, rule, name, first, last, server, resource)
+        order = sorted(range(len(self.found)), key=lambda i: (self.found[i].first, i))
+        return Verdict(tuple(self.found[i] for i in order), value, notes)
+
+
+def levels(spans: Iterable[Stretch]) -> list[Stretch]:
+    """Sum of the heights of spans, as stretches in order."""
+    steps: dict[int, Any] = defaultdict(int)
+    for first, last, height in spans:
+        steps[first] += height
+        steps[last + 1] -= height
+    cuts = sorted(steps)
+    heights = accumulate(steps[cut] for cut in cuts[:-1])
+    return [(a, b - 1, height) for (a, b), height in zip(pairwise(cuts), heights, strict=True)]
+
+
+def jobs_of(solution: Data, known: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """Jobs of a solution by name, in the instance's order; one without rows is idle."""
+    found = {name: {"name": name, "assignments": []} for name in known}
+    listed = solution["jobs"]
+    for name, job in zip(names(listed, "jobs"), listed, strict=True):
+        require(name in found, f"jobs: {name} is no job of the instance")
+        require(set(job) <= JOB_KEYS, f"job {name}: keys must be {sorted(JOB_KEYS)}")
+        end = job.get("completion")
+        require(end is None or type(end) is int, f"job {name}: completion must be a slot or null")
+        found[name].update(job)
+    return found
+
+
+def given_up(solution: Data, known: Iterable[str], allowed: bool) -> dict[str, dict[str, Any]]:
+    """Jobs that were begun and dropped, by name: what they used counts, and nothing else."""
+    listed = solution.get("given_up", [])
+    require(allowed or not listed, "given_up: no job may be dropped")
+    found = jobs_of({"jobs": listed}, known)
+    return {name: job for name, job in found.items() if job["assignments"]}
+
+
+def rows_of(job: Data, needed: set[str], allowed: set[str]) -> list[Row]:
+    """Rows of a job in order of time, each with the keys that it must and may have."""
+    rows = list[Row]()
+    here = f"job {job['name']}"
+    for row in job["assignments"]:
+        if not needed <= set(row) <= allowed:
+            optional = f" and may be {sorted(allowed - needed)}" if allowed > needed else ""
+            raise Refused(f"{here}: keys of a row must be {sorted(needed)}{optional}")
+        rows.append((*span(row, here), row))
+    return sorted(rows, key=lambda row: row[:2])
+
+
+def check_apart(rows: Iterable[Row], here: str) -> None:
+    """Refuse rows of one slot where each is all that its job has then."""
+    for (_, last, _), (first, _, _) in pairwise(rows):
+        require(first > last, f"{here}: two rows of slot {first}")

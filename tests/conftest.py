@@ -9,8 +9,6 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import HealthCheck, settings
 
-from hindsched.kernel.reading import BUDGET, LIMITS
-
 os.environ.setdefault("HINDSCHED_THREADS", "1")  # tests run side by side themselves
 os.environ.setdefault("HINDSCHED_COMPILE", "later")  # tests call few kernels of many families
 
@@ -31,9 +29,3 @@ def close_figures() -> Iterator[None]:
     yield
     if "matplotlib.pyplot" in sys.modules:
         sys.modules["matplotlib.pyplot"].close("all")
-
-
-@pytest.fixture(autouse=True)
-def full_budget() -> None:
-    """Let no test use up the steps that the kernel grants a process."""
-    BUDGET["steps"] = LIMITS["steps"]

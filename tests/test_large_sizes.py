@@ -99,7 +99,7 @@ def test_slots_in_which_nothing_happens_are_not_laid_out(family, where):
             planned = plan_rest(instance, Commitments())
             assert max(row.last for rows in planned.rows.values() for row in rows) >= 10**7 - 2
         return
-    truth = family_module("online", family, "dynamics").Truth(
+    truth = family_module("online", family, "dynamics").State(
         instance, environment_of(instance, {})
     )
     rooms = truth._free.values() if isinstance(truth._free, dict) else [truth._free]

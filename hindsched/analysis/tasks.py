@@ -276,7 +276,7 @@ def _online_record(instance: Instance, task: Task, run: SimulationResult) -> Jso
         **run.to_dict(),
         "algorithm": task.algorithm,
         "solution": run.solution.to_dict(produced_by),
-        "rival_violations": len(run.solution.rival_violations()),
+        "rival_violations": len(run.violations),
         "jobs": run.solution.job_rows(),
         "slots": slot_rows(run.solution, run.price_path),
         "theorem": theorem_of(instance, task.algorithm),

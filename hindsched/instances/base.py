@@ -30,6 +30,7 @@ from pydantic import (
     model_validator,
 )
 
+from hindsched import kernel
 from hindsched.arrays import Floats
 from hindsched.errors import InputError
 from hindsched.instances.decimals import exactly
@@ -330,6 +331,11 @@ class Instance(Record):
         """JSON data of exactly the fields that were given, numbers as they were given."""
         data = self.model_dump(mode="json", exclude_unset=True)
         return {"format": self.format, "family": self.family, **data}
+
+    @cached_property
+    def exact(self) -> kernel.Instance:
+        """What the kernel reads, kept: many schedules of an instance are judged at one reading."""
+        return kernel.Instance(self.to_dict())
 
     def sha256(self) -> str:
         """Hash of the canonical JSON (sorted keys, no spaces)."""

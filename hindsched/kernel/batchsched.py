@@ -45,7 +45,7 @@ class Problem(windows.Problem):
 
 def bound(instance: Data, certificate: Data, progress: Progress = silent) -> Interval:
     """Sum of min over X_j of [w (t + L) + p A x] - p b; objectives are whole in the weights."""
-    problem = Problem(instance, certificate["formulation"])
+    problem = Problem(instance, certificate.get("formulation", "modes"))
     step = common_step(job["weight"] for job in instance["jobs"])
     return windows.bound(problem, certificate, progress, step)
 

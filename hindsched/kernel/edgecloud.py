@@ -81,7 +81,7 @@ class Problem:
     def check(self, solution: Data) -> Verdict:
         """Broken constraints, and the total completion time; a job without one counts as begun."""
         broken, ends = Broken(), dict[str, int]()
-        given_up(solution, (), allowed=False)
+        given_up(solution, ())
         for name, given in jobs_of(solution, self.jobs).items():
             ends[name] = self._check_job(broken, name, given)
         value = self.worth(ends)

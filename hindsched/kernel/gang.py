@@ -88,7 +88,7 @@ class Problem:
     def check(self, solution: Data) -> Verdict:
         """Check (1)-(7), and the objective."""
         broken, ends = Broken(), dict[str, int | None]()
-        given_up(solution, (), allowed=False)
+        given_up(solution, ())
         for name, given in jobs_of(solution, self.jobs).items():
             ends[name] = self._check_job(broken, self.jobs[name], given)
         return broken.verdict(self.worth(ends))

@@ -121,7 +121,7 @@ class Problem:
         """Weighted C1 (1), C2 (3), C3 (5) and C4 (6); data without a worker, slots without a PS."""
         market, broken, value = self.market, Broken(), Fraction()
         used: dict[tuple[int, int, int], Any] = defaultdict(int)
-        given_up(solution, (), allowed=False)
+        given_up(solution, ())
         for name, given in jobs_of(solution, self.jobs).items():
             plan = self._plan(broken, name, given)
             value += self._costs(broken, name, plan, used)

@@ -96,7 +96,7 @@ class Problem:
     def check(self, solution: Data) -> Verdict:
         """Check (2)-(7), (9), (10) and add up (1); counts are whole and not negative."""
         broken, ends = Broken(), dict[str, int | None]()
-        for name, given in given_up(solution, self.jobs, allowed=True).items():
+        for name, given in given_up(solution, self.jobs).items():
             self._rows(broken, name, given)
         for name, given in jobs_of(solution, self.jobs).items():
             job, done, end = self.jobs[name], 0, None

@@ -91,7 +91,8 @@ def load(path: str) -> tuple[dict[str, Any], str]:
     """
     try:
         with gzip.open(path) if path.endswith(".gz") else Path(path).open("rb") as stream:
-            raw = stream.read(min(_LIMITS.get(_NONE)["bytes"], 1 << 40) + 1)
+            most = _LIMITS.get(_NONE)["bytes"]
+            raw = stream.read(most + 1 if most < _NONE["bytes"] else -1)
         within("bytes", len(raw), path)
         within("items", raw.count(b","), path)
         spend(15 * raw.count(b","))

@@ -185,7 +185,9 @@ class Problem:
     def check(self, solution: Data) -> Verdict:
         """Check every rule of a window and the capacities, add up the costs."""
         broken, ends = Broken(), dict[str, int | None]()
-        given_up(solution, (), allowed=False)
+        for name, given in given_up(solution, self.by_name).items():
+            for first, last, row in rows_of(given, self.needed, self.allowed):
+                self._book(broken, (name, first, last), *self._placement(name, row))
         for name, given in jobs_of(solution, self.by_name).items():
             ends[name] = self._check_job(broken, self.by_name[name], given)
         return broken.verdict(self.worth(ends))

@@ -338,8 +338,8 @@ def check_algorithm(
 def reveal_slots(instance: Instance) -> dict[str, int]:
     """Slot in whose step each job is told to the algorithm, by name."""
     environment = environment_of(instance, {})
-    truth = family_module("online", instance.family, "dynamics").Truth(instance, environment)
-    return {job.name: truth.reveal_slot(job) for job in instance.jobs}
+    state = family_module("online", instance.family, "dynamics").State(instance, environment)
+    return {job.name: state.reveal_slot(job) for job in instance.jobs}
 
 
 def _built(instance: Instance, algorithm: Algorithm, settings: Keywords | None) -> OnlineAlgorithm:

@@ -1,16 +1,16 @@
-"""The part of the simulator's truth that every family shares.
+"""What a run has decided so far, in order of time: the simulator's side of every family.
 
-A family's ``online/<family>/dynamics.py`` derives its ``Truth`` from `RowTruth` and says what one
-more row does to the cluster and when a job has finished. It also offers
-``promised_rows(rows, slot) -> (rows, whole_job)`` for rolling-horizon algorithms: of a job's
+A family's ``online/<family>/dynamics.py`` derives its ``State`` from `ClusterState`. It knows which
+jobs may be decided about, what rows were given and when a run is over; whether the rows are a
+feasible schedule the exact kernel says at the end. The family also offers
+``committed_rows(rows, slot) -> (rows, whole_job)`` for rolling-horizon algorithms: of a job's
 planned rows, those that following the plan makes irrevocable in `slot`, and whether the whole job
 is then settled (non-preemptive families) or only this slot.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Generic, TypeVar
 
 from hindsched.errors import InputError, Refused
@@ -19,21 +19,21 @@ from hindsched.online.protocol import Capabilities, Decision, Environment, JobUp
 from hindsched.solutions.base import Assignment, Solution, build_solution
 
 Job = TypeVar("Job", bound=Record)
-Row = TypeVar("Row")
+SPAN = ("from", "to")
 
 
-class RowTruth(ABC, Generic[Job]):
-    """Accepts rows one by one, refuses what breaks a constraint, and builds the solution.
+class ClusterState(Generic[Job]):
+    """Keeps rows in order of time and builds the solution.
 
     Parameters
     ----------
     instance : Instance
-        The whole instance; only the truth sees it.
+        The whole instance; the algorithm does not see it.
     environment : Environment
         What the algorithm was told.
     """
 
-    def __init__(self, instance: Instance, environment: Environment) -> None:
+    def __init__(self, instance: Any, environment: Environment) -> None:
         self.instance = instance
         self.environment = environment
         self.jobs = {job.name: job for job in instance.jobs}
@@ -42,10 +42,21 @@ class RowTruth(ABC, Generic[Job]):
         self._by_reveal = sorted(instance.jobs, key=self.reveal_slot)
         self._known: dict[str, JobRecord] = {}
         self._booked = 0
+        self._until: dict[str, int] = {}
+
+    @property
+    def formulation(self) -> str:
+        """The problem that the run obeys: a relaxed one if the algorithm relaxes constraints."""
+        told = self.environment.formulation
+        return told if self.environment.in_feasible_set else self.relaxed(told)
+
+    def relaxed(self, formulation: str) -> str:
+        """The problem that an algorithm obeys which relaxes a formulation's constraints."""
+        return formulation
 
     def reveal_slot(self, job: Job) -> int:
         """Slot in whose step the job is told to the algorithm: its arrival."""
-        return self.instance.arrival_of(job)
+        return int(self.instance.arrival_of(job))
 
     def known_jobs(self, slot: int) -> JobUpdates:
         """Jobs revealed up to and in `slot`, by name; one mapping that grows."""
@@ -68,7 +79,7 @@ class RowTruth(ABC, Generic[Job]):
     def last_slot(self) -> int:
         """Slot up to which the run goes even if nothing is left to do."""
         last = self.reveal_slot(self._by_reveal[-1]) if self._by_reveal else 0
-        return max(self.instance.horizon, last)
+        return max(int(self.instance.horizon), last)
 
     def advance(self, slot: int) -> tuple[str, ...]:
         """Move on to the beginning of `slot`; jobs whose end the algorithm then hears of."""
@@ -90,9 +101,11 @@ class RowTruth(ABC, Generic[Job]):
     def check_form(self, name: str, rows: Sequence[Assignment]) -> None:
         """Raise `InputError` for rows that no solution file of the family could hold.
 
-        A family whose algorithms may decide less at once than such a row says (that a run begins,
-        say, and later that it ends) checks the form of its own rows in `check_row`.
+        A job whose placement does not change is not read again; only its slots are.
         """
+        last = self.rows.get(name, [{}])[-1]
+        if all(_same_placement(row, last) and row["from"] <= row["to"] for row in rows):
+            return
         if name not in self._alone:  # a job alone: its rows are read many times
             self._alone[name] = self.instance.with_jobs((self.jobs[name],))
         build_solution(self._alone[name], {name: rows}, self.environment.formulation)
@@ -103,17 +116,25 @@ class RowTruth(ABC, Generic[Job]):
         Raises
         ------
         Refused
-            Naming the constraint that a row breaks.
+            If a row is for slots that the job has a row of.
         """
         for name, rows in decision.assignments.items():
             for row in rows:
-                self.check_row(slot, self.jobs[name], row)
-                self.rows.setdefault(name, []).append(row)
+                self.add_row(name, row)
                 self._booked = max(self._booked, row["to"])
 
-    @abstractmethod
-    def check_row(self, slot: int, job: Job, row: Assignment) -> None:
-        """Check one more row against all rows so far and book its use; raise `Refused`."""
+    def add_row(self, name: str, row: Assignment) -> None:
+        """Add a row; one that continues the job's last one is joined to it."""
+        kept, until = self.rows.setdefault(name, []), self._until.get(name, 0)
+        self._until[name] = max(until, row["to"])
+        late = row["from"] > until
+        if not late and any(row["from"] <= old["to"] and old["from"] <= row["to"] for old in kept):
+            where = f"job {name}, slots {row['from']}..{row['to']}"
+            raise Refused("irrevocable", where, "the job has a row of these slots")
+        if kept and kept[-1]["to"] + 1 == row["from"] and _same_placement(row, kept[-1]):
+            kept[-1]["to"] = row["to"]
+        else:
+            kept.append(dict(row))
 
     def is_over(self, slot: int) -> bool:
         """Whether nothing is left to do after `slot` (families with a hard horizon: always)."""
@@ -121,60 +142,68 @@ class RowTruth(ABC, Generic[Job]):
 
     def solution(self) -> Solution:
         """The solution of all rows."""
-        return build_solution(self.instance, self.rows, self.environment.formulation)
+        return build_solution(self.instance, self.rows, self.formulation)
+
+    def judged_solution(self) -> Solution:
+        """The solution, which the exact kernel finds feasible.
+
+        Raises
+        ------
+        Refused
+            By the first rule that it breaks, but where the algorithm may break rules.
+        """
+        try:
+            found = self.solution()
+            broken = found.violations()
+        except InputError as error:
+            raise Refused("row", self.instance.name, str(error)) from None
+        if broken and self.environment.in_feasible_set:
+            raise Refused(broken[0].rule, broken[0].where, broken[0].detail)
+        return found
 
     def report(self) -> Report:
-        """Further facts of the run that only the truth knows."""
+        """Further facts of the run that the algorithm does not know."""
         return {}
 
 
-class TruthOfWhole(RowTruth[Job]):
-    """Of a family whose jobs earn nothing unless they finish: the others are left out."""
-
-    @abstractmethod
-    def is_finished(self, job: Job) -> bool:
-        """Whether the rows of a job that ran do all its work."""
+class OptionalJobsState(ClusterState[Job]):
+    """Of a family whose jobs earn nothing unless they finish: the others were given up."""
 
     def unfinished(self) -> list[str]:
         """Jobs that ran without finishing."""
-        ran = (job for job in self.instance.jobs if job.name in self.rows)
-        return [job.name for job in ran if not self.is_finished(job)]
+        found = build_solution(self.instance, self.rows, self.formulation)
+        ran = (job.name for job in self.instance.jobs if job.name in self.rows)
+        return [name for name in ran if found.completion(name) is None]
 
     def solution(self) -> Solution:
-        """The solution of the rows of all jobs that finished."""
-        left_out = set(self.unfinished())
-        rows = {name: rows for name, rows in self.rows.items() if name not in left_out}
-        return build_solution(self.instance, rows, self.environment.formulation)
+        """The solution of the jobs that finished, and what the others used."""
+        given_up = {name: self.rows[name] for name in self.unfinished()}
+        rows = {name: rows for name, rows in self.rows.items() if name not in given_up}
+        found = build_solution(self.instance, rows, self.formulation)
+        found.given_up = given_up
+        return found
 
     def report(self) -> Report:
         """Name the jobs that ran in vain."""
         return {"unfinished": self.unfinished()}
 
 
-def read_or_refuse(
-    read_row: Callable[[Any, str, Assignment], Row], instance: Instance, job: str, row: Assignment
-) -> tuple[Row, str]:
-    """Read a decided row by the family's `read_row`, and name its job and slots.
-
-    Raises
-    ------
-    Refused
-        For a malformed row.
-    """
-    where = f"job {job}, slots {row.get('from')}-{row.get('to')}"
-    try:
-        return read_row(instance, job, row), where
-    except InputError as error:
-        raise Refused("the row's form", where, str(error)) from None
+def _same_placement(row: Assignment, other: Assignment) -> bool:
+    """Whether two rows differ in their slots only."""
+    if row.keys() != other.keys() or not row.keys() >= set(SPAN):
+        return False
+    if not all(type(row[key]) is int for key in SPAN):
+        return False
+    return all(repr(row[key]) == repr(other[key]) for key in row if key not in SPAN)
 
 
 def whole_window(rows: list[Assignment], slot: int) -> tuple[list[Assignment], bool]:
-    """``promised_rows`` where a job that starts keeps its window: nothing is paused or resized."""
+    """``committed_rows`` where a job that starts keeps its window: nothing pauses or resizes."""
     starts = bool(rows) and rows[0]["from"] == slot
     return (list(rows), True) if starts else ([], False)
 
 
 def this_slot(rows: Sequence[Assignment], slot: int) -> tuple[list[Assignment], bool]:
-    """``promised_rows`` where only what runs in this slot is irrevocable: the rest stays open."""
+    """``committed_rows`` where only what runs in this slot is irrevocable: the rest stays open."""
     now = [{**row, "from": slot, "to": slot} for row in rows if row["from"] <= slot <= row["to"]]
     return now, False

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from hindsched.errors import InputError, Refused
-from hindsched.online.cluster_state import RowTruth
+from hindsched.online.cluster_state import ClusterState
 from hindsched.online.protocol import Decision
 from hindsched.solutions.base import Assignment
 
@@ -31,13 +31,13 @@ class DecisionCheck:
 
     Parameters
     ----------
-    truth : RowTruth
-        The run's truth, which knows the jobs revealed so far and the form of a row.
+    state : ClusterState
+        The run so far, which knows the jobs revealed so far and the form of a row.
     rejected : list of str
         Jobs rejected so far, in order.
     """
 
-    truth: RowTruth
+    state: ClusterState[Any]
     rejected: list[str] = field(default_factory=list)
     _accepted: set[str] = field(default_factory=set)
 
@@ -57,7 +57,7 @@ class DecisionCheck:
             By ``decision`` (its form), ``row`` (a row's form), ``no peeking`` or ``irrevocable``.
         """
         here = f"slot {slot}"
-        known = self.truth.known_jobs(slot)
+        known = self.state.known_jobs(slot)
         if not isinstance(decision, Decision):
             raise Refused("decision", here, f"{type(decision).__name__} is no Decision")
         if not isinstance(decision.assignments, Mapping):
@@ -94,7 +94,7 @@ class DecisionCheck:
         if job in self.rejected:
             raise Refused("irrevocable", where, "the job was rejected")
         try:
-            self.truth.check_form(job, rows)
+            self.state.check_form(job, rows)
         except InputError as error:
             raise Refused("row", where, str(error)) from None
         for row in rows:

@@ -1,4 +1,4 @@
-"""The simulator: it owns the truth, applies decisions and times the algorithm apart from itself."""
+"""The simulator: it keeps the order of time, times the algorithm, and has the run judged."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from hindsched.instances.base import Instance, JobRecord, family_module
 from hindsched.json_types import JsonObject, Keywords
 from hindsched.limits import check_count
 from hindsched.notebook_card import card
-from hindsched.online.cluster_state import RowTruth
+from hindsched.online.cluster_state import ClusterState
 from hindsched.online.decision_check import DecisionCheck
 from hindsched.online.dynamics import WIDTHS
 from hindsched.online.protocol import Environment, Estimates, OnlineAlgorithm
@@ -220,7 +220,7 @@ def simulate(
     -----
     The algorithm gets copies of the cluster, the estimates and the jobs, and its rows are copied
     before they count: nothing it does to an object that it was shown, or keeps, changes the run.
-    Algorithms share the process with the truth; one that searches the memory of the process for
+    Algorithms share the process with all jobs; one that searches the memory of the process for
     the future is found by ``checks.check_no_peeking``, not here. A scheduler in another process
     (`External`) sees its messages and nothing else.
 
@@ -240,8 +240,8 @@ def simulate(
     if isinstance(algorithm, str):
         algorithm = build_algorithm(instance.family, algorithm, settings)
     formulation = instance.check_formulation(formulation)
-    truth: type[RowTruth] = family_module("online", instance.family, "dynamics").Truth
-    check_count(f"a run on {instance.name}", truth.slots_to_play(instance), "slots")
+    state: type[ClusterState[Any]] = family_module("online", instance.family, "dynamics").State
+    check_count(f"a run on {instance.name}", state.slots_to_play(instance), "slots")
     if estimates is None:
         estimates = declared_estimates(instance, algorithm.estimate_settings())
     environment = environment_of(
@@ -304,13 +304,13 @@ def _run(
     """Play all slots, or events: what arrives is shown, what is decided is checked and applied."""
     clock = time.perf_counter
     begin, heard = clock(), caught()
-    truth = family_module("online", instance.family, "dynamics").Truth(instance, environment)
-    check = DecisionCheck(truth)
+    state = family_module("online", instance.family, "dynamics").State(instance, environment)
+    check = DecisionCheck(state)
     arrivals: dict[int, list[JobRecord]] = {}
     for job in instance.jobs:
-        arrivals.setdefault(truth.reveal_slot(job), []).append(job)
+        arrivals.setdefault(state.reveal_slot(job), []).append(job)
     to_come = sorted(arrivals, reverse=True)
-    last_slot = truth.last_slot
+    last_slot = state.last_slot
 
     knows = algorithm.card  # what it says before it starts holds for the whole run
     started = clock()
@@ -320,13 +320,13 @@ def _run(
     inside = clock() - started
     decision_ms: list[float] = []
     slot = steps = idle = after = 0
-    while slot < last_slot or not truth.is_over(slot):
-        waits = (to_come[-1] if to_come else None, truth.next_slot(slot), _wake_up(algorithm, slot))
+    while slot < last_slot or not state.is_over(slot):
+        waits = (to_come[-1] if to_come else None, state.next_slot(slot), _wake_up(algorithm, slot))
         known = [wait for wait in waits if wait is not None]
         if slot >= last_slot:
             after += 1
             check_count(f"a run on {instance.name} after its last arrival", after, "slots")
-            idle = idle + 1 if truth.is_idle(slot) else 0
+            idle = idle + 1 if state.is_idle(slot) else 0
         if not known or idle > max(STEPS_WITHOUT_PROGRESS, SHARE_WITHOUT_PROGRESS * steps):
             what = f"for {idle - 1} slots" if known else f"after slot {slot}"
             raise SolveFailed(f"{name} left jobs unfinished {what}")
@@ -334,12 +334,12 @@ def _run(
         steps += 1
         if to_come and to_come[-1] == slot:
             to_come.pop()
-        ended = truth.advance(slot)
-        now = tuple(truth.shown(job, knows) for job in arrivals.get(slot, ()))
+        ended = state.advance(slot)
+        now = tuple(state.shown(job, knows) for job in arrivals.get(slot, ()))
         started = clock()
         if ended:
             algorithm.completed(slot, ended)
-        if news := truth.news(slot):
+        if news := state.news(slot):
             algorithm.told(slot, news)
         decision = algorithm.step(slot, now)
         spent = clock() - started
@@ -348,7 +348,7 @@ def _run(
         inside += spent
         if now:
             decision_ms += [1000 * spent / len(now)] * len(now)
-        truth.apply(slot, check.take_over(slot, decision))
+        state.apply(slot, check.take_over(slot, decision))
         if on_slot is not None:
             on_slot(slot, last_slot)
 
@@ -357,13 +357,13 @@ def _run(
         algorithm=name,
         settings=settings,
         seed=environment.seed,
-        solution=truth.solution(),
+        solution=state.judged_solution(),
         in_feasible_set=environment.in_feasible_set,
         rejected=tuple(check.rejected),
         decision_ms=tuple(decision_ms),
         seconds=inside,
         simulator_seconds=clock() - begin - inside,
-        report={**algorithm.report(), **truth.report()},
+        report={**algorithm.report(), **state.report()},
         prices=algorithm.prices(),
         price_path=tuple(algorithm.price_path()),
         mark=knows.mark,

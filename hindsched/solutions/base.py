@@ -1,17 +1,21 @@
 """What every family's solution shares: assignments, violations and solution files.
 
-A solution is judged from the definition alone: `objective` and `violations` are plain numpy on the
-instance and the decisions, and know no model and no solver.
+A solution keeps what was decided, as rows, arrays, tables and frames. Whether it is feasible and
+what it is worth is asked of the exact kernel, which reads its rows as it reads a file's.
 """
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
+from hindsched import kernel
 from hindsched.errors import InputError
 from hindsched.instances.base import Instance, family_module
 from hindsched.instances.io import read_json, write_json
@@ -41,7 +45,7 @@ Assignments = Mapping[str, Sequence[Assignment]]
 
 @dataclass(frozen=True)
 class Violation:
-    """A broken constraint.
+    """A broken row of a dual program, or a rule of a family that has no kernel.
 
     Parameters
     ----------
@@ -57,8 +61,18 @@ class Violation:
     where: str
     amount: float
 
+    @property
+    def rule(self) -> str:
+        """The constraint, as the kernel's violations call it."""
+        return self.constraint
+
+    @property
+    def detail(self) -> str:
+        """By how much."""
+        return f"by {self.amount:.6g}"
+
     def __str__(self) -> str:
-        return f"{self.constraint} at {self.where}: by {self.amount:.6g}"
+        return f"{self.rule} at {self.where}: {self.detail}"
 
 
 class Solution(ABC):
@@ -71,6 +85,8 @@ class Solution(ABC):
     instance: Instance
     formulation: str
     family: ClassVar[str]
+    given_up: Mapping[str, Sequence[Assignment]] = MappingProxyType({})
+    """Rows of jobs that a run began and dropped: they count as use, and as nothing else."""
     capacity_name: ClassVar[str] = "capacity"
     """What the ``capacity`` of `usage_rows` is, for people."""
 
@@ -111,17 +127,30 @@ class Solution(ABC):
     def assignments(self) -> dict[str, list[Assignment]]:
         """Rows in the file's form for every job that is served, run-length over slots."""
 
-    @abstractmethod
+    @cached_property
+    def verdict(self) -> kernel.Verdict:
+        """What the exact kernel says.
+
+        Raises
+        ------
+        InputError
+            If the decisions are no schedule of the instance.
+        """
+        data = {"formulation": self.formulation, "jobs": self._job_data()}
+        try:
+            return kernel.check(self.instance.exact, data | self._dropped())
+        except kernel.Refused as refused:
+            raise InputError("solution", self.instance.name, str(refused)) from None
+
     def objective(self) -> float:
-        """Objective recomputed from the definition of the solution's formulation."""
+        """Objective of the solution's formulation, that of the completed jobs; inf without one."""
+        ends = {job.name: self.completion(job.name) for job in self.instance.jobs}
+        worth = self.instance.exact.problem(self.formulation).worth(ends)
+        return math.inf if worth is None else float(worth.low)
 
-    @abstractmethod
-    def violations(self) -> list[Violation]:
-        """Every constraint of the solution's formulation that is broken; empty when feasible."""
-
-    def rival_violations(self) -> list[Violation]:
-        """What is broken of the rules that hold for rivals outside the feasible set as well."""
-        return self.violations()
+    def violations(self) -> list[Any]:
+        """Every constraint of the formulation that is broken, by first slot; empty if feasible."""
+        return list(self.verdict.violations)
 
     @abstractmethod
     def completion(self, job: str) -> int | None:
@@ -167,8 +196,7 @@ class Solution(ABC):
 
     def to_dict(self, produced_by: Mapping[str, object] | None = None) -> JsonObject:
         """JSON data of the solution file."""
-        rows = self.assignments()
-        return {
+        data: JsonObject = {
             "format": SOLUTION_FORMAT,
             "family": self.instance.family,
             "instance": self.instance.name,
@@ -176,15 +204,26 @@ class Solution(ABC):
             "formulation": self.formulation,
             "objective": self.objective(),
             "produced_by": dict(produced_by or {}),
-            "jobs": [
-                {
-                    "name": job.name,
-                    "completion": self.completion(job.name),
-                    "assignments": rows.get(job.name, []),
-                }
-                for job in self.instance.jobs
-            ],
+            "jobs": self._job_data(),
         }
+        return data | self._dropped()
+
+    def _dropped(self) -> JsonObject:
+        """Jobs begun and dropped, where there are any."""
+        listed = [{"name": name, "assignments": rows} for name, rows in self.given_up.items()]
+        return {"given_up": listed} if listed else {}
+
+    def _job_data(self) -> list[JsonObject]:
+        """Jobs as the solution file has them."""
+        rows = self.assignments()
+        return [
+            {
+                "name": job.name,
+                "completion": self.completion(job.name),
+                "assignments": rows.get(job.name, []),
+            }
+            for job in self.instance.jobs
+        ]
 
 
 def solution_class(family: str) -> type[Solution]:
@@ -260,6 +299,12 @@ def read_solution(path: str | Path, instance: Instance) -> Solution:
     if not isinstance(formulation, str | None):
         raise InputError("formulation", formulation, "must be a word")
     solution = build_solution(instance, assignments, formulation)
+    given_up = data.get("given_up", [])
+    if not isinstance(given_up, list) or not all(isinstance(job, dict) for job in given_up):
+        raise InputError("given_up", given_up, "must be a list of objects")
+    if given_up:
+        solution.given_up = {job.get("name"): job.get("assignments", []) for job in given_up}
+        solution.violations()
     _check_claims(data, jobs, solution)
     return solution
 

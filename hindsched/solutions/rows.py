@@ -70,8 +70,8 @@ def read_counts(where: str, counts: object, names: Sequence[str]) -> Ints:
     for name, count in counts.items():
         if name not in positions:
             raise InputError(where, name, "must name a server of the instance")
-        if type(count) is not int or abs(count) > MOST_COUNT:
-            rule = f"must be an integer of at most {MOST_COUNT} in size"
+        if type(count) is not int or not 0 <= count <= MOST_COUNT:
+            rule = f"must be an integer in 0..{MOST_COUNT}"
             raise InputError(f"{where}.{name}", count, rule)
         found[positions[name]] = count
     return found

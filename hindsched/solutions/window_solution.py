@@ -6,21 +6,16 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import cached_property
-from itertools import pairwise
 from typing import Any, Generic, Self
 
-import numpy as np
-
 from hindsched.instances.base import Instance, JobRecord
-from hindsched.instances.decimals import exactly
 from hindsched.solutions.base import (
     Assignment,
     Assignments,
     Solution,
-    Violation,
 )
 from hindsched.solutions.rows import read_rows
-from hindsched.solutions.window_row import Row, WindowRow, merge_rows
+from hindsched.solutions.window_row import Row, merge_rows
 
 
 class WindowSolution(Solution, Generic[Row]):
@@ -97,47 +92,3 @@ class WindowSolution(Solution, Generic[Row]):
     @cached_property
     def _jobs(self) -> dict[str, JobRecord]:
         return {job.name: job for job in self.instance.jobs}
-
-
-def overlaps(constraint: str, job: str, rows: Sequence[WindowRow]) -> list[Violation]:
-    """Rows of a job, in order of time, that run at the same time."""
-    return [
-        Violation(
-            constraint,
-            f"job {job}, slot {after.first}: two rows at once",
-            before.last - after.first + 1,
-        )
-        for before, after in pairwise(rows)
-        if after.first <= before.last
-    ]
-
-
-def lacking_bandwidth(
-    constraint: str,
-    where: str,
-    row: WindowRow,
-    sent: float,
-    received: float,
-    servers: Sequence[Any],
-) -> list[Violation]:
-    """Servers whose PSs cannot take what the row's workers on other servers send.
-
-    Parameters
-    ----------
-    constraint, where : str
-        Number, and the job and slots.
-    row : WindowRow
-        The row.
-    sent, received : float
-        Bandwidth of one worker and of one PS.
-    servers : sequence
-        The servers' records.
-    """
-    found: list[Violation] = []
-    for h in np.flatnonzero(row.ps > 0).tolist():
-        elsewhere = row.num_workers - int(row.workers[h])
-        excess = elsewhere * exactly(sent) - int(row.ps[h]) * exactly(received)
-        if excess > 0:
-            place = f"{where}, server {servers[h].name}"
-            found.append(Violation(constraint, place, float(excess)))
-    return found

@@ -2,14 +2,16 @@
 
 import time
 from dataclasses import replace
+from fractions import Fraction
 
 import pytest
 
 import hindsched as hs
 from hindsched.analysis import exact
-from hindsched.analysis.exact import ExactCheck, has_kernel, proof_of
+from hindsched.analysis.exact import has_kernel, proof_of
 from hindsched.analysis.ratio import optimum_of
 from hindsched.instances.io import parse_instance
+from hindsched.kernel import Interval, Refused
 from hindsched.limits import command
 from hindsched.solvers.door.status import StoppedBy
 
@@ -28,26 +30,23 @@ def test_what_the_kernel_has_no_time_for_is_only_checked_fast(result):
 
 
 def test_what_a_commands_limit_leaves_no_time_for_is_only_checked_fast(result, monkeypatch):
-    monkeypatch.setattr(exact, "exact_check", lambda *_, **__: pytest.fail("asked"))
+    monkeypatch.setattr(exact.kernel, "bound", lambda *_: pytest.fail("asked"))
     with command(1.0, time.monotonic() - 60):
         assert proof_of(result) == "checked fast"
 
 
 def test_nobody_waits_long_for_the_kernel_after_ctrl_c(result, monkeypatch):
-    waited = []
-    monkeypatch.setattr(exact, "exact_check", lambda *_, seconds: waited.append(seconds))
+    steps = []
+
+    def bound(instance, certificate, limits):
+        steps.append(limits["steps"])
+        raise Refused("too much work (--limit steps=... raises it)")
+
+    monkeypatch.setattr(exact.kernel, "bound", bound)
     for stopped_by in (StoppedBy.TIME_LIMIT, StoppedBy.INTERRUPTED):
         assert proof_of(replace(result, stopped_by=stopped_by)) == "checked fast"
-    assert waited == [exact.QUICK_SECONDS, exact.INTERRUPTED_SECONDS]
-
-
-def test_what_asks_for_more_than_the_kernels_limits_is_only_checked_fast(result, monkeypatch):
-    """It says nothing against the files, other than a refusal of what stands in them."""
-    line = (
-        "refused: job j1: 10000001: chunks must be at most 10000000 (--limit chunks=... raises it)"
-    )
-    monkeypatch.setattr(exact, "exact_check", lambda *_, **__: ExactCheck(2, (line,)))
-    assert proof_of(result) == "checked fast"
+    seconds = (exact.QUICK_SECONDS, exact.INTERRUPTED_SECONDS)
+    assert steps == [exact.STEPS_A_SECOND * each for each in seconds]
 
 
 def test_a_job_of_a_million_chunks_is_read_by_the_kernel():
@@ -57,21 +56,22 @@ def test_a_job_of_a_million_chunks_is_read_by_the_kernel():
 
 
 def test_without_a_certificate_nobody_asks_the_kernel(result, monkeypatch):
-    monkeypatch.setattr(exact, "exact_check", lambda *_, **__: pytest.fail("asked"))
+    monkeypatch.setattr(exact.kernel, "bound", lambda *_: pytest.fail("asked"))
     assert proof_of(replace(result, certificate=None)) == "solver"
     assert proof_of(replace(result, bound=None)) == "none"
 
 
 def test_a_bound_that_the_kernel_refuses_is_loud(result):
     better = replace(result.certificate, bound=result.certificate.bound * 0.9)
-    with pytest.raises(hs.SolveFailed, match=r"certificate.json: bound: states more"):
+    with pytest.raises(hs.SolveFailed, match="the exact kernel proves"):
         proof_of(replace(result, certificate=better, bound=better.bound))
 
 
 def test_a_solution_that_beats_its_bound_is_loud_and_both_are_named(result, monkeypatch):
-    said = ExactCheck(1, ("feasible", "contradiction: objective 9 beats the bound 8"))
-    monkeypatch.setattr(exact, "exact_check", lambda *_, **__: said)
-    with pytest.raises(hs.SolveFailed, match="contradiction: objective 9 beats the bound 8"):
+    low, run = Fraction(-9), hs.simulate(result.instance, "oasis")
+    result = replace(result, solution=run.solution)
+    monkeypatch.setattr(exact.kernel, "bound", lambda *_: Interval(low, low))
+    with pytest.raises(hs.SolveFailed, match="contradiction: the objective beats the bound"):
         proof_of(result)
 
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from hindsched.kernel import astraea, batchsched, edgecloud, gang, mlbroker, oasis, trees
 from hindsched.kernel.exact import Interval
 from hindsched.kernel.reading import Refused
+from hindsched.kernel.verdict import Verdict
 from hindsched.solvers.oracles.base import build_oracle
 from hindsched.solvers.oracles.decisions import NEVER, BranchDecision, Feature, to_file
 from hindsched.solvers.oracles.restricted import RestrictedOracle
@@ -41,6 +42,13 @@ ROUNDING = 3e-9
 def exact(data: Any) -> Any:
     """Data as the kernel reads it from a file."""
     return json.loads(json.dumps(data), parse_float=Fraction)
+
+
+def checked(family: Any, instance: Any, solution: Any) -> Verdict:
+    """The verdict of a family's module on data that were read exactly."""
+    formulation = solution.get("formulation", next(iter(family.FORMULATIONS)))
+    found: Verdict = family.Problem(instance, formulation).check(solution)
+    return found
 
 
 def silent(*_: Any) -> None:

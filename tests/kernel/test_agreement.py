@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hindsched.kernel.reading import BUDGET, LIMITS, Refused
+from hindsched.kernel.reading import LIMITS, Refused, limited
 from hindsched.solvers.certificates.certificate import oracle_of
 from hindsched.solvers.certificates.file import verify_certificate
 from hindsched.solvers.certificates.tree import Leaf
@@ -65,9 +65,9 @@ class Pair(Case):
     def bounded(self, file: dict[str, Any], bound: float, optimum: Optimum) -> None:
         """Compare what the two make of one file."""
         data = exact(file)
-        BUDGET["steps"] = LIMITS["steps"]  # of one file
         try:
-            found = self.kernel.bound(exact(self.instance.to_dict()), data, silent)
+            with limited(LIMITS):
+                found = self.kernel.bound(exact(self.instance.to_dict()), data, silent)
         except Refused as refused:
             raise AssertionError(f"the kernel refuses {file}: {refused}") from None
         self.counts[file["kind"]] += 1

@@ -13,13 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import hindsched as hs
+from hindsched.kernel import edgecloud
 from hindsched.kernel.__main__ import main
-from hindsched.kernel.edgecloud import bound, check, moving_work, whole_chunks
+from hindsched.kernel.edgecloud import bound, moving_work, whole_chunks
 from hindsched.kernel.reading import Refused
 from hindsched.solvers.oracles.base import build_oracle
 from hindsched.solvers.oracles.decisions import BranchDecision, Feature
 from tests.brute_force.edgecloud import optimum
-from tests.kernel.agreement import fast_leaf, kernel_leaf, random_prices, slack
+from tests.kernel.agreement import checked, fast_leaf, kernel_leaf, random_prices, slack
 from tests.strategies.edgecloud import instance, job, tiny_instances
 
 DATA = Path(__file__).parents[1] / "data"
@@ -168,9 +169,9 @@ def test_known_instances():
         assert result.bound <= found.low <= best
         assert found.low > best - 2
         schedule = hs.solve(problem, method="milp", formulation=formulation).solution
-        checked = check(exact(problem.to_dict()), exact(schedule.to_dict()))
-        assert checked.objective.low == best
-        assert not checked.violations
+        verdict = checked(edgecloud, exact(problem.to_dict()), exact(schedule.to_dict()))
+        assert verdict.objective.low == best
+        assert not verdict.violations
 
 
 def test_a_short_block_of_a_small_cloud_proves_nothing_wrong(capsys):
@@ -212,7 +213,7 @@ LATE = {"chunk": 2, "server": "cloud", "from": 6, "to": 7}
 def judged(rows, problem=TWO_JOBS, formulation="no-migration"):
     jobs = [{"name": name, "assignments": found} for name, found in rows.items()]
     data = exact({"formulation": formulation, "jobs": jobs})
-    return check(exact(problem.to_dict()), data)
+    return checked(edgecloud, exact(problem.to_dict()), data)
 
 
 def changed(name, position, **keys):
@@ -267,14 +268,14 @@ def test_a_feasible_schedule_has_its_objective():
     ],
 )
 def test_a_broken_schedule_is_named(rows, equation):
-    assert equation in {broken.equation for broken in judged(rows).violations}
+    assert equation in {broken.rule for broken in judged(rows).violations}
 
 
 def test_a_finite_cloud_is_not_overbooked():
     rows = changed("b", 0, server="cloud", **{"from": 6, "to": 7})
     del rows["b"][0]["worker"]
     rows["b"][1] = {"ps": "cloud", "from": 6, "to": 7}
-    assert [broken.equation for broken in judged(rows).violations] == ["(2d)"]
+    assert [broken.rule for broken in judged(rows).violations] == ["(2d)"]
 
 
 @pytest.mark.parametrize(
@@ -295,8 +296,8 @@ def test_storage_has_no_tolerance(chunk, room, fits):
     rows.append({"ps": "cloud", "from": 1, "to": 1})
     for formulation in FORMULATIONS:
         jobs = [{"name": "a", "assignments": rows}]
-        found = check(data, {"formulation": formulation, "jobs": jobs})
-        assert [broken.equation for broken in found.violations] == ([] if fits else ["(7b)"])
+        found = checked(edgecloud, data, {"formulation": formulation, "jobs": jobs})
+        assert [broken.rule for broken in found.violations] == ([] if fits else ["(7b)"])
 
 
 @pytest.mark.parametrize(
@@ -316,7 +317,7 @@ def test_whole_slots_are_exact(minibatch, slots):
             {"ps": "cloud", "from": 3, "to": last},
         ]
         jobs = [{"name": "a", "assignments": rows if last > 2 else []}]
-        found = check(data, {"formulation": "literal", "jobs": jobs})
+        found = checked(edgecloud, data, {"formulation": "literal", "jobs": jobs})
         assert (not found.violations) == feasible
     for formulation in FORMULATIONS:
         free = {"formulation": formulation, "kind": "lagrangian", "prices": {}}

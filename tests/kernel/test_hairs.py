@@ -9,6 +9,7 @@ import pytest
 from hindsched.instances.io import parse_instance
 from hindsched.kernel import astraea, batchsched, oasis
 from hindsched.solutions.base import build_solution
+from tests.kernel.agreement import checked
 
 KERNELS = {"oasis": oasis, "batchsched": batchsched, "astraea": astraea}
 HAIRS = (0, 1e-9, -1e-9, 1e-12, -1e-12)
@@ -85,11 +86,11 @@ def test_checker_and_kernel_agree_on_a_hair(case, hair):
     inner[path[-1]] += hair
     instance = parse_instance(data)
     solution = build_solution(instance, {"j": rows})
-    broken = {violation.constraint for violation in solution.violations()}
+    broken = {violation.rule for violation in solution.violations()}
     due = hair < 0 if case in FALLS else hair > 0
     assert broken == ({number} if due else set())
     found = json.loads(json.dumps(solution.to_dict()), parse_float=Fraction)
     exact = json.loads(json.dumps(instance.to_dict()), parse_float=Fraction)
-    checked = KERNELS[instance.family].check(exact, found)
-    assert {violation.equation for violation in checked.violations} == broken
+    verdict = checked(KERNELS[instance.family], exact, found)
+    assert {violation.rule for violation in verdict.violations} == broken
     assert (solution.completion("j") is None) == (due and "work" in case)

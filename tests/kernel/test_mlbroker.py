@@ -17,10 +17,11 @@ from scipy.optimize import linprog
 import hindsched as hs
 from hindsched.kernel import mlbroker
 from hindsched.kernel.__main__ import main
-from hindsched.kernel.mlbroker import bound, check, placement, transport
+from hindsched.kernel.mlbroker import bound, placement, transport
 from hindsched.kernel.reading import Refused
 from hindsched.solvers.oracles.base import build_oracle
 from tests.brute_force.mlbroker import optimum
+from tests.kernel.agreement import checked
 from tests.strategies.mlbroker import instances, make, scaled
 
 DATA = Path(__file__).parents[1] / "data"
@@ -119,7 +120,7 @@ def test_schedules_cost_what_the_package_says(tiny, seed):
             for record in tiny.jobs
         }
         solution = hs.build_solution(tiny, rows, formulation)
-        found = check(exact(tiny.to_dict()), exact(solution.to_dict()))
+        found = checked(mlbroker, exact(tiny.to_dict()), exact(solution.to_dict()))
         assert bool(found.violations) == bool(solution.violations())
         if not found.violations:
             assert float(found.objective.low) == pytest.approx(solution.objective(), rel=1e-9)
@@ -219,10 +220,10 @@ def test_known_instance():
         assert found.low == found.high
         assert max(result.bound, least) <= found.low <= 184.72025
         schedule = hs.solve(problem, method="milp", formulation=formulation).solution
-        checked = check(exact(problem.to_dict()), exact(schedule.to_dict()))
-        assert not checked.violations
-        assert found.low <= checked.objective.low
-        assert float(checked.objective.low) == pytest.approx(184.72025, abs=1e-5)
+        verdict = checked(mlbroker, exact(problem.to_dict()), exact(schedule.to_dict()))
+        assert not verdict.violations
+        assert found.low <= verdict.objective.low
+        assert float(verdict.objective.low) == pytest.approx(184.72025, abs=1e-5)
 
 
 @pytest.mark.parametrize("name", [*ATTACKS, "edgecloud-literal-short-block"])
@@ -257,22 +258,21 @@ def plan(*rows):
 )
 def test_data_without_room_is_no_rounding(tiny, where):
     workers = {} if where == "without a worker" else {"r1": 1}
-    found = check(one_job([[tiny, 0]]), plan((workers, "r1")))
-    (broken,) = found.violations
-    assert broken.equation == "(8a)-(8b)"
+    found = checked(mlbroker, one_job([[tiny, 0]]), plan((workers, "r1")))
+    broken = next(v for v in found.violations if v.rule == "(8a)-(8b)")
     assert broken.amount == Fraction(str(tiny)) - len(workers)
-    found = check(one_job([[tiny, 0]]), plan(({"r1": 2}, "r1")))
+    found = checked(mlbroker, one_job([[tiny, 0]]), plan(({"r1": 2}, "r1")))
     assert not found.violations
 
 
 def test_a_slot_without_a_ps_is_named():
     problem = one_job([[1, 0], [1, 0]])
-    assert [v.equation for v in check(problem, plan(({"r1": 1}, "r1"))).violations] == [
+    assert [v.rule for v in checked(mlbroker, problem, plan(({"r1": 1}, "r1"))).violations] == [
         "(8a)-(8b)", "(8f)",
     ]  # fmt: skip
     free = {"formulation": "tight", "kind": "lagrangian", "prices": {}}
     # A worker and the PS rent 2 units in r1: min(2 h, h + 1) = 3 a slot, 3 to launch once.
-    assert check(problem, plan(*[({"r1": 1}, "r1")] * 2)).objective.low == 3 + 3 + 3
+    assert checked(mlbroker, problem, plan(*[({"r1": 1}, "r1")] * 2)).value.low == 3 + 3 + 3
     # Free prices buy every unit at the lower one and launch for nothing.
     assert bound(problem, free, lambda *_: None).low == 2 + 2
 
@@ -285,16 +285,18 @@ def test_needed_workers_are_exact():
         assert found.low == 1 + workers
 
 
-@pytest.mark.parametrize(("rows", "says"), [
-    ([(2, 2), (2, 2)], "slot 2 outside, twice"),
-    ([(1, 1)], "slot 1 outside"),
-    ([(2, 9)], "slots must be in 1..4"),
-])  # fmt: skip
-def test_a_slot_belongs_to_the_life_and_to_one_row(rows, says):
+@pytest.mark.parametrize("span", [(2, 2), (1, 1), (2, 9)])
+def test_a_slot_belongs_to_the_life_and_to_one_row(span):
     problem = hs.generate("mlbroker", jobs=1, seed=1)
     assert problem.jobs[0].arrival == 2
     good = hs.solve(problem, "milp").solution.to_dict()
-    row = good["jobs"][0]["assignments"][0]
-    good["jobs"][0]["assignments"] = [row | {"from": first, "to": last} for first, last in rows]
-    with pytest.raises(Refused, match=says):
-        check(exact(problem.to_dict()), exact(good))
+    row, twice = good["jobs"][0]["assignments"][0], span == (2, 2)
+    changed = row | {"from": span[0], "to": span[1]}
+    good["jobs"][0]["assignments"] = [changed] * (1 + twice)
+    if twice:
+        with pytest.raises(Refused, match="two rows of slot 2"):
+            checked(mlbroker, exact(problem.to_dict()), exact(good))
+    else:
+        found = checked(mlbroker, exact(problem.to_dict()), exact(good)).violations
+        assert "within its life" in {broken.rule for broken in found}
+

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hindsched.instances.io import parse_instance
 from hindsched.kernel import reading
 from hindsched.kernel.exact import exactly
-from hindsched.kernel.reading import LIMITS, Refused, load
+from hindsched.kernel.reading import Refused, limited, load
 from tests.kernel.agreement import INSTANCES
 
 
@@ -77,11 +77,10 @@ def test_what_is_refused_in_one_line(write, text, says):
     assert len(str(caught.value)) < 400
 
 
-def test_a_file_that_unpacks_beyond_the_limit_is_not_unpacked(write, monkeypatch):
-    monkeypatch.setitem(LIMITS, "bytes", 1000)
-    with pytest.raises(Refused, match="bytes"):
+def test_a_file_that_unpacks_beyond_the_limit_is_not_unpacked(write):
+    with limited({"bytes": 1000}), pytest.raises(Refused, match="bytes"):
         load(write(gzip.compress(b" " * 10**6), "bomb.json.gz"))
-    with pytest.raises(Refused, match="--limit bytes="):
+    with limited({"bytes": 1000}), pytest.raises(Refused, match="--limit bytes="):
         load(write(" " * 1001))
 
 

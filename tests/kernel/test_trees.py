@@ -16,7 +16,7 @@ from hindsched.instances.modes import in_pieces
 from hindsched.kernel import trees
 from hindsched.kernel.cheapest import cheapest_units
 from hindsched.kernel.exact import Interval, exactly
-from hindsched.kernel.reading import LIMITS, Refused, load
+from hindsched.kernel.reading import Refused, limited, load
 from hindsched.kernel.trees import NEVER
 from hindsched.solvers.certificates.tree import certify_tree
 from hindsched.solvers.oracles.decisions import COMPLETES, BranchDecision, Feature
@@ -25,6 +25,7 @@ from tests.kernel.agreement import (
     KERNELS,
     LAYOUTS,
     build_oracle,
+    checked,
     fast_leaf,
     kernel_bound,
     kernel_leaf,
@@ -75,14 +76,14 @@ def test_known_optima_are_proven(name):
     family = KERNELS[instance["family"]]
     solution, _ = load(str(DATA / f"{name}.solution.json.gz"))
     certificate, _ = load(str(DATA / f"{name}.certificate.json.gz"))
-    checked = family.check(instance, solution)
+    verdict = checked(family, instance, solution)
     proven = family.bound(instance, certificate, silent)
-    assert not checked.violations
+    assert not verdict.violations
     sign = 1 if family.SENSE == "max" else -1
-    gap = sign * (proven.high - checked.objective.low)
+    gap = sign * (proven.high - verdict.objective.low)
     assert gap + Fraction(1, 10**12) >= 0
-    assert gap <= checked.objective.low / 10**6
-    assert float(checked.objective.low) == pytest.approx(OPTIMA[name], abs=1e-3)
+    assert gap <= verdict.objective.low / 10**6
+    assert float(verdict.objective.low) == pytest.approx(OPTIMA[name], abs=1e-3)
 
 
 def leaf(*decisions, bound=5, prices=None):
@@ -186,9 +187,8 @@ def test_a_caterpillar_thousands_deep_is_linear():
         prove(*leaves[:-1])
 
 
-def test_the_number_of_leaves_is_limited(monkeypatch):
-    monkeypatch.setitem(LIMITS, "leaves", 1)
-    with pytest.raises(Refused, match="leaves"):
+def test_the_number_of_leaves_is_limited():
+    with limited({"leaves": 1}), pytest.raises(Refused, match="leaves"):
         prove(leaf(LOW), leaf(HIGH))
 
 
@@ -217,7 +217,7 @@ def test_no_tampered_tree_proves_more(name):
     family = KERNELS[instance["family"]]
     certificate, _ = load(str(DATA / f"{name}.certificate.json.gz"))
     solution, _ = load(str(DATA / f"{name}.solution.json.gz"))
-    best = family.check(instance, solution).objective
+    best = checked(family, instance, solution).objective
     sign = 1 if family.SENSE == "max" else -1
     leaves = certificate["prices"] if certificate["kind"] == "tree" else [certificate]
     for factor in (0, Fraction(1, 3), 7):

@@ -255,7 +255,7 @@ def test_psp_trap_of_3i_is_infeasible():
     instance = AstraeaInstance.parse(example)
     rows = {"from": 4, "to": 7, "workers": {"s1": 1, "s2": 1, "s3": 1}, "ps": {"s1": 1}}
     solution = AstraeaSolution.from_assignments(instance, {"j12": [rows]})
-    assert [broken.constraint for broken in solution.violations()] == ["(3i)"]
+    assert [broken.rule for broken in solution.violations()] == ["(3i)"]
     model = models.build_offline(instance)
     solve_program(model.pyomo, EXACT)
     assert model.extract().rows["j12"][0].num_workers <= 2

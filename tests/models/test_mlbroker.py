@@ -240,10 +240,10 @@ def test_dual_violations_name_the_row():
     broken = program.pyomo.mu[0, 1, 0]
     broken.set_value(broken.value + 1, skip_validation=True)
     found = program.program.violations()
-    assert [violation.constraint for violation in found] == ["(11g)"]
+    assert [violation.rule for violation in found] == ["(11g)"]
     assert found[0].amount == pytest.approx(1)
     program.pyomo.alpha[0, 1, 0].set_value(-2, skip_validation=True)
-    assert "(11)" in {violation.constraint for violation in program.program.violations()}
+    assert "(11)" in {violation.rule for violation in program.program.violations()}
 
 
 def test_printed_dual_breaks_weak_duality():

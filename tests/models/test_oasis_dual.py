@@ -73,10 +73,10 @@ def test_an_infeasible_dual_point_is_named():
     mu[2] -= 1.0
     point = DualPoint(instance, mu, zero["worker_capacity"], zero["ps_capacity"])
     (violation,) = point.violations(payoffs)
-    assert (violation.constraint, violation.where) == ("(20)", "job j3")
+    assert (violation.rule, violation.where) == ("(20)", "job j3")
     assert violation.amount == pytest.approx(1.0)
     negative = DualPoint(instance, mu + 1, zero["worker_capacity"] - 1, zero["ps_capacity"])
-    assert [v.constraint for v in negative.violations(payoffs)] == ["(19)"]
+    assert [v.rule for v in negative.violations(payoffs)] == ["(19)"]
 
 
 def test_the_slot_program_equals_the_greedy_of_cost_t():

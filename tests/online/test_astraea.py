@@ -281,7 +281,7 @@ def test_literal_accepts_what_breaks_3i():
     assert (cost, workers.tolist(), ps.tolist()) == (0, [1, 1, 1], [1, 0, 0])
     printed = simulate(instance, "astraea-literal", settings={**PAPER, "rounds": 1})
     assert not printed.in_feasible_set
-    assert {broken.constraint for broken in printed.solution.violations()} == {"(3i)"}
+    assert {broken.rule for broken in printed.solution.violations()} == {"(3i)"}
     repaired = simulate(instance, "astraea", settings={**PAPER, "rounds": 1})
     assert repaired.violations == []
     assert repaired.solution.rows["j12"][0].num_workers <= 2
@@ -329,7 +329,7 @@ def test_a_host_whose_pss_are_taken_is_no_host_any_more():
 def test_literal_differs_only_by_its_errata(instance):
     """Placements too few PSs serve, and payments for what the worker quota let exceed."""
     printed = simulate(instance, "astraea-literal")
-    assert {b.constraint for b in printed.solution.violations()} <= {"(3i)", "(2)"}
+    assert {b.rule for b in printed.solution.violations()} <= {"(3i)", "(2)"}
 
 
 @pytest.mark.parametrize(

@@ -83,7 +83,7 @@ def test_gandiva_fair_by_hand():
         "jb": [(2, 2, [3]), (5, 5, [3])],
     }
     assert not result.in_feasible_set
-    assert {b.constraint for b in result.solution.violations()} == {"(3l)"}
+    assert {b.rule for b in result.solution.violations()} == {"(3l)"}
 
 
 @pytest.mark.parametrize("gangs", [(1, 1, 1), (1, 3, 2), (4, 1, 2)])
@@ -258,5 +258,5 @@ def test_a_gang_gets_what_3i_asks(instance):
         assert (cluster.room.ps == free[1]).all()
     for name in ("gandiva-fair", "hived"):
         result = simulate(instance, name)
-        broken = {violation.constraint for violation in result.solution.rival_violations()}
+        broken = {violation.rule for violation in result.solution.rival_violations()}
         assert broken == set()

@@ -330,6 +330,6 @@ def test_more_speed_costs_less():
 
 
 def test_dynamics_promise_one_slot():
-    promised = family_module("online", "edgecloud", "dynamics").promised_rows
+    promised = family_module("online", "edgecloud", "dynamics").committed_rows
     rows = [lone_run(first=2, last=5), PS]
     assert promised(rows, 3) == ([lone_run(first=3, last=3), {**PS, "from": 3, "to": 3}], False)

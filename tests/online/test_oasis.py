@@ -228,22 +228,19 @@ def row(first: int, last: int, workers: int, ps: int) -> dict[str, Any]:
         (1, [row(1, 1, 1, 1)], "no peeking"),
         (3, [row(2, 2, 1, 1)], "irrevocable"),
         (2, [row(2, 5, 1, 1)], "row"),
-        (2, [row(2, 2, 3, 3)], "(4)"),
-        (2, [row(2, 2, 2, 3)], "(5)"),
         (2, [row(2, 2, 2, 1)], "(6)"),
-        (2, [row(2, 2, 1, 2)], "(7)"),
         (2, [row(2, 2, 1.5, 2)], "row"),
-        (2, [row(2, 2, -1, 0)], "(12)"),
-        (2, [row(2, 2, 1, -1)], "(13)"),
+        (2, [row(2, 2, -1, 0)], "row"),
+        (2, [row(2, 2, 1, 1), row(2, 2, 1, 1)], "row"),
     ],
 )
-def test_truth_refuses_by_name(slot: int, rows: list[Any], constraint: str) -> None:
+def test_a_run_is_refused_by_name(slot: int, rows: list[Any], constraint: str) -> None:
     with pytest.raises(Refused) as caught:
         simulate(tiny(), Fixed({slot: {"a": rows}}))
     assert caught.value.constraint == constraint
 
 
-def test_truth_refuses_more_workers_than_chunks() -> None:
+def test_a_run_is_refused_more_workers_than_chunks() -> None:
     instance = tiny()
     data = instance.to_dict()
     data["worker_servers"][0]["capacity"]["gpu"] = 9

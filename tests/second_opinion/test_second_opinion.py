@@ -35,6 +35,7 @@ from hindsched.solvers.certificates.tree import certify_tree
 from hindsched.solvers.oracles.base import build_oracle
 from hindsched.solvers.oracles.decisions import NEVER, BranchDecision, Feature
 from hindsched.solvers.tree.method import tree_rows
+from tests.kernel.agreement import checked
 from tests.second_opinion import instances
 from tests.second_opinion.milp import NotPolishedError, Optimum, read
 
@@ -139,9 +140,9 @@ class Case:
     def kernel_accepts(self, path: Path, optimum: Optimum) -> Any:
         """The kernel finds a file feasible and the objective not better than the optimum."""
         data, _ = reading.load(str(path))
-        checked = self.kernel.check(deepcopy(self.read_exactly), data)
-        assert not checked.violations, f"{checked.violations}: {path}"
-        objective = checked.objective
+        verdict = checked(self.kernel, deepcopy(self.read_exactly), data)
+        assert not verdict.violations, f"{verdict.violations}: {path}"
+        objective = verdict.objective
         worst = objective.low if self.maximising else objective.high
         assert not self.beyond(worst, optimum, UTILITIES), f"kernel: {objective}: {path}"
         return objective

@@ -93,5 +93,5 @@ def test_an_overbooked_stretch_is_named_from_its_begin_to_its_end():
         for name, first, last in (("a", 1, 6), ("b", 3, 4), ("c", 2, 6))
     }
     [broken] = hs.build_solution(hs.read(data), rows).violations()
-    assert (broken.constraint, broken.amount) == ("(5)", 1)
-    assert broken.where == "cluster, slots 3-4: 3 of 2 GPUs"
+    assert (broken.rule, broken.amount) == ("(5)", 1)
+    assert str(broken) == "(5) at job b, slots 3..4, server cluster: lacks 1 GPUs"

@@ -21,7 +21,7 @@ from hindsched.solvers.oracles.base import build_oracle
 from tests.brute_force.astraea import optimum_in_pieces as best_astraea
 from tests.brute_force.batchsched import optimum_in_pieces as best_batchsched
 from tests.brute_force.batchsched import times
-from tests.kernel.agreement import KERNELS, certificate, exact, kernel_bound, random_prices
+from tests.kernel.agreement import KERNELS, certificate, checked, exact, kernel_bound, random_prices
 from tests.online.test_batchsched_rivals import gangs
 from tests.strategies.astraea import astraea_instances
 from tests.strategies.batchsched import tiny_instances
@@ -40,10 +40,10 @@ def agree(instance: Any, formulation: str, best: float) -> None:
         return
     assert result.status == "optimal"
     assert result.objective == pytest.approx(best)
-    checked = KERNELS[instance.family].check(
-        exact(instance.to_dict()), exact(result.solution.to_dict())
+    verdict = checked(
+        KERNELS[instance.family], exact(instance.to_dict()), exact(result.solution.to_dict())
     )
-    assert checked.violations == []
+    assert verdict.violations == ()
     bound = hs.solve(instance, "bound", formulation=formulation, options={"work_limit": 3})
     sign = 1 if instance.sense == "max" else -1
     assert sign * bound.bound >= sign * best - 1e-6 * abs(best)
@@ -75,7 +75,7 @@ def test_pausing_pays_by_hand():
     assert hs.solve(instance, "milp").objective > apart.objective
     run = hs.simulate(instance, Tiresias(), formulation="preemptive")
     assert run.objective == apart.objective
-    assert run.violations == []
+    assert run.violations == ()
 
 
 @pytest.mark.parametrize("method", ["auto", "milp", "relaxation", "bound", "column-generation"])
@@ -112,17 +112,19 @@ def test_a_pause_stands_in_this_formulation_only():
     rows = hs.solve(instance, "milp", formulation="preemptive").solution.assignments()
     assert len(rows["j0"]) == 2
     whole = hs.build_solution(instance, rows)
-    assert {broken.constraint for broken in whole.violations()} == {"(2a)"}
+    assert {broken.rule for broken in whole.violations()} == {"(2a)"}
     kernel = KERNELS["batchsched"]
     data = hs.build_solution(instance, rows, "preemptive").to_dict()
-    assert kernel.check(exact(instance.to_dict()), exact(data)).violations == []
+    assert checked(kernel, exact(instance.to_dict()), exact(data)).violations == ()
     data["formulation"] = "modes"
-    assert kernel.check(exact(instance.to_dict()), exact(data)).violations
+    assert checked(kernel, exact(instance.to_dict()), exact(data)).violations
     twice = {**rows, "j0": [rows["j0"][0], rows["j0"][0] | {"from": 1, "to": 9}]}
     broken = hs.build_solution(instance, twice, "preemptive").to_dict() | {
         "formulation": "preemptive"
     }
-    assert kernel.check(exact(instance.to_dict()), exact(json.loads(json.dumps(broken)))).violations
+    assert checked(
+        kernel, exact(instance.to_dict()), exact(json.loads(json.dumps(broken)))
+    ).violations
 
 
 def test_a_pause_is_refused_by_the_simulator_in_the_papers_problem():
@@ -132,12 +134,12 @@ def test_a_pause_is_refused_by_the_simulator_in_the_papers_problem():
     with pytest.raises(Refused) as refused:
         hs.simulate(pausing_pays(), Inside())
     assert refused.value.constraint == "(2a)"
-    assert hs.simulate(pausing_pays(), Inside(), formulation="preemptive").violations == []
+    assert hs.simulate(pausing_pays(), Inside(), formulation="preemptive").violations == ()
 
 
 def test_reoptimise_plans_in_pieces():
     run = hs.simulate(pausing_pays(), "reoptimise", formulation="preemptive")
-    assert run.violations == []
+    assert run.violations == ()
 
 
 def test_the_command_line_knows_it(tmp_path, capsys):

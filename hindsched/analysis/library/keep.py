@@ -114,13 +114,13 @@ def offer(
         offered.write_bytes(content)
         found = exact_check(instance, offered, *other)
     assert found is not None, "no time was set"
-    found = found.without(folder)
     if found.code == 2:
         raise InputError(where, value, found.verdict)
     if found.code:
         raise SolveFailed(f"{where} of {value!r}: {found.verdict}")
     if part == "solution":
-        objective = found.number("objective")
+        objective = found.objective
+        assert objective is not None
         if abs(value - objective) > ROUNDING * abs(value):
             rule = f"must be its decisions' objective, {objective!r}, to 11 digits"
             raise InputError(f"{where} objective", value, rule)

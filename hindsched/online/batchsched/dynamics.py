@@ -2,143 +2,67 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
 
 from hindsched.arrays import Floats
 from hindsched.errors import Refused
-from hindsched.instances.base import Instance
 from hindsched.instances.batchsched.instance import BatchschedInstance, BatchschedJob
 from hindsched.instances.decimals import how_many_left, loosened
-from hindsched.instances.modes import in_pieces, ps_for
-from hindsched.online.cluster_state import RowTruth, read_or_refuse, whole_window
+from hindsched.instances.modes import ps_for
+from hindsched.online.cluster_state import ClusterState, whole_window
 from hindsched.online.dynamics import GangCluster, Placement
 from hindsched.online.protocol import Environment, Report, draws
-from hindsched.solutions.base import Assignment, Solution
+from hindsched.solutions.base import Assignment
 from hindsched.solutions.batchsched.solution import (
     BatchschedRow,
-    BatchschedSolution,
     read_row,
     row_progress,
-    row_refusal,
-    row_use,
     write_row,
 )
-from hindsched.solutions.capacity_timeline import Room
-from hindsched.solutions.rows import read_span
 
 MOST_FIXED_WORKERS = 30
 """Fixed gang sizes are drawn from 1..min(30, most workers)."""
 
 
-@dataclass(frozen=True)
-class _Known:
-    """A job's latest row and what follows from its placement, which seldom changes."""
-
-    text: str
-    row: BatchschedRow
-    used: Floats
-    progress: Fraction
-
-
-class Truth(RowTruth[BatchschedJob]):
-    """Books rows on servers and refuses those that break a constraint of (2) or (15).
-
-    Pausing, resizing and moving are refused, but accepted in the formulation ``preemptive`` and
-    from algorithms outside the feasible set, whose solution says so in its violations of (2a).
-    """
+class State(ClusterState[BatchschedJob]):
+    """Rows of windows, and how much work they leave undone: every job must finish."""
 
     instance: BatchschedInstance
 
-    def __init__(self, instance: Instance, environment: Environment) -> None:
+    def __init__(self, instance: BatchschedInstance, environment: Environment) -> None:
         super().__init__(instance, environment)
-        self._whole = loosened(self.instance.server_capacity, self.instance.server_capacity)
-        self._free = Room(self._whole)
-        self._busy: dict[str, set[int]] = {}
-        self._known_rows: dict[str, _Known] = {}
-        self._kept: dict[str, list[BatchschedRow]] = {}
-        self._left = {job.name: Fraction(job.total_minibatches) for job in self.instance.jobs}
-        self._open = set(self._left)
-        in_one_piece = not in_pieces(environment.formulation)
-        self._in_one_piece = in_one_piece and environment.in_feasible_set
+        self._left = {job.name: Fraction(job.total_minibatches) for job in instance.jobs}
+        self._progress: dict[str, tuple[Assignment, Fraction]] = {}
 
-    def check_form(self, name: str, rows: Sequence[Assignment]) -> None:
-        """Raise `InputError` for rows that no file could hold; placements known are not reread."""
-        known = self._known_rows.get(name)
-        if known is None or any(_placement_text(row) != known.text for row in rows):
-            super().check_form(name, rows)
-        else:
-            for index, row in enumerate(rows):
-                read_span(f"{name}.assignments[{index}]", row)
+    def relaxed(self, formulation: str) -> str:
+        """Jobs may pause, resize and move."""
+        return "preemptive"
 
-    def _read(self, job: BatchschedJob, row: Assignment) -> tuple[_Known, str]:
-        """Read a row, or give the job's latest other slots if it has the same placement."""
-        text, known = _placement_text(row), self._known_rows.get(job.name)
-        if known is not None and known.text == text:
-            where = f"job {job.name}, slots {row['from']}-{row['to']}"
-            same = replace(known.row, first=row["from"], last=row["to"])
-            if same.first >= job.arrival:
-                return replace(known, row=same), where
-        read, where = read_or_refuse(read_row, self.instance, job.name, row)
-        broken = row_refusal(self.instance, job, read)
-        if broken is not None:
-            raise Refused(broken.constraint, broken.where, f"by {broken.amount:.6g}")
-        used = row_use(self.instance, read)
-        return _Known(text, read, used, row_progress(self.instance, job, read)), where
-
-    def check_row(self, slot: int, job: BatchschedJob, row: Assignment) -> None:
-        """Check one more row against all rows so far and book its use."""
-        found, where = self._read(job, row)
-        read = found.row
-        busy = self._busy.setdefault(job.name, set())
-        span = range(read.first, read.last + 1)
-        if not busy.isdisjoint(span):
-            raise Refused("(2n)", where, "the job already runs then")
-        before = self._known_rows.get(job.name)
-        continues = before is not None and before.row.continues_as(read)
-        if before is not None and not continues and self._in_one_piece:
-            raise Refused("(2a)", where, "the job paused or its placement changed")
-        left = self._free.window(read.first, read.last) - found.used
-        if (left < 0).any():
-            number = "(2h)" if self.instance.has_ps else "(15b)"
-            at, h, r = np.unravel_index(int(np.argmin(left)), left.shape)
-            place = f"{where}, server {self.instance.servers[h].name}, slot {read.first + int(at)}"
-            lacks = f"lacks {-left[at, h, r]:.6g} {self.instance.resources[r]}"
-            raise Refused(number, place, lacks)
-        self._free.book(read.first, read.last, found.used)
-        busy.update(span)
-        self._known_rows[job.name] = found
-        kept = self._kept.setdefault(job.name, [])
-        if continues:
-            kept[-1] = replace(kept[-1], last=read.last)
-        else:
-            kept.append(read)
-        self._left[job.name] -= read.slots * found.progress
-        if self._left[job.name] <= 0:
-            self._open.discard(job.name)
+    def add_row(self, name: str, row: Assignment) -> None:
+        """Add a row and count the work that it does."""
+        super().add_row(name, row)
+        kept = self.rows[name][-1]
+        known = self._progress.get(name)
+        if known is None or known[0] is not kept:
+            read = read_row(self.instance, name, row)
+            known = kept, row_progress(self.instance, self.jobs[name], read)
+            self._progress[name] = known
+        self._left[name] -= (row["to"] - row["from"] + 1) * known[1]
+        if self._left[name] <= 0:
+            del self._left[name]
 
     def is_over(self, slot: int) -> bool:
         """Every job has rows that finish it."""
-        return not self._open
-
-    def solution(self) -> Solution:
-        """The solution of all rows, as they were read."""
-        return BatchschedSolution(self.instance, dict(self._kept), self.environment.formulation)
+        return not self._left
 
     def report(self) -> Report:
         """Name the jobs that were never finished."""
-        return {"unfinished": [job.name for job in self.instance.jobs if job.name in self._open]}
+        return {"unfinished": list(self._left)}
 
 
-def _placement_text(row: Assignment) -> str:
-    """A row without its slots, in letters that tell 1 from 1.0 and True."""
-    return repr({key: value for key, value in row.items() if key not in ("from", "to")})
-
-
-promised_rows = whole_window
+committed_rows = whole_window
 
 
 class BatchschedCluster(GangCluster[BatchschedJob]):

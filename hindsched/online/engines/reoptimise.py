@@ -67,7 +67,7 @@ class Reoptimise(OnlineAlgorithm):
         for name, rows in self._plan.items():
             if name in self._locked:
                 continue
-            promised, whole_job = self._dynamics.promised_rows(rows, slot)
+            promised, whole_job = self._dynamics.committed_rows(rows, slot)
             if promised:
                 new[name] = promised
             if whole_job:

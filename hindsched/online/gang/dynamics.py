@@ -34,7 +34,7 @@ from hindsched.instances.gang.instance import (
     GangJob,
     split_formulation,
 )
-from hindsched.online.cluster_state import RowTruth, this_slot, whole_window
+from hindsched.online.cluster_state import ClusterState, this_slot, whole_window
 from hindsched.online.protocol import Capabilities, Decision, Environment
 from hindsched.solutions.base import Assignment
 from hindsched.solutions.gang.rows import GangRows, read_gpus, read_span
@@ -72,7 +72,7 @@ class Run:
     places: Places
 
 
-class Truth(RowTruth[GangJob]):
+class State(ClusterState[GangJob]):
     """Runs gangs, refuses those that have no room, and knows when their work is done.
 
     Parameters
@@ -288,7 +288,7 @@ class Truth(RowTruth[GangJob]):
         return GangSolution(self.instance, rows, self._formulation)
 
 
-def promised_rows(rows: Sequence[Assignment], slot: int) -> tuple[list[Assignment], bool]:
+def committed_rows(rows: Sequence[Assignment], slot: int) -> tuple[list[Assignment], bool]:
     """Of a planned job, what following the plan settles in `slot`.
 
     A job that is planned in one piece keeps it once it begins; one that is planned in several is

@@ -1,4 +1,4 @@
-"""What mlbroker's decisions do: the truth of the simulator, and the frame of a per-slot broker.
+"""What mlbroker's decisions do: what the simulator keeps, and the frame of a per-slot broker.
 
 Every live job must be placed in every slot of its life, the data of the slot must fit on its
 workers, and a slot that was placed is never placed again.
@@ -12,10 +12,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from hindsched.arrays import Floats, Ints
-from hindsched.errors import InputError, Refused
 from hindsched.instances.mlbroker.instance import MlbrokerInstance, MlbrokerJob
 from hindsched.instances.mlbroker.slot import SlotData
-from hindsched.online.cluster_state import RowTruth, this_slot
+from hindsched.online.cluster_state import ClusterState, this_slot
 from hindsched.online.protocol import (
     Capabilities,
     Decision,
@@ -24,18 +23,12 @@ from hindsched.online.protocol import (
     OnlineAlgorithm,
 )
 from hindsched.solutions.base import Assignment
-from hindsched.solutions.mlbroker.solution import parse_rows, undelivered
 
 
-class Truth(RowTruth[MlbrokerJob]):
-    """Accepts placements slot by slot and refuses what breaks (8a)-(8b), (8f) or a promise."""
+class State(ClusterState[MlbrokerJob]):
+    """Placements slot by slot; what a slot brings is told in it."""
 
     instance: MlbrokerInstance
-
-    def __init__(self, instance: MlbrokerInstance, environment: Environment) -> None:
-        super().__init__(instance, environment)
-        self._index = {job.name: index for index, job in enumerate(instance.jobs)}
-        self._placed = np.zeros((len(instance.jobs), instance.horizon), dtype=bool)
 
     def shown(self, job: MlbrokerJob, card: Capabilities) -> MlbrokerJob:
         """A job's data of later slots is a forecast: only algorithms whose card says so get it."""
@@ -51,37 +44,7 @@ class Truth(RowTruth[MlbrokerJob]):
             if job.arrival <= slot <= job.departure
         }
 
-    def apply(self, slot: int, decision: Decision) -> None:
-        """Add the decision's rows; every live job must have a placement in `slot` then."""
-        super().apply(slot, decision)
-        if slot > self.instance.horizon:
-            return
-        missing = self.instance.alive[:, slot - 1] & ~self._placed[:, slot - 1]
-        if missing.any():
-            name = self.instance.jobs[int(np.flatnonzero(missing)[0])].name
-            raise Refused("(8f)", f"job {name}, slot {slot}", "a live job has no placement")
-
-    def check_row(self, slot: int, job: MlbrokerJob, row: Assignment) -> None:
-        """Check that the row is new and that the data of its slots fits on its workers."""
-        index = self._index[job.name]
-        where = f"job {job.name}, slot {slot}"
-        if "from" not in row or "to" not in row:
-            raise Refused("rows", where, "a row must say from and to")
-        try:
-            span, placed, _ = parse_rows(self.instance, job, [row])[0]
-        except InputError as error:
-            raise Refused("rows", where, str(error)) from None
-        if self._placed[index, span].any():
-            raise Refused("irrevocable", where, "a slot was placed before")
-        self._placed[index, span] = True
-        for t in range(span.start, span.stop):
-            left = undelivered(self.instance, index, t, placed)
-            if left > 0:
-                detail = f"{left:.6g} GB find no worker"
-                raise Refused("(8a)-(8b)", f"job {job.name}, slot {t + 1}", detail)
-
-
-promised_rows = this_slot  # workers are elastic
+committed_rows = this_slot  # workers are elastic
 
 
 class Broker(OnlineAlgorithm):

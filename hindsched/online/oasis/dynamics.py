@@ -6,78 +6,23 @@ from fractions import Fraction
 
 import numpy as np
 
-from hindsched.arrays import Floats, Ints
-from hindsched.errors import Refused
-from hindsched.instances.base import Instance
+from hindsched.arrays import Floats
 from hindsched.instances.decimals import loosened
 from hindsched.instances.oasis.instance import OasisInstance, OasisJob
-from hindsched.online.cluster_state import TruthOfWhole, this_slot
+from hindsched.online.cluster_state import OptionalJobsState, this_slot
 from hindsched.online.dynamics import Cluster, Placement
 from hindsched.online.protocol import Environment, draws
 from hindsched.solutions.base import Assignment
-from hindsched.solutions.capacity_timeline import Room
 
 MOST_FIXED_WORKERS = 30
 """Fixed gang sizes are drawn from 1..min(30, most workers)."""
 
 
-class Truth(TruthOfWhole[OasisJob]):
-    """Books rows on servers and refuses those that break (3)-(7), (9), (10), (12) or (13)."""
-
-    instance: OasisInstance
-
-    def __init__(self, instance: Instance, environment: Environment) -> None:
-        super().__init__(instance, environment)
-        self._index = {
-            "workers": {s.name: i for i, s in enumerate(self.instance.worker_servers)},
-            "ps": {s.name: i for i, s in enumerate(self.instance.ps_servers)},
-        }
-        self._free = {
-            role: Room(loosened(capacity, capacity))
-            for role, capacity in (
-                ("workers", self.instance.worker_capacity),
-                ("ps", self.instance.ps_capacity),
-            )
-        }
-        self._held: dict[str, Ints] = {}
-
-    def check_row(self, slot: int, job: OasisJob, row: Assignment) -> None:
-        """Check one more row against all rows so far and book its use."""
-        where = f"job {job.name}, slots {row['from']}..{row['to']}"
-        if not slot <= row["from"] <= row["to"] <= self.instance.horizon:
-            raise Refused("(9)", where, f"slots must be in {slot}..{self.instance.horizon}")
-        span = slice(row["from"] - 1, row["to"])
-        held = self._held.setdefault(job.name, np.zeros((2, self.instance.horizon), dtype=np.int64))
-        demands = self.instance.demand_of(job)
-        bookings = []
-        for number, role, demand in zip(("(4)", "(5)"), ("workers", "ps"), demands, strict=True):
-            for server, count in row.get(role, {}).items():
-                if type(count) is not int or count < 0:
-                    raise Refused("(12)" if role == "workers" else "(13)", where, f"{count!r}")
-                index, used = self._index[role][server], count * demand
-                left = self._free[role].window(row["from"], row["to"], index) - used
-                if (left < 0).any():
-                    raise Refused(number, f"{where}, server {server}", f"lacks {-left.min():.6g}")
-                bookings.append((role, index, used))
-        counts = [sum(row.get(role, {}).values()) for role in ("workers", "ps")]
-        workers, ps = (held[:, span] + np.array(counts)[:, None]).tolist()
-        if max(workers) > job.chunks:
-            raise Refused("(3)", where, f"{max(workers)} workers for {job.chunks} chunks")
-        for n, s in sorted(set(zip(workers, ps, strict=True))):
-            if s < self.instance.ps_needed(job, n):
-                raise Refused("(6)", where, f"{s} parameter servers for {n} workers")
-            if s > n:
-                raise Refused("(7)", where, f"{s} parameter servers for {n} workers")
-        for role, index, used in bookings:
-            self._free[role].book(row["from"], row["to"], used, index)
-        held[:, span] += np.array(counts)[:, None]
-
-    def is_finished(self, job: OasisJob) -> bool:
-        """Whether its workers reach its work."""
-        return bool(self._held[job.name][0].sum() >= self.instance.work_of(job))
+class State(OptionalJobsState[OasisJob]):
+    """Rows of workers and PSs; jobs that did not reach their work were given up."""
 
 
-promised_rows = this_slot  # workers are elastic
+committed_rows = this_slot  # workers are elastic
 
 
 class OasisCluster(Cluster[OasisJob]):

@@ -18,7 +18,6 @@ import numpy as np
 from hindsched.arrays import Ints
 from hindsched.errors import InputError
 from hindsched.instances.astraea.instance import MOST_REVENUE, AstraeaInstance
-from hindsched.solutions.base import Violation
 
 if TYPE_CHECKING:
     from hindsched.solutions.astraea.row import AstraeaRow
@@ -84,23 +83,6 @@ def _divide(price: Fraction, offered: Ints, found: list[Fraction]) -> None:
         unit = price / total
         for u in np.flatnonzero(offered):
             found[u] += int(offered[u]) * unit
-
-
-def payment_violations(rows: RowsByTenant, unused: tuple[Ints, Ints]) -> list[Violation]:
-    """Payments for which nobody offers anything, so that (2) cannot divide them."""
-    found: list[Violation] = []
-    workers, ps = unused
-    for own in rows:
-        for name, row in own:
-            for price, offered, kind in zip(
-                row.payment or (), (workers[:, :, row.worker_type], ps[:, :, row.ps_type]),
-                ("workers", "ps"), strict=False,
-            ):  # fmt: skip
-                there = np.maximum(offered[row.first - 1 : row.last], 0).sum(axis=1)
-                if price > 0 and (there <= 0).any():
-                    where = f"job {name}, slots {row.first}-{row.last}: {kind} of nobody"
-                    found.append(Violation("(2)", where, price))
-    return found
 
 
 def initial_share(instance: AstraeaInstance, tenant: int) -> float:

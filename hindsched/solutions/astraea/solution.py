@@ -21,22 +21,20 @@ import numpy as np
 
 from hindsched.arrays import Ints
 from hindsched.instances.astraea.instance import AstraeaInstance, AstraeaJob
-from hindsched.instances.modes import in_pieces
 from hindsched.json_types import JsonObject
 from hindsched.memory import check_large
 from hindsched.solutions.astraea.payments import (
     gained,
     initial_share,
     paid,
-    payment_violations,
     read_payment,
     unused_quota,
 )
 from hindsched.solutions.astraea.row import AstraeaRow
-from hindsched.solutions.base import Assignment, Violation
+from hindsched.solutions.base import Assignment
 from hindsched.solutions.rows import check_row_keys, read_counts, read_span, read_type, write_counts
 from hindsched.solutions.tables import JobRow, UsageRow
-from hindsched.solutions.window_solution import WindowSolution, lacking_bandwidth, overlaps
+from hindsched.solutions.window_solution import WindowSolution
 
 
 def read_row(instance: AstraeaInstance, where: str, row: Assignment) -> AstraeaRow:
@@ -116,57 +114,6 @@ class AstraeaSolution(WindowSolution[AstraeaRow]):
         completion = self.completion(job)
         return None if completion is None else self.instance.revenue(self._jobs[job], completion)
 
-    def objective(self) -> float:
-        """(3): the revenue of all tenants; what one pays another gains, so payments cancel.
-
-        Rounded once, at the end.
-        """
-        revenues = (self.revenue(job.name) for job in self.instance.jobs)
-        return math.fsum(revenue for revenue in revenues if revenue is not None)
-
-    def violations(self) -> list[Violation]:
-        """Every constraint of (3) that is broken, and payments that (2) cannot divide."""
-        found = self.rival_violations()
-        for job in () if in_pieces(self.formulation) else self.instance.jobs:
-            for before, after in pairwise(self.rows.get(job.name, ())):
-                where = f"job {job.name}, slot {after.first}"
-                if after.first > before.last + 1:
-                    found.append(
-                        Violation("(3l)", f"{where}: paused", after.first - before.last - 1)
-                    )
-                for number, old, new in (
-                    (
-                        "(3f)",
-                        (before.workers, before.worker_type),
-                        (after.workers, after.worker_type),
-                    ),
-                    ("(3h)", (before.ps, before.ps_type), (after.ps, after.ps_type)),
-                ):
-                    change = np.abs(new[0] - old[0]).sum() + (new[1] != old[1])
-                    if change:
-                        found.append(Violation(number, f"{where}: changed", float(change)))
-        return found + payment_violations(self._by_tenant, self.unused_quota)
-
-    def rival_violations(self) -> list[Violation]:
-        """List what even a preemptive scheduler may not do: all but (3f), (3h) and pauses (3l)."""
-        found: list[Violation] = []
-        for job in self.instance.jobs:
-            found += self._job_violations(job)
-        return found + self._capacity_violations()
-
-    def _job_violations(self, job: AstraeaJob) -> list[Violation]:
-        rows = self.rows.get(job.name, ())
-        found: list[Violation] = []
-        must_complete = self.formulation.startswith("must-complete")
-        if not rows and must_complete:
-            return [Violation("(3k)", f"job {job.name}: not scheduled", job.total_minibatches)]
-        for row in rows:
-            found += row_violations(self.instance, job, row)
-        found += overlaps("(3l)", job.name, rows)
-        if rows and (missing := self.work_missing(job)) > 0:
-            found.append(Violation("(3k)", f"job {job.name}: mini-batches", float(missing)))
-        return found
-
     def _use(self, role: str) -> Ints:
         """Workers or PSs in use, shape (last_slot, S, types)."""
         count = self.instance.worker_count if role == "worker" else self.instance.ps_count
@@ -190,31 +137,6 @@ class AstraeaSolution(WindowSolution[AstraeaRow]):
     def ps_use(self) -> Ints:
         """PSs in use, shape (last_slot, S, P)."""
         return self._use("ps")
-
-    def _capacity_violations(self) -> list[Violation]:
-        instance = self.instance
-        found: list[Violation] = []
-        for use, count, quota, types, numbers in (
-            (self.worker_use, instance.worker_count, instance.worker_quota,
-             instance.worker_types, ("(3a)", "(3c)")),
-            (self.ps_use, instance.ps_count, instance.ps_quota,
-             instance.ps_types, ("(3b)", "(3d)")),
-        ):  # fmt: skip
-            over_quota = use.sum(axis=1) - quota.sum(axis=0)
-            found += [
-                Violation(numbers[0], f"{types[w]}, slot {t + 1}", float(over_quota[t, w]))
-                for t, w in np.argwhere(over_quota > 0)
-            ]
-            excess = use - count
-            found += [
-                Violation(
-                    numbers[1],
-                    f"server {instance.servers[s].name}, {types[w]}, slot {t + 1}",
-                    float(excess[t, s, w]),
-                )
-                for t, s, w in np.argwhere(excess > 0)
-            ]
-        return found
 
     # Payments and gains
 
@@ -331,28 +253,6 @@ class AstraeaSolution(WindowSolution[AstraeaRow]):
             )
             for t, s, w in np.argwhere(use > 0)
         ]
-
-
-def row_violations(instance: AstraeaInstance, job: AstraeaJob, row: AstraeaRow) -> list[Violation]:
-    """Rules that a single row breaks by itself, capacities apart."""
-    found: list[Violation] = []
-    where = f"job {job.name}, slots {row.first}-{row.last}"
-    if row.first <= job.arrival:
-        found.append(Violation("(3l)", f"{where}: arrival", job.arrival + 1 - row.first))
-    if row.last > instance.horizon:
-        found.append(Violation("(3o)", f"{where}: horizon", row.last - instance.horizon))
-    for counts in (row.workers, row.ps):
-        if counts.min() < 0:
-            found.append(Violation("(3o)", where, float(-counts.min())))
-    if row.num_workers > job.chunks:
-        found.append(Violation("(3e)", where, row.num_workers - job.chunks))
-    if row.num_workers == 0:
-        found.append(Violation("(3n)", f"{where}: no worker", 1.0))
-    if row.ps.sum() < 1:
-        found.append(Violation("(3g)", f"{where}: no PS", 1.0))
-    sent = float(instance.worker_bandwidth[row.worker_type])
-    received = float(instance.ps_bandwidth[row.ps_type])
-    return found + lacking_bandwidth("(3i)", where, row, sent, received, instance.servers)
 
 
 SOLUTION = AstraeaSolution

@@ -21,10 +21,8 @@ import numpy as np
 
 from hindsched.arrays import Floats
 from hindsched.instances.batchsched.instance import BatchschedInstance, BatchschedJob
-from hindsched.instances.decimals import added, times
-from hindsched.instances.modes import in_pieces
 from hindsched.memory import check_large
-from hindsched.solutions.base import Assignment, Violation
+from hindsched.solutions.base import Assignment
 from hindsched.solutions.rows import (
     check_row_keys,
     read_counts,
@@ -34,7 +32,7 @@ from hindsched.solutions.rows import (
 )
 from hindsched.solutions.tables import JobRow, UsageRow
 from hindsched.solutions.window_row import WindowRow
-from hindsched.solutions.window_solution import WindowSolution, lacking_bandwidth, overlaps
+from hindsched.solutions.window_solution import WindowSolution
 
 
 class BatchschedRow(WindowRow):
@@ -113,59 +111,6 @@ class BatchschedSolution(WindowSolution[BatchschedRow]):
     write_row = staticmethod(write_row)
     row_progress = staticmethod(row_progress)
 
-    def objective(self) -> float:
-        """``sum w (t + d)`` = weight x (last slot + 1) over the jobs that complete."""
-        total = 0.0
-        for job in self.instance.jobs:
-            completion = self.completion(job.name)
-            if completion is not None:
-                total += job.weight * (completion + 1)
-        return total
-
-    def violations(self) -> list[Violation]:
-        """Every constraint of (2) or (15) that is broken; ``preemptive`` allows pauses, changes."""
-        found = self.rival_violations()
-        if in_pieces(self.formulation):
-            return found
-        for job in self.instance.jobs:
-            rows = self.rows.get(job.name, ())
-            if len(rows) > 1:
-                changes = len(rows) - 1
-                found.append(Violation("(2a)", f"job {job.name}: paused or changed", changes))
-            for items, number, what in (
-                ({row.worker_type for row in rows if row.num_workers}, "(2b)", "worker"),
-                ({row.ps_type for row in rows if row.ps_type >= 0}, "(2c)", "PS"),
-            ):
-                if len(items) > 1:
-                    where = f"job {job.name}: {what} types"
-                    found.append(Violation(number, where, len(items) - 1))
-        return found
-
-    def rival_violations(self) -> list[Violation]:
-        """List what even a preemptive or elastic scheduler may not do.
-
-        Everything but "one start, one unchanging placement" (2a), (2b), (2c): every job is
-        finished, never before its arrival, never on more than its chunks, within the capacities,
-        with the PSs and their bandwidth that (2e) and (2i) ask for in every row.
-        """
-        found: list[Violation] = []
-        for job in self.instance.jobs:
-            found += self._job_violations(job)
-        return found + self._capacity_violations()
-
-    def _job_violations(self, job: BatchschedJob) -> list[Violation]:
-        rows = self.rows.get(job.name, ())
-        if not rows:
-            return [Violation("(2a)", f"job {job.name}: not scheduled", 1.0)]
-        found: list[Violation] = []
-        for row in rows:
-            found += _row_violations(self.instance, job, row)
-        found += overlaps("(2n)", job.name, rows)
-        missing = self.work_missing(job)
-        if missing > 0:
-            found.append(Violation("(2f)", f"job {job.name}: mini-batches", float(missing)))
-        return found
-
     def _check_room(self) -> None:
         needed = float(self.instance.server_capacity.nbytes) * self.last_slot
         check_large(f"what runs in {self.last_slot} slots", needed)
@@ -180,27 +125,6 @@ class BatchschedSolution(WindowSolution[BatchschedRow]):
             for row in rows:
                 used[row.first - 1 : row.last] += row_use(instance, row)
         return used
-
-    def _capacity_violations(self) -> list[Violation]:
-        instance = self.instance
-        number = "(2h)" if instance.has_ps else "(15b)"
-        capacity, workers, ps = instance.whole_units.tables
-        self._check_room()
-        excess = -np.repeat(capacity[None], self.last_slot, axis=0)
-        for rows in self.rows.values():
-            for row in rows:
-                span = slice(row.first - 1, row.last)
-                excess = added(excess, span, times(row.workers[:, None], workers[row.worker_type]))
-                if row.ps_type >= 0:
-                    excess = added(excess, span, times(row.ps[:, None], ps[row.ps_type]))
-        return [
-            Violation(
-                number,
-                f"server {instance.servers[h].name}, {instance.resources[r]}, slot {t + 1}",
-                instance.whole_units.amount(excess[t, h, r], r),
-            )
-            for t, h, r in np.argwhere(excess > 0)
-        ]
 
     def job_rows(self) -> list[BatchschedJobRow]:
         """One row a job: start, completion, weighted completion time, how it ran."""
@@ -252,38 +176,6 @@ def row_use(instance: BatchschedInstance, row: WindowRow) -> Floats:
     if row.ps_type >= 0:
         used = used + np.outer(row.ps, instance.ps_demand[row.ps_type])
     return used
-
-
-def _row_violations(
-    instance: BatchschedInstance, job: BatchschedJob, row: BatchschedRow
-) -> list[Violation]:
-    found: list[Violation] = []
-    where = f"job {job.name}, slots {row.first}-{row.last}"
-    if row.first < job.arrival:
-        found.append(Violation("(2j)", where, job.arrival - row.first))
-    for counts, number in ((row.workers, "(2k)"), (row.ps, "(2l)")):
-        if counts.min() < 0:
-            found.append(Violation(number, where, float(-counts.min())))
-    if row.num_workers == 0:
-        found.append(Violation("(2b)", f"{where}: no worker", 1.0))
-    if row.num_workers > job.chunks:
-        found.append(Violation("(2g)", where, row.num_workers - job.chunks))
-    if not instance.has_ps:
-        return found
-    if row.ps.sum() < 1:
-        found.append(Violation("(2e)", f"{where}: no PS", 1.0))
-        return found
-    sent = float(instance.worker_bandwidth[row.worker_type])
-    received = float(instance.ps_bandwidth[row.ps_type])
-    return found + lacking_bandwidth("(2i)", where, row, sent, received, instance.servers)
-
-
-def row_refusal(
-    instance: BatchschedInstance, job: BatchschedJob, row: BatchschedRow
-) -> Violation | None:
-    """First rule that a single row breaks by itself, capacities apart."""
-    found = _row_violations(instance, job, row)
-    return found[0] if found else None
 
 
 SOLUTION = BatchschedSolution

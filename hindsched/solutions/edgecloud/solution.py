@@ -4,32 +4,26 @@ Rows of the file: ``{"chunk", "server", "worker", "from", "to"}`` runs chunk 1..
 (numbered from 1 in its server's list; a run in the cloud has no ``worker``), and
 ``{"ps", "from", "to"}`` holds one PS of the job's type on a server or in the cloud.
 
-Violations carry the paper's numbers. Where the text rules and no equation does, the name is the
-rule's: ``no migration`` and ``no preemption in the cloud`` (Section III); both bind in the
-formulation ``no-migration`` only. (2i) is read as a rule on workers: a PS needs no data chunk.
 In ``literal`` a chunk number is only a lane: problem (2) as printed lets work move and split.
 """
 
 from __future__ import annotations
 
 import math
-from fractions import Fraction
 from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
 
 from hindsched.arrays import Bools, Floats, Ints
-from hindsched.instances.decimals import exactly
 from hindsched.instances.edgecloud.instance import EdgecloudInstance
 from hindsched.solutions.base import (
     Assignment,
     Assignments,
     Solution,
-    Violation,
 )
 from hindsched.solutions.edgecloud.reading import read_rows
-from hindsched.solutions.edgecloud.runs import Holds, Runs, breakpoints, load, loads
+from hindsched.solutions.edgecloud.runs import Holds, Runs, load, loads
 from hindsched.solutions.tables import JobRow, UsageRow
 
 
@@ -163,161 +157,10 @@ class EdgecloudSolution(Solution):
         times[self.shortfall > 0] = math.inf
         return times
 
-    def objective(self) -> float:
-        """Total job completion time in slots (2); inf if a job is unfinished."""
-        return float(self.job_completion_times.sum())
-
     def completion(self, job: str) -> int | None:
         """Last slot in which the job runs, or None while work is missing."""
         j = self.instance.job_index(job)
         return None if self.shortfall[j] > 0 else int(self._last[j])
-
-    def violations(self) -> list[Violation]:
-        """Every constraint of (2), and of (7) where storage is limited, that is broken."""
-        return [
-            *self._qualification(),
-            *self._work(),
-            *self._overlaps(),
-            *self._cloud_capacity(),
-            *self._parameter_servers(),
-            *self._upload(),
-            *([] if self.formulation == "literal" else self._placement()),
-            *self.storage_violations(self._last),
-        ]
-
-    def _label(self, j: int | np.integer, chunk: int | np.integer | None = None) -> str:
-        name = self.instance.jobs[int(j)].name
-        return f"job {name}" if chunk is None else f"job {name}, chunk {chunk}"
-
-    def _place_label(self, place: int | np.integer) -> str:
-        if place == len(self.instance.worker_list):
-            return self.instance.cloud.name
-        s, number, _ = self.instance.worker_list[place]
-        return f"{self.instance.servers[s].name}, worker {number}"
-
-    def _qualification(self) -> list[Violation]:
-        """(2a): the worker has the type that the job asks for."""
-        kinds = [kind for _, _, kind in self.instance.worker_list]
-        found: list[Violation] = []
-        pairs = set(zip(self.runs.job.tolist(), self.runs.place.tolist(), strict=True))
-        for j, place in sorted(pairs):
-            job = self.instance.jobs[j]
-            if place == len(kinds):
-                fits = self.instance.cloud_workers(job.worker_type) != 0
-            else:
-                fits = kinds[place] == job.worker_type
-            if not fits:
-                found.append(Violation("(2a)", f"job {job.name}, {self._place_label(place)}", 1.0))
-        return found
-
-    def _work(self) -> list[Violation]:
-        """(2b): every chunk (in ``literal``: the job as a whole) is trained for all epochs."""
-        short = self.shortfall
-        return [
-            Violation("(2b)", self._label(j), float(short[j])) for j in np.flatnonzero(short > 0)
-        ]
-
-    def _overlaps(self) -> list[Violation]:
-        """(2c): a chunk runs on one worker at a time; (2d): a worker runs one chunk at a time."""
-        runs = self.runs
-        found: list[Violation] = []
-        same = (runs.job[1:] == runs.job[:-1]) & (runs.chunk[1:] == runs.chunk[:-1])
-        for i in np.flatnonzero(same & (runs.last[:-1] >= runs.first[1:])):
-            where = f"{self._label(runs.job[i], runs.chunk[i])}, slot {runs.first[i + 1]}"
-            amount = min(runs.last[i], runs.last[i + 1]) - runs.first[i + 1] + 1
-            found.append(Violation("(2c)", where, float(amount)))
-        order = np.lexsort((runs.first, runs.place))
-        place, first, last = runs.place[order], runs.first[order], runs.last[order]
-        same = (place[1:] == place[:-1]) & (place[1:] < len(self.instance.worker_list))
-        for i in np.flatnonzero(same & (last[:-1] >= first[1:])):
-            where = f"{self._place_label(place[i])}, slot {first[i + 1]}"
-            amount = min(last[i], last[i + 1]) - first[i + 1] + 1
-            found.append(Violation("(2d)", where, float(amount)))
-        return found
-
-    def _cloud_capacity(self) -> list[Violation]:
-        """(2d) of a finite cloud: no more chunks of a type at once than it has workers."""
-        runs = self.runs
-        in_cloud = runs.place == len(self.instance.worker_list)
-        found: list[Violation] = []
-        for kind, limit in (self.instance.cloud.workers or {}).items():
-            jobs = [job.worker_type == kind for job in self.instance.jobs]
-            chosen = in_cloud & np.array(jobs, dtype=bool)[runs.job]
-            slots, used = load(runs.first[chosen], runs.last[chosen])
-            for k in np.flatnonzero(used > limit)[:1]:
-                where = f"{self.instance.cloud.name}, type {kind}, slot {slots[k]}"
-                found.append(Violation("(2d)", where, float(used[k] - limit)))
-        return found
-
-    def _parameter_servers(self) -> list[Violation]:
-        """(2e): exactly one PS whenever a job runs; (2f): no PS serves two jobs at once."""
-        runs, holds, instance = self.runs, self.holds, self.instance
-        found: list[Violation] = []
-        if min(runs.first.min(initial=1), holds.first.min(initial=1)) < 1:
-            return [Violation("(2i)", "slot 0 or earlier", 1.0)]
-        jobs = len(instance.jobs)
-        slots = breakpoints((runs.first, runs.last), (holds.first, holds.last))
-        active = loads(runs.job, runs.first, runs.last, jobs, slots)
-        held = loads(holds.job, holds.first, holds.last, jobs, slots)
-        wrong = (active > 0) & (held != 1)
-        for j in np.flatnonzero(wrong.any(axis=1)):
-            k = np.flatnonzero(wrong[j])[0]
-            amount = float(abs(int(held[j, k]) - 1))
-            found.append(Violation("(2e)", f"{self._label(j)}, slot {slots[k]}", amount))
-        kinds = sorted({job.ps_type for job in instance.jobs})
-        kind_of = np.array([kinds.index(job.ps_type) for job in instance.jobs], dtype=np.int64)
-        row = holds.place * len(kinds) + kind_of[holds.job]
-        num_places = len(instance.servers) + 1
-        used = loads(row, holds.first, holds.last, num_places * len(kinds), slots)
-        limit = np.full(num_places * len(kinds), np.inf)
-        for place in range(num_places):
-            for k, kind in enumerate(kinds):
-                if place < len(instance.servers):
-                    limit[place * len(kinds) + k] = instance.ps_counts.get((place, kind), 0)
-                elif (cloud := instance.cloud_ps(kind)) is not None:
-                    limit[place * len(kinds) + k] = cloud
-        excess = used - limit[:, None]
-        for r in np.flatnonzero((excess > 0).any(axis=1)):
-            place, kind = int(r) // len(kinds), kinds[int(r) % len(kinds)]
-            last = place == len(instance.servers)
-            name = instance.cloud.name if last else instance.servers[place].name
-            k = np.flatnonzero(excess[r] > 0)[0]
-            where = f"PSs of type {kind} on {name}, slot {slots[k]}"
-            found.append(Violation("(2f)", where, float(excess[r, k])))
-        return found
-
-    def _upload(self) -> list[Violation]:
-        """(2i): nothing runs before it has been uploaded; no PS is held before the arrival."""
-        runs, instance = self.runs, self.instance
-        delay = np.column_stack((instance.upload, instance.cloud_upload))
-        servers = np.array([s for s, _, _ in instance.worker_list] + [len(instance.servers)])
-        upload = delay[runs.job, servers[runs.place]]
-        early = instance.arrivals[runs.job] + np.maximum(upload, 0) - runs.first
-        found: list[Violation] = []
-        for i in np.flatnonzero(early > 0):
-            where = f"{self._label(runs.job[i], runs.chunk[i])}, slot {runs.first[i]}"
-            found.append(Violation("(2i)", where, float(early[i])))
-        early = instance.arrivals[self.holds.job] - self.holds.first
-        for i in np.flatnonzero(early > 0):
-            where = f"{self._label(self.holds.job[i])}, PS, slot {self.holds.first[i]}"
-            found.append(Violation("(2i)", where, float(early[i])))
-        return found
-
-    def _placement(self) -> list[Violation]:
-        """A chunk stays on one worker; in the cloud it is not interrupted."""
-        runs = self.runs
-        found: list[Violation] = []
-        same = (runs.job[1:] == runs.job[:-1]) & (runs.chunk[1:] == runs.chunk[:-1])
-        for i in np.flatnonzero(same & (runs.place[1:] != runs.place[:-1])):
-            where = f"{self._label(runs.job[i], runs.chunk[i])}, slot {runs.first[i + 1]}"
-            found.append(Violation("no migration", where, 1.0))
-        in_cloud = runs.place[1:] == len(self.instance.worker_list)
-        stays = same & (runs.place[1:] == runs.place[:-1])
-        for i in np.flatnonzero(stays & in_cloud & (runs.first[1:] > runs.last[:-1] + 1)):
-            where = f"{self._label(runs.job[i], runs.chunk[i])}, slot {runs.first[i + 1]}"
-            gap = float(runs.first[i + 1] - runs.last[i] - 1)
-            found.append(Violation("no preemption in the cloud", where, gap))
-        return found
 
     def stored_chunks(self) -> dict[tuple[int, int], int]:
         """Chunks of a job that a server must store (7a), by (job, server).
@@ -337,38 +180,6 @@ class EdgecloudSolution(Solution):
         chunks = np.unique(np.column_stack((runs.job, servers, runs.chunk))[on_edge], axis=0)
         pairs, counts = np.unique(chunks[:, :2], axis=0, return_counts=True)
         return {(j, s): n for (j, s), n in zip(pairs.tolist(), counts.tolist(), strict=True)}
-
-    def stored_gb(self, last: Ints) -> Floats:
-        """GB stored by server and slot (from 0) if each job holds its chunks until ``last[j]``."""
-        stored = np.zeros((len(self.instance.servers), int(last.max(initial=0)) + 2))
-        for (j, s), count in self.stored_chunks().items():
-            slots = slice(int(self.instance.arrivals[j]), int(last[j]) + 1)
-            stored[s, slots] += count * self.instance.chunk_gb[j]
-        return stored
-
-    def storage_violations(self, last: Ints) -> list[Violation]:
-        """(7b) with (7a), (7c), (7d): chunks stay on their server from arrival to ``last[j]``."""
-        instance = self.instance
-        if not (np.isfinite(instance.storage_gb).any() and (instance.chunk_gb > 0).any()):
-            return []
-        stored = self.stored_gb(last)
-        found: list[Violation] = []
-        for s in np.flatnonzero(np.isfinite(instance.storage_gb)).tolist():
-            slot = int(stored[s].argmax())
-            excess = self._excess_gb(s, slot, last)
-            if excess > 0:
-                where = f"server {instance.servers[s].name}, slot {slot}"
-                found.append(Violation("(7b)", where, float(excess)))
-        return found
-
-    def _excess_gb(self, server: int, slot: int, last: Ints) -> Fraction:
-        """GB beyond a server's storage in a slot, exactly."""
-        instance = self.instance
-        excess = -exactly(float(instance.storage_gb[server]))
-        for (j, s), count in self.stored_chunks().items():
-            if s == server and instance.arrivals[j] <= slot <= last[j]:
-                excess += count * exactly(float(instance.chunk_gb[j]))
-        return excess
 
     @cached_property
     def preemptions(self) -> Ints:

@@ -19,7 +19,6 @@ last slot that it holds. Nothing here has a tolerance.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar, Self
@@ -27,9 +26,9 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from hindsched.arrays import Ints
-from hindsched.instances.gang.instance import GangInstance, exact, split_formulation
+from hindsched.instances.gang.instance import GangInstance, split_formulation
 from hindsched.json_types import JsonObject
-from hindsched.solutions.base import Assignment, Assignments, Solution, Violation
+from hindsched.solutions.base import Assignment, Assignments, Solution
 from hindsched.solutions.gang.metrics import gang_metrics
 from hindsched.solutions.gang.rows import GangRows, read_gang_rows, write_gang_rows
 from hindsched.solutions.tables import JobRow, UsageRow
@@ -115,100 +114,14 @@ class GangSolution(Solution):
     @cached_property
     def exact_objective(self) -> Fraction:
         """The objective as a fraction: weighted seconds, seconds or weight by the formulation."""
-        instance, ends = self.instance, self.completions
-        seconds = exact(instance.slot_seconds)
-        if self.goal == "makespan":
-            return int(ends.max(initial=0)) * seconds
-        weights, below = instance.exact_weights
-        if self.goal == "deadlines":
-            missed = (instance.deadlines >= 0) & ((ends < 0) | (ends > instance.deadlines))
-            return Fraction(sum(weights[job] for job in np.flatnonzero(missed)), below)
-        spans = np.where(ends < 0, 0, ends - instance.submits).tolist()
-        total = sum(weight * span for weight, span in zip(weights, spans, strict=True))
-        return Fraction(total, below) * seconds
-
-    def objective(self) -> float:
-        """``sum w (C - submit)`` in seconds, the makespan, or the weight of missed deadlines."""
-        return float(self.exact_objective)
+        ends = {job.name: self.completion(job.name) for job in self.instance.jobs}
+        worth: Fraction = self.instance.exact.problem(self.formulation).worth(ends).low
+        return worth
 
     def completion(self, job: str) -> int | None:
         """Last slot in which the job runs, or None if its work is not done."""
         end = int(self.completions[self.instance.names[job]])
         return None if end < 0 else end
-
-    def violations(self) -> list[Violation]:
-        """Every rule of (1)-(7) that is broken."""
-        return [*self._of_jobs(), *self._of_rows(), *self._of_capacity()]
-
-    def _of_jobs(self) -> Iterator[Violation]:
-        jobs = self.instance.jobs
-        unit = "GPU-slots" if self.kind == "elastic" else "slots"
-        for job in np.flatnonzero(self.work_done < self.work):
-            missing = int(self.work[job] - self.work_done[job])
-            what = f"too short by {missing} {unit}" if self.work_done[job] else "does not run"
-            yield Violation("(1)", f"job {jobs[job].name}: {what}", missing)
-
-    def _of_rows(self) -> Iterator[Violation]:
-        instance, rows = self.instance, self.rows
-        early = instance.submits[rows.job] - rows.start
-        for row in np.flatnonzero(early > 0):
-            where = f"{self._where(row)}: before its submission"
-            yield Violation("(2)", where, int(early[row]))
-        asked = instance.job_gpus[rows.job]
-        if self.kind == "elastic":
-            wrong = np.maximum(rows.gpus - instance.most_gpus[rows.job], 0)
-        else:
-            wrong = np.abs(rows.gpus - asked)
-        for row in np.flatnonzero(wrong):
-            where = f"{self._where(row)}: {rows.gpus[row]} GPUs for {asked[row]}"
-            yield Violation("(3)", where, int(wrong[row]))
-        same = rows.job[1:] == rows.job[:-1]
-        gap = rows.start[1:] - rows.end[:-1]
-        if self.kind == "non-preemptive":
-            for row in np.flatnonzero(same & (gap > 0)):
-                where = f"{self._where(row)}: paused until slot {rows.start[row + 1] + 1}"
-                yield Violation("(4)", where, int(gap[row]))
-            yield from self._of_moves(np.flatnonzero(same & (gap == 0)))
-        for row in np.flatnonzero(same & (gap < 0)):
-            yield Violation("(7)", f"{self._where(row + 1)}: overlaps itself", -int(gap[row]))
-        if instance.is_consolidated:
-            yield from self._of_placement()
-
-    def _of_moves(self, touching: Ints) -> Iterator[Violation]:
-        if touching.size and self.rows.place_row.size:
-            placements = self.rows.placements()
-            for row in touching:
-                if placements[row] != placements[row + 1]:
-                    yield Violation("(4)", f"{self._where(row + 1)}: moved", 1)
-
-    def _of_placement(self) -> Iterator[Violation]:
-        rows, sizes = self.rows, self.instance.server_gpus
-        count = np.bincount(rows.place_row, minlength=rows.size)
-        partial = rows.place_gpus < sizes[rows.place_server]
-        partials = np.bincount(rows.place_row, weights=partial, minlength=rows.size)
-        spread = np.where(rows.gpus <= sizes.max(), count - 1, np.maximum(partials - 1, 0))
-        for row in np.flatnonzero(spread > 0):
-            where = f"{self._where(row)}: spread over {count[row]} servers"
-            yield Violation("(6)", where, int(spread[row]))
-
-    def _of_capacity(self) -> Iterator[Violation]:
-        rows, room = self.rows, self.instance.total_gpus
-        pool = np.zeros(rows.size, dtype=np.int64)
-        for _, start, end, used in excess(pool, rows.start, rows.end, rows.gpus, np.array([room])):
-            where = f"cluster, slots {start + 1}-{end}: {used} of {room} GPUs"
-            yield Violation("(5)", where, used - room)
-        at, sizes = rows.place_row, self.instance.server_gpus
-        spans = rows.start[at], rows.end[at]
-        for server, start, end, used in excess(rows.place_server, *spans, rows.place_gpus, sizes):
-            assert self.instance.servers is not None
-            name = f"server {self.instance.servers[server].name}"
-            where = f"{name}, slots {start + 1}-{end}: {used} of {sizes[server]} GPUs"
-            yield Violation("(5)", where, used - int(sizes[server]))
-
-    def _where(self, row: int | np.integer[Any]) -> str:
-        rows = self.rows
-        name = self.instance.jobs[rows.job[row]].name
-        return f"job {name}, slots {rows.start[row] + 1}-{rows.end[row]}"
 
     def metrics(self) -> JsonObject:
         """Completion times, waits, utilisation and the like in seconds; see `gang_metrics`."""
@@ -272,25 +185,6 @@ class GangSolution(Solution):
             for start, end, held in steps if held
             for slot in range(start + 1, end + 1)
         ]  # fmt: skip
-
-
-def excess(
-    group: Ints, start: Ints, end: Ints, gpus: Ints, room: Ints
-) -> Iterator[tuple[int, int, int, int]]:
-    """Stretches in which a group holds more GPUs than it has: (group, start, end, GPUs held)."""
-    owner = np.concatenate([group, group])
-    time = np.concatenate([start, end])
-    change = np.concatenate([gpus, -gpus])
-    order = np.lexsort((time, owner))
-    owner, time = owner[order], time[order]
-    held = np.cumsum(change[order])  # every group ends at 0
-    last = np.ones(owner.size, dtype=bool)  # the last event of its moment
-    last[:-1] = (owner[1:] != owner[:-1]) | (time[1:] != time[:-1])
-    for event in np.flatnonzero(last & (held > room[owner])):
-        until = event + 1
-        while not last[until]:
-            until += 1
-        yield int(owner[event]), int(time[event]), int(time[until]), int(held[event])
 
 
 SOLUTION = GangSolution

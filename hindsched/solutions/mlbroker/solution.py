@@ -31,7 +31,6 @@ from hindsched.solutions.base import (
     Assignment,
     Assignments,
     Solution,
-    Violation,
 )
 from hindsched.solutions.mlbroker.transport import ship
 from hindsched.solutions.tables import JobRow, UsageRow
@@ -260,19 +259,7 @@ class MlbrokerSolution(Solution):
 
     def objective(self) -> float:
         """Weighted sum of C1..C4, USD."""
-        return self.costs.total
-
-    def violations(self) -> list[Violation]:
-        """Broken constraints: (8a)-(8b) data without a worker, (8f) slots without a PS."""
-        found: list[Violation] = []
-        for index, slot in np.argwhere(self.instance.alive):
-            where = f"job {self.instance.jobs[index].name}, slot {slot + 1}"
-            if self.ps[index, slot] < 0:
-                found.append(Violation("(8f)", where, 1.0))
-            left = undelivered(self.instance, index, slot, self.workers[index, slot])
-            if left > 0:
-                found.append(Violation("(8a)-(8b)", where, left))
-        return found
+        return float(self.verdict.value.low)
 
     def completion(self, job: str) -> int | None:
         """Departure, if the job has a PS in every slot of its life; None otherwise."""

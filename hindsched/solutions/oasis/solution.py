@@ -1,7 +1,6 @@
 """The oasis family's solution: workers and PSs of each job, per server and slot.
 
-Everything is computed from the definition, server by server, and knows no model. Constraint
-numbers are the paper's; (8) defines the completion and cannot be broken.
+Arrays by slot and server, and the tables that follow from them; the kernel judges the rows.
 """
 
 from __future__ import annotations
@@ -14,13 +13,11 @@ from numpy.typing import NDArray
 
 from hindsched.arrays import Floats
 from hindsched.errors import InputError
-from hindsched.instances.decimals import WholeUnits, added, times
-from hindsched.instances.oasis.instance import OasisInstance, OasisJob
+from hindsched.instances.oasis.instance import OasisInstance
 from hindsched.solutions.base import (
     Assignment,
     Assignments,
     Solution,
-    Violation,
 )
 from hindsched.solutions.rows import read_counts, write_counts
 from hindsched.solutions.tables import JobRow, UsageRow
@@ -59,8 +56,6 @@ class OasisSolution(Solution):
         y: workers by slot and worker server, for each job that runs.
     ps : mapping of str to ndarray, shape (T, K)
         z: PSs by slot and PS server; a job that is absent has none.
-    admitted : mapping of str to number, optional
-        x; by default 1 for a job with a worker or PS anywhere and 0 for any other.
     formulation : str, optional
         The family has one.
 
@@ -78,7 +73,6 @@ class OasisSolution(Solution):
         instance: OasisInstance,
         workers: Mapping[str, Deployment],
         ps: Mapping[str, Deployment],
-        admitted: Mapping[str, float] | None = None,
         formulation: str | None = None,
     ) -> None:
         self.instance = instance
@@ -93,8 +87,6 @@ class OasisSolution(Solution):
             ]
             if any(counts.any() for counts in pair):
                 self.workers[job.name], self.ps[job.name] = pair
-        self.admitted = {job.name: float(job.name in self.workers) for job in instance.jobs}
-        self.admitted.update(admitted or {})
 
     @classmethod
     def from_assignments(
@@ -102,7 +94,7 @@ class OasisSolution(Solution):
     ) -> Self:
         """Build from rows ``{"from", "to", "workers": {server: n}, "ps": {server: n}}``.
 
-        Rows of a job add up where they overlap.
+        A row is all that its job has then: rows of a job do not overlap.
         """
         servers = {
             "workers": [server.name for server in instance.worker_servers],
@@ -116,9 +108,13 @@ class OasisSolution(Solution):
             for role, names in servers.items():
                 shape = (instance.horizon, len(names))
                 deployed[role][name] = np.zeros(shape, dtype=np.int64)
+            taken = np.zeros(instance.horizon, dtype=bool)
             for number, row in enumerate(rows):
                 where = f"jobs[{name}].assignments[{number}]"
                 span = _span(row, instance.horizon, where)
+                if taken[span].any():
+                    raise InputError(where, row, "must not overlap another row of the job")
+                taken[span] = True
                 for role, names in servers.items():
                     counts = read_counts(f"{where}.{role}", row.get(role, {}), names)
                     deployed[role][name][span] += counts
@@ -144,72 +140,12 @@ class OasisSolution(Solution):
         return int(np.flatnonzero(per_slot > 0)[-1]) + 1
 
     def value(self, job: str) -> float:
-        """Return what the job earns: ``x f(completion - arrival)``, 0 without a completion."""
+        """Return what the job earns: ``f(completion - arrival)``, 0 without a completion."""
         completion = self.completion(job)
         if completion is None:
             return 0.0
         record = self.instance.jobs[self.instance.job_index(job)]
-        return self.admitted[job] * record.utility.value(completion - record.arrival)
-
-    def objective(self) -> float:
-        """(1): the sum of the jobs' utilities."""
-        return float(sum(self.value(name) for name in self.workers))
-
-    def violations(self) -> list[Violation]:
-        """Broken constraints among (2)-(7) and (9)-(13).
-
-        Before a job's arrival (9) and (10) already ask for nothing, so (3), (6) and (7) are
-        checked from the arrival on. Amounts are in the constraint's own unit.
-        """
-        found: list[Violation] = []
-        for index, job in enumerate(self.instance.jobs):
-            found += self._job_violations(index, job.name)
-        instance = self.instance
-        for number, deployed, units, servers in (
-            ("(4)", self.workers, instance.worker_units, instance.worker_servers),
-            ("(5)", self.ps, instance.ps_units, instance.ps_servers),
-        ):
-            names = [server.name for server in servers]
-            found += self._capacity_violations(number, deployed, units, names)
-        return found
-
-    def _job_violations(self, index: int, name: str) -> list[Violation]:
-        job = self.instance.jobs[index]
-        where = f"job {name}"
-        x = self.admitted[name]
-        found: list[Violation] = []
-        if x not in (0.0, 1.0):
-            found.append(Violation("(11)", where, float(min(abs(x), abs(x - 1)))))
-        if x == 0.0 and name not in self.workers and name not in self.ps:
-            return found
-        shapes = (len(self.instance.worker_servers), len(self.instance.ps_servers))
-        y, z = (
-            deployed.get(name, np.zeros((self.instance.horizon, width)))
-            for deployed, width in zip((self.workers, self.ps), shapes, strict=True)
-        )
-        slots = np.arange(1, self.instance.horizon + 1)
-        y_sum, z_sum = y.sum(axis=1), z.sum(axis=1)
-        work = float(self.instance.work[index])
-        found += _exceeding("(2)", where, [None], np.array([work * x - y_sum.sum()]))
-        for number, counts in (("(12)", y), ("(13)", z)):
-            off = np.abs(counts - np.maximum(0, np.rint(counts))).max(axis=1)
-            found += _exceeding(number, where, slots, off)
-        before = slots < job.arrival
-        for number, total in (("(9)", np.abs(y).sum(axis=1)), ("(10)", np.abs(z).sum(axis=1))):
-            found += _exceeding(number, where, slots[before], total[before])
-        open_slots, y_sum, z_sum = slots[~before], y_sum[~before], z_sum[~before]
-        found += _exceeding("(3)", where, open_slots, y_sum - job.chunks * x)
-        found += _exceeding("(6)", where, open_slots, self._unserved(job, y_sum, z_sum))
-        found += _exceeding("(7)", where, open_slots, z_sum - y_sum)
-        return found
-
-    def _unserved(self, job: OasisJob, y_sum: NDArray[Any], z_sum: NDArray[Any]) -> NDArray[Any]:
-        """Left side of (6) less its right side by slot, exactly for whole numbers."""
-        bandwidths = np.array([self.instance.bandwidth_of(job)]).T
-        units = WholeUnits.of(bandwidths)
-        b, big_b = units.tables[0][:, 0]
-        excess = [y * b - z * big_b for y, z in zip(y_sum.tolist(), z_sum.tolist(), strict=True)]
-        return np.array([units.amount(over, 0) for over in excess], dtype=float)
+        return record.utility.value(completion - record.arrival)
 
     def _running(self, deployed: Mapping[str, Deployment]) -> NDArray[np.intp]:
         """Slots, from 0 on, in which anything runs."""
@@ -226,29 +162,6 @@ class OasisSolution(Solution):
             if job.name in deployed:
                 use += deployed[job.name][:last, :, None] * demand[index]
         return use
-
-    def _capacity_violations(
-        self,
-        number: str,
-        deployed: Mapping[str, Deployment],
-        units: WholeUnits,
-        names: list[str],
-    ) -> list[Violation]:
-        capacity, demand = units.tables
-        slots = self._running(deployed)
-        excess = -np.repeat(capacity[None], slots.size, axis=0)
-        for index, job in enumerate(self.instance.jobs):
-            if job.name in deployed:
-                counts = deployed[job.name][slots]
-                excess = added(excess, ..., times(counts[:, :, None], demand[index]))
-        return [
-            Violation(
-                number,
-                f"server {names[server]}, {self.instance.resources[resource]}, slot {slots[t] + 1}",
-                units.amount(excess[t, server, resource], resource),
-            )
-            for t, server, resource in np.argwhere(excess > 0)
-        ]
 
     def job_rows(self) -> list[OasisJobRow]:
         """One row a job; beside the shared keys: target, work, worker_slots, most_workers."""
@@ -349,15 +262,6 @@ def _span(row: Any, horizon: int, where: str) -> slice:
     if row["from"] > row["to"]:
         raise InputError(f"{where}.to", row["to"], f"must not precede from = {row['from']}")
     return slice(row["from"] - 1, row["to"])
-
-
-def _exceeding(number: str, where: str, slots: Any, excess: NDArray[Any]) -> list[Violation]:
-    """Violations where `excess` is above 0."""
-    return [
-        Violation(number, where if slot is None else f"{where}, slot {slot}", float(amount))
-        for slot, amount in zip(slots, excess, strict=True)
-        if amount > 0
-    ]
 
 
 SOLUTION = OasisSolution

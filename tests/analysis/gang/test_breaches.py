@@ -103,7 +103,7 @@ def test_breaches_agree_with_the_checker_of_solutions(
     solution = GangSolution(
         instance, pool_rows(runs["job"], runs["start"], runs["end"], runs["gpus"])
     )
-    rules = {violation.constraint for violation in solution.violations()}
+    rules = {violation.rule for violation in solution.violations()}
     assert ("(2)" in rules) == ("before submission" in found.counts)
     assert ("(5)" in rules) == ("capacity" in found.counts)
     assert rules <= {"(2)", "(5)"}

@@ -70,7 +70,7 @@ def test_a_response_costs_what_it_says(tiny, seed):
                 job = tiny.jobs[block]
                 rows = {job.name: oracle.assignments(block, found)}
                 placed = build_solution(tiny.with_jobs((job,)), rows, formulation)
-                broken = [v for v in placed.violations() if v.constraint != "(7b)"]
+                broken = [v for v in placed.violations() if v.rule != "(7b)"]
                 assert broken == []
                 assert placed.objective() <= found.objective
 
@@ -255,7 +255,7 @@ def test_crowded_responses_cost_what_they_say_and_fit_what_is_left(formulation):
             placed += 1
             solution = oracle.place(answers)
             # PSs are written down on the cloud, also where only the edge has one left: (2f).
-            assert {broken.constraint for broken in solution.violations()} <= {"(2f)"}
+            assert {broken.rule for broken in solution.violations()} <= {"(2f)"}
             assert solution.objective() == sum(found.objective for found in answers)
             for found, own in zip(answers, oracle.use_of(solution), strict=True):
                 assert own.objective == found.objective

@@ -127,7 +127,7 @@ def test_schedules_of_all_jobs_are_placed(goal: str) -> None:
         found = [None if r.plan is None else r for r in found]
         met.add(sum(r is None for r in found))
         solution = oracle.place(found)
-        assert {v.constraint for v in solution.violations()} <= {"(5)"}
+        assert {v.rule for v in solution.violations()} <= {"(5)"}
         ends = [int(end) for end in solution.completions]
         for j, response in enumerate(found):
             if response is not None:

@@ -8,14 +8,14 @@ import numpy as np
 
 from hindsched.errors import Refused
 from hindsched.instances.base import Instance
-from hindsched.online.cluster_state import RowTruth, whole_window
+from hindsched.online.cluster_state import ClusterState, whole_window
 from hindsched.online.protocol import Environment
 from hindsched.solutions.base import Assignment
 
-promised_rows = whole_window
+committed_rows = whole_window
 
 
-class Truth(RowTruth):
+class State(ClusterState):
     """Counts the booths that are free."""
 
     def __init__(self, instance: Instance, environment: Environment) -> None:

@@ -1,0 +1,105 @@
+"""`hindsched.kernel.check`: the cases that were once judged in two ways, and what is said."""
+
+import json
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+import hindsched as hs
+from hindsched import kernel
+from hindsched.instances.base import FAMILIES
+
+ATTACKS = Path(__file__).parents[1] / "data" / "attacks" / "judge"
+DECIDED = {
+    "batchsched-no-type": "keys of a row",
+    "batchsched-payment": "keys of a row",
+    "batchsched-rows-add-up": "(2n)",
+    "batchsched-short-work": "(2f)",
+    "edgecloud-completion": "completion",
+    "edgecloud-literal-lane": "(2c)",
+    "edgecloud-no-upload": "upload_slots: must name s",
+    "edgecloud-unknown-keys": "keys of a row",
+    "gang-longer": "(1)",
+    "gang-row-of-nothing": "whole number from 1",
+    "gang-rows-add-up": "(7)",
+    "mlbroker-completion": "completion",
+    "mlbroker-half-a-row": "keys of a row",
+    "mlbroker-paper-8g": "(8g)",
+    "oasis-negative-row": "whole number from 0",
+    "oasis-rows-add-up": "two rows of slot 1",
+}
+"""The rule that is broken, or why it is no schedule."""
+
+
+@pytest.mark.parametrize("name", DECIDED)
+def test_what_is_no_schedule_and_what_breaks_a_rule(name):
+    data = [json.loads((ATTACKS / f"{name}.{what}.json").read_text())
+            for what in ("instance", "solution")]  # fmt: skip
+    said = DECIDED[name]
+    if said[0] == "(" or said == "completion":
+        verdict = kernel.check(*data)
+        assert {violation.rule for violation in verdict.violations} == {said}
+        assert verdict.objective is None
+    else:
+        with pytest.raises(kernel.Refused) as caught:
+            kernel.check(*data)
+        assert said in str(caught.value)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_run_is_judged_as_its_files_are(family):
+    run = hs.simulate(hs.generate(family, "small", 1), next(iter(hs.algorithms(family))))
+    verdict = kernel.check(run.instance.to_dict(), run.solution.to_dict())
+    assert verdict.feasible
+    assert float(verdict.objective.low) == run.objective
+
+
+def oasis_run():
+    run = hs.simulate(hs.generate("oasis", "small", 1), "oasis")
+    return run.instance.to_dict(), run.solution.to_dict()
+
+
+def test_a_capacity_is_told_with_job_slots_server_and_amount():
+    instance, solution = oasis_run()
+    row = next(job for job in solution["jobs"] if job["assignments"])["assignments"][0]
+    server = next(iter(row["workers"]))
+    record = next(item for item in instance["worker_servers"] if item["name"] == server)
+    record["capacity"] = dict.fromkeys(record["capacity"], 0.1)
+    found = kernel.check(instance, solution).violations
+    assert [violation.first for violation in found] == sorted(v.first for v in found)
+    broken = next(v for v in found if v.server == server)
+    assert broken.rule == "(4)"
+    assert broken.amount.denominator in (1, 10)
+    said = f"(4) at job {broken.job}, "
+    assert str(broken).startswith(said)
+    assert f"server {server}: lacks " in str(broken)
+    assert str(broken).endswith(broken.resource)
+
+
+def test_what_was_given_up_counts_as_use_and_as_nothing_else():
+    instance, solution = oasis_run()
+    kept = kernel.check(instance, solution).value
+    job = next(job for job in solution["jobs"] if job["assignments"])
+    dropped = {"name": job["name"], "assignments": job["assignments"][:1]}
+    job["assignments"], job["completion"] = [], None
+    verdict = kernel.check(instance, solution | {"given_up": [dropped]})
+    assert verdict.feasible
+    assert verdict.value.high < kept.low
+    row = dict(dropped["assignments"][0])
+    row["workers"] = dict.fromkeys(row["workers"], 10**6)
+    dropped["assignments"] = [row]
+    found = kernel.check(instance, solution | {"given_up": [dropped]}).violations
+    assert {violation.rule for violation in found} == {"(4)"}
+
+
+def test_floats_are_the_decimals_that_they_print_as():
+    assert kernel.Instance({"family": "oasis", "x": [0.1]}).data["x"] == [Fraction(1, 10)]
+
+
+def test_limits_and_budget_are_arguments():
+    data = oasis_run()
+    assert kernel.check(*data).feasible
+    with pytest.raises(kernel.Refused, match="--limit cells="):
+        kernel.check(*data, limits={"cells": 1})
+    assert kernel.check(*data).feasible

@@ -161,8 +161,8 @@ class Problem:
             y, ps = plan.get(t, ({}, None))
             price = [[row[r] for r in y] for row in arcs]
             cost, left = shipped(data, [P * count for count in y.values()], price)
-            broken.note(left, "(8a)-(8b)", name, t)
             broken.note(ps is None, "(8f)", name, t)
+            broken.note(left, "(8a)-(8b)", name, t)
             links = needed if self.paper else sum(y.values())
             for talk, r in sorted((market.talk[r][ps], r) for r in y if ps is not None):
                 cost += B * talk * min(links, y[r])

@@ -130,8 +130,10 @@ class Broken:
                 elif height > limit:
                     over.append([first, last, height])
             for first, last, height in over:
-                own = [(f, job) for f, e, n, job in parts if f <= last and e >= first and n]
-                name = max(own, key=lambda part: part[0])[1]
+                own = [
+                    (f, i) for i, (f, e, n, _) in enumerate(parts) if f <= last and e >= first and n
+                ]
+                name = parts[max(own)[1]][3]
                 self.note(height - limit, rule, name, first, last, server, resource)
         order = sorted(range(len(self.found)), key=lambda i: (self.found[i].first, i))
         return Verdict(tuple(self.found[i] for i in order), value, notes)

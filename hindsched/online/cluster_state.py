@@ -106,6 +106,8 @@ class ClusterState(Generic[Job]):
         last = self.rows.get(name, [{}])[-1]
         if all(_same_placement(row, last) and row["from"] <= row["to"] for row in rows):
             return
+        if not all(row.keys() >= set(SPAN) for row in rows):
+            raise InputError(f"rows of {name}", list(rows), "rows must say from and to")
         if name not in self._alone:  # a job alone: its rows are read many times
             self._alone[name] = self.instance.with_jobs((self.jobs[name],))
         build_solution(self._alone[name], {name: rows}, self.environment.formulation)

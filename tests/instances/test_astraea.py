@@ -132,7 +132,7 @@ def test_a_job_that_never_ends_and_one_of_a_million_chunks():
     assert durations(wide, wide.jobs[0]).shape == (1, 1, 2, 8)
     for instance in (endless, wide):
         for algorithm in ("astraea", "gandiva-fair"):
-            assert simulate(instance, algorithm).solution.rival_violations() == []
+            assert simulate(instance, algorithm).solution.violations() == []
 
 
 def test_durations_and_modes_of_the_example():

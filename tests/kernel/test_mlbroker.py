@@ -268,7 +268,7 @@ def test_data_without_room_is_no_rounding(tiny, where):
 def test_a_slot_without_a_ps_is_named():
     problem = one_job([[1, 0], [1, 0]])
     assert [v.rule for v in checked(mlbroker, problem, plan(({"r1": 1}, "r1"))).violations] == [
-        "(8a)-(8b)", "(8f)",
+        "(8f)", "(8a)-(8b)",
     ]  # fmt: skip
     free = {"formulation": "tight", "kind": "lagrangian", "prices": {}}
     # A worker and the PS rent 2 units in r1: min(2 h, h + 1) = 3 a slot, 3 to launch once.

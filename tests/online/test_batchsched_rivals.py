@@ -59,7 +59,7 @@ def test_tiresias_by_hand():
     run = simulate(gangs([(1, 2, 4, {}), (2, 1, 2, {})]), "tiresias")
     assert windows(run) == {"j0": [(1, 1, 2), (4, 6, 2)], "j1": [(2, 3, 1)]}
     assert not run.in_feasible_set
-    assert run.solution.rival_violations() == []
+    assert run.solution.violations() == []
 
 
 def test_tiresias_l_by_hand():
@@ -85,7 +85,7 @@ def test_tiresias_restores_a_job_that_resumes():
     jobs = gangs([(1, 2, 4, {}), (2, 1, 2, {})])
     run = simulate(jobs, "tiresias", settings={"restore_slots": 1})
     assert windows(run) == {"j0": [(1, 1, 2), (5, 7, 2)], "j1": [(2, 3, 1)]}
-    assert run.solution.rival_violations() == []
+    assert run.solution.violations() == []
 
 
 def test_tiresias_l_promotes_a_job_that_waits_long():
@@ -105,7 +105,7 @@ def test_drf_by_hand():
     run = simulate(jobs, "drf")
     assert windows(run) == {"j0": [(1, 1, 2), (2, 3, 1), (4, 4, 2)], "j1": [(2, 3, 1)]}
     assert not run.in_feasible_set
-    assert run.solution.rival_violations() == []
+    assert run.solution.violations() == []
     static = simulate(jobs, "drf", settings={"static": True})
     assert windows(static) == {"j0": [(1, 3, 2)], "j1": [(4, 4, 2)]}
     assert static.in_feasible_set
@@ -127,7 +127,7 @@ def test_antman_by_hand():
     rows = [(1, 2, 3, {"resource_guarantee": False}), (2, 1, 2, {"resource_guarantee": True})]
     run = simulate(gangs(rows), "antman")
     assert windows(run) == {"j0": [(1, 1, 2), (2, 3, 1), (4, 4, 2)], "j1": [(2, 3, 1)]}
-    assert run.solution.rival_violations() == []
+    assert run.solution.violations() == []
 
 
 def test_wspt_by_hand():
@@ -261,7 +261,7 @@ def crowded(architecture):
 def test_laws_hold_at_every_event(rival, law, lawless, architecture):
     for seed, inst in enumerate(crowded(architecture)):
         run = simulate(inst, lawful(rival, law)(), seed=seed)
-        assert run.solution.rival_violations() == []
+        assert run.solution.violations() == []
         assert all(run.solution.completion(job.name) for job in inst.jobs)
     if lawless is not None:
         assert any(

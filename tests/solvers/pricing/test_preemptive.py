@@ -89,7 +89,7 @@ def test_no_rival_is_better_than_the_bound(family: str, changes: Any, seed: int)
     assert len(rivals) >= 8
     for name in rivals:
         run = simulate(tiny, name)
-        assert run.solution.rival_violations() == []
+        assert run.solution.violations() == []
         assert sign * bound <= sign * run.objective
 
 
@@ -116,7 +116,7 @@ def test_pausing_is_worth_what_it_is_by_hand() -> None:
     assert hs.solve(tiny, "milp").objective == pytest.approx(34)
     rival = simulate(tiny, "shortest-remaining")
     assert rival.objective == 33
-    assert rival.solution.rival_violations() == []
+    assert rival.solution.violations() == []
     bound = subgradient_bound(build_oracle(tiny, rows="preemptive"), max_iterations=300).bound
     assert 32 < bound <= 33
 

@@ -299,4 +299,3 @@ def test_a_slot_belongs_to_the_life_and_to_one_row(span):
     else:
         found = checked(mlbroker, exact(problem.to_dict()), exact(good)).violations
         assert "within its life" in {broken.rule for broken in found}
-

@@ -408,9 +408,7 @@ def test_payments_are_divided_by_what_is_left_unused():
     ]
 
 
-@pytest.mark.parametrize(
-    "payment", [{"workers": 1}, {"workers": "1", "ps": 0}]
-)
+@pytest.mark.parametrize("payment", [{"workers": 1}, {"workers": "1", "ps": 0}])
 def test_a_malformed_payment_is_refused(payment):
     instance, solution = paying_run(0)
     file = exact(solution.to_dict())

@@ -73,8 +73,6 @@ def test_must_complete_wants_every_job():
     assert numbers({}, "optional") == set()
 
 
-
-
 def test_payments_for_what_nobody_offers():
     full = {
         "j11": [row(4, 5, {"s1": 2}, {"s1": 1})],

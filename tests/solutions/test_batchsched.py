@@ -40,14 +40,6 @@ def test_a_good_solution_and_its_objective():
     assert numbers(RAR, [row(2, 4, {"s0": 2})]) == []
 
 
-
-
-
-
-
-
-
-
 def test_rows_that_follow_each_other_are_one_window():
     parts = [row(2, 2, {"s0": 2}, {"s0": 1}), row(3, 3, {"s0": 2}, {"s0": 1})]
     assert numbers(PS, parts) == []

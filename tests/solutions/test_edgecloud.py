@@ -206,8 +206,6 @@ def test_all_cloud_needs_the_cloud_ps():
     assert bad.completion("j") is None
 
 
-
-
 @pytest.mark.parametrize(
     "row",
     [

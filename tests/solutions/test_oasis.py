@@ -72,19 +72,11 @@ def test_the_work_is_rounded_up():
     assert make(gradient_mb=15).work.tolist() == [16]  # 2 x 15 x 8 / 2 / 60 = 2 more a mini-batch
 
 
-
-
-
-
-
-
 def test_a_job_without_all_its_work_earns_nothing():
     solution = built([row(2, 2, {"w2": 3}, {"p2": 2})])
     assert solution.completion("j") is None
     assert solution.objective() == 0
     assert built([]).violations() == []
-
-
 
 
 @pytest.mark.parametrize(

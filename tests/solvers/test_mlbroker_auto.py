@@ -49,9 +49,9 @@ def within_of(draw, oracle):
     }
 
 
-@pytest.mark.parametrize("most_bytes", [2**26, 0])
-def test_answers_that_are_remembered_are_those_that_would_be_given(torn, monkeypatch, most_bytes):
-    monkeypatch.setattr(in_oracle, "MOST_BYTES", most_bytes)
+@pytest.mark.parametrize("most", [100, 1])
+def test_answers_that_are_remembered_are_those_that_would_be_given(torn, monkeypatch, most):
+    monkeypatch.setattr(in_oracle, "MOST_ANSWERS", most)
     draw = np.random.default_rng(0)
     remembering = build_oracle(torn, "tight")
     prices = [draw.uniform(0, 2, remembering.rows.size) for _ in range(3)]

@@ -53,8 +53,8 @@ NODE_LIMIT = 5_000
 """Nodes of one job's slot; beyond it the bound of the open nodes is used."""
 MOST_KNOWN = 100_000
 """Limits of jobs' slots that are remembered at most."""
-MOST_BYTES = 2**26
-"""Memory for what jobs answered within limits; at its end all is forgotten."""
+MOST_ANSWERS = 10_000
+"""Answers of jobs within limits that are remembered at most; at its end all are forgotten."""
 BROKER = "broker"
 WORKERS, PS, TIER = "workers", "ps", "tier"
 TREE_ROWS = ORACLE_ROWS
@@ -124,8 +124,6 @@ class MlbrokerOracle(BlockOracle):
         ]
         self._within: dict[tuple[Any, ...], tuple[Ints, Ints, Any, Any, bool]] = {}
         self._answered: dict[tuple[Any, ...], tuple[float, float, Ints, Ints]] = {}
-        self._bytes = 0
-        self._largest: tuple[object, Floats] | None = None
         self._most = (
             np.maximum(instance.workers_needed, 1)[:, :, None] * instance.worker_demand[:, None]
             + instance.ps_demand[:, None]
@@ -260,12 +258,6 @@ class MlbrokerOracle(BlockOracle):
 
     def most_use(self, limits: Mapping[int, Limits]) -> Floats:
         """H within limits by job, shape (R, K, J, T): most that a job rents in a centre."""
-        asked = {job: dict(own) for job, own in limits.items()}
-        if self._largest is None or self._largest[0] != asked:  # a node asks for it in every round
-            self._largest = asked, self._most_use(limits)
-        return self._largest[1]
-
-    def _most_use(self, limits: Mapping[int, Limits]) -> Floats:
         instance = self.instance
         found = np.repeat(self._most.transpose(2, 0, 1)[None], len(instance.datacenters), axis=0)
         for job in (job for job in limits if job < len(instance.jobs)):
@@ -304,11 +296,8 @@ class MlbrokerOracle(BlockOracle):
         found = self._answered.get(asked)
         if found is None:
             found = self._priced(job, discount, deployment, limits)
-            size = len(paid) + found[2].nbytes + found[3].nbytes
-            if self._bytes + size > MOST_BYTES:
+            if len(self._answered) >= MOST_ANSWERS:
                 self._answered.clear()
-                self._bytes = 0
-            self._bytes += size
             self._answered[asked] = found
         return found
 

@@ -48,7 +48,7 @@ class Interval:
         if self.lower is None and self.upper is None:
             return "unknown"
         if self.is_point:
-            return f"{self.upper:.6g}"
+            return f"{self.lower:.6g}"
         lower = "?" if self.lower is None else rounded_down(self.lower)
         upper = "?" if self.upper is None else rounded_up(self.upper)
         return f"[{lower}, {upper}]"

@@ -41,6 +41,7 @@ def test_just_above_one_is_told_from_one(value):
         ((0.0, 0.0), "0"),
         ((1.0, float("inf")), "[1, inf]"),
         ((float("inf"), float("inf")), "inf"),
+        ((float("inf"), None), "inf"),
         ((None, None), "unknown"),
     ],
 )

@@ -254,7 +254,7 @@ def test_tables_have_the_librarys_names_and_gaps_also_where_only_bounds_were_ask
         (["oasis/small"], 60.0),
         (["small", "--time-limit", "3"], 3.0),
         (["oasis/small/t8-j8-h3-d4-s0"], 10.0),
-        (["small", "oasis/small/t8-j8-h3-d4-s0"], 10.0),
+        (["oasis/small", "oasis/known/t10-i10-h25-s0"], 10.0),
     ],
 )
 def test_the_suite_whose_optima_are_all_proven_has_more_time(words, limit, monkeypatch):

@@ -54,18 +54,18 @@ def audit(
         submitted_to=submitted_to, skip_broken=skip_broken, most_bytes=most_bytes,
         settings=parse_settings(settings), say=say if errors.console.is_terminal else None,
     )  # fmt: skip
-    if output is not None:
-        found.write(output)
+    told = found.to_dict()
     if as_json:
-        emit_json(found.to_dict())
+        emit_json(told)
     else:
-        _tell(found.to_dict())
-        if output is not None:
-            say(f"page, tables, schedules and certificate: {output}")
-    from hindsched.analysis.plots.style import NO_PICTURES, has_matplotlib
+        _tell(told)
+    if output is not None:
+        from hindsched.analysis.plots.style import NO_PICTURES, has_matplotlib
 
-    if output is not None and not has_matplotlib():
-        say(NO_PICTURES)
+        found.write(output)
+        say(f"page, tables, schedules and certificate: {output}")
+        if not has_matplotlib():
+            say(NO_PICTURES)
     return 0 if found.is_possible else IMPOSSIBLE
 
 
@@ -74,7 +74,7 @@ def parse_columns(pairs: list[str] | None) -> dict[str, str]:
     columns: dict[str, str] = {}
     for pair in pairs or ():
         role, equals, name = pair.partition("=")
-        if not equals or not role or not name or role in columns:
+        if not (role and equals and name) or role in columns:
             raise InputError("column", pair, "must be ROLE=COLUMN, such as job=JobID, once a role")
         columns[role] = name
     return columns

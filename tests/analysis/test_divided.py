@@ -1,9 +1,7 @@
 """A bound divided over workers is the bound of one process, also when a worker dies."""
 
-import math
 import os
 import signal
-from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -16,7 +14,7 @@ from hindsched.analysis.distributed_bound import (
     local_team,
 )
 from hindsched.errors import InputError
-from hindsched.solvers.bounds.distributed import DividedOracle, exact_terms
+from hindsched.solvers.bounds.distributed import DividedOracle
 from hindsched.solvers.bounds.lagrangian import subgradient_bound
 from hindsched.solvers.certificates.file import verify_certificate
 from hindsched.solvers.oracles.base import build_oracle
@@ -42,21 +40,6 @@ class Here(LocalTeam):
         from hindsched.solvers.bounds.distributed import answer
 
         return [answer(share, prices) for share in self.shares]
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_terms_add_up_exactly_and_so_do_their_sizes(seed):
-    draws = np.random.default_rng(seed)
-    values = draws.normal(size=200) * 10.0 ** draws.integers(-20, 20, 200)
-    terms = exact_terms(values)
-    assert len(terms) < 12
-    assert sum(map(Fraction, terms)) == sum(map(Fraction, values))
-    assert sum(abs(Fraction(t)) for t in terms) == sum(abs(Fraction(v)) for v in values)
-
-
-def test_terms_of_infinite_values():
-    assert math.fsum(exact_terms(np.array([1.0, math.inf, 2.0]))) == math.inf
-    assert exact_terms(np.zeros(3)).size == 0
 
 
 @pytest.mark.parametrize("shares", [1, 2, 5, 20])

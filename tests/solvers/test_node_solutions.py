@@ -13,7 +13,7 @@ from hindsched.solvers.families.oasis.methods import insert_by_density
 from hindsched.solvers.oracles.base import build_oracle
 from hindsched.solvers.search.neighbourhood import NeighbourhoodSearch
 from hindsched.solvers.tree import node_solutions
-from hindsched.solvers.tree.node_solutions import LEAST_SHARE, SHARE_OF_TIME, NodeSolutions
+from hindsched.solvers.tree.node_solutions import PATIENCE, SHARE_OF_TIME, NodeSolutions
 
 
 def test_what_finds_nothing_better_gets_a_smaller_share(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -38,8 +38,8 @@ def test_what_finds_nothing_better_gets_a_smaller_share(monkeypatch: pytest.Monk
     assert looking._share() == SHARE_OF_TIME
     first, second = looked(), looked()
     assert 0 < second < first
-    looking._in_vain = 10_000
-    assert looking._share() == pytest.approx(LEAST_SHARE * SHARE_OF_TIME)
+    looking._in_vain = int(PATIENCE)
+    assert looking._share() == pytest.approx(SHARE_OF_TIME / 2)
     found[0] = insert_by_density(instance, None)
     looking._spent = 0.0
     looking(prices, [])

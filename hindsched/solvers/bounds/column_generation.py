@@ -20,7 +20,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from threading import Event
-from typing import Any, Literal
+from typing import Any
 
 import highspy
 import numpy as np
@@ -45,12 +45,13 @@ from hindsched.solvers.door.stop import Stop
 from hindsched.solvers.door.work import is_counted, now, spend
 from hindsched.solvers.oracles.base import BlockOracle, Response
 
-LpAlgorithm = Literal["dual", "primal", "ipx"]
-LP_ALGORITHMS: tuple[LpAlgorithm, ...] = ("primal", "dual", "ipx")
-"""The default first, which was the fastest on the oasis masters of ``benchmarks/certificates.py``:
-warm primal simplex, warm dual simplex, interior point (without crossover until it stalls)."""
 DUAL_SIMPLEX, PRIMAL_SIMPLEX = 1, 4
 """HiGHS's names of the two."""
+OPTIONS: JsonObject = {
+    "output_flag": False, "threads": 1, "solver": "simplex", "simplex_strategy": PRIMAL_SIMPLEX,
+    "presolve": "off",
+}  # fmt: skip
+"""Warm primal simplex was the fastest on the oasis masters; columns are added, rows are not."""
 SMOOTHING = 0.8
 """Weight of the best prices in the prices tried."""
 MOST_COLUMNS = 12
@@ -131,20 +132,15 @@ class Master:
     ----------
     oracle : BlockOracle
         Oracle of the instance.
-    algorithm : {"dual", "primal", "ipx"}
-        How the linear program is solved.
     penalty : float
         Price at which mandatory blocks and equality rows are bought off.
     interrupted : Event
         Set by Ctrl-C: ends a running solve.
     """
 
-    def __init__(
-        self, oracle: BlockOracle, algorithm: LpAlgorithm, penalty: float, interrupted: Event
-    ) -> None:
-        self.oracle, self.algorithm, self.penalty = oracle, algorithm, penalty
+    def __init__(self, oracle: BlockOracle, penalty: float, interrupted: Event) -> None:
+        self.oracle, self.penalty = oracle, penalty
         self._stop = Stop(interrupted)
-        self.crossover = algorithm != "ipx"
         self.sign = 1.0 if oracle.sense == "max" else -1.0
         self.scale = row_scale(oracle)
         self.columns: list[Column] = []
@@ -161,7 +157,7 @@ class Master:
         optional = self.oracle.optional
         block_lower = np.full(blocks, -highspy.kHighsInf if optional else 1.0)
         highs = highspy.Highs()
-        for name, value in self._options().items():
+        for name, value in OPTIONS.items():
             if highs.setOptionValue(name, value) != highspy.HighsStatus.kOk:
                 raise SolveFailed(f"HiGHS {highs.version()} refuses {name} = {value}")
         count = rows.size + blocks
@@ -187,13 +183,6 @@ class Master:
             starts = np.arange(len(bought), dtype=np.int32)
             cost = np.full(len(bought), self.penalty * self._factor)
             self._add(cost, starts, index, values)
-
-    def _options(self) -> JsonObject:
-        options: dict[str, bool | int | float | str] = {"output_flag": False, "threads": 1}
-        if self.algorithm == "ipx":
-            return {**options, "solver": "ipx", "run_crossover": "off"}
-        strategy = DUAL_SIMPLEX if self.algorithm == "dual" else PRIMAL_SIMPLEX
-        return {**options, "solver": "simplex", "simplex_strategy": strategy, "presolve": "off"}
 
     def _add(self, cost: Floats, starts: np.ndarray, index: np.ndarray, values: Floats) -> None:
         count = cost.size
@@ -254,12 +243,6 @@ class Master:
             self._highs.setOptionValue("simplex_strategy", PRIMAL_SIMPLEX)
             self._strategy_changed = False
         status = self._highs.getModelStatus()
-        if status == highspy.HighsModelStatus.kUnknown and not self.crossover:
-            # The interior point stalled short of its tolerances: a vertex settles it.
-            self.crossover = True
-            self._highs.setOptionValue("run_crossover", "on")
-            self._highs.run()
-            status = self._highs.getModelStatus()
         if status in (highspy.HighsModelStatus.kTimeLimit, highspy.HighsModelStatus.kInterrupt):
             return None
         solution = self._highs.getSolution()
@@ -351,7 +334,6 @@ def column_generation_bound(
     *,
     start_prices: Floats | None = None,
     target: float | None = None,
-    algorithm: LpAlgorithm = "primal",
     smoothing: float = SMOOTHING,
     max_iterations: int | None = None,
     on_progress: Progress | None = None,
@@ -368,8 +350,6 @@ def column_generation_bound(
         First prices; by default some subgradient iterations find them.
     target : float, optional
         Objective of a feasible solution.
-    algorithm : {"dual", "primal", "ipx"}
-        How the master program is solved.
     smoothing : float
         Weight of the best prices in the prices tried, at least 0 and below 1.
     max_iterations : int, optional
@@ -387,13 +367,11 @@ def column_generation_bound(
     Raises
     ------
     InputError
-        For an unknown algorithm or a smoothing outside [0, 1).
+        For a smoothing outside [0, 1).
     SolveFailed
         If a mandatory job has no schedule at all, or HiGHS fails on the master. Jobs that cannot
         all be served together end the search by ``infeasible``, with the best bound so far.
     """
-    if algorithm not in LP_ALGORITHMS:
-        raise InputError("algorithm", algorithm, f"must be one of {', '.join(LP_ALGORITHMS)}")
     if not 0 <= smoothing < 1:
         raise InputError("smoothing", smoothing, "must be at least 0 and below 1")
     check_certifies(oracle)
@@ -401,7 +379,7 @@ def column_generation_bound(
     begin = now()
     with catch_interrupt() as interrupted:
         search = Subgradient(oracle, start_prices)
-        run = _Run(oracle, options, begin, target, algorithm, smoothing, interrupted, search.size)
+        run = _Run(oracle, options, begin, target, smoothing, interrupted, search.size)
         run.take(search.best)
         if search.is_infeasible or not oracle.num_blocks:
             return run.result(StoppedBy.CONVERGED)
@@ -434,14 +412,13 @@ class _Run:
         options: SolveOptions,
         begin: float,
         target: float | None,
-        algorithm: LpAlgorithm,
         smoothing: float,
         interrupted: Event,
         size: float,
     ) -> None:
         self.interrupted = interrupted
         self.oracle, self.options, self.begin, self.target = oracle, options, begin, target
-        self.algorithm, self.smoothing = algorithm, smoothing
+        self.smoothing = smoothing
         self.sign = 1.0 if oracle.sense == "max" else -1.0
         self.best = PricePoint(np.zeros(0), self.sign * math.inf, np.zeros(0), np.zeros(0))
         self.iterations = self.evaluations = 0
@@ -471,7 +448,7 @@ class _Run:
         if self.is_late():
             return StoppedBy.TIME_LIMIT
         if self.master is None:
-            self.master = Master(self.oracle, self.algorithm, self._penalty, self.interrupted)
+            self.master = Master(self.oracle, self._penalty, self.interrupted)
             self._price(self.best.prices)
         limit = self.options.time_limit
         left = None if limit is None else limit - (now() - self.begin)
@@ -514,11 +491,15 @@ class _Run:
         return self.master.add(columns)
 
     def result(self, stopped_by: StoppedBy) -> BoundResult:
-        kind: Literal["lagrangian", "lp-dual"] = "lagrangian"
         return bound_result(
-            self.oracle, self.best, kind, stopped_by, self.evaluations, self.begin, self.trace,
+            self.oracle,
+            self.best,
+            "lagrangian",
+            stopped_by,
+            self.evaluations,
+            self.begin,
+            self.trace,
             master_value=self.master_value if self._whole else None,
             master_solves=self.iterations,
             columns=0 if self.master is None else len(self.master.columns),
-            algorithm=self.algorithm,
         )  # fmt: skip

@@ -1,20 +1,19 @@
-"""A price bound whose blocks are divided over workers: only prices and use travel.
+"""A price bound whose blocks are divided over workers: only prices, values and use travel.
 
 Given prices the blocks are independent. Each worker keeps its share of them between iterations; it
-gets the prices and answers with the share's total use of the rows and with a handful of numbers
-that add up to the sum of its blocks' values *exactly*. The bound, which is an exactly rounded sum,
-is therefore bit for bit that of one process; so is the search as long as the uses add up without
-rounding, as whole numbers do. How the workers are reached is the caller's business (`ShareTeam`).
+gets the prices and answers with the values of its blocks and their total use of the rows. The
+bound, which is an exactly rounded sum of the values, is therefore bit for bit that of one process;
+so is the search as long as the uses add up without rounding, as whole numbers do. How the workers
+are reached is the caller's business (`ShareTeam`).
 """
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,19 +21,10 @@ from hindsched.arrays import Floats
 from hindsched.solvers.oracles.base import BlockOracle, Response
 
 
-@dataclass(frozen=True)
-class ShareAnswer:
-    """What a share of the blocks answers to prices.
+class ShareAnswer(NamedTuple):
+    """What a share of the blocks answers to prices: values, and total use of the rows."""
 
-    Parameters
-    ----------
-    terms : ndarray
-        Numbers that add up, and whose sizes add up, exactly as the blocks' values do.
-    use : ndarray, shape (rows.size,)
-        Total use of the rows.
-    """
-
-    terms: Floats
+    values: Floats
     use: Floats
 
 
@@ -68,48 +58,12 @@ class ShareTeam(ABC):
 
 
 def answer(share: BlockOracle, prices: Floats) -> ShareAnswer:
-    """What a worker computes: the best responses of its share, added up.
-
-    Parameters
-    ----------
-    share : BlockOracle
-        The oracle of the share.
-    prices : ndarray, shape (rows.size,)
-        Price of each linking row.
-    """
-    values, use = share.block_values(prices)
-    return ShareAnswer(exact_terms(values), use)
-
-
-def exact_terms(values: Floats) -> Floats:
-    """A few numbers whose sum, and whose sum of sizes, are exactly those of `values`.
-
-    Parameters
-    ----------
-    values : ndarray
-        Any numbers; of infinite ones only they are returned, which say everything.
-
-    Examples
-    --------
-    >>> exact_terms(np.array([1e16, 1.0, 1.0, -3.0])).tolist()
-    [1.0000000000000002e+16, -3.0]
-    """
-    infinite = values[~np.isfinite(values)]
-    if infinite.size:
-        return infinite
-    terms: list[float] = []
-    for sign in (1.0, -1.0):
-        rest = np.abs(values[sign * values > 0]).tolist()
-        while (total := math.fsum(rest)) > 0:
-            if math.fsum([*rest, -total]) < 0:  # rounded up: the rest would change its sign
-                total = math.nextafter(total, 0.0)
-            terms.append(sign * total)
-            rest.append(-total)
-    return np.array(terms)
+    """What a worker computes: the best responses of its share."""
+    return ShareAnswer(*share.block_values(prices))
 
 
 class DividedOracle(BlockOracle):
-    """An oracle whose blocks are held by a team; `block_values` has exact terms, not one a block.
+    """An oracle whose blocks are held by a team; values come in the order of the shares.
 
     Parameters
     ----------
@@ -140,15 +94,15 @@ class DividedOracle(BlockOracle):
         return self.oracle.best_response(block, prices, residual)
 
     def block_values(self, prices: Floats) -> tuple[Floats, Floats]:
-        """Terms that add up exactly as the blocks' values do, and the total use."""
+        """Values of all blocks, and the total use."""
         answers = self.team.ask(prices)
         use = np.zeros(self.rows.size)
         for each in answers:  # always in the same order, whoever answered
             use += each.use
-        moved = sum(prices.nbytes + each.terms.nbytes + each.use.nbytes for each in answers)
+        moved = sum(prices.nbytes + each.values.nbytes + each.use.nbytes for each in answers)
         self.team.bytes_moved += moved
         self.team.evaluations += 1
-        return np.concatenate([each.terms for each in answers]), use
+        return np.concatenate([each.values for each in answers]), use
 
     def price_terms(self, prices: Floats) -> Floats:
         """Terms of the bound that belong to the rows."""

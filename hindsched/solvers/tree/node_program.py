@@ -103,7 +103,7 @@ class NodeProgram:
         self.sign = 1.0 if oracle.sense == "max" else -1.0
         self._interrupted = interrupted
         self._penalty = 10.0 * abs(size)
-        self._master = Master(RestrictedOracle(oracle, ()), "primal", self._penalty, interrupted)
+        self._master = Master(RestrictedOracle(oracle, ()), self._penalty, interrupted)
         self._pool: dict[Key, tuple[Column, Response, Mapping[Feature, int] | None]] = {}
 
     def add(self, block: int, response: Response) -> int:

@@ -28,9 +28,8 @@ RANDOM_TRIES, NOISE = 12, 0.3
 SHARE_OF_TIME = 0.25
 """Part of the time since the last node that the neighbourhood search may take, and of all the time
 that looking for solutions may take."""
-LEAST_SHARE, PATIENCE = 0.1, 3.0
-"""What is left of that share where nothing better is found any more, and about how many calls in a
-row that find nothing halve it."""
+PATIENCE = 3.0
+"""About how many calls in a row that find nothing halve that share."""
 
 
 class NodeSolutions:
@@ -80,7 +79,7 @@ class NodeSolutions:
 
     def _share(self) -> float:
         """The share of the time: less, the longer nothing better was found."""
-        return SHARE_OF_TIME * max(LEAST_SHARE, PATIENCE / (PATIENCE + self._in_vain))
+        return SHARE_OF_TIME * PATIENCE / (PATIENCE + self._in_vain)
 
     def _look(self, prices: Floats, shares: Sequence[Share]) -> Solution | None:
         on_servers = self.oracle.prices_on_servers(prices)

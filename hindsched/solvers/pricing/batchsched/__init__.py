@@ -1,1 +1,0 @@
-"""Exact pricing oracles of `batchsched`'s blocks."""

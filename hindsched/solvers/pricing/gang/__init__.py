@@ -1,1 +1,0 @@
-"""Pricing oracles of gang."""

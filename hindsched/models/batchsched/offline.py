@@ -220,7 +220,7 @@ def _link(
 
     _add_capacity(model, instance, blocks, free)
     return pyo.quicksum(
-        block.worth(lambda last, w=float(instance.jobs[j].weight): w * (last + 1))
+        float(instance.jobs[j].weight) * block.worth(lambda last: last + 1.0)
         for j, block in blocks.items()
     )
 

@@ -102,8 +102,8 @@ def build_subproblem(
     paid = add_prices(model, used, instance.server_capacity)
     once, limit = ("12a", "2h") if instance.has_ps else ("20a", "15b")
 
-    def fits(m: Any, *cell: int) -> Any:
-        return pyo.quicksum(used[cell]) <= m.room[cell]
+    def fits(m: Any, h: int, r: int, t: int) -> Any:
+        return pyo.quicksum(used[h, r, t]) <= m.room[h, r, t]
 
     runs = pyo.Constraint(
         expr=block.chosen == 1 if sets.columns else pyo.Constraint.Infeasible,

@@ -36,9 +36,9 @@ class BatchschedNames(Face):
         """Name of what stands at a place; None for an index without names."""
         instance = self.instance
         named = {
-            "server": instance.servers, "worker type": instance.worker_types,
-            "PS type": instance.ps_types or (),
-        }  # fmt: skip
-        if index == "resource":
-            return instance.resources[place]
-        return named[index][place].name if place < len(named.get(index, ())) else None
+            "server": [server.name for server in instance.servers],
+            "resource": instance.resources,
+            "worker type": [kind.name for kind in instance.worker_types],
+            "PS type": [kind.name for kind in instance.ps_types or ()],
+        }
+        return named[index][place] if place < len(named.get(index, ())) else None

@@ -105,7 +105,7 @@ class BatchschedMerged(BatchschedOracle, MergedOracle):
         rate = np.array([job.weight for job in instance.jobs], dtype=float)
         tail = int(shortest.max(initial=0))  # what ends later is dearer than the outside option
         table = np.arange(1.0, self.slots + tail + 2)[None]
-        outside = rate * (np.maximum(arrival, self.slots + 1) + shortest)
+        outside: Floats = rate * (np.maximum(arrival, self.slots + 1) + shortest)
         choices = EndToEnd.of(found, len(resources), np.int64)
         self.prepare(choices, arrival, EndCosts(rate, table, np.zeros_like(arrival)), outside)
 

@@ -135,19 +135,8 @@ class ServerRound(BatchRound):
         response = model_response(oracle, 0, arrays[0], arrays[1])
         if response is None or response.plan is None:
             return None
-        plan: Schedule = response.plan
         cost = response.value - response.objective
-        if cost >= limit:
-            return None
-        return Schedule(
-            plan.start,
-            plan.duration,
-            plan.worker_type,
-            plan.ps_type,
-            plan.workers,
-            plan.ps,
-            cost,
-        )
+        return None if cost >= limit else schedule_of(response.plan[0], cost)
 
     def book(self, job: BatchschedJob, offer: Offer) -> None:
         """Take the schedule's resources and post the new prices."""

@@ -275,7 +275,7 @@ class ServerOracle(BatchschedOracle):
             return None
         rows, amounts = self.place_use(found.row())
         objective = float(job.weight) * found.completion
-        return Response(found.cost, objective, rows, amounts, found)
+        return Response(found.cost, objective, rows, amounts, (found.row(),))
 
     @cached_property
     def _cluster(self) -> Cluster:
@@ -292,12 +292,11 @@ class ServerOracle(BatchschedOracle):
         cost, row = found
         rows, amounts = self.place_use(row)
         objective = float(job.weight) * (row.last + 1)
-        return Response(cost, objective, rows, amounts, schedule_of(row, cost))
+        return Response(cost, objective, rows, amounts, (row,))
 
     def features_of(self, block: int, response: Response) -> dict[Feature, int]:
         """Window, types and counts by server."""
-        plan: Schedule | tuple[BatchschedRow, ...] = response.plan
-        return window_features(plan[0] if isinstance(plan, tuple) else plan.row())
+        return window_features(response.plan[0])
 
     def outside(self, block: int) -> Response:
         """The shortest mode after all priced slots: no schedule that begins there is cheaper."""
@@ -321,10 +320,8 @@ class ServerOracle(BatchschedOracle):
 
     def assignments(self, block: int, response: Response) -> list[Assignment]:
         """Row of the solution file for a response."""
-        plan: Schedule | tuple[BatchschedRow, ...] = response.plan
-        if isinstance(plan, tuple):  # a schedule in pieces that was found elsewhere
-            return [write_row(self.instance, row) for row in plan]
-        return [self._search.assignment(plan)]
+        plan: tuple[BatchschedRow, ...] = response.plan
+        return [write_row(self.instance, row) for row in plan]
 
 
 def tree_rows(instance: BatchschedInstance, formulation: str) -> tuple[str, ...]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from hindsched.online.baselines.elastic import EventDriven
+from hindsched.online.baselines.elastic import Baseline
 from hindsched.online.dynamics import Cluster, Placement
 
 
-class Drf(EventDriven):
+class Drf(Baseline):
     """Dominant resource fairness.
 
     Every job is admitted. At every arrival and completion the allocation is made anew by

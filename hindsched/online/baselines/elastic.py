@@ -10,7 +10,7 @@ from hindsched.online.dynamics import Cluster, Gangs, Placement
 from hindsched.online.protocol import Decision, Environment, OnlineAlgorithm
 
 
-class EventDriven(OnlineAlgorithm):
+class Baseline(OnlineAlgorithm):
     """A baseline that decides anew at every arrival and completion and holds in between.
 
     Subclasses say in `reallocate` who holds what; this class keeps progress, gives out one row a
@@ -87,7 +87,7 @@ class EventDriven(OnlineAlgorithm):
         self.held = {}
 
 
-class FixedWidth(EventDriven):
+class FixedWidth(Baseline):
     """A baseline whose gangs have as many workers as a setting says.
 
     Parameters

@@ -8,10 +8,10 @@ from __future__ import annotations
 import heapq
 import math
 
-from hindsched.online.baselines.elastic import EventDriven
+from hindsched.online.baselines.elastic import Baseline
 
 
-class Optimus(EventDriven):
+class Optimus(Baseline):
     """Each job gets one worker; every further one goes where it saves most time for its share.
 
     At every arrival and completion all is allocated anew. First every job gets one worker, with the

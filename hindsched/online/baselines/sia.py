@@ -19,7 +19,7 @@ from hindsched.json_types import JsonObject
 from hindsched.models import algebra as pyo
 from hindsched.models.algebra import Model
 from hindsched.models.recorder import recording
-from hindsched.online.baselines.elastic import EventDriven
+from hindsched.online.baselines.elastic import Baseline
 from hindsched.online.protocol import Environment, Report
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import solve_program
@@ -29,7 +29,7 @@ SMALL_PROGRAMS: JsonObject = {"mip_heuristic_run_feasibility_jump": False}
 """What suits programs of a few dozen binaries: that heuristic alone takes longer than the rest."""
 
 
-class Sia(EventDriven):
+class Sia(Baseline):
     """At every arrival and completion each job gets one of a few numbers of workers, or none.
 
     The numbers are 1, 2, 4, ... and the most that the job can use. The program minimises the sum

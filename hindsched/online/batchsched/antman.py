@@ -11,12 +11,12 @@ from typing import Literal
 
 from hindsched.errors import InputError
 from hindsched.instances.batchsched.instance import BatchschedJob
-from hindsched.online.baselines.elastic import EventDriven
+from hindsched.online.baselines.elastic import Baseline
 from hindsched.online.dynamics import Gangs, Placement
 from hindsched.online.protocol import Decision, Environment, draws
 
 
-class AntMan(EventDriven):
+class AntMan(Baseline):
     """Resource-guarantee jobs run as gangs in order of arrival; opportunistic jobs fill up.
 
     A job is guaranteed if the file says so (``resource_guarantee``), else by the chosen rule.

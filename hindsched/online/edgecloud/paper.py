@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from hindsched.instances.edgecloud.instance import EdgecloudInstance, EdgecloudJob
 from hindsched.online.edgecloud.dispatch import Dispatch, Dispatcher, Increment
-from hindsched.online.edgecloud.serving import PatientServing, PromptServing, Serving
+from hindsched.online.edgecloud.serving import PromptServing, QueuedService, Serving
 from hindsched.online.edgecloud.storage import StorageLedger
 from hindsched.online.protocol import (
     NOTHING,
@@ -42,7 +42,7 @@ class Edgecloud(OnlineAlgorithm):
         self.dispatcher = self.make_dispatcher(cluster)
         self.dispatches: dict[str, Dispatch] = {}
         self._jobs: list[EdgecloudJob] = []
-        serving = PatientServing if cluster.cloud.ps else PromptServing
+        serving = QueuedService if cluster.cloud.ps else PromptServing
         self.serving: Serving = serving(cluster, self.dispatcher.queues, environment.seed)
         self._storage = StorageLedger(cluster)
         self._storing: set[int] = set()

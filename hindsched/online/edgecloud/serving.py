@@ -1,7 +1,7 @@
 """How A_online's dispatched chunks are served, and their jobs given parameter servers (PSs).
 
 `PromptServing` is the paper's: the cloud has a PS for everybody, so that a dispatched chunk is
-given to its worker for good and the worker's queue does the rest. `PatientServing` is for clouds
+given to its worker for good and the worker's queue does the rest. `QueuedService` is for clouds
 whose PSs are numbered, which Algorithm 5 forgets: a job that finds none free waits, the workers
 meanwhile serve the next job of their queues, and what runs where is said slot by slot.
 """
@@ -124,7 +124,7 @@ class _CloudChunk:
     slots: int
 
 
-class PatientServing:
+class QueuedService:
     """A job runs only while it holds a PS; one that finds none free waits for the next slot.
 
     PSs go to the jobs of highest rate first; a job keeps its PS while it runs. In the cloud, where

@@ -26,7 +26,7 @@ from hindsched.models import algebra as pyo
 from hindsched.models.algebra import Model
 from hindsched.models.recorder import recording
 from hindsched.online.baselines.drf import progressive_filling
-from hindsched.online.baselines.elastic import EventDriven
+from hindsched.online.baselines.elastic import Baseline
 from hindsched.online.dynamics import Placement
 from hindsched.online.oasis.dynamics import OasisCluster
 from hindsched.online.protocol import Environment, Report
@@ -34,7 +34,7 @@ from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import solve_program
 
 
-class Dorm(EventDriven):
+class Dorm(Baseline):
     """Dorm: a mixed-integer program at each arrival and completion.
 
     Every job is admitted. The program chooses workers and parameter servers per job and server to

@@ -4,7 +4,7 @@ A job's decisions are rows ``{from, to, workers: {server: n}, ps: {server: n}}``
 ``worker_type`` and ``ps_type`` where there are several types, and ``payment: {workers, ps}``, what
 the job pays in each slot of the row, if it runs outside its tenant's fair share. A feasible job has
 one window with one unchanging placement; payments may change within it. Rows that pause, resize or
-move a job are well-formed: rivals do that, `violations` names it and `rival_violations` does not.
+move a job are well-formed: baselines do that, whose solutions are of a ``preemptive`` formulation.
 
 zeta of (3j), t- and t+ of (3m), (3n) are no decisions of the file: they follow from the placement.
 """

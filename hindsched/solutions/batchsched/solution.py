@@ -4,8 +4,7 @@ A job's decisions are rows
 ``{from, to, worker_type, workers: {server: n}, ps_type, ps: {server: n}}`` (no ``ps_type`` and
 ``ps`` for Ring-AllReduce). A feasible job has one row, or several that together are one window
 with one unchanging placement. Rows that pause, resize or move a job are well-formed: that is what
-preemptive and elastic rivals do, and `violations` names what the offline problem forbids in them
-while `rival_violations` checks only what holds for anyone.
+preemptive and elastic baselines do, whose solutions are of the formulation ``preemptive``.
 
 q of (2d) and (15a) is no decision of the file: it follows from the placement, as do x and d.
 """

@@ -13,8 +13,8 @@ are named. Rules of the three kinds of formulation:
 (7)  rows of a job do not overlap                                    all
 ==== =============================================================== =======================
 
-A job may hold its GPUs for longer than its work takes: that is never better. It is complete in the
-last slot that it holds. Nothing here has a tolerance.
+A job holds its GPUs for exactly as long as its work takes (elastic: at least). It is complete in
+the last slot that it holds. The kernel judges, without a tolerance.
 """
 
 from __future__ import annotations

@@ -27,7 +27,6 @@ from typing import Any
 
 import batchsched
 import edgecloud
-import hot_resolve
 import mlbroker
 import numpy as np
 from marked import write_between
@@ -160,7 +159,7 @@ def relative(objective: float, bound: float | None) -> float | None:
 
 
 def rebuilt() -> Iterator[Row]:
-    """Programs compiled anew, by CVXPY and by Pyomo."""
+    """Programs compiled anew by CVXPY."""
     instance = mlbroker.generate("paper", 0)
     slots = [SlotData.at(instance, t) for t in (10, 25, 40)]
     tight_placement(slots[0], np.zeros(slots[0].data.shape))
@@ -169,10 +168,6 @@ def rebuilt() -> Iterator[Row]:
         for way in (lambda s: tight_placement(s, np.zeros(s.data.shape)), mlbroker.rebuilt)
     ]
     yield timed("mlbroker: a slot, 15 centres", "the paper's program, CVXPY rebuilt a slot", *spent)
-    found = hot_resolve.measure(400, 100, 4)
-    hot = found["hot, Params"]
-    what = "solving again at new prices, 400 columns"
-    yield timed(what, "Pyomo's interface to HiGHS", hot, found["Pyomo's highs"])
 
 
 def rigid() -> Iterator[Row]:

@@ -37,7 +37,6 @@ from hindsched.json_types import JsonObject
 from hindsched.memory import check_large
 from hindsched.models.algebra import ModelComponent
 from hindsched.models.declared import Declared
-from hindsched.models.sums import Duals
 from hindsched.solutions.base import Solution, Violation
 from hindsched.solutions.commitments import Commitments
 
@@ -46,6 +45,8 @@ __all__ = ["Commitments", "Duals"]
 if TYPE_CHECKING:
     from hindsched.models.convex import ConvexProgram
 
+Duals = Mapping[Any, float]
+"""Shadow prices by the constraint itself."""
 Planned = TypeVar("Planned", bound=Solution)
 Prices = Mapping[str, Floats]
 """Prices, or what is left of capacities, by the row sets of the family's oracle with one row a

@@ -11,12 +11,10 @@ import hindsched as hs
 from hindsched.instances.gang.instance import GangInstance
 from hindsched.instances.mlbroker.instance import MlbrokerInstance
 from hindsched.models.base import Commitments, aggregated, offline_program
-from hindsched.models.recorder import RecordedModel, recording
 from hindsched.online.engines import dual_price, reoptimise
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import Solver, solve_program
 from hindsched.solvers.door.rolling import RollingProgram
-from hindsched.solvers.door.standard_form import compile_program
 
 STREAMS = {
     "oasis": {"jobs": 12, "horizon": 10},
@@ -216,54 +214,3 @@ def test_what_a_locked_job_uses_is_read_once_until_it_has_further_rows():
     assert rolling.solve().objective == pytest.approx(objective([*rows[:1], *again]))
     rolling.move_to(instance)
     assert rolling.commitments().known == {}
-
-
-def rows_of(program):
-    """Every row as (name, sides, {column: coefficient}), whatever the order and the orientation."""
-
-    def label(item):
-        if hasattr(item, "parent_component"):
-            return (item.parent_component().local_name, str(item.index()))
-        return (item.local_name, str(item.index))
-
-    found = []
-    matrix = program.matrix.tocsr()
-    for i, row in enumerate(program.rows):
-        own = matrix[[i]].tocoo()
-        terms = sorted(
-            (label(program.columns[j]), round(float(a), 9))
-            for j, a in zip(own.coords[1], own.data, strict=True)
-            if a
-        )
-        sides = program.row_lower[i], program.row_upper[i]
-        if terms and terms[0][1] < 0:
-            terms = [(name, -a) for name, a in terms]
-            sides = -sides[1], -sides[0]
-        sides = tuple(round(side + 0.0, 9) if np.isfinite(side) else side for side in sides)
-        found.append((label(row)[0], sides, tuple(terms)))
-    columns = sorted(
-        (label(c), round(float(k), 9), low, high, bool(whole))
-        for c, k, low, high, whole in zip(
-            program.columns, program.cost, program.lower, program.upper, program.integer,
-            strict=True,
-        )
-    )  # fmt: skip
-    return sorted(found), columns
-
-
-@pytest.mark.parametrize("relax", [False, True])
-@pytest.mark.parametrize("form", [None, "printed"])
-@pytest.mark.parametrize("family", ["batchsched", "astraea"])
-def test_the_recorder_writes_down_what_pyomo_compiles(family, form, relax):
-    size = {"oasis": {"jobs": 3, "horizon": 6}, "batchsched": {"jobs": 2},
-            "astraea": {"jobs": 2, "horizon": 8}}[family]  # fmt: skip
-    instance = hs.generate(family, seed=2, **size)
-    with recording():
-        recorded = offline_program(instance, form=form, relax=relax)
-    assert isinstance(recorded.model, RecordedModel)
-    mine = compile_program(recorded.model)
-    declared = offline_program(instance, form=form, relax=relax)
-    pyomos = compile_program(declared.model)
-    assert (mine.sign, mine.offset) == (pyomos.sign, pytest.approx(pyomos.offset))
-    for one, other in zip(rows_of(mine), rows_of(pyomos), strict=True):
-        assert one == other

@@ -37,8 +37,9 @@ from hindsched.online.protocol import Environment
 from hindsched.solutions.astraea.row import AstraeaRow
 from hindsched.solutions.astraea.solution import write_row
 from hindsched.solutions.base import Assignment
+from hindsched.solvers.door.program import solve_program
 from hindsched.solvers.door.status import Status
-from hindsched.solvers.door.subproblem import HotSubproblem
+from hindsched.solvers.door.subproblem import EXACT
 from hindsched.solvers.kernels.astraea.shared_window import best_offer, spread_workers
 
 Origin = Literal["round", "arrival", "absolute"]
@@ -193,7 +194,7 @@ class ModelRound(TenantRound):
 
     def __init__(self, instance: AstraeaInstance, slots: int, bases: tuple[Floats, Floats]) -> None:
         super().__init__(instance, slots, bases)
-        self._kept: dict[str, tuple[Floats, HotSubproblem, AstraeaSubproblem]] = {}
+        self._kept: dict[str, tuple[Floats, AstraeaSubproblem]] = {}
 
     def _subproblem(self, job: AstraeaJob, values: Floats) -> AstraeaSubproblem:
         kept = self._kept.get(job.name)
@@ -201,9 +202,9 @@ class ModelRound(TenantRound):
             local = job.model_copy(update={"arrival": 0})
             alone = self.instance.with_fields(horizon=self.slots, jobs=(local,))
             program = models.build_subproblem(alone, 0, values=values)
-            kept = values.copy(), HotSubproblem(program), program
+            kept = values.copy(), program
             self._kept[job.name] = kept
-        return kept[2]
+        return kept[1]
 
     def offer(
         self,
@@ -234,7 +235,7 @@ class ModelRound(TenantRound):
             },
             quota,
         )
-        result = self._kept[job.name][1].solve()
+        result = solve_program(self._kept[job.name][1].model, EXACT)
         if result.status == Status.INFEASIBLE:
             return None
         if result.status != Status.OPTIMAL:

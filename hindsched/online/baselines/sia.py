@@ -14,11 +14,11 @@ from __future__ import annotations
 
 import math
 
+import pyomo.environ as pyo
+
 from hindsched.errors import InputError, SolveFailed
 from hindsched.json_types import JsonObject
-from hindsched.models import algebra as pyo
 from hindsched.models.algebra import Model
-from hindsched.models.recorder import recording
 from hindsched.online.baselines.elastic import Baseline
 from hindsched.online.protocol import Environment, Report
 from hindsched.solvers.door.options import SolveOptions
@@ -91,8 +91,7 @@ class Sia(Baseline):
         keys = [(name, n) for name, numbers in options.items() for n in numbers]
         if not keys:
             return {}
-        with recording():
-            model = self._program(options, keys)
+        model = self._program(options, keys)
         result = solve_program(model, self.options)
         self._counts["programs"] += 1
         self._counts["limits_reached"] += result.stopped_by == "iteration_limit"

@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+from pyomo.common.gc_manager import PauseGC
 
 from hindsched.arrays import Floats
 from hindsched.errors import InputError
 from hindsched.instances.base import Instance, JobRecord
-from hindsched.models.algebra import paused_gc
 from hindsched.online.protocol import (
     Capabilities,
     Decision,
@@ -83,7 +83,7 @@ class DualPrice(OnlineAlgorithm):
 
     def _post_prices(self, slot: int, arrivals: tuple[JobRecord, ...]) -> None:
         """Post the capacity duals of the relaxation with everything decided so far fixed."""
-        with paused_gc():  # the program is no garbage before its prices are read, and gone after it
+        with PauseGC():  # the program is no garbage before its prices are read, and gone after it
             self._rolling.add(arrivals)
             self._rolling.advance(slot)
             prices = self._rolling.solve().prices

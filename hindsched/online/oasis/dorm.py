@@ -17,14 +17,13 @@ import math
 from typing import Any
 
 import numpy as np
+import pyomo.environ as pyo
 
 from hindsched.errors import InputError
 from hindsched.instances.decimals import how_many_fit
 from hindsched.instances.oasis.instance import OasisJob
 from hindsched.json_types import JsonObject
-from hindsched.models import algebra as pyo
 from hindsched.models.algebra import Model
-from hindsched.models.recorder import recording
 from hindsched.online.baselines.drf import progressive_filling
 from hindsched.online.baselines.elastic import Baseline
 from hindsched.online.dynamics import Placement
@@ -94,8 +93,7 @@ class Dorm(Baseline):
     def _solve(
         self, fair_workers: dict[str, int], before: dict[str, Placement]
     ) -> dict[str, Placement] | None:
-        with recording():
-            model = self._program(fair_workers, before)
+        model = self._program(fair_workers, before)
         result = solve_program(model, self.options)
         self._counts["programs"] += 1
         self._counts["limits_reached"] += result.stopped_by == "iteration_limit"

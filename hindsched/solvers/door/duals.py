@@ -25,7 +25,6 @@ from typing import Any
 import numpy as np
 
 from hindsched.arrays import Floats
-from hindsched.models.recorder import SumRows
 
 
 class ShadowPrices(Mapping[Any, float]):
@@ -59,13 +58,6 @@ class ShadowPrices(Mapping[Any, float]):
 
     def __getitem__(self, component: object) -> float:
         return self._prices[id(component)]
-
-    def of(self, component: Any) -> Floats:
-        """Of an indexed constraint's rows, in its order; 0 for one that the solver did not see."""
-        if isinstance(component, SumRows) and component.place is not None:
-            return self._sign * self._duals[component.place]
-        prices = self._prices
-        return np.array([prices.get(id(row), 0.0) for row in component.values()], dtype=float)
 
     def __iter__(self) -> Iterator[Any]:
         seen: set[int] = set()

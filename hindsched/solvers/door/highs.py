@@ -20,7 +20,6 @@ from hindsched.errors import InputError, SolveFailed
 from hindsched.json_types import JsonObject
 from hindsched.solvers.door.answer import Answer, Progress
 from hindsched.solvers.door.interrupt import catch_interrupt
-from hindsched.solvers.door.mutable import Changes
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.scaling import Scaling
 from hindsched.solvers.door.standard_form import LinearProgram
@@ -197,40 +196,6 @@ class HighsProgram:
         self._scaling = replace(self._scaling, objective=self._scaling.objective_for(cost))
         self.highs.changeColsCost(cost.size, index, self._scaling.costs(cost))
         self.highs.changeObjectiveOffset(offset * self._scaling.objective)
-
-    def set_row_bounds(self, index: Any, lower: Floats, upper: Floats) -> None:
-        """Replace the sides of the rows `index`."""
-        self.program.row_lower[index], self.program.row_upper[index] = lower, upper
-        factor = self._scaling.rows[index]
-        rows = np.asarray(index, dtype=_I32)
-        self.highs.changeRowsBounds(len(index), rows, lower * factor, upper * factor)
-
-    def set_bounds(self, lower: Floats, upper: Floats) -> None:
-        """Replace the bounds of all columns."""
-        self.program.lower, self.program.upper = lower, upper
-        index, factor = np.arange(lower.size, dtype=_I32), self._scaling.columns
-        self.highs.changeColsBounds(lower.size, index, lower / factor, upper / factor)
-
-    def apply(self, changes: Changes) -> None:
-        """Replace the entries that changed, and nothing else."""
-        lp, own = self.program, self._scaling
-        if changes.columns.size:
-            lp.cost[changes.columns] = changes.cost
-            index = changes.columns.astype(_I32)
-            scaled = own.costs(changes.cost, changes.columns)
-            self.highs.changeColsCost(index.size, index, scaled)
-        if changes.offset != lp.offset:
-            lp.offset = changes.offset
-            self.highs.changeObjectiveOffset(changes.offset * own.objective)
-        if changes.columns.size and own.objective_for(lp.cost) != own.objective:
-            self.set_cost(lp.cost, lp.offset)
-        if changes.rows.size:
-            self.set_row_bounds(changes.rows, changes.row_lower, changes.row_upper)
-        if changes.bounded.size:
-            lp.lower[changes.bounded], lp.upper[changes.bounded] = changes.lower, changes.upper
-            index, factor = changes.bounded.astype(_I32), own.columns[changes.bounded]
-            lower, upper = changes.lower / factor, changes.upper / factor
-            self.highs.changeColsBounds(index.size, index, lower, upper)
 
     def set_start(self, index: Any, values: Floats) -> None:
         """Give values to some or all columns as a start for the mixed-integer search."""

@@ -22,7 +22,6 @@ from hindsched.solvers.door.files import EXECUTABLES, solve_by_file
 from hindsched.solvers.door.highs import HighsProgram
 from hindsched.solvers.door.native import MODULES, solve_natively
 from hindsched.solvers.door.options import SolveOptions
-from hindsched.solvers.door.relaxed_first import RelaxedFirst
 from hindsched.solvers.door.standard_form import (
     LinearProgram,
     TriviallyInfeasibleError,
@@ -183,10 +182,7 @@ class Solver:
         if self._highs is not None:
             small = not program.is_mixed_integer and program.entries.data.size < SMALL_NONZEROS
             self._highs.begin_small(small)
-        highs: HighsProgram | RelaxedFirst | None = self._highs
-        if self._highs is not None and start and program.is_mixed_integer:
-            highs = RelaxedFirst(self._highs)
-        return solve_compiled(program, highs, self.options, started, start, want_duals, None)
+        return solve_compiled(program, self._highs, self.options, started, start, want_duals, None)
 
 
 def solve_compiled(
@@ -197,7 +193,6 @@ def solve_compiled(
     start: bool,
     want_duals: bool,
     on_progress: Progress | None,
-    by_model: bool = True,
 ) -> ProgramResult:
     """Solve a compiled program by a backend, and conclude what is known: the end of every door."""
     start_index, start_point = program.start_values() if start else (np.zeros(0, int), np.zeros(0))
@@ -220,7 +215,7 @@ def solve_compiled(
     answer = _believe(program, answer)
     if start and len(start_index) == len(program.columns):
         answer = _keep_start(program, answer, start_index, start_point)
-    return _conclude(program, answer, options, now() - started, want_duals, by_model)
+    return _conclude(program, answer, options, now() - started, want_duals)
 
 
 def _ask_backend(
@@ -338,7 +333,6 @@ def _conclude(
     options: SolveOptions,
     seconds: float,
     want_duals: bool,
-    by_model: bool,
 ) -> ProgramResult:
     sign = program.sign
     common: dict[str, Any] = {"seconds": seconds, "backend": answer.backend}
@@ -352,7 +346,7 @@ def _conclude(
     status, stopped_by, details = answer.status, answer.stopped_by, dict(answer.details)
     by_arrays = sign * (float(program.cost @ answer.point) + program.offset)
     objective = by_arrays
-    if by_model and program.objective is not None:
+    if program.objective is not None:
         objective = float(pyo.value(program.objective.expr))
     if not _agree(objective, by_arrays):
         program.clear()

@@ -5,8 +5,6 @@ the others have earned or cost: a job that is decided and has ended before every
 every open job's arrival is settled. Where jobs share a slot's price (mlbroker) those that are
 settled together count together, and one that ran beside a job that stays waits for it. In a
 relaxation they count at their own cost, where a program over all may count less: mlbroker's tiers.
-The rules of what is left run on the recorder (`models.recorder`), so that a step costs what its
-open jobs cost, however many are known.
 """
 
 from __future__ import annotations
@@ -18,6 +16,8 @@ from functools import partial
 from operator import add
 from typing import Any
 
+from pyomo.common.gc_manager import PauseGC
+
 from hindsched.arrays import Floats
 from hindsched.errors import InputError
 from hindsched.instances.base import Instance
@@ -28,7 +28,6 @@ from hindsched.models.base import (
     check_size,
     model_module,
 )
-from hindsched.models.recorder import recording
 from hindsched.solutions.base import Assignment, Solution, build_solution
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import ProgramResult, Solver
@@ -236,13 +235,13 @@ class RollingProgram:
         )
 
     def build(self) -> OfflineProgram:
-        """The program at this step, recorded."""
+        """The program at this step."""
         family = self.cluster.family
         build = aggregated(family) if self.relax else {}
         decided = self._locked | self._rejected
         instance = self.instance
         check_size(instance, [i for i, name in enumerate(self._jobs) if name not in decided])
-        with recording():
+        with PauseGC():  # nothing is garbage yet, and looking for it takes longer than the rules
             made: OfflineProgram = model_module(family).build_offline(
                 instance, self.formulation, relax=self.relax,
                 commitments=self.commitments(), **build,

@@ -22,17 +22,14 @@ from pyomo.common.errors import (
 )
 from pyomo.repn.plugins.standard_form import LinearStandardFormCompiler
 
-from hindsched.arrays import Bools, Floats, Ints
+from hindsched.arrays import Bools, Floats
 from hindsched.errors import SolveFailed
-from hindsched.models.recorded_rows import RecordedColumns, arrays_of
-from hindsched.models.recorder import RecordedModel
 
 ROW_TOLERANCE = 1e-6
 """Violation of a row or bound that is rounding, relative to the larger of 1 and the right side."""
 INTEGER_TOLERANCE = 1e-5
 """Distance from the nearest integer within which an integer variable is rounded to it."""
 
-NONE = np.zeros(0)
 LARGEST_SIDE = 1e300
 """A side beyond it is none."""
 
@@ -164,20 +161,14 @@ class LinearProgram:
 
     def load(self, point: Floats) -> None:
         """Set the model's variables; a variable that occurs nowhere gets its value nearest 0."""
-        if isinstance(self.columns, RecordedColumns):
-            self.columns.give(point)
-        else:
-            values, integer = point.tolist(), self.integer.tolist()
-            for variable, value, whole in zip(self.columns, values, integer, strict=True):
-                variable.set_value(round(value) if whole else value, skip_validation=True)
+        values, integer = point.tolist(), self.integer.tolist()
+        for variable, value, whole in zip(self.columns, values, integer, strict=True):
+            variable.set_value(round(value) if whole else value, skip_validation=True)
         for variable in self.idle:
             variable.set_value(_nearest_zero(variable), skip_validation=True)
 
     def clear(self) -> None:
         """Leave no value in the free variables, so that nobody reads a stale one."""
-        if isinstance(self.columns, RecordedColumns):
-            self.columns.forget()
-            return
         for variable in (*self.columns, *self.idle):
             if not variable.fixed:  # fixed since the program was compiled
                 variable.set_value(None, skip_validation=True)
@@ -199,8 +190,6 @@ def compile_program(model: pyo.ConcreteModel) -> LinearProgram:
     SolveFailed
         If the model is not linear or has several objectives.
     """
-    if isinstance(model, RecordedModel):
-        return compile_recorded(model)
     form = _standard_form(model)
     if len(form.objectives) > 1:
         raise SolveFailed(
@@ -234,67 +223,6 @@ def compile_program(model: pyo.ConcreteModel) -> LinearProgram:
     for variable in program.idle:
         _nearest_zero(variable)
     return program
-
-
-def compile_recorded(model: RecordedModel) -> LinearProgram:
-    """The same for a model that was recorded: its coefficients are there already."""
-    objective = model.objectives[0] if model.objectives else None
-    sign = -1 if objective is not None and objective.sense == pyo.maximize else 1
-    record = model.record
-    cost, offset = np.zeros(record.num_columns), 0.0
-    if objective is not None:
-        worth = objective.expr.free()
-        np.add.at(cost, worth.positions(), sign * worth.coefficients())
-        offset = sign * worth.constant
-    found = arrays_of(model)
-    for name, low, high in found.constant:
-        if low > ROW_TOLERANCE * max(1.0, abs(low)) or -high > ROW_TOLERANCE * max(1.0, -high):
-            raise TriviallyInfeasibleError(name)
-    lower = np.concatenate([NONE, *(variable.lower for variable in record.variables)])
-    upper = np.concatenate([NONE, *(variable.upper for variable in record.variables)])
-    integer = np.array([variable.integer for variable in record.variables], dtype=bool)
-    sizes = np.array([variable.num_columns for variable in record.variables], dtype=np.int64)
-    integer = integer.repeat(sizes)
-    used = cost != 0
-    used[found.column] = True
-    column, idle, kept = found.column, list[Any](), np.arange(len(used))
-    if not used.all():
-        kept, unused = np.flatnonzero(used), np.flatnonzero(~used)
-        idle = [column for column in RecordedColumns(model, unused) if not column.fixed]
-        column = (np.cumsum(used) - 1)[column]
-        cost, lower, upper, integer = cost[kept], lower[kept], upper[kept], integer[kept]
-    program = LinearProgram(
-        cost=cost,
-        offset=offset,
-        entries=_by_columns(found.row, column, found.factor, len(found.rows), len(kept)),
-        row_lower=found.lower,
-        row_upper=found.upper,
-        lower=lower,
-        upper=upper,
-        integer=integer,
-        columns=RecordedColumns(model, kept),
-        rows=found.rows,
-        idle=idle,
-        objective=None,
-        sign=sign,
-    )
-    for variable in program.idle:
-        _nearest_zero(variable)
-    return program
-
-
-def _by_columns(row: Ints, column: Ints, data: Floats, rows: int, columns: int) -> ByColumns:
-    """The matrix of entries, those of the same place added up; scipy's own way checks too much."""
-    place = column * rows + row
-    order = place.argsort(kind="stable")
-    place, data = place[order], data[order]
-    first = np.ones(len(place), dtype=bool)
-    np.not_equal(place[1:], place[:-1], out=first[1:])
-    if not first.all():
-        data = np.add.reduceat(data, np.flatnonzero(first))
-        place = place[first]
-    starts = np.searchsorted(place, np.arange(columns + 1) * rows).astype(np.int32)
-    return ByColumns(data, (place % max(rows, 1)).astype(np.int32), starts, (rows, columns))
 
 
 def _standard_form(model: pyo.ConcreteModel) -> Any:

@@ -7,60 +7,16 @@ and schedules where the optimum is unique.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 from hindsched.arrays import Floats
 from hindsched.errors import SolveFailed
-from hindsched.models.base import Subproblem, subproblem
+from hindsched.models.base import subproblem
 from hindsched.solvers.door.options import SolveOptions
-from hindsched.solvers.door.persistent import PersistentProgram
-from hindsched.solvers.door.program import ProgramResult, solve_program
-from hindsched.solvers.door.standard_form import TriviallyInfeasibleError
+from hindsched.solvers.door.program import solve_program
 from hindsched.solvers.door.status import Status
 from hindsched.solvers.oracles.base import BlockOracle, Response
 
 EXACT = SolveOptions(gap=1e-9)
-
-
-class HotSubproblem:
-    """A subproblem that is solved at other prices again: from the second time on it stays compiled.
-
-    Parameters
-    ----------
-    program : Subproblem
-        The declarative program; its prices and room are set by its own `set`.
-    options : SolveOptions
-        How to solve.
-
-    Examples
-    --------
-    >>> import hindsched as hs
-    >>> hot = HotSubproblem(subproblem(hs.generate("oasis", jobs=1, horizon=6), 0))
-    >>> hot.solve().objective == hot.solve().objective
-    True
-    """
-
-    def __init__(self, program: Subproblem, options: SolveOptions = EXACT) -> None:
-        self.program = program
-        self.options = options
-        self._solved: Any = None
-        self._hot: PersistentProgram | None = None
-
-    def solve(self) -> ProgramResult:
-        """Solve at the present prices."""
-        model = self.program.model
-        if self._solved is not model or self.options.solver != "highs":
-            self._solved, self._hot = model, None
-            return solve_program(model, self.options)
-        try:
-            if self._hot is None:
-                self._hot = PersistentProgram(model, self.options)
-            else:
-                self._hot.update()
-        except (SolveFailed, TriviallyInfeasibleError):  # rows or columns come and go: read it anew
-            self._hot = None
-            return solve_program(model, self.options)
-        return self._hot.solve()
 
 
 def model_response(

@@ -1,4 +1,4 @@
-"""One job's block as a model that a user holds; the solver is kept hot."""
+"""One job's block as a model that a user holds."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from hindsched.errors import InputError
 from hindsched.json_types import Keywords
 from hindsched.models.base import Prices, Subproblem
 from hindsched.solvers.door.options import SolveOptions
-from hindsched.solvers.door.subproblem import HotSubproblem
+from hindsched.solvers.door.program import solve_program
 from hindsched.solvers.model.face import HeldPyomo
 from hindsched.solvers.model.result import ModelResult, with_point
 
 
 class SubproblemModel(HeldPyomo[Subproblem]):
-    """One job's best schedule at given prices; the solver is kept hot between solves.
+    """One job's best schedule at given prices, which are changed and solved for again.
 
     Parameters
     ----------
@@ -30,10 +30,6 @@ class SubproblemModel(HeldPyomo[Subproblem]):
     >>> sub.solve().objective is not None
     True
     """
-
-    def __init__(self, program: Subproblem) -> None:
-        super().__init__(program)
-        self._hot = HotSubproblem(program)
 
     def set(self, prices: Prices, room: Prices | None = None) -> None:
         """Set prices and what is left of the capacities, by row set of the family's oracle.
@@ -56,8 +52,6 @@ class SubproblemModel(HeldPyomo[Subproblem]):
         """Solve at the present prices; `ModelResult.solution` has the job's schedule alone."""
         given = options if isinstance(options, SolveOptions) else {"gap": 1e-9, **(options or {})}
         chosen = SolveOptions.of(given, **option_keywords)
-        if chosen != self._hot.options:
-            self._hot = HotSubproblem(self.program, chosen)
-        result = with_point(self.program, self._hot.solve())
+        result = with_point(self.program, solve_program(self.program.model, chosen))
         solution = self.program.extract() if result.program.has_point else None
         return replace(result, solution=solution)

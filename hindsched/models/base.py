@@ -119,10 +119,7 @@ class OfflineProgram(Declared, Generic[Planned]):
         """
 
     def relax(self) -> OfflineProgram[Planned]:
-        """The linear relaxation of the same form, as the paper's formulation has it.
-
-        It is built anew, so that changes made to the Pyomo model are not in it.
-        """
+        """The linear relaxation of the same form, built anew as the paper's formulation has it."""
         return self.again(relax=True)
 
     def to_dict(self) -> JsonObject:

@@ -226,3 +226,20 @@ def test_the_command_prints_and_writes(instance, tmp_path, capsys):
     assert target.stat().st_size > 0
     assert run(["model", str(file), "--form", "nonsense"]) == 2
     assert "form: nonsense: must be" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("family", ["oasis", "astraea", "gang"])
+def test_a_changed_model_is_relaxed_as_it_is_and_has_no_dual(family):
+    model = hs.model(hs.generate(family, "small", 1))
+    free = model.relax().solve().objective
+    worth = next(iter(model.pyomo.component_data_objects(pyo.Objective, active=True)))
+    sign = 1 if worth.sense == pyo.maximize else -1
+    model.pyomo.mine = pyo.Constraint(expr=sign * worth.expr <= sign * free - 0.5 * abs(free))
+    lp = model.relax().solve()
+    assert lp.objective == pytest.approx(free - sign * 0.5 * abs(free))
+    assert "mine" in lp.duals
+    assert lp.duals.get("none of that name") is None
+    assert set(lp.duals.to_frame()["component"]) == set(lp.duals)
+    with pytest.raises(hs.InputError, match="mine has 1 rows"):
+        model.dual()
+    assert model.solve(time_limit=5).changed is not None

@@ -151,6 +151,11 @@ class OasisDual(DualProgram):
     schedules: list[Schedule] = field(default_factory=lambda: list[Schedule]())
     grows: bool = True
 
+    @property
+    def title(self) -> str:
+        """The program whose dual it is, and the instance."""
+        return f"oasis: dual of (14), the choice of schedules, of {self.instance.name}"
+
     def name_of(self, index: str, place: int) -> str | None:
         """Name of a server or a resource by its position; None for another index."""
         if index == "resource":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hindsched.errors import InputError, SolveFailed
 from hindsched.models.declared import Face
@@ -29,7 +29,7 @@ class Numbers(Mapping[str, "pd.Series[float]"]):
     >>> import hindsched as hs
     >>> lp = hs.model(hs.generate("oasis", jobs=2, horizon=6), relax=True).solve()
     >>> lp.duals["eq_4"].index.names
-    FrozenList(['worker pool', 'resource', 'slot'])
+    FrozenList(['worker server', 'resource', 'slot'])
     """
 
     def __init__(self, names: list[str], table: Callable[[str], pd.Series[float]]) -> None:
@@ -39,6 +39,29 @@ class Numbers(Mapping[str, "pd.Series[float]"]):
         if name not in self._names:
             raise InputError("component", name, f"must be one of {', '.join(self._names)}")
         return self._table(name)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._names
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """The component's Series, or `default` if the model has none of that name."""
+        return self[name] if name in self else default
+
+    def to_frame(self) -> pd.DataFrame:
+        """All numbers in one table: component, its index in words, value; one row a number."""
+        import pandas as pd
+
+        parts = [
+            pd.DataFrame({
+                "component": name,
+                "index": [", ".join(map(str, key)) if isinstance(key, tuple) else ""
+                          for key in series.index],
+                "value": series.to_numpy(),
+            })
+            for name, series in self.items()
+        ]  # fmt: skip
+        columns = ["component", "index", "value"]
+        return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=columns)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._names)

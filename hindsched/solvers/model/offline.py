@@ -8,9 +8,14 @@ is, and the result says what differs from the paper's.
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
+import pyomo.environ as pyo
+
+from hindsched.errors import InputError
 from hindsched.instances.base import Instance, JobRecord
 from hindsched.json_types import Keywords
 from hindsched.models.base import (
@@ -86,11 +91,28 @@ class Model(HeldPyomo[OfflineProgram]):
         return replace(result, solution=solution, changed=changed, details=details)
 
     def relax(self) -> Model:
-        """The linear relaxation of the same form, built anew without changes made since."""
-        return Model(self.program.relax())
+        """The linear relaxation: the family's own, or of the model as it was changed."""
+        program = self.program
+        if what_changed(program) is None:
+            return Model(program.relax())
+        relaxed = copy(program)
+        relax_domains = pyo.TransformationFactory("core.relax_integer_vars")
+        relaxed.model = relax_domains.create_using(program.model)
+        relaxed.relaxed, relaxed.again = True, partial(program.again, relax=True)
+        return Model(relaxed)
 
     def dual(self, **build: object) -> DualModel:
-        """The paper's dual as a program of its own; keywords are those of its ``build_dual``."""
+        """The paper's dual as a program of its own; keywords are those of its ``build_dual``.
+
+        Raises
+        ------
+        InputError
+            If the model was changed, or the family's paper has no dual.
+        """
+        changed = what_changed(self.program)
+        if changed is not None:
+            rule = f"must be as it was built for the paper's dual to be its dual: {changed}"
+            raise InputError("model", self.program.title, rule)
         return DualModel(dual_program(self.instance, self.program.formulation, **build))
 
     def slot(self, slot: int, **build: object) -> ConvexModel:

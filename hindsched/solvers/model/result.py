@@ -90,6 +90,11 @@ class ModelResult(LabelledResult):
         return self.program.bound
 
     @property
+    def is_linear(self) -> bool:
+        """Whether no variable of the model must be whole."""
+        return not any(part.integers for part in self.declared.components("variable"))
+
+    @property
     def reduced_costs(self) -> Numbers:
         """Reduced costs of the variables by name."""
         costs = self._of_a_relaxation(self.program.reduced_costs)
@@ -109,6 +114,8 @@ class ModelResult(LabelledResult):
 
     def _of_a_relaxation(self, numbers: ShadowPrices | None) -> ShadowPrices:
         if numbers is None:
+            if self.status is Status.OPTIMAL and self.is_linear:
+                raise SolveFailed(f"{self.declared.title}: {self.program.backend} gives no duals")
             raise SolveFailed(
                 f"{self.declared.title}: {self.status}; only a linear program solved to its "
                 "optimum has duals: relax() gives one"

@@ -45,7 +45,7 @@ class Numbers(Mapping[str, "pd.Series[float]"]):
 
     def get(self, name: str, default: Any = None) -> Any:
         """The component's Series, or `default` if the model has none of that name."""
-        return self[name] if name in self else default
+        return self._table(name) if name in self else default
 
     def to_frame(self) -> pd.DataFrame:
         """All numbers in one table: component, its index in words, value; one row a number."""

@@ -110,10 +110,10 @@ class InstanceComparison:
         lines: list[tuple[str, ...]] = [(self.instance, "(offline)", "", "", optimum)]
         for row in self.algorithms:
             objective = "-" if row.objective is None else f"{row.objective:.6g}"
-            interval = str(row.ratio.interval) if row.ratio.exists else "none"
+            ratio = str(row.ratio.interval) if row.ratio.exists else "none"
             star = "*" if row.ratio.starred else ""
             note = "; ".join([*filter(None, [row.ratio.reason]), *row.errors])
-            lines.append(("", row.label, objective, interval + star, note))
+            lines.append(("", row.label, objective, ratio + star, note))
         return lines
 
     def __str__(self) -> str:

@@ -146,7 +146,8 @@ def run_tasks(
     """
     named = {instance.name: instance for instance in instances}
     if dask is None and workers == 0:
-        run, ordered = run_task, list(tasks)
+        run: Callable[..., Record] = run_task
+        ordered = list(tasks)
         given: list[tuple[Any, ...]] = [(named[t.instance], t, run_limit) for t in ordered]
     else:
         run, ordered = run_packed, in_turns(tasks, named)
@@ -154,7 +155,8 @@ def run_tasks(
         given = [(packed[t.instance], t, run_limit) for t in ordered]
     limit = None if run_limit is None else max([run_limit, *map(longest_solve, tasks)])
     records: dict[str, Record] = {}
-    with closing(map_calls(run, given, workers=workers, dask=dask, time_limit=limit)) as finished:
+    calls: Any = map_calls(run, given, workers=workers, dask=dask, time_limit=limit)
+    with closing(calls) as finished:
         for place, found in finished:
             task = ordered[place]
             record = failed_record(task, found.reason) if isinstance(found, Lost) else found

@@ -75,8 +75,12 @@ class Problem:
 
     def worth(self, ends: Mapping[str, int | None]) -> Interval | None:
         """(2) of completions by job; None if one has none."""
-        times = [end and end - self.jobs[name]["arrival"] + 1 for name, end in ends.items()]
-        return None if None in times else exactly(sum(times))
+        total = 0
+        for name, end in ends.items():
+            if end is None:
+                return None
+            total += end - self.jobs[name]["arrival"] + 1
+        return exactly(total)
 
     def check(self, solution: Data) -> Verdict:
         """Broken constraints, and the total completion time; a job without one counts as begun."""

@@ -117,8 +117,8 @@ class Broken:
         """Note where a completion is stated that is not that of the rows."""
         stated = given.get("completion")
         if "completion" in given and stated != end:
-            known = stated is not None and end is not None
-            self.note(abs(stated - end) if known else 1, "completion", given["name"], end or 0)
+            apart = 1 if stated is None or end is None else abs(stated - end)
+            self.note(apart, "completion", given["name"], end or 0)
 
     def verdict(self, value: Interval, notes: Sequence[tuple[str, Fraction]] = ()) -> Verdict:
         """All that was noted, and where loads are above their limits."""

@@ -212,10 +212,10 @@ class Problem:
             done += Fraction((last - first + 1) * n) / job.time(w, p, int(len({*y, *z}) == 1), n)
             runs.append((first, last, (w, y), (p, z)))
         for before, after in pairwise(runs):
-            apart, at = after[0] - before[1] - 1, (name, after[0])
-            broken.note(-apart, rule["overlap"], *at)
+            apart = after[0] - before[1] - 1
+            broken.note(-apart, rule["overlap"], name, after[0])
             if not cluster.in_pieces:
-                broken.note(apart, rule["pause"], *at)
+                broken.note(apart, rule["pause"], name, after[0])
                 broken.note(before[2] != after[2], rule["change"], *at)
                 broken.note(before[3] != after[3], rule["ps change"], *at)
         missing, end = job.minibatches - done, max((run[1] for run in runs), default=None)

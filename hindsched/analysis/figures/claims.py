@@ -186,7 +186,7 @@ def claims(family: str) -> list[Claim]:
     source = files("hindsched.analysis.figures") / family / "claims.json"
     if not source.is_file():
         return []
-    rows: list[JsonObject] = json.loads(source.read_text(encoding="utf-8"))
+    rows: list[dict[str, Any]] = json.loads(source.read_text(encoding="utf-8"))
     return [
         Claim(
             row["key"], row["figure"], row["place"], row["claim"], row["paper"], row["quantity"],

@@ -67,8 +67,8 @@ def assemble(
 
 def _waits(rows: pd.DataFrame) -> tuple[Waits, ...]:
     waits, gpus = (rows["start"] - rows["submit"]).dropna(), rows["gpus"]
-    kinds = {
-        "all": gpus.index == gpus.index,
+    kinds: dict[str, Any] = {
+        "all": pd.Series(True, index=gpus.index),
         "whole GPUs": (gpus > 0) & (gpus % 1 == 0),
         "a share of a GPU": (gpus > 0) & (gpus % 1 != 0),
         "no GPU": gpus == 0,

@@ -352,7 +352,7 @@ class Cells:
         if "start" not in changed:
             columns["start"] = self.times("start", after=submit)
         if "end" not in changed:
-            start = changed.get("start", columns.get("start"))
+            start: pd.Series = changed["start"] if "start" in changed else columns["start"]
             columns["end"] = self.times("end", after=start.where(start.notna(), submit))
         if "gpus" not in changed:
             columns["gpus"] = self.amounts("gpus")

@@ -7,6 +7,7 @@ import json
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -77,7 +78,7 @@ def load_server_shapes(path: str | Path) -> list[ServerShape]:
     keys = zip(model, numbers[0].astype(int), *numbers[1:], strict=True)
     counts = pd.Series([(str(m), int(g), float(c), float(b)) for m, g, c, b in keys]).value_counts()
     ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-    return [ServerShape(*shape, count=int(count)) for shape, count in ordered]
+    return [ServerShape(*shape, count=int(count)) for shape, count in ordered]  # type: ignore[misc]
 
 
 def load_daily_quotas(path: str | Path) -> pd.DataFrame:
@@ -109,7 +110,7 @@ def load_daily_quotas(path: str | Path) -> pd.DataFrame:
         (wrong, "total", "quotas must add up to total"),
     ):
         if mask.any():
-            row = mask.idxmax()
+            row: Any = mask.idxmax()
             raise InputError(f"{source}:{row}", frame[column][row], rule)
     return quotas.astype(int).set_axis(pd.Index(frame["date"], name="date"), axis=0)
 
@@ -145,7 +146,7 @@ def load_capacities(path: str | Path, date: str | None, gpus_a_node: int) -> dic
     day = quotas.index[0] if date is None else date
     if day not in quotas.index:
         raise InputError("set.date", day, f"must be in {quotas.index[0]}..{quotas.index[-1]}")
-    return {str(name): int(count) for name, count in quotas.loc[day].items()}
+    return {str(name): int(count) for name, count in quotas.T[day].items()}
 
 
 def load_throughputs(path: str | Path) -> pd.DataFrame:

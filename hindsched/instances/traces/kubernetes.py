@@ -141,7 +141,7 @@ def _amount(container: JsonObject, resource: str) -> Decimal:
             match = QUANTITY.fullmatch(str(value))
             if match is None:
                 raise _Malformed(f"resources.{kind}.{resource}", value, "must be a number of GPUs")
-            return Decimal(match[1]) * {"m": Decimal("0.001"), None: 1, "k": 1000}[match[2]]
+            return Decimal(match[1]) * Decimal({"m": "0.001", None: "1", "k": "1000"}[match[2]])
     return Decimal(0)
 
 

@@ -74,7 +74,7 @@ class Notes:
 
     def summary(self) -> list[JsonObject]:
         """A row a kind of note: how many, where first, what was done; most frequent first."""
-        first: dict[tuple[str, str, str], JsonObject] = {}
+        first: dict[tuple[Any, Any, Any], Any] = {}
         for note in self._kept:
             first.setdefault((note["column"], note["rule"], note["done"]), note)
         rows: list[JsonObject] = [
@@ -82,7 +82,7 @@ class Notes:
              "first_row": first[key]["row"], "first_value": first[key]["value"]}
             for key, count in self._counts.items()
         ]  # fmt: skip
-        return sorted(rows, key=lambda row: -int(row["count"]))
+        return sorted(rows, key=lambda row: -int(str(row["count"])))
 
     def to_frame(self) -> pd.DataFrame:
         """The notes kept (at most 100 of a kind): row, column, value, rule, done."""

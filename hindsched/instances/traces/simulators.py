@@ -111,7 +111,7 @@ def _held(reading: Reading, path: Path) -> pd.DataFrame:
         raise InputError(f"{source}, row {row}", f"{count} cells", rule)
     reading.rows_read += len(table)
     moments = _moments(reading, source, table["time"])
-    each = table[list(servers)].fillna("").set_axis(moments, axis=0).stack()
+    each: Any = table[list(servers)].fillna("").set_axis(moments, axis=0).stack()
     each = each[each != ""].rename("job").rename_axis(["time", "gpu"]).reset_index()
     each["server"] = each["gpu"].map(servers)
     counts = each.groupby(["job", "server", "time"]).size()

@@ -10,6 +10,7 @@ and 3 or 4 for the last), whose wait counts from the end of the burst before.
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import pandas as pd
 
@@ -122,7 +123,8 @@ def _place(
     end: pd.Series,
 ) -> None:
     """Give bursts their submission, start and end: each waits from the end of the one before."""
-    before: dict[str, tuple[object, object]] = {}
+    before: dict[str, tuple[Any, Any]] = {}
+    row: Any
     for row, job in cells.text("job")[burst].items():
         submitted, ended = before.get(job, (submit[row], submit[row]))
         submit[row], start[row] = submitted, ended + wait[row]

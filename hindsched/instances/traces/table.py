@@ -187,7 +187,9 @@ def load_trace(path: str | Path, trace_format: str, part: str | None = None) -> 
     )  # fmt: skip
     found = form.read(reading)
     if found.empty:
-        rule = next((note["rule"] for note in reading.notes.summary()), "must hold a row a job")
+        rule = next(
+            (str(note["rule"]) for note in reading.notes.summary()), "must hold a row a job"
+        )
         raise InputError(str(path), "(no job)", rule)
     rows = _seconds(_one_row_a_job(found))
     table = build_table(trace_format, source, rows, sha256=sha256)
@@ -279,6 +281,7 @@ def build_table(name: str, source: Path, raw: pd.DataFrame, *, sha256: str = "")
         "duration not above 0": duration <= 0,
     }
     reason = raw["reason"].astype(object) if "reason" in raw else pd.Series("", index=raw.index)
+    broken: Any
     for text, broken in general.items():
         reason = reason.mask((reason == "") & broken, text)
     bad = reason != ""

@@ -141,7 +141,7 @@ class Clock:
         near = int((Decimal(nanoseconds) / self._step).to_integral_value()) * self._step
         if near != nanoseconds:
             self.rounded += 1
-            self.most_rounded = max(self.most_rounded, int(abs(near - nanoseconds)))
+            self.most_rounded = max(self.most_rounded, abs(near - int(nanoseconds)))
         return near
 
 

@@ -109,11 +109,11 @@ def build_subproblem(
     formulation = instance.check_formulation(formulation)
     position = instance.position_of(job)
     record = instance.jobs[position]
-    servers = [
+    workers, ps = (
         Servers.of(capacity, np.zeros((instance.horizon + 1, *capacity.shape)), grouped=False)
         for capacity in (instance.worker_capacity, instance.ps_capacity)
-    ]
-    plan = Plan(*servers, [])
+    )
+    plan = Plan(workers, ps, [])
     sets = JobSets.of(instance, record, (plan.worker_servers, plan.ps_servers), record.arrival)
 
     def job_rules(b: Model, _: int) -> None:

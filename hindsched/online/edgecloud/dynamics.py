@@ -109,7 +109,7 @@ class State(ClusterState[EdgecloudJob]):
 
     def _place(self, row: Assignment, where: str) -> int:
         """Position of the worker, or that of the cloud."""
-        at = {key: row[key] for key in ("chunk", "server", "worker") if key in row}
+        at: dict[str, Any] = {key: row[key] for key in ("chunk", "server", "worker") if key in row}
         return worker_place(self.instance, {**at, "from": 1, "to": 1}, where)
 
     def apply(self, slot: int, decision: Decision) -> None:

@@ -19,7 +19,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from threading import Event
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from hindsched.errors import SolveFailed
 from hindsched.instances.base import Instance
@@ -200,7 +200,7 @@ def _prove(both: BoundAndSearch, known: Result, until: float) -> Found:
         with catch_interrupt() as interrupted:
             growing = growing_from(both, found, interrupted)
             found = growing.run(lambda: max(0.0, until - now()))
-    rows = None if found.solution is None else dict(found.solution.assignments())
+    rows: Any = None if found.solution is None else dict(found.solution.assignments())
     details = {key: found.details[key] for key in ("nodes", "leaves") if key in found.details}
     return Found(rows, found.certificate, found.bound, details)
 
@@ -209,7 +209,8 @@ def _joined_with(result: Result, found: Found) -> Result:
     """A result with what another process found."""
     solution = None
     if found.rows is not None:
-        solution = build_solution(result.instance, found.rows, result.formulation)
+        rows: Any = found.rows
+        solution = build_solution(result.instance, rows, result.formulation)
     other = replace(result, solution=solution, bound=found.bound, certificate=found.certificate)
     whole = joined(result, other)
     details = {**result.details, **found.details}

@@ -205,7 +205,7 @@ class BoundAndSearch:
                 self._adopt(beside)
             self._guide_search()
             until = min(deadline, now() + 2 * (1 - share) * turn)
-            self.search.improve(lambda until=until: self._stop(until))
+            self.search.improve(partial(self._stop, until))
             if not self.search.is_complete:
                 self.search.construct(lambda: self._stop(deadline))
                 if not self.search.is_complete and self.bounding.converged:

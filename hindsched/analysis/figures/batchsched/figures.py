@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterable
 from functools import partial
 from itertools import product
+from typing import Any
 
 import pandas as pd
 
@@ -254,7 +255,7 @@ _servers = partial(
 )
 
 
-def _cost(x: str, *, contention: bool = True, **more: bool) -> Plot:
+def _cost(x: str, *, contention: bool = True, **more: Any) -> Plot:
     panels = "capacity_fraction" if contention else None
     return Plot(x, "objective", "algorithm", panels=panels, log_y=contention, **more)
 

@@ -102,7 +102,7 @@ class BatchschedMerged(BatchschedOracle, MergedOracle):
         self.rows = Rows([RowSet("capacity", axes, capacity)])
         shortest = np.array([duration[0] for duration, _ in found], dtype=np.int64)
         arrival = np.array([job.arrival for job in instance.jobs], dtype=np.int64)
-        rate = np.array([job.weight for job in instance.jobs], dtype=float)
+        rate: Floats = np.array([job.weight for job in instance.jobs], dtype=float)
         tail = int(shortest.max(initial=0))  # what ends later is dearer than the outside option
         table = np.arange(1.0, self.slots + tail + 2)[None]
         outside: Floats = rate * (np.maximum(arrival, self.slots + 1) + shortest)

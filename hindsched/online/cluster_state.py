@@ -159,9 +159,14 @@ class ClusterState(Generic[Job]):
             broken = found.violations()
         except InputError as error:
             raise Refused("row", self.instance.name, str(error)) from None
-        if broken and self.environment.in_feasible_set:
-            raise Refused(broken[0].rule, broken[0].where, broken[0].detail)
+        wrong = [violation for violation in broken if not self.is_left_out(getattr(violation, "job", ""), found)]
+        if wrong and self.environment.in_feasible_set:
+            raise Refused(wrong[0].rule, wrong[0].where, wrong[0].detail)
         return found
+
+    def is_left_out(self, job: str, solution: Solution) -> bool:
+        """Whether a run may leave a job out: its solution then says what that breaks."""
+        return False
 
     def report(self) -> Report:
         """Further facts of the run that the algorithm does not know."""
@@ -184,6 +189,10 @@ class OptionalJobsState(ClusterState[Job]):
         found = build_solution(self.instance, rows, self.formulation)
         found.given_up = given_up
         return found
+
+    def is_left_out(self, job: str, solution: Solution) -> bool:
+        """Whether a job has no rows, which only breaks a rule where all jobs must complete."""
+        return bool(job) and job not in solution.assignments()
 
     def report(self) -> Report:
         """Name the jobs that ran in vain."""

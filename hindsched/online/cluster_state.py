@@ -159,13 +159,13 @@ class ClusterState(Generic[Job]):
             broken = found.violations()
         except InputError as error:
             raise Refused("row", self.instance.name, str(error)) from None
-        wrong = [violation for violation in broken if not self.is_left_out(getattr(violation, "job", ""), found)]
+        wrong = [violation for violation in broken if not self.is_left_out(violation, found)]
         if wrong and self.environment.in_feasible_set:
             raise Refused(wrong[0].rule, wrong[0].where, wrong[0].detail)
         return found
 
-    def is_left_out(self, job: str, solution: Solution) -> bool:
-        """Whether a run may leave a job out: its solution then says what that breaks."""
+    def is_left_out(self, broken: Any, solution: Solution) -> bool:
+        """Whether a rule is broken only by a job that the run may leave out."""
         return False
 
     def report(self) -> Report:
@@ -190,9 +190,9 @@ class OptionalJobsState(ClusterState[Job]):
         found.given_up = given_up
         return found
 
-    def is_left_out(self, job: str, solution: Solution) -> bool:
-        """Whether a job has no rows, which only breaks a rule where all jobs must complete."""
-        return bool(job) and job not in solution.assignments()
+    def is_left_out(self, broken: Any, solution: Solution) -> bool:
+        """Whether it is that of a job without rows, where all jobs must complete."""
+        return not broken.first and broken.job not in solution.assignments()
 
     def report(self) -> Report:
         """Name the jobs that ran in vain."""

@@ -30,9 +30,9 @@ def run_by_cpu_seconds() -> None:
 
     modules = [cli, limits, options, work]
     if sys.argv[1] == "worst":
-        from hindsched.analysis.worst import api
+        from hindsched.analysis.worst import search
 
-        modules.append(api)
+        modules.append(search)
     for module in modules:
         module.time = clock  # type: ignore[attr-defined]
     cli.main()

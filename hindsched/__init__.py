@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from hindsched.analysis.grid import sweep
     from hindsched.analysis.plots import names as plot
     from hindsched.analysis.verify import verify
-    from hindsched.analysis.worst.api import worst
-    from hindsched.analysis.worst.folder import check_witness
+    from hindsched.analysis.worst.search import worst
+    from hindsched.analysis.worst.witness import check_witness
     from hindsched.errors import HindschedError, InputError, Refused, SolveFailed
     from hindsched.instances.from_dataframe import gang, instance
     from hindsched.instances.generators.registry import from_trace, generate, suite
@@ -43,8 +43,8 @@ _SOURCES = {
     "hindsched.instances.traces.logs": ("read_log",),
     "hindsched.analysis.compare": ("compare", "ratio"),
     "hindsched.analysis.verify": ("verify",),
-    "hindsched.analysis.worst.api": ("worst",),
-    "hindsched.analysis.worst.folder": ("check_witness",),
+    "hindsched.analysis.worst.search": ("worst",),
+    "hindsched.analysis.worst.witness": ("check_witness",),
     "hindsched.errors": ("HindschedError", "InputError", "Refused", "SolveFailed"),
     "hindsched.instances.generators.registry": ("from_trace", "generate", "suite"),
     "hindsched.instances.io": ("families", "read", "schema", "write"),

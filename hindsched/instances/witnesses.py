@@ -1,7 +1,7 @@
 """The suite ``worst``: the worst instances that ``hindsched worst`` found for every algorithm.
 
-They are small files in ``instances/<family>/worst``; ``benchmarks/worst.py --instances`` writes
-them, ``docs/worst.md`` tells what goes wrong on each.
+They are small files in ``instances/<family>/worst``; ``docs/worst.md`` tells what goes
+wrong on each.
 """
 
 from __future__ import annotations

@@ -1,299 +1,455 @@
-"""The search: a population that is changed by structured moves, annealed and polished.
+"""``worst``: search the instance on which an algorithm is worst, and shrink what was found.
 
-Generation by generation every member has one neighbour; it takes the neighbour's place if that is
-worse for the algorithm, or better by a little while the search is hot. Every draw is keyed by
-(seed, generation, member): the same seed looks at the same candidates in the same order whatever
-the number of workers, and a limit only says where it stops.
+Candidates are drawn from the family's ranges, or are the best one so far with one thing changed;
+each is run and solved exactly within a limit of work that no clock sets. Then simpler variants are
+taken while the ratio stays.
 """
 
 from __future__ import annotations
 
+import copy
+import hashlib
+import json
 import math
-from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from hashlib import sha256
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from statistics import fmean
 
 import numpy as np
+from joblib import Parallel, delayed
 
-from hindsched.analysis.worst.evaluate import EXACT, FAILED, INVALID, Evaluation
-from hindsched.analysis.worst.moves import few_kinds, neighbour
-from hindsched.analysis.worst.polish import Polish, can_polish, is_late_to_load, numbers_of
-from hindsched.analysis.worst.pool import Candidate, Evaluate
-from hindsched.instances.base import canonical_json
-from hindsched.instances.search.space import SearchSpace, copied
-from hindsched.json_types import Draft, JsonObject
-from hindsched.limits import counted_time
+from hindsched.analysis.plan import Contender, own_settings
+from hindsched.analysis.ratio import Sense, competitive_ratio, optimum_of
+from hindsched.analysis.sweep import check_workers
+from hindsched.analysis.worst.witness import Witness, make_witness
+from hindsched.errors import HindschedError, InputError, SolveFailed
+from hindsched.instances.base import Instance
+from hindsched.instances.io import read, read_json, write_json
+from hindsched.instances.search.space import JOBS, SearchSpace, copied, find_space
+from hindsched.json_types import Draft, Keywords
+from hindsched.online.protocol import OnlineAlgorithm
+from hindsched.online.registry import build_algorithm, build_from, name_of
+from hindsched.online.simulator import SimulationResult, simulate
+from hindsched.solvers.door.api import solve
+from hindsched.solvers.door.interrupt import catch_interrupt
 
-MEMBERS = 16
-HOT = 0.2
-"""Loss of ratio, as a share of its distance from 1, accepted by chance in the first generation."""
-COOLING = 0.96
-CYCLE = 80
-"""Generations after which the search is hot again."""
-PATIENCE = 40
-"""Generations without a better neighbour after which a member is replaced."""
-POLISH_EVERY = 25
-"""Generations between two polishings of the best candidate."""
-NOTHING_NEW = 60
-"""Generations without a candidate that was not known after which the search ends."""
-
-
-@dataclass
-class Member:
-    """A member of the population: a candidate, its score and how long it has not got worse."""
-
-    data: Draft
-    score: float
-    age: int = 0
+DEFAULT_SECONDS = 60.0
+EXACT_WORK = 1_000
+"""Work of a candidate's solve: a limit that no clock sets, so that each has one score."""
+BATCH = 8
+"""Candidates made from the same best one, whatever the number of workers."""
+DRAWN = 0.5
+"""Share of the candidates that are drawn afresh."""
+SEARCH_SHARE, SHRINK_WORK = 0.7, 400
+"""Of a time limit, what the search has; evaluations of the shrinking."""
+STATE = "search.json"
 
 
-@dataclass
-class Search:
-    """A search and everything that going on with it needs.
+@dataclass(frozen=True)
+class Question:
+    """Which algorithm, against what, over which instances.
 
     Parameters
     ----------
     space : SearchSpace
         The instances.
-    seed : int
-        Of all draws.
-    starts : list of (str, Draft)
-        Candidates to begin from, and what each is: a gadget, a file.
-    evolve : bool
-        False for plain random search: nothing but draws.
-    polish : bool
-        Whether numbers are polished by CMA-ES.
-    draw : bool
-        Whether random instances are among the starts, and take the place of members that rest.
+    algorithm, against : str, class or OnlineAlgorithm
+        Whose ratio is searched for; another one in place of the optimum, or None.
+    settings : mapping
+        Settings of the algorithms.
+    formulation : str
+        The family's problem.
+    seeds : int
+        Runs of a randomised algorithm on each candidate.
     """
 
     space: SearchSpace
-    seed: int
-    starts: Sequence[tuple[str, Draft]] = ()
-    evolve: bool = True
-    polish: bool = True
-    draw: bool = True
-    members: list[Member] = field(default_factory=list)
-    best: Member | None = None
-    best_from: str = ""
-    generation: int = 0
-    polished: float = -math.inf
-    known: dict[str, tuple[str, float]] = field(default_factory=dict)
-    counts: Counter[str] = field(default_factory=Counter)
-    trace: list[JsonObject] = field(default_factory=list)
-    seconds: float = 0.0
-    failure: str | None = None
+    algorithm: Contender
+    against: Contender | None
+    settings: Keywords
+    formulation: str
+    seeds: int
 
-    def run(
-        self,
-        evaluate: Evaluate,
-        *,
-        seconds: float = math.inf,
-        evaluations: float = math.inf,
-        target: float = math.inf,
-        stop: Callable[[], bool] = lambda: False,
-        on_generation: Callable[[Search], None] | None = None,
-    ) -> str:
-        """Search until a limit; says which: ``time``, ``work``, ``target``, ...
-
-        Parameters
-        ----------
-        evaluate : callable
-            See ``pool``.
-        seconds, evaluations : float
-            Limits on everything since the search's begin, resumed runs included.
-        target : float
-            A ratio that is enough.
-        stop : callable
-            Whether the search was interrupted.
-        on_generation : callable, optional
-            Told after every generation.
-        """
-        begin, before, idle = counted_time(), self.seconds, 0
-        self._limit, self._target, self._is_late = evaluations, target, False
-
-        def is_over() -> bool:
-            self.seconds = before + counted_time() - begin
-            return stop() or self.seconds >= seconds
-
-        while True:
-            if self.best is not None and self.best.score >= target:
-                return "unbounded" if self.best.score == math.inf else "target"
-            if self.counts["evaluations"] >= evaluations:
-                return "work"
-            if idle >= NOTHING_NEW:
-                return "nothing new"
-            fresh = self.counts["evaluations"]
-            done = self._step(evaluate, is_over)
-            idle = idle + 1 if self.counts["evaluations"] == fresh else 0
-            if not done:
-                late = is_over() or self._is_late
-                return "interrupted" if stop() else "time" if late else "work"
-            self.generation += 1
-            if on_generation is not None:
-                on_generation(self)
-
-    def _step(self, evaluate: Evaluate, is_over: Callable[[], bool]) -> bool:
-        """One generation; False if a limit cut it, so that its members do not count."""
-        if not self.evolve or not self.members:
-            return self._first(evaluate, is_over)
-        if self.generation % POLISH_EVERY == 0 and not self._polish(evaluate, is_over):
-            return False
-        proposals, names = [], []
-        for index, member in enumerate(self.members):
-            random = self._random(index)
-            other = self.members[int(random.integers(len(self.members)))]
-            if member.age >= PATIENCE and member is not self._best_member():
-                data, name = self._replacement(random)
-                threshold = -math.inf
-            else:
-                data, name = neighbour(self.space, member.data, other.data, random)
-                heat = HOT * COOLING ** (self.generation % CYCLE)
-                loss = heat * float(random.exponential()) * abs(member.score - 1)
-                threshold = member.score - loss if math.isfinite(loss) else member.score
-            proposals.append((data, threshold))
-            names.append(name)
-        found = self._evaluate(evaluate, proposals, names, is_over)
-        if any(item is None for item in found):
-            return False
-        for member, (data, threshold), item in zip(self.members, proposals, found, strict=True):
-            assert item is not None
-            accepted = item.stage == EXACT and item.score >= threshold
-            better = item.score > member.score or threshold == -math.inf
-            member.age = 0 if accepted and better else member.age + 1
-            if accepted:
-                member.data, member.score = data, item.score
-        return True
-
-    def _first(self, evaluate: Evaluate, is_over: Callable[[], bool]) -> bool:
-        """Evaluate the starts and draws; the worst for the algorithm become the population."""
-        proposals = [(data, -math.inf) for _, data in self.starts] if not self.generation else []
-        names = [name for name, _ in self.starts] if not self.generation else []
-        if self.draw or not proposals:
-            draws = [self._drawn(self._random(index)) for index in range(MEMBERS)]
-            least = self.best.score if self.best is not None and not self.evolve else -math.inf
-            proposals += [(data, least) for data in draws]
-            names += ["random"] * len(draws)
-        found = self._evaluate(evaluate, proposals, names, is_over)
-        if any(item is None for item in found):
-            return False
-        made = [
-            Member(data, item.score)
-            for (data, _), item in zip(proposals, found, strict=True)
-            if item is not None and item.stage == EXACT
-        ]
-        made.sort(key=lambda member: -member.score)
-        if self.evolve and made:
-            self.members = [
-                Member(copied(made[index % len(made)].data), made[index % len(made)].score)
-                for index in range(MEMBERS)
-            ]
-        return True
-
-    def _polish(self, evaluate: Evaluate, is_over: Callable[[], bool]) -> bool:
-        """Polish the best candidate's numbers if there is one that was not polished."""
-        best = self.best
-        if not self.polish or best is None or best.score <= self.polished or not can_polish():
-            return True
-        if len(numbers_of(self.space, best.data)) < 2:
-            return True
-        if is_late_to_load():  # what comes next must not depend on the clock: the search ends here
-            self._is_late = True
-            return False
-        strategy = Polish(self.space, best.data, self.seed * 1_000_003 + self.generation)
-        slot = max(range(len(self.members)), key=lambda index: self.members[index].score)
-        for candidates in strategy.rounds():
-            proposals = [(data, -math.inf) for data in candidates]
-            found = self._evaluate(evaluate, proposals, ["polish"] * len(proposals), is_over)
-            complete = [item for item in found if item is not None]
-            if len(complete) < len(found):
-                return False
-            strategy.tell(complete)
-            if self.best is not None and self.best.score >= self._target:
-                break
-        assert self.best is not None
-        self.polished = self.best.score
-        self.members[slot] = Member(copied(self.best.data), self.best.score)
-        return True
-
-    def _evaluate(
-        self,
-        evaluate: Evaluate,
-        proposals: Sequence[Candidate],
-        names: Sequence[str],
-        is_over: Callable[[], bool],
-    ) -> list[Evaluation | None]:
-        """Results of candidates: known ones are not evaluated again, and the best one is kept."""
-        keys = [digest(data) for data, _ in proposals]
-        found: list[Evaluation | None] = [None] * len(proposals)
-        fresh: dict[str, int] = {}
-        for index, (key, (_, threshold)) in enumerate(zip(keys, proposals, strict=True)):
-            stage, score = self.known.get(key, ("", math.inf))
-            if stage == EXACT or score < threshold:
-                found[index] = Evaluation(stage, score)
-            elif key not in fresh:
-                fresh[key] = index
-        room = self._limit - self.counts["evaluations"]
-        chosen = list(fresh.values())[: int(min(room, len(fresh)))]
-        results = evaluate([proposals[index] for index in chosen], is_over)
-        for index, result in zip(chosen, results, strict=True):
-            found[index] = result
-            if result is not None:
-                self._note(keys[index], proposals[index][0], names[index], result)
-        for index, key in enumerate(keys):
-            if found[index] is None and key in self.known:  # twice among these candidates
-                found[index] = Evaluation(*self.known[key])
-        return found
-
-    def _note(self, key: str, data: Draft, name: str, result: Evaluation) -> None:
-        self.known[key] = (result.stage, result.score)
-        if result.stage == INVALID:
-            self.counts[INVALID] += 1
+    def run(self, contender: Contender, instance: Instance, seed: int = 0) -> SimulationResult:
+        """One run of an algorithm."""
+        family = self.space.family
+        chosen: str | OnlineAlgorithm
+        if isinstance(contender, OnlineAlgorithm):
+            chosen, settings = copy.deepcopy(contender), None
         else:
-            self.counts["evaluations"] += 1
-            self.counts[result.stage] += 1
-        self.counts["limited"] += result.limited
-        if result.stage == FAILED and self.failure is None:
-            self.failure = result.message
-        best = self.best
-        if result.stage == EXACT and (best is None or result.score > best.score):
-            self.best, self.best_from = Member(copied(data), result.score), name
-            self.trace.append(
-                {
-                    "evaluations": self.counts["evaluations"],
-                    "seconds": round(self.seconds, 3),
-                    "ratio": result.score if math.isfinite(result.score) else str(result.score),
-                    "by": name,
-                }
-            )
+            settings = dict(own_settings(family, contender, self.settings))
+            if not isinstance(contender, str):
+                chosen = build_from(contender, contender.__name__, settings)
+                settings = None
+            else:
+                chosen = contender
+        return simulate(
+            instance, chosen, seed=seed, settings=settings, formulation=self.formulation
+        )
 
-    def _best_member(self) -> Member:
-        return max(self.members, key=lambda member: member.score)
+    def runs(
+        self, contender: Contender, instance: Instance, first: int = 0, count: int | None = None
+    ) -> list[SimulationResult]:
+        """Runs of an algorithm, one a seed where it is randomised; their schedules hold."""
+        number = (count or self.seeds) if is_randomised(self.space.family, contender) else 1
+        runs = [self.run(contender, instance, first + seed) for seed in range(number)]
+        for run in runs:
+            if run.in_feasible_set and run.violations:
+                raise InputError(run.algorithm, run.violations[0], "must not break a constraint")
+        return runs
 
-    def _replacement(self, random: np.random.Generator) -> tuple[Draft, str]:
-        """What takes the place of a member that rests: the best, a draw, or a start."""
-        draw = random.random()
-        assert self.best is not None
-        if self.draw and draw < 0.5:
-            return self._drawn(random), "random"
-        if self.starts and draw < 0.7:
-            name, data = self.starts[int(random.integers(len(self.starts)))]
-            return copied(data), name
-        return copied(self.best.data), "best"
 
-    def _drawn(self, random: np.random.Generator) -> Draft:
-        """A random instance; where the search evolves, half of them of few kinds of jobs."""
-        data = self.space.draw(random)
-        if self.evolve and random.random() < 0.5:
-            data = few_kinds(self.space, data, random)
-        return data
+@dataclass(frozen=True)
+class Evaluation:
+    """A candidate's ratio (-inf if it has none), and why it has none."""
 
-    def _random(self, index: int) -> np.random.Generator:
-        keys = np.random.SeedSequence([self.seed, self.generation, index])
-        return np.random.Generator(np.random.PCG64(keys))
+    score: float
+    message: str = ""
+
+
+def evaluate(question: Question, data: Draft) -> Evaluation:
+    """The ratio of the algorithm on a candidate, to the best schedule that is found."""
+    try:
+        instance = question.space.instance(data)
+        runs = question.runs(question.algorithm, instance)
+        objective = fmean(run.objective for run in runs)
+        if question.against is not None:
+            others = question.runs(question.against, instance)
+            known = [fmean(run.objective for run in others)]
+        else:
+            options = {"work_limit": EXACT_WORK, "threads": 1}
+            method, form = question.space.exact, question.formulation
+            found = solve(instance, method, formulation=form, options=options)
+            known = [] if found.objective is None else [found.objective]
+            known += [run.objective for run in runs if not run.violations]
+    except HindschedError as error:
+        return Evaluation(-math.inf, f"{type(error).__name__}: {error}")
+    if not known:
+        return Evaluation(-math.inf, "no schedule was found within the limit of work")
+    best = max(known) if instance.sense == "max" else min(known)
+    return Evaluation(quotient(instance.sense, objective, best))
+
+
+def quotient(sense: Sense, objective: float, reference: float) -> float:
+    """The ratio to a schedule of this objective; -inf where the two have none.
+
+    Examples
+    --------
+    >>> quotient("min", 30.0, 10.0), quotient("max", 0.0, 10.0), quotient("max", 0.0, 0.0)
+    (3.0, inf, 1.0)
+    """
+    optimum = optimum_of(sense, reference, reference, "feasible", proof="solver")
+    found = competitive_ratio(optimum, objective).interval.lower
+    return -math.inf if found is None else found
+
+
+def worst(
+    family: str,
+    algorithm: Contender,
+    against: Contender | None = None,
+    *,
+    preset: str | None = None,
+    ranges: Mapping[str, object] | None = None,
+    settings: Keywords | None = None,
+    formulation: str | None = None,
+    starts: Sequence[Instance | str | Path] = (),
+    seeds: int = 5,
+    seed: int = 0,
+    time_limit: float | None = None,
+    work_limit: int | None = None,
+    target: float | None = None,
+    workers: int = 0,
+    shrink: bool = True,
+    keep: float = 0.99,
+    folder: str | Path | None = None,
+    resume: bool = False,
+    on_progress: Callable[[int, float], None] | None = None,
+) -> Witness:
+    """Search the instance on which an algorithm is worst.
+
+    Parameters
+    ----------
+    family : str
+        The family's word.
+    algorithm : str, class or OnlineAlgorithm
+        A registered name, ``path/to/file.py:Class``, ``exec:command``, a class or an object.
+    against : str, class or OnlineAlgorithm, optional
+        Another algorithm to compare with in place of the optimum.
+    preset : str, optional
+        The family's search space; its first one if absent.
+    ranges : mapping, optional
+        Ranges in place of the space's: a number or ``[low, high]`` by name; ``jobs`` is how many.
+    settings : mapping, optional
+        Settings of the algorithms.
+    formulation : str, optional
+        The family's problem; the space's if absent.
+    starts : sequence, optional
+        Instances, or their files, to begin with.
+    seeds : int
+        Runs of a randomised algorithm on each candidate.
+    seed : int
+        Of the search's draws. The same seed looks at the same candidates in the same order.
+    time_limit : float, optional
+        Seconds for everything, most of them for the search; a minute of search if neither this nor
+        `work_limit` is given.
+    work_limit : int, optional
+        Candidates to evaluate; unlike a time limit it makes the result the same everywhere.
+    target : float, optional
+        A ratio that is enough.
+    workers : int
+        Local processes; 0 for this one. They change no result.
+    shrink : bool
+        Whether the instance found is made simpler.
+    keep : float
+        Share of the ratio's distance from 1 that shrinking keeps.
+    folder : str or Path, optional
+        Where the search's state and the witness are written.
+    resume : bool
+        Whether to go on with the search whose state is in the folder.
+    on_progress : callable, optional
+        Told the number of candidates and the ratio after every batch.
+
+    Returns
+    -------
+    Witness
+        Ctrl-C ends the search early and gives what was found.
+
+    Raises
+    ------
+    InputError
+        For an unknown family, algorithm, range or setting.
+    SolveFailed
+        If the algorithm ran on no candidate.
+
+    Examples
+    --------
+    >>> import hindsched as hs
+    >>> found = hs.worst("oasis", "fifo", preset="one-slot", work_limit=60)
+    >>> found.proven > 5
+    True
+    """
+    space = find_space(family, preset).with_ranges(ranges or {})
+    _check(seed, seeds, time_limit, work_limit, keep, workers, target)
+    question = _question(space, algorithm, against, settings or {}, formulation, seeds)
+    place = None if folder is None else Path(folder)
+    if resume and place is None:
+        raise InputError("resume", True, "needs the folder of the search")
+    asked = json.loads(
+        json.dumps([family, preset, str(algorithm), str(against), seed, dict(ranges or {})])
+    )
+    done, best, score = 0, None, -math.inf
+    if resume and place is not None:
+        done, best, score = _read_state(place / STATE, asked)
+    first = [space.adopt(one if isinstance(one, Instance) else read(one)) for one in starts]
+    begun, ended, message = time.monotonic(), "work", ""
+    seconds = math.inf if work_limit is not None else DEFAULT_SECONDS
+    seconds = seconds if time_limit is None else SEARCH_SHARE * time_limit
+    most = math.inf if work_limit is None else work_limit
+    enough = math.inf if target is None else target
+    with catch_interrupt() as stop, Parallel(n_jobs=max(1, workers)) as pool:
+        while done < most:
+            numbers = range(done, int(min(most, done - done % BATCH + BATCH)))
+            batch = [
+                first[number] if number < len(first) else _candidate(space, best, seed, number)
+                for number in numbers
+            ]
+            found = pool(delayed(evaluate)(question, data) for data in batch)
+            for data, one in zip(batch, found, strict=True):
+                message = one.message or message
+                if one.score > score:
+                    best, score = data, one.score
+            done = numbers[-1] + 1
+            if place is not None:
+                write_json([asked, done, best, str(score)], place / STATE)
+            if on_progress is not None:
+                on_progress(done, score)
+            if stop.is_set() or score >= enough or time.monotonic() - begun > seconds:
+                ended = "interrupted" if stop.is_set() else "time"
+                ended = "target" if score >= enough else ended
+                break
+        searched = time.monotonic() - begun
+        if best is None:
+            rule = message or f"no candidate was evaluated before the search ended ({ended})"
+            raise SolveFailed(f"{name_of_contender(algorithm)} has a ratio on no candidate: {rule}")
+        if shrink and not stop.is_set():
+            least = score if score == math.inf else score - (1 - keep) * abs(score - 1)
+            limit = begun + (math.inf if work_limit is not None else 1.3 * seconds)
+            best = shrunk(question, best, least, lambda: stop.is_set() or time.monotonic() > limit)
+    facts = {"seed": seed, "ended": ended, "found": score, "seconds": searched, "evaluations": done}
+    witness = make_witness(question, best, f"{family}-worst-{digest(best)}", facts)
+    if place is not None:
+        witness.write(place)
+    return witness
+
+
+def shrunk(question: Question, data: Draft, least: float, stop: Callable[[], bool]) -> Draft:
+    """The simplest variant found whose ratio is at least `least`: fewer jobs, plainer numbers."""
+    space, tried, better = question.space, {digest(data)}, True
+    while better and not stop():
+        better = False
+        for variant in _variants(space, data):
+            made = space.normal(variant)
+            if digest(made) in tried or complexity(space, made) >= complexity(space, data):
+                continue
+            if stop() or len(tried) > SHRINK_WORK:
+                return data
+            tried.add(digest(made))
+            if evaluate(question, made).score >= least:
+                data, better = made, True
+                break
+    return data
+
+
+def complexity(space: SearchSpace, data: Draft) -> tuple[int, int, int, float]:
+    """How hard a candidate is to read: items, different numbers, their digits, their size."""
+    values = [
+        (item, item.read(place))
+        for item, holder in space.all_fields(data)
+        for place in item.places(holder)
+    ]
+    numbers = [(item, value) for item, value in values if not item.choices]
+    return (
+        len(data[JOBS]) + sum(len(data[key]) for key in space.lists),
+        len({(item.path, value) for item, value in values}),
+        sum(len(f"{value:.12g}".replace(".", "").strip("-0")) for _, value in numbers),
+        sum(math.log1p(abs(value - item.low)) for item, value in numbers),
+    )
 
 
 def digest(data: Draft) -> str:
-    """A short name of a candidate: equal ones have the same."""
-    return sha256(canonical_json(data).encode()).hexdigest()[:16]
+    """A short name of a candidate."""
+    return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()[:10]
+
+
+def is_randomised(family: str, contender: Contender) -> bool:
+    """Whether an algorithm's seed can change a decision."""
+    if isinstance(contender, OnlineAlgorithm):
+        return contender.randomised
+    if isinstance(contender, str):
+        return build_algorithm(family, contender).randomised
+    return bool(contender.randomised)
+
+
+def name_of_contender(contender: Contender) -> str:
+    """An algorithm's name for people."""
+    if isinstance(contender, OnlineAlgorithm):
+        return name_of(contender)
+    return contender if isinstance(contender, str) else contender.__name__
+
+
+def _candidate(space: SearchSpace, best: Draft | None, seed: int, number: int) -> Draft:
+    """Draw a candidate, or change one thing of the best: the same for a seed and a number."""
+    random = np.random.default_rng((seed, number))
+    if best is None or random.random() < DRAWN:
+        return space.draw(random)
+    data = copied(best)
+    lists = [JOBS, *space.lists]
+    fields = [
+        (item, place) for item, holder in space.all_fields(data) for place in item.places(holder)
+    ]
+    if not fields or random.random() < 0.25:
+        key = str(random.choice(lists))
+        space.resize(data, key, max(1, len(data[key]) + int(random.choice((-1, 1)))))
+        return space.normal(data)
+    item, place = fields[int(random.integers(len(fields)))]
+    same = [item.read(other) for it, other in fields if it.path == item.path]
+    drawn = item.draw(random)
+    item.write(place, drawn if random.random() < 0.6 else same[int(random.integers(len(same)))])
+    return space.normal(data)
+
+
+def _variants(space: SearchSpace, data: Draft) -> Iterator[Draft]:
+    """Simpler variants: fewer items, a field alike everywhere, one number plainer."""
+    for key in (JOBS, *space.lists):
+        count, width = len(data[key]), len(data[key]) // 2
+        while width >= 1:
+            for first in range(0, count, width):
+                made = copied(data)
+                del made[key][first : first + width]
+                if made[key]:
+                    yield made
+            width //= 2
+    places = sum(1 for item, holder in space.all_fields(data) for _ in item.places(holder))
+    for number in range(places):
+        item, place = _at(space, data, number)
+        value = item.read(place)
+        plain = list(item.choices) or [
+            item.low, *(one for one in (0, 1, 10) if item.low <= one <= item.high),
+            float(f"{value:.1g}"), item.low + (value - item.low) / 2,
+        ]  # fmt: skip
+        for simple in dict.fromkeys(plain):
+            if simple != value:
+                made = copied(data)
+                changed, where = _at(space, made, number)
+                changed.write(where, simple)
+                yield made
+
+
+def _at(space: SearchSpace, data: Draft, number: int):  # type: ignore[no-untyped-def]
+    found = (
+        (item, place) for item, holder in space.all_fields(data) for place in item.places(holder)
+    )
+    return next(islice(found, number, None))
+
+
+def _question(
+    space: SearchSpace,
+    algorithm: Contender,
+    against: Contender | None,
+    settings: Keywords,
+    formulation: str | None,
+    seeds: int,
+) -> Question:
+    known: set[str] = set()
+    for contender in (algorithm, against):
+        if contender is not None and not isinstance(contender, OnlineAlgorithm):
+            known |= set(own_settings(space.family, contender, settings))
+            is_randomised(space.family, contender)  # an unknown name is said here
+    for name, value in settings.items():
+        if name not in known:
+            rule = f"must be a range ({', '.join(space.names())}) or a setting"
+            raise InputError(f"set.{name}", value, rule)
+    first = space.instance(space.normal(copied(space.base)))
+    wanted = first.check_formulation(formulation or space.formulation)
+    return Question(space, algorithm, against, settings, wanted, seeds)
+
+
+def _read_state(path: Path, asked: list[object]) -> tuple[int, Draft | None, float]:
+    before, done, best, score = read_json(path)
+    if before != asked:
+        raise InputError("resume", str(asked), f"must be as before: {before}")
+    return int(done), best, float(score)
+
+
+def _check(
+    seed: int,
+    seeds: int,
+    time_limit: float | None,
+    work_limit: int | None,
+    keep: float,
+    workers: int,
+    target: float | None,
+) -> None:
+    check_workers(workers)
+    rules = {
+        "seed": (seed, type(seed) is int and seed >= 0, "must be an integer of at least 0"),
+        "seeds": (seeds, type(seeds) is int and seeds >= 1, "must be at least 1"),
+        "time_limit": (
+            time_limit, time_limit is None or 0 < time_limit < math.inf,
+            "must be a number of seconds above 0",
+        ),
+        "work_limit": (
+            work_limit, work_limit is None or (type(work_limit) is int and work_limit >= 1),
+            "must be a count of at least 1",
+        ),
+        "keep": (keep, 0 < keep <= 1, "must be above 0 and at most 1"),
+        "target": (
+            target, target is None or 1 <= target < math.inf, "must be a ratio, at least 1"
+        ),
+    }  # fmt: skip
+    for name, (value, holds, rule) in rules.items():
+        if not holds:
+            raise InputError(name, value, rule)

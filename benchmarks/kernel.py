@@ -25,7 +25,7 @@ from types import FrameType
 from typing import Any
 
 import hindsched as hs
-from hindsched.analysis.library.records import PACKAGED, Records
+from hindsched.analysis.library.records import Records
 from hindsched.instances.base import FAMILIES
 from hindsched.instances.recipes import all_recipes
 from hindsched.kernel.__main__ import main as check_files
@@ -117,7 +117,7 @@ def most_entered(family: str, instances: int | None = None) -> tuple[int, int]:
 
     Of a certificate alone, and of one with a solution.
     """
-    records = Records(PACKAGED)
+    records = Records(Path(__file__).parent / "library")
     alone, both = [0], [0]
     recipes = [r for r in all_recipes() if (r.family, r.suite) == (family, "library-small")]
     with tempfile.TemporaryDirectory() as folder:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,7 +11,7 @@ import typer
 from hindsched.cli.limits import limited
 from hindsched.cli.output import Json, digits, emit_json, errors, out, percent, say, table
 from hindsched.cli.settings import OneFamily
-from hindsched.errors import HindschedError, InputError
+from hindsched.errors import InputError
 
 if TYPE_CHECKING:
     from hindsched.analysis.library.records import Records
@@ -28,7 +27,7 @@ BOARD = ("instance", "jobs", "objective", "bound", "gap", "proven")
 Names = Annotated[list[str] | None, typer.Argument(help="Instances; all by default.")]
 Size = Annotated[str | None, typer.Option(help="Only `small`, `medium` or `large`.")]
 Folder = Annotated[
-    str | None, typer.Option(help="Folder of the records; by default those of the package.")
+    str | None, typer.Option(help="Folder of the records, such as benchmarks/library.")
 ]
 Workers = Annotated[int, typer.Option(min=1, help="Kernels that run at once.")]
 
@@ -98,83 +97,6 @@ def check(
 
 
 @library.command()
-@partial(limited, of_each=True)
-def improve(
-    names: Names = None,
-    family: OneFamily = None,
-    size: Size = None,
-    folder: Folder = None,
-    time_limit: Annotated[float, typer.Option(min=0.0, help="Seconds an instance.")] = 60.0,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the search.")] = 0,
-    as_json: Json = False,
-) -> None:
-    """Solve what is not proven yet; what is better, and accepted by the kernel, is kept."""
-    from hindsched.analysis.library.records import choose
-    from hindsched.analysis.library.work import improve as improve_one
-    from hindsched.analysis.progress import progress_bar
-
-    records = _records(folder)
-    _check_writable(records.folder)
-    recipes = [
-        recipe
-        for recipe in choose(names or (), family, size)
-        if not records.standing(recipe).is_proven
-    ]
-    lines: list[str] = []
-    failed: list[str] = []
-    with progress_bar(len(recipes), "open instances", console=errors.console) as advance:
-        for recipe in recipes:
-            try:
-                found = improve_one(recipe, records, time_limit=time_limit, seed=seed)
-                lines += [str(submission) for submission in found if submission.kept]
-            except HindschedError as error:
-                failed.append(f"{recipe.name}: {error}")
-            advance(recipe.name)
-    if as_json:
-        emit_json({"open": len(recipes), "kept": lines, "failed": failed})
-    else:
-        for line in [*lines, *failed]:
-            out.print(line, markup=False, soft_wrap=True)
-        say(f"{len(lines)} records kept on {len(recipes)} open instances")
-    if failed:
-        raise typer.Exit(1)
-
-
-@library.command()
-@limited
-def submit(
-    files: Annotated[list[str], typer.Argument(help="Solution and certificate files.")],
-    folder: Folder = None,
-    as_json: Json = False,
-) -> None:
-    """Offer records: each is kept if the exact kernel accepts it and it is better.
-
-    Ends with 1 or 2 if one is refused; the others are dealt with all the same.
-    """
-    from hindsched.analysis.library.keep import submit as submit_one
-
-    records = _records(folder)
-    _check_writable(records.folder)
-    rows, refused = [], []
-    for file in files:
-        try:
-            one = submit_one(file, records)
-        except HindschedError as error:
-            refused.append(error)
-            where = "" if file in str(error) else f"{file}: "
-            errors.print(f"error: {where}{error}", markup=False, soft_wrap=True)
-            continue
-        rows.append({"name": one.recipe.name, "part": one.part, "value": one.value,
-                     "before": one.before, "kept": one.kept})  # fmt: skip
-        if not as_json:
-            out.print(str(one), markup=False, soft_wrap=True)
-    if as_json:
-        emit_json({"submitted": rows, "refused": [str(error) for error in refused]})
-    if refused:
-        raise typer.Exit(max(error.exit_code for error in refused))
-
-
-@library.command()
 @limited
 def export(
     name: Annotated[str, typer.Argument(help="An instance of the library.")],
@@ -210,11 +132,3 @@ def _records(folder: str | None) -> Records:
     if Path(folder).exists() and not Path(folder).is_dir():
         raise InputError("folder", folder, "must be a folder")
     return Records(Path(folder))
-
-
-def _check_writable(folder: Path) -> None:
-    """Refuse a folder that cannot be written before any work is done."""
-    while not folder.exists():
-        folder = folder.parent
-    if not os.access(folder, os.W_OK | os.X_OK):
-        raise InputError("folder", str(folder), "cannot be written: give another by --folder")

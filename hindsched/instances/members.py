@@ -2,8 +2,8 @@
 
 An instance bears a name of its own, ``oasis-small-t8-j8-h3-d4-s0``, which files and hashes keep. In
 the library it is called by family, suite and the rest: ``oasis/small/t8-j8-h3-d4-s0``.
-`members.json`, which ``benchmarks/library.py`` writes, says which is which; a family that is not in
-it has its suites made.
+`members.json`, which ``benchmarks/library_recipes.py`` writes, says which is which; a family that
+is not in it has its suites made.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 The library's instances are not kept as files. A recipe names generator, preset, seed and settings,
 from which the same bytes come everywhere; the hash says that they did. `recipes.json` is written by
-``benchmarks/library.py`` and changes only with a new `version` of the library.
+``benchmarks/library_recipes.py`` and changes only with a new `version` of the library.
 """
 
 from __future__ import annotations

@@ -22,6 +22,7 @@ pytestmark = pytest.mark.nightly
 BENCHMARK = Path(__file__).resolve().parents[2] / "benchmarks" / "benchopt"
 NAME = "oasis/library-small/h3-s2"
 GANG = "gang/library-small/poisson-s10"
+ON_FILE = Records(Path(__file__).parents[2] / "benchmarks/library")
 
 
 @pytest.fixture
@@ -48,8 +49,8 @@ def test_records_are_judged_optimal_and_what_is_absent_is_infinitely_far(utils):
     judge, library, _ = utils
     data, recipe = library.data_of(NAME), find_recipe(NAME)
     known = data["instance"], data["best_objective"], data["best_bound"]
-    solution = read_solution(Records().path(recipe, "solution"), data["instance"])
-    certificate = read_certificate(Records().path(recipe, "certificate"), data["instance"])
+    solution = read_solution(ON_FILE.path(recipe, "solution"), data["instance"])
+    certificate = read_certificate(ON_FILE.path(recipe, "certificate"), data["instance"])
     found = judge.judge(known[0], judge.Answer(solution, certificate), *known[1:])
     assert found["value"] == pytest.approx(0, abs=1e-6)
     assert found["bound_gap"] == pytest.approx(0, abs=1e-6)

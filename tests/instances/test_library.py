@@ -66,7 +66,7 @@ def test_lists():
 
 @pytest.mark.parametrize("family", families_on("instances", "generator"))
 def test_the_list_of_members_is_that_of_the_generators(family):
-    assert list(members(family)) == make_members(family), "python benchmarks/library.py"
+    assert list(members(family)) == make_members(family), "python benchmarks/library_recipes.py"
 
 
 @pytest.mark.parametrize(

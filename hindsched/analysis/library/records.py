@@ -1,23 +1,24 @@
-"""Where the library's records stand, and what they say.
+"""What is best known of the library's instances, and the files that prove it.
 
-A record is a solution file or a certificate file of one instance, as `solve` writes them. There is
-nothing beside these files that could disagree with them: objective and bound of the board are read
-from them, and `check_records` lets the exact kernel recompute both. Long files are compressed
-(gzip, which the kernel reads).
+The package holds one table of the best objective and bound of each instance; the files that prove
+them, two an instance, stand in ``benchmarks/library`` of the repository: a solution file and a
+certificate file as `solve` writes them, long ones compressed. `check_records` lets the exact kernel
+recompute both.
 """
 
 from __future__ import annotations
 
-import gzip
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
 from pathlib import Path
 from typing import Literal, NotRequired, TypedDict
 
 from hindsched.errors import InputError
 from hindsched.instances.base import check_family
-from hindsched.instances.io import instance_class, read_json, write_bytes
+from hindsched.instances.io import read_json
 from hindsched.instances.recipes import Recipe, all_recipes
 from hindsched.solutions.base import SOLUTION_FORMAT
 from hindsched.solvers.certificates.certificate import CERTIFICATE_FORMAT
@@ -27,11 +28,9 @@ from hindsched.solvers.door.result import relative_gap
 Part = Literal["solution", "certificate"]
 FORMATS: dict[str, Part] = {SOLUTION_FORMAT: "solution", CERTIFICATE_FORMAT: "certificate"}
 CLAIMS: dict[Part, str] = {"solution": "objective", "certificate": "bound"}
-MOST_PLAIN = 50_000
-"""Bytes up to which a record is kept as it is; longer ones are compressed."""
 PACKED = ".gz"
-PACKAGED = Path(__file__).parent / "records"
-"""Records that come with the package."""
+BEST_KNOWN = "best_known.json"
+"""The package's own table: best objective and bound by instance."""
 
 
 class StandingRow(TypedDict):
@@ -116,48 +115,53 @@ class Records:
 
     Parameters
     ----------
-    folder : Path
-        ``<family>/<suite>/<member>.solution.json`` and ``.certificate.json`` below it, or the same
+    folder : Path, optional
+        None for the package's table of values, without files; else a folder with
+        ``<family>/<suite>/<member>.solution.json`` and ``.certificate.json``, or the same
         with ``.gz``.
 
     Examples
     --------
     >>> from hindsched.instances.recipes import find_recipe
-    >>> Records(PACKAGED).standing(find_recipe("oasis/library-small/h3-s2")).is_proven
+    >>> Records().standing(find_recipe("oasis/library-small/h3-s2")).is_proven
     True
     """
 
-    folder: Path = PACKAGED
+    folder: Path | None = None
 
     def path(self, recipe: Recipe, part: Part) -> Path:
         """Where a record stands, or would stand if it is short."""
+        if self.folder is None:
+            raise InputError("folder", "(absent)", "must hold the library's records")
         plain = self.folder / recipe.family / recipe.suite / f"{recipe.member}.{part}.json"
         packed = plain.with_name(plain.name + PACKED)
         return packed if packed.exists() else plain
 
     def files(self, recipe: Recipe) -> list[Path]:
         """The records that there are of an instance."""
+        if self.folder is None:
+            return []
         paths = (self.path(recipe, part) for part in CLAIMS)
         return [path for path in paths if path.exists()]
 
-    def keep(self, recipe: Recipe, part: Part, content: bytes) -> None:
-        """Put a record's JSON in the place of what stood there."""
-        old = self.path(recipe, part)
-        plain = old.with_name(old.name.removesuffix(PACKED))
-        packed = plain.with_name(plain.name + PACKED)
-        new = plain if len(content) <= MOST_PLAIN else packed
-        write_bytes(content if new == plain else gzip.compress(content, mtime=0), new)
-        if old != new:
-            old.unlink(missing_ok=True)
-
     def claim(self, recipe: Recipe, part: Part) -> float | None:
         """Objective or bound that a record states, or None if there is none."""
+        if self.folder is None:
+            value = best_known()[recipe.name][list(CLAIMS).index(part)]
+            return None if value is None else float(value)
         path = self.path(recipe, part)
         return stated(read_json(path), part, str(path)) if path.exists() else None
 
     def standing(self, recipe: Recipe) -> Standing:
         """What is best known of an instance."""
         return Standing(recipe, self.claim(recipe, "solution"), self.claim(recipe, "certificate"))
+
+
+@cache
+def best_known() -> dict[str, list[float | None]]:
+    """Best objective and bound of every instance, as the package states them."""
+    found: dict[str, list[float | None]] = read_json(str(files("hindsched.instances") / BEST_KNOWN))
+    return found
 
 
 def stated(data: object, part: Part, where: str) -> float:
@@ -172,14 +176,6 @@ def stated(data: object, part: Part, where: str) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         raise InputError(f"{where} {CLAIMS[part]}", value, "must be a finite number")
     return float(value)
-
-
-def is_better(recipe: Recipe, part: Part, new: float, old: float | None) -> bool:
-    """Whether a claim is strictly better than the one on file."""
-    if old is None:
-        return True
-    larger = (instance_class(recipe.family).sense == "max") == (part == "solution")
-    return new > old if larger else new < old
 
 
 def choose(

@@ -1,21 +1,15 @@
-"""Checking all records of the library, and solving what is still open."""
+"""Checking all records of the library."""
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from hindsched.analysis.exact import exact_check
-from hindsched.analysis.library.keep import Submission, offer
-from hindsched.analysis.library.records import CheckedRow, Part, Records, is_better, stated
-from hindsched.errors import SolveFailed
+from hindsched.analysis.library.records import CheckedRow, Records
 from hindsched.instances.generators.registry import make
 from hindsched.instances.recipes import Recipe
-from hindsched.json_types import JsonObject
-from hindsched.solvers.door.api import solve
-from hindsched.solvers.tree.method import certify_optimum
 
 Advance = Callable[[str], None]
 
@@ -61,55 +55,3 @@ def check_records(
 
     with ThreadPoolExecutor(max_workers=workers) as pool:
         return list(pool.map(check, recipes))
-
-
-def improve(
-    recipe: Recipe, records: Records, *, time_limit: float, seed: int = 0
-) -> list[Submission]:
-    """Solve an instance that is not proven yet, and keep what is better; nothing gets worse.
-
-    Parameters
-    ----------
-    recipe : Recipe
-        The instance.
-    records : Records
-        Where records go.
-    time_limit : float
-        Seconds for `solve`; a tree that certifies a solver's optimum, or a bound where `solve` was
-        left without prices, may take as long again.
-    seed : int
-        Seed of the search.
-
-    Returns
-    -------
-    list of Submission
-        What `solve` found; empty for an instance that is proven already.
-
-    Raises
-    ------
-    SolveFailed
-        If the kernel does not accept what was found.
-    """
-    if records.standing(recipe).is_proven:
-        return []
-    instance = make(recipe)
-    result = certify_optimum(solve(instance, time_limit=time_limit, seed=seed))
-    certificate = result.certificate
-    if certificate is None:  # the method overran before it had prices
-        certificate = solve(instance, "bound", time_limit=time_limit, seed=seed).certificate
-    if result.solution is None and certificate is None:
-        raise SolveFailed(f"{recipe.name}: {result.status} after {result.seconds:.1f} s")
-    found: list[tuple[Part, JsonObject]] = []
-    if certificate is not None:
-        found.append(("certificate", certificate.to_dict()))
-    if result.solution is not None:
-        method = {"method": result.method, "time_limit": time_limit, "seed": seed}
-        found.append(("solution", result.solution.to_dict(method)))
-    kept = []
-    for part, data in found:
-        where = f"{recipe.name} {part}"
-        if not is_better(recipe, part, stated(data, part, where), records.claim(recipe, part)):
-            continue  # before the kernel spends its time on it
-        content = json.dumps(data, separators=(",", ":")).encode() + b"\n"
-        kept.append(offer(recipe, instance, part, content, records))
-    return kept

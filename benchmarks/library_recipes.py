@@ -1,6 +1,6 @@
 """Write the recipes of the benchmark library and the names of the generators' suites.
 
-``python benchmarks/library.py``; run it when a generator's suite or a witness changes.
+``python benchmarks/library_recipes.py``; run it when a generator's suite or a witness changes.
 
 Three suites a family: ``library-small`` is meant to be proven within seconds, ``library-medium``
 within minutes or nearly, ``library-large`` is the papers' scale. The settings below are the whole

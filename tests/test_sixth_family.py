@@ -1,41 +1,102 @@
-"""A family of its own, one package on each floor and one word in a list: every command knows it.
+"""A family of its own, in a package that `hindsched new-family` writes: every command knows it."""
 
-``tests/sixth_family`` is the smallest family there is; it stands outside the package, whose
-folders are made to look there as well.
-"""
-
-import importlib
 import itertools
 import json
+import os
+import subprocess
 import sys
-from pathlib import Path
+import tomllib
 
 import pytest
 
 import hindsched as hs
+from hindsched import kernel
 from hindsched.cli.app import run
 from hindsched.instances import base
 from hindsched.instances.io import read, write
+from hindsched.kernel import __main__ as kernel_command
 from hindsched.online.checks import check_algorithm
 from hindsched.solutions.base import build_solution
 from hindsched.solvers.certificates.file import verify_certificate
 from hindsched.solvers.door.status import Status
+from tests.scripts import ROOT
 
 WORD = "tollbooth"
-FOLDER = Path(__file__).parent / "sixth_family"
-FLOORS = ("instances", "solutions", "models", "solvers.families", "online")
+PACKAGE = f"hindsched_{WORD}"
+
+
+@pytest.fixture(scope="module")
+def skeleton(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("family") / "made"
+    assert run(["new-family", WORD, "-o", str(folder)]) == 0
+    return folder
 
 
 @pytest.fixture(autouse=True)
-def _tollbooth(monkeypatch):
-    monkeypatch.setattr(base, "FAMILIES", (*base.FAMILIES, WORD))
-    for floor in FLOORS:
-        package = importlib.import_module(f"hindsched.{floor}")
-        path = [*package.__path__, str(FOLDER / floor.replace(".", "/"))]
-        monkeypatch.setattr(package, "__path__", path)
+def _tollbooth(monkeypatch, skeleton):
+    """What its entry point does where the package is installed before we are imported."""
+    monkeypatch.syspath_prepend(str(skeleton))
+    monkeypatch.setitem(kernel.PACKAGES, WORD, PACKAGE)
+    for module in (kernel, kernel_command, base):
+        monkeypatch.setattr(module, "FAMILIES", (*kernel.OWN, WORD))
     yield
-    for name in [name for name in sys.modules if f".{WORD}" in name]:
+    for name in [name for name in sys.modules if name.split(".")[0] == PACKAGE]:
         del sys.modules[name]
+    base.has_module.cache_clear()
+
+
+def install(folder, name):
+    """Say of a written package what an installer says: its entry point."""
+    project = tomllib.loads((folder / "pyproject.toml").read_text())["project"]
+    facts = folder / f"{PACKAGE}-{project['version']}.dist-info"
+    facts.mkdir()
+    (facts / "METADATA").write_text(f"Name: {project['name']}\nVersion: {project['version']}\n")
+    ((group, entries),) = project["entry-points"].items()
+    lines = [f"[{group}]", *(f"{key} = {value}" for key, value in entries.items())]
+    (facts / "entry_points.txt").write_text("\n".join(lines))
+    assert entries == {name: f"hindsched_{name}"}
+
+
+def call(folder, *arguments):
+    """Run Python where a package is installed."""
+    path = os.pathsep.join((str(folder), str(ROOT)))
+    return subprocess.run(
+        [sys.executable, "-m", *arguments],
+        env={**os.environ, "PYTHONPATH": path},
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+
+
+def test_an_installed_family_needs_no_edit_and_names_what_it_lacks(tmp_path, capsys):
+    folder, word = tmp_path / "made", "toll_road"
+    assert run(["new-family", word, "-o", str(folder)]) == 0
+    install(folder, word)
+    done = call(folder, "pytest", "-q", "-p", "no:cacheprovider", "tests")
+    assert done.returncode == 0, done.stdout + done.stderr
+    generator = folder / f"hindsched_{word}" / "generator.py"
+    generator.write_text(generator.read_text().replace("SUITES =", "OTHERS ="))
+    asked = ("hindsched", "generate", word, "-o", "x.json")
+    assert "generator must offer SUITES" in call(folder, *asked).stderr
+    generator.unlink()
+    done = call(folder, *asked)
+    assert done.returncode == 2
+    said = "generator is missing; it must offer PRESETS, SUITES, generate"
+    assert done.stderr.count("\n") == 1
+    assert said in done.stderr
+
+
+@pytest.mark.parametrize("word", ["oasis", "Toll", "a-b", "class"])
+def test_words_that_a_family_cannot_have(word, tmp_path, capsys):
+    assert run(["new-family", word, "-o", str(tmp_path / "made")]) == 2
+    assert not (tmp_path / "made").exists()
+
+
+def test_nothing_is_overwritten(skeleton, capsys):
+    assert run(["new-family", "other", "-o", str(skeleton)]) == 2
+    assert "must be a folder that is empty" in capsys.readouterr().err
 
 
 @pytest.fixture
@@ -49,7 +110,7 @@ def brute_force(instance):
     best = 0.0
     for starts in itertools.product(*choices):
         rows = {
-            job.name: [{"from": start, "to": start + job.length - 1}]
+            job.name: [{"from": start, "to": start + job.length - 1, "workers": {"booth": 1}}]
             for job, start in zip(instance.jobs, starts, strict=True)
             if start is not None
         }
@@ -104,3 +165,4 @@ def test_every_command(instance, tmp_path, capsys):
     told = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert [item["family"] for item in told["instances"]] == [WORD, WORD]
     assert told["failed"] == []
+    assert kernel_command.main([path, solution, prices]) == 0

@@ -50,6 +50,8 @@ def main() -> None:
         assert str(work) in where, f"imported from {where}"
         command = (python, "-m", "hindsched")
         run(*command, "schema", "oasis", "--json", cwd=work)
+        run(*command, "new-family", "mine", cwd=work)
+        assert (work / "hindsched-mine" / "hindsched_mine" / "kernel.py").exists()
         simulate = (*command, "simulate", INSTANCE, "--algorithm", "oasis", "--json")
         answer = json.loads(run(*simulate, cwd=work))
         assert answer["violations"] == []

@@ -18,6 +18,7 @@ from hindsched.cli import (
     figure,
     generate,
     model,
+    new_family,
     report,
     simulate,
     solve,
@@ -85,6 +86,7 @@ app.command()(limited(look.schema))
 app.command("list")(limited(look.list_))
 app.command()(limited(look.describe))
 app.command()(limited(report.report))
+app.command()(limited(new_family.new_family))
 app.add_typer(library)
 
 

@@ -42,8 +42,21 @@ JobRecord: TypeAlias = Any
 share hands it on to them."""
 
 FORMAT: Literal["hindsched/1"] = "hindsched/1"
-FAMILIES = ("oasis", "batchsched", "astraea", "edgecloud", "mlbroker", "gang")
-"""The families' words, in the order of the papers; a sixth family is one more word here."""
+FAMILIES = kernel.FAMILIES
+"""The families' words, in the order of the papers, then those that installed packages bring.
+
+A package brings one by an entry point of the group ``hindsched.families``; see CONTRIBUTING.md.
+"""
+OFFERS = {
+    "instance": ("INSTANCE",),
+    "generator": ("PRESETS", "SUITES", "generate"),
+    "solution": ("SOLUTION",),
+    "offline": ("FORMS", "build_offline"),
+    "oracle": ("ORACLE_ROWS", "build"),
+    "dynamics": ("State", "committed_rows"),
+    "algorithms": ("ALGORITHMS", "declared_estimates"),
+}
+"""Names that a family's modules must offer, by aspect; other aspects are a family's choice."""
 
 MOST_COUNT = 10_000_000
 """Counts beyond this are mistakes: they would only exhaust the memory."""
@@ -70,11 +83,27 @@ def family_module(floor: str, family: str, aspect: str) -> ModuleType:
     Raises
     ------
     InputError
-        If the family is unknown.
+        If the family is unknown, or its module is missing or lacks a name of `OFFERS`.
     """
     check_family(family)
-    name = f"hindsched.{floor}.{family}.{aspect}"
-    return importlib.import_module(name)
+    name = module_name(floor, family, aspect)
+    offers = OFFERS.get(aspect, ())
+    try:
+        module = importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if not f"{name}.".startswith(f"{error.name}."):  # it is there, and imports what is not
+            raise
+        rule = f"module {name} is missing; it must offer {', '.join(offers)}"
+        raise InputError("family", family, rule if offers else rule.split(";")[0]) from None
+    if absent := [each for each in offers if not hasattr(module, each)]:
+        raise InputError("family", family, f"module {name} must offer {', '.join(absent)}")
+    return module
+
+
+def module_name(floor: str, family: str, aspect: str) -> str:
+    """Where a family's module is: on the floor, or in the package that brings the family."""
+    package = kernel.PACKAGES.get(family)
+    return f"{package}.{aspect}" if package else f"hindsched.{floor}.{family}.{aspect}"
 
 
 def families_on(floor: str, aspect: str) -> tuple[str, ...]:
@@ -86,7 +115,7 @@ def families_on(floor: str, aspect: str) -> tuple[str, ...]:
 def has_module(floor: str, family: str, aspect: str) -> bool:
     """Whether a family has a module on a floor."""
     try:
-        return importlib.util.find_spec(f"hindsched.{floor}.{family}.{aspect}") is not None
+        return importlib.util.find_spec(module_name(floor, family, aspect)) is not None
     except ModuleNotFoundError:  # no package of that family on that floor
         return False
 

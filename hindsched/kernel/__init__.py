@@ -14,13 +14,17 @@ sums are exact; sigmoids and powers are enclosed outward. A family is one module
 
 import importlib
 from collections.abc import Mapping
+from importlib.metadata import entry_points
 from typing import Any
 
 from .exact import Data, Interval
 from .reading import LIMITS, Progress, Refused, exact_numbers, limited, require, silent
 from .verdict import Verdict, Violation
 
-FAMILIES = ("oasis", "batchsched", "astraea", "edgecloud", "mlbroker", "gang")
+OWN = ("oasis", "batchsched", "astraea", "edgecloud", "mlbroker", "gang")
+PACKAGES = {e.name: e.value for e in entry_points(group="hindsched.families") if e.name not in OWN}
+"""Families that installed packages bring, whose module ``kernel`` is what a module here is."""
+FAMILIES = (*OWN, *PACKAGES)
 READ = ("jobs", "given_up", "formulation")
 """What is read of a solution: what it states of its objective is not."""
 MALFORMED = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError)
@@ -48,7 +52,13 @@ class Instance:
     @property
     def family(self) -> Any:
         """The family's module."""
-        return importlib.import_module(f".{self.data['family']}", __package__)
+        word = self.data["family"]
+        name = f"{PACKAGES[word]}.kernel" if word in PACKAGES else f"{__package__}.{word}"
+        try:
+            return importlib.import_module(name)
+        except ModuleNotFoundError as error:
+            rule = "must offer SENSE, FORMULATIONS, Problem and bound"
+            raise Refused(f"{error}: {name} {rule}") from None
 
     def problem(self, formulation: Any) -> Any:
         """The problem that a file's word for its formulation means."""

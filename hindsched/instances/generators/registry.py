@@ -143,7 +143,7 @@ def from_trace(
     >>> [job.name for job in hs.from_trace("oasis", table, jobs=2).jobs]
     ['a', 'b']
     """
-    function = family_module("instances", family, "generator").from_trace
+    function = trace_mapping(family)
     values = check_settings(settings, trace_settings(family), f"the trace mapping of {family}")
     _check_kinds(values, function)
     seed = whole_number("seed", seed, 0)
@@ -152,9 +152,18 @@ def from_trace(
     return made
 
 
+def trace_mapping(family: str) -> Callable[..., Instance]:
+    """A family's function from traces; `InputError` for a family without one."""
+    module = family_module("instances", family, "generator")
+    if not hasattr(module, "from_trace"):
+        raise InputError("family", family, f"module {module.__name__} offers no from_trace")
+    found: Callable[..., Instance] = module.from_trace
+    return found
+
+
 def trace_settings(family: str) -> set[str]:
     """Names of the settings of a family's mapping from traces."""
-    function = family_module("instances", family, "generator").from_trace
+    function = trace_mapping(family)
     return _setting_names(function, presets(family), {"table", "jobs", "seed"})
 
 

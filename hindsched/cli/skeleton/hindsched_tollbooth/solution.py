@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any, Self
 
 import numpy as np
 
 from hindsched.errors import InputError
-from hindsched.solutions.base import Assignment, Assignments, Solution, Violation
+from hindsched.solutions.base import Assignment, Assignments, Solution
+from hindsched.solutions.rows import check_row_keys, read_span
+from hindsched.solutions.tables import JobRow, UsageRow
+
+from .instance import TollboothInstance
+
+ROW_KEYS = {"from", "to", "workers"}
 
 
 class TollboothSolution(Solution):
     """First slot by car."""
 
     family = "tollbooth"
+    instance: TollboothInstance
 
     def __init__(self, instance: Any, start: dict[str, int], formulation: str | None = None):
         self.instance, self.start = instance, start
@@ -24,17 +30,23 @@ class TollboothSolution(Solution):
     def from_assignments(
         cls, instance: Any, assignments: Assignments, formulation: str | None = None
     ) -> Self:
+        """Build from rows in the file's form."""
         start = {}
         for name, rows in assignments.items():
             job = instance.jobs[instance.job_index(name)]
             if not rows:
                 continue
-            if len(rows) != 1 or rows[0]["to"] - rows[0]["from"] + 1 != job.length:
-                raise InputError(f"assignments.{name}", rows, f"must be one run of {job.length}")
-            start[name] = rows[0]["from"]
+            where = f"{name}.assignments"
+            check_row_keys(f"{where}[0]", rows[0], ROW_KEYS, ROW_KEYS)
+            first, last = read_span(f"{where}[0]", rows[0])
+            one = len(rows) == 1 and rows[0]["workers"] == {"booth": 1}
+            if not one or last + 1 - first != job.length:
+                raise InputError(where, rows, f"must be one run of {job.length} slots at one booth")
+            start[name] = first
         return cls(instance, start, formulation)
 
     def assignments(self) -> dict[str, list[Assignment]]:
+        """Rows in the file's form for every car that passes."""
         return {
             job.name: [
                 {
@@ -47,33 +59,21 @@ class TollboothSolution(Solution):
             if job.name in self.start
         }
 
-    def objective(self) -> float:
-        return math.fsum(job.toll for job in self.instance.jobs if job.name in self.start)
-
-    def violations(self) -> list[Violation]:
-        found = [
-            Violation("(1)", f"job {job.name}", 1.0)
-            for job in self.instance.jobs
-            if job.name in self.start and self.start[job.name] not in self.instance.starts(job)
-        ]
-        over = self.used() - self.instance.booths
-        return found + [
-            Violation("(2)", f"slot {slot + 1}", float(over[slot]))
-            for slot in np.flatnonzero(over > 0)
-        ]
-
     def used(self) -> Any:
+        """Booths in use by slot, shape (slots,)."""
         used = np.zeros(self.instance.horizon)
         for name, start in self.start.items():
             used[start - 1 : self.completion(name)] += 1
         return used
 
     def completion(self, job: str) -> int | None:
+        """Last slot at the booth, None for a car that stays out."""
         if job not in self.start:
             return None
         return self.start[job] + self.instance.jobs[self.instance.job_index(job)].length - 1
 
-    def job_rows(self) -> list[dict[str, Any]]:
+    def job_rows(self) -> list[JobRow]:
+        """One row a car."""
         return [
             {
                 "job": job.name,
@@ -86,9 +86,11 @@ class TollboothSolution(Solution):
         ]
 
     def places(self) -> list[tuple[str, str]]:
+        """All booths are one place."""
         return [("booth", "lane")]
 
-    def usage_rows(self) -> list[dict[str, Any]]:
+    def usage_rows(self) -> list[UsageRow]:
+        """Booths in use by slot."""
         capacity = float(self.instance.booths)
         return [
             {

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from hindsched.instances.tollbooth.instance import TollboothInstance
+
+from .instance import TollboothInstance
 
 PRESETS = {"small": {"jobs": 12, "horizon": 10, "booths": 2}}
 
@@ -14,7 +15,7 @@ def generate(preset: str, seed: int, **settings: Any) -> TollboothInstance:
     """Draw arrivals, lengths and tolls."""
     chosen = {**PRESETS[preset], **settings}
     rng = np.random.default_rng(seed)
-    jobs = [
+    jobs: list[dict[str, Any]] = [
         {
             "name": f"car{number}",
             "arrival": int(rng.integers(1, chosen["horizon"] - 2)),

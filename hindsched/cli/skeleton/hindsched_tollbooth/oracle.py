@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from hindsched.arrays import Floats
-from hindsched.solutions.base import Assignment, Solution
+from hindsched.solutions.base import Assignment
 from hindsched.solvers.oracles.base import BlockOracle, Response
 from hindsched.solvers.oracles.rows import Rows, RowSet
 
@@ -18,6 +18,7 @@ class TollboothOracle(BlockOracle):
     """Rows: booths by slot."""
 
     sense: ClassVar[Literal["max", "min"]] = "max"
+    instance: Any
     layout = "servers"
     optional = True
 
@@ -30,6 +31,7 @@ class TollboothOracle(BlockOracle):
     def best_response(
         self, block: int, prices: Floats, residual: Floats | None = None
     ) -> Response | None:
+        """Best start of a car at prices by row, within residual booths; None for none."""
         job = self.instance.jobs[block]
         found = [self._response(job, start, prices) for start in self.instance.starts(job)]
         if residual is not None:
@@ -42,10 +44,12 @@ class TollboothOracle(BlockOracle):
         return Response(value, float(job.toll), rows, np.ones(job.length), start)
 
     def assignments(self, block: int, response: Response) -> list[Assignment]:
+        """Rows in the file's form."""
         last = response.plan + self.instance.jobs[block].length - 1
         return [{"from": response.plan, "to": last, "workers": {"booth": 1}}]
 
-    def use_of(self, solution: Solution) -> list[Response | None]:
+    def use_of(self, solution: Any) -> list[Response | None]:
+        """What every car of a solution uses, None for one that stays out."""
         start, nothing = solution.start, np.zeros(self.rows.size)
         return [
             self._response(job, start[job.name], nothing) if job.name in start else None

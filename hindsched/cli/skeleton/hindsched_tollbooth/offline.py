@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 import pyomo.environ as pyo
-from hindsched.solutions.tollbooth.solution import TollboothSolution
 
 from hindsched.arrays import Floats
 from hindsched.models.base import Duals, OfflineProgram
+
+from .solution import TollboothSolution
 
 FORMS = {"standard": ("printed",)}
 
@@ -21,15 +22,18 @@ class TollboothProgram(OfflineProgram):
     """x[job, slot]: whether the car drives up in the slot."""
 
     def extract(self) -> TollboothSolution:
+        """Read the solution off the variables."""
         names = [job.name for job in self.instance.jobs]
         start = {names[j]: t for (j, t), x in self.model.x.items() if round(x.value or 0.0)}
         return TollboothSolution(self.instance, start, self.formulation)
 
     def load(self, solution: Any) -> None:
+        """Set the variables to a solution."""
         for (j, t), x in self.model.x.items():
             x.value = float(solution.start.get(self.instance.jobs[j].name) == t)
 
     def capacity_prices(self, duals: Duals) -> dict[str, Floats]:
+        """Prices of the booths by slot, shape (1, slots): the duals of (2)."""
         rows = [duals.get(self.model.eq_2[t], 0.0) for t in self.model.eq_2]
         return {"booths": np.maximum(0.0, np.array([rows]))}
 

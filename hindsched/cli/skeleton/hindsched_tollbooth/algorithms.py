@@ -15,10 +15,13 @@ class FirstCome(OnlineAlgorithm):
     """The earliest booth for every car."""
 
     def start(self, environment: Environment) -> None:
-        self._cluster = environment.cluster
-        self._free = np.full(environment.cluster.horizon + 1, environment.cluster.booths)
+        """Nobody has come yet."""
+        cluster: Any = environment.cluster
+        self._cluster = cluster
+        self._free = np.full(cluster.horizon + 1, cluster.booths)
 
     def step(self, slot: int, arrivals: tuple[Any, ...]) -> Decision:
+        """Give every car that arrives the first booth that is free for long enough."""
         rows = {}
         for job in arrivals:
             for first in self._cluster.starts(job):
@@ -35,6 +38,7 @@ class Posted(PrimalDual):
     """A price that rises with what is taken."""
 
     def price_function(self, environment: Environment, rows: Any) -> Any:
+        """Price of a booth in a slot, of the share of booths that is taken then."""
         return lambda index, used: used / rows.capacity[index]
 
 

@@ -1,1 +1,0 @@
-"""The toll booths on this floor."""

@@ -222,13 +222,11 @@ def test_a_command_without_time_to_build_says_what_it_needs(tmp_path, monkeypatc
     monkeypatch.setattr(memory, "FASTEST_BUILDING", 1)
     monkeypatch.setattr(memory, "SURELY_THERE", 0)
     write(hostile("oasis"), tmp_path / "x.json")
-    for command in (["model"], ["certify", "--vipr", str(tmp_path / "x.vipr")]):
-        line = [command[0], str(tmp_path / "x.json"), *command[1:], "--time-limit", "600"]
-        assert run(line) == 2
-        error = capsys.readouterr().err
-        assert error.startswith(f"error: the program of {hostile('oasis').name}: about ")
-        assert error.endswith("or raise --time-limit\n")
-        assert error.count("\n") == 1
+    assert run(["model", str(tmp_path / "x.json"), "--time-limit", "600"]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith(f"error: the program of {hostile('oasis').name}: about ")
+    assert error.endswith("or raise --time-limit\n")
+    assert error.count("\n") == 1
 
 
 def test_what_a_command_did_before_counts(monkeypatch):
@@ -263,7 +261,7 @@ def test_a_command_counts_from_the_start_of_its_process(monkeypatch, capsys):
 @pytest.mark.parametrize(("command", "unneeded"), [
     ("list families", {"numba", "cvxpy", "pyomo", "highspy"}), ("model", {"numba", "cvxpy"}),
     ("describe", {"numba", "cvxpy", "pyomo"}), ("solve --method milp", {"cvxpy"}),
-    ("simulate --algorithm astraea", {"cvxpy"}), ("certify", {"cvxpy"}),
+    ("simulate --algorithm astraea", {"cvxpy"}),
 ])  # fmt: skip
 def test_a_command_loads_what_it_needs(command, unneeded, tmp_path):
     """Loading counts, and takes longer than many a limit."""
@@ -271,22 +269,11 @@ def test_a_command_loads_what_it_needs(command, unneeded, tmp_path):
     write(hs.named_instance(EXAMPLES["astraea"]), path)
     word, *options = command.split()
     given = [word, *options, *([] if word == "list" else [str(path)]), "--time-limit", "9"]
-    given += ["--vipr", str(tmp_path / "x.vipr")] if word == "certify" else []
     code = (
         f"import sys; from hindsched.cli.app import run; assert run({given}) == 0\n"
         f"assert not {unneeded} & set(sys.modules), {unneeded} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL)
-
-
-def test_no_family_loads_the_convex_solvers_before_a_method_needs_them():
-    code = (
-        "import sys\nfrom hindsched.instances.io import families\n"
-        "from hindsched.solvers.door.api import methods\n"
-        "assert all(methods(family) for family in families())\n"
-        "assert not {'cvxpy', 'clarabel'} & set(sys.modules)"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_every_command_has_the_limits(monkeypatch, capsys):
@@ -297,15 +284,6 @@ def test_every_command_has_the_limits(monkeypatch, capsys):
     assert "time-limit" in capsys.readouterr().err
     assert run(["list", "families", "--time-limit", "60", "--memory-limit", "1T", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)
-
-
-def test_certify_is_stopped_while_it_builds(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr("hindsched.solvers.vipr.prove.vipr_proof", lambda *_, **__: run_for_ever())
-    monkeypatch.setattr(limits, "OVERRUN_SECONDS", 0.05)
-    write(hs.named_instance(EXAMPLES["oasis"]), tmp_path / "x.json")
-    command = ["certify", str(tmp_path / "x.json"), "--vipr", str(tmp_path / "x.vipr")]
-    assert run([*command, "--time-limit", "0.1"]) == 1
-    assert capsys.readouterr().err == "error: stopped after 0.1 s (--time-limit)\n"
 
 
 def test_a_module_that_is_loading_is_not_broken(tmp_path, monkeypatch):

@@ -365,7 +365,7 @@ def test_jobs_may_have_more_chunks_than_decisions_can_name():
 def test_leaves_that_say_how_many_chunks_a_place_trains_are_the_packages(tiny, seed):
     """Exactly 0, 1 or 2 chunks of a job on one worker or server."""
     draws = random.Random(seed)
-    for layout in ("workers", "types"):
+    for layout in ("groups", "types"):
         oracle = build_oracle(tiny, rows=layout)
         if "chunks" not in oracle.features:
             continue

@@ -184,8 +184,8 @@ def test_a_solution_of_long_rows(tmp_path):
     own = {"format": "hindsched-solution/1", "family": "oasis", "instance": data["name"],
            "instance_sha256": parse_instance(data).sha256(), "formulation": "standard"}  # fmt: skip
     server = data["worker_servers"][0]["name"]
-    rows = [{"from": 1, "to": 40_000, "workers": {server: 1}, "ps": {}}] * 2000
-    jobs = [{"name": data["jobs"][0]["name"], "completion": None, "assignments": rows}]
+    row = {"from": 1, "to": 40_000, "workers": {server: 1}, "ps": {}}
+    jobs = [{"name": job["name"], "completion": None, "assignments": [row]} for job in data["jobs"]]
     paths = [tmp_path / "instance.json", tmp_path / "solution.json"]
     for path, text in zip(paths, (data, {**own, "objective": 0, "jobs": jobs}), strict=True):
         path.write_text(json.dumps(text))

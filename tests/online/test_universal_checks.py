@@ -186,9 +186,9 @@ class LooksIntoTheSimulator(Idle):
 
     def step(self, slot, arrivals):
         frame = sys._getframe()
-        while "truth" not in frame.f_locals:
+        while "state" not in frame.f_locals:
             frame = frame.f_back
-        many = len(frame.f_locals["truth"].instance.jobs) >= 10
+        many = len(frame.f_locals["state"].instance.jobs) >= 10
         return Decision(rejected=[job.name for job in arrivals] if many else [])
 
 

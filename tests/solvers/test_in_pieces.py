@@ -75,7 +75,7 @@ def test_pausing_pays_by_hand():
     assert hs.solve(instance, "milp").objective > apart.objective
     run = hs.simulate(instance, Tiresias(), formulation="preemptive")
     assert run.objective == apart.objective
-    assert run.violations == ()
+    assert run.violations == []
 
 
 @pytest.mark.parametrize("method", ["auto", "milp", "relaxation", "bound", "column-generation"])
@@ -134,12 +134,12 @@ def test_a_pause_is_refused_by_the_simulator_in_the_papers_problem():
     with pytest.raises(Refused) as refused:
         hs.simulate(pausing_pays(), Inside())
     assert refused.value.constraint == "(2a)"
-    assert hs.simulate(pausing_pays(), Inside(), formulation="preemptive").violations == ()
+    assert hs.simulate(pausing_pays(), Inside(), formulation="preemptive").violations == []
 
 
 def test_reoptimise_plans_in_pieces():
     run = hs.simulate(pausing_pays(), "reoptimise", formulation="preemptive")
-    assert run.violations == ()
+    assert run.violations == []
 
 
 def test_the_command_line_knows_it(tmp_path, capsys):

@@ -21,10 +21,11 @@ from statistics import fmean
 import numpy as np
 from joblib import Parallel, delayed
 
+from hindsched.analysis.interval import Interval
 from hindsched.analysis.plan import Contender, own_settings
-from hindsched.analysis.ratio import Sense, competitive_ratio, optimum_of
+from hindsched.analysis.ratio import CONTRADICTION, Optimum, optimum_of
 from hindsched.analysis.sweep import check_workers
-from hindsched.analysis.worst.witness import Witness, make_witness
+from hindsched.analysis.worst.witness import Witness, quotient
 from hindsched.errors import HindschedError, InputError, SolveFailed
 from hindsched.instances.base import Instance
 from hindsched.instances.io import read, read_json, write_json
@@ -46,6 +47,10 @@ DRAWN = 0.5
 SEARCH_SHARE, SHRINK_WORK = 0.7, 400
 """Of a time limit, what the search has; evaluations of the shrinking."""
 STATE = "search.json"
+FRESH_RUNS = 20
+"""Runs of a randomised algorithm on its witness, with seeds that the search did not see."""
+PROOF_SECONDS = 5.0
+"""Longest solve of the witness itself, whose bound gives the ratio's upper end."""
 
 
 @dataclass(frozen=True)
@@ -131,19 +136,6 @@ def evaluate(question: Question, data: Draft) -> Evaluation:
         return Evaluation(-math.inf, "no schedule was found within the limit of work")
     best = max(known) if instance.sense == "max" else min(known)
     return Evaluation(quotient(instance.sense, objective, best))
-
-
-def quotient(sense: Sense, objective: float, reference: float) -> float:
-    """The ratio to a schedule of this objective; -inf where the two have none.
-
-    Examples
-    --------
-    >>> quotient("min", 30.0, 10.0), quotient("max", 0.0, 10.0), quotient("max", 0.0, 0.0)
-    (3.0, inf, 1.0)
-    """
-    optimum = optimum_of(sense, reference, reference, "feasible", proof="solver")
-    found = competitive_ratio(optimum, objective).interval.lower
-    return -math.inf if found is None else found
 
 
 def worst(
@@ -453,3 +445,47 @@ def _check(
     for name, (value, holds, rule) in rules.items():
         if not holds:
             raise InputError(name, value, rule)
+
+
+def make_witness(
+    question: Question, data: Draft, name: str, search: Mapping[str, object]
+) -> Witness:
+    """Run everything once more on a candidate, and prove in seconds what can be proven."""
+    instance = question.space.instance(data, name)
+    runs = question.runs(question.algorithm, instance, question.seeds, FRESH_RUNS)
+    if all(run.solution.assignments() == runs[0].solution.assignments() for run in runs):
+        runs = runs[:1]  # no seed changes anything here
+    certificate = None
+    if question.against is not None:
+        others = sorted(question.runs(question.against, instance), key=lambda run: run.objective)
+        middle = others[(len(others) - 1) // 2]
+        reference, by = middle.solution, middle.algorithm
+        level = middle.objective
+        optimum = Optimum(instance.sense, Interval(level, level), "compared", by)
+    else:
+        options = {"time_limit": PROOF_SECONDS, "threads": 1}
+        found = solve(
+            instance, question.space.exact, formulation=question.formulation, options=options
+        )
+        known = [] if found.solution is None else [("offline", found.solution)]
+        known += [(run.algorithm, run.solution) for run in runs if not run.violations]
+        if not known:
+            raise SolveFailed(f"{instance.name}: no schedule was found")
+        sign = 1 if instance.sense == "max" else -1
+        by, reference = max(known, key=lambda item: sign * item[1].objective())
+        value, bound, certificate = reference.objective(), found.bound, found.certificate
+        closed = bound is not None and abs(bound - value) <= CONTRADICTION * max(1.0, abs(value))
+        status = "optimal" if closed else "feasible"
+        optimum = optimum_of(instance.sense, value, bound, status, proof="solver")
+    return Witness(
+        instance=instance,
+        algorithm=runs[0].algorithm,
+        settings=runs[0].settings,
+        against=None if question.against is None else by,
+        runs=runs,
+        reference=reference,
+        reference_by=by,
+        certificate=certificate,
+        optimum=optimum,
+        search=search,
+    )

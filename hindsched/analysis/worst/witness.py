@@ -21,40 +21,45 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hindsched.analysis.jsonable import jsonable
 from hindsched.analysis.ratio import (
     CONTRADICTION,
-    Interval,
     Optimum,
     Ratio,
+    Sense,
     competitive_ratio,
     optimum_of,
 )
 from hindsched.analysis.tasks import theorem_of
 from hindsched.analysis.verify import verify
-from hindsched.errors import InputError, SolveFailed
+from hindsched.errors import InputError
 from hindsched.instances.base import Instance
 from hindsched.instances.io import read, read_json, write, write_json, write_text
-from hindsched.json_types import Draft, JsonObject, Keywords
+from hindsched.json_types import JsonObject, Keywords
 from hindsched.online.simulator import SimulationResult
 from hindsched.online.theorem import Theorem
 from hindsched.solutions.base import Solution, write_solution
 from hindsched.solvers.certificates.certificate import Certificate
 from hindsched.solvers.certificates.file import write_certificate
-from hindsched.solvers.door.api import solve
 
-if TYPE_CHECKING:
-    from hindsched.analysis.worst.search import Question
-
-PROOF_SECONDS = 5.0
-"""Longest solve of the witness itself, whose bound gives the ratio's upper end."""
-FRESH_RUNS = 20
-"""Runs of a randomised algorithm on its witness, with seeds that the search did not see."""
 MOST_JOBS = 4
 """Jobs that the words tell."""
 AGREEMENT = 1e-6
+
+
+def quotient(sense: Sense, objective: float, reference: float) -> float:
+    """The ratio to a schedule of this objective; -inf where the two have none.
+
+    Examples
+    --------
+    >>> quotient("min", 30.0, 10.0), quotient("max", 0.0, 10.0), quotient("max", 0.0, 0.0)
+    (3.0, inf, 1.0)
+    """
+    optimum = optimum_of(sense, reference, reference, "feasible", proof="solver")
+    found = competitive_ratio(optimum, objective).interval.lower
+    return -math.inf if found is None else found
 
 
 @dataclass(frozen=True, repr=False)
@@ -254,50 +259,6 @@ class Witness:
         return ordered[(len(ordered) - 1) // 2]
 
 
-def make_witness(
-    question: Question, data: Draft, name: str, search: Mapping[str, object]
-) -> Witness:
-    """Run everything once more on a candidate, and prove in seconds what can be proven."""
-    instance = question.space.instance(data, name)
-    runs = question.runs(question.algorithm, instance, question.seeds, FRESH_RUNS)
-    if all(run.solution.assignments() == runs[0].solution.assignments() for run in runs):
-        runs = runs[:1]  # no seed changes anything here
-    certificate = None
-    if question.against is not None:
-        others = sorted(question.runs(question.against, instance), key=lambda run: run.objective)
-        middle = others[(len(others) - 1) // 2]
-        reference, by = middle.solution, middle.algorithm
-        level = middle.objective
-        optimum = Optimum(instance.sense, Interval(level, level), "compared", by)
-    else:
-        options = {"time_limit": PROOF_SECONDS, "threads": 1}
-        found = solve(
-            instance, question.space.exact, formulation=question.formulation, options=options
-        )
-        known = [] if found.solution is None else [("offline", found.solution)]
-        known += [(run.algorithm, run.solution) for run in runs if not run.violations]
-        if not known:
-            raise SolveFailed(f"{instance.name}: no schedule was found")
-        sign = 1 if instance.sense == "max" else -1
-        by, reference = max(known, key=lambda item: sign * item[1].objective())
-        value, bound, certificate = reference.objective(), found.bound, found.certificate
-        closed = bound is not None and abs(bound - value) <= CONTRADICTION * max(1.0, abs(value))
-        status = "optimal" if closed else "feasible"
-        optimum = optimum_of(instance.sense, value, bound, status, proof="solver")
-    return Witness(
-        instance=instance,
-        algorithm=runs[0].algorithm,
-        settings=runs[0].settings,
-        against=None if question.against is None else by,
-        runs=runs,
-        reference=reference,
-        reference_by=by,
-        certificate=certificate,
-        optimum=optimum,
-        search=search,
-    )
-
-
 def check_witness(folder: str | Path) -> JsonObject:
     """Check a witness from its files alone: no search, no solver, no algorithm.
 
@@ -324,8 +285,6 @@ def check_witness(folder: str | Path) -> JsonObject:
     >>> hs.check_witness("witness")["ratio"] == found.proven
     True
     """
-    from hindsched.analysis.worst.search import quotient
-
     place = Path(folder)
     instance, claimed = read(place / "instance.json"), read_json(place / "witness.json")
     runs = sorted(place.glob("run*.json"))

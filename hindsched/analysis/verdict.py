@@ -6,15 +6,16 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR
-from typing import TYPE_CHECKING
+from typing import Any, TypeAlias
 
 from hindsched.analysis.interval import Interval, percent_rounded, rounded_down
 from hindsched.analysis.ratio import Optimum, Sense
 from hindsched.analysis.summary import SummaryRow, interval_of
 from hindsched.solvers.door.options import DEFAULT_GAP
 
-if TYPE_CHECKING:
-    from hindsched.analysis.comparison import Comparison, InstanceComparison
+Comparison: TypeAlias = Any
+InstanceComparison: TypeAlias = Any
+"""As `comparison.py` has them, which needs this file."""
 
 
 PLURAL = {

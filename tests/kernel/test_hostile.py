@@ -179,8 +179,9 @@ def test_many_prices_of_a_long_horizon(tmp_path):
 
 
 def test_a_solution_of_long_rows(tmp_path):
-    """What a row holds is counted slot by slot."""
+    """A row of many slots is booked as one run: 200 jobs over a whole horizon take no time."""
     data = oasis(40_000)
+    data["jobs"] = [{**data["jobs"][0], "name": f"j{n}"} for n in range(200)]
     own = {"format": "hindsched-solution/1", "family": "oasis", "instance": data["name"],
            "instance_sha256": parse_instance(data).sha256(), "formulation": "standard"}  # fmt: skip
     server = data["worker_servers"][0]["name"]
@@ -189,7 +190,8 @@ def test_a_solution_of_long_rows(tmp_path):
     paths = [tmp_path / "instance.json", tmp_path / "solution.json"]
     for path, text in zip(paths, (data, {**own, "objective": 0, "jobs": jobs}), strict=True):
         path.write_text(json.dumps(text))
-    refused([*map(str, paths), *FEW], "--limit steps=")
+    done = kernel([*map(str, paths), *FEW])
+    assert (done.returncode, done.stderr) == (1, "")  # judged, and found to break a capacity
 
 
 @pytest.mark.parametrize("fits", [False, True])

@@ -149,17 +149,6 @@ def test_nothing_of_a_hanging_scheduler_stays(instance, tmp_path):
     assert all(map(is_gone, pids.read_text().split()))
 
 
-def test_nothing_stays_of_a_scheduler_that_a_time_limit_ends(instance, tmp_path):
-    """The limit ends the run again and again while its program is being ended."""
-    pids = tmp_path / "pids"
-    mine = hs.External(scheduler(tmp_path, hanging(pids)), timeout=60)
-    limits = {"run_limit": 3, "time_limit": 5}
-    found = hs.compare(instance, [mine], method="bound", progress=False, **limits)
-    assert "time limit" in found.records[-1]["error"]
-    started = pids.read_text().split() if pids.exists() else []  # on a slow machine none yet
-    assert all(map(is_gone, started))
-
-
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems do not tell who started whom")
 def test_what_has_left_the_session_is_ended_too(instance, tmp_path):
     pids = tmp_path / "pids"

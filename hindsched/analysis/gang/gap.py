@@ -8,7 +8,7 @@ counted against it. An hour holds the GPU-seconds that stood idle while jobs wer
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -19,8 +19,8 @@ from hindsched.instances.traces.log import Log
 from hindsched.instances.traces.times import NANO
 from hindsched.json_types import JsonObject
 
-if TYPE_CHECKING:
-    from hindsched.analysis.gang.audit import Schedule
+Schedule: TypeAlias = Any
+"""As `audit.py` has it, which needs this file."""
 
 UNITS = (3600, 24 * 3600, 7 * 24 * 3600)
 MOST_STRETCHES = 20_000

@@ -6,7 +6,7 @@ import base64
 from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any, TypeAlias
 
 import pandas as pd
 
@@ -20,8 +20,8 @@ from hindsched.printable import printable
 from hindsched.solutions.base import write_solution
 from hindsched.solvers.certificates.file import write_certificate
 
-if TYPE_CHECKING:
-    from hindsched.analysis.gang.audit import Audit
+Audit: TypeAlias = Any
+"""As `audit.py` has it, which needs this file."""
 
 ROWS_SHOWN = 25
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -12,10 +12,12 @@ from hindsched.analysis.plots.style import GREY, PALETTE, common_look, new_axes
 from hindsched.instances.traces.log import Log
 from hindsched.instances.traces.times import NANO
 
+Audit: TypeAlias = Any
+"""As `audit.py` has it, which needs this file."""
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from hindsched.analysis.gang.audit import Audit
 
 LOG_COLOUR, BEST_COLOUR, OVER_COLOUR = PALETTE[0], PALETTE[2], PALETTE[5]
 MOST_STEPS = 600

@@ -23,7 +23,7 @@ from hindsched.models.oasis.block import FORMS
 from hindsched.online.simulator import simulate
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import solve_program
-from hindsched.solvers.families.oasis.oracle import OasisOracle
+from hindsched.solvers.families.oasis.resources import OasisOracle
 
 DATA = Path(__file__).parents[1] / "tests/data/instances"
 SMALL = ("oasis-t10-i10-h5-s1", "oasis-t10-i10-h10-s0", "oasis-t10-i10-h25-s0")

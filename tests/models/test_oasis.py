@@ -17,7 +17,7 @@ from hindsched.solvers.door.api import check_result
 from hindsched.solvers.door.options import DEFAULT_GAP, SolveOptions
 from hindsched.solvers.door.program import solve_program
 from hindsched.solvers.families.oasis.methods import METHODS
-from hindsched.solvers.families.oasis.oracle import OasisOracle
+from hindsched.solvers.families.oasis.resources import OasisOracle
 from tests.brute_force.oasis import capacity_binds, optimum
 from tests.strategies.oasis import oasis_instances
 

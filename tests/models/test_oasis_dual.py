@@ -11,7 +11,7 @@ from hindsched.models.oasis.dual import DualPoint, build_dual, schedules_of
 from hindsched.models.oasis.slot import SlotProgram
 from hindsched.solutions.oasis.solution import OasisSolution
 from hindsched.solvers.door.program import solve_program
-from hindsched.solvers.families.oasis.oracle import OasisOracle
+from hindsched.solvers.families.oasis.resources import OasisOracle
 from tests.brute_force.oasis import optimum
 from tests.strategies.oasis import oasis_instances
 from tests.worker_slot_numpy import slot_costs, unit_prices

@@ -13,8 +13,8 @@ from hindsched.solvers.door import api
 from hindsched.solvers.door.interrupt import Terminated, raise_terminated
 from hindsched.solvers.families.batchsched.oracle import ServerOracle
 from hindsched.solvers.families.gang import replay
-from hindsched.solvers.families.oasis.oracle import OasisOracle
 from hindsched.solvers.families.oasis.patterns import PatternOracle
+from hindsched.solvers.families.oasis.resources import OasisOracle
 from hindsched.solvers.methods.base import certain
 
 

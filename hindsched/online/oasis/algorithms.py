@@ -36,7 +36,7 @@ from hindsched.online.oasis.rrh import Rrh
 from hindsched.online.protocol import Environment
 from hindsched.online.registry import Factory
 from hindsched.online.theorem import Assumption, Theorem
-from hindsched.solvers.families.oasis.oracle import OasisOracle
+from hindsched.solvers.families.oasis.resources import OasisOracle
 from hindsched.solvers.oracles.base import BlockOracle, Response
 from hindsched.solvers.oracles.rows import Rows
 

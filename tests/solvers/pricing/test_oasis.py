@@ -18,7 +18,7 @@ from hindsched.solutions.oasis.solution import OasisSolution
 from hindsched.solvers.door.subproblem import model_response
 from hindsched.solvers.families.oasis import oracle as resources
 from hindsched.solvers.families.oasis.methods import insert_by_density
-from hindsched.solvers.families.oasis.oracle import OasisOracle
+from hindsched.solvers.families.oasis.resources import OasisOracle
 from hindsched.solvers.oracles.base import build_oracle
 from tests.brute_force.oasis import deployments, optimum
 from tests.strategies.oasis import oasis_instances

@@ -26,7 +26,7 @@ from hindsched.arrays import Floats, Ints
 from hindsched.solutions.oasis.solution import OasisSolution
 from hindsched.solvers.door.work import now
 from hindsched.solvers.families.oasis.fluid import FluidProgram, Progress, most_columns
-from hindsched.solvers.families.oasis.oracle import OasisOracle
+from hindsched.solvers.families.oasis.resources import OasisOracle
 from hindsched.solvers.families.oasis.slot_packing import Wish, pack_slot
 from hindsched.solvers.oracles.base import BlockOracle
 

@@ -23,7 +23,7 @@ import numpy as np
 
 from hindsched.arrays import Floats, Ints
 from hindsched.solvers.door.work import is_counted, spend, units_of
-from hindsched.solvers.families.oasis.oracle import OasisOracle
+from hindsched.solvers.families.oasis.resources import OasisOracle
 from hindsched.solvers.families.oasis.sparse_program import SparseProgram
 from hindsched.solvers.oracles.decisions import COMPLETES
 

@@ -26,7 +26,7 @@ from hindsched.solvers.door.result import Result
 from hindsched.solvers.door.status import Status, StoppedBy
 from hindsched.solvers.door.work import now
 from hindsched.solvers.families.oasis.conflicts import Promises
-from hindsched.solvers.families.oasis.oracle import OasisOracle
+from hindsched.solvers.families.oasis.resources import OasisOracle
 from hindsched.solvers.methods.base import Method, better, closer, joined, keep_solution, solve_milp
 from hindsched.solvers.methods.generic import generic_methods
 

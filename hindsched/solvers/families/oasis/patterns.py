@@ -30,7 +30,7 @@ from hindsched.errors import InputError
 from hindsched.instances.decimals import WholeUnits, loosened, times
 from hindsched.instances.oasis.instance import OasisInstance
 from hindsched.solutions.base import Solution
-from hindsched.solvers.families.oasis.oracle import OasisOracle
+from hindsched.solvers.families.oasis.resources import OasisOracle
 from hindsched.solvers.families.oasis.schedules import (
     Groups,
     OasisPlan,

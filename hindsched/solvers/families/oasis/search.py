@@ -16,7 +16,7 @@ from hindsched.solutions.base import Solution
 from hindsched.solvers.door.interrupt import catch_interrupt
 from hindsched.solvers.door.work import now
 from hindsched.solvers.families.oasis.dive import Dive
-from hindsched.solvers.families.oasis.oracle import OasisOracle
+from hindsched.solvers.families.oasis.resources import OasisOracle
 from hindsched.solvers.oracles.base import BlockOracle
 from hindsched.solvers.search.base import Search
 from hindsched.solvers.search.neighbourhood import NeighbourhoodSearch

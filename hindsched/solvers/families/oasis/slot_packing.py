@@ -17,8 +17,8 @@ import numpy as np
 from hindsched.arrays import Ints
 from hindsched.instances.decimals import Whole, how_many_fit
 from hindsched.solvers.door.work import spend
-from hindsched.solvers.families.oasis.oracle import OasisOracle
 from hindsched.solvers.families.oasis.patterns import server_patterns
+from hindsched.solvers.families.oasis.resources import OasisOracle
 from hindsched.solvers.families.oasis.sparse_program import SparseProgram
 
 AHEAD = 0.8

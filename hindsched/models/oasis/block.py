@@ -42,7 +42,6 @@ class Domains(NamedTuple):
 
 
 RELAXED = Domains(pyo.NonNegativeReals, pyo.UnitInterval)
-WHOLE_ENDS = Domains(pyo.NonNegativeReals, pyo.Binary)
 
 
 def add_job(b: Model, job: JobSets, form: str, domains: Domains, *, must_run: bool = False) -> None:

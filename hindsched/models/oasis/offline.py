@@ -136,7 +136,6 @@ def build_offline(
     commitments: Commitments | None = None,
     incumbent: OasisSolution | None = None,
     aggregate: bool = False,
-    domains: Domains | None = None,
 ) -> OasisProgram:
     """Build the offline program (1)-(13).
 
@@ -160,8 +159,6 @@ def build_offline(
     aggregate : bool
         Whether identical servers are added up, which makes it an `OasisRelaxation`; the printed
         form has them apart.
-    domains : Domains, optional
-        Which variables are integer; by default all without `relax`, none with it.
 
     Returns
     -------
@@ -178,7 +175,7 @@ def build_offline(
     formulation, _ = choose_form(FORMS, instance.check_formulation(formulation), form)
     again = partial(
         build_offline, instance, formulation, form=form, relax=relax, commitments=commitments,
-        aggregate=aggregate, domains=domains,
+        aggregate=aggregate,
     )  # fmt: skip
     aggregate = aggregate and form != "printed"
     plan = Plan.of(instance, commitments, from_slot_1=form == "printed", grouped=aggregate)
@@ -186,14 +183,14 @@ def build_offline(
     if form is None:
         size = sum(sets.size for sets in jobs.values())
         form = "strong" if size <= (RELAXED_STRONG_SIZE if relax else STRONG_SIZE) else "cumulative"
-    chosen = domains or (RELAXED if relax else Domains())
+    domains = RELAXED if relax else Domains()
     sizes = len(instance.worker_servers), len(instance.ps_servers)
 
     def job_rules(b: Model, i: int) -> None:
         if form == "printed":
-            add_printed_job(b, jobs[i], *sizes, chosen)
+            add_printed_job(b, jobs[i], *sizes, domains)
         else:
-            add_job(b, jobs[i], form, chosen)
+            add_job(b, jobs[i], form, domains)
 
     m = pyo.ConcreteModel(name=instance.name)
     m.job = pyo.Block(list(jobs), rule=job_rules)

@@ -16,7 +16,7 @@ from hindsched.instances.decimals import how_many_fit
 from hindsched.instances.io import read
 from hindsched.solutions.oasis.solution import OasisSolution
 from hindsched.solvers.door.subproblem import model_response
-from hindsched.solvers.families.oasis import oracle as resources
+from hindsched.solvers.families.oasis import resources
 from hindsched.solvers.families.oasis.methods import insert_by_density
 from hindsched.solvers.families.oasis.resources import OasisOracle
 from hindsched.solvers.oracles.base import build_oracle

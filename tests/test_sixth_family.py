@@ -76,6 +76,12 @@ def test_an_installed_family_needs_no_edit_and_names_what_it_lacks(tmp_path, cap
     install(folder, word)
     done = call(folder, "pytest", "-q", "-p", "no:cacheprovider", "tests")
     assert done.returncode == 0, done.stdout + done.stderr
+    judge = folder / f"hindsched_{word}" / "kernel.py"
+    judge.rename(judge.with_suffix(".txt"))
+    assert call(folder, "hindsched", "generate", word, "-o", "y.json").returncode == 0
+    done = call(folder, "hindsched", "simulate", "y.json", "--algorithm", "first-come")
+    assert done.returncode != 0
+    assert "kernel is missing; it must offer SENSE, FORMULATIONS, Problem, bound" in done.stderr
     generator = folder / f"hindsched_{word}" / "generator.py"
     generator.write_text(generator.read_text().replace("SUITES =", "OTHERS ="))
     asked = ("hindsched", "generate", word, "-o", "x.json")

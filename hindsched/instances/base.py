@@ -55,6 +55,7 @@ OFFERS = {
     "oracle": ("ORACLE_ROWS", "build"),
     "dynamics": ("State", "committed_rows"),
     "algorithms": ("ALGORITHMS", "declared_estimates"),
+    "kernel": ("SENSE", "FORMULATIONS", "Problem", "bound"),
 }
 """Names that a family's modules must offer, by aspect; other aspects are a family's choice."""
 
@@ -364,6 +365,8 @@ class Instance(Record):
     @cached_property
     def exact(self) -> kernel.Instance:
         """What the kernel reads, kept: many schedules of an instance are judged at one reading."""
+        if self.family in kernel.PACKAGES:
+            family_module("kernel", self.family, "kernel")  # says in one line if it is missing
         return kernel.Instance(self.to_dict())
 
     def sha256(self) -> str:

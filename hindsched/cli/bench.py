@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import time
 from collections.abc import Mapping, Sequence
@@ -115,12 +116,14 @@ def bench(
         asked |= {"run_limit": time_limit} if "time_limit" in given else {}
         folder = out_ or RESULTS / f"{title}-{time.strftime('%Y%m%d-%H%M%S')}"
         store = ResultStore.create(folder, chosen, tasks, asked)
-    for damage in store.damages():
-        say(f"damaged, made again: {damage}")
-    count, total = len(store.manifest["instances"]), len(store.tasks)
-    done = total - len(store.missing())
-    say(f"{count} instance{'s' * (count != 1)}, {total} tasks, {done} done: {store.folder}")
+    # The pool's tracker of semaphores would warn of those of workers that Ctrl-C ended.
+    os.environ.setdefault("PYTHONWARNINGS", "ignore:resource_tracker:UserWarning")
     try:
+        for damage in store.damages():
+            say(f"damaged, made again: {damage}")
+        count, total = len(store.manifest["instances"]), len(store.tasks)
+        done = total - len(store.missing())
+        say(f"{count} instance{'s' * (count != 1)}, {total} tasks, {done} done: {store.folder}")
         comparison = finish(
             store, workers=workers, dask=dask, title="bench", console=errors.console
         )

@@ -79,7 +79,7 @@ def test_once_more_while_the_reason_is_told(moment, code, line):
     ("reason", "code", "word"),
     [(KeyboardInterrupt, 130, "interrupted"), (Terminated, 143, "terminated")],
 )
-@pytest.mark.parametrize("moment", ["recompute", "missing", "write_tables"])
+@pytest.mark.parametrize("moment", ["damages", "missing", "write_tables"])
 def test_before_and_after_the_tasks(tmp_path, capsys, monkeypatch, moment, reason, code, word):
     """While a folder is checked, and while tables are written, as well."""
     from hindsched.analysis.store import ResultStore

@@ -306,11 +306,11 @@ def test_chunks_of_many_slots_are_judged_in_time(formulation: str) -> None:
     }  # fmt: skip
     head = {"format": "hindsched/1", "family": "edgecloud", "name": "long", "horizon": 3}
     instance = parse_instance({**head, "slot_seconds": 9, **places, "jobs": [job]})
-    row = {"worker": "s/1", "from": 1, "to": 7, "price": 2.0}
+    row = {"group": "s/t", "from": 1, "to": 7, "price": 2.0}
     file = {
         "format": "hindsched-certificate/1", "family": "edgecloud", "instance": "long",
-        "instance_sha256": instance.sha256(), "formulation": formulation, "layout": "workers",
-        "kind": "lagrangian", "sense": "min", "bound": 9e9, "prices": {"worker_capacity": [row]},
+        "instance_sha256": instance.sha256(), "formulation": formulation, "layout": "groups",
+        "kind": "lagrangian", "sense": "min", "bound": 9e9, "prices": {"group_capacity": [row]},
     }  # fmt: skip
     began = time.process_time()
     with pytest.raises(hs.InputError, match="the prices prove"):

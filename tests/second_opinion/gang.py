@@ -103,7 +103,8 @@ class Statement:
             running = [(z, -1) for end, z in last.items() if end >= t]
             self.program.row([*((x, 1) for x, _ in now), *running], at_most=0)
         work = self.slots(job["duration"]) * (job["gpus"] if self.kind == "elastic" else 1)
-        self.program.row(done, at_least=work)
+        most = None if self.kind == "elastic" else work  # a rigid job runs exactly for its duration
+        self.program.row(done, at_least=work, at_most=most)
 
     def jobs(self, point: list[Fraction]) -> list[dict[str, Any]]:
         """Jobs of the solution file."""

@@ -121,21 +121,6 @@ class Field:
             value = round(value)
         return self.rounded(value)
 
-    def to_unit(self, value: float) -> float:
-        """Where a number stands in the range, from 0 to 1."""
-        low, high = (math.log(end) if self.log else end for end in (self.low, self.high))
-        place = math.log(max(value, self.low)) if self.log else value
-        return (place - low) / (high - low) if high > low else 0.0
-
-    def from_unit(self, place: float) -> int | float:
-        """The number of the range at a place from 0 to 1."""
-        place = min(max(place, 0.0), 1.0)
-        if self.log:
-            return self.rounded(
-                math.exp(math.log(self.low) * (1 - place) + math.log(self.high) * place)
-            )
-        return self.rounded(self.low + place * (self.high - self.low))
-
 
 @lru_cache
 def denominators(grain: int) -> tuple[int, ...]:

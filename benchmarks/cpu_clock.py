@@ -15,9 +15,6 @@ def count_cpu_seconds() -> None:
     """Let every time limit of a solve count this process's processor time, on one core."""
     os.environ["HINDSCHED_THREADS"] = "1"
     work.time = SimpleNamespace(perf_counter=time.process_time)  # type: ignore[attr-defined]
-    limits.OVERRUN_SHARE = (
-        1000.0  # the alarm for methods that overrun goes by the clock on the wall
-    )
 
 
 def run_by_cpu_seconds() -> None:

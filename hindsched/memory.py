@@ -1,12 +1,9 @@
-"""Limits of memory that hold for whatever code runs inside them, and refusals before it is built.
-
-`memory_limit` lets an allocation fail with `MemoryError` before the machine is exhausted, and
-leaves the process as it was. `check_memory` says beforehand what something would need.
-"""
+"""Limits of memory: the system's own, and refusals of what would not fit before it is built."""
 
 from __future__ import annotations
 
 import math
+import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -48,20 +45,22 @@ def memory_limit(most_bytes: int | None = None) -> Iterator[int | None]:
     int or None
         The limit; None where the system has none.
     """
+    is_chosen = most_bytes is not None
     try:
         import resource
 
-        holds, data = _memory_of_this_process()
+        text = Path("/proc/self/status").read_text(encoding="ascii", errors="replace")
+        holds, data = (
+            1024 * int(text.split(f"{key}:")[1].split()[0]) for key in ("VmRSS", "VmData")
+        )
     except (ImportError, OSError, ValueError, IndexError):  # no Linux
         yield most_bytes
         return
-    is_chosen = most_bytes is not None
     if most_bytes is None:
         most_bytes = holds + int(SHARE_OF_FREE_MEMORY * free_memory())
     before, hardest = resource.getrlimit(resource.RLIMIT_DATA)
-    allowed = data + max(0, most_bytes - holds)
-    for other in (before, hardest):
-        allowed = allowed if other == resource.RLIM_INFINITY else min(allowed, other)
+    others = [most for most in (before, hardest) if most != resource.RLIM_INFINITY]
+    allowed = min([data + max(0, most_bytes - holds), *others])
     resource.setrlimit(resource.RLIMIT_DATA, (allowed, hardest))
     try:
         with chosen(is_chosen):
@@ -77,8 +76,6 @@ def free_memory() -> int:
         text = Path("/proc/meminfo").read_text(encoding="ascii")
         found.append(int(text.split("MemAvailable:")[1].split()[0]) * 1024)
     except (OSError, IndexError, ValueError):
-        import os
-
         found.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2)
     try:
         most = Path("/sys/fs/cgroup/memory.max").read_text(encoding="ascii").strip()
@@ -89,12 +86,10 @@ def free_memory() -> int:
     try:
         import resource
 
-        for kind in (resource.RLIMIT_AS, resource.RLIMIT_DATA):
-            limit = resource.getrlimit(kind)[0]
-            if limit != resource.RLIM_INFINITY:
-                pages = Path("/proc/self/statm").read_text(encoding="ascii").split()
-                held = pages[0] if kind == resource.RLIMIT_AS else pages[5]
-                found.append(limit - int(held) * resource.getpagesize())
+        held = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[5])
+        limit = resource.getrlimit(resource.RLIMIT_DATA)[0]
+        if limit != resource.RLIM_INFINITY:
+            found.append(limit - held * resource.getpagesize())
     except (ImportError, OSError, ValueError):
         pass
     return max(0, min(found))
@@ -111,7 +106,7 @@ def check_memory(what: str, needed: float) -> None:
     what : str
         What would be built, for example ``"prices of 3,000,000 rows"``.
     needed : float
-        Bytes that it would need.
+        Bytes that it would need; little is not looked at, so this may be called often.
 
     Raises
     ------
@@ -120,32 +115,26 @@ def check_memory(what: str, needed: float) -> None:
     NoTimeLeft
         The same line, where it is the time that does not suffice.
     """
-    free = free_memory()
+    if needed <= SURELY_THERE:
+        return
+    less = "take longer slots or fewer jobs, or"
+    free, left = free_memory(), time_left(math.inf)
+    about = f"about {in_words(needed)}"
     if needed > free:
-        rule = (
-            f"must fit into the memory that is left, {in_words(free)}: take longer slots or fewer"
-            " jobs, or raise --memory-limit where the machine has more"
-        )
-        raise TooLarge(what, f"about {in_words(needed)}", rule)
+        raise TooLarge(what, about, (
+            f"must fit into the memory that is left, {in_words(free)}: {less} raise --memory-limit"
+            " where the machine has more"
+        ))  # fmt: skip
     if needed > UNASKED_MEMORY and nobody_asked():
-        rule = (
-            f"must fit into {in_words(UNASKED_MEMORY)} where no limit is given: take longer slots"
-            " or fewer jobs, or say by --time-limit or --memory-limit what it may take"
-        )
-        raise TooLarge(what, f"about {in_words(needed)}", rule)
-    left = time_left(math.inf)
+        raise TooLarge(what, about, (
+            f"must fit into {in_words(UNASKED_MEMORY)} where no limit is given: {less} say by"
+            " --time-limit or --memory-limit what it may take"
+        ))  # fmt: skip
     if needed > SURELY_THERE + FASTEST_BUILDING * left:
-        rule = (
-            f"must fit into the {left:.2g} s that are left, in which nobody builds it: take longer"
-            " slots or fewer jobs, or raise --time-limit"
+        raise NoTimeLeft(
+            f"{what}: {about}: must fit into the {left:.2g} s that are left, in which nobody"
+            f" builds it: {less} raise --time-limit"
         )
-        raise NoTimeLeft(InputError(what, f"about {in_words(needed)}", rule))
-
-
-def check_large(what: str, needed: float) -> None:
-    """`check_memory` for what is built often: a look at what surely fits takes longer than that."""
-    if needed > SURELY_THERE:
-        check_memory(what, needed)
 
 
 def parse_bytes(text: str | int | None, where: str = "memory-limit") -> int | None:
@@ -180,10 +169,3 @@ def in_words(number: float) -> str:
         if unit and number >= size:
             return f"{number / size:.3g} {unit}B"
     return f"{number:.0f} bytes"
-
-
-def _memory_of_this_process() -> tuple[int, int]:
-    """Bytes resident, and bytes of private data as ``RLIMIT_DATA`` counts them."""
-    text = Path("/proc/self/status").read_text(encoding="ascii", errors="replace")
-    resident, data = (int(text.split(f"{key}:")[1].split()[0]) for key in ("VmRSS", "VmData"))
-    return resident * 1024, data * 1024

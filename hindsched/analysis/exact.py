@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, cast
 
 from hindsched import kernel
 from hindsched.errors import SolveFailed
@@ -20,12 +20,13 @@ from hindsched.instances.io import write
 from hindsched.json_types import JsonObject
 from hindsched.kernel.__main__ import judge
 from hindsched.kernel.reading import exact_numbers
-from hindsched.limits import seconds_to_finish
 from hindsched.solvers.door.result import Result
 from hindsched.solvers.door.status import StoppedBy
 
 QUICK_SECONDS = 5.0
 """How long `verify` lets the kernel work unless it is told to wait for it."""
+SHORTEST_SECONDS, SHARE_OF_LIMIT = 1.0, 0.2
+"""At most so long, and so much of a solve's time limit."""
 INTERRUPTED_SECONDS = 1.0
 """How long it works on a result that Ctrl-C has asked for."""
 STEPS_A_SECOND = 5_000_000
@@ -84,9 +85,9 @@ def proof_of(result: Result, seconds: float = QUICK_SECONDS) -> Proof:
     result : Result
         What a solve found.
     seconds : float
-        How long the kernel may take, inside a command with a time limit no longer than that
-        leaves, and at most `INTERRUPTED_SECONDS` after Ctrl-C; what needs more steps than that, or
-        asks for more than its limits allow, is ``checked fast``.
+        How long the kernel may take, no longer than the solve's own time limit lets it, and at most
+        `INTERRUPTED_SECONDS` after Ctrl-C; what needs more steps than that, or asks for more than
+        its limits allow, is ``checked fast``.
 
     Raises
     ------
@@ -98,8 +99,9 @@ def proof_of(result: Result, seconds: float = QUICK_SECONDS) -> Proof:
         return result.proof
     if result.stopped_by is StoppedBy.INTERRUPTED:
         seconds = min(seconds, INTERRUPTED_SECONDS)
-    seconds = seconds_to_finish(seconds)
-    if not has_kernel(instance.family) or not seconds:
+    if (limit := result.options.get("time_limit")) is not None:
+        seconds = min(seconds, SHORTEST_SECONDS + SHARE_OF_LIMIT * cast(float, limit))
+    if not has_kernel(instance.family):
         return "checked fast"
     name = f"{instance.name} by {result.method}"
     stated = f"{name}: objective {result.objective!r}, certified bound {certificate.bound!r}"

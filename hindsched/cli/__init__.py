@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import os
 import signal
-import sys
 import time
 import warnings
 
@@ -17,11 +16,9 @@ def main() -> None:
     began = time.monotonic()
     leave_at_once("before anything began; what was there is as it was")  # modules are loaded
     from hindsched.cli.app import run
-    from hindsched.limits import without_alarms
     from hindsched.solvers.door.interrupt import Terminated, raise_terminated
 
     warnings.formatwarning = lambda message, *_: f"warning: {message}\n"
-    sys.unraisablehook = without_alarms(sys.unraisablehook)
     signal.signal(signal.SIGTERM, raise_terminated)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     try:

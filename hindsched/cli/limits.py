@@ -12,8 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from hindsched.errors import InputError, Interrupted
-from hindsched.limits import LimitReached, NoTimeLeft, OutOfTime, overrun, time_limit
-from hindsched.limits import command as whole_command
+from hindsched.limits import LimitReached, chosen, hard_stop, time_limit
 from hindsched.memory import memory_limit, parse_bytes
 from hindsched.solvers.door.interrupt import Terminated
 
@@ -25,7 +24,9 @@ MemoryLimit = Annotated[
 ]
 TimeLimit = Annotated[float | None, typer.Option(help="Seconds after which the command stops.")]
 TIME, MEMORY = "time_limit", "memory_limit"
-
+STOP_SHARE, STOP_SECONDS = 1.2, 2.0
+"""A command that has no answer after so many times its time limit, and so many seconds more, ends
+without one; one that stops with an answer by itself has twice the time."""
 
 process_began: ContextVar[float | None] = ContextVar("process began", default=None)
 """When the process started that is there for one command; None where it runs among others."""
@@ -57,11 +58,15 @@ def limited(
         seconds, limit = taken.get(TIME), taken.get(TIME, given.get(TIME))
         if seconds is not None and not 0 <= seconds < float("inf"):
             raise InputError("time-limit", seconds, "must be a number of seconds, at least 0")
-        began = process_began.get() or time.monotonic()
+        ends = None
+        if (began := process_began.get()) is not None and limit is not None and not of_each:
+            ends = (STOP_SHARE * limit + STOP_SECONDS) * (2 if seconds is None else 1)
+            ends -= time.monotonic() - began
         try:
             with (
-                whole_command(None if of_each else limit, began),
-                time_limit(overrun(seconds)),
+                hard_stop(ends, f"stopped after {limit} s (--time-limit)"),
+                chosen(limit is not None),
+                time_limit(seconds),
                 memory_limit(most),
             ):
                 return _unless_interrupted(command, given)
@@ -69,10 +74,6 @@ def limited(
             raise Interrupted("terminated", 143) from None
         except KeyboardInterrupt:  # before typer sees it, which says nothing
             raise Interrupted("interrupted", 130) from None
-        except NoTimeLeft as error:
-            raise error.refusal from None
-        except OutOfTime:
-            raise LimitReached(f"stopped after {limit:g} s (--time-limit)") from None
         except MemoryError as error:
             reason = str(error) or "no more is left"
             raise LimitReached(f"not enough memory ({reason}); --memory-limit sets it") from None

@@ -34,7 +34,7 @@ from hindsched.arrays import Floats
 from hindsched.errors import InputError
 from hindsched.instances.base import Instance, JobRecord, family_module, has_module
 from hindsched.json_types import JsonObject
-from hindsched.memory import check_large
+from hindsched.memory import check_memory
 from hindsched.models.algebra import ModelComponent
 from hindsched.models.declared import Declared
 from hindsched.solutions.base import Solution, Violation
@@ -334,7 +334,7 @@ def check_size(instance: Instance, jobs: Sequence[int] | None = None) -> None:
     if has_module("models", instance.family, "size"):
         jobs = range(len(instance.jobs)) if jobs is None else jobs
         needed = family_module("models", instance.family, "size").program_bytes(instance, jobs)
-        check_large(f"the program of {instance.name}", needed)
+        check_memory(f"the program of {instance.name}", needed)
 
 
 def subproblem(instance: Instance, job: JobRecord, formulation: str | None = None) -> Subproblem:

@@ -23,7 +23,7 @@ from typing import IO, Any
 from hindsched.errors import InputError, SolveFailed
 from hindsched.instances.base import JobRecord
 from hindsched.json_types import JsonObject
-from hindsched.limits import time_left
+from hindsched.limits import check_time, time_left
 from hindsched.online.process_tree import Mark
 from hindsched.online.protocol import (
     Capabilities,
@@ -41,8 +41,6 @@ LONGEST_ANSWER = 64_000_000
 KEPT_LINES = 20
 SECONDS_TO_END = 2.0
 SECONDS_BETWEEN_LOOKS = 0.5
-SECONDS_TO_BE_STOPPED = 0.1
-"""Waited for longer, so that a time limit around the run ends it by its own name."""
 ANSWER_KEYS = {"type", "slot", "assignments", "admitted", "rejected", "wake"}
 
 
@@ -243,7 +241,7 @@ class _Conversation:
 
     def _next_line(self, when: str) -> str | None:
         """The next line; None once the program has ended, though a child may hold its output."""
-        ends = time.monotonic() + time_left(self.timeout) + SECONDS_TO_BE_STOPPED
+        ends = time.monotonic() + time_left(self.timeout)
         while (left := ends - time.monotonic()) > 0:
             with suppress(queue.Empty):
                 return self._answers.get(timeout=min(left, SECONDS_BETWEEN_LOOKS))
@@ -251,6 +249,7 @@ class _Conversation:
                 with suppress(queue.Empty):  # what it wrote last may still be on its way
                     return self._answers.get(timeout=SECONDS_TO_END)
                 return None
+        check_time()
         raise self.failed(when, f"gave no answer within {self.timeout:g} s")
 
     def _send(self, message: Mapping[str, object], when: str) -> None:
@@ -268,8 +267,9 @@ class _Conversation:
 
         writer = threading.Thread(target=write, args=(self._process.stdin,), daemon=True)
         writer.start()
-        writer.join(time_left(self.timeout) + SECONDS_TO_BE_STOPPED)
+        writer.join(time_left(self.timeout))
         if writer.is_alive():
+            check_time()
             raise self.failed(when, f"did not read the message within {self.timeout:g} s")
         if broken:
             code = self._wait()

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from hindsched.errors import InputError, Refused, SolveFailed
 from hindsched.instances.base import Instance, JobRecord, family_module
 from hindsched.json_types import JsonObject, Keywords
-from hindsched.limits import check_count
+from hindsched.limits import check_count, check_time
 from hindsched.notebook_card import card
 from hindsched.online.cluster_state import ClusterState
 from hindsched.online.decision_check import DecisionCheck
@@ -289,7 +289,7 @@ def compile_simulation(family: str, algorithm: str) -> None:
         The family's word and the algorithm's name.
     """
     what = f"{family} {algorithm}"
-    compile_first(what, lambda tiny: simulate(tiny, algorithm), family, most_runs=1, jobs=FEW_JOBS)
+    compile_first(what, lambda tiny: simulate(tiny, algorithm), family, jobs=FEW_JOBS)
 
 
 def _run(
@@ -331,6 +331,7 @@ def _run(
             what = f"for {idle - 1} slots" if known else f"after slot {slot}"
             raise SolveFailed(f"{name} left jobs unfinished {what}")
         slot = min(known)
+        check_time()
         steps += 1
         if to_come and to_come[-1] == slot:
             to_come.pop()

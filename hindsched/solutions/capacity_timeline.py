@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from hindsched.memory import check_large
+from hindsched.memory import check_memory
 
 Array = TypeVar("Array", bound=NDArray[Any])
 SLOTS_OF_A_PAGE = 256
@@ -116,4 +116,4 @@ class Room(Generic[Array]):
 
 
 def _check(slots: int, capacity: NDArray[Any]) -> None:
-    check_large(f"room in {slots} slots", float(capacity.nbytes) * slots)
+    check_memory(f"room in {slots} slots", float(capacity.nbytes) * slots)

@@ -1,6 +1,5 @@
 """Certified means that the exact kernel accepts what would be written."""
 
-import time
 from dataclasses import replace
 from fractions import Fraction
 
@@ -12,7 +11,6 @@ from hindsched.analysis.exact import has_kernel, proof_of
 from hindsched.analysis.ratio import optimum_of
 from hindsched.instances.io import parse_instance
 from hindsched.kernel import Interval, Refused
-from hindsched.limits import command
 from hindsched.solvers.door.status import StoppedBy
 
 
@@ -27,12 +25,6 @@ def test_the_kernel_reads_the_certificate(result):
 
 def test_what_the_kernel_has_no_time_for_is_only_checked_fast(result):
     assert proof_of(result, seconds=0.001) == "checked fast"
-
-
-def test_what_a_commands_limit_leaves_no_time_for_is_only_checked_fast(result, monkeypatch):
-    monkeypatch.setattr(exact.kernel, "bound", lambda *_: pytest.fail("asked"))
-    with command(1.0, time.monotonic() - 60):
-        assert proof_of(result) == "checked fast"
 
 
 def test_nobody_waits_long_for_the_kernel_after_ctrl_c(result, monkeypatch):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import pickle
-import time
 from typing import Any, ClassVar
 
 import pytest
@@ -14,7 +13,6 @@ import hindsched.solvers.door.api as api
 import hindsched.solvers.methods.base as methods_base
 from hindsched.errors import InputError, SolveFailed
 from hindsched.instances.base import FAMILIES, Instance, Name, Record, has_module
-from hindsched.limits import command
 from hindsched.models.oasis.offline import OasisProgram
 from hindsched.solutions.base import Solution, Violation
 from hindsched.solvers.door.options import SolveOptions
@@ -91,16 +89,6 @@ def says(monkeypatch, **what):
     monkeypatch.setattr(api, "methods", lambda family: {"told": told})
     monkeypatch.setattr(api, "build_solution", ToySolution.from_assignments)
     return asked
-
-
-def test_a_method_has_time_to_say_what_it_has_before_its_command_ends(monkeypatch):
-    """Were it told of its whole limit, it would be stopped in the moment in which it is done."""
-    asked = says(monkeypatch, solution=taking("b"), bound=7.0)
-    api.solve(instance(), "told", time_limit=10)
-    with command(10, began=time.monotonic() - 6):  # 7 seconds are left for all but the last steps
-        result = api.solve(instance(), "told", time_limit=10)
-    assert [options.time_limit < 7 for _, options, _ in asked] == [False, True]
-    assert result.options["time_limit"] == 10
 
 
 def taking(*names, cls=ToyInstance):

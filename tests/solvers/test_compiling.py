@@ -3,16 +3,14 @@
 import signal
 import time
 
-import numba
 import pytest
 
 import hindsched as hs
 from hindsched.solvers import compiling
-from hindsched.solvers.compiling import MOST_RUNS, compile_first, is_compiled, tiny_instances
+from hindsched.solvers.compiling import compile_first, is_compiled, tiny_instances
 from hindsched.solvers.door import api
 from hindsched.solvers.door.interrupt import Terminated, raise_terminated
 from hindsched.solvers.families.batchsched.oracle import ServerOracle
-from hindsched.solvers.families.gang import replay
 from hindsched.solvers.families.oasis.patterns import PatternOracle
 from hindsched.solvers.families.oasis.resources import OasisOracle
 from hindsched.solvers.methods.base import certain
@@ -23,7 +21,7 @@ def fresh(monkeypatch, tmp_path):
     """A machine on which nothing was compiled yet."""
     monkeypatch.delenv("HINDSCHED_COMPILE", raising=False)
     monkeypatch.setattr(compiling, "_done", set())
-    monkeypatch.setattr(compiling, "cache_folder", lambda: tmp_path)
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
     return tmp_path
 
 
@@ -41,29 +39,6 @@ def test_work_runs_once_on_each_tiny_instance_and_leaves_a_mark(fresh, monkeypat
     compile_first("oasis work", seen.append, "oasis")
     assert len(seen) == len(tiny_instances("oasis"))
     assert not is_compiled("oasis other work")
-
-
-def test_work_that_compiles_runs_again_until_nothing_is_left_to_compile(fresh):
-    runs = []
-
-    def compile_one(tiny):
-        runs.append(tiny)
-        if runs.count(tiny) < 3:
-            numba.njit(lambda number: number + 1)(1)
-
-    compile_first("oasis work", compile_one, "oasis")
-    assert len(runs) == 3 * len(tiny_instances("oasis"))
-
-
-def test_work_that_compiles_for_ever_ends(fresh):
-    runs = []
-
-    def compile_one(tiny):
-        runs.append(tiny)
-        numba.njit(lambda number: number + 1)(1)
-
-    compile_first("oasis work", compile_one, "oasis")
-    assert len(runs) == MOST_RUNS * len(tiny_instances("oasis"))
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -105,7 +80,7 @@ def test_an_interrupt_goes_through(fresh):
 
 def test_without_a_folder_to_write_the_process_remembers(fresh, monkeypatch):
     (fresh / "file").touch()
-    monkeypatch.setattr(compiling, "cache_folder", lambda: fresh / "file" / "below")
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(fresh / "file" / "below"))
     runs = []
     compile_first("oasis work", runs.append, "oasis")
     compile_first("oasis work", runs.append, "oasis")
@@ -147,13 +122,3 @@ def test_what_nodes_and_searches_need_is_compiled_with_a_solve(family, oracles, 
     api.compile_solve(family)
     assert is_compiled(f"{family} solve")
     assert set(priced) == set(oracles)
-
-
-def test_what_replays_traces_is_compiled_apart(fresh, monkeypatch):
-    replayed = []
-    monkeypatch.setattr(replay, "replay_all", replayed.append)
-    for family in ("gang", "oasis"):
-        api.compile_replays(family)
-        assert is_compiled(f"{family} replays")
-    assert replayed == list(tiny_instances("gang"))
-    assert not is_compiled("gang solve")

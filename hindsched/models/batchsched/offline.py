@@ -31,7 +31,7 @@ from hindsched.instances.batchsched.modes import modes, slot_modes
 from hindsched.instances.decimals import exactly
 from hindsched.instances.modes import PREEMPTIVE, Modes
 from hindsched.limits import check_count
-from hindsched.memory import check_large
+from hindsched.memory import check_memory
 from hindsched.models.base import PRINTED, Commitments, Duals, choose_form
 from hindsched.models.batchsched.plan import plan_rest
 from hindsched.models.batchsched.printed import (
@@ -202,7 +202,7 @@ def _check_size(instance: BatchschedInstance, starts: Mapping[int, Starts], all_
     """Refuse a program of more columns than can be gone through, or than fit."""
     what, columns = f"the program of {instance.name}", sum(s.num_columns for s in starts.values())
     if all_stay:
-        check_large(what, float(BYTES_A_COLUMN * columns))
+        check_memory(what, float(BYTES_A_COLUMN * columns))
     check_count(what, columns, "columns", MOST_COLUMNS)
 
 

@@ -22,7 +22,7 @@ import numpy as np
 from hindsched.arrays import Ints
 from hindsched.instances.astraea.instance import AstraeaInstance, AstraeaJob
 from hindsched.json_types import JsonObject
-from hindsched.memory import check_large
+from hindsched.memory import check_memory
 from hindsched.solutions.astraea.payments import (
     gained,
     initial_share,
@@ -117,7 +117,7 @@ class AstraeaSolution(WindowSolution[AstraeaRow]):
     def _use(self, role: str) -> Ints:
         """Workers or PSs in use, shape (last_slot, S, types)."""
         count = self.instance.worker_count if role == "worker" else self.instance.ps_count
-        check_large(f"what runs in {self.last_slot} slots", float(count.nbytes) * self.last_slot)
+        check_memory(f"what runs in {self.last_slot} slots", float(count.nbytes) * self.last_slot)
         used = np.zeros((self.last_slot, *count.shape), dtype=np.int64)
         for rows in self.rows.values():
             for row in rows:

@@ -20,7 +20,7 @@ import numpy as np
 
 from hindsched.arrays import Floats
 from hindsched.instances.batchsched.instance import BatchschedInstance, BatchschedJob
-from hindsched.memory import check_large
+from hindsched.memory import check_memory
 from hindsched.solutions.base import Assignment
 from hindsched.solutions.rows import (
     check_row_keys,
@@ -112,7 +112,7 @@ class BatchschedSolution(WindowSolution[BatchschedRow]):
 
     def _check_room(self) -> None:
         needed = float(self.instance.server_capacity.nbytes) * self.last_slot
-        check_large(f"what runs in {self.last_slot} slots", needed)
+        check_memory(f"what runs in {self.last_slot} slots", needed)
 
     @cached_property
     def use(self) -> Floats:

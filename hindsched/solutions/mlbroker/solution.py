@@ -26,7 +26,7 @@ from hindsched.instances.base import MOST_COUNT
 from hindsched.instances.decimals import exactly
 from hindsched.instances.mlbroker.instance import COSTS, MlbrokerInstance, MlbrokerJob
 from hindsched.json_types import JsonObject
-from hindsched.memory import check_large
+from hindsched.memory import check_memory
 from hindsched.solutions.base import (
     Assignment,
     Assignments,
@@ -242,7 +242,7 @@ class MlbrokerSolution(Solution):
         shape = (len(instance.jobs), instance.horizon, len(instance.datacenters))
         places = shape[1] * shape[2]
         needed = float(BYTES_A_PLACE * places + BYTES_A_JOB * shape[0] * places)
-        check_large(f"a schedule over {shape[1]} slots", needed)
+        check_memory(f"a schedule over {shape[1]} slots", needed)
         workers = np.zeros(shape, dtype=np.int64)
         ps = np.full(shape[:2], -1, dtype=np.int64)
         for name, rows in assignments.items():

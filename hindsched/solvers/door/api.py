@@ -13,15 +13,20 @@ from dataclasses import replace
 
 import numpy as np
 
-from hindsched.compiler_clock import load_compiler
 from hindsched.errors import InputError, SolveFailed
 from hindsched.instances.base import Instance, check_family, family_module, has_module
 from hindsched.json_types import Keywords
-from hindsched.limits import OutOfTime, nobody_asked, overrun, planned, time_limit
+from hindsched.limits import (
+    OVERRUN_SECONDS,
+    OVERRUN_SHARE,
+    OutOfTime,
+    nobody_asked,
+    time_limit,
+)
 from hindsched.memory import memory_limit
 from hindsched.models.base import check_size
 from hindsched.solutions.base import build_solution
-from hindsched.solvers.compiling import REPLAYS, SHORT, compile_first
+from hindsched.solvers.compiling import compile_first
 from hindsched.solvers.door.interrupt import catch_interrupt, interruption
 from hindsched.solvers.door.kept import keeping
 from hindsched.solvers.door.options import SolveOptions
@@ -35,6 +40,8 @@ from hindsched.solvers.methods.generic import generic_methods
 from hindsched.solvers.oracles.base import build_oracle
 from hindsched.solvers.tree.method import certify_optimum, tree_rows
 
+COMPILING_WORK = 50
+"""Units of work on a tiny instance in which a method calls all kernels that it may need."""
 ROUNDING = 1e-9
 """Relative rounding of an objective's sum, which is all that may beat a certificate's bound."""
 
@@ -89,9 +96,9 @@ def solve(
     Returns
     -------
     Result
-        With a checked solution, a bound, or both. Ctrl-C ends the solve early and keeps them. A
-        method that overruns its limits, while it builds a program say, is stopped: the result is
-        what it had kept by then, and always what is certain without computing (nobody is served,
+        With a checked solution, a bound, or both. Ctrl-C ends the solve early and keeps them. Of a
+        method that has no time or memory left for its next step the result is what it had kept by
+        then, and always what is certain without computing (nobody is served,
         `Instance.certain_bound`).
 
     Raises
@@ -121,7 +128,6 @@ def solve(
     if method == "auto" and chosen.time_limit is chosen.work_limit is None and nobody_asked():
         check_size(instance)
     compile_solve(instance.family)
-    load_compiler()  # what kernels need is loaded before the clock starts
     started = time.perf_counter()
     with catch_interrupt():
         result = _counted(known[method], instance, formulation, method, chosen, on_progress)
@@ -142,12 +148,12 @@ def compile_solve(family: str) -> None:
     KeyboardInterrupt
         On Ctrl-C (`Terminated` on SIGTERM): there is no result yet that could be kept.
     """
-    options = SolveOptions(time_limit=SHORT)
+    options = SolveOptions(work_limit=COMPILING_WORK)
 
     def run(tiny: Instance) -> None:
         formulation = tiny.check_formulation(None)
         with catch_interrupt() as asked:
-            found = methods(family)["auto"](tiny, formulation, options, None)
+            found = _counted(methods(family)["auto"], tiny, formulation, "auto", options, None)
             certify_optimum(replace(found, options=options.to_dict()))
             _price_as_nodes_do(tiny, formulation)
             if has_module("solvers.families", family, "methods"):
@@ -157,22 +163,6 @@ def compile_solve(family: str) -> None:
                 raise interruption()
 
     compile_first(f"{family} solve", run, family)
-
-
-def compile_replays(family: str) -> None:
-    """Compile what replays whole traces of a family, if its methods have a ``replay``.
-
-    Parameters
-    ----------
-    family : str
-        The family's word.
-    """
-
-    def run(tiny: Instance) -> None:
-        if has_module("solvers.families", family, "replay"):
-            family_module("solvers.families", family, "replay").replay_all(tiny)
-
-    compile_first(f"{family} {REPLAYS}", run, family, most_runs=1)
 
 
 def _price_as_nodes_do(tiny: Instance, formulation: str) -> None:
@@ -213,12 +203,11 @@ def _within_limits(
 ) -> Result:
     """What the method finds, or what is known when it overruns a limit."""
     limit = None if is_counted() else options.time_limit
-    if limit is not None:
-        options = options.with_time(planned(limit))
+    most = None if limit is None else OVERRUN_SHARE * limit + OVERRUN_SECONDS
     memory = nullcontext() if options.memory_limit is None else memory_limit(options.memory_limit)
     with keeping() as kept:
         try:
-            with time_limit(overrun(limit)), memory:
+            with time_limit(most), memory:
                 result = run(instance, formulation, options, on_progress)
             limits = (StoppedBy.TIME_LIMIT, StoppedBy.MEMORY_LIMIT)
             open_ended = result.status in (Status.FEASIBLE, Status.NO_SOLUTION)

@@ -17,7 +17,7 @@ from hindsched.instances.batchsched.instance import BatchschedInstance, Batchsch
 from hindsched.instances.batchsched.modes import modes
 from hindsched.instances.decimals import loosened
 from hindsched.instances.modes import Modes
-from hindsched.memory import check_large
+from hindsched.memory import check_memory
 from hindsched.solutions.base import Assignment
 from hindsched.solutions.batchsched.solution import BatchschedRow, write_row
 from hindsched.solvers.kernels.batchsched.window_floors import renew_floors
@@ -148,7 +148,7 @@ class ScheduleSearch:
         self._kinds = kinds_of(instance)
         levels, types = num_levels(slots), len(self._kinds.worker)
         cells = self.capacity.size * (levels + TABLES_BESIDE) + (types + 1) * levels
-        check_large(f"a search over {slots} slots", 8.0 * slots * cells)
+        check_memory(f"a search over {slots} slots", 8.0 * slots * cells)
         counts = max(1, min(most_workers, instance.most_workers))
         self._costs = np.zeros((types, counts, slots)), np.zeros((types, counts, slots))
         self._floors = np.zeros((types + 1, levels, slots))

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from hindsched.arrays import Floats, Ints
 from hindsched.instances.oasis.instance import OasisInstance
-from hindsched.memory import check_large
+from hindsched.memory import check_memory
 from hindsched.solutions.base import Solution
 from hindsched.solutions.oasis.placing import place_slot
 from hindsched.solutions.oasis.solution import OasisSolution, run_length
@@ -160,7 +160,7 @@ def best_within(
     first_end, last_end = max(first_end, task.arrival), min(last_end, horizon)
     if task.total > (task.needed.size - 1) * last_end:  # not in all slots from the first on
         return None
-    check_large("the schedules of a job", 8.0 * (last_end + 1) * (task.total + 1))
+    check_memory("the schedules of a job", 8.0 * (last_end + 1) * (task.total + 1))
     shapes = {IN_SLOT: (horizon,), WORKERS: (horizon, workers.room.size)}
     shapes[PS] = (horizon, ps.room.size)
     ranges = {name: _no_limits(*shape) for name, shape in shapes.items()}

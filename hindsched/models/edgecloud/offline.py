@@ -1,10 +1,10 @@
-"""The edgecloud family's programs of problem (2).
+"""The edgecloud family's programs of problem (2), and one job's part of them at prices.
 
 ``no-migration`` (default) is problem (2) with every chunk on one worker, which is what A_online may
 do; ``literal`` is (2) as printed, which lets work move and split: another problem, with another
 optimum. Both carry the storage rows of problem (7) where storage is limited. What they share is in
-``shared_rules.py``, the linear relaxations (4) and (8) in ``relaxations.py``, the duals (6) and (9)
-in ``dual.py``.
+``rules.py``, the linear relaxations (4) and (8) in ``relaxations.py``, the duals (6) and (9) in
+``dual.py``.
 """
 
 from __future__ import annotations
@@ -13,41 +13,37 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
+import pyomo.environ as pyo
 
 from hindsched.arrays import Floats
 from hindsched.instances.edgecloud.instance import EdgecloudInstance
-from hindsched.models.base import PRINTED, Commitments, Duals, OfflineProgram, choose_form
+from hindsched.models.algebra import Expr, Model
+from hindsched.models.base import (
+    PRINTED,
+    Commitments,
+    Duals,
+    OfflineProgram,
+    Prices,
+    Subproblem,
+    choose_form,
+)
 from hindsched.models.edgecloud.literal import literal
 from hindsched.models.edgecloud.no_migration import no_migration
 from hindsched.models.edgecloud.reading import load_solution, read_program
-from hindsched.models.edgecloud.sets import last_slots, read_sets
-from hindsched.models.edgecloud.subproblem import build_subproblem
-from hindsched.models.edgecloud.symbols import JOB_SLOTS, SYMBOLS, EdgecloudNames
+from hindsched.models.edgecloud.sets import last_slots, may_wait_in_cloud, read_sets
+from hindsched.models.edgecloud.symbols import EdgecloudNames
 from hindsched.solutions.base import Solution
-from hindsched.solutions.edgecloud.frozen_schedule import Past, read_past
+from hindsched.solutions.edgecloud.past import Past, read_past
 from hindsched.solutions.edgecloud.solution import EdgecloudSolution
 
-__all__ = ["FORMS", "EdgecloudProgram", "build_offline", "build_subproblem"]
-
 FORMS: dict[str, tuple[str, ...]] = {"no-migration": ("strong",), "literal": (PRINTED,)}
+BUILDERS = {"no-migration": no_migration, "literal": literal}
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class EdgecloudProgram(EdgecloudNames, OfflineProgram[EdgecloudSolution]):
-    """A program of problem (2).
+    """A program of problem (2); `past` is what is fixed, `last` each open job's last slot."""
 
-    Parameters
-    ----------
-    past : Past
-        What is fixed.
-    last : dict
-        Last slot in which each open job may run.
-    """
-
-    SYMBOLS = SYMBOLS
-    OBJECTIVE_UNIT = JOB_SLOTS
-
-    instance: EdgecloudInstance
     past: Past
     last: dict[int, int]
 
@@ -61,14 +57,45 @@ class EdgecloudProgram(EdgecloudNames, OfflineProgram[EdgecloudSolution]):
 
     def capacity_prices(self, duals: Duals) -> dict[str, Floats]:
         """Duals of (2d) as prices of the oracle: ``worker_capacity``, shape (W, T)."""
-        instance = self.instance
-        groups = list(instance.groups.values())
-        prices = np.zeros((len(instance.worker_list), instance.horizon))
+        prices = np.zeros((len(self.instance.worker_list), self.instance.horizon))
         for (place, t), row in self.model.eq_2d.items():
-            if t <= instance.horizon:
-                workers = groups[place] if self.formulation == "literal" else (place,)
-                prices[list(workers), t - 1] = max(0.0, -duals.get(row, 0.0))
+            if t <= self.instance.horizon:
+                price = max(0.0, -duals.get(row, 0.0))
+                prices[self.workers_of(place), t - 1] = price
         return {"worker_capacity": prices}
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class EdgecloudSubproblem(EdgecloudNames, Subproblem):
+    """A job's part of the program of problem (2), with mutable prices and residual capacities."""
+
+    last: int
+
+    def set(self, prices: Prices, room: Prices | None = None) -> None:
+        """Set prices and what is left.
+
+        Parameters
+        ----------
+        prices : mapping
+            ``worker_capacity``, shape (W, T): price of a worker's slots. In ``literal``, where
+            identical workers are counted, they must have one price.
+        room : mapping, optional
+            What is left of the same rows; None for full capacity. Slots after T are not for sale.
+        """
+        given = prices["worker_capacity"]
+        everything = float(len(self.instance.worker_list))
+        for place, t in self.model.price:
+            workers, inside = self.workers_of(place), t <= given.shape[1]
+            self.model.price[place, t] = float(given[workers[0], t - 1]) if inside else 0.0
+            free = everything
+            if room is not None:
+                free = float(room["worker_capacity"][workers, t - 1].sum()) if inside else 0.0
+            self.model.residual[place, t] = free
+
+    def extract(self) -> EdgecloudSolution | None:
+        """The job's schedule at the variables' values; None if counts do not add up."""
+        past, last = Past(open_jobs=[self.position]), {self.position: self.last}
+        return read_program(self.model, self.instance, past, last, self.formulation)
 
 
 def build_offline(
@@ -107,13 +134,63 @@ def build_offline(
     past = read_past(instance, commitments)
     given = incumbent if isinstance(incumbent, EdgecloudSolution) else None
     last = last_slots(instance, formulation, past, given)
-    build = literal if formulation == "literal" else no_migration
     return EdgecloudProgram(
         instance=instance, formulation=formulation, form=form or FORMS[formulation][0],
-        relaxed=relax, model=build(read_sets(instance, formulation, past, last), relax), past=past,
-        last=last,
+        relaxed=relax, past=past, last=last,
+        model=BUILDERS[formulation](read_sets(instance, formulation, past, last), relax),
         again=partial(
             build_offline, instance, formulation, form=form, relax=relax, commitments=commitments,
             incumbent=incumbent,
         ),
     )  # fmt: skip
+
+
+def build_subproblem(
+    instance: EdgecloudInstance, job: int | str, formulation: str | None = None
+) -> EdgecloudSubproblem:
+    """One job's block of `build_offline` with prices 0 and everything free.
+
+    Its objective is the job's time plus the prices of the worker slots that it takes.
+
+    Parameters
+    ----------
+    instance : EdgecloudInstance
+        The instance.
+    job : str or int
+        Name or position of the job.
+    formulation : str, optional
+        ``no-migration`` (default) or ``literal``.
+
+    Examples
+    --------
+    >>> import hindsched as hs
+    >>> build_subproblem(hs.generate("edgecloud", jobs=2), 0).formulation
+    'no-migration'
+    """
+    formulation = instance.check_formulation(formulation)
+    j = instance.position_of(job)
+    last = _last_at_any_prices(instance, j)
+    m = BUILDERS[formulation](read_sets(instance, formulation, Past(open_jobs=[j]), {j: last}))
+    cells = sorted({key[1:] for key in m.y})
+    everything = float(len(instance.worker_list))
+    m.price = pyo.Param(cells, mutable=True, initialize=0.0, within=pyo.Reals)
+    m.residual = pyo.Param(cells, mutable=True, initialize=everything, within=pyo.Reals)
+
+    @m.Constraint(list(m.y), doc="(2d) within what is left of the workers")
+    def residual_capacity(m: Model, j: int, place: int, t: int) -> Expr:
+        return m.y[j, place, t] <= m.residual[place, t]
+
+    paid = (m.price[place, t] * y for (_, place, t), y in m.y.items())
+    m.objective.expr = m.objective.expr + pyo.quicksum(paid)
+    return EdgecloudSubproblem(
+        instance=instance, formulation=formulation, model=m, position=j, last=last
+    )
+
+
+def _last_at_any_prices(instance: EdgecloudInstance, j: int) -> int:
+    """Last slot of a job's best response: the cloud's, or all work behind the last priced slot."""
+    job = instance.jobs[j]
+    if not may_wait_in_cloud(instance, j):
+        return job.arrival + int(instance.cloud_upload[j] + instance.cloud_slots[j]) - 1
+    ready = job.arrival + max(job.upload_slots.values())
+    return max(instance.horizon, ready) + job.chunks * int(instance.edge_slots[j])

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 
 import pyomo.environ as pyo
 
 from hindsched.instances.edgecloud.instance import EdgecloudInstance
-from hindsched.models.algebra import Model, Variable
+from hindsched.models.algebra import Model
 from hindsched.models.edgecloud.sets import may_wait_in_cloud
-from hindsched.solutions.edgecloud.frozen_schedule import Past
+from hindsched.solutions.edgecloud.past import Past
 from hindsched.solutions.edgecloud.ps import place_parameter_servers
 from hindsched.solutions.edgecloud.runs import ChunkRun, Runs
 from hindsched.solutions.edgecloud.solution import EdgecloudSolution
@@ -41,8 +42,7 @@ def _no_migration(
     m: Model, instance: EdgecloudInstance, past: Past, last: int, j: int
 ) -> list[ChunkRun] | None:
     """Runs of an open job in the program without migration."""
-    cloud = len(instance.worker_list)
-    zeta = bool(round(m.zeta[j].value))
+    cloud, zeta = len(instance.worker_list), bool(round(m.zeta[j].value))
     length = int((instance.cloud_slots if zeta else instance.edge_slots)[j])
     begun: dict[int, list[tuple[int, int]]] = {}
     for (i, chunk), (place, done) in past.started.items():
@@ -79,13 +79,9 @@ def _no_migration(
 
 
 def _literal(
-    m: Model,
-    instance: EdgecloudInstance,
-    past: Past,
-    last: int,
-    j: int,
+    m: Model, instance: EdgecloudInstance, past: Past, last: int, j: int,
     taken: dict[tuple[int, int], set[int]],
-) -> list[ChunkRun] | None:
+) -> list[ChunkRun] | None:  # fmt: skip
     """Runs of an open job in the printed program, dealt out to its chunks slot by slot."""
     cloud, chunks = len(instance.worker_list), instance.jobs[j].chunks
     zeta = bool(round(m.zeta[j].value))
@@ -96,9 +92,7 @@ def _literal(
         full, rest = divmod(left, chunks)
         ends = [ready + full - 1 + (c < rest) for c in range(chunks)]
         return [ChunkRun(j, c + 1, cloud, ready, end) for c, end in enumerate(ends) if end >= ready]
-    lanes: dict[
-        tuple[int, int], int
-    ] = {}  # (place, which) -> number of the chunk in the slot before
+    lanes: dict[tuple[int, int], int] = {}  # chunk of each (place, which) in the slot before
     in_cloud = m.k1 if zeta else m.k
     rows: list[ChunkRun] = []
     for t in range(min(past.now, instance.jobs[j].arrival), last + 1):
@@ -128,35 +122,27 @@ def _literal(
 
 def load_solution(m: Model, past: Past, solution: EdgecloudSolution, *, literal: bool) -> None:
     """Set the variables' values from a solution of the whole instance, as a start."""
-    instance, runs = solution.instance, solution.runs
-    cloud = len(instance.worker_list)
-    for variable in m.component_data_objects(pyo.Var):
-        if not variable.fixed:
-            variable.set_value(0, skip_validation=True)
+    instance, cloud = solution.instance, len(solution.instance.worker_list)
     last = [solution.completion(job.name) or 0 for job in instance.jobs]
-    for j, t in m.C:
-        m.C[j, t].set_value(int(t <= last[j]))
-    for j in past.open_jobs:
-        if not m.zeta[j].fixed:
-            m.zeta[j].set_value(int(solution.all_cloud[j]))
     group = {w: g for g, ws in enumerate(instance.groups.values()) for w in ws}
-    counted: set[tuple[int, int]] = set()
-    for j, chunk, place, first, end in zip(
-        *(column.tolist() for column in vars(runs).values()), strict=True
-    ):
-        together = bool(solution.all_cloud[j])
-        if not literal and place == cloud:
-            _count_one(m.s, (j, int(together), first))
-        if not literal and (j, chunk) not in counted and not (place == cloud and together):
-            _count_one(*((m.xc, j) if place == cloud else (m.x, (j, place))))
-        counted.add((j, chunk))
+    counts: Counter[tuple[str, object]] = Counter()
+    seen: set[tuple[int, int]] = set()
+    for j, chunk, place, first, end in solution.runs.rows():
+        zeta = int(solution.all_cloud[j])
+        counts["s", (j, zeta, first)] += place == cloud
+        if (j, chunk) not in seen and place == cloud:
+            counts["xc", j] += 1 - zeta
+        elif (j, chunk) not in seen:
+            counts["x", (j, place)] += 1
+        seen.add((j, chunk))
         for t in range(first, end + 1):
             if place < cloud:
-                _count_one(m.y, (j, group[place] if literal else place, t))
-            elif literal:
-                _count_one(m.k1 if together else m.k, (j, t))
-
-
-def _count_one(variable: Variable, key: tuple[int, ...] | int) -> None:
-    if key in variable:
-        variable[key].set_value(variable[key].value + 1, skip_validation=True)
+                counts["y", (j, group[place] if literal else place, t)] += 1
+            else:
+                counts["k1" if zeta else "k", (j, t)] += 1
+    counts.update({("C", (j, t)): t <= last[j] for j, t in m.C})
+    counts.update({("zeta", j): int(solution.all_cloud[j]) for j in past.open_jobs})
+    for variable in m.component_objects(pyo.Var):
+        for key, each in variable.items():
+            if not each.fixed:
+                each.set_value(int(counts[variable.local_name, key]), skip_validation=True)

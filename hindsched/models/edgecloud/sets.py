@@ -15,77 +15,39 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from hindsched.instances.edgecloud.instance import EdgecloudInstance
-from hindsched.solutions.edgecloud.frozen_schedule import Past
 from hindsched.solutions.edgecloud.list_schedule import GreedySchedule
+from hindsched.solutions.edgecloud.past import Past
 from hindsched.solutions.edgecloud.solution import EdgecloudSolution
 
 
 @dataclass(frozen=True)
 class Sets:
-    """Facts of the open jobs, all by job unless another index is named.
-
-    A place is a worker in ``no-migration``; in ``literal``, where nothing names a chunk, it is a
-    group of identical workers of one server.
-
-    Parameters
-    ----------
-    instance, past
-        Where they are from.
-    jobs : list of int
-        Open jobs, in order.
-    arrival, chunks : dict
-        First slot r; number of chunks D.
-    edge_slots, cloud_slots : dict
-        Slots of a chunk with zeta = 0 and with zeta = 1.
-    from_cloud : dict
-        First slot in which the cloud may train (2i).
-    waits : dict
-        Whether chunks may have to wait in the cloud, for a worker or a PS.
-    known, last : dict
-        Last slot in which the job is unfinished whatever is done; last slot that it may need.
-    done : dict
-        Slots done by each started chunk, by worker.
-    places : dict
-        Places of the job's worker type.
-    size, server : list
-        Number of workers of each place, and where they are.
-    slots : dict
-        Slots in which (job, place) is open (2i).
-    taken : dict
-        Workers that locked jobs take, by (place, slot); 0 where it has no entry.
-    """
+    """Facts of the open jobs; a place is a worker, in ``literal`` a group of identical workers."""
 
     instance: EdgecloudInstance
     past: Past
     jobs: list[int]
-    arrival: dict[int, int]
-    chunks: dict[int, int]
-    edge_slots: dict[int, int]
-    cloud_slots: dict[int, int]
-    from_cloud: dict[int, int]
-    waits: dict[int, bool]
-    known: dict[int, int]
-    last: dict[int, int]
-    done: dict[int, dict[int, list[int]]]
-    places: dict[int, list[int]]
-    size: list[int]
-    server: list[int]
-    slots: dict[tuple[int, int], list[int]]
-    taken: Counter[tuple[int, int]]
+    arrival: dict[int, int]  # r
+    chunks: dict[int, int]  # D
+    edge_slots: dict[int, int]  # of a chunk where zeta = 0
+    cloud_slots: dict[int, int]  # of a chunk where zeta = 1
+    from_cloud: dict[int, int]  # first slot in which the cloud may train (2i)
+    waits: dict[int, bool]  # whether chunks may have to wait in the cloud, for a worker or a PS
+    known: dict[int, int]  # last slot in which the job is unfinished whatever is done
+    last: dict[int, int]  # last slot that it may need
+    done: dict[int, dict[int, list[int]]]  # slots done by each started chunk, by worker
+    places: dict[int, list[int]]  # those of the job's worker type
+    size: list[int]  # workers of a place
+    server: list[int]  # where a place is
+    slots: dict[tuple[int, int], list[int]]  # in which (job, place) is open (2i)
+    taken: Counter[tuple[int, int]]  # workers that locked jobs take, by (place, slot)
 
-    def begun_in_cloud(self, j: int) -> list[int]:
-        """Slots done by each chunk of a job that has started in the cloud."""
-        return self.done[j].get(len(self.instance.worker_list), [])
+    @property
+    def cells(self) -> list[tuple[int, int, int]]:
+        """All (job, place, slot)."""
+        return [(j, p, t) for (j, p), slots in self.slots.items() for t in slots]
 
-    def cloud_limit(self, kind: str, t: int) -> int:
-        """Workers of a type that locked jobs leave in a limited cloud."""
-        jobs = self.instance.jobs
-        taken = [
-            first <= t <= last and jobs[j].worker_type == kind
-            for j, first, last in self.past.cloud_busy
-        ]
-        return (self.instance.cloud_workers(kind) or 0) - sum(taken)
-
+    @property
     def limited_storage(self) -> list[tuple[int, int]]:
         """(job, server) for whose chunks the room is limited."""
         instance = self.instance
@@ -95,6 +57,10 @@ class Sets:
             for s, _ in instance.places(instance.jobs[j])
             if instance.storage_gb[s] < float("inf") and instance.chunk_gb[j] > 0
         ]
+
+    def begun_in_cloud(self, j: int) -> list[int]:
+        """Slots done by each chunk of a job that has started in the cloud."""
+        return self.done[j].get(len(self.instance.worker_list), [])
 
 
 def read_sets(
@@ -108,45 +74,40 @@ def read_sets(
     ]  # fmt: skip
     server = [instance.worker_list[workers[0]][0] for workers in members]
     kind = [instance.worker_list[workers[0]][2] for workers in members]
-    upload = {j: instance.upload[j].tolist() for j in jobs}
-    from_cloud = {j: max(past.now, r[j] + int(instance.cloud_upload[j])) for j in jobs}
     places = {
         j: [p for p, own in enumerate(kind) if own == instance.jobs[j].worker_type] for j in jobs
     }
-    slots: dict[tuple[int, int], list[int]] = {}
     taken = Counter(
         (p, t) for p, workers in enumerate(members) for w in workers for t in past.busy.get(w, ())
     )
-    for j in jobs:
-        for place in places[j]:
-            first = max(past.now, r[j] + upload[j][server[place]])
-            slots[j, place] = [
-                t for t in range(first, last[j] + 1) if taken[place, t] < len(members[place])
-            ]
-    done = {j: past.done_on(j) for j in jobs}
+    slots: dict[tuple[int, int], list[int]] = {}
+    for j, place in ((j, place) for j in jobs for place in places[j]):
+        first = max(past.now, r[j] + int(instance.upload[j, server[place]]))
+        open_ = range(first, last[j] + 1)
+        slots[j, place] = [t for t in open_ if taken[place, t] < len(members[place])]
+    from_cloud = {j: max(past.now, r[j] + int(instance.cloud_upload[j])) for j in jobs}
     known = {}
     for j in jobs:
-        if done[j]:
+        if past.done_on(j):
             known[j] = max(run.last for run in past.rows if run.job == j)
             continue
         known[j] = r[j] + lone_time(instance, j, formulation) - 1
         if not literal:  # a chunk is trained in one place, from now on
             ends = [
-                max(past.now, r[j] + upload[j][s]) + int(instance.edge_slots[j]) - 1
+                max(past.now, r[j] + int(instance.upload[j, s])) + int(instance.edge_slots[j])
                 for s, _ in instance.places(instance.jobs[j])
             ]
             if instance.has_cloud(instance.jobs[j]):
-                ends.append(from_cloud[j] + int(instance.cloud_slots[j]) - 1)
-            known[j] = max(known[j], min(ends))
+                ends.append(from_cloud[j] + int(instance.cloud_slots[j]))
+            known[j] = max(known[j], min(ends) - 1)
     return Sets(
         instance, past, jobs,
         arrival={j: r[j] for j in jobs},
         chunks={j: int(instance.chunks[j]) for j in jobs},
         edge_slots={j: int(instance.edge_slots[j]) for j in jobs},
         cloud_slots={j: int(instance.cloud_slots[j]) for j in jobs},
-        from_cloud=from_cloud,
-        waits={j: may_wait_in_cloud(instance, j) for j in jobs},
-        known=known, last=last, done=done,
+        from_cloud=from_cloud, waits={j: may_wait_in_cloud(instance, j) for j in jobs},
+        known=known, last=last, done={j: past.done_on(j) for j in jobs},
         places=places, size=[len(workers) for workers in members],
         server=server, slots=slots, taken=taken,
     )  # fmt: skip
@@ -206,28 +167,18 @@ def _lone_time(
 
 
 def last_slots(
-    instance: EdgecloudInstance,
-    formulation: str,
-    past: Past,
+    instance: EdgecloudInstance, formulation: str, past: Past,
     incumbent: EdgecloudSolution | None = None,
-) -> dict[int, int]:
+) -> dict[int, int]:  # fmt: skip
     """Last slot in which each open job may have to run.
 
-    Parameters
-    ----------
-    instance : EdgecloudInstance
-        The instance.
-    formulation : str
-        Which problem.
-    past : Past
-        What is fixed.
-    incumbent : EdgecloudSolution, optional
-        A feasible solution of the whole instance; its objective is used when nothing is fixed.
+    `incumbent` is a feasible solution of the whole instance, whose objective counts if nothing is
+    fixed.
     """
     jobs, r = past.open_jobs, instance.arrivals.tolist()
+    begun = {i for i, _ in past.started}
     least = {
-        j: max(lone_time(instance, j, formulation), past.now - r[j] if past.started else 1)
-        for j in jobs
+        j: max(lone_time(instance, j, formulation), past.now - r[j] if begun else 1) for j in jobs
     }
     upper = float("inf")
     plan = GreedySchedule(instance, past).completion
@@ -244,7 +195,6 @@ def last_slots(
         taken += [last for *_, last in (*past.cloud_busy, *past.ps_busy)]
         work = sum(int(instance.chunks[j] * instance.edge_slots[j]) for j in jobs)
         limits = dict.fromkeys(jobs, int(max([past.now, *ready, *taken])) + work)
-    begun = {i for i, _ in past.started}
     for j in jobs:
         if j not in begun and not may_wait_in_cloud(instance, j):
             ready_at = max(past.now, r[j] + int(instance.cloud_upload[j]))
@@ -261,10 +211,8 @@ def relaxation_last_slots(instance: EdgecloudInstance, jobs: Sequence[int]) -> d
     """
     last: dict[int, int] = {}
     for j in jobs:
-        kind, cloud = (
-            instance.jobs[j].worker_type,
-            instance.cloud_workers(instance.jobs[j].worker_type),
-        )
+        kind = instance.jobs[j].worker_type
+        cloud = instance.cloud_workers(kind)
         if cloud is None:
             ready = instance.jobs[j].arrival + int(instance.cloud_upload[j])
             last[j] = ready + int(instance.cloud_slots[j]) - 1

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import ClassVar
+
 from hindsched.instances.edgecloud.instance import EdgecloudInstance
 from hindsched.models.declared import Face, Symbol
 
@@ -41,6 +44,10 @@ SYMBOLS = {
     "eq_2j_start": Symbol("job, all in cloud, slot"),
     "no_migration": Symbol("job"),
     "cut_mean_busy_time": Symbol("job", "share"),
+    "eq_4a": Symbol("job", PER_CHUNK),
+    "eq_4b": Symbol("group, slot", PER_WORKER),
+    "eq_4b_cloud": Symbol("worker type, slot", PER_WORKER),
+    "eq_4e": Symbol("job, slot", PER_WORKER),
     "eq_7a": Symbol("job, server, slot", PER_CHUNK),
     "eq_7a_peak": Symbol("job, group, slot", PER_CHUNK),
     "eq_7b": Symbol("server, slot", f"{JOB_SLOTS} a GB"),
@@ -59,7 +66,14 @@ SYMBOLS = {
 class EdgecloudNames(Face):
     """Servers, workers and groups read by their names."""
 
+    SYMBOLS: ClassVar[Mapping[str, Symbol]] = SYMBOLS
+    OBJECTIVE_UNIT = JOB_SLOTS
     instance: EdgecloudInstance
+
+    def workers_of(self, place: int) -> list[int]:
+        """Workers of a place of problem (2)."""
+        groups = list(self.instance.groups.values())
+        return list(groups[place]) if self.formulation == "literal" else [place]
 
     def name_of(self, index: str, place: int) -> str | None:
         """Name of what stands at a place; None for an index without names."""

@@ -7,6 +7,7 @@ placement here changes as little as it can: a job keeps its PS while it runs.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Sequence
 
 import numpy as np
@@ -20,23 +21,13 @@ Held = tuple[int, int, int, int]
 
 def active_spans(runs: Runs) -> list[tuple[int, int, int]]:
     """Maximal spans (job, first, last) in which a job runs, sorted by job and slot."""
-    order = np.lexsort((runs.first, runs.job))
     spans: list[tuple[int, int, int]] = []
-    table = zip(
-        runs.job[order].tolist(), runs.first[order].tolist(), runs.last[order].tolist(), strict=True
-    )
-    for j, first, last in table:
+    for j, first, last in sorted((run.job, run.first, run.last) for run in runs.rows()):
         if spans and spans[-1][0] == j and first <= spans[-1][2] + 1:
             spans[-1] = (j, spans[-1][1], max(last, spans[-1][2]))
         else:
             spans.append((j, first, last))
     return spans
-
-
-def wholly_in_cloud(instance: EdgecloudInstance, runs: Runs) -> set[int]:
-    """Jobs that run, and only in the cloud."""
-    on_edge = runs.place < len(instance.worker_list)
-    return set(runs.job.tolist()) - set(runs.job[on_edge].tolist())
 
 
 def place_parameter_servers(
@@ -63,38 +54,36 @@ def place_parameter_servers(
     Holds
         A job that finds no free PS in a slot holds none then, which is a violation of (2e).
     """
-    must_be_cloud = wholly_in_cloud(instance, runs) if together is None else set(together)
+    if together is None:
+        at_edge = runs.job[runs.place < len(instance.worker_list)]
+        together = set(runs.job.tolist()) - set(at_edge.tolist())
     fixed = {j for j, *_ in kept}
     spans = [span for span in active_spans(runs) if span[0] not in fixed]
     rows = list(kept)
     for kind in sorted({job.ps_type for job in instance.jobs}):
         mine = [span for span in spans if instance.jobs[span[0]].ps_type == kind]
         there = [held for held in kept if instance.jobs[held[0]].ps_type == kind]
-        rows += _place_type(instance, kind, mine, must_be_cloud, there)
+        rows += _place_type(instance, kind, mine, set(together), there)
     return Holds.of(rows)
 
 
 def _place_type(
-    instance: EdgecloudInstance,
-    kind: str,
-    spans: list[tuple[int, int, int]],
-    together: set[int],
+    instance: EdgecloudInstance, kind: str, spans: list[tuple[int, int, int]], together: set[int],
     kept: list[Held],
-) -> list[Held]:
+) -> list[Held]:  # fmt: skip
+    """Holds of the PSs of one type: slot by slot, where something begins or ends."""
     cloud = len(instance.servers)
     in_cloud = instance.cloud_ps(kind)
     free: dict[int, float] = {s: n for (s, k), n in instance.ps_counts.items() if k == kind}
     free[cloud] = np.inf if in_cloud is None else in_cloud
-    begins: dict[int, list[int]] = {}
-    ends: dict[int, list[int]] = {}
+    begins, ends = defaultdict[int, list[int]](list), defaultdict[int, list[int]](list)
     for j, first, last in spans:
-        begins.setdefault(first, []).append(j)
-        ends.setdefault(last + 1, []).append(j)
-    taken: dict[int, list[int]] = {}  # slot -> servers of PSs that are kept from then on
-    given: dict[int, list[int]] = {}
+        begins[first].append(j)
+        ends[last + 1].append(j)
+    taken, given = defaultdict[int, list[int]](list), defaultdict[int, list[int]](list)
     for _, server, first, last in kept:
-        taken.setdefault(first, []).append(server)
-        given.setdefault(last + 1, []).append(server)
+        taken[first].append(server)
+        given[last + 1].append(server)
     held: dict[int, tuple[int, int]] = {}  # job -> (place, since)
     waiting: set[int] = set()
     rows: list[Held] = []
@@ -104,6 +93,11 @@ def _place_type(
         free[place] += 1
         if slot > since:
             rows.append((j, place, since, slot - 1))
+
+    def hold(j: int, place: int, slot: int) -> None:
+        held[j] = (place, slot)
+        free[place] -= 1
+        waiting.remove(j)
 
     def make_room(place: int, slot: int) -> None:
         movable = [i for i, (there, _) in held.items() if there == place and i not in together]
@@ -127,13 +121,9 @@ def _place_type(
             if free[cloud] < 1:
                 make_room(cloud, slot)
             if free[cloud] >= 1:
-                held[j] = (cloud, slot)
-                free[cloud] -= 1
-                waiting.remove(j)
+                hold(j, cloud, slot)
         for j in sorted(waiting - together):
             place = next((place for place in sorted(free) if free[place] >= 1), None)
             if place is not None:
-                held[j] = (place, slot)
-                free[place] -= 1
-                waiting.remove(j)
+                hold(j, place, slot)
     return rows

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from hindsched.errors import InputError
 from hindsched.instances.edgecloud.instance import EdgecloudInstance
-from hindsched.solutions.base import Assignment, Assignments
+from hindsched.solutions.base import Assignments
 from hindsched.solutions.edgecloud.runs import ChunkRun, Holds, Runs
 from hindsched.solutions.rows import read_span
 
@@ -27,7 +29,7 @@ def read_rows(instance: EdgecloudInstance, assignments: Assignments) -> tuple[Ru
     for name, rows in assignments.items():
         if name not in position:
             raise InputError("jobs", name, "must name a job of the instance")
-        j = position[name]
+        j, chunks = position[name], instance.jobs[position[name]].chunks
         for number, row in enumerate(rows):
             where = f"{name}.assignments[{number}]"
             first, last = read_span(where, row)
@@ -36,30 +38,30 @@ def read_rows(instance: EdgecloudInstance, assignments: Assignments) -> tuple[Ru
                 holds.append((j, ps_place(instance, row, where), first, last))
                 continue
             chunk = row.get("chunk")
-            if type(chunk) is not int or not 1 <= chunk <= instance.jobs[j].chunks:
-                rule = f"must be in 1..{instance.jobs[j].chunks}"
-                raise InputError(f"{where}.chunk", chunk, rule)
+            if type(chunk) is not int or not 1 <= chunk <= chunks:
+                raise InputError(f"{where}.chunk", chunk, f"must be in 1..{chunks}")
             runs.append(ChunkRun(j, chunk, worker_place(instance, row, where), first, last))
     return Runs.of(runs), Holds.of(holds)
 
 
-def worker_place(instance: EdgecloudInstance, row: Assignment, where: str) -> int:
+def worker_place(instance: EdgecloudInstance, row: Mapping[str, object], where: str) -> int:
     """Position of the worker that a row names, or the number of workers for the cloud."""
-    if row.get("server") == instance.cloud.name:
+    server = row.get("server")
+    if server == instance.cloud.name:
         _check_keys(row, CLOUD_KEYS, where)
         return len(instance.worker_list)
     _check_keys(row, EDGE_KEYS, where)
-    if not isinstance(row["server"], str) or row["server"] not in instance.server_index:
-        raise InputError(f"{where}.server", row["server"], "must name a server or the cloud")
+    if not isinstance(server, str) or server not in instance.server_index:
+        raise InputError(f"{where}.server", server, "must name a server or the cloud")
     number = row["worker"]
-    place = instance.worker_index.get((row["server"], number)) if type(number) is int else None
+    place = instance.worker_index.get((server, number)) if type(number) is int else None
     if place is None:
-        count = len(instance.servers[instance.server_index[row["server"]]].workers)
+        count = len(instance.servers[instance.server_index[server]].workers)
         raise InputError(f"{where}.worker", number, f"must be in 1..{count}")
     return place
 
 
-def ps_place(instance: EdgecloudInstance, row: Assignment, where: str) -> int:
+def ps_place(instance: EdgecloudInstance, row: Mapping[str, object], where: str) -> int:
     """Position of the server whose PS a row names, or the number of servers for the cloud."""
     if row["ps"] == instance.cloud.name:
         return len(instance.servers)
@@ -69,6 +71,6 @@ def ps_place(instance: EdgecloudInstance, row: Assignment, where: str) -> int:
     return place
 
 
-def _check_keys(row: Assignment, keys: set[str], where: str) -> None:
+def _check_keys(row: Mapping[str, object], keys: set[str], where: str) -> None:
     if set(row) != keys:
         raise InputError(where, row, f"must have exactly the keys {', '.join(sorted(keys))}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Self
 
@@ -36,19 +36,7 @@ class ChunkRun(NamedTuple):
 
 @dataclass(frozen=True)
 class Runs:
-    """Runs of chunks, one entry a run, sorted by (job, chunk, first slot).
-
-    Parameters
-    ----------
-    job : ndarray of int
-        Position of the job.
-    chunk : ndarray of int
-        Number of the chunk, from 1.
-    place : ndarray of int
-        Position of the worker in `EdgecloudInstance.worker_list`; their number means the cloud.
-    first, last : ndarray of int
-        First and last slot.
-    """
+    """Runs of chunks as arrays with the fields of `ChunkRun`, sorted by (job, chunk, first slot)."""
 
     job: Ints
     chunk: Ints
@@ -59,8 +47,12 @@ class Runs:
     @classmethod
     def of(cls, rows: Sequence[ChunkRun] | Ints) -> Self:
         """Build from runs in any order, or an array of their fields; touching runs are merged."""
-        table = np.array(rows, dtype=np.int64).reshape(-1, 5)
-        return cls(*_merge(table).T)
+        return cls(*_merge(np.array(rows, dtype=np.int64).reshape(-1, 5)).T)
+
+    def rows(self) -> Iterator[ChunkRun]:
+        """The runs one by one."""
+        columns = (column.tolist() for column in vars(self).values())
+        return map(ChunkRun._make, zip(*columns, strict=True))
 
 
 @dataclass(frozen=True)
@@ -86,9 +78,12 @@ class Holds:
     def of(cls, rows: Sequence[tuple[int, int, int, int]]) -> Self:
         """Build from (job, place, first, last), in any order; touching holds are merged."""
         table = np.array(rows, dtype=np.int64).reshape(-1, 4)
-        padded = np.insert(table, 1, 0, axis=1)
-        merged = _merge(padded)
-        return cls(merged[:, 0], merged[:, 2], merged[:, 3], merged[:, 4])
+        merged = _merge(np.insert(table, 1, 0, axis=1))
+        return cls(*np.delete(merged, 1, axis=1).T)
+
+    def rows(self) -> Iterator[tuple[int, int, int, int]]:
+        """The holds one by one."""
+        return zip(*(column.tolist() for column in vars(self).values()), strict=True)
 
 
 def _merge(table: Ints) -> Ints:
@@ -105,28 +100,14 @@ def _merge(table: Ints) -> Ints:
     return merged
 
 
-def breakpoints(*ends: tuple[Ints, Ints]) -> Ints:
-    """Slots at which one of the intervals begins or has just ended, in order.
-
-    Between two of them nothing changes, so that an interval of ten million slots costs as much as
-    one of ten.
-    """
-    return np.unique(np.concatenate([slots for first, last in ends for slots in (first, last + 1)]))
-
-
 def loads(row: Ints, first: Ints, last: Ints, num_rows: int, slots: Ints) -> NDArray[np.int32]:
     """How many intervals of each row cover some slots, shape (num_rows, slots).
 
-    `slots` are increasing, and all `breakpoints` of the intervals are among them.
+    `slots` are increasing and hold every interval's begin and the slot behind its end: between two
+    of those nothing changes, so that ten million slots cost as much as ten.
     """
     steps = np.zeros((num_rows, slots.size), dtype=np.int32)
     np.add.at(steps, (row, np.searchsorted(slots, first)), 1)
     np.add.at(steps, (row, np.searchsorted(slots, last + 1)), -1)
     np.cumsum(steps, axis=1, out=steps)
     return steps
-
-
-def load(first: Ints, last: Ints) -> tuple[Ints, NDArray[np.int32]]:
-    """Breakpoints of intervals, and how many cover the slots from each to the next."""
-    slots = breakpoints((first, last))
-    return slots, loads(np.zeros(first.size, dtype=np.int64), first, last, 1, slots)[0]

@@ -17,13 +17,9 @@ import numpy as np
 
 from hindsched.arrays import Bools, Floats, Ints
 from hindsched.instances.edgecloud.instance import EdgecloudInstance
-from hindsched.solutions.base import (
-    Assignment,
-    Assignments,
-    Solution,
-)
+from hindsched.solutions.base import Assignment, Assignments, Solution
 from hindsched.solutions.edgecloud.reading import read_rows
-from hindsched.solutions.edgecloud.runs import Holds, Runs, load, loads
+from hindsched.solutions.edgecloud.runs import Holds, Runs, loads
 from hindsched.solutions.tables import JobRow, UsageRow
 
 
@@ -77,28 +73,17 @@ class EdgecloudSolution(Solution):
 
     def assignments(self) -> dict[str, list[Assignment]]:
         """Rows in the file's form."""
-        jobs, servers = self.instance.jobs, self.instance.servers
-        cloud = self.instance.cloud.name
-        worker_list = self.instance.worker_list
+        jobs, workers = self.instance.jobs, self.instance.worker_list
+        names = [*(server.name for server in self.instance.servers), self.instance.cloud.name]
         rows: dict[str, list[Assignment]] = {}
-        table = zip(*(column.tolist() for column in vars(self.runs).values()), strict=True)
-        for j, chunk, place, first, last in table:
-            if place == len(worker_list):
-                row: Assignment = {"chunk": chunk, "server": cloud, "from": first, "to": last}
-            else:
-                s, number, _ = worker_list[place]
-                row = {
-                    "chunk": chunk,
-                    "server": servers[s].name,
-                    "worker": number,
-                    "from": first,
-                    "to": last,
-                }
+        for j, chunk, place, first, last in self.runs.rows():
+            where: Assignment = {"server": names[-1]}
+            if place < len(workers):
+                where = {"server": names[workers[place][0]], "worker": workers[place][1]}
+            row = {"chunk": chunk, **where, "from": first, "to": last}
             rows.setdefault(jobs[j].name, []).append(row)
-        table = zip(*(column.tolist() for column in vars(self.holds).values()), strict=True)
-        for j, place, first, last in table:
-            name = cloud if place == len(servers) else servers[place].name
-            rows.setdefault(jobs[j].name, []).append({"ps": name, "from": first, "to": last})
+        for j, place, first, last in self.holds.rows():
+            rows.setdefault(jobs[j].name, []).append({"ps": names[place], "from": first, "to": last})
         return rows
 
     @cached_property
@@ -120,27 +105,20 @@ class EdgecloudSolution(Solution):
         return slots
 
     @cached_property
-    def _first_chunk(self) -> Ints:
-        """Position of each job's first chunk in a flat list of all chunks, shape (J + 1,)."""
-        offsets: Ints = np.concatenate(([0], np.cumsum(self.instance.chunks)))
-        return offsets
-
-    @cached_property
     def shortfall(self) -> Ints:
         """Chunk-slots that are missing to each job's work, shape (J,); 0 where it is done."""
-        length = self.runs.last - self.runs.first + 1
-        offsets = self._first_chunk
-        num_jobs = len(self.instance.jobs)
+        runs, chunks = self.runs, self.instance.chunks
+        length = runs.last - runs.first + 1
         missing: Ints
         if self.formulation == "literal":
-            done = np.bincount(self.runs.job, weights=length, minlength=num_jobs).astype(np.int64)
-            missing = np.maximum(0, self.instance.chunks * self.chunk_slots - done)
+            done = np.bincount(runs.job, weights=length, minlength=chunks.size).astype(np.int64)
+            missing = np.maximum(0, chunks * self.chunk_slots - done)
             return missing
-        flat = offsets[self.runs.job] + self.runs.chunk - 1
+        offsets = np.concatenate(([0], np.cumsum(chunks)))  # in a flat list of all chunks
+        flat = offsets[runs.job] + runs.chunk - 1
         done = np.bincount(flat, weights=length, minlength=int(offsets[-1])).astype(np.int64)
-        need = np.repeat(self.chunk_slots, self.instance.chunks)
-        short = np.concatenate(([0], np.cumsum(np.maximum(0, need - done))))
-        missing = short[offsets[1:]] - short[offsets[:-1]]
+        short = np.maximum(0, np.repeat(self.chunk_slots, chunks) - done)
+        missing = np.diff(np.concatenate(([0], np.cumsum(short)))[offsets])
         return missing
 
     @cached_property
@@ -175,7 +153,9 @@ class EdgecloudSolution(Solution):
             stored: dict[tuple[int, int], int] = {}
             for j, s in pairs.tolist():
                 mine = on_edge & (runs.job == j) & (servers == s)
-                stored[j, s] = int(load(runs.first[mine], runs.last[mine])[1].max())
+                first, last = runs.first[mine], runs.last[mine]
+                slots = np.unique(np.concatenate((first, last + 1)))
+                stored[j, s] = int(loads(np.zeros_like(first), first, last, 1, slots).max())
             return stored
         chunks = np.unique(np.column_stack((runs.job, servers, runs.chunk))[on_edge], axis=0)
         pairs, counts = np.unique(chunks[:, :2], axis=0, return_counts=True)
@@ -213,26 +193,22 @@ class EdgecloudSolution(Solution):
         np.minimum.at(start, runs.job, runs.first)
         rows: list[EdgecloudJobRow] = []
         for j, job in enumerate(instance.jobs):
-            done, exists = self.shortfall[j] == 0, self._last[j] > 0
-            rates = [
+            done = self.shortfall[j] == 0
+            mixed, alone = (
                 job.exact_chunk_slots(instance.slot_seconds, in_cloud=c) for c in (False, True)
-            ]
-            exchange = 0.0 if self.all_cloud[j] else job.chunks * (rates[0] - rates[1])
-            rows.append(
-                {
-                    "job": job.name,
-                    "arrival": job.arrival,
-                    "start": int(start[j]) if exists else None,
-                    "completion": int(self._last[j]) if done else None,
-                    "value": float(self.job_completion_times[j]) if done else None,
-                    "chunks": job.chunks,
-                    "cloud_chunks": int(in_cloud[j]),
-                    "all_cloud": bool(self.all_cloud[j]),
-                    "preemptions": int(self.preemptions[j]),
-                    "communication_slots": exchange,
-                    "upload_slots": float(upload[j]),
-                }
             )
+            rows.append({
+                "job": job.name, "arrival": job.arrival,
+                "start": int(start[j]) if self._last[j] > 0 else None,
+                "completion": int(self._last[j]) if done else None,
+                "value": float(self.job_completion_times[j]) if done else None,
+                "chunks": job.chunks, "cloud_chunks": int(in_cloud[j]),
+                "all_cloud": bool(self.all_cloud[j]), "preemptions": int(self.preemptions[j]),
+                "communication_slots": (
+                    0.0 if self.all_cloud[j] else job.chunks * (mixed - alone)
+                ),
+                "upload_slots": float(upload[j]),
+            })  # fmt: skip
         return rows
 
     def places(self) -> list[tuple[str, str]]:
@@ -255,19 +231,13 @@ class EdgecloudSolution(Solution):
         found: list[UsageRow] = []
         for r, slot in np.argwhere(used > 0).tolist():
             s, kind = r // len(kinds), kinds[r % len(kinds)]
-            if s == len(instance.servers):
-                name, capacity = instance.cloud.name, instance.cloud_workers(kind)
-            else:
+            name, capacity = instance.cloud.name, instance.cloud_workers(kind)
+            if s < len(instance.servers):
                 name, capacity = instance.servers[s].name, len(instance.groups.get((s, kind), ()))
-            found.append(
-                {
-                    "slot": slot,
-                    "server": name,
-                    "resource": kind,
-                    "used": float(used[r, slot]),
-                    "capacity": capacity,
-                }
-            )
+            found.append({
+                "slot": slot, "server": name, "resource": kind, "used": float(used[r, slot]),
+                "capacity": capacity,
+            })  # fmt: skip
         return found
 
 

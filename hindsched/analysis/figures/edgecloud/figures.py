@@ -144,7 +144,7 @@ def _ratios(
     rows = []
     for setting, instance, seed in instances:
         with counting():  # work decides, no clock
-            program = solve_program(build_ilp_4(instance, zeta="one").model, options)
+            program = solve_program(build_ilp_4(instance).model, options)
         relaxed = solve(instance, "relaxation")
         for epsilon in EPSILONS:
             run = run_with_speed(instance, epsilon)

@@ -20,7 +20,7 @@ from hindsched.instances.base import Instance
 from hindsched.instances.edgecloud.instance import EdgecloudInstance
 from hindsched.models.edgecloud.relaxations import build_fractional
 from hindsched.models.edgecloud.sets import last_slots, relaxation_last_slots
-from hindsched.solutions.edgecloud.frozen_schedule import read_past
+from hindsched.solutions.edgecloud.past import read_past
 from hindsched.solutions.edgecloud.list_schedule import GreedySchedule
 from hindsched.solvers.bounds.lagrangian import subgradient_bound
 from hindsched.solvers.certificates.certificate import Certificate, certify
@@ -105,7 +105,7 @@ def lp_4_plus(
                 continue
             raise SolveFailed(f"LP (4)+ of {instance.name}: {result.status}, {result.stopped_by}")
         value += result.objective
-        columns += len(program.cells.edge) + len(program.cells.cloud)
+        columns += len(program.sets.edge) + len(program.sets.cloud)
         prices += oracle.rows.pack(program.prices(result.duals, oracle.last))
     details = {
         "lp_4_plus": value if unfinished is None else None, "unfinished": unfinished,

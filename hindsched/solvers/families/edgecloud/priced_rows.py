@@ -9,7 +9,7 @@ import numpy as np
 
 from hindsched.arrays import Ints
 from hindsched.instances.edgecloud.instance import EdgecloudInstance, EdgecloudJob
-from hindsched.solutions.edgecloud.frozen_schedule import read_past
+from hindsched.solutions.edgecloud.past import read_past
 from hindsched.solutions.edgecloud.list_schedule import GreedySchedule
 from hindsched.solvers.oracles.rows import Rows, RowSet, slot_labels
 

@@ -1,24 +1,27 @@
 """The rules of problem (2) that hold with and without migration.
 
-``y[j,p,t]`` are the workers of place p that train job j in slot t, ``C[j,t]`` is 1 while job j is
-unfinished, ``zeta[j]`` is 1 if the whole job, with its PS, is in the cloud. Where PSs are finite
-``a[j,t]`` is 1 if the job needs one, ``a_cloud[j,t]`` if it needs one in the cloud; where storage
-is limited ``S[j,s,t]`` are the job's chunks that server s stores.
+``y[j,p,t]``       workers of place p that train job j in slot t
+``zeta[j]``        1 if the whole job, with its PS, is in the cloud
+``C[j,t]``         1 while job j is unfinished
+``a``, ``a_cloud`` [j,t]: 1 if the job needs a PS, and in the cloud; where the cloud's are finite
+``S[j,s,t]``       the job's chunks that server s stores; where storage is limited
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from fractions import Fraction
 
 import pyomo.environ as pyo
+from pyomo.environ import quicksum as total
 
 from hindsched.instances.decimals import common_step, exactly
 from hindsched.models.algebra import Expr, Model
 from hindsched.models.edgecloud.sets import Sets
 
-Cloud = Mapping[tuple[int, int], list[Expr]]
-"""What counts a job's workers in the cloud, by (job, slot)."""
+Running = Mapping[tuple[int, int], list[Expr]]
+"""What counts a job's workers, by (job, slot)."""
 MOST_STEPS = 10_000
 """Largest coefficient of a row of whole numbers: solvers' tolerances are far below 1 there."""
 
@@ -40,52 +43,55 @@ def unfinished(m: Model, f: Sets, j: int, t: int) -> Expr:
 
 def job_time(m: Model, f: Sets, j: int) -> Expr:
     """Completion - arrival + 1."""
-    later = pyo.quicksum(m.C[j, t] for t in range(f.known[j] + 1, f.last[j] + 1))
+    later = total(m.C[j, t] for t in range(f.known[j] + 1, f.last[j] + 1))
     return f.known[j] - f.arrival[j] + 1 + later
 
 
-def add_shared_variables(m: Model, f: Sets, relax: bool) -> None:
+def add_variables(m: Model, f: Sets, relax: bool) -> None:
     """What runs at the edge, what is unfinished and what is wholly in the cloud."""
-    instance = f.instance
-    cells = [(j, place, t) for (j, place), slots in f.slots.items() for t in slots]
     m.y = pyo.Var(
-        cells, domain=whole(relax), bounds=lambda _, j, p, t: (0, min(f.chunks[j], f.size[p])),
+        f.cells, domain=whole(relax), bounds=lambda _, j, p, t: (0, min(f.chunks[j], f.size[p])),
         doc="(2) workers of a place that train the job",
     )  # fmt: skip
     m.zeta = pyo.Var(
         f.jobs, domain=binary(relax), doc="(2g) the whole job, with its PS, is in the cloud"
     )
-    for j in f.jobs:
-        job = instance.jobs[j]
-        closed = not instance.has_cloud(job) or instance.cloud_ps(job.ps_type) == 0
-        if closed or j in f.past.on_edge:
-            m.zeta[j].fix(0)
     ends = [(j, t) for j in f.jobs for t in range(f.known[j] + 1, f.last[j] + 1)]
     m.C = pyo.Var(ends, domain=binary(relax), doc="(2j) the job is unfinished in this slot")
+    for j in f.jobs:
+        job = f.instance.jobs[j]
+        closed = not f.instance.has_cloud(job) or f.instance.cloud_ps(job.ps_type) == 0
+        if closed or j in f.past.on_edge:
+            m.zeta[j].fix(0)
 
 
-def add_shared_rules(m: Model, f: Sets, cloud: Cloud) -> None:
-    """Capacities (2d), completion (2j) and the objective (2)."""
-    instance, past = f.instance, f.past
+def add_capacities(m: Model, f: Sets, cloud: Running) -> None:
+    """(2d), at the edge and for what runs in a limited cloud."""
     at: dict[tuple[int, int], list[int]] = {}
     for j, place, t in m.y:
         at.setdefault((place, t), []).append(j)
     in_cloud: dict[tuple[str, int], list[Expr]] = {}
     for (j, t), parts in cloud.items():
-        kind = instance.jobs[j].worker_type
-        if instance.cloud_workers(kind) is not None:
+        kind = f.instance.jobs[j].worker_type
+        if f.instance.cloud_workers(kind) is not None:
             in_cloud.setdefault((kind, t), []).extend(parts)
+    locked = Counter(
+        (f.instance.jobs[j].worker_type, t)
+        for j, first, last in f.past.cloud_busy
+        for t in range(first, last + 1)
+    )
 
     @m.Constraint(list(at), doc="(2d) a worker trains one job at a time")
     def eq_2d(m: Model, place: int, t: int) -> Expr:
-        return (
-            pyo.quicksum(m.y[j, place, t] for j in at[place, t])
-            <= f.size[place] - f.taken[place, t]
-        )
+        return total(m.y[j, place, t] for j in at[place, t]) <= f.size[place] - f.taken[place, t]
 
     @m.Constraint(list(in_cloud), doc="(2d) the cloud's workers of a type")
     def eq_2d_cloud(m: Model, kind: str, t: int) -> Expr:
-        return pyo.quicksum(in_cloud[kind, t]) <= f.cloud_limit(kind, t)
+        return total(in_cloud[kind, t]) <= f.instance.cloud_workers(kind) - locked[kind, t]
+
+
+def add_completion(m: Model, f: Sets) -> None:
+    """(2j) and the objective (2)."""
 
     @m.Constraint(list(m.y), doc="(2j) a job that runs is unfinished")
     def eq_2j(m: Model, j: int, place: int, t: int) -> Expr:
@@ -97,18 +103,15 @@ def add_shared_rules(m: Model, f: Sets, cloud: Cloud) -> None:
     def eq_2j_order(m: Model, j: int, t: int) -> Expr:
         return m.C[j, t] >= m.C[j, t + 1] if t < f.last[j] else pyo.Constraint.Skip
 
-    locked = {run.job: 0 for run in past.rows if run.job not in f.known}
-    for run in past.rows:
-        if run.job in locked:
-            locked[run.job] = max(locked[run.job], run.last)
-    decided = sum(end - int(instance.arrivals[j]) + 1 for j, end in locked.items())
+    ends = f.past.locked_ends()
+    decided = sum(end - int(f.instance.arrivals[j]) + 1 for j, end in ends.items())
     m.objective = pyo.Objective(
-        expr=pyo.quicksum(job_time(m, f, j) for j in f.jobs) + float(decided),
+        expr=total(job_time(m, f, j) for j in f.jobs) + float(decided),
         doc="(2) total completion time of the jobs",
     )
 
 
-def edge_share(f: Sets, j: int, t: int, work: int) -> float:
+def share(f: Sets, j: int, t: int, work: int) -> float:
     """What a worker's slot adds to the mean of "mean busy time + p / 2" over the job's chunks."""
     return ((t + 0.5 - f.arrival[j]) / work + 0.5) / f.chunks[j]
 
@@ -123,12 +126,12 @@ def add_mean_busy_time(m: Model, f: Sets, cloud_time: Mapping[int, Expr]) -> Non
     def cut_mean_busy_time(m: Model, j: int) -> Expr:
         if f.done[j]:
             return pyo.Constraint.Skip
-        at_edge = (
-            edge_share(f, j, t, f.edge_slots[j]) * m.y[j, place, t]
-            for place in f.places[j]
-            for t in f.slots[j, place]
+        at_edge = total(
+            share(f, j, t, f.edge_slots[j]) * m.y[j, p, t]
+            for p in f.places[j]
+            for t in f.slots[j, p]
         )
-        return job_time(m, f, j) >= pyo.quicksum(at_edge) + cloud_time[j]
+        return job_time(m, f, j) >= at_edge + cloud_time[j]
 
 
 def add_parameter_servers(
@@ -149,20 +152,16 @@ def add_parameter_servers(
     by_type: dict[tuple[str, int], list[int]] = {}
     for j, t in runs:
         by_type.setdefault((instance.jobs[j].ps_type, t), []).append(j)
+    held = Counter(
+        (instance.jobs[j].ps_type, server == len(instance.servers), t)
+        for j, server, first, last in f.past.ps_busy
+        for t in range(first, last + 1)
+    )
 
-    def left(kind: str, t: int, in_cloud: bool) -> int:
-        """PSs of a type in the cloud, or at the edge, that locked jobs do not hold."""
-        there = sum(n for (_, own), n in instance.ps_counts.items() if own == kind)
-        held = [
-            (server == len(instance.servers)) == in_cloud and instance.jobs[j].ps_type == kind
-            for j, server, first, last in f.past.ps_busy
-            if first <= t <= last
-        ]
-        return (instance.cloud_ps(kind) or 0 if in_cloud else there) - sum(held)
-
-    numbered = [(*key, i) for key, parts in runs.items() for i in range(len(parts))]
-
-    @m.Constraint(numbered, doc="(2e) a running job has a PS")
+    @m.Constraint(
+        [(*key, part) for key, parts in runs.items() for part in range(len(parts))],
+        doc="(2e) a running job has a PS",
+    )
     def eq_2e(m: Model, j: int, t: int, part: int) -> Expr:
         running, most = runs[j, t][part]
         return running <= most * m.a[j, t]
@@ -173,12 +172,14 @@ def add_parameter_servers(
 
     @m.Constraint(list(by_type), doc="(2f) no more PSs than there are")
     def eq_2f(m: Model, kind: str, t: int) -> Expr:
-        everywhere = left(kind, t, False) + left(kind, t, True)
-        return pyo.quicksum(m.a[j, t] for j in by_type[kind, t]) <= everywhere
+        there = sum(n for (_, own), n in instance.ps_counts.items() if own == kind)
+        everywhere = there + instance.cloud_ps(kind) - held[kind, False, t] - held[kind, True, t]
+        return total(m.a[j, t] for j in by_type[kind, t]) <= everywhere
 
     @m.Constraint(list(by_type), doc="(2f) no more in the cloud than there are")
     def eq_2f_cloud(m: Model, kind: str, t: int) -> Expr:
-        return pyo.quicksum(m.a_cloud[j, t] for j in by_type[kind, t]) <= left(kind, t, True)
+        left = instance.cloud_ps(kind) - held[kind, True, t]
+        return total(m.a_cloud[j, t] for j in by_type[kind, t]) <= left
 
 
 def add_storage(m: Model, f: Sets, here: Mapping[tuple[int, int], Expr]) -> None:
@@ -197,10 +198,9 @@ def add_storage(m: Model, f: Sets, here: Mapping[tuple[int, int], Expr]) -> None
         by_server.setdefault((s, t), []).append(j)
     locked = _stored_by_locked_jobs(f)
     m.S = pyo.Var(
-        keys,
-        bounds=lambda _, j, s, t: (0, min(f.chunks[j], room[s] // size[j])),
+        keys, bounds=lambda _, j, s, t: (0, min(f.chunks[j], room[s] // size[j])),
         doc="(7) chunks stored on a server",
-    )
+    )  # fmt: skip
 
     @m.Constraint(keys, doc="(7a), (7c) chunks are stored from arrival to completion")
     def eq_7a(m: Model, j: int, s: int, t: int) -> Expr:
@@ -211,21 +211,14 @@ def add_storage(m: Model, f: Sets, here: Mapping[tuple[int, int], Expr]) -> None
         sizes = {j: size[j] for j in by_server[s, t]}
         step = common_step(sizes.values())  # what is stored is a whole multiple of it: no hair fits
         unit = max(sizes.values()) if max(sizes.values()) > MOST_STEPS * step else step
-        used = pyo.quicksum(float(gb / unit) * m.S[j, s, t] for j, gb in sizes.items())
+        used = total(float(gb / unit) * m.S[j, s, t] for j, gb in sizes.items())
         return used <= float((room[s] - locked.get((s, t), 0)) // step * step / unit)
 
 
 def _stored_by_locked_jobs(f: Sets) -> dict[tuple[int, int], Fraction]:
     """GB that locked jobs hold, by (server, slot)."""
-    homes: set[tuple[int, int, int]] = set()
-    ends: dict[int, int] = {}
-    for j, chunk, place, _, end in f.past.rows:
-        if j not in f.last and place < len(f.instance.worker_list):
-            homes.add((j, chunk, f.instance.worker_list[place][0]))
-            ends[j] = max(ends.get(j, 0), end)
     stored: dict[tuple[int, int], Fraction] = {}
-    for j, _, s in homes:
-        for t in range(int(f.instance.arrivals[j]), ends[j] + 1):
-            gb = exactly(float(f.instance.chunk_gb[j]))
-            stored[s, t] = stored.get((s, t), Fraction()) + gb
+    for j, s, end in f.past.stored_by_locked(f.instance):
+        for t in range(int(f.instance.arrivals[j]), end + 1):
+            stored[s, t] = stored.get((s, t), Fraction()) + exactly(float(f.instance.chunk_gb[j]))
     return stored

@@ -14,8 +14,8 @@ from hindsched.instances.batchsched.instance import PARAMETER_SERVER, RING_ALLRE
 from hindsched.instances.decimals import exactly, loosened
 from hindsched.models.batchsched.plan import place_mode, plan_rest
 from hindsched.solutions.commitments import Commitments
-from hindsched.solutions.edgecloud.past import read_past
 from hindsched.solutions.edgecloud.list_schedule import GreedySchedule
+from hindsched.solutions.edgecloud.past import read_past
 from hindsched.solutions.edgecloud.ps import place_parameter_servers
 from hindsched.solutions.edgecloud.runs import ChunkRun, Runs
 from hindsched.solutions.edgecloud.solution import EdgecloudSolution

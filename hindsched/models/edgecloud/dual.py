@@ -108,8 +108,8 @@ def build_dual(
     @m.Constraint(sets.cloud, doc="(6a) the same in the cloud")
     def eq_6a_cloud(m: Model, j: int, t: int) -> Expr:
         kind = instance.jobs[j].worker_type
-        beta = m.beta_cloud[kind, t] if (kind, t) in m.beta_cloud else 0.0
-        return m.alpha[j] / cloud[j] <= flow(j, t, cloud[j]) + beta
+        price = m.beta_cloud.get((kind, t), 0.0)
+        return m.alpha[j] / cloud[j] <= flow(j, t, cloud[j]) + price
 
     m.objective = pyo.Objective(
         expr=total(D[j] * m.alpha[j] for j in jobs)

@@ -81,7 +81,7 @@ def read_sets(
         (p, t) for p, workers in enumerate(members) for w in workers for t in past.busy.get(w, ())
     )
     slots: dict[tuple[int, int], list[int]] = {}
-    for j, place in ((j, place) for j in jobs for place in places[j]):
+    for j, place in [(j, place) for j, own in places.items() for place in own]:
         first = max(past.now, r[j] + int(instance.upload[j, server[place]]))
         open_ = range(first, last[j] + 1)
         slots[j, place] = [t for t in open_ if taken[place, t] < len(members[place])]

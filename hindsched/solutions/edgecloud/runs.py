@@ -36,7 +36,7 @@ class ChunkRun(NamedTuple):
 
 @dataclass(frozen=True)
 class Runs:
-    """Runs of chunks as arrays with the fields of `ChunkRun`, sorted by (job, chunk, first slot)."""
+    """Runs of chunks, an array a field of `ChunkRun`, sorted by (job, chunk, first slot)."""
 
     job: Ints
     chunk: Ints

@@ -83,7 +83,8 @@ class EdgecloudSolution(Solution):
             row = {"chunk": chunk, **where, "from": first, "to": last}
             rows.setdefault(jobs[j].name, []).append(row)
         for j, place, first, last in self.holds.rows():
-            rows.setdefault(jobs[j].name, []).append({"ps": names[place], "from": first, "to": last})
+            held: Assignment = {"ps": names[place], "from": first, "to": last}
+            rows.setdefault(jobs[j].name, []).append(held)
         return rows
 
     @cached_property

@@ -18,7 +18,6 @@ from hindsched.instances.batchsched.instance import (
     BatchschedInstance,
 )
 from hindsched.instances.batchsched.modes import modes
-from hindsched.instances.batchsched.trace import GAVEL_MODELS, GPU_TYPES
 from hindsched.instances.io import read, write
 from tests.strategies.batchsched import instance, known_b
 
@@ -229,19 +228,3 @@ def test_from_trace():
         assert len(inst.worker_types) == 3
     with pytest.raises(InputError):
         from_trace(table, jobs=41)
-
-
-def test_the_speeds_of_traces_are_the_measured_ones():
-    if "HINDSCHED_TRACES" not in os.environ:
-        pytest.skip("no real traces: HINDSCHED_TRACES is not set")
-    from hindsched.instances.traces.clusters import load_throughputs
-
-    path = Path(os.environ["HINDSCHED_TRACES"]) / "gavel" / "simulation_throughputs.json.gz"
-    measured = load_throughputs(path)
-    measured = measured[measured["gpus"] == 1].set_index(["model", "batch_size", "gpu_type"])
-    for name, _, speeds in GAVEL_MODELS:
-        model, batch = name.split(", batch size ")
-        found = [
-            measured.loc[(model, int(batch), gpu), "minibatches_per_second"] for gpu in GPU_TYPES
-        ]
-        assert found == pytest.approx(speeds, abs=5e-4)

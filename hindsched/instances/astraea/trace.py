@@ -264,7 +264,7 @@ def shared_gpus(rows: list[Draft], servers: int | None, gpu_seconds_a_gpu: float
 
 
 def _read_capacity(path: str, date: str | None) -> dict[str, int]:
-    from hindsched.instances.traces.clusters import load_capacities
+    from hindsched.instances.traces.table import load_capacities
 
     return load_capacities(path, date, GPUS_PER_NODE)
 

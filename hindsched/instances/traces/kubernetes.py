@@ -16,7 +16,7 @@ from typing import Any
 import pandas as pd
 
 from hindsched.instances.files import json_records
-from hindsched.instances.traces.cells import RERUNS, Cells, Format, Reading
+from hindsched.instances.traces.reading import ASIDE, REQUEUES, Cells, Format, Reading
 from hindsched.json_types import JsonObject
 
 GROUPS = (
@@ -42,19 +42,17 @@ JSON_NAMES = {
 
 def read(reading: Reading) -> pd.DataFrame:
     """Read pods from JSON or from a table, by how the file begins."""
-    reading.reruns = reading.choice("requeue", RERUNS)
+    reading.requeues = reading.choice("requeue", REQUEUES)
     text = reading.text()
     if text.lstrip()[:1] in ("{", "["):
         cells = _json_cells(reading, text)
     else:
         cells = reading.table(",", what="pods: JSON of kubectl, or a table with a header")
-    pods, users = cells.names("pod"), cells.text("user")
+    pods, users, phases = cells.names("pod"), cells.text("user"), cells.text("phase")
     groups = cells.text("job").where(cells.text("job") != "", pods)
     start, end = cells.times("start"), cells.times("end")
-    phases = cells.text("phase")
     unknown = phases.isin(DONE) & end.isna() & start.notna()
-    rule = "the pod has ended, but not when"
-    cells.note(unknown, "end", "", rule, "set aside: not judged")
+    cells.note(unknown, "end", "", "the pod has ended, but not when", ASIDE)
     return cells.neutral(
         ~unknown,
         job=(users + "/" + groups).where(users != "", groups),
@@ -64,7 +62,7 @@ def read(reading: Reading) -> pd.DataFrame:
         gpus=cells.amounts("gpus"),
         failed=phases != "Succeeded",
         user=users,
-        server=cells.text("server") if cells.has("server") else None,
+        server="server",
     )
 
 
@@ -72,7 +70,6 @@ def _json_cells(reading: Reading, text: str) -> Cells:
     reading.refuse_columns("JSON of kubectl")
     reading.columns = dict(JSON_NAMES)
     reading.notes.word = "pod"
-    label, resource = reading.settings["gang"], reading.settings["resource"]
     pods: dict[int, dict[str, str]] = {}
     for number, item in enumerate(json_records(text, "items", reading.source), start=1):
         reading.rows_read += 1
@@ -81,18 +78,16 @@ def _json_cells(reading: Reading, text: str) -> Cells:
             reading.notes.add(number, "kind", str(kind), "must be a Pod", "record left out")
             continue
         try:
-            pods[number] = _pod(item, label, resource)
+            pods[number] = _pod(item, reading.settings["gang"], reading.settings["resource"])
         except _Malformed as error:
-            reading.notes.broken(number, error.column, error.value, error.rule)
+            reading.notes.broken(number, *error.args)
     rows = pd.Index(list(pods), dtype="int64")
     frame = pd.DataFrame(list(pods.values()), index=rows, columns=list(JSON_NAMES), dtype=object)
     return Cells(reading, frame)
 
 
 class _Malformed(Exception):
-    def __init__(self, column: str, value: object, rule: str) -> None:
-        self.column, self.value, self.rule = column, value, rule
-        super().__init__(column)
+    """Column, value and rule that it breaks."""
 
 
 def _pod(item: JsonObject, label: str, resource: str) -> dict[str, str]:
@@ -111,6 +106,8 @@ def _pod(item: JsonObject, label: str, resource: str) -> dict[str, str]:
         for container in _list(status, "containerStatuses")
     ]
     phase = status.get("phase")
+    together = sum(_amount(container, resource) for container in _list(spec, "containers"))
+    before = [_amount(container, resource) for container in _list(spec, "initContainers")]
     found: dict[str, Any] = {
         "pod": meta.get("name"),
         "job": group,
@@ -118,19 +115,12 @@ def _pod(item: JsonObject, label: str, resource: str) -> dict[str, str]:
         "start": bound[0] if bound else None,
         # Stamps of Kubernetes are all in UTC and of one shape.
         "end": max(map(str, filter(None, ended)), default="") if phase in DONE else "",
-        "gpus": _gpus(spec, resource),
+        "gpus": f"{max([together, *before]):f}",
         "server": spec.get("nodeName"),
         "user": meta.get("namespace"),
         "phase": phase,
     }
     return {role: str(value or "") for role, value in found.items()}
-
-
-def _gpus(spec: JsonObject, resource: str) -> str:
-    """GPUs of a pod: of all containers together, or of the largest that runs before them."""
-    together = sum(_amount(container, resource) for container in _list(spec, "containers"))
-    before = [_amount(container, resource) for container in _list(spec, "initContainers")]
-    return f"{max([together, *before]):f}"
 
 
 def _amount(container: JsonObject, resource: str) -> Decimal:
@@ -174,6 +164,6 @@ FORMAT = Format(
     settings={
         "gang": ("", "label or annotation that names a pod's gang; the usual ones otherwise"),
         "resource": ("nvidia.com/gpu", "the resource that counts as GPUs, in JSON"),
-        "requeue": ("restart", f"what a pod run again does: {', '.join(RERUNS)}"),
+        "requeue": ("restart", f"what a pod run again does: {', '.join(REQUEUES)}"),
     },
 )  # fmt: skip

@@ -8,17 +8,18 @@ rounded: a log in whole seconds has slots of a second, one in milliseconds slots
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from datetime import UTC, tzinfo
+from datetime import UTC
 from typing import TYPE_CHECKING, Any
 
 from hindsched.errors import InputError
 from hindsched.instances.traces.capacity import Capacity
-from hindsched.instances.traces.notes import Notes
 from hindsched.instances.traces.times import NANO, find_zone, seconds_text, stamp_text
 from hindsched.json_types import JsonObject
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from hindsched.instances.traces.reader_warnings import ReaderWarnings
 
 FORMULATIONS = ("non-preemptive", "preemptive", "elastic")
 """How freely jobs are scheduled, least freedom first."""
@@ -53,12 +54,8 @@ class Log:
 
     Parameters
     ----------
-    format : str
-        Format of the log.
-    source : str
-        Name of the file, or ``frame``.
-    sha256 : str
-        Hash of the file as it is stored; empty for a frame.
+    format, source, sha256 : str
+        Format of the log, name of the file (or ``frame``), hash of what is stored (or nothing).
     jobs : DataFrame
         A row a job that can be judged, by submission: ``row, job, submit, duration, gpus, work``
         (GPU-slots), ``ran`` (slots in which it ran, if known), ``runs`` (times that it was
@@ -71,7 +68,7 @@ class Log:
     others : DataFrame
         Jobs that cannot be judged, with the reason: ``row, job, submit, start, end, gpus, why``.
         They held GPUs from ``start`` (None: since before the log) to ``end`` (None: till after).
-    notes : Notes
+    notes : ReaderWarnings
         What was noticed, by row and column.
     capacity : Capacity, optional
         GPUs, if the log or the user says how many there are.
@@ -101,7 +98,7 @@ class Log:
     jobs: pd.DataFrame
     schedule: pd.DataFrame
     others: pd.DataFrame
-    notes: Notes
+    notes: ReaderWarnings
     capacity: Capacity | None
     formulation: str
     slots_per_second: int
@@ -142,7 +139,7 @@ class Log:
             return ""
         nanoseconds = self.zero + int(slot) * self._slot_nanoseconds
         if self.clock == "stamps":
-            return stamp_text(nanoseconds, self._display_zone)
+            return stamp_text(nanoseconds, find_zone(self.zone) if self.zone else UTC)
         return seconds_text(nanoseconds)
 
     def with_capacity(self, capacity: Capacity) -> Log:
@@ -180,7 +177,3 @@ class Log:
     @property
     def _slot_nanoseconds(self) -> int:
         return NANO // self.slots_per_second
-
-    @property
-    def _display_zone(self) -> tzinfo:
-        return UTC if self.zone is None else find_zone(self.zone)

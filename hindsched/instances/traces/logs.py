@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,37 +10,41 @@ import pandas as pd
 
 from hindsched.errors import InputError
 from hindsched.instances.files import MOST_BYTES
-from hindsched.instances.traces import (
-    batsim,
-    kubernetes,
-    openb,
-    philly,
-    plain,
-    sacct,
-    simulators,
-    swf,
-)
-from hindsched.instances.traces.assemble import assemble
+from hindsched.instances.traces import kubernetes, published, sacct, simulators, swf
+from hindsched.instances.traces.build_log import build_log
 from hindsched.instances.traces.capacity import said_capacity
-from hindsched.instances.traces.cells import Format, Reading, texts_of
 from hindsched.instances.traces.log import Log
+from hindsched.instances.traces.reading import DELIMITERS, Format, Reading
 from hindsched.instances.traces.times import Clock
 
+ROLES = (
+    "job", "submit", "start", "end", "gpus", "duration", "deadline", "weight", "user", "server",
+)  # fmt: skip
+AUTO = "auto"
+
+
+def read_csv(reading: Reading) -> pd.DataFrame:
+    """Read a table; several rows of one job are its runs, or its parts on several servers."""
+    word = reading.choice("delimiter", (AUTO, *DELIMITERS))
+    return reading.table(DELIMITERS.get(word, ""), what=CSV.what).standard()
+
+
+CSV = Format(
+    name="csv",
+    what="a table with a header",
+    read=read_csv,
+    columns={role: role for role in ROLES},
+    needed=("job", "submit", "start", "end", "gpus"),
+    settings={"delimiter": (AUTO, f"what separates cells: auto, {', '.join(DELIMITERS)}")},
+)
 FORMATS: dict[str, Format] = {
     form.name: form
     for form in (
-        plain.FORMAT, swf.FORMAT, sacct.FORMAT, kubernetes.FORMAT, simulators.TIRESIAS,
-        simulators.ELASTICFLOW, openb.FORMAT, philly.FORMAT, batsim.FORMAT,
+        CSV, swf.FORMAT, sacct.FORMAT, kubernetes.FORMAT, simulators.TIRESIAS,
+        simulators.ELASTICFLOW, published.OPENB, published.PHILLY_LOG, simulators.BATSIM,
     )
 }  # fmt: skip
 """Formats by their word, in the order of the documentation."""
-
-
-def find_format(name: str) -> Format:
-    """A format by its word, or `InputError`."""
-    if name not in FORMATS:
-        raise InputError("format", name, f"must be one of {', '.join(FORMATS)}")
-    return FORMATS[name]
 
 
 def read_log(
@@ -105,19 +109,15 @@ def read_log(
     >>> read_log("log.csv", gpus=2).rows_read
     2
     """
-    form = find_format(format)
-    capacity = said_capacity(gpus, servers)
-    reading = Reading.begin(
-        form, Path(path), Clock(time_zone or form.time_zone, time_unit, time_step),
-        columns=columns, settings=settings, skip_broken=skip_broken, most_bytes=most_bytes,
+    if format not in FORMATS:
+        raise InputError("format", format, f"must be one of {', '.join(FORMATS)}")
+    form = FORMATS[format]
+    clock = Clock(time_zone or form.time_zone, time_unit, time_step)
+    reading = Reading(
+        form, Path(path), clock, columns=columns, settings=settings, skip_broken=skip_broken,
+        most_bytes=most_bytes,
     )  # fmt: skip
-    rows = form.read(reading)
-    reading.capacity = capacity or reading.capacity
-    window = (
-        _moment(reading, "submitted_from", submitted_from),
-        _moment(reading, "submitted_to", submitted_to),
-    )
-    return assemble(reading, rows, *window)
+    return _log(reading, form.read, gpus, servers, submitted_from, submitted_to)
 
 
 def read_frame(
@@ -137,45 +137,30 @@ def read_frame(
 
     Times may be numbers, texts, datetimes or timedeltas (durations); rows are counted from 1.
     """
-    capacity = said_capacity(gpus, servers)
     clock = Clock(time_zone, time_unit, time_step)
-    reading = frame_reading(clock, plain.FORMAT, columns, skip_broken=skip_broken)
-    rows = frame_cells(reading, frame).standard()
-    reading.capacity = capacity
-    window = (
-        _moment(reading, "submitted_from", submitted_from),
-        _moment(reading, "submitted_to", submitted_to),
-    )
-    return assemble(reading, rows, *window)
+    reading = Reading(CSV, Path("frame"), clock, columns=columns, skip_broken=skip_broken)
+
+    def read(reading: Reading) -> pd.DataFrame:
+        return reading.cells_of_frame(frame).standard()
+
+    return _log(reading, read, gpus, servers, submitted_from, submitted_to)
 
 
-def frame_reading(
-    clock: Clock, form: Format, columns: Mapping[str, str] | None, *, skip_broken: bool = False
-) -> Reading:
-    """A reading of a frame."""
-    reading = Reading.begin(form, Path("frame"), clock, columns=columns, skip_broken=skip_broken)
-    reading.notes.hint = ""
-    return reading
-
-
-def frame_cells(reading: Reading, frame: pd.DataFrame) -> Any:
-    """A frame's columns as cells; rows are counted from 1."""
-    if not len(frame):
-        raise InputError("frame", "0 rows", "must have a row a job")
-    names = [str(name) for name in frame.columns]
-    for name in names:
-        if names.count(name) > 1:
-            raise InputError("frame, row 1", name, "must stand once in the header")
-    rows = pd.RangeIndex(1, len(frame) + 1)
-    texts = {name: texts_of(frame.iloc[:, at]) for at, name in enumerate(names)}
-    made = pd.DataFrame({name: values.to_numpy() for name, values in texts.items()}, index=rows)
-    return reading.cells_of(names, made, "a frame")
-
-
-def _moment(reading: Reading, name: str, text: str | None) -> int | None:
-    if text is None:
-        return None
-    try:
-        return reading.clock.time(text)[0]
-    except ValueError as error:
-        raise InputError(name, text, str(error)) from None
+def _log(
+    reading: Reading,
+    read: Callable[[Reading], pd.DataFrame],
+    gpus: int | None,
+    servers: object,
+    submitted_from: str | None,
+    submitted_to: str | None,
+) -> Log:
+    capacity = said_capacity(gpus, servers)
+    rows = read(reading)
+    reading.capacity = capacity or reading.capacity
+    window: Any = []
+    for name, text in (("submitted_from", submitted_from), ("submitted_to", submitted_to)):
+        try:
+            window.append(None if text is None else reading.clock.time(text)[0])
+        except ValueError as error:
+            raise InputError(name, text, str(error)) from None
+    return build_log(reading, rows, *window)

@@ -1,7 +1,7 @@
-"""Published traces of jobs: ElasticFlow's, Chronus', Helios', Alibaba's and Philly's flat table.
+"""Published traces: each a table of columns, or Philly's list of jobs in JSON.
 
-Each is a table of columns. Their jobs become instances (`hindsched.instances.traces.table`); only
-some of them say when a job started.
+All become instances (`hindsched.instances.traces.table`); openb's and Philly's say when jobs
+started, so that their schedules can be judged as well.
 """
 
 from __future__ import annotations
@@ -10,15 +10,17 @@ import csv
 import io
 import tarfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from hindsched.errors import InputError
-from hindsched.instances.files import decoded, read_bytes
-from hindsched.instances.traces.cells import Cells, Format, Reading, read_table
-from hindsched.instances.traces.philly import TIME_ZONE
+from hindsched.instances.files import decoded, json_records, read_bytes
+from hindsched.instances.traces.reading import NONE_WORDS, Cells, Format, Reading, read_table
 
+PHILLY_ZONE = "America/Los_Angeles"
+PHILLY = ("job", "submit", "start", "end", "gpus", "server", "user", "part", "state")
 PAI_TASK = (
     "job_name", "task_name", "inst_num", "status", "start_time", "end_time", "plan_cpu",
     "plan_mem", "plan_gpu", "gpu_type",
@@ -33,16 +35,17 @@ def elasticflow(reading: Reading) -> pd.DataFrame:
     Jobs under about 600 seconds were filtered out by the publisher; capacities are not given.
     """
     path = reading.path
-    found = sorted(path.glob("*.csv*")) if path.is_dir() else [path]
-    files = {file: read_bytes(file)[0] for file in found}
     if path.name.endswith((".tar.gz", ".tgz", ".tar")):
-        files = {Path(name): data for name, data in members(path).items() if name.endswith(".csv")}
+        files = {Path(name): data for name, data in _members(path).items() if name.endswith(".csv")}
+    else:
+        found = sorted(path.glob("*.csv*")) if path.is_dir() else [path]
+        files = {file: read_bytes(file)[0] for file in found}
     if not files:
         raise InputError(str(path), "(no CSV file)", "must hold the clusters' CSV files")
     frames = []
     for file, data in sorted(files.items()):
-        names, table = read_table(decoded(data, str(file)), str(file), ",")
-        frame = reading.cells_of(names, table, "a cluster's jobs").standard(end=pd.NA, start=pd.NA)
+        table = read_table(decoded(data, str(file)), str(file), ",")
+        frame = reading.cells_of(table, "a cluster's jobs").standard(end=pd.NA, start=pd.NA)
         frames.append(frame.assign(part=file.name.split(".", 1)[0]))
     return pd.concat(frames, ignore_index=True)
 
@@ -56,25 +59,21 @@ def chronus(reading: Reading) -> pd.DataFrame:
     cells = reading.table(",")
     kind = cells.text("job_type").map(CHRONUS_KINDS).fillna("")
     kind = kind.mask(cells.text("best_effort") == "1", "best-effort")
-    deadlines, values = (cells.text(role).map(_numbers) for role in ("deadlines", "values"))
+    due, values = (cells.text(role).map(_numbers) for role in ("deadlines", "values"))
     timed = kind.isin(["strict", "soft"])
-    broken = pd.Series(
-        [
-            len(worth) != 1
-            if not has_deadline
-            else not times or len(times) != len(worth) or sorted(times) != list(times)
-            for times, worth, has_deadline in zip(deadlines, values, timed, strict=True)
-        ],
-        index=kind.index,
-    )
-    reason = pd.Series("", index=kind.index).mask(broken, "deadlines and values do not match")
-    due = deadlines.map(lambda times: tuple(60 * time for time in times))
+    matched = [
+        len(worth) == (len(times) if has_deadline else 1)
+        and (not has_deadline or (bool(times) and sorted(times) == list(times)))
+        for times, worth, has_deadline in zip(due, values, timed, strict=True)
+    ]
+    reason = pd.Series("", index=kind.index).where(matched, "deadlines and values do not match")
+    seconds = due.map(lambda times: tuple(60 * time for time in times))
     return cells.standard(
         start=pd.NA,
         end=pd.NA,
         part=cells.text("user").str.removeprefix("vc_"),
         value_kind=kind,
-        deadlines_seconds=due.where(timed, pd.Series([()] * len(kind), index=kind.index)),
+        deadlines_seconds=seconds.where(timed, pd.Series([()] * len(kind), index=kind.index)),
         values=values,
         reason=reason.mask(kind == "", "unknown kind of job"),
     )
@@ -94,60 +93,131 @@ def alibaba_2020(reading: Reading) -> pd.DataFrame:
     """
     head = io.StringIO()
     csv.writer(head).writerow(PAI_TASK)
-    text = head.getvalue() + reading.text()
-    names, table = read_table(text, reading.source, ",", first=0)
-    cells = reading.cells_of(names, table, reading.format.what)
+    table = read_table(head.getvalue() + reading.text(), reading.source, ",", first=0)
+    cells = reading.cells_of(table, reading.format.what)
     submit, end = cells.times("submit"), cells.times("end")
-    instances, share = cells.amounts("instances"), _numeric(cells, "share")
+    share = pd.to_numeric(cells.text("share"), errors="coerce")
     return cells.neutral(
         job=cells.text("job") + "/" + cells.text("task"),
-        part=cells.text("part"),
+        part="part",
         submit=submit,
         start=pd.NA,
         end=end,
         duration=end - submit,
-        gpus=(instances * np.ceil(share / 100)).fillna(0),
-        state=cells.text("state"),
+        gpus=(cells.amounts("instances") * np.ceil(share / 100)).fillna(0),
+        state="state",
         censored=end.isna(),
         reason=pd.Series("", index=end.index).mask(end.isna(), "still running: no end"),
+    )
+
+
+def openb(reading: Reading) -> pd.DataFrame:
+    """Alibaba's pod lists: creation, scheduling and deletion of each pod ("openb", and DLRM's).
+
+    Pods that ask for whole GPUs are jobs; what one does that asks for a share is a setting. A pod
+    of phase ``Running`` ran on when the list was made: its deletion time is the list's, not its
+    end. Without a creation time a pod was there before the list begins; without a scheduling time
+    it waited.
+    """
+    ends_running = reading.choice("running", ("aside", "end")) == "end"
+    counts_shares = reading.choice("shares", ("aside", "whole")) == "whole"
+    cells = reading.table(",", what="a pod list of Alibaba's traces with a header")
+    submit, start, end = cells.times("submit"), cells.times("start"), cells.times("end")
+    gpus = cells.amounts("gpus")
+    if cells.has("share") and not counts_shares:
+        share = cells.amounts("share") // 1 / 1000
+        gpus = share.where((gpus == 1) & (share > 0) & (share < 1), gpus)
+    running = cells.text("phase") == "Running"
+    if ends_running:
+        rule = "still runs: its deletion time is the list's last moment"
+        whole = running & (gpus % 1 == 0) & (gpus > 0)
+        cells.note(whole, "phase", "Running", rule, "judged as if it ended there")
+    else:
+        end = end.mask(running)
+    return cells.neutral(
+        job=cells.names("job"),
+        submit=submit,
+        start=start,
+        end=end.where(start.notna()),  # deleted while it waited
+        gpus=gpus,
+        user="user",
+        state=cells.text("phase") if cells.has("phase") else None,
     )
 
 
 def philly_flat(reading: Reading) -> pd.DataFrame:
     """The derived flat table of Philly's jobs; the part is the virtual cluster."""
     cells = reading.table(",")
-    numbers = [f"row-{number}" for number in range(1, len(cells) + 1)]
-    cells.frame["job"] = numbers
+    cells.frame["job"] = [f"row-{number}" for number in range(1, len(cells.frame) + 1)]
     return cells.standard(start=pd.NA, end=pd.NA)
 
 
-def members(path: Path) -> dict[str, bytes]:
-    """Files of a tar archive (plain or compressed) by name.
+def philly(reading: Reading) -> pd.DataFrame:
+    """The JSON log of Philly's attempts (Microsoft, 2017): a row an attempt and server.
 
-    Raises
-    ------
-    InputError
-        If it is no archive, or a link in it leads nowhere.
+    An attempt names its GPUs by server. A job's runs are its attempts and add up. Times are the
+    cluster's local clock and cross the end of daylight saving: of an hour's two, the first that
+    does not precede what it follows. ``null``, ``""`` and ``"None"`` mean missing. The log's
+    machine list contradicts it, so that nothing here is a capacity.
     """
-    data, _ = read_bytes(path)
-    found: dict[str, bytes] = {}
-    try:
-        with tarfile.open(fileobj=io.BytesIO(data)) as archive:
-            for member in archive.getmembers():
-                stream = archive.extractfile(member) if not member.isdir() else None
-                if stream is not None:
-                    found[member.name] = stream.read()
-    except KeyError as error:
-        raise InputError(
-            str(path), f"a link that leads nowhere ({error})", "must be files"
-        ) from None
-    except (tarfile.TarError, OSError, EOFError) as error:
-        raise InputError(str(path), str(error), "must be a tar archive") from None
-    return found
+    reading.notes.word = "job"
+    by = reading.choice("user", ("user", "vc"))
+    reading.refuse_columns("the JSON log")
+    text = reading.text()
+    if text.lstrip()[:1] not in ("[", "{"):
+        rule = "must be the published JSON log; the derived CSV file has no start times"
+        raise InputError(reading.source, "(no JSON)", rule)
+    index, rows = [], []
+    for number, job in enumerate(json_records(text, "jobs", reading.source), start=1):
+        reading.rows_read += 1
+        for cells_of_row in _attempts(reading, number, job, by):
+            index.append(number)
+            rows.append(cells_of_row)
+    cells = Cells(reading, pd.DataFrame(rows, index=index, columns=list(PHILLY), dtype=object))
+    submit, jobs = cells.times("submit"), cells.text("job").to_numpy()
+    about = cells.times("start", after=submit, notes=False)
+    ends = cells.times("end", after=about.where(about.notna(), submit), notes=False)
+    before = ends.groupby(jobs).shift().groupby(jobs).cummax()
+    start = cells.times("start", after=before.where(before.notna(), submit))
+    return cells.neutral(
+        job=cells.names("job"),
+        submit=submit,
+        start=start,
+        end=cells.times("end", after=start.where(start.notna(), submit)),
+        gpus=cells.amounts("gpus"),
+        **{role: role for role in ("user", "server", "part", "state")},
+    )
 
 
-def _numeric(cells: Cells, role: str) -> pd.Series:
-    return pd.to_numeric(cells.text(role), errors="coerce")
+def _attempts(reading: Reading, number: int, job: Any, by: str) -> list[tuple[str, ...]]:
+    """Cells of `PHILLY` of each attempt and server, or of a job without any."""
+    if not isinstance(job, dict) or not set(job) >= {"jobid", "submitted_time", "attempts"}:
+        found = ", ".join(job)[:60] if isinstance(job, dict) else str(job)
+        reading.notes.broken(number, "(all)", found, "must have attempts, jobid, submitted_time")
+        return []
+    attempts = job["attempts"]
+    if not isinstance(attempts, list) or not all(isinstance(a, dict) for a in attempts):
+        reading.notes.broken(number, "attempts", attempts, "must be a list of objects")
+        attempts = []
+    head = _text(job["jobid"]), _text(job["submitted_time"])
+    tail = _text(job.get(by)), _text(job.get("vc")), _text(job.get("status"))
+    rows: list[tuple[str, ...]] = []
+    for attempt in attempts:
+        detail = attempt.get("detail") or []
+        if not isinstance(detail, list) or not all(
+            isinstance(node, dict) and isinstance(node.get("gpus"), list) for node in detail
+        ):
+            rule = "must be a list of servers with their gpus"
+            reading.notes.broken(number, "detail", detail, rule)
+            detail = []
+        held = [(str(len(n["gpus"])), _text(n.get("ip"))) for n in detail if n["gpus"]]
+        times = _text(attempt.get("start_time")), _text(attempt.get("end_time"))
+        rows += [(*head, *times, *place, *tail) for place in held or [("0", "")]]
+    return rows or ([] if attempts else [(*head, "", "", "1", "", *tail)])
+
+
+def _text(value: object) -> str:
+    return "" if value is None or str(value) in NONE_WORDS else str(value)
 
 
 def _numbers(text: str) -> tuple[float, ...]:
@@ -156,6 +226,23 @@ def _numbers(text: str) -> tuple[float, ...]:
         return tuple(float(part) for part in text.split("-"))
     except ValueError:
         return ()
+
+
+def _members(path: Path) -> dict[str, bytes]:
+    """Files of a tar archive (plain or compressed) by name."""
+    found: dict[str, bytes] = {}
+    try:
+        with tarfile.open(fileobj=io.BytesIO(read_bytes(path)[0])) as archive:
+            for member in archive.getmembers():
+                stream = archive.extractfile(member) if not member.isdir() else None
+                if stream is not None:
+                    found[member.name] = stream.read()
+    except KeyError as error:
+        rule = "must be files"
+        raise InputError(str(path), f"a link that leads nowhere ({error})", rule) from None
+    except (tarfile.TarError, OSError, EOFError) as error:
+        raise InputError(str(path), str(error), "must be a tar archive") from None
+    return found
 
 
 ELASTICFLOW = Format(
@@ -167,32 +254,31 @@ ELASTICFLOW = Format(
     },
     needed=("job", "submit", "duration", "gpus"),
 )  # fmt: skip
+CHRONUS_COLUMNS = {
+    "job": "job_id", "user": "user", "gpus": "num_gpu", "submit": "submit_time",
+    "duration": "duration", "deadlines": "expect_time_list", "values": "expect_value_list",
+    "best_effort": "best_effort", "job_type": "job_type",
+}  # fmt: skip
 CHRONUS = Format(
     name="chronus",
     what="Chronus' trace",
     read=chronus,
-    columns={
-        "job": "job_id", "user": "user", "gpus": "num_gpu", "submit": "submit_time",
-        "duration": "duration", "deadlines": "expect_time_list", "values": "expect_value_list",
-        "best_effort": "best_effort", "job_type": "job_type",
-    },
-    needed=(
-        "job", "user", "gpus", "submit", "duration", "deadlines", "values", "best_effort",
-        "job_type",
-    ),
+    columns=CHRONUS_COLUMNS,
+    needed=tuple(CHRONUS_COLUMNS),
     time_unit="min",
-)  # fmt: skip
+)
+HELIOS_COLUMNS = {
+    "job": "job_id", "user": "user", "part": "vc", "gpus": "gpu_num", "state": "state",
+    "submit": "submit_time", "duration": "duration", "queue": "queue",
+}  # fmt: skip
 HELIOS = Format(
     name="helios",
     what="Helios' job log",
     read=helios,
-    columns={
-        "job": "job_id", "user": "user", "part": "vc", "gpus": "gpu_num", "state": "state",
-        "submit": "submit_time", "duration": "duration", "queue": "queue",
-    },
-    needed=("job", "user", "part", "gpus", "state", "submit", "duration", "queue"),
+    columns=HELIOS_COLUMNS,
+    needed=tuple(HELIOS_COLUMNS),
     time_zone="UTC",
-)  # fmt: skip
+)
 ALIBABA_2020 = Format(
     name="alibaba-2020",
     what="PAI's task table",
@@ -202,6 +288,29 @@ ALIBABA_2020 = Format(
         "end": "end_time", "instances": "inst_num", "share": "plan_gpu", "state": "status",
     },
 )  # fmt: skip
+OPENB = Format(
+    name="openb",
+    what="a pod list of Alibaba's traces",
+    read=openb,
+    columns={
+        "job": "name", "submit": "creation_time", "start": "scheduled_time",
+        "end": "deletion_time", "gpus": "num_gpu", "share": "gpu_milli", "phase": "pod_phase",
+        "user": "qos",
+    },
+    needed=("job", "submit", "start", "end", "gpus"),
+    settings={
+        "running": ("aside", "pods that still run: aside (not judged) or end (at the list's end)"),
+        "shares": ("aside", "pods that ask for a share of a GPU: aside, or whole (one GPU)"),
+    },
+)  # fmt: skip
+PHILLY_LOG = Format(
+    name="philly",
+    what="Philly's published job log",
+    read=philly,
+    columns={name: name for name in PHILLY},
+    settings={"user": ("user", "who counts as the user: user or vc (virtual cluster)")},
+    time_zone=PHILLY_ZONE,
+)
 PHILLY_FLAT = Format(
     name="philly",
     what="Philly's flat table of jobs",
@@ -210,5 +319,5 @@ PHILLY_FLAT = Format(
         "submit": "timestamp", "duration": "duration", "gpus": "num_gpus", "part": "cluster",
     },
     needed=("submit", "duration", "gpus", "part"),
-    time_zone=TIME_ZONE,
+    time_zone=PHILLY_ZONE,
 )  # fmt: skip

@@ -15,10 +15,10 @@ import re
 import pandas as pd
 
 from hindsched.errors import InputError
-from hindsched.instances.traces.cells import NONE_WORDS, RERUNS, Cells, Format, Reading
+from hindsched.instances.traces.reading import ASIDE, NONE_WORDS, REQUEUES, Cells, Format, Reading
 
 NO_TIME = NONE_WORDS | {"Unknown", "UNKNOWN", "INVALID", "Partition_Limit"}
-JOB = re.compile(r"(\d+)(?:_(\d+|\[[^\]]*\]))?(?:\+\d+)?(\.\S+)?", re.ASCII)
+JOB = r"(?a:^(?P<number>\d+)(?:_(?P<task>\d+|\[[^\]]*\]))?(?:\+\d+)?(?P<step>\.\S+)?$)"
 GPU = re.compile(r"(?:^|,)gres/gpu(:[^=,]+)?=([^,]*)", re.ASCII)
 ONE_HOST = re.compile(r"([^\[\],\s]+)(?:\[(\d+)\])?")
 WAITING = ("PENDING", "REQUEUE_HOLD", "REQUEUE_FED", "REVOKED", "CONFIGURING")
@@ -28,18 +28,19 @@ PLAIN = ("NNodes", "NTasks", "AllocNodes", "AllocCPUS", "NCPUS", "ReqCPUS", "Req
 
 def read(reading: Reading) -> pd.DataFrame:
     """Read the table of jobs."""
-    reading.reruns = reading.choice("requeue", RERUNS)
+    reading.requeues = reading.choice("requeue", REQUEUES)
     delimiter = reading.settings["delimiter"]
     if len(delimiter) != 1:
         raise InputError("delimiter", delimiter, "must be one character, as sacct --delimiter")
     what = "the output of sacct --parsable2 with a header"
     cells = reading.table(delimiter, quoted=False, what=what)
-    parts = _jobs(cells)
-    steps = parts[2].notna()
-    waiting = parts[1].fillna("").str.startswith("[")
-    cells.note(steps, "job", cells.text("job"), "a step of a job", "not a job")
-    rule, aside = "tasks of an array that still wait", "set aside: not judged"
-    cells.note(waiting, "job", cells.text("job"), rule, aside)
+    names = cells.text("job")
+    parts = names.str.extract(JOB)
+    rule = "must be a job of Slurm such as 123, 123_4, 123.batch"
+    cells.refuse(parts["number"].isna(), "job", names, rule)
+    steps, waiting = parts["step"].notna(), parts["task"].fillna("").str.startswith("[")
+    cells.note(steps, "job", names, "a step of a job", "not a job")
+    cells.note(waiting, "job", names, "tasks of an array that still wait", ASIDE)
     submit = cells.times("submit", NO_TIME)
     start = cells.times("start", NO_TIME, after=submit)
     end = cells.times("end", NO_TIME, after=start.where(start.notna(), submit))
@@ -51,41 +52,29 @@ def read(reading: Reading) -> pd.DataFrame:
     end[never] = pd.NA
     return cells.neutral(
         keep,
-        job=parts[0].where(parts[1].isna(), parts[0] + "_" + parts[1].fillna("")),
+        job=parts["number"] + ("_" + parts["task"]).fillna(""),
         submit=submit,
         start=start,
         end=end,
         gpus=_gpus(cells),
         paused=_paused(cells, keep, start, end) if cells.has("elapsed") else None,
-        user=cells.text("user") if cells.has("user") else None,
-        server=cells.text("server").map(only_host) if cells.has("server") else None,
+        user="user",
+        server=cells.text("server").map(_only_host) if cells.has("server") else None,
     )
 
 
-def only_host(text: str) -> str:
+def _only_host(text: str) -> str:
     """The host if Slurm's list names exactly one, else nothing: a share of each is not known."""
     match = ONE_HOST.fullmatch(text)
     return "" if match is None or text in ("None", "(null)") else match[1] + (match[2] or "")
-
-
-def _jobs(cells: Cells) -> pd.DataFrame:
-    """Number, task and step of each row's job."""
-    texts = cells.text("job")
-    found = [JOB.fullmatch(text) for text in texts]
-    bad = pd.Series([match is None for match in found], index=texts.index, dtype=bool)
-    rule = "must be a job of Slurm such as 123, 123_4, 123.batch"
-    cells.refuse(texts.index[bad], "job", texts[bad], rule)
-    rows = [match.groups() if match else ("", None, None) for match in found]
-    return pd.DataFrame(rows, index=texts.index, columns=[0, 1, 2], dtype=object)
 
 
 def _paused(cells: Cells, keep: pd.Series, start: pd.Series, end: pd.Series) -> pd.Series:
     """How long each job stood still between its start and its end."""
     elapsed, texts = cells.spans("elapsed", NO_TIME), cells.text("elapsed")
     still = (end - start - elapsed).fillna(0)
-    early = keep & (still < 0)
     rule = "must not exceed End - Start: is the time zone right?"
-    cells.refuse(texts.index[early], "elapsed", texts[early], rule)
+    cells.refuse(keep & (still < 0), "elapsed", texts, rule)
     rule = "is less than End - Start: suspended in between (or the time zone is wrong)"
     cells.note(keep & (still > 0), "elapsed", texts, rule, "judged by its completion")
     return still.clip(lower=0)
@@ -104,7 +93,7 @@ def _gpus(cells: Cells) -> pd.Series:
             # A cluster with kinds of GPUs counts each twice: once with its kind, once without.
             known[text] = plain[0] if plain else sum(int(number) for _, number in found)
     bad = ~texts.isin(list(known))
-    cells.refuse(texts.index[bad], "gpus", texts[bad], "must count GPUs as gres/gpu=4 does")
+    cells.refuse(bad, "gpus", texts, "must count GPUs as gres/gpu=4 does")
     return texts.map(known).astype(float)
 
 
@@ -120,6 +109,6 @@ FORMAT = Format(
     needed=("job", "submit", "start", "end", "gpus"),
     settings={
         "delimiter": ("|", "what separates cells, as in sacct --delimiter"),
-        "requeue": ("restart", f"what a requeued job does: {', '.join(RERUNS)}"),
+        "requeue": ("restart", f"what a requeued job does: {', '.join(REQUEUES)}"),
     },
 )  # fmt: skip

@@ -1,12 +1,15 @@
-"""The simulators of Tiresias and ElasticFlow: ``job.csv`` and ``scheduling_events.csv``.
+"""Output of simulators: Tiresias', ElasticFlow's and Batsim's tables of jobs.
 
-A row of the events says which job holds each GPU (``gpu<server>-<k>``) from its time to the next
-row's. A job that ends in between holds its GPUs until its ``end_time``: they stand idle till the
-round is over. ElasticFlow's widths change, so ``num_gpu`` (the last allocation) and
-``executed_time`` (measured at it) are no work; what a job did is the GPU-seconds that it held.
-Tiresias' widths are fixed: without the events a job is preempted and resumed between ``start_time``
-and ``end_time``, its work is ``duration`` where the file has it, else ``executed_time``, and only
-completions can be judged.
+The first two write ``job.csv`` and ``scheduling_events.csv``. A row of the events says which job
+holds each GPU (``gpu<server>-<k>``) from its time to the next row's. A job that ends in between
+holds its GPUs until its ``end_time``: they stand idle till the round is over. ElasticFlow's widths
+change, so ``num_gpu`` (the last allocation) and ``executed_time`` (measured at it) are no work;
+what a job did is the GPU-seconds that it held. Tiresias' widths are fixed: without the events a job
+is preempted and resumed between ``start_time`` and ``end_time``, its work is ``duration`` where the
+file has it, else ``executed_time``, and only completions can be judged.
+
+Batsim's ``jobs.csv`` has a row a job, its resources as a set of intervals such as ``0-3 8``. A
+resource is a GPU and a server of its own, so that a resource given to two jobs at once shows.
 """
 
 from __future__ import annotations
@@ -15,26 +18,33 @@ import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from hindsched.errors import InputError
 from hindsched.instances.files import decoded, read_bytes
 from hindsched.instances.traces.capacity import Capacity
-from hindsched.instances.traces.cells import Cells, Format, Reading, read_table
+from hindsched.instances.traces.reading import (
+    ASIDE,
+    NONE_WORDS,
+    Cells,
+    Format,
+    Reading,
+    read_table,
+)
 
 GPU_COLUMN = re.compile(r"gpu(\d+)-(\d+)", re.ASCII)
 OVERFLOWED = ("9223372036854775807", "-9223372036854775808", "2147483647", "4294967295")
 """Largest and smallest integers of a machine: what a program writes that has no value."""
 JOBS, EVENTS = "job.csv", "scheduling_events.csv"
-COLUMNS = {
-    "job": "job_id", "submit": "submit_time", "start": "start_time", "end": "end_time",
-    "gpus": "num_gpu", "deadline": "ddl", "duration": "executed_time",
-}  # fmt: skip
+INTERVALS = re.compile(r"\d+(?:-\d+)?(?:[ ,]+\d+(?:-\d+)?)*", re.ASCII)
+NO_TIME = NONE_WORDS | {"-1", "-1.000000", "-1.0"}
+MOST_RESOURCES = 1_000_000
 
 
 def read(reading: Reading) -> pd.DataFrame:
     """Read ``job.csv`` and, where there is one, ``scheduling_events.csv``."""
-    events = _find(reading)
+    events = _find_events(reading)
     cells = reading.table(",", what="job.csv of the simulator, with a header")
     if events is not None:
         return _by_events(cells, events)
@@ -49,7 +59,7 @@ def read(reading: Reading) -> pd.DataFrame:
     return cells.standard(start=start, end=end, duration=duration)
 
 
-def _find(reading: Reading) -> Path | None:
+def _find_events(reading: Reading) -> Path | None:
     """The file of events; a folder is taken for its ``job.csv``."""
     setting = reading.settings["events"]
     if reading.path.is_dir():
@@ -79,13 +89,11 @@ def _by_events(cells: Cells, path: Path) -> pd.DataFrame:
     cells.frame["start"] = ""  # the events say when
     frame = cells.standard(end=end, gpus=0.0, duration=None)
     held = _held(reading, path)
-    strangers = held[~held["job"].isin(frame["job"])]["job"].unique()
-    for job in strangers:
+    for job in held[~held["job"].isin(frame["job"])]["job"].unique():
         rule = "is not in job.csv"
         reading.notes.add(0, "(events)", f"job {job}", rule, "its GPUs are not counted")
     idle = frame[~frame["job"].isin(held["job"])]
-    for row, job in zip(idle["row"], idle["job"], strict=True):
-        reading.notes.add(row, "job_id", job, "is in no event", "never held a GPU")
+    reading.notes.add(idle["row"], "job_id", idle["job"], "is in no event", "never held a GPU")
     kept = frame.drop(columns=["start", "gpus", "server"], errors="ignore")
     made = kept.merge(held, on="job", how="left")
     made["end"] = made["until"].where(made["end"].isna(), made[["until", "end"]].min(axis=1))
@@ -100,14 +108,14 @@ def _held(reading: Reading, path: Path) -> pd.DataFrame:
     """Stretches of time in which a job held so many GPUs of a server; sets the capacity."""
     source = str(path)
     text = decoded(read_bytes(path, reading.most_bytes)[0], source)
-    names, table = read_table(text, source, ",", what="a table of events")
-    servers = {name: match[1] for name in names if (match := GPU_COLUMN.fullmatch(name))}
-    if "time" not in names or not servers:
+    table = read_table(text, source, ",", what="a table of events")
+    odd = table.pop("(cells)")
+    servers = {name: match[1] for name in table if (match := GPU_COLUMN.fullmatch(str(name)))}
+    if "time" not in table or not servers:
         rule = "must have a column time and a column gpu<server>-<k> for each GPU"
-        raise InputError(f"{source}, row 1", ", ".join(names[:5]), rule)
-    odd = table[table["(cells)"] > 0]
-    for row, count in odd["(cells)"].items():
-        rule = f"must have {len(names)} cells as the header has"
+        raise InputError(f"{source}, row 1", ", ".join(list(table)[:5]), rule)
+    for row, count in odd[odd > 0].items():
+        rule = f"must have {table.shape[1]} cells as the header has"
         raise InputError(f"{source}, row {row}", f"{count} cells", rule)
     reading.rows_read += len(table)
     moments = _moments(reading, source, table["time"])
@@ -115,17 +123,18 @@ def _held(reading: Reading, path: Path) -> pd.DataFrame:
     each = each[each != ""].rename("job").rename_axis(["time", "gpu"]).reset_index()
     each["server"] = each["gpu"].map(servers)
     counts = each.groupby(["job", "server", "time"]).size()
+    order = {name: number for number, name in enumerate(dict.fromkeys(servers.values()))}
     held: list[tuple[Any, ...]] = []
     if len(counts):
         wide = counts.unstack(fill_value=0).reindex(columns=moments, fill_value=0)
         for (job, server), row in zip(wide.index, wide.to_numpy(), strict=True):
-            since = 0
-            for at in range(1, len(moments)):
-                if row[at] != row[since] or at == len(moments) - 1:
-                    if row[since]:
-                        held.append((job, moments[since], moments[at], server, float(row[since])))
-                    since = at
-    order = {name: number for number, name in enumerate(dict.fromkeys(servers.values()))}
+            # the last row of the events ends what the one before it says
+            edges = [0, *(np.flatnonzero(np.diff(row[:-1])) + 1).tolist(), len(moments) - 1]
+            held += [
+                (job, moments[begin], moments[end], server, float(row[begin]))
+                for begin, end in zip(edges, edges[1:], strict=False)
+                if row[begin] and begin < end
+            ]
     held.sort(key=lambda span: (span[2], span[1], order[span[3]]))
     gpus = pd.Series(servers.values()).value_counts()
     named = tuple((name, int(gpus[name])) for name in sorted(order, key=int))
@@ -146,6 +155,64 @@ def _moments(reading: Reading, source: str, cells: pd.Series) -> list[int]:
     return moments
 
 
+def read_batsim(reading: Reading) -> pd.DataFrame:
+    """Read Batsim's table of jobs."""
+    per_resource = reading.choice("resources", ("yes", "no")) == "yes"
+    reading.gpus_a_server = 1 if per_resource else None
+    cells = reading.table(",", what="Batsim's jobs.csv with a header")
+    rejected = cells.text("state") == "REJECTED"
+    cells.note(rejected, "state", "REJECTED", "the job was rejected", ASIDE)
+    job, workload = cells.names("job"), cells.text("workload")
+    start, gpus, sets = cells.times("start", NO_TIME), cells.amounts("gpus"), cells.text("server")
+    if workload.nunique() > 1:  # numbers of jobs are unique within a workload
+        job = workload + "!" + job
+    held: dict[Any, list[int]] = {}
+    for row, text in sets[~sets.isin(NO_TIME) & start.notna()].items() if per_resource else ():
+        try:
+            held[row] = _resources(text)
+            if len(held[row]) != gpus[row]:
+                raise ValueError(f"must be as many resources as the {gpus[row]:g} requested")
+        except ValueError as error:
+            cells.refuse(pd.Series(sets.index == row, sets.index), "server", text, str(error))
+    is_held = per_resource and cells.has("server")
+    frame = cells.neutral(
+        ~rejected,
+        job=job,
+        submit=cells.times("submit", NO_TIME),
+        start=start,
+        end=cells.times("end", NO_TIME),
+        gpus=gpus,
+        server=pd.Series([held.get(row, [""]) for row in sets.index], sets.index, dtype=object)
+        if is_held
+        else None,
+    )
+    if is_held:
+        frame["gpus"] = frame["gpus"].where(frame["server"].map(len) <= 1, 1.0)
+        frame = frame.explode("server", ignore_index=True)
+        frame["server"] = [str(name) for name in frame["server"]]
+    return frame
+
+
+def _resources(text: str) -> list[int]:
+    """Numbers of a set of intervals; `ValueError` says the rule that it breaks."""
+    if not INTERVALS.fullmatch(text):
+        raise ValueError("must be a set of intervals such as 0-3 8")
+    found: list[int] = []
+    for part in re.split("[ ,]+", text):
+        first, _, last = part.partition("-")
+        begin, end = int(first), int(last or first)
+        if end < begin or end - begin + len(found) >= MOST_RESOURCES:
+            raise ValueError(f"must be ascending, of at most {MOST_RESOURCES} resources")
+        found.extend(range(begin, end + 1))
+    if len(set(found)) < len(found):
+        raise ValueError("must name each resource once")
+    return found
+
+
+COLUMNS = {
+    "job": "job_id", "submit": "submit_time", "start": "start_time", "end": "end_time",
+    "gpus": "num_gpu", "deadline": "ddl", "duration": "executed_time",
+}  # fmt: skip
 SETTINGS = {
     "events": ("beside", "the file of scheduling events: beside (the job file), none, or a path"),
 }
@@ -166,3 +233,15 @@ TIRESIAS = Format(
     needed=NEEDED,
     settings=SETTINGS,
 )
+BATSIM = Format(
+    name="batsim",
+    what="Batsim's jobs.csv",
+    read=read_batsim,
+    columns={
+        "job": "job_id", "submit": "submission_time", "start": "starting_time",
+        "end": "finish_time", "gpus": "requested_number_of_resources", "state": "final_state",
+        "server": "allocated_resources", "workload": "workload_name",
+    },
+    needed=("job", "submit", "start", "end", "gpus"),
+    settings={"resources": ("yes", "whether each resource is checked by itself: yes or no")},
+)  # fmt: skip

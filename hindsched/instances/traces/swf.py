@@ -15,8 +15,8 @@ from typing import Any
 import pandas as pd
 
 from hindsched.errors import InputError
-from hindsched.instances.traces.capacity import pool
-from hindsched.instances.traces.cells import Cells, Format, Reading
+from hindsched.instances.traces.capacity import Capacity
+from hindsched.instances.traces.reading import Cells, Format, Reading
 
 FIELDS = (
     "job", "submit", "wait", "run", "allocated", "cpu", "memory", "requested", "requested_time",
@@ -42,11 +42,10 @@ def read(reading: Reading) -> pd.DataFrame:
     header, cells = _lines(reading)
     says_starts = submits == "header" and STARTS.search(header.get("Note", "")) is not None
     # Jobs hold processors; nodes are the fallback of logs that allocate whole nodes.
-    for name in ("MaxProcs", "MaxNodes"):
+    for name in ("MaxNodes", "MaxProcs"):
         text = header.get(name, "").split(" ")[0]
         if text.isascii() and text.isdecimal() and int(text) > 0:
-            reading.capacity = pool(int(text), f"the header's {name}")
-            break
+            reading.capacity = Capacity(int(text), (), f"the header's {name}")
     if header.get("Preemption", "").lower() not in ("", "no"):
         reading.facts.append(f"The log's header says Preemption: {header['Preemption']}.")
     if says_starts:
@@ -59,7 +58,7 @@ def read(reading: Reading) -> pd.DataFrame:
 def _lines(reading: Reading) -> tuple[dict[str, str], Cells]:
     """Fields of the header, and the lines of 18 numbers."""
     header: dict[str, str] = {}
-    last, rows, cells = "", [], []
+    last, rows = "", {}
     for number, line in enumerate(reading.text().splitlines(), start=1):
         text = line.strip()
         match = HEADER.fullmatch(text)
@@ -71,14 +70,14 @@ def _lines(reading: Reading) -> tuple[dict[str, str], Cells]:
                 header[last] += " " + text.lstrip("; ")
         elif text:
             reading.rows_read += 1
-            found = text.split()
-            if len(found) == len(FIELDS):
-                rows.append(number)
-                cells.append(found)
-            else:
+            rows[number] = text.split()
+            if (found := len(rows[number])) != len(FIELDS):
+                del rows[number]
                 rule = f"must have {len(FIELDS)} as the format says"
-                reading.notes.broken(number, "(all)", f"{len(found)} numbers", rule)
-    frame = pd.DataFrame(cells, index=rows, columns=list(FIELDS), dtype=object)
+                reading.notes.broken(number, "(all)", f"{found} numbers", rule)
+    frame = pd.DataFrame(
+        list(rows.values()), index=list(rows), columns=list(FIELDS), dtype=object
+    )
     made = {role: frame[column] for role, column in reading.columns.items()}
     return header, Cells(reading, pd.DataFrame(made, index=frame.index, dtype=object))
 
@@ -87,13 +86,17 @@ def _jobs(cells: Cells, *, are_starts: bool) -> pd.DataFrame:
     submit = cells.times("submit", UNKNOWN)
     wait, run = cells.spans("wait", UNKNOWN), cells.spans("duration", UNKNOWN)
     negative = (wait < 0).fillna(False).astype(bool)
-    rule = "must be -1 (unknown) or at least 0"
-    cells.refuse(wait.index[negative], "wait", cells.text("wait")[negative], rule)
+    cells.refuse(negative, "wait", cells.text("wait"), "must be -1 (unknown) or at least 0")
     start = submit.copy() if are_starts else submit + wait
     end = start + run
     burst = cells.text("status").isin(BURSTS)
-    if burst.any():
-        _place(cells, burst, submit, wait, run, start, end)
+    before: dict[str, Any] = {}  # a burst waits from the end of the one before
+    row: Any
+    for row, job in cells.text("job")[burst].items():
+        submit[row], ended = before.get(job, (submit[row], submit[row]))
+        start[row] = ended + wait[row]
+        end[row] = start[row] + run[row]
+        before[job] = submit[row], end[row]
     summary = cells.text("job").isin(cells.text("job")[burst]) & ~burst
     rule = "sums up a job whose bursts follow"
     cells.note(summary, "status", "", rule, "its bursts are read instead")
@@ -111,25 +114,6 @@ def _jobs(cells: Cells, *, are_starts: bool) -> pd.DataFrame:
         gpus=cells.amounts("gpus", UNKNOWN),
         user=cells.text("user").replace("-1", "") if cells.has("user") else None,
     )
-
-
-def _place(
-    cells: Cells,
-    burst: pd.Series,
-    submit: pd.Series,
-    wait: pd.Series,
-    run: pd.Series,
-    start: pd.Series,
-    end: pd.Series,
-) -> None:
-    """Give bursts their submission, start and end: each waits from the end of the one before."""
-    before: dict[str, tuple[Any, Any]] = {}
-    row: Any
-    for row, job in cells.text("job")[burst].items():
-        submitted, ended = before.get(job, (submit[row], submit[row]))
-        submit[row], start[row] = submitted, ended + wait[row]
-        end[row] = start[row] + run[row]
-        before[job] = submitted, end[row]
 
 
 FORMAT = Format(

@@ -27,26 +27,25 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
-from hindsched.arrays import Ints
 from hindsched.errors import InputError
-from hindsched.instances.files import read_bytes
-from hindsched.instances.traces import openb, philly, published
-from hindsched.instances.traces.cells import MOST_GPUS, Format, Reading
+from hindsched.instances.files import decoded, read_bytes
+from hindsched.instances.traces import published
+from hindsched.instances.traces.reading import MOST_GPUS, Format, Reading, read_table
 from hindsched.instances.traces.times import NANO, Clock
 from hindsched.json_types import JsonObject
 
+REQUIRED = ("job", "part", "submit_seconds", "duration_seconds", "gpus")
 DEFAULTS: dict[str, Any] = {
     "user": "", "status": "", "queue_seconds": np.nan, "censored": False, "value_kind": "",
+    "deadlines_seconds": (), "values": (),
 }  # fmt: skip
-REQUIRED = ("job", "part", "submit_seconds", "duration_seconds", "gpus")
-COLUMNS = (*REQUIRED, *DEFAULTS, "deadlines_seconds", "values")
 LOADERS: dict[str, Format] = {
     "elasticflow": published.ELASTICFLOW,
     "philly": published.PHILLY_FLAT,
     "chronus": published.CHRONUS,
     "helios": published.HELIOS,
     "alibaba-2020": published.ALIBABA_2020,
-    "alibaba-2023": openb.FORMAT,
+    "alibaba-2023": published.OPENB,
 }
 """Formats of traces by their word."""
 
@@ -64,7 +63,7 @@ class TraceTable:
     sha256 : str
         Hash of what was read, empty for a folder.
     rows : DataFrame
-        Accepted jobs in order of submission, with `COLUMNS`.
+        Accepted jobs in order of submission, with the columns above.
     rejected : DataFrame
         Columns ``row`` (1-based data row), ``job``, ``part``, ``reason``.
     rows_read : int
@@ -117,23 +116,6 @@ class TraceTable:
         """Number of rejections by reason."""
         return {str(why): int(n) for why, n in self.rejected.groupby("reason").size().items()}
 
-    def describe(self) -> JsonObject:
-        """Facts of the table, for a person."""
-        submitted = self.rows["submit_seconds"]
-        demand = float((self.rows["duration_seconds"] * self.rows["gpus"]).sum())
-        span = float(submitted.max() - submitted.min()) if len(self) else 0
-        return {
-            "format": self.format,
-            "source": self.source,
-            "rows": self.rows_read,
-            "accepted": len(self),
-            "rejected": self.reasons(),
-            "parts": self.parts(),
-            "span_seconds": span,
-            "gpu_seconds": demand,
-            "mean_gpus_in_use": demand / span if span > 0 else None,
-        }
-
     def provenance(self) -> JsonObject:
         """What an instance made from this table should remember."""
         origin: JsonObject = {
@@ -179,28 +161,23 @@ def load_trace(path: str | Path, trace_format: str, part: str | None = None) -> 
     data, sha256 = (b"", "") if source.is_dir() else read_bytes(source)
     form = LOADERS[trace_format]
     if trace_format == "philly" and data.lstrip()[:1] in (b"[", b"{"):
-        form = philly.FORMAT
-    reading = Reading.begin(
+        form = published.PHILLY_LOG
+    reading = Reading(
         form, source, Clock(form.time_zone, form.time_unit),
         settings={"shares": "whole"} if "shares" in form.settings else None,
         skip_broken=True, keeps_broken=True,
     )  # fmt: skip
     found = form.read(reading)
     if found.empty:
-        rule = next(
-            (str(note["rule"]) for note in reading.notes.summary()), "must hold a row a job"
-        )
-        raise InputError(str(path), "(no job)", rule)
-    rows = _seconds(_one_row_a_job(found))
+        rules = [str(note["rule"]) for note in reading.notes.summary()]
+        raise InputError(str(path), "(no job)", (rules or ["must hold a row a job"])[0])
+    rows = _in_seconds(found if "duration" in found else _add_up_attempts(found))
     table = build_table(trace_format, source, rows, sha256=sha256)
     return table if part is None else table.part(part)
 
 
-def _one_row_a_job(rows: pd.DataFrame) -> pd.DataFrame:
-    """Jobs of a neutral frame: attempts add up, GPUs are those of the first."""
-    rows = rows.assign(reason=rows.get("reason", ""), censored=rows.get("censored", False))
-    if "duration" in rows:  # one row a job already
-        return rows
+def _add_up_attempts(rows: pd.DataFrame) -> pd.DataFrame:
+    """Jobs of a neutral frame of attempts: durations add up, GPUs are those of the first."""
     runs = rows.drop_duplicates(["job", "start", "end"])
     of_job = runs["job"]
     jobs = runs.drop_duplicates("job").set_index("job", drop=False).rename_axis(None)
@@ -209,12 +186,12 @@ def _one_row_a_job(rows: pd.DataFrame) -> pd.DataFrame:
     backwards = ((runs["start"] < before) | (runs["end"] < runs["start"])).fillna(False)
     unknown = (runs["start"].isna() | runs["end"].isna()).groupby(of_job).any()
     running = runs["end"].groupby(of_job).apply(lambda ends: pd.isna(ends.iloc[-1]))
-    alone = runs.groupby("job").size() == 1
-    never = jobs["start"].isna() & jobs["end"].isna() & alone
+    never = jobs["start"].isna() & jobs["end"].isna() & (runs.groupby("job").size() == 1)
     made = jobs.assign(
         gpus=first.groupby("job")["gpus"].sum(),
         duration=(runs["end"] - runs["start"]).groupby(of_job).sum().mask(unknown),
         censored=running & ~never,
+        reason="",
     )
     reasons = {
         "times of the attempts run backwards": backwards.astype(bool).groupby(of_job).any(),
@@ -228,25 +205,25 @@ def _one_row_a_job(rows: pd.DataFrame) -> pd.DataFrame:
     return made.reset_index(drop=True)
 
 
-def _seconds(rows: pd.DataFrame) -> pd.DataFrame:
+def _in_seconds(rows: pd.DataFrame) -> pd.DataFrame:
     """A neutral frame of one row a job in seconds, with the columns of a table."""
+
+    def seconds(times: pd.Series) -> pd.Series:
+        return pd.to_numeric(times, errors="coerce").astype("Float64").astype(float) / NANO
+
     made = {
         "job": rows["job"],
         "part": rows["part"] if "part" in rows else rows.get("user", ""),
-        "submit_seconds": _in_seconds(rows["submit"]),
-        "duration_seconds": _in_seconds(rows["duration"]),
+        "submit_seconds": seconds(rows["submit"]),
+        "duration_seconds": seconds(rows["duration"]),
         "gpus": rows["gpus"],
         "user": rows["user"] if "part" in rows and "user" in rows else "",
         "status": rows.get("state", ""),
-        "queue_seconds": _in_seconds(rows["start"] - rows["submit"]),
+        "queue_seconds": seconds(rows["start"] - rows["submit"]),
     }
     others = ("censored", "value_kind", "deadlines_seconds", "values", "reason")
     made |= {name: rows[name] for name in others if name in rows}
     return pd.DataFrame(made, index=rows.index)
-
-
-def _in_seconds(times: pd.Series) -> pd.Series:
-    return pd.to_numeric(times, errors="coerce").astype("Float64").astype(float) / NANO
 
 
 def build_table(name: str, source: Path, raw: pd.DataFrame, *, sha256: str = "") -> TraceTable:
@@ -289,43 +266,60 @@ def build_table(name: str, source: Path, raw: pd.DataFrame, *, sha256: str = "")
     rejected.insert(0, "row", np.flatnonzero(bad) + 1)
     rows = raw.loc[~bad].copy()
     for column, value in DEFAULTS.items():
-        rows[column] = rows.get(column, value)
-    for column in ("deadlines_seconds", "values"):
-        rows[column] = rows[column] if column in rows else [()] * len(rows)
+        if column not in rows:
+            rows[column] = [value] * len(rows)
     rows["gpus"] = gpus[~bad].astype(int)
     rows["duration_seconds"] = duration[~bad]
     rows["submit_seconds"] = submitted[~bad] - submitted[np.isfinite(submitted)].min()
     for column in ("job", "part", "user", "status", "value_kind"):
         rows[column] = rows[column].astype(str)
     # A stable sort: equal submissions keep the file's order.
-    rows = rows.sort_values("submit_seconds", kind="stable")[list(COLUMNS)].reset_index(drop=True)
-    return TraceTable(name, source.name, sha256, rows, rejected.reset_index(drop=True), len(raw))
+    rows = rows.sort_values("submit_seconds", kind="stable")[[*REQUIRED, *DEFAULTS]]
+    rows, rejected = rows.reset_index(drop=True), rejected.reset_index(drop=True)
+    return TraceTable(name, source.name, sha256, rows, rejected, len(raw))
 
 
-def submit_slots(table: TraceTable, slot_seconds: float, first_slot: int = 1) -> Ints:
-    """Slot of each submission: the table's first job falls into `first_slot`.
+def load_capacities(path: str | Path, date: str | None, gpus_a_node: int) -> dict[str, int]:
+    """GPUs by virtual cluster: from Philly's numbers of nodes, or a day of Helios' quotas.
 
     Parameters
     ----------
-    table : TraceTable
-        The jobs.
-    slot_seconds : float
-        Length of a slot.
-    first_slot : int
-        Slot of the earliest submission.
-
-    Returns
-    -------
-    ndarray of int, shape (len(table),)
+    path : str or Path
+        CSV with the columns ``vc`` and ``node num``, or ``date``, one a virtual cluster, ``total``.
+    date : str, optional
+        Day of a table by day; its first if not given.
+    gpus_a_node : int
+        GPUs of a node, where the table counts nodes.
 
     Raises
     ------
     InputError
-        If the length is not above 0.
+        For a number that is no count, or a day whose quotas do not add up to its total.
     """
-    if not 0 < slot_seconds < np.inf:
-        raise InputError("slot_seconds", slot_seconds, "must be a number above 0")
-    submitted = table.rows["submit_seconds"].to_numpy(dtype=float)
-    start = submitted.min(initial=np.inf)
-    slots: Ints = np.floor((submitted - start) / slot_seconds).astype(np.int64)
-    return slots + first_slot
+    table = read_table(decoded(read_bytes(path)[0], str(path)), str(path), ",")
+    for names in (("vc", "node num"), ("date", "total")):
+        if set(names) <= set(table):
+            break
+    else:
+        found = ", ".join(name for name in table if name != "(cells)")
+        raise InputError(str(path), found, "lacks the columns vc and node num, or date and total")
+    table = table.drop(columns="(cells)").set_index(names[0])
+    if names[0] == "vc":
+        if date is not None:
+            raise InputError("set.date", date, "is for tables by day only")
+        cells = table["node num"]
+    else:
+        day = table.index[0] if date is None else date
+        if day not in table.index:
+            raise InputError("set.date", day, f"must be in {table.index[0]}..{table.index[-1]}")
+        cells = table.loc[day]
+    counts = pd.to_numeric(cells, errors="coerce")
+    for name, count in counts.items():
+        if not count >= 0 or count % 1:
+            raise InputError(f"{path}, {name}", cells[name], "must be a whole number, at least 0")
+    if names[0] == "vc":
+        return {str(name): gpus_a_node * int(count) for name, count in counts.items()}
+    total = counts.pop("total")
+    if counts.sum() != total:
+        raise InputError(f"{path}, {day}", total, "quotas must add up to total")
+    return {str(name): int(count) for name, count in counts.items()}

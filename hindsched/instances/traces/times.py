@@ -1,4 +1,4 @@
-"""Times as they are written: exact nanoseconds from seconds or ISO 8601 stamps, and back.
+"""Times as logs write them: exact nanoseconds from numbers or ISO 8601 stamps, and back.
 
 Numbers are seconds (or the unit that the user names) since a zero of the log's own, stamps are
 since 1970 in UTC; one log holds one of the two. A stamp without an offset needs a time zone, which
@@ -16,9 +16,7 @@ from zoneinfo import ZoneInfo
 from hindsched.errors import InputError
 
 NANO = 10**9
-UNITS = {
-    "s": NANO, "ms": 10**6, "us": 10**3, "ns": 1, "min": 60 * NANO, "h": 3600 * NANO,
-}  # fmt: skip
+UNITS = {"s": NANO, "ms": 10**6, "us": 10**3, "ns": 1, "min": 60 * NANO, "h": 3600 * NANO}
 FARTHEST = 9 * 10**18
 """Nanoseconds, 285 years: what lies beyond is no time of a cluster."""
 DECIMAL = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?", re.ASCII)
@@ -26,8 +24,8 @@ STAMP = re.compile(
     r"(\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d)?)(?:[.,](\d+))?\s?(Z|z|UTC|[+-]\d\d(?::?\d\d)?)?",
     re.ASCII,
 )
+OFFSET = re.compile(r"[+-]\d\d(?::?\d\d)?", re.ASCII)
 SPAN = re.compile(r"(?:(?:(\d+)-)?(\d+):)?(\d+):(\d\d)(?:\.(\d+))?", re.ASCII)
-TOO_FINE = "is finer than a nanosecond: --time-step 0.001 rounds to milliseconds"
 TOO_FAR = "must lie within 285 years"
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -67,11 +65,6 @@ class Clock:
         self._zone = None if self.zone is None else find_zone(self.zone)
         self._step = 1 if self.step is None else _step_nanoseconds(self.step)
 
-    @property
-    def display_zone(self) -> str | None:
-        """Zone to write stamps in: the user's, or the log's first offset."""
-        return self.zone or self.offset
-
     def time(self, cell: str) -> Moment:
         """A time in nanoseconds; `ValueError` says the rule that a cell breaks."""
         match = STAMP.fullmatch(cell)
@@ -80,8 +73,7 @@ class Clock:
             rule = f"must be {self.kind} as {self._first} is: one log has one kind of time"
             raise ValueError(rule)
         if match is None:
-            rule = "must be a number of seconds or an ISO 8601 stamp"
-            found: Moment = self._number(cell, rule), None
+            found: Moment = self._number(cell, "a number of seconds or an ISO 8601 stamp"), None
         else:
             found = self._stamp(*match.groups())
         if not self.kind:
@@ -92,54 +84,57 @@ class Clock:
         """A duration in nanoseconds: a number in the log's unit, or Slurm's ``D-HH:MM:SS``."""
         match = SPAN.fullmatch(cell)
         if match is None:
-            rule = "must be a number of seconds or [days-]hours:minutes:seconds"
-            return self._number(cell, rule)
+            return self._number(cell, "a number of seconds or [days-]hours:minutes:seconds")
         days, hours, minutes, seconds, fraction = match.groups()
         if int(seconds) > 59 or (hours is not None and int(minutes) > 59):
             raise ValueError("must be [days-]hours:minutes:seconds")
         total = ((int(days or 0) * 24 + int(hours or 0)) * 60 + int(minutes)) * 60 + int(seconds)
-        return self._round(_near(total * NANO) + _fraction(fraction))
+        if total * NANO >= FARTHEST:
+            raise ValueError(TOO_FAR)
+        return self._round(total * NANO + self._fraction(fraction))
 
-    def _number(self, cell: str, rule: str) -> int:
+    def _number(self, cell: str, what: str) -> int:
         if not DECIMAL.fullmatch(cell):
-            raise ValueError(rule)
+            raise ValueError(f"must be {what}")
         nanoseconds = Decimal(cell) * UNITS[self.unit]
         if not abs(nanoseconds) < FARTHEST:
             raise ValueError(TOO_FAR)
-        if self._step != 1:
-            return self._round(nanoseconds)
-        if nanoseconds != int(nanoseconds):
-            raise ValueError(TOO_FINE)
-        return int(nanoseconds)
+        return self._round(nanoseconds)
 
     def _stamp(self, whole: str, fraction: str | None, offset: str | None) -> Moment:
         try:
             moment = datetime.fromisoformat(whole)
-            zone = self._zone if offset is None else find_zone(offset)
         except ValueError as error:
-            rule = getattr(error, "rule", "") or f"must be a date and a time of day ({error})"
-            raise ValueError(rule) from None
+            raise ValueError(f"must be a date and a time of day ({error})") from None
+        zone = self._zone
+        if offset is not None:
+            try:
+                zone = find_zone(offset)
+            except InputError as error:
+                raise ValueError(error.rule) from None
+            self.offset = self.offset or offset
         if not 1700 < moment.year < 2240:
             raise ValueError(TOO_FAR)
         if zone is None:
             raise ValueError("has no offset: --time-zone must name the zone of the cluster's clock")
-        if offset is not None:
-            self.offset = self.offset or offset
         local = [moment.replace(tzinfo=zone, fold=fold) for fold in (0, 1)]
         if local[0].astimezone(UTC).astimezone(zone).replace(tzinfo=None) != moment:
             rule = f"the clock of {self.zone} skips this time: is that the log's time zone?"
             raise ValueError(rule)
-        rest = _fraction(fraction)
-        first, second = (
-            self._round((time - EPOCH) // timedelta(seconds=1) * NANO + rest) for time in local
-        )
+        seconds = ((time - EPOCH) // timedelta(seconds=1) for time in local)
+        first, second = (self._round(s * NANO + self._fraction(fraction)) for s in seconds)
         return first, None if second == first else second
 
-    def _round(self, nanoseconds: int | Decimal) -> int:
-        if self._step == 1:
-            return int(nanoseconds)
-        near = int((Decimal(nanoseconds) / self._step).to_integral_value()) * self._step
+    @staticmethod
+    def _fraction(digits: str | None) -> Decimal:
+        return Decimal(f"0.{digits or 0}") * NANO
+
+    def _round(self, nanoseconds: Decimal) -> int:
+        near = int((nanoseconds / self._step).to_integral_value()) * self._step
         if near != nanoseconds:
+            if self.step is None:
+                rule = "is finer than a nanosecond: --time-step 0.001 rounds to milliseconds"
+                raise ValueError(rule)
             self.rounded += 1
             self.most_rounded = max(self.most_rounded, abs(near - int(nanoseconds)))
         return near
@@ -149,17 +144,13 @@ def find_zone(name: str) -> tzinfo:
     """A time zone by its name or offset, or `InputError`."""
     if name.upper() in ("UTC", "Z"):
         return UTC
-    if re.fullmatch(r"[+-]\d\d(?::?\d\d)?", name, re.ASCII):
-        try:
-            return datetime.fromisoformat(f"2000-01-01T00:00:00{name}").tzinfo or UTC
-        except ValueError:
-            rule = "must have an offset of at most 23 hours and 59 minutes"
-            raise InputError("time_zone", name, rule) from None
     try:
+        if OFFSET.fullmatch(name):
+            return datetime.fromisoformat(f"2000-01-01T00:00:00{name}").tzinfo or UTC
         return ZoneInfo(name)
     except (KeyError, ValueError, OSError):
-        rule = "must be a zone of the IANA data base, such as Europe/Berlin, an offset, or UTC"
-        raise InputError("time_zone", name, rule) from None
+        rule = "must be a zone of the IANA data base, such as Europe/Berlin, UTC, or an offset"
+        raise InputError("time_zone", name, f"{rule} of less than a day") from None
 
 
 def seconds_text(nanoseconds: int) -> str:
@@ -175,19 +166,6 @@ def stamp_text(nanoseconds: int, zone: tzinfo) -> str:
     whole, rest = divmod(nanoseconds, NANO)
     text = (EPOCH + timedelta(seconds=whole)).astimezone(zone).isoformat()
     return f"{text[:19]}.{rest:09d}".rstrip("0") + text[19:] if rest else text
-
-
-def _fraction(digits: str | None) -> int:
-    """Nanoseconds of the digits behind a point."""
-    if digits is not None and len(digits.rstrip("0")) > 9:
-        raise ValueError(TOO_FINE)
-    return int((digits or "0")[:9].ljust(9, "0"))
-
-
-def _near(nanoseconds: int) -> int:
-    if abs(nanoseconds) >= FARTHEST:
-        raise ValueError(TOO_FAR)
-    return nanoseconds
 
 
 def _step_nanoseconds(step: str) -> int:

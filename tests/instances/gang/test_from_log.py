@@ -100,11 +100,3 @@ def test_a_job_of_changing_width_is_known_by_its_gpu_seconds() -> None:
     assert [server.name for server in instance.servers or ()] == ["0", "1"]
     with pytest.raises(InputError, match="row 2, job 0: preemptive: its width changed"):
         instance_of_log(log, formulation="preemptive")
-
-
-def test_more_jobs_than_fit_are_refused_with_the_number_that_does(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("hindsched.instances.gang.from_log.free_memory", lambda: 2500)
-    with pytest.raises(InputError, match="2 jobs: the memory at hand holds 1 jobs"):
-        gang(JOBS, gpus=4)

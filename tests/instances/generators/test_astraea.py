@@ -11,8 +11,7 @@ import pytest
 from hindsched.errors import InputError
 from hindsched.instances.astraea.trace import NO_NODES, PHILLY_NODES
 from hindsched.instances.generators.registry import from_trace, generate, suite
-from hindsched.instances.traces.clusters import load_virtual_clusters
-from hindsched.instances.traces.table import build_table, load_trace
+from hindsched.instances.traces.table import build_table, load_capacities, load_trace
 from hindsched.online.simulator import simulate
 
 TRACES = Path(os.environ.get("HINDSCHED_TRACES", "absent"))
@@ -177,7 +176,7 @@ def test_bad_trace_settings(tmp_path):
 
 @pytest.mark.skipif(not TRACES.is_dir(), reason="HINDSCHED_TRACES names no folder of real traces")
 def test_a_hundred_jobs_of_the_real_philly_trace():
-    assert load_virtual_clusters(TRACES / "philly/philly_vc.csv") == PHILLY_NODES
+    assert load_capacities(TRACES / "philly/philly_vc.csv", None, 1) == PHILLY_NODES
     table = load_trace(TRACES / "philly/philly.csv.gz", "philly")
     unknown = set(table.parts()) - set(PHILLY_NODES)
     assert {name[:6] for name in unknown} == {"795a4c", "51b7ef", "925e2b", "23dbec"}

@@ -12,13 +12,7 @@ from typing import Any
 import pytest
 
 from hindsched.errors import InputError
-from hindsched.instances.traces.clusters import (
-    load_daily_quotas,
-    load_server_shapes,
-    load_throughputs,
-    load_virtual_clusters,
-)
-from hindsched.instances.traces.table import load_trace, submit_slots
+from hindsched.instances.traces.table import load_capacities, load_trace
 
 ELASTICFLOW = (
     "job_id,submission_time,duration,num_gpu\nb,100,600,4\na,40,700,2\nc,50,0,1\nd,x,9,1\n"
@@ -55,17 +49,11 @@ def test_elasticflow_reads_a_file_a_folder_and_an_archive(tmp_path: Path) -> Non
     assert whole.part("cluster02").window(0, 1).provenance()["trace_part"] == "cluster02"
 
 
-def test_windows_and_slots(tmp_path: Path) -> None:
+def test_windows(tmp_path: Path) -> None:
     table = load_trace(write(tmp_path / "c.csv", ELASTICFLOW), "elasticflow")
     assert table.window(30, 1).rows["job"].tolist() == ["b"]
-    assert submit_slots(table, 60).tolist() == [1, 2]
-    assert submit_slots(table, 61, first_slot=0).tolist() == [0, 0]
-    assert submit_slots(table.window(0, 0), 60).tolist() == []
     with pytest.raises(InputError, match="2 jobs"):
         table.window(0, 3)
-    for length in (0, -1, float("nan"), float("inf")):
-        with pytest.raises(InputError, match="slot_seconds"):
-            submit_slots(table, length)
 
 
 def test_infinite_numbers_are_rejected(tmp_path: Path) -> None:
@@ -176,11 +164,27 @@ def test_philly_log_rejects_what_it_cannot_count(
     assert load_trace(path, "philly").reasons() == {reason: 1}
 
 
-def test_virtual_clusters(tmp_path: Path) -> None:
-    path = write(tmp_path / "vc.csv", "vc,node num\na,4\nb,2\n")
-    assert load_virtual_clusters(path) == {"a": 4, "b": 2}
-    with pytest.raises(InputError, match="nodes"):
-        load_virtual_clusters(write(path, "vc,node num\na,none\n"))
+@pytest.mark.parametrize(
+    ("text", "date", "expected"),
+    [
+        ("vc,node num\na,4\nb,0\n", None, {"a": 32, "b": 0}),
+        ("vc,node num\na,none\n", None, "none: must be a whole number"),
+        ("vc,node num\na,4\n", "2020-04-01", "is for tables by day only"),
+        ("date,a,b,total\n2020-04-01,8,16,24\n", None, {"a": 8, "b": 16}),
+        ("date,a,b,total\n2020-04-01,8,16,25\n", "2020-04-01", "must add up to total"),
+        ("date,a,b,total\n2020-04-01,8,16,25\n", "2020-04-02", "must be in 2020-04-01"),
+        ("a,b\n1,2\n", None, "lacks the columns"),
+    ],
+)
+def test_capacities_of_virtual_clusters(
+    tmp_path: Path, text: str, date: str | None, expected: dict[str, int] | str
+) -> None:
+    path = write(tmp_path / "capacity.csv", text)
+    if isinstance(expected, dict):
+        assert load_capacities(path, date, 8) == expected
+        return
+    with pytest.raises(InputError, match=expected):
+        load_capacities(path, date, 8)
 
 
 CHRONUS = (
@@ -216,10 +220,6 @@ def test_helios_log_and_quotas(tmp_path: Path) -> None:
     table = load_trace(write(tmp_path / "log.csv", text), "helios")
     assert table.rows[["gpus", "duration_seconds", "queue_seconds"]].iloc[0].tolist() == [2, 30, 10]
     assert table.reasons() == {"no GPU requested": 1}
-    quotas = load_daily_quotas(write(tmp_path / "q.csv", "date,a,b,total\n2020-04-01,8,16,24\n"))
-    assert quotas.loc["2020-04-01"].tolist() == [8, 16]
-    with pytest.raises(InputError, match="add up"):
-        load_daily_quotas(write(tmp_path / "q.csv", "date,a,b,total\n2020-04-01,8,16,25\n"))
 
 
 def test_alibaba_tables(tmp_path: Path) -> None:
@@ -235,29 +235,6 @@ def test_alibaba_tables(tmp_path: Path) -> None:
     table = load_trace(write(tmp_path / "pods.csv", pods), "alibaba-2023")
     assert table.rows[["duration_seconds", "queue_seconds"]].iloc[0].tolist() == [60, 20]
     assert sum(table.reasons().values()) == 2
-    nodes = "sn,cpu_milli,memory_mib,gpu,model\na,64000,262144,2,P100\nb,64000,262144,2,P100\n"
-    shapes = load_server_shapes(write(tmp_path / "nodes.csv", nodes + "c,96000,393216,0,\n"))
-    assert [(shape.model, shape.gpus, shape.memory_gb, shape.count) for shape in shapes] == [
-        ("P100", 2, 256, 2),
-        ("", 0, 384, 1),
-    ]
-
-
-def test_gavel_reads_isolated_runs(tmp_path: Path) -> None:
-    runs = {
-        "v100": {
-            "('ResNet-18 (batch size 64)', 2)": {"null": 74.1, "('A3C', 1)": [1, 2]},
-            "('A3C', 1)": {"null": 0.0},
-        }
-    }
-    frame = load_throughputs(write(tmp_path / "t.json.gz", json.dumps(runs)))
-    assert frame.to_dict("records") == [
-        {"gpu_type": "v100", "model": "ResNet-18", "batch_size": 64, "gpus": 2,
-         "minibatches_per_second": 74.1}
-    ]  # fmt: skip
-    for text in ('{"v100": {"x": 1}}', "{}", "[]"):
-        with pytest.raises(InputError, match="Gavel"):
-            load_throughputs(write(tmp_path / "t.json", text))
 
 
 @pytest.mark.parametrize(

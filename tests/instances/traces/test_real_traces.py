@@ -10,13 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from hindsched.instances.traces.clusters import (
-    load_daily_quotas,
-    load_server_shapes,
-    load_throughputs,
-    load_virtual_clusters,
-)
-from hindsched.instances.traces.table import TraceTable, build_table, load_trace
+from hindsched.instances.traces.table import TraceTable, build_table, load_capacities, load_trace
 
 FOLDER = os.environ.get("HINDSCHED_TRACES", "")
 TRACES = Path(FOLDER)
@@ -42,14 +36,6 @@ def test_accepted_plus_rejected_is_everything(
     assert table.reasons() == rejected
 
 
-def test_elasticflow_demand_by_cluster() -> None:
-    table = load_trace(TRACES / "elasticflow/raw-traces.tar.gz", "elasticflow")
-    demand = [table.part(part).describe()["mean_gpus_in_use"] for part in table.parts()]
-    published = [28.1, 86.3, 139.7, 494.6, 10.1, 86.6, 257.1, 65.9, 31.0, 5.1]
-    # The published means divide by the span up to the last end, ours by that of the submissions.
-    assert np.allclose(demand, published, rtol=0.2)
-
-
 def test_chronus_kinds_of_value() -> None:
     table = load_trace(TRACES / "chronus/trace_job_Philly_MIX2.csv.gz", "chronus")
     counts = table.rows["value_kind"].value_counts()
@@ -58,18 +44,10 @@ def test_chronus_kinds_of_value() -> None:
     assert set(soft["values"]) == {(10.0, 8.0, 5.0, 2.0)}
 
 
-def test_tables_beside_the_jobs() -> None:
-    assert (
-        sum(s.count for s in load_server_shapes(TRACES / "alibaba_v2020/pai_machine_spec.tar.gz"))
-        == 1897
-    )
-    nodes = load_server_shapes(TRACES / "alibaba_v2023/openb_node_list_gpu_node.csv.gz")
-    assert sum(shape.count * shape.gpus for shape in nodes) == 6212
-    assert sum(load_virtual_clusters(TRACES / "philly/philly_vc.csv").values()) == 352
-    assert load_daily_quotas(TRACES / "helios/Venus_cluster_gpu_number.csv").shape == (181, 25)
-    speeds = load_throughputs(TRACES / "gavel/simulation_throughputs.json.gz")
-    row = speeds.query("model == 'ResNet-18' and batch_size == 64 and gpu_type == 'v100'")
-    assert row["minibatches_per_second"].round(2).tolist() == [24.09, 74.14, 95.59, 255.83]
+def test_capacities() -> None:
+    assert sum(load_capacities(TRACES / "philly/philly_vc.csv", None, 8).values()) == 8 * 352
+    quotas = load_capacities(TRACES / "helios/Venus_cluster_gpu_number.csv", None, 8)
+    assert len(quotas) == 25
 
 
 def workload(jobs: int) -> TraceTable:

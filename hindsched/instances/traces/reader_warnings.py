@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,14 +12,12 @@ from hindsched.errors import InputError
 from hindsched.json_types import JsonObject
 
 MOST_EXAMPLES = 100
-"""Notes kept of each kind; the others are counted."""
-LONGEST_VALUE = 80
-LEFT_OUT = "row left out"
+"""Kept of each kind; the others are counted."""
 COLUMNS = ("row", "column", "value", "rule", "done")
 
 
 @dataclass
-class Notes:
+class ReaderWarnings:
     """Everything that a reader noticed about a log.
 
     Parameters
@@ -52,46 +49,42 @@ class Notes:
         for the log as a whole.
         """
         lines = np.atleast_1d(np.asarray(rows)).tolist()
-        texts: Sequence[Any] = (
-            [values] * len(lines) if isinstance(values, str | int | float) else list(values)
-        )
+        if not lines:
+            return
+        texts = [values] * len(lines) if isinstance(values, str | int | float) else list(values)
         before = self._counts.get((column, rule, done), 0)
         self._counts[column, rule, done] = before + len(lines)
-        if not lines:
-            del self._counts[column, rule, done]
         for line, value in list(zip(lines, texts, strict=True))[: max(0, MOST_EXAMPLES - before)]:
-            self._kept.append(
-                {"row": int(line), "column": column, "value": short(value), "rule": rule,
-                 "done": done}
-            )  # fmt: skip
+            cells = (int(line), column, short(value), rule, done)
+            self._kept.append(dict(zip(COLUMNS, cells, strict=True)))
 
     def broken(self, row: int, column: str, value: object, rule: str) -> None:
         """Refuse the log for one cell, or note that its row is left out."""
         if not self.skip_broken:
             where = f"{self.source}, {self.word} {row}, column {column}"
             raise InputError(where, value if str(value) else "(empty)", rule + self.hint)
-        self.add(row, column, str(value), rule, LEFT_OUT)
+        self.add(row, column, str(value), rule, "row left out")
 
     def summary(self) -> list[JsonObject]:
-        """A row a kind of note: how many, where first, what was done; most frequent first."""
-        first: dict[tuple[Any, Any, Any], Any] = {}
+        """A row a kind: how many, where first, what was done; most frequent first."""
+        first: dict[Any, JsonObject] = {}
         for note in self._kept:
             first.setdefault((note["column"], note["rule"], note["done"]), note)
         rows: list[JsonObject] = [
             {"count": count, "column": key[0], "rule": key[1], "done": key[2],
              "first_row": first[key]["row"], "first_value": first[key]["value"]}
-            for key, count in self._counts.items()
+            for key, count in sorted(self._counts.items(), key=lambda item: -item[1])
         ]  # fmt: skip
-        return sorted(rows, key=lambda row: -int(str(row["count"])))
+        return rows
 
     def to_frame(self) -> pd.DataFrame:
-        """The notes kept (at most 100 of a kind): row, column, value, rule, done."""
+        """At most 100 of a kind: row, column, value, rule, done."""
         found = pd.DataFrame(self._kept, columns=list(COLUMNS))
         return found.sort_values("row", kind="stable").reset_index(drop=True)
 
 
-def short(value: object, limit: int = LONGEST_VALUE) -> str:
+def short(value: object, limit: int = 80) -> str:
     """A cell for people: printable, on one line and not too long."""
-    text = str(value)
-    text = "".join(mark if mark.isprintable() else "\N{REPLACEMENT CHARACTER}" for mark in text)
+    marks = (mark if mark.isprintable() else "\N{REPLACEMENT CHARACTER}" for mark in str(value))
+    text = "".join(marks)
     return text if len(text) <= limit else text[: limit - 3] + "..."

@@ -18,24 +18,34 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from hindsched.arrays import Ints
 from hindsched.errors import InputError
-from hindsched.instances.traces.cells import Reading
 from hindsched.instances.traces.log import FORMULATIONS, Log, Waits
-from hindsched.instances.traces.profiles import profile_of
+from hindsched.instances.traces.reading import ASIDE, Reading
 from hindsched.instances.traces.times import NANO, seconds_text
 from hindsched.json_types import JsonObject
 
+Span = tuple[int, int, int]
+"""Begin, end and GPUs."""
 MOST_SLOTS = 10**12
 """Slots that an instance may span."""
-SET_ASIDE = "set aside: not judged"
-RERUN_DONE = {
+REQUEUE_DONE = {
     "restart": "lost runs hold GPUs but count for nothing",
     "resume": "its runs add up",
     "separate": "each run is a job",
 }
+REASONS = {
+    "no start: never ran, or unknown": "start",
+    "no end: still running when the log ended": "end",
+    "submitted before the log begins": "submit",
+    "start and duration unknown": "start",
+    "submitted before the window": "submit",
+    "submitted after the window": "submit",
+}
+"""Why a job cannot be judged, and the role that says it; the first that applies counts."""
 
 
-def assemble(
+def build_log(
     reading: Reading, rows: pd.DataFrame, begin: int | None = None, end: int | None = None
 ) -> Log:
     """Make the log of a neutral frame; judge submissions from `begin` until before `end`."""
@@ -46,14 +56,12 @@ def assemble(
         notes.add(0, "(times)", value, f"rounded to multiples of {clock.step} s as asked", "kept")
     waits = _waits(rows)
     rows = _sensible_spans(reading, _whole_gpus(reading, rows))
-    if reading.reruns:
-        rows = _mark_reruns(reading, rows)
+    if reading.requeues:
+        rows = _mark_requeues(reading, rows)
     why = _reasons(rows, begin, end)
     for reason, role in REASONS.items():
         found = rows[why == reason]
-        if len(found):
-            column = reading.columns.get(role, role)
-            notes.add(found["row"], column, found["job"], reason, SET_ASIDE)
+        notes.add(found["row"], reading.columns.get(role, role), found["job"], reason, ASIDE)
     judged, others = rows[why == ""], rows[why != ""].assign(why=why[why != ""])
     if judged.empty:
         first = next(iter(notes.summary()), None)
@@ -62,7 +70,7 @@ def assemble(
         )  # fmt: skip
         number = f"{reading.rows_read} row{'s' * (reading.rows_read != 1)}"
         raise InputError(reading.source, number, f"no row can be judged{most}")
-    return _log(reading, _jobs(reading, judged), judged, others, waits)
+    return _in_slots(reading, _jobs(reading, judged), judged, others, waits)
 
 
 def _waits(rows: pd.DataFrame) -> tuple[Waits, ...]:
@@ -87,36 +95,33 @@ def _whole_gpus(reading: Reading, rows: pd.DataFrame) -> pd.DataFrame:
     """Leave out rows without whole GPUs."""
     gpus, column = rows["gpus"], reading.columns.get("gpus", "gpus")
     share = gpus[gpus % 1 != 0].dropna()
-    unknown, none = rows["row"][gpus.isna()], rows["row"][gpus == 0]
-    reading.notes.add(unknown, column, "", "number of GPUs unknown", SET_ASIDE)
-    reading.notes.add(none, column, "0", "asks for no GPU", SET_ASIDE)
-    reading.notes.add(rows["row"][share.index], column, share, "a share of a GPU", SET_ASIDE)
+    reading.notes.add(rows["row"][gpus.isna()], column, "", "number of GPUs unknown", ASIDE)
+    reading.notes.add(rows["row"][gpus == 0], column, "0", "asks for no GPU", ASIDE)
+    reading.notes.add(rows["row"][share.index], column, share, "a share of a GPU", ASIDE)
     rows = rows[gpus.notna() & (gpus > 0) & (gpus % 1 == 0)]
     return rows.assign(gpus=rows["gpus"].astype(np.int64))
 
 
 def _sensible_spans(reading: Reading, rows: pd.DataFrame) -> pd.DataFrame:
     """Leave out rows that end before they start or run for no time."""
-    columns, notes = reading.columns, reading.notes
     length = rows["end"] - rows["start"]
-    given = rows.get("duration", pd.Series(pd.NA, index=rows.index, dtype="Int64"))
-    backwards, negative = _true(length < 0), _true(given < 0)
-    for at in rows.index[backwards]:
-        value = f"{seconds_text(int(length[at]))} s after its start"
-        rule = "must not precede the start"
-        notes.broken(int(rows["row"][at]), columns.get("end", "end"), value, rule)
-    for at in rows.index[negative]:
-        value = seconds_text(int(given[at]))
-        column = columns.get("duration", "duration")
-        notes.broken(int(rows["row"][at]), column, value, "must not be negative")
-    empty, zero = _true(length == 0), _true(given == 0) & ~_true(length == 0)
-    for mask, role in ((empty, "end"), (zero, "duration")):
-        column = columns.get(role, role)
-        notes.add(rows["row"][mask], column, "0 s", "ran for no time", SET_ASIDE)
-    return rows[~(backwards | negative | empty | zero)]
+    given = rows.get("duration", _unknown(rows))
+    kept = pd.Series(True, index=rows.index)
+    for role, spans, words, rule in (
+        ("end", length, " s after its start", "must not precede the start"),
+        ("duration", given, "", "must not be negative"),
+    ):
+        column = reading.columns.get(role, role)
+        for at in rows.index[_true(spans < 0)]:
+            value = seconds_text(int(spans[at])) + words
+            reading.notes.broken(int(rows["row"][at]), column, value, rule)
+        zero = _true(spans == 0) & (role == "end" or ~_true(length == 0))
+        reading.notes.add(rows["row"][zero], column, "0 s", "ran for no time", ASIDE)
+        kept &= ~_true(spans <= 0)
+    return rows[kept]
 
 
-def _mark_reruns(reading: Reading, rows: pd.DataFrame) -> pd.DataFrame:
+def _mark_requeues(reading: Reading, rows: pd.DataFrame) -> pd.DataFrame:
     """Tell the runs of each job apart and say which were lost.
 
     Rows of one job that overlap in time are one gang: they get the same ``gang``. With ``restart``
@@ -129,38 +134,24 @@ def _mark_reruns(reading: Reading, rows: pd.DataFrame) -> pd.DataFrame:
     known = many.groupby("job")[["start", "end"]].transform("count").min(axis=1)
     many = many[known == many.groupby("job")["row"].transform("size")]  # no missing time
     for job, group in many.sort_values("start", kind="stable").groupby("job", sort=False):
-        line = int(group["row"].iloc[-1])
+        line, gang = int(group["row"].iloc[-1]), 0
         apart = group["start"] >= group["end"].cummax().shift()
-        runs = [run for _, run in group.groupby(apart.fillna(False).astype(bool).cumsum())]
-        gang = 0
-        for run in runs:
+        runs = [run for _, run in group.groupby(_true(apart).cumsum())]
+        for number, run in enumerate(runs, start=1):
             together = run["start"].max() < run["end"].min()
             rows.loc[run.index, "gang"] = gang if together else gang + np.arange(len(run))
             gang += 1 if together else len(run)
             if not together:
                 rule = "its parts never all ran at once"
                 reading.notes.add(line, column, job, rule, "no gang: judged by its GPU-seconds")
-        if len(runs) == 1:
-            continue
-        for number, run in enumerate(runs, start=1):
-            if reading.reruns == "separate" and number > 1:
+            if reading.requeues == "separate" and number > 1:
                 rows.loc[run.index, "job"] = f"{job}#{number}"
-            if reading.reruns == "restart" and number < len(runs):
+            if reading.requeues == "restart" and number < len(runs):
                 rows.loc[run.index, "lost"] = bool(run["failed"].any()) if "failed" in run else True
-        rule = "a job that ran several times"
-        reading.notes.add(line, column, job, rule, RERUN_DONE[reading.reruns])
+        if len(runs) > 1:
+            done = REQUEUE_DONE[reading.requeues]
+            reading.notes.add(line, column, job, "a job that ran several times", done)
     return rows if rows["lost"].any() else rows.drop(columns="lost")
-
-
-REASONS = {
-    "no start: never ran, or unknown": "start",
-    "no end: still running when the log ended": "end",
-    "submitted before the log begins": "submit",
-    "start and duration unknown": "start",
-    "submitted before the window": "submit",
-    "submitted after the window": "submit",
-}
-"""Why a job cannot be judged, and the role that says it; the first that applies counts."""
 
 
 def _reasons(rows: pd.DataFrame, begin: int | None, end: int | None) -> pd.Series:
@@ -189,15 +180,13 @@ def _jobs(reading: Reading, rows: pd.DataFrame) -> pd.DataFrame:
     groups = rows.groupby("job", sort=False)
     jobs = rows.drop_duplicates("job").set_index("job", drop=False).rename_axis(None)
     earliest = groups["submit"].min()
-    differ = groups["submit"].max() != earliest
-    if differ.any():
-        column = reading.columns.get("submit", "submit")
-        rule = "rows of one job have different submissions"
-        found = jobs[differ]
-        reading.notes.add(found["row"], column, found["job"], rule, "the earliest counts")
+    found = jobs[groups["submit"].max() != earliest]
+    rule = "rows of one job have different submissions"
+    column = reading.columns.get("submit", "submit")
+    reading.notes.add(found["row"], column, found["job"], rule, "the earliest counts")
     jobs = jobs.assign(
         submit=earliest, completion=jobs["end"], runs=1, ran=jobs["end"] - jobs["start"],
-        area=pd.Series(pd.NA, index=jobs.index, dtype="Int64"),
+        area=_unknown(jobs),
     )  # fmt: skip
     several = rows[rows["job"].duplicated(keep=False)].groupby("job")
     merged = {str(job): _merged(group) for job, group in several}
@@ -206,7 +195,7 @@ def _jobs(reading: Reading, rows: pd.DataFrame) -> pd.DataFrame:
         for name in found:
             changed = jobs[name].mask(jobs.index.isin(found.index), found[name])
             jobs[name] = changed.astype(jobs[name].dtype)
-    given = jobs.get("duration", pd.Series(pd.NA, index=jobs.index, dtype="Int64"))
+    given = jobs.get("duration", _unknown(jobs))
     if "paused" in jobs:
         given = given.fillna((jobs["ran"] - jobs["paused"]).where(jobs["paused"] > 0))
     given = given.where(jobs["area"].isna())
@@ -236,13 +225,57 @@ def _merged(rows: pd.DataFrame) -> JsonObject:
     return found
 
 
-def _log(
+def profile_of(rows: pd.DataFrame) -> list[Span]:
+    """GPUs held over time by some rows: maximal stretches of one width, without those of none.
+
+    Rows of one ``gang`` run together, from the last row's start to the last row's end.
+    """
+    spans = rows[["start", "end", "gpus"]]
+    if "gang" in rows:
+        spans = rows.groupby("gang", sort=False).agg({"start": "max", "end": "max", "gpus": "sum"})
+    changes: dict[int, int] = {}
+    for begin, end, gpus in spans.itertuples(index=False):
+        changes[int(begin)] = changes.get(int(begin), 0) + int(gpus)
+        changes[int(end)] = changes.get(int(end), 0) - int(gpus)
+    profile: list[Span] = []
+    width, since = 0, 0
+    for moment in sorted(changes):
+        if changes[moment]:
+            if width:
+                profile.append((since, moment, width))
+            width, since = width + changes[moment], moment
+    return profile
+
+
+def runs_of(jobs: pd.DataFrame, schedule: pd.DataFrame) -> dict[str, Ints]:
+    """What each judged job of a log held, without runs whose work was lost.
+
+    Returns
+    -------
+    dict of ndarray of int
+        ``job`` (position in `jobs`), ``start``, ``end``, ``gpus``: stretches of one width.
+    """
+    rows = schedule.assign(at=pd.Index(jobs["job"]).get_indexer(schedule["job"]))
+    rows = rows.rename(columns={"part": "gang"})
+    if "lost" in rows:
+        rows = rows[~rows["lost"]]
+    several = rows["at"].duplicated(keep=False)
+    found = [rows.loc[~several, ["at", "start", "end", "gpus"]].to_numpy(dtype=np.int64)]
+    for at, group in rows[several].groupby("at"):
+        found.append(np.array([(at, *span) for span in profile_of(group)], dtype=np.int64))
+    table = np.concatenate(found)
+    table = table[np.lexsort((table[:, 1], table[:, 0]))]
+    return dict(zip(("job", "start", "end", "gpus"), table.T, strict=True))
+
+
+def _in_slots(
     reading: Reading,
     jobs: pd.DataFrame,
     rows: pd.DataFrame,
     others: pd.DataFrame,
     waits: tuple[Waits, ...],
 ) -> Log:
+    """The log, its nanoseconds as slots."""
     held = rows[rows["start"].notna()]
     unit = _slot_nanoseconds(jobs, held, others)
     zero = int(jobs["submit"].min()) // NANO * NANO
@@ -253,6 +286,10 @@ def _log(
     def slots(times: pd.Series, since: int = zero) -> pd.Series:
         found = (times - since) // unit
         return found if found.isna().any() else found.astype(np.int64)
+
+    def frame(rows: pd.DataFrame, times: tuple[str, ...], kept: tuple[str, ...]) -> pd.DataFrame:
+        rows = rows.assign(**{name: slots(rows[name]) for name in times})
+        return rows[[name for name in kept if name in rows]].reset_index(drop=True)
 
     duration, area = slots(jobs["duration"], 0), slots(jobs["area"], 0)
     made: JsonObject = {
@@ -269,26 +306,26 @@ def _log(
     }
     made |= {name: jobs[name] for name in ("weight", "user") if name in jobs}
     made |= {"deadline": slots(jobs["deadline"])} if "deadline" in jobs else {}
-    schedule = _in_slots(held, slots, ("start", "end"))
-    schedule = schedule.rename(columns={"gang": "part"})
-    kept = ("row", "job", "start", "end", "gpus", "server", "lost", "part")
-    aside = ["row", "job", "submit", "start", "end", "gpus", "why"]
-    is_elastic = jobs["area"].notna()
+    # A log's own parts (clusters) are no gangs, which `Log.schedule` calls parts.
+    held = held.drop(columns="part", errors="ignore").rename(columns={"gang": "part"})
+    spans = ("row", "job", "start", "end", "gpus")
     freedom = int(((jobs["runs"] > 1) | jobs["completion_only"]).any())
     return Log(
         format=reading.format.name,
         source=reading.path.name,
         sha256=reading.sha256,
         jobs=pd.DataFrame(made),
-        schedule=schedule[[name for name in kept if name in schedule]].reset_index(drop=True),
-        others=_in_slots(others, slots, ("submit", "start", "end"))[aside].reset_index(drop=True),
+        schedule=frame(held, ("start", "end"), (*spans, "server", "lost", "part")),
+        others=frame(
+            others, ("submit", "start", "end"), (*spans[:2], "submit", *spans[2:], "why")
+        ),
         notes=reading.notes,
         capacity=reading.capacity,
-        formulation=FORMULATIONS[2 if is_elastic.any() else freedom],
+        formulation=FORMULATIONS[2 if jobs["area"].notna().any() else freedom],
         slots_per_second=NANO // unit,
         zero=zero,
         clock=reading.clock.kind or "seconds",
-        zone=reading.clock.display_zone,
+        zone=reading.clock.zone or reading.clock.offset,
         rows_read=reading.rows_read,
         waits=waits,
         facts=tuple(reading.facts),
@@ -296,21 +333,19 @@ def _log(
     )
 
 
-def _in_slots(rows: pd.DataFrame, slots: Any, names: tuple[str, ...]) -> pd.DataFrame:
-    # A log's own parts (clusters) are no gangs, which `Log.schedule` calls parts.
-    return rows.drop(columns="part", errors="ignore").assign(**{n: slots(rows[n]) for n in names})
-
-
 def _slot_nanoseconds(*tables: pd.DataFrame) -> int:
     """The largest power of ten nanoseconds, at most a second, that divides every time."""
     unit = NANO
     for table in tables:
         for name in ("submit", "start", "end", "completion", "duration", "ran", "deadline"):
-            if name in table:
-                times = table[name].dropna().to_numpy(dtype=np.int64)
-                while unit > 1 and (times % unit != 0).any():
-                    unit //= 10
+            times = table[name].dropna().to_numpy(dtype=np.int64) if name in table else []
+            while unit > 1 and np.any(np.asarray(times) % unit):
+                unit //= 10
     return unit
+
+
+def _unknown(rows: pd.DataFrame) -> pd.Series:
+    return pd.Series(pd.NA, index=rows.index, dtype="Int64")
 
 
 def _true(mask: pd.Series) -> pd.Series:

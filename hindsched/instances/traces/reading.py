@@ -26,13 +26,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from hindsched.errors import InputError
 from hindsched.instances.files import MOST_BYTES, decoded, read_bytes
 from hindsched.instances.traces.capacity import Capacity
-from hindsched.instances.traces.notes import Notes
+from hindsched.instances.traces.reader_warnings import ReaderWarnings
 from hindsched.instances.traces.times import DECIMAL, Clock, seconds_text
 
 NONE_WORDS = frozenset(("", "None", "null", "NULL", "NaN", "nan", "NA", "N/A", "NaT"))
@@ -40,9 +39,10 @@ NONE_WORDS = frozenset(("", "None", "null", "NULL", "NaN", "nan", "NA", "N/A", "
 MOST_GPUS = 1_000_000
 LONGEST_NAME = 200
 UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
-RERUNS = ("restart", "resume", "separate")
+REQUEUES = ("restart", "resume", "separate")
 """A job run again begins anew, goes on where it was, or is a job of its own."""
 DELIMITERS = {"comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|"}
+ASIDE = "set aside: not judged"
 
 
 @dataclass(frozen=True)
@@ -51,10 +51,8 @@ class Format:
 
     Parameters
     ----------
-    name : str
-        The word of ``--format``.
-    what : str
-        What such a file is, in one phrase.
+    name, what : str
+        The word of ``--format``, and what such a file is in one phrase.
     read : callable
         Makes the neutral frame of a `Reading`.
     columns : mapping
@@ -79,7 +77,6 @@ class Format:
     time_unit: str = "s"
 
 
-@dataclass
 class Reading:
     """One log while it is read: what it is, how the user wants it read, and what it says.
 
@@ -91,62 +88,51 @@ class Reading:
         Where it is; ``frame`` for a frame.
     clock : Clock
         Reads its times.
-    notes : Notes
-        What is noticed.
-    columns : dict
-        Column of each role.
-    said : set of str
-        Roles that the user named a column for.
-    settings : dict
-        Values of the format's settings.
+    columns, settings : mapping, optional
+        The user's columns by role and settings, in place of the format's.
+    skip_broken : bool
+        Leave rows out that break a rule, instead of refusing the log.
     keeps_broken : bool
         Keep rows with a broken cell, which is missing then.
+    most_bytes : int
+        What the file may unpack to.
     """
 
-    format: Format
-    path: Path
-    clock: Clock
-    notes: Notes
-    columns: dict[str, str]
-    said: set[str] = field(default_factory=set)
-    settings: dict[str, str] = field(default_factory=dict)
-    most_bytes: int = MOST_BYTES
-    keeps_broken: bool = False
-    sha256: str = ""
-    rows_read: int = 0
-    capacity: Capacity | None = None
-    gpus_a_server: int | None = None
-    reruns: str = ""
-    """What several runs of a job are, one of `RERUNS`; empty where the rows say it."""
-    facts: list[str] = field(default_factory=list)
-
-    @classmethod
-    def begin(
-        cls,
-        form: Format,
+    def __init__(
+        self,
+        format: Format,  # noqa: A002
         path: Path,
         clock: Clock,
         *,
         columns: Mapping[str, str] | None = None,
         settings: Mapping[str, object] | None = None,
-        **given: Any,
-    ) -> Reading:
-        """A reading with the user's columns and settings in place of the format's."""
+        skip_broken: bool = False,
+        keeps_broken: bool = False,
+        most_bytes: int = MOST_BYTES,
+    ) -> None:
         for role, column in (columns or {}).items():
-            if role not in form.columns:
-                known = ", ".join(form.columns) or "(none: this format has no columns to name)"
+            if role not in format.columns:
+                known = ", ".join(format.columns) or "(none: this format has no columns to name)"
                 raise InputError("column", f"{role}={column}", f"must name one of {known}")
             if not column:
                 raise InputError("column", f"{role}=", "must name a column of the log")
         for name in settings or {}:
-            if name not in form.settings:
-                known = ", ".join(form.settings) or "(none)"
-                raise InputError("set", name, f"{form.name} has the settings {known}")
-        values = {name: default for name, (default, _) in form.settings.items()}
-        values |= {name: str(value) for name, value in (settings or {}).items()}
-        notes = Notes(str(path), bool(given.pop("skip_broken", False)))
-        roles = {**form.columns, **(columns or {})}
-        return cls(form, path, clock, notes, roles, set(columns or ()), values, **given)
+            if name not in format.settings:
+                known = ", ".join(format.settings) or "(none)"
+                raise InputError("set", name, f"{format.name} has the settings {known}")
+        self.format, self.path, self.clock = format, path, clock
+        self.columns = {**format.columns, **(columns or {})}
+        self.said = set(columns or ())
+        self.settings = {name: default for name, (default, _) in format.settings.items()}
+        self.settings |= {name: str(value) for name, value in (settings or {}).items()}
+        self.keeps_broken, self.most_bytes = keeps_broken, most_bytes
+        self.notes = ReaderWarnings(str(path), skip_broken)
+        self.sha256 = ""
+        self.rows_read = 0
+        self.capacity: Capacity | None = None
+        self.gpus_a_server: int | None = None
+        self.requeues = ""  # one of `REQUEUES`; empty where the rows say it
+        self.facts: list[str] = []
 
     @property
     def source(self) -> str:
@@ -175,24 +161,44 @@ class Reading:
     def table(self, delimiter: str = "", *, quoted: bool = True, what: str = "") -> Cells:
         """The file as a table with a header; no delimiter for the one that its header has."""
         what = what or f"{self.format.what} with a header"
-        names, frame = read_table(self.text(), self.source, delimiter, quoted=quoted, what=what)
-        return self.cells_of(names, frame, what)
+        return self.cells_of(
+            read_table(self.text(), self.source, delimiter, quoted=quoted, what=what), what
+        )
 
-    def cells_of(self, names: Sequence[str], frame: pd.DataFrame, what: str) -> Cells:
+    def cells_of(self, table: pd.DataFrame, what: str) -> Cells:
         """Cells of the columns that have roles; rows of too few or too many cells are broken."""
-        check_header(self, names, what)
-        self.rows_read = len(frame)
-        odd = frame.pop("(cells)") if "(cells)" in frame else pd.Series(0, index=frame.index)
+        odd = table.pop("(cells)") if "(cells)" in table else pd.Series(0, index=table.index)
+        names = list(table.columns)
+        for role, column in self.columns.items():
+            if column not in names and role in {*self.format.needed, *self.said}:
+                shown = ", ".join(names[:30]) or "(none)"
+                hint = f" for {role}: --column {role}=NAME says which it is"
+                rule = f"must be {what} with a column {column!r}{'' if self.keeps_broken else hint}"
+                raise InputError(f"{self.source}, row 1, columns", shown, rule)
+        self.rows_read += len(table)
         rule = f"must have {len(names)} cells as the header has"
         for row, count in odd[odd > 0].items():
             if not self.keeps_broken:
                 self.notes.broken(int(str(row)), "(all)", f"{count} cells", rule)
             elif count > len(names):
                 raise InputError(f"{self.source}, row {row}", f"{count} cells", rule)
-        kept = frame if self.keeps_broken else frame[odd == 0]
+        kept = table if self.keeps_broken else table[odd == 0]
         roles = {role: column for role, column in self.columns.items() if column in names}
         made = {role: kept[column].fillna("").str.strip() for role, column in roles.items()}
         return Cells(self, pd.DataFrame(made, index=kept.index, dtype=object))
+
+    def cells_of_frame(self, frame: pd.DataFrame) -> Cells:
+        """A frame's columns as cells; rows are counted from 1."""
+        self.notes.hint = ""
+        if not len(frame):
+            raise InputError("frame", "0 rows", "must have a row a job")
+        texts = [_texts_of(frame.iloc[:, at]).to_numpy() for at in range(frame.shape[1])]
+        names = [str(name) for name in frame.columns]
+        _check_unique_names(names, "frame, row 1")
+        rows = pd.RangeIndex(1, len(frame) + 1)
+        return self.cells_of(
+            pd.DataFrame(dict(zip(names, texts, strict=True)), index=rows), "a frame"
+        )
 
 
 def read_table(
@@ -203,8 +209,8 @@ def read_table(
     quoted: bool = True,
     first: int = 1,
     what: str = "a table with a header",
-) -> tuple[list[str], pd.DataFrame]:
-    """A table's header and rows as text, indexed by line; ``(cells)`` counts those of odd rows."""
+) -> pd.DataFrame:
+    """A table's rows as text, indexed by line; ``(cells)`` counts those of odd rows."""
     if not text.strip():
         raise InputError(source, "(empty)", f"must be {what}")
     if not delimiter:
@@ -225,26 +231,16 @@ def read_table(
     width, names = len(header), [name.strip() for name in header]
     while not names[-1]:  # a delimiter at the end of each line
         names.pop()
+    _check_unique_names(names, f"{source}, row {line}")
+    padded = [cells[: len(names)] + [""] * (len(names) - len(cells)) for _, cells in rows]
+    frame = pd.DataFrame(padded, index=[row for row, _ in rows], columns=names, dtype=object)
+    return frame.assign(**{"(cells)": [0 if len(c) == width else len(c) for _, c in rows]})
+
+
+def _check_unique_names(names: Sequence[str], where: str) -> None:
     for name in names:
         if names.count(name) > 1:
-            raise InputError(f"{source}, row {line}", name, "must stand once in the header")
-    padded = [cells[:width] + [""] * (width - len(cells)) for _, cells in rows]
-    frame = pd.DataFrame(padded, index=[row for row, _ in rows], columns=range(width), dtype=object)
-    odd = [len(cells) if len(cells) != width else 0 for _, cells in rows]
-    frame = frame.iloc[:, : len(names)].set_axis(names, axis=1)
-    return names, frame.assign(**{"(cells)": odd})
-
-
-def check_header(reading: Reading, names: Sequence[str], what: str) -> None:
-    """Refuse a header without the columns needed."""
-    for role, column in reading.columns.items():
-        if column not in names and role in {*reading.format.needed, *reading.said}:
-            shown = ", ".join(names[:30]) or "(none)"
-            hint = "" if reading.keeps_broken else (
-                f" for {role}: --column {role}=NAME says which it is"
-            )  # fmt: skip
-            rule = f"must be {what} with a column {column!r}{hint}"
-            raise InputError(f"{reading.source}, row 1, columns", shown, rule)
+            raise InputError(where, name, "must stand once in the header")
 
 
 class Cells:
@@ -262,9 +258,6 @@ class Cells:
         self.reading = reading
         self.frame = frame
         self.broken = pd.Series(False, index=frame.index)
-
-    def __len__(self) -> int:
-        return len(self.frame)
 
     def has(self, role: str) -> bool:
         """Whether the log has a column for this role."""
@@ -296,18 +289,18 @@ class Cells:
         unless it would precede what it must follow (`after`) and the second would not.
         """
         found = self._each(role, missing, self.reading.clock.time)
-        twice = found.map(lambda moment: isinstance(moment, tuple) and moment[1] is not None)
         values = [moment[0] if isinstance(moment, tuple) else None for moment in found]
         times = pd.Series(pd.array(values, dtype="Int64"), index=found.index)
         rule = f"the clock of {self.reading.clock.zone} shows this time twice"
-        for place in np.flatnonzero(twice).tolist():
-            first, second = found.iloc[place]
-            least = None if after is None else after.iloc[place]
-            takes_second = least is not None and not pd.isna(least) and first < least <= second
-            times.iloc[place] = second if takes_second else first
-            which = "the second, for it follows what is before it" if takes_second else "the first"
-            row, cell = self.frame.index[place], self.text(role).iloc[place]
+        for place, moment in enumerate(found):
+            if not isinstance(moment, tuple) or moment[1] is None:
+                continue
+            least, which = None if after is None else after.iloc[place], "the first"
+            if least is not None and not pd.isna(least) and moment[0] < least <= moment[1]:
+                times.iloc[place] = moment[1]
+                which = "the second, for it follows what is before it"
             if notes:
+                row, cell = self.frame.index[place], self.text(role).iloc[place]
                 self.reading.notes.add(row, self.column(role), cell, rule, f"taken as {which}")
         return times
 
@@ -324,21 +317,28 @@ class Cells:
         """Positive numbers; 1 where there is none."""
         return self._each(role, NONE_WORDS, _weight).astype(float).fillna(1.0)
 
-    def refuse(self, rows: Any, role: str, values: Any, rule: str) -> None:
+    def refuse(self, mask: pd.Series, role: str, values: Any, rule: str) -> None:
         """Refuse the log for the first of some rows, or leave them all out."""
-        for row, value in zip(rows, values, strict=True):
+        values = pd.Series(values, index=mask.index)
+        for row, value in values[mask].items():
             self.broken[row] = True
-            self.reading.notes.broken(int(row), self.column(role), value, rule)
+            self.reading.notes.broken(int(str(row)), self.column(role), value, rule)
 
     def note(self, mask: pd.Series, role: str, values: Any, rule: str, done: str) -> None:
         """Note the same of the rows of a mask."""
-        if mask.any():
-            values = values if isinstance(values, str) else values[mask]
-            self.reading.notes.add(mask.index[mask], self.column(role), values, rule, done)
+        values = values if isinstance(values, str) else values[mask]
+        self.reading.notes.add(mask.index[mask], self.column(role), values, rule, done)
 
     def neutral(self, keep: pd.Series | None = None, **columns: Any) -> pd.DataFrame:
-        """The neutral frame of these columns, without broken rows; None for an absent column."""
-        given = {name: values for name, values in columns.items() if values is not None}
+        """The neutral frame of these columns, without broken rows.
+
+        None stands for an absent column, a role's name for its text if the log has it.
+        """
+        given = {
+            name: self.text(values) if isinstance(values, str) else values
+            for name, values in columns.items()
+            if values is not None and (not isinstance(values, str) or self.has(values))
+        }
         made = pd.DataFrame({"row": self.frame.index, **given}, index=self.frame.index)
         kept = pd.Series(True, index=made.index) if keep is None else keep
         if not self.reading.keeps_broken:
@@ -347,23 +347,22 @@ class Cells:
 
     def standard(self, **changed: Any) -> pd.DataFrame:
         """The neutral frame of the usual roles, with some columns changed."""
-        submit = self.times("submit")
-        columns: dict[str, Any] = {"job": self.names("job"), "submit": submit}
+        columns: dict[str, Any] = {"job": self.names("job"), "submit": self.times("submit")}
+        submit = columns["submit"]
         if "start" not in changed:
             columns["start"] = self.times("start", after=submit)
         if "end" not in changed:
-            start: pd.Series = changed["start"] if "start" in changed else columns["start"]
+            start: pd.Series = changed.get("start", columns.get("start"))
             columns["end"] = self.times("end", after=start.where(start.notna(), submit))
-        if "gpus" not in changed:
-            columns["gpus"] = self.amounts("gpus")
-        optional: dict[str, Callable[[str], pd.Series]] = {
-            "duration": self.spans, "deadline": self.times, "weight": self.weights,
-            "user": self.text, "server": self.text, "state": self.text, "part": self.text,
+        usual: dict[str, Callable[[str], pd.Series]] = {
+            "gpus": self.amounts, "duration": self.spans, "deadline": self.times,
+            "weight": self.weights, "user": self.text, "server": self.text, "state": self.text,
+            "part": self.text,
         }  # fmt: skip
         columns |= {
             role: read(role)
-            for role, read in optional.items()
-            if self.has(role) and role not in changed
+            for role, read in usual.items()
+            if role not in changed and (self.has(role) or role == "gpus")
         }
         return self.neutral(**{**columns, **changed})
 
@@ -378,13 +377,13 @@ class Cells:
                     found[cell] = one(cell)
                 except ValueError as error:
                     found[cell], rules[cell] = None, str(error)
-        if rules:
-            for row, cell in cells[cells.isin(list(rules))].items():
-                self.refuse([row], role, [cell], rules[cell])
+        for row, cell in cells[cells.isin(list(rules))].items() if rules else ():
+            self.broken[row] = True
+            self.reading.notes.broken(int(str(row)), self.column(role), cell, rules[cell])
         return pd.Series([found[cell] for cell in cells], index=cells.index, dtype=object)
 
 
-def texts_of(values: pd.Series) -> pd.Series:
+def _texts_of(values: pd.Series) -> pd.Series:
     """A frame's column as a table would write it; nothing for what is missing."""
     if pd.api.types.is_timedelta64_dtype(values):
         found = values.astype("timedelta64[ns]").astype("int64").map(seconds_text)
@@ -406,10 +405,10 @@ def _name(text: str) -> str:
 def _amount(text: str) -> float:
     if not DECIMAL.fullmatch(text):
         raise ValueError("must be a number of GPUs")
-    if abs(float(text)) > MOST_GPUS:
-        raise ValueError(f"must be at most {MOST_GPUS} GPUs")
     if float(text) < 0:
         raise ValueError("must not be negative")
+    if float(text) > MOST_GPUS:
+        raise ValueError(f"must be at most {MOST_GPUS} GPUs")
     return float(text)
 
 

@@ -29,8 +29,8 @@ from hindsched.arrays import Ints
 from hindsched.errors import InputError
 from hindsched.instances.gang.from_log import instance_of_log
 from hindsched.instances.gang.instance import KINDS, GangInstance, split_formulation
-from hindsched.instances.traces.log import Log
 from hindsched.instances.traces.build_log import runs_of
+from hindsched.instances.traces.log import Log
 from hindsched.json_types import JsonObject
 from hindsched.online.gang.replay import POLICIES, replay
 from hindsched.solutions.gang.metrics import gang_metrics

@@ -82,7 +82,10 @@ def instance_of_log(
     kind = log.formulation if formulation is None else formulation.partition(",")[0]
     wide = jobs[jobs["gpus"] > capacity.gpus]
     for row, width in zip(wide["row"], wide["gpus"], strict=True):
-        where, rule = f"{log.source}, row {row}, column gpus", f"there are only {capacity.gpus} GPUs"
+        where, rule = (
+            f"{log.source}, row {row}, column gpus",
+            f"there are only {capacity.gpus} GPUs",
+        )
         raise InputError(where, int(width), rule)
     resized = jobs["work"] != jobs["duration"] * jobs["gpus"]
     if resized.any() and kind != ELASTIC:

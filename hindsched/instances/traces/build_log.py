@@ -316,9 +316,7 @@ def _in_slots(
         sha256=reading.sha256,
         jobs=pd.DataFrame(made),
         schedule=frame(held, ("start", "end"), (*spans, "server", "lost", "part")),
-        others=frame(
-            others, ("submit", "start", "end"), (*spans[:2], "submit", *spans[2:], "why")
-        ),
+        others=frame(others, ("submit", "start", "end"), (*spans[:2], "submit", *spans[2:], "why")),
         notes=reading.notes,
         capacity=reading.capacity,
         formulation=FORMULATIONS[2 if jobs["area"].notna().any() else freedom],

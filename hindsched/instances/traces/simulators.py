@@ -15,6 +15,7 @@ resource is a GPU and a server of its own, so that a resource given to two jobs 
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -132,7 +133,7 @@ def _held(reading: Reading, path: Path) -> pd.DataFrame:
             edges = [0, *(np.flatnonzero(np.diff(row[:-1])) + 1).tolist(), len(moments) - 1]
             held += [
                 (job, moments[begin], moments[end], server, float(row[begin]))
-                for begin, end in zip(edges, edges[1:], strict=False)
+                for begin, end in pairwise(edges)
                 if row[begin] and begin < end
             ]
     held.sort(key=lambda span: (span[2], span[1], order[span[3]]))

@@ -75,9 +75,7 @@ def _lines(reading: Reading) -> tuple[dict[str, str], Cells]:
                 del rows[number]
                 rule = f"must have {len(FIELDS)} as the format says"
                 reading.notes.broken(number, "(all)", f"{found} numbers", rule)
-    frame = pd.DataFrame(
-        list(rows.values()), index=list(rows), columns=list(FIELDS), dtype=object
-    )
+    frame = pd.DataFrame(list(rows.values()), index=list(rows), columns=list(FIELDS), dtype=object)
     made = {role: frame[column] for role, column in reading.columns.items()}
     return header, Cells(reading, pd.DataFrame(made, index=frame.index, dtype=object))
 

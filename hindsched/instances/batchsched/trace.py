@@ -26,7 +26,7 @@ GAVEL_MODELS = (
     ("Transformer, batch size 64", 260.0, (8.618, 5.092, 1.752)),
     ("LM, batch size 20", 115.0, (64.742, 58.173, 17.142)),
 )
-"""Isolated throughputs on one GPU that Gavel's authors measured (Narayanan et al., OSDI 2020; MIT)."""
+"""Isolated throughputs on one GPU that Gavel's authors measured (OSDI 2020; MIT)."""
 GPU_TYPES = ("v100", "p100", "k80")
 TRACE_EPOCHS = 10
 MOST_MINIBATCHES = 1_000_000

@@ -169,23 +169,15 @@ def _instances(family: str | None) -> Rows:
 
 
 def _solvers(family: str | None) -> Rows:
-    import shutil
-    from importlib.util import find_spec
-
-    from hindsched.solvers.door.files import EXECUTABLES
-    from hindsched.solvers.door.native import MODULES
     from hindsched.solvers.door.options import SOLVERS
+    from hindsched.solvers.door.others import OTHERS
 
     if family is not None:
         raise InputError("family", family, "solvers belong to no family")
-    rows: Rows = []
-    for name in SOLVERS:
-        if name in EXECUTABLES:
-            installed = shutil.which(EXECUTABLES[name]) is not None
-        else:
-            installed = find_spec(MODULES.get(name, "highspy")) is not None
-        rows.append({"solver": name, "installed": installed})
-    return rows
+    return [
+        {"solver": name, "installed": name not in OTHERS or OTHERS[name].is_installed}
+        for name in SOLVERS
+    ]
 
 
 LISTS: dict[str, tuple[Callable[[str | None], Rows], str]] = {

@@ -18,10 +18,9 @@ import pyomo.environ as pyo
 from hindsched.arrays import Floats
 from hindsched.solvers.door.answer import Answer, Progress
 from hindsched.solvers.door.duals import ShadowPrices
-from hindsched.solvers.door.files import EXECUTABLES, solve_by_file
 from hindsched.solvers.door.highs import HighsProgram
-from hindsched.solvers.door.native import MODULES, solve_natively
 from hindsched.solvers.door.options import SolveOptions
+from hindsched.solvers.door.others import OTHERS, solve_by_other
 from hindsched.solvers.door.standard_form import (
     LinearProgram,
     TriviallyInfeasibleError,
@@ -226,10 +225,8 @@ def _ask_backend(
     start_point: Floats,
     report: Progress | None,
 ) -> Answer:
-    if options.solver in EXECUTABLES:
-        return solve_by_file(program, options)
-    if options.solver in MODULES:
-        return solve_natively(program, options, start_index, start_point)
+    if options.solver in OTHERS:
+        return solve_by_other(program, options, start_index, start_point)
     if highs is None:
         highs = HighsProgram(program, options)
     if program.is_mixed_integer:

@@ -1,0 +1,230 @@
+"""CBC, GLPK, SCIP and Gurobi by Pyomo's own plugins, asked about the same arrays as HiGHS.
+
+A plain copy of the program is minimised, so that senses and signs have one convention. What the
+solver says is only an `Answer`; `solve_program` checks the point. Duals are HiGHS' alone.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+import shutil
+from contextlib import redirect_stdout
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import pyomo.environ as pyo
+from pyomo.common.log import LoggingIntercept
+
+from hindsched.arrays import Floats
+from hindsched.errors import InputError, SolveFailed
+from hindsched.solvers.door.answer import Answer
+from hindsched.solvers.door.interrupt import catch_interrupt
+from hindsched.solvers.door.options import SolveOptions
+from hindsched.solvers.door.standard_form import LinearProgram
+from hindsched.solvers.door.status import Status, StoppedBy
+
+
+@dataclass(frozen=True)
+class OtherSolver:
+    """What is special about a solver.
+
+    Parameters
+    ----------
+    plugin : str
+        Pyomo's name of it.
+    needs, found_in : str
+        The executable or package that it needs, and what holds that.
+    gap, seed, threads : str, optional
+        Its own names of these options.
+    most_seed : int
+        The largest seed that it takes.
+    """
+
+    plugin: str
+    needs: str
+    found_in: str
+    gap: str
+    seed: str
+    threads: str | None = None
+    most_seed: int = 2**31
+
+    @property
+    def is_installed(self) -> bool:
+        """Whether the executable or the package is there."""
+        return shutil.which(self.needs) is not None or find_spec(self.needs) is not None
+
+
+OTHERS = {
+    "cbc": OtherSolver(
+        "cbc", "cbc", "system package coinor-cbc", "ratioGap", "randomCbcSeed", "threads"
+    ),
+    "glpk": OtherSolver("glpk", "glpsol", "system package glpk-utils", "mipgap", "seed"),
+    "scip": OtherSolver(
+        "scip_direct", "pyscipopt", "pip install 'hindsched[solvers]'", "limits/gap",
+        "randomization/randomseedshift",
+    ),
+    "gurobi": OtherSolver(
+        "gurobi_direct_v2", "gurobipy", "pip install 'hindsched[solvers]'", "MIPGap", "Seed",
+        "Threads", 2_000_000_000,
+    ),
+}  # fmt: skip
+
+_CLAIMS = {
+    "optimal": (Status.OPTIMAL, StoppedBy.GAP),
+    "infeasible": (Status.INFEASIBLE, StoppedBy.INFEASIBLE),
+    "unbounded": (Status.UNBOUNDED, StoppedBy.UNBOUNDED),
+    "infeasibleOrUnbounded": (Status.UNBOUNDED, StoppedBy.UNBOUNDED),
+    "maxTimeLimit": (Status.NO_SOLUTION, StoppedBy.TIME_LIMIT),
+    "feasible": (Status.NO_SOLUTION, StoppedBy.TIME_LIMIT),
+    "maxIterations": (Status.NO_SOLUTION, StoppedBy.ITERATION_LIMIT),
+    "userInterrupt": (Status.NO_SOLUTION, StoppedBy.INTERRUPTED),
+}
+_LOGGED = {
+    "NO PRIMAL FEASIBLE": "infeasible",
+    "NO DUAL FEASIBLE": "infeasibleOrUnbounded",
+    "HAS UNBOUNDED": "unbounded",
+}
+
+
+def solve_by_other(
+    program: LinearProgram, options: SolveOptions, start_index: Any, start_point: Floats
+) -> Answer:
+    """Solve by the solver that the options name.
+
+    Raises
+    ------
+    InputError
+        If it is not installed or does not know a solver option.
+    SolveFailed
+        If it breaks down: no licence, for example.
+    """
+    solver = OTHERS[options.solver]
+    if not solver.is_installed:
+        rule = f"is not installed: no {solver.needs} ({solver.found_in})"
+        raise InputError("solver", options.solver, rule)
+    if options.time_limit == 0:  # which some take for none
+        return Answer(Status.NO_SOLUTION, StoppedBy.TIME_LIMIT, backend=options.solver)
+    answer = _run(solver, program, options, start_index, start_point)
+    if answer.status is not Status.UNBOUNDED:
+        return answer
+    # What has an unbounded relaxation, or is one of the two: unbounded if it has a point.
+    anything = replace(program, cost=np.zeros_like(program.cost), offset=0.0)
+    probe = _run(solver, anything, options, [], start_point)
+    if probe.point is not None:
+        return replace(answer, point=None, bound=None)
+    return replace(probe, bound=None)
+
+
+def _run(
+    solver: OtherSolver, program: LinearProgram, options: SolveOptions, index: Any, values: Floats
+) -> Answer:
+    """One run on a copy of the program, and what the solver says of it."""
+    model = _copy(program)
+    for column, value in zip(index, values, strict=False):
+        model.x[int(column)].value = round(value) if program.integer[column] else float(value)
+    plugin = pyo.SolverFactory(solver.plugin)
+    own: dict[str, Any] = {solver.seed: options.seed % solver.most_seed}
+    if program.is_mixed_integer:
+        own[solver.gap] = options.gap / (1.0 + options.gap)
+    if solver.threads is not None and options.solver_threads > 1:
+        own[solver.threads] = options.solver_threads
+    arguments: dict[str, Any] = {"load_solutions": False, "options": own | options.solver_options}
+    if options.time_limit is not None:
+        arguments["timelimit"] = max(1, math.ceil(options.time_limit))
+        if options.solver != "glpk":  # which takes whole seconds
+            arguments["timelimit"] = options.time_limit
+    if hasattr(plugin, "config") and "warmstart_discrete_vars" in plugin.config:
+        plugin.config.warmstart_discrete_vars = len(index) > 0
+    elif plugin.warm_start_capable():
+        arguments["warmstart"] = len(index) > 0
+    said = io.StringIO()
+    with TemporaryDirectory() as folder, catch_interrupt() as interrupted:
+        if solver.plugin == options.solver:  # an executable, which complains in its log
+            arguments["logfile"] = str(Path(folder) / "log")
+        try:
+            with LoggingIntercept(said, "pyomo"), redirect_stdout(said):
+                found = plugin.solve(model, **arguments)
+                if len(found.solution):
+                    found.solver.status = "ok"
+                    model.solutions.load_from(found)
+        except Exception as error:
+            said.write(str(error))
+            _check_options(said.getvalue(), options)
+            raise SolveFailed(f"{options.solver}: {' '.join(str(error).split())[-200:]}") from None
+        log = Path(folder) / "log"
+        said.write(log.read_text(errors="replace") if log.exists() else "")
+        _check_options(said.getvalue(), options)
+    claim = str(found.solver.termination_condition)
+    if claim == "other":  # what GLPK's presolver says stands in the log alone
+        claims = [kind for words, kind in _LOGGED.items() if words in said.getvalue()]
+        claim = claims[0] if claims else claim
+    status, stopped_by = _CLAIMS.get(claim, (Status.FAILED, StoppedBy.ERROR))
+    if interrupted.is_set() and status is not Status.OPTIMAL:
+        status, stopped_by = Status.NO_SOLUTION, StoppedBy.INTERRUPTED
+    known = [model.x[i].value for i in range(len(program.columns))]
+    point = None
+    if status in (Status.OPTIMAL, Status.NO_SOLUTION) and len(found.solution):
+        point = np.array([0.0 if value is None else value for value in known])
+        if status is Status.NO_SOLUTION and program.residual(program.rounded(point))[0] <= 1:
+            status = Status.FEASIBLE
+        elif status is Status.NO_SOLUTION:  # CBC gives the relaxation's point where it has none
+            point = None
+    bound = found.problem.lower_bound
+    is_bound = isinstance(bound, int | float) and abs(bound) < 1e20 and program.is_mixed_integer
+    if status is Status.OPTIMAL and not program.is_mixed_integer and point is not None:
+        bound, is_bound = float(program.cost @ point) + program.offset, True
+    return Answer(
+        status, stopped_by, point, float(bound) if is_bound else None,
+        backend=_backend(options.solver, plugin), details={"claim": claim},
+    )  # fmt: skip
+
+
+def _copy(program: LinearProgram) -> Any:
+    """The arrays as a Pyomo model of their own, which is minimised."""
+    model = pyo.ConcreteModel()
+    lower, upper = program.lower.tolist(), program.upper.tolist()
+    model.x = pyo.Var(
+        range(len(program.columns)),
+        within=lambda _, i: pyo.Integers if program.integer[i] else pyo.Reals,
+        bounds=lambda _, i: (
+            None if lower[i] == -math.inf else lower[i], None if upper[i] == math.inf else upper[i]
+        ),
+    )  # fmt: skip
+    by_row = program.matrix.tocsr()
+
+    def row(m: Any, i: int) -> Any:
+        part = slice(by_row.indptr[i], by_row.indptr[i + 1])
+        terms = zip(by_row.data[part].tolist(), by_row.indices[part].tolist(), strict=True)
+        body = pyo.quicksum((value * m.x[j] for value, j in terms))
+        low, high = float(program.row_lower[i]), float(program.row_upper[i])
+        if low == high:
+            return body == high
+        return body <= high if high < math.inf else body >= low
+
+    filled = np.flatnonzero(np.diff(by_row.indptr)).tolist()
+    model.rows = pyo.Constraint(filled, rule=row)
+    priced = np.flatnonzero(program.cost).tolist()
+    cost = pyo.quicksum(float(program.cost[j]) * model.x[j] for j in priced)
+    model.cost = pyo.Objective(expr=cost + program.offset)
+    return model
+
+
+def _check_options(said: str, options: SolveOptions) -> None:
+    """Name the solver option that a solver complains of."""
+    complaints = ("No match for", "Invalid", "invalid", "nknown", "Not a valid", "not a valid")
+    lines = [line for line in said.splitlines() if any(word in line for word in complaints)]
+    for name, value in options.solver_options.items():
+        if any(name in line or "parameter name" in line for line in lines):
+            rule = f"must be an option that {options.solver} knows, with a value that it takes"
+            raise InputError(f"solver_options.{name}", value, rule)
+
+
+def _backend(name: str, plugin: Any) -> str:
+    """Name and version."""
+    version = plugin.version() or ()
+    return f"{name} {'.'.join(str(part) for part in version)}".strip()

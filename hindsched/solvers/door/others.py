@@ -81,6 +81,7 @@ _CLAIMS = {
     "infeasibleOrUnbounded": (Status.UNBOUNDED, StoppedBy.UNBOUNDED),
     "maxTimeLimit": (Status.NO_SOLUTION, StoppedBy.TIME_LIMIT),
     "feasible": (Status.NO_SOLUTION, StoppedBy.TIME_LIMIT),
+    "intermediateNonInteger": (Status.NO_SOLUTION, StoppedBy.TIME_LIMIT),
     "maxIterations": (Status.NO_SOLUTION, StoppedBy.ITERATION_LIMIT),
     "userInterrupt": (Status.NO_SOLUTION, StoppedBy.INTERRUPTED),
 }

@@ -1,4 +1,4 @@
-"""The programs of astraea in Pyomo: (3) and the round problem (4).
+"""The programs of astraea in Pyomo: (3), the round problem (4), subproblem (9).
 
 ``modes`` consists of the blocks of `windows/block.py`; ``printed`` is the printed program
 (`printed.py`). Both have the same optimum. ``slots`` is the problem ``preemptive``. Worker and PS
@@ -9,7 +9,8 @@ counts are the resources of the block's cluster: a worker of type w takes one un
 ``eq_3c``, ``eq_3d``      workers and PSs of a server; summed they imply (3a) and (3b)
 ``eq_3k``                 a must-complete job runs once
 ``eq_4a``                 an optional job runs at most once: o_j
-``eq_9``                  objective of the subproblem (`subproblem.py`)
+``eq_9``, ``eq_9a``       objective of the subproblem, what is left of a server
+``eq_3a``                 in the subproblem: what the job's tenant may use in all, also (3b)
 ========================  =====================================================================
 
 The other constraints of (3) hold by the choice of columns or stand inside the block.
@@ -17,43 +18,41 @@ The other constraints of (3) hold by the choice of columns or stand inside the b
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
-from typing import Any
+from functools import cache, partial
+from typing import ClassVar
 
+import numpy as np
 import pyomo.environ as pyo
+from pyomo.environ import quicksum as total
 
 from hindsched.arrays import Floats
-from hindsched.instances.astraea.instance import AstraeaInstance
-from hindsched.instances.astraea.modes import modes, slot_modes
+from hindsched.instances.astraea.instance import AstraeaInstance, AstraeaJob
+from hindsched.instances.astraea.modes import durations, modes, slot_modes
 from hindsched.instances.modes import PREEMPTIVE
-from hindsched.models.astraea.cluster import (
-    BLOCK,
-    SYMBOLS,
-    AstraeaNames,
-    UnitCluster,
-    last_worthwhile_slot,
-    revenue_by_slot,
+from hindsched.models.algebra import Expr, Model
+from hindsched.models.astraea.printed import AstraeaPrinted
+from hindsched.models.astraea.sets import UnitCluster, last_worthwhile_slot
+from hindsched.models.base import PRINTED, Commitments, Prices, choose_form
+from hindsched.models.declared import Symbol
+from hindsched.models.windows.block import Paper
+from hindsched.models.windows.program import (
+    SLOTS,
+    Capacity,
+    Family,
+    WindowProgram,
+    WindowSubproblem,
+    add_blocks,
+    add_capacities,
+    refuse_in_pieces,
+    subproblem_model,
+    symbols,
 )
-from hindsched.models.astraea.printed import (
-    PAPER,
-    REVENUE,
-    add_printed,
-    printed_sets,
-    read_span,
-    write_own,
-)
-from hindsched.models.astraea.subproblem import build_subproblem
-from hindsched.models.base import PRINTED, Commitments, Duals, choose_form
-from hindsched.models.windows.block import JobBlock, add_job, add_job_in_pieces, use_by_cell
-from hindsched.models.windows.offline import SLOTS, Printed, WindowProgram, prices_of
-from hindsched.models.windows.sets import EmptyCluster, Starts, fixed_rows, job_sets, left_by
+from hindsched.models.windows.sets import EmptyCluster, Pieces, fixed_rows, left_by
 from hindsched.solutions.astraea.row import AstraeaRow
 from hindsched.solutions.astraea.solution import AstraeaSolution, read_row
-from hindsched.solutions.capacity_timeline import Room
-
-__all__ = ["FORMS", "AstraeaProgram", "build_offline", "build_round", "build_subproblem"]
 
 FORMS: dict[str, tuple[str, ...]] = {
     f"{obligation},{writing}": forms
@@ -63,32 +62,101 @@ FORMS: dict[str, tuple[str, ...]] = {
     )
 }  # fmt: skip
 """``literal`` is an older word for the printed form of the same problem."""
+REVENUE = "revenue"
+INDICES = {
+    "": "eq_work",
+    "job": "zeta o eq_3j eq_3j_o eq_3j_several eq_3k eq_3k_one eq_3k_zeta eq_3m eq_3n",
+    "job | ": "eq_4a",
+    "slot": "e eq_slot eq_end",
+    "worker type, slot": "eq_3a",
+    "PS type, slot": "eq_3b",
+    "job, slot": "begin end run eq_3e eq_3g eq_3m_run",
+    "job, server": "on hosts eq_3j_on",
+    "job, worker type, slot": "eq_3k_y eq_3k_all",
+    "job, PS type, slot": "eq_3k_z",
+    "job, server, worker type, slot": "eq_3j_y eq_3l_y",
+    "job, server, PS type, slot": "z eq_3i_z eq_3j_z eq_3l_z",
+    "job, server, worker type, slot, side": "eq_3f",
+    "job, server, PS type, slot, side": "eq_3h",
+    "job, worker type, PS type, one server, workers": "pace",
+    "server, worker type, slot": "eq_3c",
+    "server, PS type, slot": "eq_3d",
+    "mode, slot, host, on host": "u",
+    "worker type, duration, slot | job, server, slot": "eq_3i",
+    "worker type, duration, slot, server | job, slot": "eq_3l",
+    "worker type, duration, slot, server | job, server, worker type, slot": "y",
+}
+UNITS = {
+    "jobs": "zeta pace o begin end run u e",
+    "workers": "y",
+    "PSs": "z",
+    "servers": "on hosts",
+    f"{REVENUE} a worker": "eq_3a eq_3c eq_3e eq_3f eq_3i eq_3l",
+    f"{REVENUE} a PS": "eq_3b eq_3d eq_3g eq_3h eq_3i_z",
+    REVENUE: "eq_work eq_slot eq_end eq_3k",
+}
+PER_UNIT = f"{REVENUE} a worker or PS"
+QUOTA = symbols(
+    {"worker or PS type, slot": "eq_3a", "server, worker or PS type, slot": "eq_9a"},
+    {PER_UNIT: "eq_3a eq_9a"},
+)
+
+
+def family_of(instance: AstraeaInstance) -> Family:
+    """What differs from the other family of jobs in one window."""
+    workers, ps = instance.worker_types, instance.ps_types
+    split = len(workers)
+    return Family(
+        UnitCluster.of(instance),
+        Paper("z", "zeta", "3", "3i", "3j", "3k", "3l", "3i"),
+        (
+            Capacity("worker_capacity", "3c", "workers of a server", range(split)),
+            Capacity("ps_capacity", "3d", "PSs of a server", range(split, split + len(ps))),
+        ),
+        {
+            "server": [server.name for server in instance.servers],
+            "worker type": workers,
+            "PS type": ps,
+            "worker or PS type": [*workers, *ps],
+        },
+        AstraeaSolution,
+        AstraeaRow,
+    )
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class AstraeaProgram(AstraeaNames, WindowProgram[AstraeaSolution]):
+class AstraeaProgram(WindowProgram[AstraeaSolution]):
     """The offline program (3), or a round's (4)."""
 
-    SYMBOLS = SYMBOLS
+    SYMBOLS = symbols(INDICES, UNITS)
     OBJECTIVE_UNIT = REVENUE
-    SOLUTION = AstraeaSolution
-    ROW = AstraeaRow
 
-    instance: AstraeaInstance
 
-    def capacity_prices(self, duals: Duals) -> dict[str, Floats]:
-        """Duals of (3c) and (3d): ``worker_capacity`` (S, W, T) and ``ps_capacity`` (S, P, T).
+@dataclass(kw_only=True, eq=False, repr=False)
+class AstraeaSubproblem(WindowSubproblem):
+    """Subproblem (9): the job's block with mutable prices, residuals and quotas."""
 
-        Of ``slots`` their means over the servers: its bounds merge the servers.
+    SYMBOLS: ClassVar[Mapping[str, Symbol]] = {**AstraeaProgram.SYMBOLS, **QUOTA}
+    OBJECTIVE_UNIT = REVENUE
+
+    def set(self, prices: Prices, room: Prices | None = None, quota: Floats | None = None) -> None:
+        """Set prices and what is left.
+
+        Parameters
+        ----------
+        prices : mapping
+            ``worker_capacity`` (S, W, T) and ``ps_capacity`` (S, P, T).
+        room : mapping, optional
+            What is left, in the same shapes; None for all of it.
+        quota : ndarray, shape (T, W + P), optional
+            What the job's tenant may use in all; by default all there is.
         """
-        found = {}
-        for name, count, rows in (
-            ("worker_capacity", self.instance.worker_count, self.model.eq_3c),
-            ("ps_capacity", self.instance.ps_count, self.model.eq_3d),
-        ):
-            prices = prices_of(rows, duals, (*count.shape, self.instance.horizon), sign=1)
-            found[name] = prices.mean(axis=0) if self.form == SLOTS else prices
-        return found
+        if room is not None:
+            room = {name: np.floor(left + 1e-6) for name, left in room.items()}
+        super().set(prices, room)
+        whole = self.family.cluster.server_capacity.sum(axis=0)
+        for r, t in self.model.quota:
+            self.model.quota[r, t].set_value(float(whole[r] if quota is None else quota[t - 1, r]))
 
 
 def build_offline(
@@ -137,83 +205,52 @@ def build_offline(
         build_offline, instance, formulation, form=form, relax=relax, commitments=commitments
     )
     commitments = commitments or Commitments()
-    cluster, fixed = UnitCluster.of(instance), fixed_rows(instance, commitments, read_row)
-    free = left_by(cluster, fixed)
-    jobs = [
-        j
-        for j, job in enumerate(instance.jobs)
-        if job.name not in fixed and job.name not in commitments.rejected
-    ]
-    must = formulation.startswith("must-complete")
+    family, fixed = family_of(instance), fixed_rows(instance, commitments, read_row)
+    free, now = left_by(family.cluster, fixed), commitments.now
+    closed, must = fixed.keys() | commitments.rejected, formulation.startswith("must-complete")
+    jobs = [j for j, job in enumerate(instance.jobs) if job.name not in closed]
     model = pyo.ConcreteModel(name=instance.name)
-    blocks: dict[int, JobBlock] = {}
-    printed = None
+    blocks, printed = {}, None
     if form == PRINTED:
-        sets = printed_sets(instance, jobs)
-        printed = Printed(sets, PAPER, read_span, write_own)
-        revenue = add_printed(model, instance, sets, commitments.now, free, must, relax)
+        printed = AstraeaPrinted(
+            model, instance, family.cluster, family.paper, jobs, instance.horizon, durations, relax
+        )
+        revenue = printed.add(now, free, must)
     else:
-        empty = EmptyCluster(cluster)
-        model.job = pyo.Block(jobs)
+        empty, sets = EmptyCluster(family.cluster), {}
         for j in jobs:
             job = instance.jobs[j]
-            first = max(job.arrival + 1, commitments.now)
             last = instance.horizon if must else last_worthwhile_slot(instance, job)
+            table, pieces = modes(instance, job), None
             if form == SLOTS:
                 table, rates = slot_modes(instance, job)
-                own = job_sets(Starts.of(empty, table, first, last), rates=rates)
-                work = job.total_minibatches
-                blocks[j] = add_job_in_pieces(model.job[j], own, work, BLOCK, relax)
-            else:
-                own = job_sets(Starts.of(empty, modes(instance, job), first, last))
-                blocks[j] = add_job(model.job[j], own, BLOCK, relax)
-        revenue = _link(model, instance, cluster, blocks, free, must)
+                pieces = Pieces(rates, job.total_minibatches)
+            sets[j] = empty.job_sets(table, max(job.arrival + 1, now), last, pieces=pieces)
+        blocks = add_blocks(model, family, sets, relax)
+
+        @model.Constraint(jobs if must else [], doc="(3k) every job runs once")
+        def eq_3k(_: Model, j: int) -> Expr:
+            return blocks[j].chosen == 1 if sets[j].columns else pyo.Constraint.Infeasible
+
+        possible = [] if must else [j for j in jobs if sets[j].columns]
+
+        @model.Constraint(possible, doc="(4a) a job runs at most once")
+        def eq_4a(_: Model, j: int) -> Expr:
+            return blocks[j].chosen <= 1
+
+        add_capacities(model, family, blocks, free)
+        revenue = total(
+            block.worth(_revenue(instance, instance.jobs[j])) for j, block in blocks.items()
+        )
     settled = AstraeaSolution(instance, dict(fixed), formulation).objective()
     model.eq_3 = pyo.Objective(
         expr=revenue + settled, sense=pyo.maximize, doc="(3) revenue of all tenants"
     )
     return AstraeaProgram(
         instance=instance, formulation=formulation, form=form, relaxed=relax, model=model,
-        again=again, cluster=cluster, fixed=fixed, blocks=blocks, printed=printed,
+        again=again, family=family, fixed=fixed, slots=instance.horizon, blocks=blocks,
+        printed=printed,
     )  # fmt: skip
-
-
-def _link(
-    model: Any,
-    instance: AstraeaInstance,
-    cluster: UnitCluster,
-    blocks: Mapping[int, JobBlock],
-    free: Room[Floats],
-    must: bool,
-) -> Any:
-    """Add how often a job runs, (3c) and (3d); return the revenue of the open jobs."""
-
-    @model.Constraint(list(blocks) if must else [], doc="(3k) every job runs once")
-    def eq_3k(_: Any, j: int) -> Any:
-        return blocks[j].chosen == 1 if blocks[j].job.columns else pyo.Constraint.Infeasible
-
-    possible = [] if must else [j for j, block in blocks.items() if block.job.columns]
-
-    @model.Constraint(possible, doc="(4a) a job runs at most once")
-    def eq_4a(_: Any, j: int) -> Any:
-        return blocks[j].chosen <= 1
-
-    split = len(instance.worker_types)
-    used = use_by_cell(cluster, blocks)
-    of_workers = [(s, w, t) for s, w, t in used if w < split]
-    of_ps = [(s, r - split, t) for s, r, t in used if r >= split]
-
-    @model.Constraint(of_workers, doc="(3c) workers of a server")
-    def eq_3c(_: Any, s: int, w: int, t: int) -> Any:
-        return pyo.quicksum(used[s, w, t]) <= float(free.at(t)[s, w])
-
-    @model.Constraint(of_ps, doc="(3d) PSs of a server")
-    def eq_3d(_: Any, s: int, p: int, t: int) -> Any:
-        return pyo.quicksum(used[s, split + p, t]) <= float(free.at(t)[s, split + p])
-
-    return pyo.quicksum(
-        block.worth(revenue_by_slot(instance, instance.jobs[j])) for j, block in blocks.items()
-    )
 
 
 def round_instance(instance: AstraeaInstance, slots: int) -> AstraeaInstance:
@@ -248,3 +285,68 @@ def build_round(
     4
     """
     return build_offline(round_instance(instance, slots), "optional,modes", form=form, relax=relax)
+
+
+def build_subproblem(
+    instance: AstraeaInstance,
+    job: str | int,
+    formulation: str | None = None,
+    *,
+    values: Floats | None = None,
+) -> AstraeaSubproblem:
+    """Build subproblem (9) of one job: the block with prices 0 and everything free.
+
+    With one start and completion slot left, (9) is (10). Prices may differ by server.
+
+    Parameters
+    ----------
+    instance : AstraeaInstance
+        The cluster.
+    job : str or int
+        Name or position of the job.
+    formulation : str, optional
+        As for `build_offline`; the job has to run in either.
+    values : ndarray, shape (horizon + 1,), optional
+        Value by completion slot in place of the revenue, never rising, -inf where it may not end.
+
+    Examples
+    --------
+    >>> import hindsched as hs
+    >>> build_subproblem(hs.generate("astraea", jobs=2), 1).position
+    1
+    """
+    formulation = instance.check_formulation(formulation)
+    refuse_in_pieces(formulation)
+    position, family, last = instance.position_of(job), family_of(instance), instance.horizon
+    record = instance.jobs[position]
+    if values is not None:
+        last = int(np.flatnonzero(np.isfinite(values)).max(initial=0))
+    sets = EmptyCluster(family.cluster).job_sets(modes(instance, record), record.arrival + 1, last)
+    model, block, used, paid = subproblem_model(record.name, position, family, sets, "4a", "9a")
+    in_all: dict[tuple[int, int], list[Expr]] = defaultdict(list)
+    for (_, r, t), taken in used.items():
+        in_all[r, t] += taken
+    whole = {(r, t): float(family.cluster.server_capacity[:, r].sum()) for r, t in in_all}
+    model.quota = pyo.Param(sorted(in_all), mutable=True, initialize=whole, within=pyo.Reals)
+
+    @model.Constraint(sorted(in_all), doc="(3a), (3b) what the job's tenant may use in all")
+    def eq_3a(m: Model, r: int, t: int) -> Expr:
+        return total(in_all[r, t]) <= m.quota[r, t]
+
+    model.eq_9 = pyo.Objective(
+        expr=block.worth(_revenue(instance, record, values)) - paid,
+        sense=pyo.maximize, doc="(9) revenue less what the use costs",
+    )  # fmt: skip
+    return AstraeaSubproblem(
+        instance=instance, formulation=formulation, model=model, position=position, family=family,
+        slots=instance.horizon, block=block,
+    )  # fmt: skip
+
+
+def _revenue(
+    instance: AstraeaInstance, job: AstraeaJob, values: Floats | None = None
+) -> Callable[[int], float]:
+    """F by last slot, or given values in its place."""
+    if values is not None:
+        return lambda slot: float(values[slot])
+    return cache(partial(instance.revenue, job))

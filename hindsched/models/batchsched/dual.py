@@ -3,33 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
-from hindsched.arrays import Floats
 from hindsched.instances.batchsched.instance import BatchschedInstance
 from hindsched.instances.batchsched.modes import modes
-from hindsched.models.batchsched.symbols import BatchschedNames
-from hindsched.models.declared import Symbol
-from hindsched.models.windows.block import refuse_in_pieces
-from hindsched.models.windows.dual import ScheduleDual, build_dual_model, schedules
-from hindsched.models.windows.sets import EmptyCluster, Starts, job_sets
+from hindsched.models.batchsched.offline import family_of
+from hindsched.models.windows.dual import ScheduleDual, dual_model, schedules
+from hindsched.models.windows.program import refuse_in_pieces, symbols
+from hindsched.models.windows.sets import EmptyCluster
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class BatchschedDual(BatchschedNames, ScheduleDual):
+class BatchschedDual(ScheduleDual):
     """(9)/(18): it bounds the round problem (7)/(16) up to a slot, not the offline one."""
 
-    SYMBOLS: ClassVar[dict[str, Symbol]] = {
-        "payoff": Symbol("job", "weight"),
-        "price": Symbol("server, resource, slot", "weight a unit"),
-        "eq_9a": Symbol("job, schedule", "share of the schedule"),
-        "eq_18a": Symbol("job, schedule", "share of the schedule"),
-    }
+    SYMBOLS = symbols(
+        {"job": "payoff", "server, resource, slot": "price", "job, schedule": "eq_9a eq_18a"},
+        {"weight": "payoff", "weight a unit": "price", "share of the schedule": "eq_9a eq_18a"},
+    )
     OBJECTIVE_UNIT = "weight"
-
-    def prices(self) -> dict[str, Floats]:
-        """``capacity``: delta, shape (H, R, last)."""
-        return {"capacity": self.price_array}
 
 
 def build_dual(
@@ -55,17 +46,12 @@ def build_dual(
     formulation = instance.check_formulation(formulation)
     refuse_in_pieces(formulation)
     last = instance.horizon if last is None else last
-    empty = EmptyCluster(instance)
-    listed = [
-        found
-        for j, job in enumerate(instance.jobs)
-        for sets in [job_sets(Starts.of(empty, modes(instance, job), 1, last))]
-        for found in schedules(j, empty, sets, lambda _, w=float(job.weight): w)
-    ]
+    empty, family = EmptyCluster(instance), family_of(instance)
+    sets = {j: empty.job_sets(modes(instance, job), 1, last) for j, job in enumerate(instance.jobs)}
+    listed = schedules(empty, sets, lambda j, _: float(instance.jobs[j].weight))
     primal, row = ("(8)", "9a") if instance.has_ps else ("(17)", "18a")
-    jobs, capacity = len(instance.jobs), instance.server_capacity
     return BatchschedDual(
-        instance=instance, formulation=formulation, listed=listed, capacity=capacity, row=row,
+        instance=instance, formulation=formulation, family=family, listed=listed, row=row,
         slots=last, primal=f"{primal}, all jobs in slots 1 to {last},",
-        model=build_dual_model(instance.name, listed, jobs, capacity, last, row),
+        model=dual_model(instance.name, listed, len(instance.jobs), family, last, row),
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""The programs of batchsched in Pyomo: (2)/(15) and the round problem (7)/(16).
+"""The programs of batchsched in Pyomo: (2)/(15), the round problem (7)/(16), subproblem (12)/(20).
 
 ``modes`` consists of the blocks of `windows/block.py`; ``printed`` is the printed program
 (`printed.py`). Both have the same optimum. ``slots`` is the problem ``preemptive``. The slots that
@@ -6,7 +6,8 @@ a program spans follow from a feasible schedule (the incumbent): in an optimal s
 completes later than ``cmin_j + (UB - sum w cmin) / w_j``.
 
 =======================  =====================================================================
-``objective``            (2)/(15): total weighted completion time; (7)/(16): total weight
+``objective``            (2)/(15): total weighted completion time; (7)/(16): total weight;
+                         (12)/(20): weighted completion time and what the use costs
 ``eq_2a``, ``eq_7a``     every job runs once; in a round at most once
 ``eq_2h``, ``eq_15b``    what all jobs use of a server's resource in a slot
 ``job[j].eq_2k``, ``eq_13c``  the block
@@ -23,42 +24,36 @@ from functools import partial
 from typing import Any
 
 import pyomo.environ as pyo
+from pyomo.environ import quicksum as total
 
-from hindsched.arrays import Floats
 from hindsched.errors import InputError
 from hindsched.instances.batchsched.instance import BatchschedInstance
-from hindsched.instances.batchsched.modes import modes, slot_modes
+from hindsched.instances.batchsched.modes import durations, modes, slot_modes
 from hindsched.instances.decimals import exactly
 from hindsched.instances.modes import PREEMPTIVE, Modes
 from hindsched.limits import check_count
 from hindsched.memory import check_memory
-from hindsched.models.base import PRINTED, Commitments, Duals, choose_form
-from hindsched.models.batchsched.plan import plan_rest
-from hindsched.models.batchsched.printed import (
-    add_printed,
-    paper_of,
-    printed_sets,
-    read_span,
-    write_own,
+from hindsched.models.algebra import Expr, Model
+from hindsched.models.base import PRINTED, Commitments, Prices, choose_form
+from hindsched.models.batchsched.plan import FixedRows, plan_rest
+from hindsched.models.batchsched.printed import BatchschedPrinted
+from hindsched.models.windows.block import Paper
+from hindsched.models.windows.program import (
+    SLOTS,
+    Capacity,
+    Family,
+    WindowProgram,
+    WindowSubproblem,
+    add_blocks,
+    add_capacities,
+    refuse_in_pieces,
+    subproblem_model,
+    symbols,
 )
-from hindsched.models.batchsched.subproblem import build_subproblem
-from hindsched.models.batchsched.symbols import BLOCK, SYMBOLS, BatchschedNames
-from hindsched.models.windows.block import JobBlock, add_job, add_job_in_pieces, use_by_cell
-from hindsched.models.windows.offline import SLOTS, Printed, WindowProgram, prices_of
-from hindsched.models.windows.sets import (
-    EmptyCluster,
-    Keep,
-    Starts,
-    fixed_rows,
-    job_sets,
-    left_by,
-)
+from hindsched.models.windows.sets import EmptyCluster, Keep, Pieces, fixed_rows, left_by
 from hindsched.solutions.batchsched.solution import BatchschedRow, BatchschedSolution, read_row
 from hindsched.solutions.capacity_timeline import Room
 
-__all__ = ["FORMS", "BatchschedProgram", "build_max_weight", "build_offline", "build_subproblem"]
-
-Rows = Mapping[str, tuple[BatchschedRow, ...]]
 BYTES_A_COLUMN = 1_000
 """A column of Pyomo, and its part in the rows."""
 MOST_COLUMNS = 20_000_000
@@ -67,35 +62,90 @@ FORMS: dict[str, tuple[str, ...]] = {
     "modes": ("modes", PRINTED), "literal": (PRINTED,), PREEMPTIVE: (SLOTS,),
 }  # fmt: skip
 """``literal`` is an older word for the printed form of the same problem."""
+SYMBOLS = symbols(
+    {
+        "": "eq_work eq_12a eq_20a",
+        "job": "q d eq_2a eq_2b_one eq_2b_some eq_2c_one eq_2d eq_2d_several eq_2e eq_2f eq_2f_one"
+        " eq_2f_q eq_2f_count eq_2g eq_2h_end eq_2h_last eq_7a eq_15a eq_15a_several eq_15b_end"
+        " eq_15b_last",
+        "slot": "e eq_slot eq_end",
+        "job, slot": "x end eq_2j",
+        "job, server": "on hosts eq_2i eq_2d_on eq_15a_on",
+        "job, worker type": "is_m eq_2f_m",
+        "job, PS type": "is_p eq_2f_p",
+        "job, server, worker type": "eq_2b eq_2d_y eq_15a_y",
+        "job, server, PS type": "s eq_2c eq_2d_s eq_2i_s eq_15a_s",
+        "job, server, worker type, slot": "run_y eq_2h_y eq_15b_y",
+        "job, server, PS type, slot": "run_s eq_2h_s",
+        "job, worker type, PS type, one server, workers": "pace",
+        "server, resource, slot": "eq_2h eq_15b",
+        "mode, slot, host, on host": "u",
+        "worker type, duration, slot": "eq_13c",
+        "worker type, duration, slot, server": "eq_2k",
+        "worker type, duration, slot, server | job, server, worker type": "y",
+    },
+    {
+        "jobs": "q pace x end is_m is_p u e",
+        "workers": "y run_y",
+        "PSs": "s run_s",
+        "servers": "on hosts",
+        "slots": "d",
+        "weight": "eq_7a",
+        "weighted slots": "eq_2a eq_work eq_slot eq_end eq_12a eq_20a",
+        "weighted slots a unit": "eq_2h eq_15b",
+        "weighted slots a worker": "eq_2k eq_13c",
+    },
+)
+
+
+def family_of(instance: BatchschedInstance) -> Family:
+    """What differs from the other family of jobs in one window."""
+    has_ps = instance.has_ps
+    return Family(
+        instance,
+        Paper("s", "q", "2k", "2i", "2d" if has_ps else "15a", "2f", "2k", "13c"),
+        (
+            Capacity(
+                "capacity", "2h" if has_ps else "15b", "what runs fits on its server",
+                range(len(instance.resources)),
+            ),
+        ),
+        {
+            "server": instance.server_names,
+            "resource": instance.resources,
+            "worker type": [kind.name for kind in instance.worker_types],
+            "PS type": [kind.name for kind in instance.ps_types or ()],
+        },
+        BatchschedSolution,
+        BatchschedRow,
+    )  # fmt: skip
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class BatchschedProgram(BatchschedNames, WindowProgram[BatchschedSolution]):
-    """The offline program (2)/(15), or a round's (7)/(16).
-
-    Parameters
-    ----------
-    slots : int
-        Last slot of the program.
-    """
+class BatchschedProgram(WindowProgram[BatchschedSolution]):
+    """The offline program (2)/(15), or a round's (7)/(16)."""
 
     SYMBOLS = SYMBOLS
     OBJECTIVE_UNIT = "weighted slots"
-    SOLUTION = BatchschedSolution
-    ROW = BatchschedRow
 
-    instance: BatchschedInstance
-    slots: int
 
-    def capacity_prices(self, duals: Duals) -> dict[str, Floats]:
-        """Duals of (2h)/(15b) as prices ``capacity``, shape (H, R, slots of the program).
+@dataclass(kw_only=True, eq=False, repr=False)
+class BatchschedSubproblem(WindowSubproblem):
+    """Subproblem (12)/(20): the job's block with mutable prices and what is left."""
 
-        Of ``slots`` their mean over the servers, (R, slots): its bounds merge the servers.
+    SYMBOLS = SYMBOLS
+    OBJECTIVE_UNIT = "weighted slots"
+
+    def set(self, prices: Prices, room: Prices | None = None) -> None:
+        """Set prices and what is left, both ``capacity`` of shape (H, R, slots).
+
+        Other slots than before make another program: the model is then built anew.
         """
-        rows = self.model.eq_2h if self.instance.has_ps else self.model.eq_15b
-        shape = (*self.instance.server_capacity.shape, self.slots)
-        prices = prices_of(rows, duals, shape, sign=-1)
-        return {"capacity": prices.mean(axis=0) if self.form == SLOTS else prices}
+        slots = prices["capacity"].shape[2]
+        if slots != self.slots:
+            fresh = build_subproblem(self.instance, self.position, self.formulation, slots=slots)
+            self.model, self.slots, self.block = fresh.model, fresh.slots, fresh.block
+        super().set(prices, room)
 
 
 def build_offline(
@@ -145,44 +195,53 @@ def build_offline(
         incumbent=incumbent, keep=keep,
     )  # fmt: skip
     commitments = commitments or Commitments()
-    fixed = fixed_rows(instance, commitments, read_row)
+    now, family, fixed = (
+        commitments.now,
+        family_of(instance),
+        fixed_rows(instance, commitments, read_row),
+    )
     jobs = [j for j, job in enumerate(instance.jobs) if job.name not in fixed]
     tables = {j: modes(instance, instance.jobs[j]) for j in jobs}
     if incumbent is None:
         named = {instance.jobs[j].name: table for j, table in tables.items()}
         incumbent = plan_rest(instance, commitments, named, fixed)
-    ways = {j: slot_modes(instance, instance.jobs[j]) for j in jobs} if form == SLOTS else {}
-    latest = _latest_completions(instance, fixed, commitments.now, incumbent, tables, ways)
+    pieces = dict[int, Pieces]()
+    ways = dict(tables)
+    if form == SLOTS:
+        for j in jobs:
+            ways[j], rates = slot_modes(instance, instance.jobs[j])
+            pieces[j] = Pieces(rates, instance.jobs[j].total_minibatches)
+    latest = _latest_completions(instance, fixed, now, incumbent, tables, pieces)
     ends = [row.last for rows in fixed.values() for row in rows]
     slots = max([*ends, *(completion - 1 for completion in latest.values())], default=1)
-    free = left_by(instance, fixed)
-    model = pyo.ConcreteModel(name=instance.name)
-    blocks: dict[int, JobBlock] = {}
-    printed = None
+    free, model = left_by(instance, fixed), pyo.ConcreteModel(name=instance.name)
+    blocks, printed = {}, None
     if form == PRINTED:
-        sets = printed_sets(instance, jobs, slots)
-        printed = Printed(sets, paper_of(instance), read_span, write_own)
-        cost = add_printed(model, instance, sets, commitments.now, free, relax)
+        paper = family.paper
+        printed = BatchschedPrinted(model, instance, instance, paper, jobs, slots, durations, relax)
+        cost = printed.add(now, free, family.capacities[0].number)
     else:
         empty = EmptyCluster(instance)
-        starts = {}
-        for j in jobs:
-            first = max(instance.jobs[j].arrival, commitments.now)
-            table = ways[j][0] if form == SLOTS else tables[j]
-            starts[j] = Starts.of(empty, table, first, latest[j] - 1)
-        _check_size(instance, starts, all_stay=keep is None)
-        model.job = pyo.Block(jobs)
-        for j in jobs:
-            if form == SLOTS:
-                work, own = (
-                    instance.jobs[j].total_minibatches,
-                    job_sets(starts[j], rates=ways[j][1]),
-                )
-                blocks[j] = add_job_in_pieces(model.job[j], own, work, BLOCK, relax)
-            else:
-                own = job_sets(starts[j], None if keep is None else keep[j])
-                blocks[j] = add_job(model.job[j], own, BLOCK, relax)
-        cost = _link(model, instance, blocks, free)
+        spans = {j: (ways[j], max(instance.jobs[j].arrival, now), latest[j] - 1) for j in jobs}
+        columns = sum(empty.num_columns(*span) for span in spans.values())
+        if keep is None:
+            check_memory(f"the program of {instance.name}", float(BYTES_A_COLUMN * columns))
+        check_count(f"the program of {instance.name}", columns, "columns", MOST_COLUMNS)
+        sets = {
+            j: empty.job_sets(*span, None if keep is None else keep[j], pieces.get(j))
+            for j, span in spans.items()
+        }
+        blocks = add_blocks(model, family, sets, relax)
+
+        @model.Constraint(jobs, doc="(2a) every job runs once")
+        def eq_2a(_: Model, j: int) -> Expr:
+            return blocks[j].chosen == 1
+
+        add_capacities(model, family, blocks, free)
+        cost = total(
+            float(instance.jobs[j].weight) * block.worth(lambda last: last + 1.0)
+            for j, block in blocks.items()
+        )
     decided = sum(
         float(job.weight) * (fixed[job.name][-1].last + 1)
         for job in instance.jobs if job.name in fixed
@@ -193,50 +252,9 @@ def build_offline(
     )  # fmt: skip
     return BatchschedProgram(
         instance=instance, formulation=formulation, form=form, relaxed=relax, model=model,
-        again=again, cluster=instance, fixed=fixed, slots=slots, blocks=blocks, printed=printed,
+        again=again, family=family, fixed=fixed, slots=slots, blocks=blocks, printed=printed,
         incumbent=incumbent,
     )  # fmt: skip
-
-
-def _check_size(instance: BatchschedInstance, starts: Mapping[int, Starts], all_stay: bool) -> None:
-    """Refuse a program of more columns than can be gone through, or than fit."""
-    what, columns = f"the program of {instance.name}", sum(s.num_columns for s in starts.values())
-    if all_stay:
-        check_memory(what, float(BYTES_A_COLUMN * columns))
-    check_count(what, columns, "columns", MOST_COLUMNS)
-
-
-def _link(
-    model: Any,
-    instance: BatchschedInstance,
-    blocks: Mapping[int, JobBlock],
-    free: Room[Floats],
-) -> Any:
-    """Add (2a) and the capacities; return the weighted completion times of the open jobs."""
-
-    @model.Constraint(list(blocks), doc="(2a) every job runs once")
-    def eq_2a(_: Any, j: int) -> Any:
-        return blocks[j].chosen == 1
-
-    _add_capacity(model, instance, blocks, free)
-    return pyo.quicksum(
-        float(instance.jobs[j].weight) * block.worth(lambda last: last + 1.0)
-        for j, block in blocks.items()
-    )
-
-
-def _add_capacity(
-    model: Any, instance: BatchschedInstance, blocks: Mapping[int, JobBlock], free: Room[Floats]
-) -> None:
-    """(2h)/(15b): what all jobs use of a server's resource in a slot."""
-    used = use_by_cell(instance, blocks)
-
-    def fits(_: Any, h: int, r: int, t: int) -> Any:
-        return pyo.quicksum(used[h, r, t]) <= float(free.at(t)[h, r])
-
-    number = "2h" if instance.has_ps else "15b"
-    rows = pyo.Constraint(list(used), rule=fits, doc=f"({number}) what runs fits on its server")
-    model.add_component(f"eq_{number}", rows)
 
 
 def build_max_weight(
@@ -259,39 +277,86 @@ def build_max_weight(
     >>> build_max_weight(hs.generate("batchsched", jobs=2), 5).slots
     5
     """
-    jobs, empty = list(range(len(instance.jobs))), EmptyCluster(instance)
+    family, empty = family_of(instance), EmptyCluster(instance)
     model = pyo.ConcreteModel(name=f"round of {instance.name}")
-    model.job = pyo.Block(jobs)
-    blocks: dict[int, JobBlock] = {}
-    for j in jobs:
-        sets = job_sets(Starts.of(empty, modes(instance, instance.jobs[j]), 1, last))
-        blocks[j] = add_job(model.job[j], sets, BLOCK, relax)
-    possible = [j for j in jobs if blocks[j].job.columns]
+    sets = {j: empty.job_sets(modes(instance, job), 1, last) for j, job in enumerate(instance.jobs)}
+    blocks = add_blocks(model, family, sets, relax)
+    possible = [j for j, job in sets.items() if job.columns]
 
     @model.Constraint(possible, doc="(7a) a job runs at most once")
     def eq_7a(_: Any, j: int) -> Any:
         return blocks[j].chosen <= 1
 
-    _add_capacity(model, instance, blocks, Room(instance.server_capacity))
+    add_capacities(model, family, blocks, Room(instance.server_capacity))
     model.objective = pyo.Objective(
-        expr=pyo.quicksum(float(instance.jobs[j].weight) * blocks[j].chosen for j in possible),
+        expr=total(float(instance.jobs[j].weight) * blocks[j].chosen for j in possible),
         sense=pyo.maximize,
         doc=f"({7 if instance.has_ps else 16}) total weight of the jobs that end in time",
     )
     return BatchschedProgram(
         instance=instance, formulation=instance.formulations[0], form="modes", relaxed=relax,
-        model=model, again=partial(build_max_weight, instance, last), cluster=instance, fixed={},
+        model=model, again=partial(build_max_weight, instance, last), family=family, fixed={},
         slots=last, blocks=blocks,
+    )  # fmt: skip
+
+
+def build_subproblem(
+    instance: BatchschedInstance,
+    job: str | int,
+    formulation: str | None = None,
+    *,
+    slots: int | None = None,
+) -> BatchschedSubproblem:
+    """Build subproblem (12)/(20) of one job: the block with prices 0 and everything free.
+
+    Parameters
+    ----------
+    instance : BatchschedInstance
+        The instance.
+    job : str or int
+        Name or position of the job.
+    formulation : str, optional
+        ``modes`` and ``literal`` have this block.
+    slots : int, optional
+        Last slot that may be used; by default the one by which the job is done when it waits for
+        the last arrival and then takes its longest duration.
+
+    Examples
+    --------
+    >>> import hindsched as hs
+    >>> build_subproblem(hs.generate("batchsched", jobs=2), 0, slots=9).slots
+    9
+    """
+    formulation = instance.check_formulation(formulation)
+    refuse_in_pieces(formulation)
+    position, family = instance.position_of(job), family_of(instance)
+    record, table = instance.jobs[position], modes(instance, instance.jobs[position])
+    if slots is None:
+        slots = max(j.arrival for j in instance.jobs) + int(table.duration.max())
+    if slots < 1:
+        raise InputError("slots", slots, "must be at least 1")
+    sets = EmptyCluster(instance).job_sets(table, record.arrival, slots)
+    once = "12a" if instance.has_ps else "20a"
+    model, block, _, paid = subproblem_model(
+        record.name, position, family, sets, once, family.capacities[0].number
+    )
+    model.objective = pyo.Objective(
+        expr=float(record.weight) * block.worth(lambda last: last + 1.0) + paid,
+        sense=pyo.minimize, doc=f"({once[:2]}) weighted completion time and what the use costs",
+    )  # fmt: skip
+    return BatchschedSubproblem(
+        instance=instance, formulation=formulation, model=model, position=position, slots=slots,
+        family=family, block=block,
     )  # fmt: skip
 
 
 def _latest_completions(
     instance: BatchschedInstance,
-    fixed: Rows,
+    fixed: FixedRows,
     now: int,
     incumbent: BatchschedSolution,
     tables: Mapping[int, Modes],
-    ways: Mapping[int, tuple[Modes, list[Fraction]]],
+    pieces: Mapping[int, Pieces],
 ) -> dict[int, int]:
     """Latest completion t + L of every open job in a schedule no worse than the incumbent.
 
@@ -303,13 +368,11 @@ def _latest_completions(
     jobs = {j: instance.jobs[j] for j in tables}
     least = {j: max(job.arrival, now) + int(tables[j].duration.min()) for j, job in jobs.items()}
     ends = [row.last + 1 for rows in fixed.values() for row in rows]
-    ready = max([now, *ends, *(job.arrival for job in jobs.values())])
-    if ways:
-        last = ready + sum(
-            math.ceil(job.total_minibatches / min(ways[j][1])) for j, job in jobs.items()
-        )
-    else:
-        last = ready + sum(int(table.duration.max()) for table in tables.values())
+    longest = [
+        math.ceil(pieces[j].work / min(pieces[j].rates)) if pieces else int(table.duration.max())
+        for j, table in tables.items()
+    ]
+    last = max([now, *ends, *(job.arrival for job in jobs.values())]) + sum(longest)
     # exact: what is left of large weights would be divided by the smallest
     weight = {j: exactly(job.weight) for j, job in jobs.items()}
     spare = -sum((weight[j] * done for j, done in least.items()), Fraction())

@@ -40,34 +40,24 @@ def plan_rest(
     """
     if fixed is None:
         fixed = fixed_rows(instance, commitments, read_row)
-    rows: FixedRows = dict(fixed)
     if tables is None:
         tables = {job.name: modes(instance, job) for job in instance.jobs if job.name not in fixed}
-    slots = max([row.last for found in fixed.values() for row in found] + [commitments.now])
-    slots = max([slots, *(job.arrival for job in instance.jobs)])
-    slots += sum(int(table.duration.max()) for table in tables.values())
-    whole = loosened(instance.server_capacity, instance.server_capacity)
-    free = Room(whole)
-    for found in fixed.values():
-        for row in found:
-            free.book(row.first, row.last, row_use(instance, row))
+    rows = dict(fixed)
+    free = Room(loosened(instance.server_capacity, instance.server_capacity))
+    for row in (row for found in fixed.values() for row in found):
+        free.book(row.first, row.last, row_use(instance, row))
     open_jobs = [job for job in instance.jobs if job.name in tables]
     for job in sorted(open_jobs, key=lambda job: -job.weight / tables[job.name].duration.min()):
-        earliest = max(job.arrival, commitments.now)
-        table = tables[job.name].tuples()
-        soonest = earliest + int(tables[job.name].duration.min())
-        starts = (
-            (completion - mode[4], mode)
-            for completion in range(soonest, slots + 2)
-            for mode in table
-            if completion - mode[4] >= earliest
-        )
-        tried = (
-            place_mode(instance, free.least(start, start + mode[4] - 1), mode, start)
-            for start, mode in starts
-        )
-        placed = next((row for row in tried if row is not None), None)
-        assert placed is not None  # after the others' last slot a job finds the cluster empty
+        earliest, table = max(job.arrival, commitments.now), tables[job.name].tuples()
+        completion, placed = earliest + int(tables[job.name].duration.min()), None
+        while placed is None:  # after the others' last slot a job finds the cluster empty
+            for mode in table:
+                start = completion - mode[4]
+                if start >= earliest:
+                    placed = place_mode(instance, free.least(start, completion - 1), mode, start)
+                    if placed is not None:
+                        break
+            completion += 1
         free.book(placed.first, placed.last, row_use(instance, placed))
         rows[job.name] = (placed,)
     return BatchschedSolution(instance, dict(rows))
@@ -81,26 +71,22 @@ def place_mode(
 ) -> BatchschedRow | None:
     """Place a mode on what is free in all its slots (servers, resources), `loosened`, or None."""
     m, p, q, count, length = mode
-    workers = np.zeros(len(free), dtype=np.int64)
-    ps = np.zeros_like(workers)
-    ps_type = p if instance.has_ps else -1
     room = how_many_left(free, instance.worker_demand[m], count)
     if (room.max() if q else room.sum()) < count:
         return None
-    everywhere = int(room.sum())
     for n, g in hosts(instance, free, m, p, q, count):
-        if everywhere - (int(room[n]) if n >= 0 else 0) < count - g:
-            continue
         beside = room.copy()
         if n >= 0:
             beside[n] = 0
-        left = count - g
-        for h in np.argsort(-beside, kind="stable").tolist() if left else ():
-            workers[h] = min(left, int(beside[h]))
-            left -= int(workers[h])
+        if beside.sum() < count - g:
+            continue
+        order = np.argsort(-beside, kind="stable")
+        before = np.cumsum(beside[order]) - beside[order]
+        workers, ps = np.zeros(len(free), dtype=np.int64), np.zeros(len(free), dtype=np.int64)
+        workers[order] = np.clip(count - g - before, 0, beside[order])
         if n >= 0:
             workers[n] = g
-            if instance.has_ps:
-                ps[n] = num_ps(instance, m, p, count - g)
+            ps[n] = num_ps(instance, m, p, count - g) if instance.has_ps else 0
+        ps_type = p if instance.has_ps else -1
         return BatchschedRow(start, start + length - 1, m, ps_type, workers, ps)
     return None

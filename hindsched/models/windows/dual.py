@@ -15,67 +15,39 @@ is how certificates work: they need no list.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyomo.environ as pyo
+from pyomo.environ import quicksum as total
 
 from hindsched.arrays import Floats
+from hindsched.models.algebra import Expr, Model
 from hindsched.models.base import Best, DualProgram
-from hindsched.models.windows.block import Expr
-from hindsched.models.windows.sets import Cell, EmptyCluster, JobSets, WindowCluster, num_ps, splits
+from hindsched.models.windows.block import equation
+from hindsched.models.windows.program import Family, WindowFace
+from hindsched.models.windows.sets import Cell, EmptyCluster, JobSets, host_use
 from hindsched.solutions.base import FEASIBILITY_TOLERANCE, Violation
 
 
 class Schedule(NamedTuple):
-    """What a job uses of every server's resources from `first` to `last`, and what it is worth."""
+    """What a schedule of a job is worth, and what it uses of the capacities."""
 
     job: int
-    first: int
-    last: int
-    use: Floats
     worth: float
-
-    def cells(self) -> Iterator[tuple[Cell, float]]:
-        """Capacities that it uses, and how much of each."""
-        for h, r in np.argwhere(self.use > 0).tolist():
-            for t in range(self.first, self.last + 1):
-                yield (h, r, t), float(self.use[h, r])
-
-
-def schedules(j: int, empty: EmptyCluster, job: JobSets, worth: Any) -> Iterator[Schedule]:
-    """Every schedule of a job: its columns, with every way to place the workers beside no PS.
-
-    `worth` gives the value by last slot.
-    """
-    cluster: WindowCluster = empty.cluster
-    for column in job.columns:
-        k, first, n, g = column
-        m, p, _, count, _ = job.modes[k]
-        room = [0 if h == n else most for h, most in enumerate(empty.room[m])]
-        on_host = np.zeros_like(cluster.server_capacity, dtype=float)
-        if n >= 0:
-            on_host[n] = g * cluster.worker_demand[m]
-            if cluster.has_ps:
-                on_host[n] += num_ps(cluster, m, p, count - g) * cluster.ps_demand[p]
-        last = job.last_slot(column)
-        for split in splits(count - g, room):
-            use = on_host + np.outer(split, cluster.worker_demand[m])
-            yield Schedule(j, first, last, use, float(worth(last)))
+    use: dict[Cell, float]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class ScheduleDual(DualProgram):
+class ScheduleDual(WindowFace, DualProgram):
     """A dual with one row a schedule.
 
     Parameters
     ----------
     listed : list of Schedule
         All schedules.
-    capacity : ndarray, shape (servers, resources)
-        Of the cluster.
     row : str
         Number of the paper's row.
     primal : str
@@ -85,7 +57,6 @@ class ScheduleDual(DualProgram):
     """
 
     listed: list[Schedule]
-    capacity: Floats
     row: str
     primal: str
     slots: int
@@ -95,11 +66,12 @@ class ScheduleDual(DualProgram):
         """Of which program it is the dual."""
         return f"{self.instance.family}: dual of {self.primal} of {self.instance.name}"
 
-    @property
-    def price_array(self) -> Floats:
-        """Prices at the variables' values, shape (servers, resources, slots)."""
-        found = [max(0.0, price.value or 0.0) for price in self.model.price.values()]
-        return np.array(found, dtype=float).reshape(*self.capacity.shape, self.slots)
+    def prices(self) -> dict[str, Floats]:
+        """Prices at the variables' values by the capacities' names, (servers, kinds, slots)."""
+        found = np.array([max(0.0, price.value or 0.0) for price in self.model.price.values()])
+        shape = (*self.family.cluster.server_capacity.shape, self.slots)
+        prices = found.astype(float).reshape(shape)
+        return {part.name: prices[:, list(part.kinds)] for part in self.family.capacities}
 
     def payoffs(self) -> Floats:
         """Payoffs at the variables' values."""
@@ -107,64 +79,76 @@ class ScheduleDual(DualProgram):
 
     def violations(self, best: Best | None = None) -> list[Violation]:
         """The schedule of each job that earns most above its payoff; `best` is not used."""
-        prices, payoffs = self.price_array, self.payoffs()
         worst: dict[int, float] = defaultdict(float)
-        for one in self.listed:
-            paid = (prices[:, :, one.first - 1 : one.last].sum(axis=2) * one.use).sum()
-            worst[one.job] = max(worst[one.job], float(one.worth - paid - payoffs[one.job]))
-        limit = FEASIBILITY_TOLERANCE * max([1.0, *payoffs.tolist()])
+        for (j, _), row in self.model.component(f"eq_{self.row}").items():
+            worst[j] = max(worst[j], pyo.value(row.lower - row.body))
+        limit = FEASIBILITY_TOLERANCE * max([1.0, *self.payoffs().tolist()])
         return [
             Violation(f"({self.row})", f"job {self.instance.jobs[j].name}", by)
             for j, by in worst.items() if by > limit
         ]  # fmt: skip
 
 
-def build_dual_model(
-    name: str, listed: list[Schedule], jobs: int, capacity: Floats, slots: int, row: str
-) -> pyo.ConcreteModel:
+def schedules(
+    empty: EmptyCluster, sets: Mapping[int, JobSets], worth: Callable[[int, int], float]
+) -> list[Schedule]:
+    """All schedules: the jobs' columns, with every way to place the workers beside no PS.
+
+    `worth` gives a job's value by its last slot.
+    """
+    cluster, found = empty.cluster, list[Schedule]()
+    for j, job in sets.items():
+        for column in job.columns:
+            k, first, n, g = column
+            mode, last = job.modes[k], job.last_slot(column)
+            on_host = np.zeros_like(cluster.server_capacity, dtype=float)
+            if n >= 0:
+                on_host[n] = host_use(cluster, mode, g)
+            room = [0 if h == n else most for h, most in enumerate(empty.room[mode.worker_type])]
+            for split in splits(mode.workers - g, room):
+                use = on_host + np.outer(split, cluster.worker_demand[mode.worker_type])
+                cells = {
+                    (h, r, t): float(use[h, r])
+                    for h, r in np.argwhere(use > 0).tolist() for t in range(first, last + 1)
+                }  # fmt: skip
+                found.append(Schedule(j, float(worth(j, last)), cells))
+    return found
+
+
+def splits(count: int, room: Sequence[int]) -> list[tuple[int, ...]]:
+    """All ways to put `count` workers on servers with this room."""
+    if not room:
+        return [()] if count == 0 else []
+    return [
+        (here, *rest)
+        for here in range(min(room[0], count) + 1) for rest in splits(count - here, room[1:])
+    ]  # fmt: skip
+
+
+def dual_model(
+    name: str, listed: Sequence[Schedule], jobs: int, family: Family, slots: int, row: str
+) -> Model:
     """The dual: least payoffs plus prices times capacities."""
-    number = row.rstrip("a")
+    number, capacity = row.rstrip("a"), family.cluster.server_capacity
+    servers, resources = map(range, capacity.shape)
     m = pyo.ConcreteModel(name=f"dual of {name}")
-    servers, resources = capacity.shape
     m.payoff = pyo.Var(
         range(jobs), domain=pyo.NonNegativeReals, initialize=0, doc=f"({number}) payoff of a job"
     )
     m.price = pyo.Var(
-        range(servers), range(resources), range(1, slots + 1), domain=pyo.NonNegativeReals,
+        servers, resources, range(1, slots + 1), domain=pyo.NonNegativeReals,
         initialize=0, doc=f"({number}) price of a server's resource",
     )  # fmt: skip
+    index = [(schedule.job, place) for place, schedule in enumerate(listed)]
 
-    def earns_no_more(m: Any, j: int, place: int) -> Expr:
-        paid = pyo.quicksum(amount * m.price[cell] for cell, amount in listed[place].cells())
+    @equation(m, row, "no schedule earns more than the job's payoff", index)
+    def earns_no_more(m: Model, j: int, place: int) -> Expr:
+        paid = total(amount * m.price[cell] for cell, amount in listed[place].use.items())
         return m.payoff[j] + paid >= listed[place].worth
 
-    index = [(one.job, place) for place, one in enumerate(listed)]
-    doc = f"({row}) no schedule earns more than the job's payoff"
-    m.add_component(f"eq_{row}", pyo.Constraint(index, rule=earns_no_more, doc=doc))
     m.objective = pyo.Objective(
-        expr=pyo.quicksum(m.payoff.values())
-        + pyo.quicksum(float(capacity[h, r]) * price for (h, r, _), price in m.price.items()),
+        expr=total(m.payoff.values())
+        + total(float(capacity[h, r]) * price for (h, r, _), price in m.price.items()),
         sense=pyo.minimize, doc=f"({number}) payoffs and the worth of all capacity",
     )  # fmt: skip
-    return m
-
-
-def build_primal_model(listed: list[Schedule], capacity: Floats) -> pyo.ConcreteModel:
-    """The linear relaxation of the program over schedules, whose optimum the dual shares."""
-    m = pyo.ConcreteModel()
-    m.x = pyo.Var(range(len(listed)), domain=pyo.NonNegativeReals)
-    used: dict[Cell, list[Expr]] = defaultdict(list)
-    of_job: dict[int, list[Expr]] = defaultdict(list)
-    for place, one in enumerate(listed):
-        of_job[one.job].append(m.x[place])
-        for cell, amount in one.cells():
-            used[cell].append(amount * m.x[place])
-    m.once = pyo.Constraint(list(of_job), rule=lambda m, j: pyo.quicksum(of_job[j]) <= 1)
-    m.fits = pyo.Constraint(
-        list(used), rule=lambda m, *c: pyo.quicksum(used[c]) <= float(capacity[c[:2]])
-    )
-    m.objective = pyo.Objective(
-        expr=pyo.quicksum(one.worth * m.x[place] for place, one in enumerate(listed)),
-        sense=pyo.maximize,
-    )
     return m

@@ -16,302 +16,242 @@ linearised exactly:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
 
 import numpy as np
 import pyomo.environ as pyo
+from pyomo.environ import quicksum as total
 
 from hindsched.arrays import Ints
-from hindsched.models.declared import Symbol
-from hindsched.models.windows.block import Expr, Window
+from hindsched.instances.modes import units
+from hindsched.models.algebra import Expr, Model
+from hindsched.models.windows.block import Paper, equation
+from hindsched.models.windows.sets import WindowCluster
 from hindsched.solutions.window_row import WindowRow
 
 Pace = tuple[int, int, int, int, int]
 """Job, worker type, PS type, whether on one server, number of workers."""
+PLACE = {"m": 1, "p": 2, "q": 3}
 
 
-class Paper(NamedTuple):
-    """Letters and equation numbers of a paper.
-
-    Parameters
-    ----------
-    ps, together : str
-        Letters of the PSs and of "on one server".
-    counts, hosting, standing, pace : str
-        Numbers of what says: counts are whole; a host's PSs have bandwidth for the workers
-        elsewhere; what "on one server" means; how fast a job is.
-    """
-
-    ps: str
-    together: str
-    counts: str
-    hosting: str
-    standing: str
-    pace: str
-
-
-@dataclass(frozen=True)
-class PrintedSets:
-    """Index sets and largest values of a printed program.
+class Printed(ABC):
+    """A printed program in the making: its index sets and facts, and the rules of both papers.
 
     Parameters
     ----------
+    model : ConcreteModel
+        Receives variables and constraints.
+    instance : Instance
+        The instance.
+    cluster : WindowCluster
+        Its servers.
+    paper : Paper
+        Letters and numbers.
     jobs : list of int
         The open jobs.
-    H, M, P, T : range
-        Servers, worker types, PS types, slots.
-    chunks, most_workers : dict
-        Most workers of a job by its data, and as the cluster allows them.
-    most_y, most_ps : dict
-        Most workers and PSs of a type on a server, by job, server and type.
-    length : dict
-        Duration by pace.
-    mbps, ps_mbps : list of float
-        Bandwidth of a worker and of a PS by type.
-    by_slot : bool
-        Whether counts have a slot.
+    slots : int
+        The last slot.
+    durations : callable
+        Durations of a job by types, q and number of workers.
+    relax : bool
+        Drop integrality.
     """
 
-    jobs: list[int]
-    H: range
-    M: range
-    P: range
-    T: range
-    chunks: dict[int, int]
-    most_workers: dict[int, int]
-    most_y: dict[tuple[int, int, int], int]
-    most_ps: dict[tuple[int, int, int], int]
-    length: dict[Pace, int]
-    mbps: list[float]
-    ps_mbps: list[float]
-    by_slot: bool
+    BY_SLOT: ClassVar[bool]
+    """Whether counts have a slot."""
 
-    @classmethod
-    def of(
-        cls,
-        instance: Any,
-        jobs: list[int],
-        slots: int,
-        room: Ints,
-        ps_room: Ints,
-        durations: Callable[[Any, Any], Ints],
-        most_workers: Callable[[Any, Any], int],
-        by_slot: bool,
-    ) -> PrintedSets:
-        """Read them from an instance; `room` and `ps_room` are those of an empty server by type."""
-        H, M, P = range(room.shape[0]), range(room.shape[1]), range(ps_room.shape[1])
-        chunks = {j: instance.jobs[j].chunks for j in jobs}
-        length = {
-            (j, m, p, q, n + 1): int(table[m, p, q, n])
-            for j in jobs
-            for table in [durations(instance, instance.jobs[j])]
-            for m, p, q, n in np.argwhere(table <= slots).tolist()
+    def __init__(
+        self, model: Model, instance: Any, cluster: WindowCluster, paper: Paper, jobs: list[int],
+        slots: int, durations: Callable[[Any, Any], Ints], relax: bool,
+    ) -> None:  # fmt: skip
+        self.model, self.instance, self.paper, self.jobs = model, instance, paper, jobs
+        self.binary = pyo.UnitInterval if relax else pyo.Binary
+        self.whole = pyo.NonNegativeReals if relax else pyo.NonNegativeIntegers
+        room = units(cluster.server_capacity, cluster.worker_demand).tolist()
+        ps_room = [list[int]() for _ in room]
+        if cluster.has_ps:
+            ps_room = units(cluster.server_capacity, cluster.ps_demand).tolist()
+        self.H, self.M, self.P = range(len(room)), range(len(cluster.worker_demand)), range(0)
+        if cluster.has_ps:
+            self.P = range(len(cluster.ps_demand))
+        self.T = range(1, slots + 1)
+        self.over = [self.T] if self.BY_SLOT else []  # what counts have behind server and type
+        self.times = [(t,) for t in self.T] if self.BY_SLOT else [()]
+        self.chunks = {j: instance.jobs[j].chunks for j in jobs}
+        self.most_y = {
+            (j, h, m): min(self.chunks[j], room[h][m]) for j in jobs for h in self.H for m in self.M
         }
-        return cls(
-            jobs, H, M, P, range(1, slots + 1), chunks,
-            {j: most_workers(instance, instance.jobs[j]) for j in jobs},
-            {(j, h, m): min(chunks[j], int(room[h, m])) for j in jobs for h in H for m in M},
-            {(j, h, p): int(ps_room[h, p]) for j in jobs for h in H for p in P},
-            length, instance.worker_bandwidth.tolist(), instance.ps_bandwidth.tolist(), by_slot,
-        )  # fmt: skip
-
-    @property
-    def over_slots(self) -> list[range]:
-        """What the counts' index sets have behind server and type."""
-        return [self.T] if self.by_slot else []
-
-    @property
-    def times(self) -> list[tuple[int, ...]]:
-        """The values of ``*t``."""
-        return [(t,) for t in self.T] if self.by_slot else [()]
+        self.most_ps = {(j, h, p): ps_room[h][p] for j in jobs for h in self.H for p in self.P}
+        self.length: dict[Pace, int] = {}
+        self._paces = {j: list[Pace]() for j in jobs}
+        for j in jobs:
+            table = durations(instance, instance.jobs[j])
+            for m, p, q, n in np.argwhere(table <= slots).tolist():
+                self._paces[j].append((j, m, p, q, n + 1))
+                self.length[j, m, p, q, n + 1] = int(table[m, p, q, n])
 
     def paces(self, j: int, **given: int) -> list[Pace]:
         """The paces of a job with given types ``m``, ``p`` or ``q``."""
-        place = {"m": 1, "p": 2, "q": 3}
         return [
-            pace
-            for pace in self.length
-            if pace[0] == j and all(pace[place[name]] == value for name, value in given.items())
-        ]
+            pace for pace in self._paces[j]
+            if all(pace[PLACE[name]] == value for name, value in given.items())
+        ]  # fmt: skip
 
+    def chosen(self, j: int, **given: int) -> Expr:
+        """1 if the job's pace is one of these."""
+        return total(self.model.pace[pace] for pace in self.paces(j, **given))
 
-def numbered(
-    model: Any, number: str, suffix: str, index: list[Any], rule: Callable[..., Expr], doc: str
-) -> None:
-    """Add a constraint under a paper's number, and a suffix where several rows say one sentence."""
-    rows = pyo.Constraint(*index, rule=rule, doc=f"({number}) {doc}")
-    model.add_component(f"eq_{number}{suffix}", rows)
+    def workers(self, j: int, *t: int) -> Expr:
+        """All workers of a job."""
+        return total(self.model.y[j, h, m, *t] for h in self.H for m in self.M)
 
+    @abstractmethod
+    def most_workers(self, j: int) -> int:
+        """Most workers of a job."""
 
-def workers(m: Any, sets: PrintedSets, j: int, *t: int) -> Expr:
-    """All workers of a job."""
-    return pyo.quicksum(m.y[j, h, k, *t] for h in sets.H for k in sets.M)
+    @abstractmethod
+    def scheduled(self, j: int) -> Expr:
+        """1 if the job is scheduled."""
 
+    @property
+    def ps(self) -> Any:
+        """The variables of the PSs."""
+        return self.model.component(self.paper.ps)
 
-def add_variables(model: Any, sets: PrintedSets, paper: Paper, relax: bool) -> None:
-    """Counts, hosts, and what is selected."""
-    binary = pyo.UnitInterval if relax else pyo.Binary
-    whole = pyo.NonNegativeReals if relax else pyo.NonNegativeIntegers
-    jobs, H, over = sets.jobs, sets.H, sets.over_slots
-    model.y = pyo.Var(
-        jobs, H, sets.M, *over, domain=whole, bounds=lambda _, *i: (0, sets.most_y[i[:3]]),
-        doc=f"({paper.counts}) workers of a type on a server",
-    )  # fmt: skip
-    together = pyo.Var(jobs, domain=binary, doc=f"({paper.standing}) all stands on one server")
-    model.add_component(paper.together, together)
-    model.on = pyo.Var(
-        jobs, H, domain=binary, doc=f"({paper.standing}) the server holds anything of the job"
-    )
-    model.pace = pyo.Var(
-        list(sets.length), domain=binary, doc=f"({paper.pace}) types, number of workers, where"
-    )
-    if sets.P:
-        ps = pyo.Var(
-            jobs, H, sets.P, *over, domain=whole, bounds=lambda _, *i: (0, sets.most_ps[i[:3]]),
-            doc=f"({paper.counts}) PSs of a type on a server",
+    @property
+    def together(self) -> Any:
+        """The variables that say "on one server"."""
+        return self.model.component(self.paper.together)
+
+    def add_variables(self) -> None:
+        """Counts, hosts, and what is selected."""
+        model, paper, jobs, H = self.model, self.paper, self.jobs, self.H
+        model.y = pyo.Var(
+            jobs, H, self.M, *self.over, domain=self.whole,
+            bounds=lambda _, *i: (0, self.most_y[i[:3]]),
+            doc=f"({paper.counts}) workers of a type on a server",
         )  # fmt: skip
-        model.add_component(paper.ps, ps)
-        model.hosts = pyo.Var(
-            jobs, H, domain=binary, doc=f"({paper.hosting}) the server holds a PS of the job"
+        together = f"({paper.standing}) all stands on one server"
+        model.add_component(paper.together, pyo.Var(jobs, domain=self.binary, doc=together))
+        on = f"({paper.standing}) the server holds anything of the job"
+        model.on = pyo.Var(jobs, H, domain=self.binary, doc=on)
+        pace = f"({paper.pace}) types, number of workers, where"
+        model.pace = pyo.Var(list(self.length), domain=self.binary, doc=pace)
+        if self.P:
+            ps = pyo.Var(
+                jobs, H, self.P, *self.over, domain=self.whole,
+                bounds=lambda _, *i: (0, self.most_ps[i[:3]]),
+                doc=f"({paper.counts}) PSs of a type on a server",
+            )  # fmt: skip
+            model.add_component(paper.ps, ps)
+            hosts = f"({paper.hosting}) the server holds a PS of the job"
+            model.hosts = pyo.Var(jobs, H, domain=self.binary, doc=hosts)
+
+    def add_hosting(self) -> None:
+        """(2i)/(3i), for the servers that hold a PS: as printed every server would need PSs."""
+        model, number, jobs, H, P, over = (
+            self.model, self.paper.hosting, self.jobs, self.H, self.P, self.over,
+        )  # fmt: skip
+        mbps = self.instance.worker_bandwidth.tolist()
+        ps_mbps = self.instance.ps_bandwidth.tolist()
+
+        @equation(
+            model, number, "which servers hold a PS", jobs, H, P, *over, suffix=f"_{self.paper.ps}"
         )
+        def holds(m: Model, j: int, h: int, p: int, *t: int) -> Expr:
+            return self.ps[j, h, p, *t] <= self.most_ps[j, h, p] * m.hosts[j, h]
 
-
-def add_hosting(model: Any, sets: PrintedSets, paper: Paper) -> None:
-    """(2i)/(3i), for the servers that hold a PS: as printed every server would need PSs."""
-    ps = model.component(paper.ps)
-
-    def holds(m: Any, j: int, h: int, p: int, *t: int) -> Expr:
-        return ps[j, h, p, *t] <= sets.most_ps[j, h, p] * m.hosts[j, h]
-
-    def bandwidth(m: Any, j: int, h: int, *t: int) -> Expr:
-        sent = pyo.quicksum(
-            sets.mbps[k] * m.y[j, o, k, *t] for o in sets.H if o != h for k in sets.M
+        @equation(
+            model, number, "a host's PSs have bandwidth for the workers elsewhere", jobs, H, *over
         )
-        received = pyo.quicksum(sets.ps_mbps[p] * ps[j, h, p, *t] for p in sets.P)
-        most = sets.most_workers[j] * max(sets.mbps)
-        return sent <= received + most * (1 - m.hosts[j, h])
+        def bandwidth(m: Model, j: int, h: int, *t: int) -> Expr:
+            sent = total(mbps[k] * m.y[j, o, k, *t] for o in H if o != h for k in self.M)
+            received = total(ps_mbps[p] * self.ps[j, h, p, *t] for p in P)
+            return sent <= received + self.most_workers(j) * max(mbps) * (1 - m.hosts[j, h])
 
-    where = [sets.jobs, sets.H]
-    numbered(
-        model, paper.hosting, f"_{paper.ps}", [*where, sets.P, *sets.over_slots], holds,
-        "which servers hold a PS",
-    )  # fmt: skip
-    numbered(
-        model, paper.hosting, "", [*where, *sets.over_slots], bandwidth,
-        "a host's PSs have bandwidth for the workers elsewhere",
-    )  # fmt: skip
+    def add_standing(self) -> None:
+        """(2d), (15a)/(3j): q = 1 iff one server holds everything."""
+        model, number, jobs, H = self.model, self.paper.standing, self.jobs, self.H
+        q, over = self.together, self.over
 
+        @equation(model, number, "a worker's server is used", jobs, H, self.M, *over, suffix="_y")
+        def workers_on(m: Model, j: int, h: int, k: int, *t: int) -> Expr:
+            return m.y[j, h, k, *t] <= self.most_y[j, h, k] * m.on[j, h]
 
-def add_standing(
-    model: Any, sets: PrintedSets, paper: Paper, scheduled: Callable[[int], Expr]
-) -> None:
-    """(2d), (15a)/(3j): q = 1 iff one server holds everything."""
-    jobs, H, M, P = sets.jobs, sets.H, sets.M, sets.P
-    q, ps = model.component(paper.together), model.component(paper.ps)
+        if self.P:
+            letter = f"_{self.paper.ps}"
 
-    def workers_on(m: Any, j: int, h: int, k: int, *t: int) -> Expr:
-        return m.y[j, h, k, *t] <= sets.most_y[j, h, k] * m.on[j, h]
+            @equation(model, number, "a PS's server is used", jobs, H, self.P, *over, suffix=letter)
+            def ps_on(m: Model, j: int, h: int, p: int, *t: int) -> Expr:
+                return self.ps[j, h, p, *t] <= self.most_ps[j, h, p] * m.on[j, h]
 
-    def ps_on(m: Any, j: int, h: int, p: int, *t: int) -> Expr:
-        return ps[j, h, p, *t] <= sets.most_ps[j, h, p] * m.on[j, h]
+        @equation(model, number, "a used server holds something", jobs, H, suffix="_on")
+        def something_on(m: Model, j: int, h: int) -> Expr:
+            workers = [m.y[j, h, k, *t] for k in self.M for t in self.times]
+            ps = [self.ps[j, h, p, *t] for p in self.P for t in self.times]
+            return m.on[j, h] <= total(workers + ps)
 
-    def something_on(m: Any, j: int, h: int) -> Expr:
-        held = [m.y[j, h, k, *t] for k in M for t in sets.times]
-        held += [ps[j, h, p, *t] for p in P for t in sets.times]
-        return m.on[j, h] <= pyo.quicksum(held)
+        @equation(model, number, "on one server: at most one is used", jobs)
+        def one(m: Model, j: int) -> Expr:
+            return total(m.on[j, h] for h in H) <= 1 + (len(H) - 1) * (1 - q[j])
 
-    def one(m: Any, j: int) -> Expr:
-        return pyo.quicksum(m.on[j, h] for h in H) <= 1 + (len(H) - 1) * (1 - q[j])
+        @equation(model, number, "otherwise several servers are used", jobs, suffix="_several")
+        def several(m: Model, j: int) -> Expr:
+            return total(m.on[j, h] for h in H) >= 2 * self.scheduled(j) - q[j]
 
-    def several(m: Any, j: int) -> Expr:
-        return pyo.quicksum(m.on[j, h] for h in H) >= 2 * scheduled(j) - q[j]
+    def add_pace(self) -> None:
+        """(2f)/(3k): a scheduled job has one pace, on one server or on several."""
+        model, number, letter = self.model, self.paper.pace, f"_{self.paper.together}"
 
-    over, number = sets.over_slots, paper.standing
-    numbered(model, number, "_y", [jobs, H, M, *over], workers_on, "a worker's server is used")
-    if P:
-        numbered(model, number, f"_{paper.ps}", [jobs, H, P, *over], ps_on, "a PS's server is used")
-    numbered(model, number, "_on", [jobs, H], something_on, "a used server holds something")
-    numbered(model, number, "", [jobs], one, "on one server: at most one is used")
-    numbered(model, number, "_several", [jobs], several, "otherwise several servers are used")
+        @equation(model, number, "a scheduled job has one pace", self.jobs, suffix="_one")
+        def one(_: Model, j: int) -> Expr:
+            return self.chosen(j) == self.scheduled(j)
 
+        sentence = "the pace is that of one server, or of several"
 
-def add_pace(model: Any, sets: PrintedSets, paper: Paper, scheduled: Callable[[int], Expr]) -> None:
-    """(2f)/(3k): a scheduled job has one pace, on one server or on several."""
-    q = model.component(paper.together)
+        @equation(model, number, sentence, self.jobs, suffix=letter)
+        def where(_: Model, j: int) -> Expr:
+            return self.chosen(j, q=1) == self.together[j]
 
-    def one(m: Any, j: int) -> Expr:
-        return pyo.quicksum(m.pace[pace] for pace in sets.paces(j)) == scheduled(j)
+    @abstractmethod
+    def span(self, j: int) -> tuple[int, int] | None:
+        """First and last slot of a job at the variables' values; None if it is not scheduled."""
 
-    def where(m: Any, j: int) -> Expr:
-        return pyo.quicksum(m.pace[pace] for pace in sets.paces(j, q=1)) == q[j]
+    @abstractmethod
+    def write_own(self, j: int, row: WindowRow) -> None:
+        """Set the variables of a job that only this program has."""
 
-    numbered(model, paper.pace, "_one", [sets.jobs], one, "a scheduled job has one pace")
-    numbered(
-        model, paper.pace, f"_{paper.together}", [sets.jobs], where,
-        "the pace is that of one server, or of several",
-    )  # fmt: skip
+    def read(self, j: int) -> list[WindowRow]:
+        """A job's row at the variables' values; none if it is not scheduled."""
+        span = self.span(j)
+        if span is None:
+            return []
+        _, pace = max((self.model.pace[pace].value or 0.0, pace) for pace in self.paces(j))
+        m, p, at = pace[1], pace[2], span[:1] if self.BY_SLOT else ()
+        counts = np.array([round(self.model.y[j, h, m, *at].value) for h in self.H])
+        ps = np.zeros_like(counts)
+        if self.P:
+            ps = np.array([round(self.ps[j, h, p, *at].value) for h in self.H])
+        return [WindowRow(*span, m, p if self.P else -1, counts, ps)]
 
-
-def read_window(
-    model: Any, sets: PrintedSets, paper: Paper, j: int, first: int, last: int
-) -> Window:
-    """A job's window at the variables' values."""
-    _, pace = max((model.pace[pace].value or 0.0, pace) for pace in sets.paces(j))
-    m, p, at = pace[1], pace[2], (first,) if sets.by_slot else ()
-    counts = np.array([round(model.y[j, h, m, *at].value) for h in sets.H])
-    if not sets.P:
-        return Window(first, last, m, -1, counts, np.zeros_like(counts))
-    ps = model.component(paper.ps)
-    return Window(
-        first, last, m, p, counts, np.array([round(ps[j, h, p, *at].value) for h in sets.H])
-    )
-
-
-def write_window(model: Any, sets: PrintedSets, paper: Paper, j: int, row: WindowRow) -> None:
-    """Set what both programs have from a job's window; everything else of the job is 0."""
-    m, p, q = row.worker_type, max(0, row.ps_type), int(row.one_server)
-    model.component(paper.together)[j].value = q
-    if (pace := (j, m, p, q, row.num_workers)) in model.pace:
-        model.pace[pace].value = 1
-    times = [(t,) for t in range(row.first, row.last + 1)] if sets.by_slot else [()]
-    for h, (count, ps) in enumerate(zip(row.workers.tolist(), row.ps.tolist(), strict=True)):
-        model.on[j, h].value = int(count > 0 or ps > 0)
-        for t in times:
-            model.y[j, h, m, *t].value = count
-        if sets.P:
-            model.hosts[j, h].value = int(ps > 0)
+    def write(self, j: int, rows: Sequence[WindowRow]) -> None:
+        """Set a job's variables, which are 0, to its row."""
+        if not rows:
+            return
+        (row,), model = rows, self.model
+        m, p, q = row.worker_type, max(0, row.ps_type), int(row.one_server)
+        self.together[j].value = q
+        if (pace := (j, m, p, q, row.num_workers)) in model.pace:
+            model.pace[pace].value = 1
+        times = [(t,) for t in range(row.first, row.last + 1)] if self.BY_SLOT else [()]
+        for h, (count, ps) in enumerate(zip(row.workers.tolist(), row.ps.tolist(), strict=True)):
+            model.on[j, h].value = int(count > 0 or ps > 0)
             for t in times:
-                model.component(paper.ps)[j, h, p, *t].value = ps
-
-
-def printed_symbols(
-    paper: Paper, words: tuple[str, str], slot: str, units: Mapping[str, str]
-) -> dict[str, Symbol]:
-    """Indices and units of what both programs have.
-
-    Parameters
-    ----------
-    paper : Paper
-        Letters and numbers.
-    words : (str, str)
-        Index names of a worker's and of a PS's count.
-    slot : str
-        What they have behind them: nothing or a slot.
-    units : mapping
-        Unit of a row by the end of its name.
-    """
-    of_worker, of_ps = (f"job, server, {word}{slot}" for word in words)
-    hosting, standing, pace = (f"eq_{n}" for n in (paper.hosting, paper.standing, paper.pace))
-    found = {
-        "y": (of_worker, "workers"), paper.ps: (of_ps, "PSs"), paper.together: ("job", "jobs"),
-        "on": ("job, server", "servers"), "hosts": ("job, server", "servers"),
-        "pace": ("job, worker type, PS type, one server, workers", "jobs"),
-        hosting: (f"job, server{slot}", ""), f"{hosting}_{paper.ps}": (of_ps, ""),
-        standing: ("job", ""), f"{standing}_several": ("job", ""),
-        f"{standing}_on": ("job, server", ""), f"{standing}_y": (of_worker, ""),
-        f"{standing}_{paper.ps}": (of_ps, ""), f"{pace}_one": ("job", ""),
-        f"{pace}_{paper.together}": ("job", ""),
-    }  # fmt: skip
-    return {name: Symbol(index, units.get(name, unit)) for name, (index, unit) in found.items()}
+                model.y[j, h, m, *t].value = count
+            if self.P:
+                model.hosts[j, h].value = int(ps > 0)
+                for t in times:
+                    self.ps[j, h, p, *t].value = ps
+        self.write_own(j, row)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
-from hindsched.arrays import Floats, Ints
+from hindsched.arrays import Floats
 from hindsched.instances.base import Instance
 from hindsched.instances.decimals import NEAR, how_many_left, loosened
 from hindsched.instances.modes import Modes, ps_for, units
@@ -32,6 +32,7 @@ Beside = tuple[int, int, int, int]
 Cell = tuple[int, int, int]
 """Server, resource, slot."""
 Keep = Callable[["Mode", int, int, int], bool]
+"""Whether a column may be in a better schedule than the incumbent: of mode, t, n and g."""
 AnyRow = TypeVar("AnyRow", bound=WindowRow)
 
 
@@ -77,6 +78,15 @@ def num_ps(cluster: WindowCluster, m: int, p: int, elsewhere: int) -> int:
     return max(1, math.ceil(elsewhere * cluster.ps_ratio[m, p] - NEAR))
 
 
+def host_use(cluster: WindowCluster, mode: Mode, on_host: int) -> Floats:
+    """What a mode's workers on the host and its PSs take, shape (resources,)."""
+    used: Floats = on_host * cluster.worker_demand[mode.worker_type]
+    if not cluster.has_ps:
+        return used
+    ps = num_ps(cluster, mode.worker_type, mode.ps_type, mode.workers - on_host)
+    return used + ps * cluster.ps_demand[mode.ps_type]
+
+
 def row_use(cluster: WindowCluster, row: WindowRow) -> Floats:
     """What a row uses in each of its slots, shape (servers, resources)."""
     used = np.outer(row.workers, cluster.worker_demand[row.worker_type])
@@ -103,60 +113,11 @@ def hosts(
     return list(zip(n.tolist(), on_host[which].tolist(), strict=True))
 
 
-class EmptyCluster:
-    """Where a mode can stand while nothing runs: the same for all jobs of a cluster."""
+class Pieces(NamedTuple):
+    """Work of a slot in each mode, and of the job, where slots need not touch."""
 
-    def __init__(self, cluster: WindowCluster) -> None:
-        self.cluster = cluster
-        self._free = loosened(cluster.server_capacity, cluster.server_capacity)
-        self._hosts: dict[tuple[int, int, int, int], list[tuple[int, int]]] = {}
-        self.room = units(cluster.server_capacity, cluster.worker_demand).T.tolist()
-        """Workers that fit, by type and server."""
-
-    def hosts(self, mode: Mode) -> list[tuple[int, int]]:
-        """(host, workers on it) of a mode."""
-        key = mode[:4]
-        if key not in self._hosts:
-            self._hosts[key] = hosts(self.cluster, self._free, *key)
-        return self._hosts[key]
-
-
-@dataclass(frozen=True)
-class Starts:
-    """When and where a job may start in each of its modes.
-
-    Parameters
-    ----------
-    empty : EmptyCluster
-        The cluster.
-    modes : list of Mode
-        The job's modes.
-    first, last : int
-        First and last slot that may be used.
-    """
-
-    empty: EmptyCluster
-    modes: list[Mode]
-    first: int
-    last: int
-
-    @classmethod
-    def of(cls, empty: EmptyCluster, table: Modes, first: int, last: int) -> Starts:
-        """From a family's table of modes."""
-        return cls(empty, [Mode(*row) for row in table.tuples()], first, last)
-
-    def ways(self) -> Iterator[tuple[int, Mode, int, list[tuple[int, int]]]]:
-        """Modes that fit somewhere: position, mode, latest start, hosts with their workers."""
-        for k, mode in enumerate(self.modes):
-            latest = self.last - mode.duration + 1
-            everywhere = sum(self.empty.room[mode.worker_type])
-            if latest >= self.first and (mode.one_server or everywhere >= mode.workers):
-                yield k, mode, latest, self.empty.hosts(mode)
-
-    @property
-    def num_columns(self) -> int:
-        """How many columns there are where all are kept."""
-        return sum((latest - self.first + 1) * len(at) for _, _, latest, at in self.ways())
+    rates: Sequence[Fraction]
+    work: int
 
 
 @dataclass
@@ -167,21 +128,24 @@ class JobSets:
     ----------
     modes : list of Mode
         The modes k.
+    pieces : Pieces, optional
+        Where slots need not touch.
     columns : list of Column
         What may be chosen.
     columns_of : dict
         The columns over several servers by their window (m, L, t).
+    servers_of : dict
+        Servers with room for its workers, likewise.
     most_beside : dict
         Most workers on server h beside no PS, in the window (m, L, t).
-    rates : list of Fraction, optional
-        Work of a slot in each mode, where slots need not touch.
     """
 
     modes: list[Mode]
+    pieces: Pieces | None = None
     columns: list[Column] = field(default_factory=list)
     columns_of: dict[Span, list[Column]] = field(default_factory=dict)
+    servers_of: dict[Span, list[int]] = field(default_factory=dict)
     most_beside: dict[Beside, int] = field(default_factory=dict)
-    rates: Sequence[Fraction] | None = None
 
     def last_slot(self, column: Column) -> int:
         """In which a column ends."""
@@ -192,49 +156,51 @@ class JobSets:
         return self.modes[column[0]].workers - column[3]
 
 
-def job_sets(
-    starts: Starts, keep: Keep | None = None, rates: Sequence[Fraction] | None = None
-) -> JobSets:
-    """Sets of a job.
+class EmptyCluster:
+    """Where modes can stand while nothing runs: the same for all jobs of a cluster."""
 
-    Parameters
-    ----------
-    starts : Starts
-        When and where it may start.
-    keep : callable, optional
-        ``keep(mode, t, n, g)``: whether a column may be in a better schedule than the incumbent.
-    rates : sequence of Fraction, optional
-        See `JobSets`.
-    """
-    job, room = JobSets(starts.modes, rates=rates), starts.empty.room
-    for k, mode, latest, places in starts.ways():
-        m, count, length = mode.worker_type, mode.workers, mode.duration
-        for t in range(starts.first, latest + 1):
-            kept = [(k, t, n, g) for n, g in places if keep is None or keep(mode, t, n, g)]
-            job.columns += kept
-            if mode.one_server or not kept:
-                continue
-            job.columns_of.setdefault((m, length, t), []).extend(kept)
-            for h, most in enumerate(room[m]):
-                if most:
+    def __init__(self, cluster: WindowCluster) -> None:
+        self.cluster = cluster
+        self._free = loosened(cluster.server_capacity, cluster.server_capacity)
+        self._hosts: dict[tuple[int, int, int, int], list[tuple[int, int]]] = {}
+        self.room = units(cluster.server_capacity, cluster.worker_demand).T.tolist()
+        """Workers that fit, by type and server."""
+
+    def _ways(
+        self, table: Modes, first: int, last: int
+    ) -> Iterator[tuple[int, Mode, range, list[tuple[int, int]]]]:
+        """Modes that fit somewhere: position, mode, starts, hosts with their workers."""
+        for k, mode in enumerate(map(Mode._make, table.tuples())):
+            starts = range(first, last - mode.duration + 2)
+            if starts and (mode.one_server or sum(self.room[mode.worker_type]) >= mode.workers):
+                if mode[:4] not in self._hosts:
+                    self._hosts[mode[:4]] = hosts(self.cluster, self._free, *mode[:4])
+                yield k, mode, starts, self._hosts[mode[:4]]
+
+    def num_columns(self, table: Modes, first: int, last: int) -> int:
+        """How many columns a job has where all are kept."""
+        return sum(len(starts) * len(at) for _, _, starts, at in self._ways(table, first, last))
+
+    def job_sets(
+        self, table: Modes, first: int, last: int, keep: Keep | None = None,
+        pieces: Pieces | None = None,
+    ) -> JobSets:  # fmt: skip
+        """Sets of a job that may run from slot `first` to `last`."""
+        job = JobSets([Mode._make(mode) for mode in table.tuples()], pieces)
+        for k, mode, starts, places in self._ways(table, first, last):
+            m, count, length = mode.worker_type, mode.workers, mode.duration
+            room = {h: most for h, most in enumerate(self.room[m]) if most}
+            for t in starts:
+                kept = [(k, t, n, g) for n, g in places if keep is None or keep(mode, t, n, g)]
+                job.columns += kept
+                if mode.one_server or not kept:
+                    continue
+                job.columns_of.setdefault((m, length, t), []).extend(kept)
+                job.servers_of[m, length, t] = list(room)
+                for h, most in room.items():
                     cell = (m, length, t, h)
                     job.most_beside[cell] = max(job.most_beside.get(cell, 0), min(most, count))
-    return job
-
-
-def uses(cluster: WindowCluster, job: JobSets) -> Iterator[tuple[str, Any, int, range, Floats]]:
-    """What each element of u and y uses: its letter and index, a server, its slots, the amounts."""
-    for column in job.columns:
-        k, t, n, g = column
-        if n >= 0:
-            mode = job.modes[k]
-            amounts = g * cluster.worker_demand[mode.worker_type]
-            if cluster.has_ps:
-                ps = num_ps(cluster, mode.worker_type, mode.ps_type, mode.workers - g)
-                amounts = amounts + ps * cluster.ps_demand[mode.ps_type]
-            yield "u", column, n, range(t, t + mode.duration), amounts
-    for m, length, t, h in job.most_beside:
-        yield "y", (m, length, t, h), h, range(t, t + length), cluster.worker_demand[m]
+        return job
 
 
 def fixed_rows(
@@ -252,21 +218,6 @@ def fixed_rows(
         if rows and (begun or job.name in commitments.locked):
             found[job.name] = tuple(sorted(rows, key=lambda row: row.first))
     return found
-
-
-def splits(count: int, room: Sequence[int]) -> Iterator[Ints]:
-    """All ways to put `count` workers on servers with this room."""
-
-    def rest(left: int, of: Sequence[int]) -> Iterable[tuple[int, ...]]:
-        if not of:
-            return [()] if left == 0 else []
-        return (
-            (here, *after)
-            for here in range(min(of[0], left) + 1)
-            for after in rest(left - here, of[1:])
-        )
-
-    return (np.array(split, dtype=np.int64) for split in rest(count, list(room)))
 
 
 def left_by(cluster: WindowCluster, fixed: Mapping[str, Iterable[WindowRow]]) -> Room[Floats]:

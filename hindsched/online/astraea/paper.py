@@ -30,7 +30,7 @@ from hindsched.instances.astraea.modes import modes
 from hindsched.instances.base import JobRecord
 from hindsched.instances.modes import Modes
 from hindsched.models.astraea import offline as models
-from hindsched.models.astraea.subproblem import AstraeaSubproblem
+from hindsched.models.astraea.offline import AstraeaSubproblem
 from hindsched.online.engines.batching import Admission, ExponentialLedger, GeometricBatches, Offer
 from hindsched.online.engines.primal_dual import Engine
 from hindsched.online.protocol import Environment

@@ -22,7 +22,7 @@ from hindsched.instances.astraea.instance import AstraeaInstance, AstraeaJob
 from hindsched.instances.astraea.modes import modes, most_workers
 from hindsched.instances.base import JobRecord
 from hindsched.instances.modes import Modes, ps_for
-from hindsched.models.astraea.cluster import UnitCluster
+from hindsched.models.astraea.sets import UnitCluster
 from hindsched.models.windows.sets import row_use
 from hindsched.solutions.astraea.row import AstraeaRow
 from hindsched.solutions.astraea.solution import write_row

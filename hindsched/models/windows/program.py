@@ -1,0 +1,308 @@
+"""What the offline programs, the subproblems and their classes do alike in both families."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+import pyomo.environ as pyo
+from pyomo.environ import quicksum as total
+
+from hindsched.arrays import Floats
+from hindsched.errors import InputError
+from hindsched.instances.modes import in_pieces
+from hindsched.models.algebra import Expr, Model
+from hindsched.models.base import PRINTED, Duals, OfflineProgram, Prices, Subproblem, row_prices
+from hindsched.models.declared import Face, Symbol
+from hindsched.models.windows.block import JobBlock, Paper, equation
+from hindsched.models.windows.printed import Printed
+from hindsched.models.windows.sets import Cell, JobSets, WindowCluster
+from hindsched.solutions.base import Solution
+from hindsched.solutions.capacity_timeline import Room
+from hindsched.solutions.window_row import WindowRow
+
+Planned = TypeVar("Planned", bound=Solution)
+SLOTS = "slots"
+"""The one form of jobs in pieces."""
+
+
+class Capacity(NamedTuple):
+    """Capacity rows (server, resource, slot), which link the jobs.
+
+    Parameters
+    ----------
+    name : str
+        The oracle's name of them.
+    number, doc : str
+        The paper's number, and a sentence.
+    kinds : range
+        Which of the cluster's resources they are about.
+    """
+
+    name: str
+    number: str
+    doc: str
+    kinds: range
+
+
+@dataclass(frozen=True)
+class Family:
+    """What a family says of one of its instances.
+
+    Parameters
+    ----------
+    cluster : WindowCluster
+        The servers as the rules see them.
+    paper : Paper
+        Letters and numbers.
+    capacities : tuple of Capacity
+        Rows that link the jobs.
+    names : mapping
+        Names by index.
+    solution : callable
+        Makes a solution of an instance, rows by job and a formulation.
+    row : callable
+        Makes a row of the fields of a `WindowRow`.
+    """
+
+    cluster: WindowCluster
+    paper: Paper
+    capacities: tuple[Capacity, ...]
+    names: Mapping[str, Sequence[str]]
+    solution: Callable[..., Any]
+    row: Callable[..., WindowRow]
+
+    def solution_of(
+        self, instance: Any, rows: Mapping[int, Sequence[WindowRow]], formulation: str,
+        fixed: Mapping[str, Sequence[WindowRow]] | None = None,
+    ) -> Any:  # fmt: skip
+        """A solution of rows by job, and of what is fixed."""
+        found = {
+            instance.jobs[j].name: tuple(
+                self.row(row.first, row.last, row.worker_type, row.ps_type, row.workers, row.ps)
+                for row in own
+            )
+            for j, own in rows.items() if own
+        }  # fmt: skip
+        return self.solution(instance, {**(fixed or {}), **found}, formulation)
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class WindowFace(Face):
+    """Servers, resources and types read by their names.
+
+    Parameters
+    ----------
+    family : Family
+        What the family says of the instance.
+    """
+
+    family: Family
+
+    def name_of(self, index: str, place: int) -> str | None:
+        """Name of what stands at a place; None for an index without names."""
+        names = self.family.names.get(index, ())
+        return names[place] if 0 <= place < len(names) else None
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class WindowProgram(WindowFace, OfflineProgram[Planned]):
+    """The offline program of a family whose jobs run in one window, or that of one of its rounds.
+
+    Parameters
+    ----------
+    fixed : dict
+        Rows of the jobs that can no longer change.
+    slots : int
+        Last slot of the program.
+    blocks : dict
+        Blocks of the open jobs by position, in the forms ``modes`` and ``slots``.
+    printed : Printed, optional
+        What stands in their place in the form ``printed``.
+    """
+
+    fixed: Mapping[str, Sequence[WindowRow]]
+    slots: int
+    blocks: dict[int, JobBlock] = field(default_factory=dict)
+    printed: Printed | None = None
+
+    def extract(self) -> Planned:
+        """Solution at the variables' present values."""
+        rows = {j: block.read() for j, block in self.blocks.items()}
+        if self.printed is not None:
+            rows = {j: self.printed.read(j) for j in self.printed.jobs}
+        found: Planned = self.family.solution_of(self.instance, rows, self.formulation, self.fixed)
+        return found
+
+    def load(self, solution: Planned) -> None:
+        """Set the variables from a solution: a start for the solver."""
+        if self.form == PRINTED:
+            for variable in self.model.component_data_objects(pyo.Var):
+                variable.set_value(0, skip_validation=True)
+        for j in self.blocks if self.printed is None else self.printed.jobs:
+            rows = _complete_rows(solution, self.instance.jobs[j].name, self.form == SLOTS)
+            if self.printed is None:
+                self.blocks[j].write(rows)
+            else:
+                self.printed.write(j, rows)
+
+    def capacity_prices(self, duals: Duals) -> dict[str, Floats]:
+        """Duals of the capacity rows as prices, by their name, shape (servers, kinds, slots).
+
+        Of ``slots`` their means over the servers: its bounds merge the servers.
+        """
+        found, servers = dict[str, Floats](), len(self.family.cluster.server_capacity)
+        objective = next(self.model.component_data_objects(pyo.Objective, active=True))
+        sign = 1 if objective.sense == pyo.maximize else -1
+        for name, number, _, kinds in self.family.capacities:
+            prices = np.zeros((servers, len(kinds), self.slots))
+            rows = self.model.component(f"eq_{number}")
+            for (h, r, t), price in row_prices(rows, duals, sign).items():
+                prices[h, r, t - 1] = price
+            found[name] = prices.mean(axis=0) if self.form == SLOTS else prices
+        return found
+
+
+def _complete_rows(solution: Any, name: str, pieces: bool) -> Sequence[WindowRow]:
+    """A completed job's rows, as one window unless its slots need not touch."""
+    rows: Sequence[WindowRow] = solution.rows.get(name, ())
+    if solution.completion(name) is None:
+        return ()
+    if pieces or len(rows) == 1:
+        return rows
+    first, last = rows[0], rows[-1]
+    if not all(row.same_placement(first) for row in rows):
+        raise InputError("incumbent", name, "must keep its placement")
+    return [
+        WindowRow(first.first, last.last, first.worker_type, first.ps_type, first.workers, first.ps)
+    ]
+
+
+def add_blocks(
+    model: Model, family: Family, sets: Mapping[int, JobSets], relax: bool = False
+) -> dict[int, JobBlock]:
+    """Add the jobs' blocks."""
+    model.job = pyo.Block(list(sets))
+    return {
+        j: JobBlock(model.job[j], family.cluster, own, family.paper, relax)
+        for j, own in sets.items()
+    }
+
+
+def use_by_cell(blocks: Mapping[int, JobBlock]) -> dict[Cell, list[Expr]]:
+    """What the jobs use of every (server, resource, slot), sorted: left sides of capacities."""
+    used: dict[Cell, list[Expr]] = defaultdict(list)
+    for block in blocks.values():
+        for variable, server, slots, amounts in block.uses():
+            for r in np.flatnonzero(amounts).tolist():
+                taken = float(amounts[r]) * variable
+                for t in slots:
+                    used[server, r, t].append(taken)
+    return {cell: used[cell] for cell in sorted(used)}
+
+
+def add_capacities(
+    model: Model, family: Family, blocks: Mapping[int, JobBlock], free: Room[Floats]
+) -> None:
+    """What all jobs use of a server's resource in a slot is what is free there."""
+    used = use_by_cell(blocks)
+    for _, number, doc, kinds in family.capacities:
+
+        @equation(model, number, doc, [(h, r - kinds[0], t) for h, r, t in used if r in kinds])
+        def fits(_: Model, h: int, r: int, t: int, first: int = kinds.start) -> Expr:
+            return total(used[h, first + r, t]) <= float(free.at(t)[h, first + r])
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class WindowSubproblem(WindowFace, Subproblem):
+    """One job's best schedule at prices: its block with mutable prices and what is left.
+
+    Parameters
+    ----------
+    slots : int
+        Slots that have prices; what lies behind them cannot be used.
+    block : JobBlock
+        The job's block.
+    """
+
+    slots: int
+    block: JobBlock
+
+    def set(self, prices: Prices, room: Prices | None = None) -> None:
+        """Set prices and what is left, by the capacities' names, shape (servers, kinds, slots)."""
+        names = [capacity.name for capacity in self.family.capacities]
+        price = np.concatenate([prices[name] for name in names], axis=1).tolist()
+        left = np.repeat(self.family.cluster.server_capacity[:, :, None], self.slots, axis=2)
+        if room is not None:
+            left = np.concatenate([room[name] for name in names], axis=1)
+        free = left.tolist()
+        for h, r, t in self.model.price:
+            self.model.price[h, r, t].set_value(price[h][r][t - 1])
+            self.model.room[h, r, t].set_value(free[h][r][t - 1])
+
+    def extract(self) -> Any:
+        """The job's schedule at the variables' values."""
+        rows = {self.position: self.block.read()}
+        return self.family.solution_of(self.instance, rows, self.formulation)
+
+
+def subproblem_model(
+    name: str, position: int, family: Family, job: JobSets, once: str, fits: str
+) -> tuple[Model, JobBlock, dict[Cell, list[Expr]], Expr]:
+    """A job's block with mutable prices and room.
+
+    Parameters
+    ----------
+    name, position
+        Of the job.
+    family, job
+        What may be chosen.
+    once, fits : str
+        Numbers of what says that the job runs, and that it fits.
+
+    Returns
+    -------
+    model, block, used, paid
+        What the job uses by cell, and what it pays for that.
+    """
+    model = pyo.ConcreteModel(name=name)
+    block = add_blocks(model, family, {position: job})[position]
+    used = use_by_cell({position: block})
+    whole = {cell: float(family.cluster.server_capacity[cell[:2]]) for cell in used}
+    model.price = pyo.Param(list(used), mutable=True, initialize=0.0, within=pyo.Reals)
+    model.room = pyo.Param(list(used), mutable=True, initialize=whole, within=pyo.Reals)
+
+    @equation(model, once, "the job runs")
+    def runs(_: Model) -> Expr:
+        return block.chosen == 1 if job.columns else pyo.Constraint.Infeasible
+
+    @equation(model, fits, "what runs fits in what is left of its server", list(used))
+    def left(m: Model, h: int, r: int, t: int) -> Expr:
+        return total(used[h, r, t]) <= m.room[h, r, t]
+
+    paid = total(model.price[cell] * total(taken) for cell, taken in used.items())
+    return model, block, used, paid
+
+
+def refuse_in_pieces(formulation: str) -> None:
+    """Refuse what only jobs in one window have: the papers' subproblem and dual."""
+    if in_pieces(formulation):
+        raise InputError("formulation", formulation, "must be one of jobs in one window")
+
+
+def symbols(indices: Mapping[str, str], units: Mapping[str, str]) -> dict[str, Symbol]:
+    """Indices and units of components from two tables whose values are names with blanks between.
+
+    Examples
+    --------
+    >>> symbols({"job": "q eq_2a"}, {"jobs": "q"})["q"]
+    Symbol(indices='job', unit='jobs')
+    """
+    unit = {name: unit for unit, names in units.items() for name in names.split()}
+    return {
+        name: Symbol(index, unit.get(name, ""))
+        for index, names in indices.items() for name in names.split()
+    }  # fmt: skip

@@ -54,7 +54,7 @@ def flow_sets(
     instance: EdgecloudInstance, jobs: Sequence[int], last: Mapping[int, int], layout: str
 ) -> FlowSets:
     """The index sets of some jobs up to their last slots; `layout` as in `build_fractional`."""
-    groups = [(kind, (s,), workers) for (s, kind), workers in instance.groups.items()]
+    groups: list[Group] = [(kind, (s,), workers) for (s, kind), workers in instance.groups.items()]
     if layout == "types":
         groups = [
             (kind, tuple(sorted({instance.worker_list[w][0] for w in workers})), workers)

@@ -87,7 +87,7 @@ def add_capacities(m: Model, f: Sets, cloud: Running) -> None:
 
     @m.Constraint(list(in_cloud), doc="(2d) the cloud's workers of a type")
     def eq_2d_cloud(m: Model, kind: str, t: int) -> Expr:
-        return total(in_cloud[kind, t]) <= f.instance.cloud_workers(kind) - locked[kind, t]
+        return total(in_cloud[kind, t]) <= (f.instance.cloud_workers(kind) or 0) - locked[kind, t]
 
 
 def add_completion(m: Model, f: Sets) -> None:
@@ -152,6 +152,7 @@ def add_parameter_servers(
     by_type: dict[tuple[str, int], list[int]] = {}
     for j, t in runs:
         by_type.setdefault((instance.jobs[j].ps_type, t), []).append(j)
+    in_cloud = {kind: instance.cloud_ps(kind) or 0 for kind, _ in by_type}
     held = Counter(
         (instance.jobs[j].ps_type, server == len(instance.servers), t)
         for j, server, first, last in f.past.ps_busy
@@ -173,12 +174,12 @@ def add_parameter_servers(
     @m.Constraint(list(by_type), doc="(2f) no more PSs than there are")
     def eq_2f(m: Model, kind: str, t: int) -> Expr:
         there = sum(n for (_, own), n in instance.ps_counts.items() if own == kind)
-        everywhere = there + instance.cloud_ps(kind) - held[kind, False, t] - held[kind, True, t]
-        return total(m.a[j, t] for j in by_type[kind, t]) <= everywhere
+        left = in_cloud[kind] + there - held[kind, False, t] - held[kind, True, t]
+        return total(m.a[j, t] for j in by_type[kind, t]) <= left
 
     @m.Constraint(list(by_type), doc="(2f) no more in the cloud than there are")
     def eq_2f_cloud(m: Model, kind: str, t: int) -> Expr:
-        left = instance.cloud_ps(kind) - held[kind, True, t]
+        left = in_cloud[kind] - held[kind, True, t]
         return total(m.a_cloud[j, t] for j in by_type[kind, t]) <= left
 
 

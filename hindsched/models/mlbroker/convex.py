@@ -28,7 +28,7 @@ the optimum:
    at most a) and ``c / U`` of switching (the slope of the regulariser and of (8h) is at most c).
 
 Every number of a slot is a Parameter (`RegularisedSlot.problem.is_dpp()`): a program is compiled
-once, see ``models/mlbroker/compiled.py``.
+once, see ``compiled.py``.
 """
 
 from __future__ import annotations
@@ -49,7 +49,6 @@ Switching = Literal["entropy", "relu"]
 Values = dict[str, Floats]
 """Values of Parameters by name; for the jobs of a slot with a leading axis (J, ...)."""
 LINKING = "rented"
-"""The constraint in which the jobs of a slot meet."""
 
 
 class _Part:
@@ -72,20 +71,12 @@ class _Part:
 
     def set(self, values: Mapping[str, Floats | float]) -> None:
         """Give the Parameters their values; names of other parts are passed over."""
-        for name, parameter in self.parameters.items():
-            if name in values:
-                parameter.value = np.asarray(values[name])
+        for name in self.parameters.keys() & values.keys():
+            self.parameters[name].value = np.asarray(values[name])
 
 
 class JobInSlot(_Part):
     """One job in one slot: (8a), (8b), (8f), (8g), (8i), (8j), (9k), and its switching cost.
-
-    Parameters
-    ----------
-    centers, kinds : int
-        R and K.
-    switching : {"entropy", "relu"}
-        ``entropy``: the regulariser of (10); ``relu``: (8h) and C3 as in P_f.
 
     Attributes
     ----------
@@ -97,74 +88,64 @@ class JobInSlot(_Part):
 
     def __init__(self, centers: int, kinds: int, switching: Switching = "entropy") -> None:
         super().__init__()
+        given, pair = self.parameter, (centers, centers)
         self.workers = self.variable("workers", centers)
         self.server = self.variable("server", centers)
         self.present = self.variable("present", centers, nonneg=False)  # v >= 0 by (8g)
-        self.flow = self.variable("flow", centers, centers)
-        self.link = self.variable("link", centers, centers)
-        share = self.parameter("D / (P N)", centers)
-        busy = self.parameter("1 if N > 0")
+        self.flow = self.variable("flow", *pair)
+        self.link = self.variable("link", *pair)
+        share, busy = given("D / (P N)", centers), given("1 if N > 0")
         leaving, coming = cp.sum(self.flow, axis=1), cp.sum(self.flow, axis=0)
         calling, called = cp.sum(self.link, axis=1), cp.sum(self.link, axis=0)
-        present = self.parameter("N / U") * self.workers + self.parameter("1 / U") * self.server
+        used = given("N / U") * self.workers + given("1 / U") * self.server
         self.constraints = {
             "eq_8a": self.workers >= share - leaving + coming,
             "eq_8b": leaving <= share,
             "eq_8f": cp.sum(self.server) == 1,
-            "eq_8g": self.present >= present,
+            "eq_8g": self.present >= used,
             "eq_8i": calling <= self.workers,
             "eq_8j": self.workers - calling + called >= busy * self.server,
-            "closed_flow": cp.multiply(self.parameter("closed q", centers, centers), self.flow)
-            == 0,
-            "closed_link": cp.multiply(self.parameter("closed g", centers, centers), self.link)
-            == 0,
+            "closed_flow": cp.multiply(given("closed q", *pair), self.flow) == 0,
+            "closed_link": cp.multiply(given("closed g", *pair), self.link) == 0,
         }
-        arc = self.parameter("w1 d P N", centers, centers)
-        talk = self.parameter("w4 d B N", centers, centers)
-        self.static = cp.sum(cp.multiply(arc, self.flow)) + cp.sum(cp.multiply(talk, self.link))
-        self.rented = cp.outer(self.workers, self.parameter("n N / hmax", kinds)) + cp.outer(
-            self.server, self.parameter("m / hmax", kinds)
+        self.static = cp.sum(cp.multiply(given("w1 d P N", *pair), self.flow)) + cp.sum(
+            cp.multiply(given("w4 d B N", *pair), self.link)
+        )
+        self.rented = cp.outer(self.workers, given("n N / hmax", kinds)) + cp.outer(
+            self.server, given("m / hmax", kinds)
         )
         self.rent = (
-            self.parameter("price n N", centers) @ self.workers
-            + self.parameter("price m", centers) @ self.server
+            given("price n N", centers) @ self.workers + given("price m", centers) @ self.server
         )
         self.launched = self.variable("launched", centers, nonneg=switching == "relu")
-        before, launch = self.parameter("before", centers), self.parameter("launch")
+        before, launch = given("before", centers), given("launch")
         if switching == "relu":
             self.constraints["eq_8h"] = self.launched >= self.present - before
             self.switching = launch * cp.sum(self.launched)
         else:  # launched >= (v + eps) ln((v + eps) / (v_before + eps))
-            epsilon = self.parameter("eps")
-            self.constraints["regulariser"] = self.launched >= cp.rel_entr(
-                self.present + epsilon, before + epsilon
-            )
+            epsilon = given("eps")
+            entropy = cp.rel_entr(self.present + epsilon, before + epsilon)
+            self.constraints["regulariser"] = self.launched >= entropy
             self.switching = launch * cp.sum(self.launched - self.present)
 
 
 class TieredBill(_Part):
-    """The broker's bill of one slot, (8c)-(8e) relaxed, on the units that all jobs rent.
-
-    Parameters
-    ----------
-    centers, kinds : int
-        R and K.
-    """
+    """The broker's bill of one slot, (8c)-(8e) relaxed, on the units that all jobs rent."""
 
     def __init__(self, centers: int, kinds: int) -> None:
         super().__init__()
-        shape = (centers, kinds)
+        given, shape = self.parameter, (centers, kinds)
         self.used = self.variable("used", *shape, nonneg=False)
         self.bill = self.variable("bill", *shape)
-        big = self.parameter("M", *shape)
-        full = cp.multiply(self.parameter("a", *shape), self.used) - big
-        tier = cp.multiply(self.parameter("b", *shape), self.used) + self.parameter("e", *shape)
+        big = given("M", *shape)
+        full = cp.multiply(given("a", *shape), self.used) - big
+        tier = cp.multiply(given("b", *shape), self.used) + given("e", *shape)
         self.constraints = {
             "eq_8c": self.bill >= full,
             "eq_8d": self.bill >= tier - big,
             "eq_8e": 2 * self.bill >= full + tier,  # (8c) + (8d) with u1 + u2 = 1
         }
-        self.cost = cp.sum(cp.multiply(self.parameter("a hmax", *shape), self.bill))
+        self.cost = cp.sum(cp.multiply(given("a hmax", *shape), self.bill))
 
 
 class RegularisedSlot:
@@ -178,7 +159,7 @@ class RegularisedSlot:
         ``paper``: the bill with the relaxed big-M rows (8c)-(8e); ``chord``: the envelope of the
         concave price, linear, so that the jobs are independent.
     switching : {"entropy", "relu"}
-        The regulariser, or c max(v - v_before, 0).
+        The regulariser of (10); or (8h) and c max(v - v_before, 0) as in P_f.
 
     Notes
     -----
@@ -187,13 +168,9 @@ class RegularisedSlot:
     """
 
     def __init__(
-        self,
-        jobs: int,
-        centers: int,
-        kinds: int,
-        price: Price = "paper",
+        self, jobs: int, centers: int, kinds: int, price: Price = "paper",
         switching: Switching = "entropy",
-    ) -> None:
+    ) -> None:  # fmt: skip
         if price not in ("paper", "chord"):
             raise InputError("price", price, "must be paper or chord")
         if switching not in ("entropy", "relu"):
@@ -206,7 +183,8 @@ class RegularisedSlot:
         if self.bill is None:
             self.static += cp.sum([job.rent for job in self.jobs])
         else:
-            self.bill.constraints[LINKING] = self.bill.used == cp.sum([j.rented for j in self.jobs])
+            rented = cp.sum([job.rented for job in self.jobs])
+            self.bill.constraints["rented"] = self.bill.used == rented  # all that the jobs share
             rows += self.bill.constraints.values()
             self.static += self.bill.cost
         switching_cost = cp.sum([job.switching for job in self.jobs])
@@ -230,7 +208,6 @@ def slot_values(
     *,
     epsilon: float = 0.01,
     big: Floats | None = None,
-    unit_price: Floats | None = None,
     prune: bool = True,
 ) -> tuple[Values, Values]:
     """Values of the Parameters of a slot: of each `JobInSlot`, and of the `TieredBill`.
@@ -247,8 +224,6 @@ def slot_values(
         eps of the regulariser.
     big : ndarray, shape (R, K), optional
         M; symmetric and minimal if None.
-    unit_price : ndarray, shape (R, K), optional
-        Weighted unit price of the chord form; the slot's own chord if None.
     prune : bool
         Whether connections that no optimum needs are closed.
     """
@@ -260,19 +235,16 @@ def slot_values(
     room = slot.capacity * needed
     most = slot.largest_use.sum(axis=0)
     most = np.where(most > 0, most, 1.0)
-    linear = np.zeros_like(slot.unit)
-    steepest = slot.unit
-    if price == "chord":
-        linear = steepest = slot.chord if unit_price is None else unit_price
+    linear = slot.chord if price == "chord" else np.zeros_like(slot.unit)
     per_worker = slot.worker * needed[:, None]
     apart = ~np.eye(centers, dtype=bool)
     talk = (slot.exchange * needed)[:, None, None] * slot.distance
     moves = np.isfinite(slot.arc) & apart & (slot.data > 0)[:, :, None]
     links = np.broadcast_to(apart, talk.shape) & (slot.needed > 0)[:, None, None]
     if prune:
+        steepest = slot.chord if price == "chord" else slot.unit
         dearest = slot.server @ steepest.T + (slot.deployment / limit)[:, None]
         links = links & (talk < dearest[:, :, None])
-    entropy = switching == "entropy"
     own = {
         "D / (P N)": slot.data / room[:, None],
         "1 if N > 0": (slot.needed > 0).astype(float),
@@ -287,7 +259,7 @@ def slot_values(
         "price n N": per_worker @ linear.T,
         "price m": slot.server @ linear.T,
         "before": before.reshape(jobs, centers),
-        "launch": slot.deployment / (np.log1p(1.0 / epsilon) if entropy else 1.0),
+        "launch": slot.deployment / (np.log1p(1.0 / epsilon) if switching == "entropy" else 1.0),
         "eps": np.full(jobs, epsilon),
     }
     if price == "chord":

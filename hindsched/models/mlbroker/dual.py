@@ -1,18 +1,17 @@
 """The dual of P_f (9), ``paper`` relaxed: (11) as printed, which is no dual, and corrected.
 
-==============  ==================  =====================================================
-paper           here                constraint of P_f that it prices
-==============  ==================  =====================================================
-``alpha``       ``alpha[j, t, r]``  (8a), >= 0
-``beta``        ``beta[j, t, r]``   (8b), free
-``theta, rho``  ``theta, rho``      (8c), (8d), [t, r, k], >= 0
-``xi``          ``xi[t, r, k]``     (8e), free
-``gamma``       ``gamma[j, t]``     (8f), free
-``phi``         ``phi[j, t, r]``    (8g), >= 0
-``mu``          ``mu[j, t, r]``     (8h), >= 0
-``psi``         ``psi[j, t, r]``    (8i), free
-``eta``         ``eta[j, t, r]``    (8j), >= 0
-==============  ==================  =====================================================
+==============  =====================  ==================================================
+paper           index                  constraint of P_f that it prices
+==============  =====================  ==================================================
+``alpha``       [j, t, r]              (8a), >= 0
+``beta``        [j, t, r]              (8b), free
+``theta, rho``  [t, r, k]              (8c), (8d), >= 0
+``xi``          [t, r, k]              (8e), free
+``gamma``       [j, t]                 (8f), free
+``phi, mu``     [j, t, r]              (8g), (8h), >= 0
+``psi``         [j, t, r]              (8i), free
+``eta``         [j, t, r]              (8j), >= 0
+==============  =====================  ==================================================
 
 Printed and wrong: the objective lacks the sum of xi, the right side 1 of (8e), although (11h) and
 (11i) force xi <= -M max(theta, rho); (11c) and (11d) hold "for all k" where the sum over k belongs.
@@ -26,6 +25,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyomo.environ as pyo
+from pyomo.environ import quicksum as total
 
 from hindsched.arrays import Floats
 from hindsched.instances.mlbroker.instance import MlbrokerInstance
@@ -40,18 +40,10 @@ from hindsched.solutions.base import FEASIBILITY_TOLERANCE, Violation
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class MlbrokerDual(MlbrokerNames, DualProgram):
-    """The dual (11) of P_f, corrected or as printed.
-
-    Parameters
-    ----------
-    printed : bool
-        Whether it is (11) as printed, whose points prove nothing.
-    """
+    """The dual (11) of P_f, corrected, or as `printed`, whose points prove nothing."""
 
     SYMBOLS = DUAL_SYMBOLS
-    OBJECTIVE_UNIT = "USD"
 
-    instance: MlbrokerInstance
     printed: bool
 
     @property
@@ -101,12 +93,7 @@ class MlbrokerDual(MlbrokerNames, DualProgram):
 
 
 def build_dual(
-    instance: MlbrokerInstance,
-    formulation: str | None = None,
-    *,
-    printed: bool = False,
-    kind: str = "symmetric",
-    factor: float = 1.0,
+    instance: MlbrokerInstance, formulation: str | None = None, *, printed: bool = False
 ) -> MlbrokerDual:
     """Build the dual of P_f (9), with rows ``eq_11a`` to ``eq_11i`` and objective ``eq_11``.
 
@@ -118,8 +105,6 @@ def build_dual(
         Checked and not used: the paper has this dual alone.
     printed : bool
         (11) as printed in place of the corrected dual.
-    kind, factor
-        M, see `big_m`.
 
     Examples
     --------
@@ -130,32 +115,32 @@ def build_dual(
     instance.check_formulation(formulation)
     facts = [job_sets(instance, j) for j in range(len(instance.jobs))]
     p = bills(instance)
-    big = {t: big_m(SlotData.at(instance, t), kind, factor).tolist() for t in p.live}
+    big = {t: big_m(SlotData.at(instance, t)).tolist() for t in p.live}
     times = [(j, t) for j, f in enumerate(facts) for t in f.slots]
     own = [(j, t, r) for j, f in enumerate(facts) for t, r in f.places]
-    flows = [(j, t, r, q) for j, f in enumerate(facts) for t in f.slots for r, q in f.arc]
-    links = [(j, t, r, q) for j, f in enumerate(facts) for t in f.slots for r, q in f.talk]
+    flows = [(j, t, r, q) for j, t in times for r, q in facts[j].arc]
+    links = [(j, t, r, q) for j, t in times for r, q in facts[j].talk]
     m = pyo.ConcreteModel(name=f"{instance.name} dual")
-    positive, free, keys = pyo.NonNegativeReals, pyo.Reals, p.keys
+    positive, free = pyo.NonNegativeReals, pyo.Reals
     for name, index, domain, primal in (
-        ("alpha", own, positive, "8a"), ("beta", own, free, "8b"), ("theta", keys, positive, "8c"),
-        ("rho", keys, positive, "8d"), ("xi", keys, free, "8e"), ("gamma", times, free, "8f"),
-        ("phi", own, positive, "8g"), ("mu", own, positive, "8h"), ("psi", own, free, "8i"),
-        ("eta", own, positive, "8j"),
+        ("alpha", own, positive, "8a"), ("beta", own, free, "8b"),
+        ("theta", p.keys, positive, "8c"), ("rho", p.keys, positive, "8d"),
+        ("xi", p.keys, free, "8e"), ("gamma", times, free, "8f"), ("phi", own, positive, "8g"),
+        ("mu", own, positive, "8h"), ("psi", own, free, "8i"), ("eta", own, positive, "8j"),
     ):  # fmt: skip
         m.add_component(name, pyo.Var(index, domain=domain, doc=f"(11) price of ({primal})"))
-
-    def rent(m: Model, units: list[int], t: int, r: int, kinds: list[int]) -> Expr:
-        """What units of some resources cost at the prices of the two rows of their bills."""
-        return pyo.quicksum(
-            units[k] * (p.unit[r][k] * m.theta[t, r, k] + p.lower[r][k] * m.rho[t, r, k])
-            for k in kinds
-        )
 
     # printed, (11c) and (11d) hold for every resource; the dual has one row with their sum
     kinds = list(range(len(instance.resources)))
     sums: dict[IndexValue, list[int]] = {k: [k] for k in kinds} if printed else {"all": kinds}
     priced = [(*key, over) for key in own for over in sums]
+
+    def rent(units: list[int], t: int, r: int, over: IndexValue) -> Expr:
+        """What units of some resources cost at the prices of the two rows of their bills."""
+        return total(
+            units[k] * (p.unit[r][k] * m.theta[t, r, k] + p.lower[r][k] * m.rho[t, r, k])
+            for k in sums[over]
+        )
 
     @m.Constraint(p.keys, doc="(11a) the two rows of a bill share its price")
     def eq_11a(m: Model, t: int, r: int, k: int) -> Expr:
@@ -167,13 +152,13 @@ def build_dual(
 
     @m.Constraint(priced, doc="(11c) a worker is worth at most its price")
     def eq_11c(m: Model, j: int, t: int, r: int, over: IndexValue) -> Expr:
-        paid = rent(m, facts[j].worker, t, r, sums[over]) + m.phi[j, t, r] + m.psi[j, t, r]
+        paid = rent(facts[j].worker, t, r, over) + m.phi[j, t, r] + m.psi[j, t, r]
         return facts[j].capacity * m.alpha[j, t, r] - paid <= 0
 
     @m.Constraint(priced, doc="(11d) the PS is worth at most its price")
     def eq_11d(m: Model, j: int, t: int, r: int, over: IndexValue) -> Expr:
         worth = m.gamma[j, t] - m.phi[j, t, r] - facts[j].needed[t] * m.eta[j, t, r]
-        return worth - rent(m, facts[j].server, t, r, sums[over]) <= 0
+        return worth - rent(facts[j].server, t, r, over) <= 0
 
     @m.Constraint(links, doc="(11e) a connection is worth at most its talk")
     def eq_11e(m: Model, j: int, t: int, r: int, q: int) -> Expr:
@@ -199,11 +184,10 @@ def build_dual(
     terms = [facts[j].data[t, r] * m.beta[j, t, r] for j, t, r in own]
     terms += [p.fee[r][k] * m.rho[t, r, k] for t, r, k in p.keys]
     terms += [m.gamma[j, t] for j, t in times]
-    m.printed_objective = pyo.Expression(expr=pyo.quicksum(terms), doc="(11) as printed")
-    missing = 0.0 if printed else pyo.quicksum(m.xi[key] for key in p.keys)
+    m.printed_objective = pyo.Expression(expr=total(terms), doc="(11) as printed")
+    missing = 0.0 if printed else total(m.xi[key] for key in p.keys)
     m.eq_11 = pyo.Objective(
-        expr=m.printed_objective + missing,
-        sense=pyo.maximize,
+        expr=m.printed_objective + missing, sense=pyo.maximize,
         doc="(11) worth of the data, the PSs and the tiers",
-    )
+    )  # fmt: skip
     return MlbrokerDual(instance=instance, formulation="paper", model=m, printed=printed)

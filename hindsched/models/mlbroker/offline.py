@@ -20,14 +20,22 @@ from functools import partial
 
 import numpy as np
 import pyomo.environ as pyo
-from numpy.typing import NDArray
+from pyomo.environ import quicksum as total
 
-from hindsched.arrays import Floats, Ints
+from hindsched.arrays import Bools, Floats, Ints
+from hindsched.errors import InputError
 from hindsched.instances.mlbroker.instance import MlbrokerInstance
 from hindsched.instances.mlbroker.slot import SlotData
 from hindsched.models.algebra import Expr, Model
-from hindsched.models.base import Commitments, Duals, OfflineProgram, choose_form
-from hindsched.models.mlbroker.block import add_job
+from hindsched.models.base import (
+    Commitments,
+    Duals,
+    OfflineProgram,
+    Prices,
+    Subproblem,
+    choose_form,
+)
+from hindsched.models.mlbroker.block import paper_job, tight_job
 from hindsched.models.mlbroker.sets import (
     Bills,
     JobSets,
@@ -38,12 +46,9 @@ from hindsched.models.mlbroker.sets import (
     job_sets,
     most_rented,
 )
-from hindsched.models.mlbroker.subproblem import build_subproblem
-from hindsched.models.mlbroker.symbols import SYMBOLS, MlbrokerNames
+from hindsched.models.mlbroker.symbols import MlbrokerNames
 from hindsched.solutions.mlbroker.solution import MlbrokerSolution, arc_prices
 from hindsched.solutions.mlbroker.transport import ship
-
-__all__ = ["FORMS", "MlbrokerProgram", "build_offline", "build_subproblem"]
 
 FORMS = {"tight": ("disaggregated",), "paper": ("printed",)}
 
@@ -55,72 +60,30 @@ JOBS_SHARE_COSTS = True
 class MlbrokerProgram(MlbrokerNames, OfflineProgram[MlbrokerSolution]):
     """The offline program (8), as printed or tight."""
 
-    SYMBOLS = SYMBOLS
-    OBJECTIVE_UNIT = "USD"
-
-    instance: MlbrokerInstance
-
     def extract(self) -> MlbrokerSolution:
         """The solution at the variables' values."""
         instance = self.instance
         shape = (len(instance.jobs), instance.horizon, len(instance.datacenters))
-        workers, server = np.zeros(shape), np.zeros(shape)
+        workers, ps = np.zeros(shape, dtype=np.int64), np.full(shape[:2], -1, dtype=np.int64)
         for job, block in self.model.job.items():
-            for (t, r), variable in block.workers.items():
-                workers[job, t - 1, r] = variable.value
-                server[job, t - 1, r] = block.server[t, r].value
-        ps = np.where(instance.alive, np.argmax(server, axis=2), -1).astype(np.int64)
-        placed = np.rint(workers).astype(np.int64)
-        return MlbrokerSolution(instance, placed, ps, self.formulation)
+            workers[job], ps[job] = _placements(instance, block)
+        return MlbrokerSolution(instance, workers, ps, self.formulation)
 
     def load(self, solution: MlbrokerSolution) -> None:
         """Set the variables from a feasible solution."""
-        instance, m = self.instance, self.model
-        used = solution.costs.used
-        bought = instance.discounted_price * used + instance.tier_fee < instance.unit_price * used
-        for job in m.job:
-            self._load_job(job, solution, bought)
+        instance, m, costs = self.instance, self.model, solution.costs
+        tier = instance.discounted_price * costs.used + instance.tier_fee
+        bought = tier < instance.unit_price * costs.used
+        for job, block in m.job.items():
+            _load_job(block, job, solution, bought)
         if self.formulation == "tight":
             for t, r, k in m.tier:
-                m.tier[t, r, k].set_value(int(bought[t - 1, r, k]))
+                m.tier[t, r, k] = int(bought[t - 1, r, k])
             return
         for t, r, k in m.bill:
-            beyond = bool(bought[t - 1, r, k])
-            m.below[t, r, k].set_value(int(beyond))
-            m.beyond[t, r, k].set_value(int(not beyond))
-            bill = instance.weights[1] * solution.costs.resource[t - 1, r, k]
-            m.bill[t, r, k].set_value(float(bill))
-
-    def _load_job(self, job: int, solution: MlbrokerSolution, bought: NDArray[np.bool_]) -> None:
-        """Set a block's variables; `bought` of shape (T, R, K) says which tiers are."""
-        instance, b, paper = self.instance, self.model.job[job], self.formulation == "paper"
-        centers = range(len(instance.datacenters))
-        held = np.zeros(len(centers), dtype=bool)
-        arc = arc_prices(instance, job)
-        for t in range(instance.jobs[job].arrival, instance.jobs[job].departure + 1):
-            placed, center = solution.workers[job, t - 1], int(solution.ps[job, t - 1])
-            room = instance.capacity[job] * placed.astype(float)
-            _, _, flow = ship(instance.data[job, t - 1], room, arc, np.inf)
-            present = (placed > 0) | (np.arange(len(centers)) == center) | (held & paper)
-            # as printed, workers beyond N may connect to a PS that is not there, for nothing
-            free = int(placed.sum() - instance.workers_needed[job, t - 1]) if paper else 0
-            for r in np.argsort(-instance.transfer_price[:, center]).tolist():
-                apart = min(free, int(placed[r])) if r != center else 0
-                free -= apart
-                for q in centers:
-                    count = (int(placed[r]) - apart) * (q == center) + apart * (q == r)
-                    b.link[t, r, q].set_value(count)
-            for r in centers:
-                b.workers[t, r].set_value(int(placed[r]))
-                b.server[t, r].set_value(int(r == center))
-                b.present[t, r].set_value(int(present[r]))
-                b.launched[t, r].set_value(int(present[r] and not held[r]))
-                for q in (q for q in centers if (t, r, q) in b.flow):
-                    b.flow[t, r, q].set_value(float(flow[r, q]))
-                for k in range(len(instance.resources) if not paper else 0):
-                    units = pyo.value(b.used[t, r, k]) * bool(bought[t - 1, r, k])
-                    b.discounted[t, r, k].set_value(units)
-            held = present
+            m.below[t, r, k] = int(bought[t - 1, r, k])
+            m.beyond[t, r, k] = int(not bought[t - 1, r, k])
+            m.bill[t, r, k] = float(instance.weights[1] * costs.resource[t - 1, r, k])
 
     def capacity_prices(self, duals: Duals) -> dict[str, Floats]:
         """``discount`` (R, K, J, T) and ``deployment`` (R, J, T) from the relaxation's duals.
@@ -142,6 +105,29 @@ class MlbrokerProgram(MlbrokerNames, OfflineProgram[MlbrokerSolution]):
                 theta, rho = (abs(duals.get(row[t, r, k], 0.0)) for row in (m.eq_8c, m.eq_8d))
                 discount[r, k, :, t - 1] = fee_share(instance, r, k, theta, rho)
         return {"discount": discount, "deployment": deployment}
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class MlbrokerSubproblem(MlbrokerNames, Subproblem):
+    """A job's placements over its life, in every slot at the prices given.
+
+    A job pays ``discount`` for every unit that it buys at the lower price, and ``deployment`` for
+    being deployed where it was not the slot before, less its launch.
+    """
+
+    def set(self, prices: Prices, room: Prices | None = None) -> None:
+        """Set ``discount`` (R, K, J, T) and ``deployment`` (R, J, T); nothing has a capacity."""
+        m, job = self.model, self.position
+        for t, r, k in m.discount_price:
+            m.discount_price[t, r, k] = float(prices["discount"][r, k, job, t - 1])
+        for t, r in m.deployment_price:
+            m.deployment_price[t, r] = float(prices["deployment"][r, job, t - 1])
+
+    def extract(self) -> MlbrokerSolution:
+        """The job's placements at the variables' values, of the instance with this job alone."""
+        alone = self.instance.with_jobs((self.instance.jobs[self.position],))
+        workers, ps = _placements(alone, self.model.job[self.position])
+        return MlbrokerSolution(alone, workers[None], ps[None], self.formulation)
 
 
 def build_offline(
@@ -189,19 +175,20 @@ def build_offline(
     """
     formulation, _ = choose_form(FORMS, instance.check_formulation(formulation), form)
     workers, server = decided(instance, commitments)
-    jobs, prices = range(len(instance.jobs)), bills(instance)
-    facts = {j: job_sets(instance, j, workers[j]) for j in jobs}
+    prices = bills(instance)
+    facts = {j: job_sets(instance, j, workers[j]) for j in range(len(instance.jobs))}
     m = pyo.ConcreteModel(name=f"{instance.name} {formulation}")
-    m.job = pyo.Block(
-        jobs, rule=lambda block, j: add_job(block, facts[j], prices, formulation, relax)
-    )
-    _add_launches(m, facts)
     if formulation == "tight":
-        broker = _add_tiers(m, instance, prices, relax, workers)
+        m.job = pyo.Block(list(facts), rule=lambda b, j: tight_job(b, facts[j], prices, relax))
+        _add_launches(m, facts)
+        broker = _add_tiers(m, prices, most_rented(instance, workers).tolist(), relax)
     else:
-        broker = _add_bills(m, instance, prices, relax, kind, factor)
+        m.job = pyo.Block(list(facts), rule=lambda b, j: paper_job(b, facts[j], relax))
+        _add_launches(m, facts)
+        big = {t: big_m(SlotData.at(instance, t), kind, factor).tolist() for t in prices.live}
+        broker = _add_bills(m, prices, big, relax)
     m.eq_8 = pyo.Objective(
-        expr=pyo.quicksum(m.job[j].cost for j in jobs) + broker,
+        expr=total(m.job[j].cost for j in facts) + broker,
         doc="(8) transfer, resources, deployment and communication",
     )
     for j, t in np.argwhere(server >= 0).tolist():
@@ -226,14 +213,55 @@ def build_chord(instance: MlbrokerInstance, j: int) -> Model:
     """
     facts = {j: job_sets(instance, j)}
     m = pyo.ConcreteModel(name=f"{instance.name} chord")
-    m.job = pyo.Block([j], rule=lambda b, j: add_job(b, facts[j], bills(instance), "paper", True))
+    m.job = pyo.Block([j], rule=lambda b, j: paper_job(b, facts[j], relax=True))
     _add_launches(m, facts)
     chord = {t: SlotData.at(instance, t).chord.tolist() for t in facts[j].slots}
-    rent = (chord[t][r][k] * units for (t, r, k), units in m.job[j].used.items())
+    rent = total(chord[t][r][k] * units for (t, r, k), units in m.job[j].used.items())
     m.eq_9 = pyo.Objective(
-        expr=m.job[j].cost + pyo.quicksum(rent), doc="(9) the job's cost, resources by the chord"
+        expr=m.job[j].cost + rent, doc="(9) the job's cost, resources by the chord"
     )
     return m
+
+
+def build_subproblem(
+    instance: MlbrokerInstance, job: str | int, formulation: str | None = None
+) -> MlbrokerSubproblem:
+    """Build the subproblem of one job, the block ``job[i]`` with prices 0 until `set`.
+
+    Parameters
+    ----------
+    instance : MlbrokerInstance
+        The instance.
+    job : str or int
+        Name or position of the job.
+    formulation : str, optional
+        Only ``tight`` falls apart into blocks.
+
+    Examples
+    --------
+    >>> import hindsched as hs
+    >>> build_subproblem(hs.generate("mlbroker", preset="small"), 0).position
+    0
+    """
+    formulation = instance.check_formulation(formulation)
+    if formulation != "tight":
+        raise InputError("formulation", formulation, "must be tight for a subproblem")
+    j = instance.position_of(job)
+    f = job_sets(instance, j)
+    m = pyo.ConcreteModel(name=f"{instance.name} {instance.jobs[j].name}")
+    m.job = pyo.Block([j], rule=lambda b, j: tight_job(b, f, bills(instance)))
+    m.discount_price = pyo.Param(f.tiers, mutable=True, initialize=0.0, domain=pyo.Reals)
+    m.deployment_price = pyo.Param(f.places, mutable=True, initialize=0.0, domain=pyo.Reals)
+    b = m.job[j]
+    before = {(t, r): b.present[t - 1, r] if t > f.slots[0] else 0.0 for t, r in f.places}
+    paid = total(m.discount_price[key] * units for key, units in b.discounted.items()) + total(
+        m.deployment_price[key] * (b.present[key] - before[key] - b.launched[key])
+        for key in f.places
+    )
+    m.eq_8 = pyo.Objective(
+        expr=b.cost + paid, doc="(8) the job's own cost and what it pays for the linking rows"
+    )
+    return MlbrokerSubproblem(instance=instance, formulation=formulation, model=m, position=j)
 
 
 def _add_launches(m: Model, facts: dict[int, JobSets]) -> None:
@@ -246,36 +274,30 @@ def _add_launches(m: Model, facts: dict[int, JobSets]) -> None:
         return b.launched[t, r] >= b.present[t, r] - before
 
 
-def _add_tiers(
-    m: Model, instance: MlbrokerInstance, prices: Bills, relax: bool, placed: Ints
-) -> Expr:
+def _add_tiers(m: Model, prices: Bills, most: list[list[list[float]]], relax: bool) -> Expr:
     """Tiers with a fee, and the rows by which jobs take part in them; returns the fees."""
     m.tier = pyo.Var(
         prices.keys, domain=pyo.UnitInterval if relax else pyo.Binary,
         doc="(ours) u, the tier's fee is paid",
     )  # fmt: skip
-    most = most_rented(instance, placed).tolist()
     rows = [(t, r, k, j) for t, r, k in prices.keys for j in prices.live[t]]
 
     @m.Constraint(rows, doc="(ours) the lower price only where its fee is paid")
     def eq_2_tier(m: Model, t: int, r: int, k: int, j: int) -> Expr:
         return m.job[j].discounted[t, r, k] <= most[j][t - 1][k] * m.tier[t, r, k]
 
-    return pyo.quicksum(prices.fee[r][k] * m.tier[t, r, k] for t, r, k in prices.keys)
+    return total(prices.fee[r][k] * m.tier[t, r, k] for t, r, k in prices.keys)
 
 
-def _add_bills(
-    m: Model, instance: MlbrokerInstance, prices: Bills, relax: bool, kind: str, factor: float
-) -> Expr:
+def _add_bills(m: Model, prices: Bills, big: dict[int, list[list[float]]], relax: bool) -> Expr:
     """The bill by (8c)-(8e) as printed; returns its sum."""
     keys, binary = prices.keys, pyo.NonNegativeReals if relax else pyo.Binary
     m.bill = pyo.Var(keys, domain=pyo.NonNegativeReals, doc="(8k) x, what a resource costs")
     m.below = pyo.Var(keys, domain=binary, doc="(8k) u1, (8c) is off")
     m.beyond = pyo.Var(keys, domain=binary, doc="(8k) u2, (8d) is off")
-    big = {t: big_m(SlotData.at(instance, t), kind, factor).tolist() for t in prices.live}
 
     def used(m: Model, t: int, r: int, k: int) -> Expr:
-        return pyo.quicksum(m.job[j].used[t, r, k] for j in prices.live[t])
+        return total(m.job[j].used[t, r, k] for j in prices.live[t])
 
     @m.Constraint(keys, doc="(8c) the full price")
     def eq_8c(m: Model, t: int, r: int, k: int) -> Expr:
@@ -291,4 +313,44 @@ def _add_bills(
     def eq_8e(m: Model, t: int, r: int, k: int) -> Expr:
         return m.below[t, r, k] + m.beyond[t, r, k] == 1
 
-    return pyo.quicksum(m.bill[key] for key in keys)
+    return total(m.bill[key] for key in keys)
+
+
+def _placements(instance: MlbrokerInstance, block: Model) -> tuple[Ints, Ints]:
+    """Workers (T, R) and places of the PS (T,) at the values of a job's block."""
+    shape = (instance.horizon, len(instance.datacenters))
+    workers, server = np.zeros(shape, dtype=np.int64), np.zeros(shape)
+    for (t, r), variable in block.workers.items():
+        workers[t - 1, r], server[t - 1, r] = round(variable.value), block.server[t, r].value
+    return workers, np.where(server.any(axis=1), server.argmax(axis=1), -1)
+
+
+def _load_job(b: Model, job: int, solution: MlbrokerSolution, bought: Bools) -> None:
+    """Set a job's variables; `bought`, (T, R, K), says where the lower price is paid."""
+    instance, paper = solution.instance, solution.formulation == "paper"
+    centers = np.arange(len(instance.datacenters))
+    held = np.zeros(centers.size, dtype=bool)
+    for t in range(instance.jobs[job].arrival, instance.jobs[job].departure + 1):
+        placed, center = solution.workers[job, t - 1], int(solution.ps[job, t - 1])
+        room = instance.capacity[job] * placed.astype(float)
+        _, _, flow = ship(instance.data[job, t - 1], room, arc_prices(instance, job), np.inf)
+        present = (placed > 0) | (centers == center) | (held & paper)
+        link = np.outer(placed, centers == center)
+        # as printed, workers beyond N may connect to a PS that is not there, for nothing
+        free = int(placed.sum() - instance.workers_needed[job, t - 1]) if paper else 0
+        for r in np.argsort(-instance.transfer_price[:, center]).tolist():
+            apart = min(free, int(placed[r])) if r != center else 0
+            free -= apart
+            link[r, [center, r]] += -apart, apart
+        for r in centers.tolist():
+            b.workers[t, r] = int(placed[r])
+            b.server[t, r] = int(r == center)
+            b.present[t, r] = int(present[r])
+            b.launched[t, r] = int(present[r] and not held[r])
+            for q in centers.tolist():
+                b.link[t, r, q] = int(link[r, q])
+                if (t, r, q) in b.flow:
+                    b.flow[t, r, q] = float(flow[r, q])
+        held = present
+    for (t, r, k), units in b.used.items() if not paper else ():
+        b.discounted[t, r, k] = pyo.value(units) * bool(bought[t - 1, r, k])

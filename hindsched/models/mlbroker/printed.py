@@ -16,17 +16,7 @@ from hindsched.models.mlbroker.sets import big_m
 
 
 def printed_slot(slot: SlotData, before: Floats, epsilon: float = 0.01) -> cp.Problem:
-    """(10) as printed.
-
-    Parameters
-    ----------
-    slot : SlotData
-        The slot, costs weighted.
-    before : ndarray, shape (J, R)
-        v of the slot before; 0 for a new job.
-    epsilon : float
-        eps of the regulariser.
-    """
+    """(10) as printed, costs weighted; `before` is v of the slot before, (J, R)."""
     jobs, centers = slot.data.shape
     sigma, big = np.log1p(1 / epsilon), big_m(slot)
     x, u1, u2 = (cp.Variable(slot.unit.shape, nonneg=True) for _ in range(3))

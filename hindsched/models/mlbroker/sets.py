@@ -1,4 +1,7 @@
-"""What the mlbroker programs ask of an instance: slots, arcs, prices and sizes, as dicts."""
+"""What the mlbroker programs ask of an instance: slots, arcs, prices and sizes, as dicts.
+
+Costs are weighted USD, slots as in files.
+"""
 
 from __future__ import annotations
 
@@ -15,51 +18,38 @@ from hindsched.solutions.mlbroker.solution import arc_prices, parse_rows
 
 Place = tuple[int, int]
 """Slot and data centre."""
+Tier = tuple[int, int, int]
+"""Slot, data centre and resource."""
 
 
 @dataclass(frozen=True)
 class JobSets:
-    """Facts of one job; costs are weighted USD, slots as in files.
+    """Facts of one job."""
 
-    Parameters
-    ----------
-    slots, centers, kinds : range
-        Of its life; R and K.
-    capacity, launch : float
-        P, GB a worker; c of a launch.
-    worker, server : list
-        Units of each resource that a worker and the PS rent.
-    data : dict
-        D, GB by (t, r).
-    needed, pinned : dict
-        N by t; workers that data which may not leave needs, by (t, r).
-    most, in_all : dict
-        Most workers in one centre and in all, by t: N and N + R - 1, or what is placed.
-    arc : dict
-        Price of a GB sent, by (r, r'), where it may be sent.
-    talk : dict
-        Price of a connection from a worker in r to the PS in r'.
-    """
-
-    slots: range
-    centers: range
-    kinds: range
-    capacity: float
-    launch: float
-    worker: list[int]
-    server: list[int]
-    data: dict[Place, float]
-    needed: dict[int, int]
-    pinned: dict[Place, int]
-    most: dict[int, int]
-    in_all: dict[int, int]
-    arc: dict[Place, float]
-    talk: dict[Place, float]
+    slots: range  # its life
+    centers: range  # r
+    kinds: range  # k
+    capacity: float  # P, GB a worker
+    launch: float  # c of a launch
+    worker: list[int]  # n, units of each resource that a worker rents
+    server: list[int]  # m, and the PS
+    data: dict[Place, float]  # D, GB
+    needed: dict[int, int]  # N by slot
+    pinned: dict[Place, int]  # workers that data which may not leave needs
+    most: dict[int, int]  # most workers in one centre by slot: N, or what is placed
+    in_all: dict[int, int]  # most workers by slot: N + R - 1, or what is placed
+    arc: dict[Place, float]  # price of a GB sent from r to r', where it may be sent
+    talk: dict[Place, float]  # price of a connection from a worker in r to the PS in r'
 
     @property
     def places(self) -> list[Place]:
         """All (t, r)."""
         return [(t, r) for t in self.slots for r in self.centers]
+
+    @property
+    def tiers(self) -> list[Tier]:
+        """All (t, r, k)."""
+        return [(t, r, k) for t, r in self.places for k in self.kinds]
 
 
 def job_sets(instance: MlbrokerInstance, job: int, placed: Ints | None = None) -> JobSets:
@@ -72,14 +62,14 @@ def job_sets(instance: MlbrokerInstance, job: int, placed: Ints | None = None) -
     arc = arc_prices(instance, job, w[0])
     talk = w[3] * instance.exchange[job] * instance.transfer_price
     both = [(r, q) for r in centers for q in centers]
-    data, pinned = instance.data[job], instance.workers_pinned[job]
+    places = [(t, r) for t in slots for r in centers]
     return JobSets(
         slots, centers, range(len(instance.resources)), float(instance.capacity[job]),
         float(w[2] * instance.deployment[job]), instance.worker_demand[job].tolist(),
         instance.ps_demand[job].tolist(),
-        data={(t, r): float(data[t - 1, r]) for t in slots for r in centers},
+        data={(t, r): float(instance.data[job, t - 1, r]) for t, r in places},
         needed=needed,
-        pinned={(t, r): int(pinned[t - 1, r]) for t in slots for r in centers},
+        pinned={(t, r): int(instance.workers_pinned[job, t - 1, r]) for t, r in places},
         most={t: max(1, needed[t], int(placed[t - 1].max())) for t in slots},
         in_all={t: max(needed[t] + len(centers) - 1, int(placed[t - 1].sum())) for t in slots},
         arc={(r, q): float(arc[r, q]) for r, q in both if arc[r, q] < np.inf},
@@ -89,32 +79,19 @@ def job_sets(instance: MlbrokerInstance, job: int, placed: Ints | None = None) -
 
 @dataclass(frozen=True)
 class Bills:
-    """The broker's prices, weighted: a, b and e by (r, k), and which bills there are.
+    """The broker's prices by r and k, and which bills there are."""
 
-    Parameters
-    ----------
-    keys : list of (t, r, k)
-        Slots with live jobs, all centres and resources.
-    live : dict
-        Jobs by slot.
-    unit, lower, fee : list
-        a, b and e by r and k.
-    """
-
-    keys: list[tuple[int, int, int]]
-    live: dict[int, list[int]]
-    unit: list[list[float]]
-    lower: list[list[float]]
-    fee: list[list[float]]
+    keys: list[Tier]  # slots with live jobs, all centres and resources
+    live: dict[int, list[int]]  # jobs by slot
+    unit: list[list[float]]  # a
+    lower: list[list[float]]  # b
+    fee: list[list[float]]  # e
 
 
 def bills(instance: MlbrokerInstance) -> Bills:
     """The bills of all slots in which a job lives."""
-    live = {
-        t: np.flatnonzero(instance.alive[:, t - 1]).tolist()
-        for t in range(1, instance.horizon + 1)
-        if instance.alive[:, t - 1].any()
-    }
+    every = {t: np.flatnonzero(column).tolist() for t, column in enumerate(instance.alive.T, 1)}
+    live = {t: jobs for t, jobs in every.items() if jobs}
     centers, kinds = range(len(instance.datacenters)), range(len(instance.resources))
     prices = (instance.unit_price, instance.discounted_price, instance.tier_fee)
     unit, lower, fee = ((instance.weights[1] * price).tolist() for price in prices)
@@ -163,8 +140,9 @@ def decided(instance: MlbrokerInstance, commitments: Commitments | None) -> tupl
     """What ran before ``now``, and locked jobs: workers (J, T, R), place of the PS (J, T) or -1."""
     shape = len(instance.jobs), instance.horizon, len(instance.datacenters)
     workers, server = np.zeros(shape, dtype=np.int64), np.full(shape[:2], -1)
-    for job, record in enumerate(instance.jobs if commitments is not None else ()):
-        assert commitments is not None
+    if commitments is None:
+        return workers, server
+    for job, record in enumerate(instance.jobs):
         rows = commitments.assignments.get(record.name, ())
         last = instance.horizon if record.name in commitments.locked else commitments.now - 1
         for span, placed, center in parse_rows(instance, record, rows):

@@ -19,7 +19,6 @@ import numpy as np
 
 from hindsched.instances.io import read
 from hindsched.models.oasis import offline as models
-from hindsched.models.oasis.block import FORMS
 from hindsched.online.simulator import simulate
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import solve_program
@@ -46,7 +45,8 @@ def compare_forms(seconds: float) -> None:
           f"{'LP bound':>9} {'objective':>9} {'bound':>9} {'gap':>7} placed")  # fmt: skip
     for name in SMALL:
         instance = read(DATA / f"{name}.json")
-        measured = {form: measure_form(instance, form, seconds) for form in FORMS}
+        forms = models.FORMS["standard"]
+        measured = {form: measure_form(instance, form, seconds) for form in forms}
         rival = sum(measured["printed"][1:3])
         for form, (columns, build, solve, relaxed, result, placed) in measured.items():
             gap = abs(result.bound - result.objective) / abs(result.bound)

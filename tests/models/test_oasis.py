@@ -1,4 +1,4 @@
-"""The oasis programs against the brute force over raw decisions."""
+"""The oasis programs against the brute force over raw decisions; the dual; the per-slot program."""
 
 from __future__ import annotations
 
@@ -7,22 +7,23 @@ import pyomo.environ as pyo
 import pytest
 from hypothesis import given, settings
 
-from hindsched.instances.io import read
+import hindsched as hs
 from hindsched.instances.oasis.instance import OasisInstance
 from hindsched.models.base import Commitments
 from hindsched.models.oasis import offline as models
-from hindsched.solutions.oasis.placing import place
+from hindsched.models.oasis.dual import build_dual
+from hindsched.models.oasis.slots import SlotProgram
 from hindsched.solutions.oasis.solution import OasisSolution
-from hindsched.solvers.door.api import check_result
-from hindsched.solvers.door.options import DEFAULT_GAP, SolveOptions
+from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import solve_program
-from hindsched.solvers.families.oasis.methods import METHODS
-from hindsched.solvers.families.oasis.resources import OasisOracle
+from hindsched.solvers.oracles.base import build_oracle
 from tests.brute_force.oasis import capacity_binds, optimum
 from tests.strategies.oasis import oasis_instances
+from tests.worker_slot_numpy import slot_costs, unit_prices
 
 EXACT = SolveOptions(gap=1e-7)
 FORMS = models.FORMS["standard"]
+SMALL = hs.read("tests/data/instances/oasis-t10-i10-h5-s1.json")
 
 
 def solved(instance, **form):
@@ -59,7 +60,7 @@ def test_forms_equal_the_brute_force_on_200_instances():
         relaxed = models.build_offline(instance, relax=True)
         linear = solve_program(relaxed.pyomo, EXACT, want_duals=True)
         assert linear.objective >= best.value - 1e-6
-        oracle = OasisOracle(instance, layout="servers")
+        oracle = build_oracle(instance, rows="servers")
         prices = oracle.rows.pack(relaxed.capacity_prices(linear.duals))
         bound = oracle.bound(prices)
         assert best.value - 1e-9 <= bound <= linear.objective + 1e-5 * max(1, linear.objective)
@@ -115,8 +116,7 @@ def test_commitments_are_kept_and_the_rest_is_planned_as_well_as_it_can_be(insta
 
 
 def test_printed_form_names_one_component_an_equation():
-    model = models.build_offline(read("tests/data/instances/oasis-t10-i10-h5-s1.json"),
-                                 form="printed")  # fmt: skip
+    model = models.build_offline(SMALL, form="printed")
     assert {"eq_1", "eq_4", "eq_5"} <= {
         c.name for c in model.pyomo.component_objects(descend_into=False)
     }
@@ -154,129 +154,82 @@ def test_a_solver_that_cuts_off_the_optimum_would_be_seen():
 
 
 def test_no_jobs_earn_nothing():
-    instance = read("tests/data/instances/oasis-t10-i10-h5-s1.json").with_jobs(())
+    instance = SMALL.with_jobs(())
     for form in FORMS:
         model, result = solved(instance, form=form)
         assert result.objective == 0
         assert model.extract().objective() == 0
 
 
-def test_placing_finds_what_fits_and_refuses_what_does_not():
-    free = np.array([[4.0, 8.0], [4.0, 8.0]])
-    demand = np.array([[3.0, 1.0], [2.0, 1.0], [1.0, 1.0]])
-    placed = place(np.array([1, 1, 3]), demand, free)
-    assert (placed.T @ demand <= free).all()
-    assert placed.sum(axis=1).tolist() == [1, 1, 3]
-    assert place(np.array([2, 1, 0]), demand, free) is None  # 3 + 3 + 2 = 8, but 2 fits nowhere
-
-
-def test_placing_searches_where_best_fit_fails():
-    demand = np.array([[4.0], [3.0], [2.0]])
-    free = np.array([[7.0], [7.0], [6.0]])  # 4 + 3, 4 + 3, 2 + 2 + 2
-    placed = place(np.array([2, 2, 3]), demand, free)
-    assert (placed.T @ demand <= free).all()
-
-
-def test_the_method_proves_a_known_optimum():
-    instance = read("tests/data/instances/oasis-t10-i10-h25-s0.json")
-    result = check_result(METHODS["milp"](instance, "standard", SolveOptions(), None), DEFAULT_GAP)
-    assert result.status == "optimal"
-    assert result.objective == pytest.approx(182.359, rel=1e-4)
-    assert result.solution.violations() == []
-
-
-def one_slot(worker, ps, capacities, values):
-    """Jobs of one worker-slot each, in a cluster of one slot."""
-    job = {"arrival": 1, "epochs": 1, "chunks": 1, "minibatches": 1, "minibatch_slots": 1,
-           "gradient_mb": 0, "worker": worker, "ps": ps}  # fmt: skip
-    flat = [{"kind": "linear", "slope": 0, "intercept": value} for value in values]
-    servers = [[{"name": f"{role}{i}", "capacity": c} for i, c in enumerate(own)]
-               for role, own in zip("wp", capacities, strict=True)]  # fmt: skip
-    return OasisInstance.parse(
-        {
-            "family": "oasis", "name": "one-slot", "horizon": 1, "slot_seconds": 60,
-            "resources": ["gpu", "mbps"], "bandwidth_resource": "mbps",
-            "worker_servers": servers[0], "ps_servers": servers[1],
-            "jobs": [{**job, "name": f"j{i}", "utility": u} for i, u in enumerate(flat)],
-        }
-    )  # fmt: skip
-
-
-def check_method(instance, value, cuts):
-    assert optimum(instance).value == pytest.approx(value)
-    nobody = OasisSolution(instance, {}, {})
-    result = check_result(
-        METHODS["milp"](instance, "standard", SolveOptions(), None, incumbent=nobody), DEFAULT_GAP
-    )
-    assert result.status == "optimal"
-    assert result.objective == pytest.approx(value)
-    assert result.bound == pytest.approx(value)
-    assert result.details["conflict_cuts"] == cuts
-
-
-def test_patterns_see_that_an_aggregated_optimum_does_not_fit():
-    """Three 2-GPU workers fill two 3-GPU servers in the sum, and two fit."""
-    instance = one_slot({"gpu": 2}, {}, ([{"gpu": 3}, {"gpu": 3}], [{}]), (3, 2, 1))
-    relaxation, aggregated = solved(instance, aggregate=True)
-    assert aggregated.objective == pytest.approx(6)
-    assert "relaxation" in relaxation.title
-    assert relaxation.extract() is None
-    assert solved(instance)[1].objective == pytest.approx(5)
-    check_method(instance, 5, cuts=0)
-
-
-def test_whole_ps_are_counted():
-    """Two workers need half a PS each, and the one PS that fits serves one job."""
-    worker, ps = {"gpu": 1, "mbps": 1}, {"mbps": 2}
-    capacities = ([{"gpu": 2, "mbps": 2}], [{"mbps": 2}])
-    check_method(one_slot(worker, ps, capacities, (3, 2)), 3, cuts=0)
-
-
-def test_promises_that_no_schedule_keeps_are_cut_off():
-    """Three worker-slots a job: where two run in one slot and one in the next, a PS serves both
-    slots, of which the program counts the second by a half."""
-    job = {"arrival": 1, "epochs": 1, "chunks": 2, "minibatches": 1, "minibatch_slots": 0.6,
-           "gradient_mb": 0.25}  # fmt: skip
-    jobs = [
-        {"name": "j1", "worker": {"gpu": 1, "mbps": 1}, "ps": {"mbps": 2}, "minibatch_slots": 1,
-         "utility": {"kind": "sigmoid", "priority": 8, "decay": 1.5, "target": 1}},
-        {"name": "j2", "worker": {"mbps": 1}, "ps": {"gpu": 1, "mbps": 2},
-         "utility": {"kind": "linear", "slope": -2, "intercept": 3}},
-        {"name": "j3", "worker": {"gpu": 1, "mbps": 1}, "ps": {"gpu": 1, "mbps": 2}, "epochs": 2,
-         "gradient_mb": 0, "utility": {"kind": "linear", "slope": -4, "intercept": 7}},
-    ]  # fmt: skip
-    servers = {
-        "worker_servers": [{"gpu": 2, "mbps": 1}, {"gpu": 1, "mbps": 1}],
-        "ps_servers": [{"gpu": 2, "mbps": 1}, {"gpu": 1, "mbps": 3}],
-    }
-    instance = OasisInstance.parse({
-        "family": "oasis", "name": "promises", "horizon": 4, "slot_seconds": 8,
-        "resources": ["gpu", "mbps"], "bandwidth_resource": "mbps",
-        "jobs": [job | own for own in jobs],
-        **{side: [{"name": f"{side[0]}{i}", "capacity": c} for i, c in enumerate(own)]
-           for side, own in servers.items()},
-    })  # fmt: skip
-    check_method(instance, optimum(instance).value, cuts=1)
+def best_payoffs(oracle, prices):
+    responses = [oracle.best_response(block, prices) for block in range(oracle.num_blocks)]
+    return [None if response is None else response.value for response in responses]
 
 
 @given(oasis_instances())
-def test_the_method_proves_the_brute_forces_optimum(instance):
-    nobody = OasisSolution(instance, {}, {})
-    result = check_result(
-        METHODS["milp"](instance, "standard", EXACT, None, incumbent=nobody), DEFAULT_GAP
-    )
-    best = optimum(instance).value
-    assert result.status == "optimal"
-    assert result.objective == pytest.approx(best, abs=1e-5)
-    assert result.bound == pytest.approx(best, abs=1e-5)
-    assert result.solution.violations() == []
+def test_weak_duality_and_the_dual_optimum(instance):
+    best, oracle = optimum(instance).value, build_oracle(instance, rows="servers")
+    found = hs.model(instance).dual().solve()
+    assert found.violations == []
+    assert found.objective >= best - 1e-6
+    assert oracle.bound(oracle.rows.pack(found.prices)) == pytest.approx(found.objective, abs=1e-4)
+    dual, rng = build_dual(instance), np.random.default_rng(len(instance.jobs))
+    for scale in (0.0, 0.5, 3.0):  # no feasible point is better
+        prices = scale * rng.uniform(0, 2, oracle.rows.size)
+        payoffs = best_payoffs(oracle, prices)
+        set_point(dual, instance, oracle.rows.unpack(prices), payoffs)
+        assert dual.violations(lambda _, known=payoffs: known) == []
+        assert pyo.value(dual.model.eq_19) >= found.objective - 1e-5
 
 
-@pytest.mark.parametrize(("name", "best"), [("h5-s1", 250.338), ("h10-s0", 287.064)])
-def test_any_time_limit_gives_an_interval_with_the_optimum(name, best):
-    instance = read(f"tests/data/instances/oasis-t10-i10-{name}.json")
-    for limit in (0.0, 0.5, 2.0):
-        result = METHODS["milp"](instance, "standard", SolveOptions(time_limit=limit), None)
-        assert result.solution.violations() == []
-        assert result.objective <= best * (1 + 1e-4)
-        assert result.bound is None or result.bound >= best * (1 - 1e-4)
+def set_point(dual, instance, prices, payoffs):
+    for variables, name, capacity in (
+        (dual.model.p, "worker_capacity", instance.worker_capacity),
+        (dual.model.q, "ps_capacity", instance.ps_capacity),
+    ):
+        for (server, r, t), variable in variables.items():
+            variable.set_value(prices[name][server, r, t] * capacity[server, r])
+    for mu, payoff in zip(dual.model.mu.values(), payoffs, strict=True):
+        mu.set_value(max(0.0, payoff or 0.0))
+
+
+def test_an_infeasible_dual_point_is_named():
+    oracle, dual = build_oracle(SMALL, rows="servers"), build_dual(SMALL)
+    prices = np.zeros(oracle.rows.size)
+    payoffs = best_payoffs(oracle, prices)
+    set_point(dual, SMALL, oracle.rows.unpack(prices), payoffs)
+    dual.model.mu[2].set_value(dual.model.mu[2].value - 1.0)
+    dual.model.p[0, 0, 0].set_value(-1.0, skip_validation=True)
+    broken, negative = dual.violations(lambda _: payoffs)
+    assert (broken.rule, broken.where) == ("(20)", "job j3")
+    assert broken.amount == pytest.approx(1.0)
+    assert (negative.rule, negative.where) == ("(19)", "smallest p")
+
+
+def test_the_slot_program_equals_the_greedy_of_cost_t_and_its_relaxation_is_below():
+    programs = [SlotProgram(SMALL), SlotProgram(SMALL, integer=False)]
+    assert programs[0].problem.is_dcp(dpp=True)
+    rng = np.random.default_rng(0)
+    solved = 0
+    for job in SMALL.jobs[:5]:
+        whole = SMALL.worker_capacity, SMALL.ps_capacity
+        prices = [rng.uniform(0, 0.01, capacity.shape) for capacity in whole]
+        left = [capacity * rng.choice([0.5, 1.0], capacity.shape) for capacity in whole]
+        for workload in (0, 1, 3):
+            for program in programs:
+                program.set(job, workload, prices, left)
+                program.problem.solve(solver="HIGHS")
+            units = zip(prices, SMALL.demand_of(job), strict=True)
+            worker_price, ps_price = (unit_prices(price, demand) for price, demand in units)
+            rooms = programs[0].worker_room.value, programs[0].ps_room.value
+            costs = slot_costs(
+                worker_price, rooms[0].astype(int), ps_price, rooms[1].astype(int),
+                SMALL.ps_needed_up_to(job, job.chunks),
+            )  # fmt: skip
+            if np.isinf(costs[workload]):
+                assert programs[0].problem.status == "infeasible"
+                continue
+            solved += 1
+            assert programs[0].problem.value == pytest.approx(costs[workload], abs=1e-6)
+            assert programs[1].problem.value <= costs[workload] + 1e-9
+    assert solved >= 8

@@ -60,10 +60,27 @@ def add_job(b: Model, job: JobSets, form: str, domains: Domains, *, must_run: bo
     must_run : bool
         Whether the job has to be admitted, as in the subproblem.
     """
-    _deploy(b, job, domains)
+    b.y = pyo.Var(
+        list(job.worker_room), domain=domains.count, doc="(12) workers of a job",
+        bounds=lambda _, h, t: (0, job.worker_room[h, t]),
+    )  # fmt: skip
+    b.z = pyo.Var(
+        list(job.ps_room), domain=domains.count, doc="(13) parameter servers of a job",
+        bounds=lambda _, k, t: (0, job.ps_room[k, t]),
+    )  # fmt: skip
+    add_totals(b, job.horizon)
     b.u = pyo.Var(list(job.ends), domain=domains.choice, doc="(11) the job ends by this slot")
     b.admitted = pyo.Expression(expr=total(b.u[e] for e in job.ends))
     b.utility = pyo.Expression(expr=total(utility * b.u[e] for e, utility in job.ends.items()))
+
+    @b.Constraint(job.worker_slots, doc="(6) the PSs have bandwidth for all workers")
+    def eq_6(b: Model, t: int) -> Expr:
+        return job.ps_per_worker * b.workers[t] <= b.servers[t]
+
+    @b.Constraint(job.ps_slots, doc="(7) no more PSs than workers")
+    def eq_7(b: Model, t: int) -> Expr:
+        return b.servers[t] <= b.workers[t]
+
     if form == "strong":
         _end_by_exact_work(b, job)
     else:
@@ -76,37 +93,15 @@ def add_job(b: Model, job: JobSets, form: str, domains: Domains, *, must_run: bo
         b.eq_11 = pyo.Constraint(expr=b.admitted <= 1, doc="(11) the job runs at most once")
 
 
-def _deploy(b: Model, job: JobSets, domains: Domains) -> None:
-    """Workers and PSs where they fit, with (6) and (7)."""
-    b.y = pyo.Var(
-        list(job.worker_room), domain=domains.count, doc="(12) workers of a job",
-        bounds=lambda _, h, t: (0, job.worker_room[h, t]),
-    )  # fmt: skip
-    b.z = pyo.Var(
-        list(job.ps_room), domain=domains.count, doc="(13) parameter servers of a job",
-        bounds=lambda _, k, t: (0, job.ps_room[k, t]),
-    )  # fmt: skip
-    add_totals(b, job.horizon)
-
-    @b.Constraint(job.worker_slots, doc="(6) the PSs have bandwidth for all workers")
-    def eq_6(b: Model, t: int) -> Expr:
-        return job.ps_per_worker * b.workers[t] <= b.servers[t]
-
-    @b.Constraint(job.ps_slots, doc="(7) no more PSs than workers")
-    def eq_7(b: Model, t: int) -> Expr:
-        return b.servers[t] <= b.workers[t]
-
-
 def add_totals(b: Model, horizon: int) -> None:
     """``workers[t]`` and ``servers[t]``: workers and PSs on all servers, as expressions."""
-    of_slot: dict[str, dict[int, list[Expr]]] = {}
-    for name in ("y", "z"):
-        of_slot[name] = {t: [] for t in range(1, horizon + 1)}
-        for (_, t), count in b.component(name).items():
-            of_slot[name][t].append(count)
     slots = range(1, horizon + 1)
-    b.workers = pyo.Expression(slots, rule=lambda _, t: total(of_slot["y"][t]))
-    b.servers = pyo.Expression(slots, rule=lambda _, t: total(of_slot["z"][t]))
+    for name, counts in (("workers", b.y), ("servers", b.z)):
+        in_slot: dict[int, list[Expr]] = {t: [] for t in slots}
+        for (_, t), count in counts.items():
+            in_slot[t].append(count)
+        sums = {t: total(own) for t, own in in_slot.items()}
+        b.add_component(name, pyo.Expression(slots, initialize=sums))
 
 
 def _end_by_exact_work(b: Model, job: JobSets) -> None:
@@ -138,6 +133,8 @@ def _end_by_sums(b: Model, job: JobSets) -> None:
     b.ended = pyo.Var(slots, bounds=(0, 1), doc="(ours) share that has ended by this slot")
     done_before = {t: b.done[before[t]] if t in before else 0 for t in slots}
     ended_before = {t: b.ended[before[t]] if t in before else 0 for t in slots}
+    running = {t: b.admitted - ended_before[t] for t in slots}
+    b.running = pyo.Expression(slots, initialize=running)
 
     @b.Constraint(slots, doc="(2) the work done, slot by slot")
     def eq_2_sum(b: Model, t: int) -> Expr:
@@ -154,7 +151,7 @@ def _end_by_sums(b: Model, job: JobSets) -> None:
 
     @b.Constraint(slots, doc="(3) no more workers at once than chunks, none after the end")
     def eq_3(b: Model, t: int) -> Expr:
-        return b.workers[t] <= job.most[t] * (b.admitted - ended_before[t])
+        return b.workers[t] <= job.most[t] * b.running[t]
 
     if slots:
         b.eq_2_all = pyo.Constraint(

@@ -1,28 +1,28 @@
 """The dual (19), (20) of the oasis family's schedule program (14)-(18).
 
-=========================  ==========================================  ==============
-paper                      here                                        shape
-=========================  ==========================================  ==============
-``mu_i``                   `DualPoint.payoffs`                         (I,)
-``p_h^r(t)``               `DualPoint.worker_prices`                   (H, R, T)
-``q_k^r(t)``               `DualPoint.ps_prices`                       (K, R, T)
-``l`` in ``L_i``           `Schedule`
-=========================  ==========================================  ==============
+=========================  ==========================================  ======================
+paper                      meaning                                     here
+=========================  ==========================================  ======================
+``mu_i``                   payoff of a job                             ``mu[i]``
+``p_h^r(t)``               price of all that a worker server has       ``p[h, r, t]``
+``q_k^r(t)``               price of all that a PS server has           ``q[k, r, t]``
+``l`` in ``L_i``           a schedule of a job                         ``eq_20[l]``
+=========================  ==========================================  ======================
 
-(20) has a row for every schedule of every job. `build_dual` takes the rows that are given, to
-which rows are added as best responses break them (row generation); `DualPoint.violations` checks
-all of them at once from the best responses' payoffs. Any feasible point bounds the optimum from
-above (weak duality).
+(20) has a row for every schedule of every job. The program begins without any; rows are added as
+best responses break them (row generation), and `OasisDual.violations` checks all of them at once
+from the best responses' payoffs. Any feasible point bounds the optimum from above (weak duality).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 import pyomo.environ as pyo
+from pyomo.environ import quicksum as total
 
 from hindsched.arrays import Floats
 from hindsched.errors import InputError
@@ -30,115 +30,11 @@ from hindsched.instances.oasis.instance import OasisInstance
 from hindsched.models.base import Best, DualProgram, Prices
 from hindsched.models.declared import Symbol
 from hindsched.solutions.base import FEASIBILITY_TOLERANCE, Violation
-from hindsched.solutions.oasis.solution import OasisSolution
-
-
-@dataclass(frozen=True)
-class Schedule:
-    """A schedule l of a job.
-
-    Parameters
-    ----------
-    job : int
-        Position of the job.
-    utility : float
-        ``f(t_l - a)``.
-    worker_use, ps_use : ndarray, shape (H, R, T), (K, R, T)
-        What it uses of the capacities.
-    """
-
-    job: int
-    utility: float
-    worker_use: Floats
-    ps_use: Floats
-
-
-def schedules_of(solution: OasisSolution) -> list[Schedule]:
-    """The schedules of the jobs that a solution completes."""
-    instance = solution.instance
-    return [
-        Schedule(
-            index,
-            solution.value(job.name),
-            np.einsum("th,r->hrt", solution.workers[job.name], instance.worker_demand[index]),
-            np.einsum("tk,r->krt", solution.ps[job.name], instance.ps_demand[index]),
-        )
-        for index, job in enumerate(instance.jobs)
-        if solution.completion(job.name) is not None
-    ]
-
-
-@dataclass(frozen=True)
-class DualPoint:
-    """A point of the dual.
-
-    Parameters
-    ----------
-    instance : OasisInstance
-        The instance.
-    payoffs : ndarray, shape (I,)
-        mu.
-    worker_prices, ps_prices : ndarray, shape (H, R, T), (K, R, T)
-        p and q, per unit of the file.
-    """
-
-    instance: OasisInstance
-    payoffs: Floats
-    worker_prices: Floats
-    ps_prices: Floats
-
-    def objective(self) -> float:
-        """(19): payoffs plus prices times capacities."""
-        workers = np.einsum("hrt,hr->", self.worker_prices, self.instance.worker_capacity)
-        ps = np.einsum("krt,kr->", self.ps_prices, self.instance.ps_capacity)
-        return float(self.payoffs.sum() + workers + ps)
-
-    def payoff_of(self, schedule: Schedule) -> float:
-        """Right side of (20): utility minus the cost of the resources used."""
-        cost = (self.worker_prices * schedule.worker_use).sum()
-        cost += (self.ps_prices * schedule.ps_use).sum()
-        return float(schedule.utility - cost)
-
-    def violations(self, best_payoffs: Sequence[float | None]) -> list[Violation]:
-        """Check the dual point against **all** schedules.
-
-        Parameters
-        ----------
-        best_payoffs : sequence of float or None
-            For each job the largest right side of (20) at these prices, from an exact best response
-            at full capacity; None if the job has no schedule.
-
-        Returns
-        -------
-        list of Violation
-            ``(20)`` by job, and negative payoffs or prices as ``(19)``.
-        """
-        found = []
-        for job, payoff, best in zip(self.instance.jobs, self.payoffs, best_payoffs, strict=True):
-            if best is not None and best - payoff > FEASIBILITY_TOLERANCE * max(1.0, abs(best)):
-                found.append(Violation("(20)", f"job {job.name}", float(best - payoff)))
-        for name, values in (
-            ("payoff", self.payoffs),
-            ("worker price", self.worker_prices),
-            ("PS price", self.ps_prices),
-        ):
-            worst = float(values.min(initial=0.0))
-            if worst < -FEASIBILITY_TOLERANCE:
-                found.append(Violation("(19)", f"smallest {name}", -worst))
-        return found
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class OasisDual(DualProgram):
-    """(19) with the rows (20) of the schedules known so far.
-
-    Prices are scaled by capacity inside; `prices` and `point` give them per unit of the file.
-
-    Parameters
-    ----------
-    schedules : list of Schedule
-        The schedules that have a row.
-    """
+    """(19) with the rows (20) of the schedules known so far."""
 
     SYMBOLS: ClassVar[Mapping[str, Symbol]] = {
         "mu": Symbol("job", "utility"),
@@ -148,7 +44,6 @@ class OasisDual(DualProgram):
     }
 
     instance: OasisInstance
-    schedules: list[Schedule] = field(default_factory=lambda: list[Schedule]())
     grows: bool = True
 
     @property
@@ -158,67 +53,63 @@ class OasisDual(DualProgram):
 
     def name_of(self, index: str, place: int) -> str | None:
         """Name of a server or a resource by its position; None for another index."""
+        instance = self.instance
         if index == "resource":
-            return self.instance.resources[place]
+            return instance.resources[place]
         if index == "worker server":
-            return self.instance.worker_servers[place].name
-        return self.instance.ps_servers[place].name if index == "PS server" else None
-
-    def add(self, schedule: Schedule) -> None:
-        """Add a schedule's row of (20)."""
-        model, instance = self.model, self.instance
-        paid = []
-        for prices, use, capacity in (
-            (model.p, schedule.worker_use, instance.worker_capacity),
-            (model.q, schedule.ps_use, instance.ps_capacity),
-        ):
-            for key in np.argwhere(use > 0).tolist():
-                server, r, t = key
-                paid.append(float(use[server, r, t] / capacity[server, r]) * prices[server, r, t])
-        model.eq_20[len(self.schedules)] = (
-            model.mu[schedule.job] + pyo.quicksum(paid) >= schedule.utility
-        )
-        self.schedules.append(schedule)
+            return instance.worker_servers[place].name
+        return instance.ps_servers[place].name if index == "PS server" else None
 
     def add_row(self, job: int, worth: float, use: Prices) -> None:
-        """Add the row of a schedule that a best response found."""
-        self.add(Schedule(job, worth, use["worker_capacity"], use["ps_capacity"]))
-
-    def point(self) -> DualPoint:
-        """The point at the variables' values, prices per unit of the file."""
-        arrays = []
-        for prices, capacity in (
-            (self.model.p, self.instance.worker_capacity),
-            (self.model.q, self.instance.ps_capacity),
+        """Add the row of (20) of a schedule that is worth so much and uses so much of the rows."""
+        m, instance = self.model, self.instance
+        paid = [m.mu[job]]
+        for price, used, capacity in (
+            (m.p, use["worker_capacity"], instance.worker_capacity),
+            (m.q, use["ps_capacity"], instance.ps_capacity),
         ):
-            array = np.zeros((*capacity.shape, self.instance.horizon))
-            for (server, r, t), price in prices.items():
-                array[server, r, t] = max(0.0, price.value or 0.0) / capacity[server, r]
-            arrays.append(array)
-        return DualPoint(self.instance, self.payoffs(), arrays[0], arrays[1])
+            for server, r, t in np.argwhere(used > 0).tolist():
+                share = float(used[server, r, t] / capacity[server, r])
+                paid.append(share * price[server, r, t])
+        m.eq_20[len(m.eq_20)] = total(paid) >= worth
 
     def payoffs(self) -> Floats:
         """Mu at the variables' values."""
         return np.array([max(0.0, mu.value or 0.0) for mu in self.model.mu.values()], dtype=float)
 
     def prices(self) -> dict[str, Floats]:
-        """``worker_capacity`` (H, R, T) and ``ps_capacity`` (K, R, T)."""
-        point = self.point()
-        return {"worker_capacity": point.worker_prices, "ps_capacity": point.ps_prices}
+        """``worker_capacity`` (H, R, T) and ``ps_capacity`` (K, R, T), per unit of the file."""
+        found, horizon = dict[str, Floats](), self.instance.horizon
+        for name, prices, capacity in (
+            ("worker_capacity", self.model.p, self.instance.worker_capacity),
+            ("ps_capacity", self.model.q, self.instance.ps_capacity),
+        ):
+            found[name] = np.zeros((*capacity.shape, horizon))
+            for (server, r, t), price in prices.items():
+                found[name][server, r, t] = max(0.0, price.value or 0.0) / capacity[server, r]
+        return found
 
     def violations(self, best: Best | None = None) -> list[Violation]:
         """Rows of (20), of all schedules, that the present point breaks, and (19)'s signs."""
         if best is None:
             raise InputError("best", best, "must be given: (20) has a row for every schedule")
-        return self.point().violations(best(self.prices()))
+        broken = []
+        jobs = self.instance.jobs
+        for job, payoff, most in zip(jobs, self.payoffs(), best(self.prices()), strict=True):
+            if most is not None and most - payoff > FEASIBILITY_TOLERANCE * max(1.0, abs(most)):
+                broken.append(Violation("(20)", f"job {job.name}", float(most - payoff)))
+        for variables in (self.model.mu, self.model.p, self.model.q):
+            least = min((variable.value or 0.0 for variable in variables.values()), default=0.0)
+            if least < -FEASIBILITY_TOLERANCE:
+                broken.append(Violation("(19)", f"smallest {variables.local_name}", -least))
+        return broken
 
 
-def build_dual(
-    instance: OasisInstance,
-    formulation: str | None = None,
-    schedules: Sequence[Schedule] = (),
-) -> OasisDual:
-    """Build (19) with the rows (20) of the schedules given.
+def build_dual(instance: OasisInstance, formulation: str | None = None) -> OasisDual:
+    """Build (19), without a row of (20).
+
+    With the rows of all schedules of all jobs the optimum is that of the linear relaxation of (14);
+    with fewer it is a lower bound on it.
 
     Parameters
     ----------
@@ -226,53 +117,37 @@ def build_dual(
         The instance.
     formulation : str, optional
         The family has one.
-    schedules : sequence of Schedule
-        Rows of (20). With all schedules of all jobs the optimum is that of the linear relaxation
-        of (14); with fewer it is a lower bound on it.
-
-    Returns
-    -------
-    OasisDual
-        Variables ``mu[i]``, ``p[h, r, t]``, ``q[k, r, t]`` where there is capacity, objective
-        ``eq_19``, rows ``eq_20[l]``.
 
     Examples
     --------
     >>> import hindsched as hs
-    >>> build_dual(hs.generate("oasis", jobs=2, horizon=6)).schedules
-    []
+    >>> len(build_dual(hs.generate("oasis", jobs=2, horizon=6)).model.eq_20)
+    0
     """
-    model = pyo.ConcreteModel(name=f"dual of {instance.name}")
-    model.mu = pyo.Var(
+    m = pyo.ConcreteModel(name=f"dual of {instance.name}")
+    m.mu = pyo.Var(
         range(len(instance.jobs)), domain=pyo.NonNegativeReals, doc="(19) payoff of a job"
     )
-    model.p = pyo.Var(
-        _cells(instance.worker_capacity, instance.horizon),
-        domain=pyo.NonNegativeReals,
+    m.p = pyo.Var(
+        _priced(instance.worker_capacity, instance.horizon), domain=pyo.NonNegativeReals,
         doc="(19) price of a worker server's resource",
-    )
-    model.q = pyo.Var(
-        _cells(instance.ps_capacity, instance.horizon),
-        domain=pyo.NonNegativeReals,
+    )  # fmt: skip
+    m.q = pyo.Var(
+        _priced(instance.ps_capacity, instance.horizon), domain=pyo.NonNegativeReals,
         doc="(19) price of a PS server's resource",
-    )
-    prices = pyo.quicksum(model.p.values()) + pyo.quicksum(model.q.values())
-    model.eq_19 = pyo.Objective(
-        expr=pyo.quicksum(model.mu.values()) + prices,
-        sense=pyo.minimize,
-        doc="(19) payoffs and the worth of all capacity",
-    )
-    model.eq_20 = pyo.Constraint(
+    )  # fmt: skip
+    m.eq_19 = pyo.Objective(
+        expr=total(m.mu.values()) + total(m.p.values()) + total(m.q.values()),
+        sense=pyo.minimize, doc="(19) payoffs and the worth of all capacity",
+    )  # fmt: skip
+    m.eq_20 = pyo.Constraint(
         pyo.NonNegativeIntegers, doc="(20) no schedule earns more than the job's payoff"
     )
-    dual = OasisDual(
-        instance=instance, formulation=instance.check_formulation(formulation), model=model
+    return OasisDual(
+        instance=instance, formulation=instance.check_formulation(formulation), model=m
     )
-    for schedule in schedules:
-        dual.add(schedule)
-    return dual
 
 
-def _cells(capacity: Floats, horizon: int) -> list[tuple[int, int, int]]:
+def _priced(capacity: Floats, horizon: int) -> list[tuple[int, int, int]]:
     """(server, resource, slot from 0) with any capacity."""
     return [(h, r, t) for h, r in np.argwhere(capacity > 0).tolist() for t in range(horizon)]

@@ -19,32 +19,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyomo.environ as pyo
+from pyomo.environ import quicksum as total
 
 from hindsched.arrays import Floats, Ints
-from hindsched.instances.decimals import how_many_fit
 from hindsched.instances.oasis.instance import OasisInstance
-from hindsched.models.oasis.patterns import (
-    PatternsBySlot,
-    ServerGroups,
-    patterns_by_slot,
-    run_patterns,
-)
-from hindsched.models.oasis.rounding import lines_below
+from hindsched.models.algebra import Expr, Model, Variable
+from hindsched.models.oasis.ends import ps_lines
+from hindsched.models.oasis.patterns import FindPatterns, Patterns, add_patterns
+from hindsched.models.oasis.sets import Cell, Plan, Servers
 from hindsched.solutions.oasis.solution import OasisSolution
-
-
-@dataclass(frozen=True)
-class _Role:
-    """Units of one role by (job, slot), and where they run."""
-
-    asked: Any
-    groups: ServerGroups
-    patterns: PatternsBySlot
-    placed: Any
 
 
 @dataclass(frozen=True)
@@ -57,24 +43,31 @@ class Leaf:
         The instance.
     model : ConcreteModel
         Without an objective worth the name: any point will do.
-    jobs : list of int
-        Positions of the jobs that run.
-    roles : tuple of _Role
-        Where workers and PSs run.
+    plan : Plan
+        Jobs and groups of servers.
+    on_workers, on_ps : dict
+        Patterns by group and slot.
     """
 
     instance: OasisInstance
-    model: Any
-    jobs: list[int]
-    roles: tuple[_Role, ...]
+    model: Model
+    plan: Plan
+    on_workers: dict[Cell, Patterns]
+    on_ps: dict[Cell, Patterns]
 
     def extract(self) -> OasisSolution:
         """Read the schedule at the variables' values: patterns go to the servers of their group."""
-        workers, ps = (_deployed(self.instance, self.jobs, role) for role in self.roles)
-        return OasisSolution(self.instance, workers, ps)
+        m, horizon = self.model, self.instance.horizon
+        workers = _deployed(m.workers, m.on_workers, self.plan.workers, self.on_workers, horizon)
+        ps = _deployed(m.ps, m.on_ps, self.plan.ps, self.on_ps, horizon)
+        names = [job.name for job in self.instance.jobs]
+        return OasisSolution(
+            self.instance, {names[i]: counts for i, counts in workers.items()},
+            {names[i]: counts for i, counts in ps.items()},
+        )  # fmt: skip
 
 
-def build_leaf(instance: OasisInstance, ends: Mapping[int, int]) -> Leaf:
+def build_leaf(instance: OasisInstance, ends: Mapping[int, int], find: FindPatterns) -> Leaf:
     """Build the feasibility program of given ends.
 
     Parameters
@@ -83,125 +76,117 @@ def build_leaf(instance: OasisInstance, ends: Mapping[int, int]) -> Leaf:
         The instance.
     ends : mapping
         Promises: each of these jobs runs and finishes by its end; no other job runs.
+    find : FindPatterns
+        Enumerates the patterns of a server.
     """
     m = pyo.ConcreteModel(name=f"given ends of {instance.name}")
-    jobs = sorted(ends)
-    slots = {i: range(instance.jobs[i].arrival, ends[i] + 1) for i in jobs}
-    cells = [(i, t) for i in jobs for t in slots[i]]
-    most = {i: instance.most_workers(instance.jobs[i]) for i in jobs}
-    ps_per_worker = {i: instance.ps_per_worker(instance.jobs[i]) for i in jobs}
-    lines = {i: lines_below(instance.ps_needed_up_to(instance.jobs[i], most[i])) for i in jobs}
-    work = instance.work.tolist()
+    plan = Plan.of(instance, grouped=True)
+    jobs = {i: plan.jobs[i] for i in sorted(ends)}
+    cells = [(i, t) for i, job in jobs.items() for t in range(job.first, ends[i] + 1)]
+    lines = {i: ps_lines(instance, i, max(job.most.values())) for i, job in jobs.items()}
     m.workers = pyo.Var(
-        cells,
-        domain=pyo.NonNegativeIntegers,
-        bounds=lambda _, i, t: (0, most[i]),
+        cells, domain=pyo.NonNegativeIntegers, bounds=lambda _, i, t: (0, jobs[i].most[t]),
         doc="(12) workers of a job",
-    )
+    )  # fmt: skip
     m.ps = pyo.Var(cells, domain=pyo.NonNegativeIntegers, doc="(13) PSs of a job")
     m.eq_1 = pyo.Objective(expr=0.0 * m.workers[cells[0]] if cells else 0.0)
 
-    @m.Constraint(jobs, doc="(2) exactly the work is done by the end")
-    def eq_2(m: Any, i: int) -> Any:
-        return sum(m.workers[i, t] for t in slots[i]) == work[i]
+    @m.Constraint(list(jobs), doc="(2) exactly the work is done by the end")
+    def eq_2(m: Model, i: int) -> Expr:
+        return total(m.workers[i, t] for t in range(jobs[i].first, ends[i] + 1)) == jobs[i].work
 
-    served = [(i, t) for i, t in cells if ps_per_worker[i] > 0]
+    served = [(i, t) for i, t in cells if lines[i]]
 
     @m.Constraint(served, doc="(6) the PSs have bandwidth for all workers")
-    def eq_6(m: Any, i: int, t: int) -> Any:
-        return ps_per_worker[i] * m.workers[i, t] <= m.ps[i, t]
+    def eq_6(m: Model, i: int, t: int) -> Expr:
+        return jobs[i].ps_per_worker * m.workers[i, t] <= m.ps[i, t]
 
     @m.Constraint(
         [(i, t, n) for i, t in served for n in range(len(lines[i]))],
         doc="(6) whole PSs serve whole workers",
     )
-    def eq_6_whole(m: Any, i: int, t: int, n: int) -> Any:
+    def eq_6_whole(m: Model, i: int, t: int, n: int) -> Expr:
         slope, at_none = lines[i][n]
         return slope * m.workers[i, t] + at_none <= m.ps[i, t]
 
     @m.Constraint(cells, doc="(7) no more PSs than workers")
-    def eq_7(m: Any, i: int, t: int) -> Any:
+    def eq_7(m: Model, i: int, t: int) -> Expr:
         return m.ps[i, t] <= m.workers[i, t]
 
     m.on_workers, m.on_ps = pyo.Block(), pyo.Block()
-    roles = (
-        _place(
-            m.on_workers, m.workers, jobs, instance, instance.worker_capacity,
-            instance.worker_demand,
-        ),
-        _place(m.on_ps, m.ps, jobs, instance, instance.ps_capacity, instance.ps_demand),
-    )  # fmt: skip
-    return Leaf(instance, m, jobs, roles)
+    most = [job.chunks for job in instance.jobs]
+    found = [
+        _place(b, asked, servers, demand, rooms, most, find)
+        for b, asked, servers, demand, rooms in (
+            (m.on_workers, m.workers, plan.workers, instance.worker_demand,
+             {i: job.worker_room for i, job in jobs.items()}),
+            (m.on_ps, m.ps, plan.ps, instance.ps_demand,
+             {i: job.ps_room for i, job in jobs.items()}),
+        )
+    ]  # fmt: skip
+    return Leaf(instance, m, plan, *found)
 
 
 def _place(
-    block: Any,
-    asked: Any,
-    jobs: list[int],
-    instance: OasisInstance,
-    capacity: Floats,
-    demand: Floats,
-) -> _Role:
+    b: Model, asked: Variable, servers: Servers, demand: Floats,
+    rooms: Mapping[int, Mapping[Cell, int]], most: list[int], find: FindPatterns,
+) -> dict[Cell, Patterns]:  # fmt: skip
     """Put what is asked for on servers: by patterns where there are few enough, else one by one."""
-    groups = ServerGroups.of(capacity)
-    chunks = [job.chunks for job in instance.jobs]
-    fits = {i: how_many_fit(groups.capacity, demand[i], chunks[i]).tolist() for i in jobs}
-    group_of = {server: g for g, own in enumerate(groups.members) for server in own}
-
-    def present(group: int, t: int) -> tuple[int, ...]:
-        return tuple(i for i in jobs if (i, t) in asked and fits[i][group] > 0)
-
-    slots = range(1, instance.horizon + 1)
-    patterns = patterns_by_slot(groups, demand, chunks, slots, present)
-    run_patterns(block, patterns, pyo.NonNegativeIntegers)
-    block.alone = pyo.Var(
-        [
-            (i, server, t)
-            for i, t in asked
-            for server, g in group_of.items()
-            if (g, t) not in patterns and fits[i][g] > 0
-        ],
-        domain=pyo.NonNegativeIntegers,
-        bounds=lambda _, i, server, t: (0, fits[i][group_of[server]]),
+    able: dict[Cell, list[int]] = {}
+    for i, t in asked:
+        for group in range(len(servers.members)):
+            if (group, t) in rooms[i]:
+                able.setdefault((group, t), []).append(i)
+    found = add_patterns(b, servers, able, demand, most, find, pyo.NonNegativeIntegers)
+    room = {
+        (i, server, t): rooms[i][group, t] // int(servers.size[group])
+        for (group, t), jobs in able.items() if (group, t) not in found
+        for i in jobs for server in servers.members[group]
+    }  # fmt: skip
+    b.alone = pyo.Var(
+        list(room), domain=pyo.NonNegativeIntegers, bounds=lambda _, *key: (0, room[key]),
         doc="(ours) units of a job on one server",
-    )
-    used: dict[tuple[int, int, int], list[Any]] = {}
-    held: dict[tuple[int, int], list[Any]] = {cell: [] for cell in asked}
-    for (i, server, t), units in block.alone.items():
-        held[i, t].append(units)
+    )  # fmt: skip
+    held: dict[Cell, list[Expr]] = {cell: [] for cell in asked}
+    for units in (b.held, b.alone):
+        for (i, _, t), count in units.items():
+            held[i, t].append(count)
+    group_of = {server: group for group, own in enumerate(servers.members) for server in own}
+    used: dict[tuple[int, int, int], list[Expr]] = {}
+    for (i, server, t), units in b.alone.items():
         for r in np.flatnonzero(demand[i]).tolist():
-            share = float(demand[i, r] / capacity[server, r])
+            share = float(demand[i, r] / servers.capacity[group_of[server], r])
             used.setdefault((server, r, t), []).append(share * units)
-    for (i, _, t), units in block.held.items():
-        held[i, t].append(units)
 
-    @block.Constraint(list(used), doc="(4), (5) units within what a server has")
-    def capacity_of(_: Any, server: int, r: int, t: int) -> Any:
-        return sum(used[server, r, t]) <= 1
+    @b.Constraint(list(used), doc="(4), (5) units within what a server has")
+    def eq_4_5(b: Model, server: int, r: int, t: int) -> Expr:
+        return total(used[server, r, t]) <= 1
 
-    @block.Constraint(list(held), doc="(ours) units that the servers hold")
-    def placed(_: Any, i: int, t: int) -> Any:
-        return asked[i, t] <= sum(held[i, t], 0.0)
+    @b.Constraint(list(held), doc="(ours) units that the servers hold")
+    def placed(b: Model, i: int, t: int) -> Expr:
+        return asked[i, t] <= total(held[i, t])
 
-    return _Role(asked, groups, patterns, block)
+    return found
 
 
-def _deployed(instance: OasisInstance, jobs: list[int], role: _Role) -> dict[str, Ints]:
-    """Units by slot and server of each job: what the counts ask for, within what is held."""
-    shape = (instance.horizon, sum(map(len, role.groups.members)))
-    held = {i: np.zeros(shape, dtype=np.int64) for i in jobs}
-    for (i, server, t), units in role.placed.alone.items():
+def _deployed(
+    asked: Variable, b: Model, servers: Servers, patterns: Mapping[Cell, Patterns], horizon: int
+) -> dict[int, Ints]:
+    """Units by slot and server of each job: what is asked for, within what is held."""
+    held: dict[int, Ints] = {}
+    for i, _ in asked:
+        held.setdefault(i, np.zeros((horizon, int(servers.size.sum())), dtype=np.int64))
+    for (i, server, t), units in b.alone.items():
         held[i][t - 1, server] = round(units.value)
-    for (group, t), own in role.patterns.items():
-        server = iter(role.groups.members[group])
+    for (group, t), own in patterns.items():
+        server = iter(servers.members[group])
         for number, pattern in enumerate(own.patterns):
-            for _ in range(round(role.placed.runs[group, t, number].value)):
+            for _ in range(round(b.runs[group, t, number].value)):
                 place = next(server)
-                for i, units in zip(own.jobs, pattern, strict=True):
-                    held[i][t - 1, place] = units
-    for i, counts in held.items():
-        for t in range(1, instance.horizon + 1):
-            wanted = round(role.asked[i, t].value) if (i, t) in role.asked else 0
-            before = np.cumsum(counts[t - 1]) - counts[t - 1]
-            counts[t - 1] = np.clip(wanted - before, 0, counts[t - 1])
-    return {instance.jobs[i].name: counts for i, counts in held.items()}
+                for i, count in zip(own.jobs, pattern, strict=True):
+                    held[i][t - 1, place] = count
+    for (i, t), wanted in asked.items():
+        counts = held[i][t - 1]
+        before = np.cumsum(counts) - counts
+        counts[:] = np.clip(round(wanted.value) - before, 0, counts)
+    return held

@@ -11,7 +11,6 @@ paper               here                                                   indic
 (2), (3), (6)-(10)  ``job[i].eq_2``, ..., ``job[i].eq_10``                 `block.py`, `printed.py`
 (4), (5)            ``eq_4``, ``eq_5``, scaled by the server's capacity    server, resource, slot
 (11)-(13)           the variables' domains
-(27), (30), (31)    ``eq_27``, ``eq_30``, ``eq_31``: `subproblem.py`       server, slot
 ==================  =====================================================  ======================
 
 All forms have the same optimum. With identical servers added up (``aggregate=True``) the program is
@@ -34,8 +33,8 @@ from hindsched.models.algebra import Expr, Model
 from hindsched.models.base import Commitments, Duals, OfflineProgram, choose_form, row_prices
 from hindsched.models.oasis.block import RELAXED, Domains, add_job
 from hindsched.models.oasis.printed import add_printed_job
-from hindsched.models.oasis.reading import drop_idle_ps, load_job, read_counts
-from hindsched.models.oasis.sets import Plan, RowKey, capacity_rows
+from hindsched.models.oasis.reading import counts_of, load_job, read_job
+from hindsched.models.oasis.sets import Plan
 from hindsched.models.oasis.subproblem import build_subproblem
 from hindsched.models.oasis.symbols import SYMBOLS, OasisNames
 from hindsched.solutions.oasis.solution import OasisSolution
@@ -46,8 +45,7 @@ __all__ = ["AGGREGATED", "FORMS", "OasisProgram", "OasisRelaxation", "build_offl
 FORMS = {"standard": ("strong", "cumulative", "printed")}
 AGGREGATED = {"aggregate": True}
 
-STRONG_SIZE = 60_000
-RELAXED_STRONG_SIZE = 6_000
+STRONG_SIZE, RELAXED_STRONG_SIZE = 60_000, 6_000
 """Triples (job, end, slot) up to which the strong form is the default, and in a relaxation: its
 program takes the simplex method far longer than the cumulative one, whose bound is nearly as good.
 """
@@ -69,47 +67,36 @@ class OasisProgram(OasisNames, OfflineProgram[OasisSolution]):
     instance: OasisInstance
     plan: Plan
 
-    def block(self, job: int) -> Model:
-        """The Pyomo block of an open job, by the job's position."""
-        return self.model.job[job]
-
     def load(self, solution: OasisSolution) -> None:
         """Set the variables from a feasible solution that keeps the program's commitments."""
-        servers = self.plan.worker_servers, self.plan.ps_servers
-        for index, sets in self.plan.open_jobs.items():
-            job = self.instance.jobs[index]
-            load_job(self.block(index), self.instance, job, solution, sets, servers, self.form)
+        for i, sets in self.plan.jobs.items():
+            job = self.instance.jobs[i]
+            load_job(self.model.job[i], job, sets, solution, self.plan, self.form)
 
     def extract(self) -> OasisSolution | None:
         """Read the solution at the variables' values; jobs whose ``admitted`` is 0 are left out."""
-        instance, horizon = self.instance, self.instance.horizon
-        workers, ps = {}, {}
-        for job in self.plan.jobs:
-            name = instance.jobs[job.index].name
-            if job.sets is None:
-                if job.utility != 0 or job.history.workers.sum() >= instance.work[job.index]:
-                    workers[name], ps[name] = job.history
-                continue
-            block = self.block(job.index)
-            if round(pyo.value(block.admitted, exception=False) or 0) != 1:
-                continue
-            workers[name] = read_counts(block.y, len(instance.worker_servers), horizon)
-            ps[name] = read_counts(block.z, len(instance.ps_servers), horizon)
-            if self.form != "printed":  # where what ran stands in the program
-                drop_idle_ps(instance, instance.jobs[job.index], workers[name], ps[name])
-                workers[name] += job.history.workers
-                ps[name] += job.history.ps
-        return OasisSolution(instance, workers, ps, formulation=self.formulation)
+        plan, workers, ps = self.plan, {}, {}
+        for i, job in enumerate(self.instance.jobs):
+            ran = counts_of(plan.fixed, job)
+            if i in plan.jobs:
+                block = self.model.job[i]
+                if round(pyo.value(block.admitted, exception=False) or 0) != 1:
+                    continue
+                for own, more in zip(ran, read_job(block, self.instance, job), strict=True):
+                    own += more
+            if i in plan.jobs or plan.fixed.completion(job.name) is not None:
+                workers[job.name], ps[job.name] = ran
+        return OasisSolution(self.instance, workers, ps, formulation=self.formulation)
 
     def capacity_prices(self, duals: Duals) -> dict[str, Floats]:
         """Duals of (4) and (5): ``worker_capacity`` (H, R, T) and ``ps_capacity`` (K, R, T)."""
         prices, horizon = dict[str, Floats](), self.instance.horizon
         for name, rows, servers in (
-            ("worker_capacity", self.model.eq_4, self.plan.worker_servers),
-            ("ps_capacity", self.model.eq_5, self.plan.ps_servers),
+            ("worker_capacity", self.model.eq_4, self.plan.workers),
+            ("ps_capacity", self.model.eq_5, self.plan.ps),
         ):
-            count = sum(map(len, servers.members))
-            array = prices[name] = np.zeros((count, servers.capacity.shape[1], horizon))
+            shape = (servers.size.sum(), servers.capacity.shape[1], horizon)
+            array = prices[name] = np.zeros(shape)
             for (server, r, t), price in row_prices(rows, duals).items():
                 array[servers.members[server], r, t - 1] = price / servers.capacity[server, r]
         return prices
@@ -178,67 +165,45 @@ def build_offline(
         aggregate=aggregate,
     )  # fmt: skip
     aggregate = aggregate and form != "printed"
-    plan = Plan.of(instance, commitments, from_slot_1=form == "printed", grouped=aggregate)
-    jobs = plan.open_jobs
+    plan = Plan.of(instance, commitments, grouped=aggregate)
     if form is None:
-        size = sum(sets.size for sets in jobs.values())
+        size = sum(sets.size for sets in plan.jobs.values())
         form = "strong" if size <= (RELAXED_STRONG_SIZE if relax else STRONG_SIZE) else "cumulative"
-    domains = RELAXED if relax else Domains()
-    sizes = len(instance.worker_servers), len(instance.ps_servers)
+    model = write_rules(instance, plan, form, RELAXED if relax else Domains())
+    made = OasisRelaxation if aggregate else OasisProgram
+    return made(
+        instance=instance, formulation=formulation, form=form, relaxed=relax, model=model,
+        again=again, plan=plan,
+    )  # fmt: skip
+
+
+def write_rules(instance: OasisInstance, plan: Plan, form: str, domains: Domains) -> Model:
+    """All blocks, what they share (4) (5), and the utility (1)."""
+    jobs, H, K = plan.jobs, range(len(plan.workers.members)), range(len(plan.ps.members))
 
     def job_rules(b: Model, i: int) -> None:
         if form == "printed":
-            add_printed_job(b, jobs[i], *sizes, domains)
+            add_printed_job(b, jobs[i], H, K, domains)
         else:
             add_job(b, jobs[i], form, domains)
 
     m = pyo.ConcreteModel(name=instance.name)
     m.job = pyo.Block(list(jobs), rule=job_rules)
     m.eq_1 = pyo.Objective(
-        expr=total(m.job[i].utility for i in jobs) + plan.decided_utility,
+        expr=total(m.job[i].utility for i in jobs) + sum(plan.decided.values()),
         sense=pyo.maximize,
         doc="(1) utility of the admitted jobs",
     )
-    workers = capacity_rows(
-        plan.worker_servers, [(i, list(m.job[i].y), instance.worker_demand[i]) for i in jobs]
-    )
-    servers = capacity_rows(
-        plan.ps_servers, [(i, list(m.job[i].z), instance.ps_demand[i]) for i in jobs]
-    )
-    worker_free, ps_free = plan.worker_servers.sides().tolist(), plan.ps_servers.sides().tolist()
+    workers = plan.workers.rows((i, list(m.job[i].y), instance.worker_demand[i]) for i in jobs)
+    servers = plan.ps.rows((i, list(m.job[i].z), instance.ps_demand[i]) for i in jobs)
+    worker_side, ps_side = plan.workers.sides(), plan.ps.sides()
 
     @m.Constraint(list(workers), doc="(4) workers within what their servers have")
     def eq_4(m: Model, h: int, r: int, t: int) -> Expr:
-        return total(a * m.job[i].y[h, t] for i, a in workers[h, r, t]) <= worker_free[h][t][r]
+        return total(a * m.job[i].y[h, t] for i, a in workers[h, r, t]) <= worker_side[h][t][r]
 
     @m.Constraint(list(servers), doc="(5) PSs within what their servers have")
     def eq_5(m: Model, k: int, r: int, t: int) -> Expr:
-        return total(a * m.job[i].z[k, t] for i, a in servers[k, r, t]) <= ps_free[k][t][r]
+        return total(a * m.job[i].z[k, t] for i, a in servers[k, r, t]) <= ps_side[k][t][r]
 
-    if form == "printed":
-        _add_history(m, plan)
-    made = OasisRelaxation if aggregate else OasisProgram
-    return made(
-        instance=instance, formulation=formulation, form=form, relaxed=relax, model=m, again=again,
-        plan=plan,
-    )  # fmt: skip
-
-
-def _add_history(m: Model, plan: Plan) -> None:
-    """Printed form: before `now` an admitted job runs exactly what ran."""
-    workers: dict[RowKey, int] = {}
-    ps: dict[RowKey, int] = {}
-    for job in plan.jobs:
-        if job.sets is not None:
-            for ran, past in zip((workers, ps), job.history, strict=True):
-                for (slot, server), count in np.ndenumerate(past):
-                    if slot + 1 >= job.sets.first:
-                        ran[job.index, server, slot + 1] = int(count)
-
-    @m.Constraint(list(workers), doc="(ours) workers that ran before this program")
-    def worker_history(m: Model, i: int, h: int, t: int) -> Expr:
-        return m.job[i].y[h, t] == workers[i, h, t] * m.job[i].admitted
-
-    @m.Constraint(list(ps), doc="(ours) PSs that ran before this program")
-    def ps_history(m: Model, i: int, k: int, t: int) -> Expr:
-        return m.job[i].z[k, t] == ps[i, k, t] * m.job[i].admitted
+    return m

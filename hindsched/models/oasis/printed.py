@@ -23,9 +23,7 @@ from hindsched.models.oasis.block import Domains, add_totals
 from hindsched.models.oasis.sets import JobSets
 
 
-def add_printed_job(
-    b: Model, job: JobSets, worker_servers: int, ps_servers: int, domains: Domains
-) -> None:
+def add_printed_job(b: Model, job: JobSets, H: range, K: range, domains: Domains) -> None:
     """Fill a block with a job's variables and rules, on every server in every slot.
 
     Parameters
@@ -34,13 +32,13 @@ def add_printed_job(
         Receives ``x``, ``y``, ``z``, ``u``, ``admitted``, ``utility`` and the constraints.
     job : JobSets
         The job.
-    worker_servers, ps_servers : int
-        H and K.
+    H, K : range
+        Worker servers and PS servers.
     domains : Domains
         Which variables are integer.
     """
-    H, K, T = range(worker_servers), range(ps_servers), range(1, job.horizon + 1)
-    before, after = range(1, job.first), range(job.first, job.horizon + 1)
+    T, before = range(1, job.horizon + 1), range(1, job.first)
+    after = range(job.first, job.horizon + 1)
     b.x = pyo.Var(domain=domains.choice, doc="(11) the job is admitted")
     b.y = pyo.Var(H, T, domain=domains.count, doc="(12) workers of a job")
     b.z = pyo.Var(K, T, domain=domains.count, doc="(13) parameter servers of a job")

@@ -7,41 +7,56 @@ import numpy as np
 from hindsched.arrays import Ints
 from hindsched.instances.oasis.instance import OasisInstance, OasisJob
 from hindsched.models.algebra import Model, Variable
-from hindsched.models.oasis.sets import History, JobSets, Servers
+from hindsched.models.oasis.sets import JobSets, Plan
 from hindsched.solutions.oasis.solution import OasisSolution
+
+Counts = tuple[Ints, Ints]
+"""Workers and PSs of a job by slot and server, shapes (T, H) and (T, K)."""
+
+
+def counts_of(solution: OasisSolution, job: OasisJob) -> Counts:
+    """What runs of a job in a solution, to be changed."""
+    instance = solution.instance
+    if job.name in solution.workers:
+        return solution.workers[job.name].copy(), solution.ps[job.name].copy()
+    servers = len(instance.worker_servers), len(instance.ps_servers)
+    workers, ps = (np.zeros((instance.horizon, count), dtype=np.int64) for count in servers)
+    return workers, ps
 
 
 def load_job(
-    block: Model,
-    instance: OasisInstance,
-    job: OasisJob,
-    solution: OasisSolution,
-    sets: JobSets,
-    servers: tuple[Servers, Servers],
-    form: str,
+    block: Model, job: OasisJob, sets: JobSets, solution: OasisSolution, plan: Plan, form: str
 ) -> None:
     """Set a block's variables from a solution; a job that it does not complete gets nothing.
 
-    Forms other than the printed one do exactly the work that is left: workers beyond it are dropped
-    from the end, with the PSs that (6) does not need.
+    Exactly the work that is left is done: workers beyond it are dropped from the end, with the PSs
+    that (6) does not need.
     """
-    completion = solution.completion(job.name)
-    counts = History.of(instance, None if completion is None else solution, job)
+    workers, ps = counts_of(solution, job)
+    workers[: sets.first - 1], ps[: sets.first - 1] = 0, 0
+    left = 0 if solution.completion(job.name) is None else sets.work
+    surplus = int(workers.sum()) - left
+    for row in workers[::-1]:
+        surplus -= _drop(row, surplus)
+    drop_idle_ps(solution.instance, job, workers, ps)
+    for variable, counts, servers in ((block.y, workers, plan.workers), (block.z, ps, plan.ps)):
+        for (server, t), var in variable.items():
+            var.set_value(int(counts[t - 1, servers.members[server]].sum()))
+    in_slot = workers.sum(axis=1)
+    last = int(np.flatnonzero(in_slot)[-1]) + 1 if in_slot.any() else None
+    end = None if last is None else min((e for e in block.u if e >= last), default=None)
+    for e, var in block.u.items():
+        var.set_value(int(e == end))
     if form == "printed":
-        block.x.set_value(int(completion is not None))
-        for end in block.u:
-            block.u[end].set_value(int(end == completion))
+        block.x.set_value(int(end is not None))
+    elif form == "strong":
+        for (e, t), var in block.n.items():
+            var.set_value(int(in_slot[t - 1]) if e == end else 0)
     else:
-        for own in counts:
-            own[: sets.first - 1] = 0
-        surplus = int(counts.workers.sum()) - (0 if completion is None else sets.work)
-        for row in counts.workers[::-1]:
-            surplus -= _drop(row, surplus)
-        drop_idle_ps(instance, job, *counts)
-        _load_ends(block, form, counts.workers.sum(axis=1))
-    for variable, placed, of in zip((block.y, block.z), counts, servers, strict=True):
-        for (server, slot), var in variable.items():
-            var.set_value(int(placed[slot - 1, of.members[server]].sum()))
+        done = np.cumsum(in_slot)
+        for t in block.done:
+            block.done[t].set_value(int(done[t - 1]))
+            block.ended[t].set_value(int(end is not None and end <= t))
 
 
 def drop_idle_ps(instance: OasisInstance, job: OasisJob, workers: Ints, ps: Ints) -> None:
@@ -60,26 +75,16 @@ def _drop(row: Ints, surplus: int) -> int:
     return dropped
 
 
-def _load_ends(block: Model, form: str, workers: Ints) -> None:
-    """Set what a strong or cumulative block derives from its workers by slot."""
-    running = np.flatnonzero(workers)
-    last = int(running[-1]) + 1 if running.size else None
-    end = None if last is None else min((e for e in block.u if e >= last), default=None)
-    for e in block.u:
-        block.u[e].set_value(int(e == end))
-    if form == "strong":
-        for (e, slot), var in block.n.items():
-            var.set_value(int(workers[slot - 1]) if e == end else 0)
-        return
-    done = np.cumsum(workers)
-    for slot in block.done:
-        block.done[slot].set_value(int(done[slot - 1]))
-        block.ended[slot].set_value(int(end is not None and end <= slot))
+def read_job(block: Model, instance: OasisInstance, job: OasisJob) -> Counts:
+    """A job's workers and PSs at the variables' values, no PS of them idle."""
+    workers = _read(block.y, len(instance.worker_servers), instance.horizon)
+    ps = _read(block.z, len(instance.ps_servers), instance.horizon)
+    drop_idle_ps(instance, job, workers, ps)
+    return workers, ps
 
 
-def read_counts(variable: Variable, servers: int, horizon: int) -> Ints:
-    """Counts by slot and server, shape (T, servers)."""
+def _read(variable: Variable, servers: int, horizon: int) -> Ints:
     counts = np.zeros((horizon, servers), dtype=np.int64)
-    for (server, slot), var in variable.items():
-        counts[slot - 1, server] = round(var.value or 0.0)
+    for (server, t), var in variable.items():
+        counts[t - 1, server] = round(var.value or 0.0)
     return counts

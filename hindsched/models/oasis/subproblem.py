@@ -23,8 +23,8 @@ from hindsched.instances.oasis.instance import OasisInstance
 from hindsched.models.algebra import Expr, Model
 from hindsched.models.base import Prices, Subproblem
 from hindsched.models.oasis.block import Domains, add_job
-from hindsched.models.oasis.reading import read_counts
-from hindsched.models.oasis.sets import Cell, JobSets, Plan, Servers
+from hindsched.models.oasis.reading import read_job
+from hindsched.models.oasis.sets import Cell, Plan
 from hindsched.models.oasis.symbols import SYMBOLS, OasisNames
 from hindsched.solutions.oasis.solution import OasisSolution
 
@@ -58,10 +58,10 @@ class OasisSubproblem(OasisNames, Subproblem):
         instance, job, m = self.instance, self.instance.jobs[self.position], self.model
         worker, ps = instance.demand_of(job)
         most_ps = max(1, instance.ps_needed(job, job.chunks))
-        for price, fits, name, demand, capacity, most in (
-            (m.worker_price, m.worker_room, "worker_capacity", worker, instance.worker_capacity,
+        for name, price, fits, demand, capacity, most in (
+            ("worker_capacity", m.worker_price, m.worker_room, worker, instance.worker_capacity,
              job.chunks),
-            (m.ps_price, m.ps_room, "ps_capacity", ps, instance.ps_capacity, most_ps),
+            ("ps_capacity", m.ps_price, m.ps_room, ps, instance.ps_capacity, most_ps),
         ):  # fmt: skip
             unit = np.einsum("hrt,r->ht", prices[name], demand).tolist()
             whole = np.repeat(capacity[:, :, None], instance.horizon, axis=2)
@@ -73,11 +73,10 @@ class OasisSubproblem(OasisNames, Subproblem):
 
     def extract(self) -> OasisSolution:
         """The job's schedule at the variables' values."""
-        instance, block = self.instance, self.model.job[self.position]
-        name, horizon = instance.jobs[self.position].name, instance.horizon
-        workers = read_counts(block.y, len(instance.worker_servers), horizon)
-        ps = read_counts(block.z, len(instance.ps_servers), horizon)
-        return OasisSolution(instance, {name: workers}, {name: ps}, formulation=self.formulation)
+        job = self.instance.jobs[self.position]
+        workers, ps = read_job(self.model.job[self.position], self.instance, job)
+        deployed = {job.name: workers}, {job.name: ps}
+        return OasisSolution(self.instance, *deployed, formulation=self.formulation)
 
 
 def build_subproblem(
@@ -108,19 +107,12 @@ def build_subproblem(
     """
     formulation = instance.check_formulation(formulation)
     position = instance.position_of(job)
-    record = instance.jobs[position]
-    workers, ps = (
-        Servers.of(capacity, np.zeros((instance.horizon + 1, *capacity.shape)), grouped=False)
-        for capacity in (instance.worker_capacity, instance.ps_capacity)
+    plan = Plan.of(instance.with_jobs((instance.jobs[position],)))
+    sets = plan.jobs[0]
+    m = pyo.ConcreteModel(name=instance.jobs[position].name)
+    m.job = pyo.Block(
+        [position], rule=lambda b, _: add_job(b, sets, "strong", Domains(), must_run=True)
     )
-    plan = Plan(workers, ps, [])
-    sets = JobSets.of(instance, record, (plan.worker_servers, plan.ps_servers), record.arrival)
-
-    def job_rules(b: Model, _: int) -> None:
-        add_job(b, sets, "strong", Domains(), must_run=True)
-
-    m = pyo.ConcreteModel(name=record.name)
-    m.job = pyo.Block([position], rule=job_rules)
     block = m.job[position]
     m.worker_price, m.worker_room = _prices(sets.worker_room), _room(sets.worker_room)
     m.ps_price, m.ps_room = _prices(sets.ps_room), _room(sets.ps_room)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hindsched.instances.oasis.instance import OasisInstance
 from hindsched.models.declared import Face, Symbol
-from hindsched.models.oasis.sets import Plan, Servers
+from hindsched.models.oasis.sets import Plan
 
 SHARE = "utility a server's whole capacity"
 SYMBOLS = {
@@ -33,8 +33,6 @@ SYMBOLS = {
     "eq_11": Symbol("", "utility a job"),
     "eq_30": Symbol("worker server, slot", "utility a worker"),
     "eq_31": Symbol("PS server, slot", "utility a PS"),
-    "worker_history": Symbol("job, worker server, slot", "utility a worker"),
-    "ps_history": Symbol("job, PS server, slot", "utility a PS"),
 }
 """Indices and units by component; a slot of (2) is the end in the strong form."""
 
@@ -47,19 +45,14 @@ class OasisNames(Face):
 
     def name_of(self, index: str, place: int) -> str | None:
         """Name of what stands at a place; None for an index without names."""
-        instance = self.instance
         if index == "resource":
-            return instance.resources[place]
-        if index == "worker server":
-            names = [server.name for server in instance.worker_servers]
-            return _group_name(self.plan.worker_servers, names, place)
-        if index == "PS server":
-            names = [server.name for server in instance.ps_servers]
-            return _group_name(self.plan.ps_servers, names, place)
+            return self.instance.resources[place]
+        for role, groups, servers in (
+            ("worker server", self.plan.workers, self.instance.worker_servers),
+            ("PS server", self.plan.ps, self.instance.ps_servers),
+        ):
+            if index == role:
+                first, *others = groups.members[place]
+                more = f" and {len(others)} like it" if others else ""
+                return servers[first].name + more
         return None
-
-
-def _group_name(servers: Servers, names: list[str], group: int) -> str:
-    members = servers.members[group]
-    more = f" and {len(members) - 1} like it" if len(members) > 1 else ""
-    return names[members[0]] + more

@@ -16,7 +16,7 @@ import numpy as np
 
 from hindsched.instances.base import Instance
 from hindsched.instances.oasis.instance import OasisInstance
-from hindsched.models.oasis.ends import build_ends_program
+from hindsched.models.oasis.ends import build_ends
 from hindsched.solutions.base import Assignment, Solution
 from hindsched.solutions.oasis.solution import OasisSolution
 from hindsched.solvers.door.answer import Progress
@@ -25,7 +25,7 @@ from hindsched.solvers.door.program import solve_program, within_gap
 from hindsched.solvers.door.result import Result
 from hindsched.solvers.door.status import Status, StoppedBy
 from hindsched.solvers.door.work import now
-from hindsched.solvers.families.oasis.conflicts import Promises
+from hindsched.solvers.families.oasis.promises import Promises, find_patterns
 from hindsched.solvers.families.oasis.resources import OasisOracle
 from hindsched.solvers.methods.base import Method, better, closer, joined, keep_solution, solve_milp
 from hindsched.solvers.methods.generic import generic_methods
@@ -55,7 +55,7 @@ def milp(
         return None if limit is None else share * max(0.0, limit - (now() - started))
 
     best = incumbent or insert_by_density(instance, formulation)
-    ends, promises = build_ends_program(instance), Promises(instance, options)
+    ends, promises = build_ends(instance, find_patterns), Promises(instance, options)
     bound: float | None = None
     cuts = 0
     while True:

@@ -11,8 +11,12 @@ and the program of the ends goes on with it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import lru_cache
 
+import numpy as np
+
+from hindsched.arrays import Floats
 from hindsched.instances.oasis.instance import OasisInstance
 from hindsched.models.oasis.ends import Ends
 from hindsched.models.oasis.leaf import build_leaf
@@ -20,11 +24,29 @@ from hindsched.solutions.oasis.solution import OasisSolution
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import ProgramResult, solve_program
 from hindsched.solvers.door.status import Status, StoppedBy
+from hindsched.solvers.families.oasis.patterns import server_patterns
 
+MOST_PATTERNS = 120
+"""Patterns of a group in a slot above which its packing rows are left out."""
 SHRINK_SECONDS = 2.0
 """Limit of each decision while a conflict is made smaller; undecided keeps the larger conflict."""
 MOST_UNDECIDED = 3
 """Undecided ones after which a conflict stays as it is."""
+
+
+def find_patterns(
+    capacity: Floats, demand: Floats, most: Sequence[int]
+) -> tuple[tuple[int, ...], ...] | None:
+    """Maximal patterns of a server, where they are few."""
+    return _patterns(tuple(capacity.tolist()), tuple(map(tuple, demand.tolist())), tuple(most))
+
+
+@lru_cache(maxsize=4096)
+def _patterns(
+    capacity: tuple[float, ...], demand: tuple[tuple[float, ...], ...], most: tuple[int, ...]
+) -> tuple[tuple[int, ...], ...] | None:
+    found = server_patterns(np.array(capacity), np.array(demand), np.array(most), MOST_PATTERNS)
+    return None if found is None else tuple(map(tuple, found.tolist()))
 
 
 class Promises:
@@ -64,7 +86,7 @@ class Promises:
             threads=self.options.threads,
             seed=self.options.seed,
         )
-        leaf = build_leaf(self.instance, ends)
+        leaf = build_leaf(self.instance, ends, find_patterns)
         result = solve_program(leaf.model, options)
         if result.has_point:
             self._keep(ends, leaf.extract())

@@ -17,6 +17,7 @@ def model(
     ] = None,
     formulation: Annotated[str | None, typer.Option(help="Which of the family's problems.")] = None,
     relax: Annotated[bool, typer.Option("--relax", help="The linear relaxation.")] = False,
+    latex: Annotated[bool, typer.Option("--latex", help="Print its equations for LaTeX.")] = False,
     output: Annotated[
         str | None, typer.Option("-o", "--output", help="File to write, .mps or .lp.")
     ] = None,
@@ -31,6 +32,8 @@ def model(
         program.write(output)
     if as_json:
         emit_json({**program.to_dict(), "output": output})
+    elif latex:
+        out.print(program.to_latex(), markup=False, soft_wrap=True, end="")
     elif output is None:
         out.print(str(program), markup=False, soft_wrap=True)
     else:

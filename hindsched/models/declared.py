@@ -269,7 +269,7 @@ class Declared(Face):
                 if kind == "variable":
                     whole = sum(not item.is_continuous() for item in active)
                 indices, unit = self.indices(first), self.unit(name, kind)
-                doc = first.doc or ""
+                doc = (first.doc or "").partition("$")[0].strip()
                 found.append(Component(name, kind, doc, indices, unit, len(active), whole))
         return found
 
@@ -329,6 +329,20 @@ class Declared(Face):
             return pd.Series(values, name=title, dtype=float)
         index = pd.MultiIndex.from_tuples(keys, names=names)
         return pd.Series(values, index=index, name=title, dtype=float)
+
+    def to_latex(self) -> str:
+        """One row of each rule as mathematics, for LaTeX or a page with MathJax.
+
+        Examples
+        --------
+        >>> import hindsched as hs
+        >>> text = hs.model(hs.generate("gang", preset="small")).program.to_latex()
+        >>> text.splitlines()[2]
+        'weighted seconds from submission to completion:'
+        """
+        from hindsched.models.latex import latex
+
+        return latex(self)
 
     def write(self, path: str | Path) -> None:
         """Write the model as an MPS or LP file with readable names.

@@ -13,6 +13,9 @@ import hindsched as hs
 from hindsched.cli.app import run
 from hindsched.errors import InputError, SolveFailed
 from hindsched.models.batchsched.dual import build_dual
+from hindsched.models.edgecloud.relaxations import build_ilp_4
+from hindsched.models.windows.dual import build_primal_model
+from hindsched.solvers.door.program import solve_program
 from hindsched.solvers.model.dual import DualModel
 from hindsched.solvers.oracles.base import build_oracle, row_layouts
 
@@ -243,3 +246,62 @@ def test_a_changed_model_is_relaxed_as_it_is_and_has_no_dual(family):
     with pytest.raises(hs.InputError, match="mine has 1 rows"):
         model.dual()
     assert model.solve(time_limit=5).changed is not None
+
+
+def optimum_of_its_primal(dual):
+    """The optimum of the program that a dual's title names, built without the dual."""
+    instance = dual.instance
+    if instance.family == "oasis":  # (14), the choice of schedules: by column generation
+        return hs.solve(instance, "column-generation").bound
+    if instance.family == "edgecloud":
+        return solve_program(build_ilp_4(instance, relax=True).model).objective
+    if instance.family == "mlbroker":
+        return hs.model(instance, formulation="paper").relax().solve().objective
+    return solve_program(build_primal_model(dual.listed, dual.capacity)).objective
+
+
+@pytest.mark.parametrize(
+    ("family", "named", "build"),
+    [("oasis", "(14)", {}), ("batchsched", "(", {"last": 3}), ("astraea", "(5)", {}),
+     ("edgecloud", "LP (4)", {}), ("mlbroker", "P_f (9)", {})],
+)  # fmt: skip
+def test_a_dual_names_the_program_whose_dual_it_is(family, named, build):
+    instance = hs.generate(family, seed=1, **SMALL.get(family, {"preset": "small", "jobs": 2}))
+    formulation = "paper" if family == "mlbroker" else None
+    dual = hs.model(instance, formulation=formulation).dual(**build)
+    assert f"dual of {named}" in dual.program.title.replace("dual (11) of", "dual of")
+    found = dual.solve()
+    assert found.objective == pytest.approx(optimum_of_its_primal(dual.program), abs=1e-4)
+
+
+@pytest.mark.parametrize("family", hs.families())
+def test_every_equation_is_shown_as_mathematics(family):
+    instance = hs.generate(family, "small", 1)
+    held = [hs.model(instance), hs.model(instance).relax(), printed(instance)]
+    if family != "gang":
+        held.append(hs.model(instance).dual(**({"last": 3} if family == "batchsched" else {})))
+    for program in held:
+        text = program.to_latex()
+        assert len(text) < 12_000
+        assert text.count("{") == text.count("}")
+        assert text.count("\\[") == text.count("\\]") == text.count("\\tag")
+        for part in program.to_dict()["components"]:
+            if part["kind"] != "variable":
+                number = part["doc"].partition("(")[2].partition(")")[0]
+                assert f"\\tag{{{number}}}" in text
+
+
+def test_mathematics_of_a_rule_of_ones_own(tmp_path, capsys):
+    model = hs.model(hs.generate("gang", "small", 1))
+    m = model.pyomo
+    first = next(iter(m.component_data_objects(pyo.Var)))
+    m.by_hand = pyo.Constraint(expr=first <= 1, doc=r"(9) written by hand $x \le 1$")
+    m.whole = pyo.Constraint(expr=0.1234567 * first <= 1e-7, doc="no number")
+    text = model.to_latex()
+    assert "written by hand:\n\\[ x \\le 1 \\tag{9} \\]" in text
+    assert "no number:\n\\[ 0.1235 " in text
+    assert r"\cdots" in text
+    assert "$" not in str(model)
+    hs.write(model.instance, tmp_path / "x.json")
+    assert run(["model", str(tmp_path / "x.json"), "--latex"]) == 0
+    assert capsys.readouterr().out == hs.model(model.instance).to_latex()

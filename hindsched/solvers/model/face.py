@@ -54,6 +54,10 @@ class HeldPyomo(Held[AnyDeclared]):
         """The Pyomo model: read it, change it, give it to any solver."""
         return self.program.pyomo
 
+    def to_latex(self) -> str:
+        """One row of each rule as mathematics, with its sentence and the paper's number."""
+        return self.program.to_latex()
+
     def write(self, path: str | Path) -> None:
         """Write an MPS or LP file with readable names; the path's ending says which."""
         self.program.write(path)

@@ -1,0 +1,108 @@
+"""A Pyomo model's rules as mathematics: one row of each rule, by Pyomo's LaTeX printer."""
+
+from __future__ import annotations
+
+import re
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+import pyomo.environ as pyo
+from pyomo.common.collections import ComponentMap
+from pyomo.contrib.latex_printer import latex_printer
+from pyomo.core.expr.numeric_expr import SumExpressionBase
+from pyomo.core.expr.visitor import ExpressionReplacementVisitor, identify_variables
+
+if TYPE_CHECKING:
+    from hindsched.models.declared import Declared
+
+MOST_TERMS, FIRST_TERMS = 5, 2
+"""A sum of more terms shows so many first ones, dots, and the last."""
+LOOKED_AT = 50
+"""First rows of a rule, of which the one with the most terms is shown."""
+GREEK = {
+    "alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "kappa", "lambda", "mu",
+    "nu", "xi", "pi", "rho", "sigma", "tau", "phi", "chi", "psi", "omega",
+}  # fmt: skip
+
+
+def latex(program: Declared) -> str:
+    """The program's equations for a LaTeX document or a page with MathJax.
+
+    Each rule stands as its sentence, then the mathematics of one row with the paper's number as
+    tag. A rule whose ``doc`` ends in ``$...$`` is shown by that.
+
+    Parameters
+    ----------
+    program : Declared
+        The program.
+    """
+    lines = [_escaped(program.title)]
+    holder = pyo.ConcreteModel()
+    holder.dots = pyo.Var()
+    for part in program.components("objective", "constraint"):
+        rules = program.model.component_objects((pyo.Objective, pyo.Constraint), active=True)
+        rule = next(each for each in rules if each.local_name == part.name and len(each))
+        sentence, written = part.doc, (rule.doc or "").partition("$")[2]
+        if not written:
+            rows = islice((row for row in rule.values() if row.active), LOOKED_AT)
+            fullest = max(rows, key=lambda row: sum(1 for _ in identify_variables(row.expr)))
+            written = _mathematics(fullest, holder.dots)
+        number = re.match(r"\(([^()]+)\)\s*(.*)", sentence, re.DOTALL)
+        tag = rf" \tag{{{_escaped(number[1])}}}" if number else ""
+        over = f", for each {', '.join(part.indices)}" if part.indices else ""
+        said = _escaped(f"{number[2] if number else sentence or part.name}{over}:".strip())
+        lines.append(f"{said}\n\\[ {written.strip('$ ')}{tag} \\]")
+    return "\n\n".join(lines) + "\n"
+
+
+def _mathematics(row: Any, dots: Any) -> str:
+    """One row or objective as its printer has it, with short sums and short numbers."""
+    relation = _Shortened(dots).walk_expression(row.expr)
+    names = ComponentMap((each, _name(each)) for each in identify_variables(relation))
+    if dots in names:
+        names[dots] = r"\cdots"
+    text = latex_printer(relation, latex_component_map=names)
+    text = re.sub(r"\\begin\{equation\*?\}|\\end\{equation\*?\}", "", text)
+    text = re.sub(r"\d+\.\d{4,}(?:e[-+]?\d+)?", lambda found: f"{float(found[0]):.4g}", text)
+    text = re.sub(r"(\d)e([-+]?)0*(\d+)", r"\1 \\cdot 10^{\2\3}", text)
+    sense = ""
+    if row.ctype is pyo.Objective:
+        sense = r"\max\; " if row.sense == pyo.maximize else r"\min\; "
+    return sense + " ".join(text.split())
+
+
+class _Shortened(ExpressionReplacementVisitor):
+    """Leaves out the middle of long sums."""
+
+    def __init__(self, dots: Any) -> None:
+        super().__init__(descend_into_named_expressions=True, remove_named_expressions=True)
+        self._dots = dots
+
+    def exitNode(self, node: Any, data: Any) -> Any:
+        """The node over its shortened parts."""
+        made = super().exitNode(node, data)
+        if isinstance(made, SumExpressionBase) and made.nargs() > MOST_TERMS:
+            terms = list(made.args)
+            return pyo.quicksum([*terms[:FIRST_TERMS], self._dots, terms[-1]])
+        return made
+
+
+def _name(item: Any) -> str:
+    """A variable as its letter, or its word, with its indices below."""
+    component = item.parent_component()
+    keys = [key for key in (component.parent_block().index(), item.index()) if key is not None]
+    flat = [str(one) for key in keys for one in (key if isinstance(key, tuple) else (key,))]
+    word = component.local_name
+    if word in GREEK:
+        word = f"\\{word}"
+    elif len(word) > 1:
+        word = rf"\mathit{{{_escaped(word)}}}"
+    below = ",".join(
+        one if one.lstrip("-").isdigit() else rf"\text{{{_escaped(one)}}}" for one in flat
+    )
+    return f"{word}_{{{below}}}" if flat else word
+
+
+def _escaped(text: str) -> str:
+    """A text in which LaTeX takes nothing for a command."""
+    return re.sub(r"([_%&#{}$])", r"\\\1", " ".join(text.split()))

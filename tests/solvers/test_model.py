@@ -8,13 +8,13 @@ import highspy
 import numpy as np
 import pyomo.environ as pyo
 import pytest
+from scipy.optimize import linprog
 
 import hindsched as hs
 from hindsched.cli.app import run
 from hindsched.errors import InputError, SolveFailed
 from hindsched.models.batchsched.dual import build_dual
 from hindsched.models.edgecloud.relaxations import build_ilp_4
-from hindsched.models.windows.dual import build_primal_model
 from hindsched.solvers.door.program import solve_program
 from hindsched.solvers.model.dual import DualModel
 from hindsched.solvers.oracles.base import build_oracle, row_layouts
@@ -257,7 +257,17 @@ def optimum_of_its_primal(dual):
         return solve_program(build_ilp_4(instance, relax=True).model).objective
     if instance.family == "mlbroker":
         return hs.model(instance, formulation="paper").relax().solve().objective
-    return solve_program(build_primal_model(dual.listed, dual.capacity)).objective
+    capacity = dual.family.cluster.server_capacity  # a share of each schedule that is listed
+    rows = {(j,): 1.0 for j in range(len(instance.jobs))}
+    rows |= {(*key, t): c for key, c in np.ndenumerate(capacity) for t in range(1, dual.slots + 1)}
+    at = {key: place for place, key in enumerate(rows)}
+    use = np.zeros((len(rows), len(dual.listed)))
+    for column, schedule in enumerate(dual.listed):
+        use[at[schedule.job,], column] = 1.0
+        for cell, amount in schedule.use.items():
+            use[at[cell], column] = amount
+    worth = [-schedule.worth for schedule in dual.listed]
+    return -linprog(worth, A_ub=use, b_ub=list(rows.values())).fun
 
 
 @pytest.mark.parametrize(

@@ -108,7 +108,7 @@ def build_dual(
     @m.Constraint(sets.cloud, doc="(6a) the same in the cloud")
     def eq_6a_cloud(m: Model, j: int, t: int) -> Expr:
         kind = instance.jobs[j].worker_type
-        price = m.beta_cloud.get((kind, t), 0.0)
+        price = m.beta_cloud[kind, t] if (kind, t) in m.beta_cloud else 0.0
         return m.alpha[j] / cloud[j] <= flow(j, t, cloud[j]) + price
 
     m.objective = pyo.Objective(

@@ -223,7 +223,7 @@ def _flow_time(
     @m.Constraint(list(sets.by_job) if at_once else [], doc="(4e) one worker a chunk at most")
     def eq_4e(m: Model, j: int, t: int) -> Expr:
         at_edge = total(m.y[j, g, t] for g in sets.by_job[j, t])
-        return at_edge + m.k.get((j, t), 0.0) <= float(D[j])
+        return at_edge + (m.k[j, t] if (j, t) in m.k else 0.0) <= float(D[j])
 
     @m.Constraint(list(sets.by_server), doc="(7b) what runs on a server fits its storage")
     def eq_7b(m: Model, s: int, t: int) -> Expr:

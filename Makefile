@@ -39,11 +39,11 @@ nightly: kernels
 		$(BIN)/python -m pytest -n 2 --timeout=$(if $(SHORT),600,0) -q $(if $(SHORT),-m nightly)
 	$(MAKE) run-notebooks site wheel
 
-# docs/performance.md: each row a ratio against a named rival in the same run.
+# docs/results/performance.md: each row a ratio against a named rival in the same run.
 benchmarks: $(VENV)/.installed-dev
 	$(BIN)/python benchmarks/performance.py
 
-# The papers' claims measured, and docs/claims.md: goes on where it was stopped. In full: hours, and
+# The papers' claims measured, and docs/results/claims.md: goes on where it was stopped. In full: hours, and
 # with AT_MOST=SECONDS what takes longer is left, with the time it needs.
 claims: $(VENV)/.installed-dev
 	$(BIN)/python benchmarks/claims.py

@@ -1,8 +1,8 @@
-"""Make ``docs/audits.md``: published schedules judged, every number computed here.
+"""Make ``docs/guides/audits.md``: published schedules judged, every number computed here.
 
-    HINDSCHED_TRACES=... python benchmarks/audits.py [--time-limit 60] [--output docs/audits.md]
+    HINDSCHED_TRACES=... python benchmarks/audits.py [--time-limit 60] [--output PAGE]
 
-Needs the published schedules (docs/logs.md says where they are from); about fifteen minutes. Limits
+Needs the published schedules (the page on logs says where they are from); about fifteen minutes. Limits
 are processor time, so that a loaded machine finds the same. What is computed is kept in a file and
 not computed again; sections that nothing is known of stay as they are.
 """
@@ -53,7 +53,7 @@ SAID = (240_177.8, 258_936.8, 308_889.8)
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--time-limit", type=float, default=60.0)
-    parser.add_argument("--output", default="docs/audits.md")
+    parser.add_argument("--output", default="docs/guides/audits.md")
     parser.add_argument("--facts", default="audits-facts.json")
     parser.add_argument("--part", action="append", choices=list(PARTS))
     arguments = parser.parse_args()

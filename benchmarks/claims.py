@@ -1,4 +1,4 @@
-"""Measure the papers' claims, and write `docs/claims.md` from what is stored.
+"""Measure the papers' claims, and write `docs/results/claims.md` from what is stored.
 
 ``python benchmarks/claims.py`` runs every experiment of `PLAN` that is not stored yet, one after
 the other, and writes the page; stopped at any point it goes on where it was. ``--full`` runs at the

@@ -1,4 +1,4 @@
-"""`docs/claims.md` from the stored results: ``python benchmarks/claims.py --page``."""
+"""`docs/results/claims.md` from the stored results: ``python benchmarks/claims.py --page``."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from hindsched.analysis.figures.claims import (
 
 ROOT = Path(__file__).parents[1]
 STORED = ROOT / "benchmarks/claims_results"
-PAGE = ROOT / "docs/claims.md"
+PAGE = ROOT / "docs/results/claims.md"
 FULL_SEEDS = 5
 FAMILIES = {
     "oasis": "OASiS, INFOCOM 2018",
@@ -49,7 +49,7 @@ def page() -> str:
     for family, name in FAMILIES.items():
         parts += [
             f"## {family}\n",
-            f"{name}; [the problem and the algorithms]({family}.md).\n",
+            f"{name}; [the problem and the algorithms](../problems/{family}.md).\n",
             _claims_table(rows[family]),
             _runs(family, kept),
         ]
@@ -87,7 +87,8 @@ def _summary(rows: dict[str, list[Row]]) -> str:
         every = Counter(row[3].word for row in plain)
         full = Counter(row[3].word for row in plain if row[1] and row[1]["full_scale"])
         cells = " | ".join(f"{every[word]} ({full[word]})" for word in words[:3])
-        lines.append(f"| [{family}]({family}.md) | {len(plain)} | {cells} | {every[NOT_RUN]} |")
+        page = f"[{family}](../problems/{family}.md)"
+        lines.append(f"| {page} | {len(plain)} | {cells} | {every[NOT_RUN]} |")
     return "\n".join(lines) + "\n"
 
 

@@ -1,4 +1,4 @@
-"""What a bound that is divided over workers moves and takes; PDLP against prices: docs/scale.md.
+"""What a bound that is divided over workers moves and takes; PDLP against prices.
 
     python benchmarks/divided.py [--jobs 10000 100000] [--evaluations 3]
 
@@ -31,7 +31,7 @@ from hindsched.analysis.distributed_bound import cluster_team, local_team
 from hindsched.solvers.bounds.distributed import DividedOracle
 from hindsched.solvers.oracles.base import build_oracle
 
-PAGE = Path("docs/scale.md")
+PAGE = Path("docs/results/scale.md")
 MARK = "<!-- divided: made by benchmarks/divided.py -->"
 MILLION, MINUTES, ITERATIONS = 1_000_000, 10, 300
 """The plan on paper: so many jobs bounded by so many evaluations in so many minutes."""

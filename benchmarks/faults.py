@@ -1,4 +1,4 @@
-"""Faults tried on `hindsched bench`: what is lost, doubled or left over. Writes docs/faults.md.
+"""Faults tried on `hindsched bench`: what is lost, doubled or left over. Writes a page.
 
     python benchmarks/faults.py --trials 20 --seed 15 [--fault "disk full"] [--kept trials.jsonl]
 
@@ -25,7 +25,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-PAGE = ROOT / "docs" / "faults.md"
+PAGE = ROOT / "docs/reference/faults.md"
 BEGIN, END = "<!-- table -->\n", "<!-- end of table -->\n"
 HINDSCHED = [sys.executable, "-m", "hindsched"]
 BENCH = ["--algorithm", "drf", "--algorithm", "fifo", "--seeds", "2", "--method", "tree"]

@@ -1,4 +1,4 @@
-"""Measure bounds, schedules and policies of gang on lists of real traces; ``docs/gang.md``.
+"""Measure bounds, schedules and policies of gang on lists of real traces.
 
     HINDSCHED_TRACES=... python benchmarks/gang.py [--case NAME ...] [--results FILE]
 
@@ -34,7 +34,7 @@ from hindsched.online.gang.replay import POLICIES, replay
 from hindsched.solvers.certificates.file import verify_certificate, write_certificate
 
 TRACES = Path(os.environ["HINDSCHED_TRACES"])
-PAGE = Path("docs/gang.md")
+PAGE = Path("docs/problems/gang.md")
 CASES: dict[str, tuple[str, int, float]] = {
     "200": ("cluster05, first 200", 16, 30),
     "1000": ("cluster05, first 1,000", 16, 45),

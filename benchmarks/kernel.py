@@ -4,7 +4,7 @@
 
 Bounds are found for so many seconds on a small and a paper-scale instance; then the kernel checks
 the certificate in a process of its own (CPU seconds, start included), and `verify_certificate` does
-in this one, compiled (the better of two). Prints the table of ``docs/certificates.md``.
+in this one, compiled (the better of two). Prints the table of ``docs/reference/certificates.md``.
 """
 
 from __future__ import annotations

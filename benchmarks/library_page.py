@@ -1,4 +1,4 @@
-"""Write the board into `docs/library.md`: ``python benchmarks/library_page.py``."""
+"""Write the board into `docs/results/library.md`: ``python benchmarks/library_page.py``."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 from hindsched.analysis.library.records import Records, Standing, choose
 from hindsched.instances.recipes import library_version
 
-PAGE = Path(__file__).parents[1] / "docs/library.md"
+PAGE = Path(__file__).parents[1] / "docs/results/library.md"
 MARK = "<!-- the board, by benchmarks/library_page.py -->\n"
 
 

@@ -33,7 +33,7 @@ from hindsched.instances.base import Instance
 from hindsched.instances.io import write_json
 from hindsched.memory import in_words, parse_bytes
 
-PAGE = Path(__file__).parents[1] / "docs/faults.md"
+PAGE = Path(__file__).parents[1] / "docs/reference/faults.md"
 MARK = "<!-- limits: made by benchmarks/limits.py -->"
 MEMORY_MARK = "<!-- memory: made by benchmarks/limits.py --memory -->"
 MEMORY_SECONDS = 10.0

@@ -1,4 +1,4 @@
-"""The same bound by HiGHS' simplex, interior point and PDLP, and by prices; writes docs/scale.md.
+"""The same bound by HiGHS' simplex, interior point and PDLP, and by prices.
 
 Run it with ``python benchmarks/pdlp.py [--seconds S]``. The linear programs are relaxations of the
 offline program; their duals are prices, and what those prove by best responses is certified. The
@@ -18,7 +18,7 @@ from marked import write_between
 
 import hindsched as hs
 
-PAGE = Path("docs/scale.md")
+PAGE = Path("docs/results/scale.md")
 MARK = "<!-- pdlp: made by benchmarks/pdlp.py -->"
 SIZES = ((10, 10, 5), (20, 20, 10), (40, 40, 20))
 """Jobs, slots and servers of each role."""

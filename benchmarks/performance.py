@@ -1,4 +1,4 @@
-"""``docs/performance.md``: each row a ratio against a named rival in the same run.
+"""``docs/results/performance.md``: each row a ratio against a named rival in the same run.
 
     make benchmarks
 
@@ -41,7 +41,7 @@ from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import solve_program
 from hindsched.solvers.families.mlbroker.slot import tight_placement
 
-PAGE = Path("docs/performance.md")
+PAGE = Path("docs/results/performance.md")
 MARK = "<!-- made by benchmarks/performance.py -->"
 CLOSED = 1e-6
 """Relative gap at which an optimum counts as proven."""

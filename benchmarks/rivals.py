@@ -1,4 +1,4 @@
-"""Under which setting each rival is strongest: the table of ``docs/rivals.md``, measured.
+"""Under which setting each rival is strongest: the table of ``docs/results/rivals.md``, measured.
 
     python benchmarks/rivals.py [FAMILY ...] [--seeds 2] [--missing]
 
@@ -22,7 +22,7 @@ import hindsched as hs
 from hindsched.instances.generators.registry import generate
 from hindsched.online.registry import algorithms, build_algorithm, settings_of
 
-PAGE = Path(__file__).parent.parent / "docs" / "rivals.md"
+PAGE = Path(__file__).parent.parent / "docs/results/rivals.md"
 INSTANCES: dict[str, dict[str, Any]] = {
     "oasis": {"horizon": 15, "jobs": 15, "servers": 8},
     "batchsched": {"jobs": 12, "servers": 6, "capacity_fraction": 0.2, "horizon": 30},

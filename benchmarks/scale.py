@@ -1,4 +1,4 @@
-"""How time and memory grow with the number of jobs, in every family; the table of docs/scale.md.
+"""How time and memory grow with the number of jobs, in every family.
 
     python benchmarks/scale.py [--case NAME ...] [--folder DIR] [--seconds 300]
 
@@ -28,7 +28,7 @@ from typing import Any
 
 from marked import write_between
 
-PAGE = Path("docs/scale.md")
+PAGE = Path("docs/results/scale.md")
 MARK = "<!-- growth: made by benchmarks/scale.py -->"
 CASES: dict[str, tuple[str, tuple[int, ...]]] = {
     "oasis": ("oasis", (100, 1_000, 10_000)),

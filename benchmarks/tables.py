@@ -62,7 +62,7 @@ def edgecloud_cloud() -> Rows:
     rows = [head]
     for words, chosen in settings.items():
         for seed in range(5 if chosen == {} else 2):
-            instance = hs.generate("edgecloud", "paper", seed, **chosen)
+            instance = hs.generate("problems/edgecloud", "paper", seed, **chosen)
             bound = hs.solve(instance, "bound", work_limit=ITERATIONS).bound
             found = {
                 name: hs.simulate(instance, name).objective
@@ -88,7 +88,7 @@ def astraea_gap() -> Rows:
     for chosen in cases.values():
         ratios: dict[str, list[float]] = {word: [] for word in words}
         for seed in range(3):
-            instance = hs.generate("astraea", "paper", seed, **chosen)
+            instance = hs.generate("problems/astraea", "paper", seed, **chosen)
             best = hs.solve(instance, work_limit=WORK)
             earned = [best.objective, *(batch_ceiling(instance, rounds) for rounds in (1, 2))]
             earned += [
@@ -104,7 +104,7 @@ def astraea_gap() -> Rows:
 
 def mlbroker_ablation() -> Rows:
     """Cost over the certified bound, from the paper's algorithm to ours."""
-    frame = figure("mlbroker", "ablation").run(FigureScale(False, 1, {}, None), print)
+    frame = figure("problems/mlbroker", "ablation").run(FigureScale(False, 1, {}, None), print)
     table = frame.pivot_table("ratio", "algorithm", "setting", "mean", sort=False)
     return [
         ["", *map(str, table.columns)],
@@ -199,13 +199,13 @@ def records_as_rows(records: dict[str, dict[str, Any]]) -> Rows:
 
 
 TABLES: dict[str, tuple[str, Callable[[], Rows]]] = {
-    "oasis-floors": ("oasis", oasis_floors),
-    "edgecloud-cloud": ("edgecloud", edgecloud_cloud),
-    "astraea-gap": ("astraea", astraea_gap),
-    "mlbroker-ablation": ("mlbroker", mlbroker_ablation),
-    "mlbroker-levels": ("mlbroker", mlbroker_levels),
-    "code-mutations": ("certificates", code_mutations),
-    "file-mutations": ("certificates", file_mutations),
+    "oasis-floors": ("problems/oasis", oasis_floors),
+    "edgecloud-cloud": ("problems/edgecloud", edgecloud_cloud),
+    "astraea-gap": ("problems/astraea", astraea_gap),
+    "mlbroker-ablation": ("problems/mlbroker", mlbroker_ablation),
+    "mlbroker-levels": ("problems/mlbroker", mlbroker_levels),
+    "code-mutations": ("reference/certificates", code_mutations),
+    "file-mutations": ("reference/certificates", file_mutations),
 }
 
 

@@ -6,7 +6,7 @@ reached, or the proof where both proved; a ratio is seconds on one core over sec
 moment of one gap is noisy, so ratios at some multiples of the common gap (`WIDER`) stand beside it.
 CPU seconds count all processes.
 
-Pairs are kept in the folder; the tables of docs/scale.md are those of all that are kept.
+Pairs are kept in the folder; the tables of docs/results/scale.md are those of all that are kept.
 
 With ``--cpu-clock`` every process measures its own CPU seconds in place of the wall clock, which
 says on a loaded machine what two free cores would do (not for the families that solve a program,
@@ -33,7 +33,7 @@ from tight import small
 import hindsched as hs
 from hindsched.solvers.door import api, work
 
-PAGE = Path("docs/scale.md")
+PAGE = Path("docs/results/scale.md")
 MARK = "<!-- threads: made by benchmarks/threads.py -->"
 HARD = (36, 12, 29, 21)
 """Instances of `tight.small` that one core proves in some ten seconds to a minute."""

@@ -1,4 +1,4 @@
-"""Bound and schedule at the papers' sizes; the table of docs/scale.md.
+"""Bound and schedule at the papers' sizes; the table of docs/results/scale.md.
 
     python benchmarks/tight.py [--case NAME ...] [--folder DIR] [--threads N]
 
@@ -26,7 +26,7 @@ from marked import write_between
 
 import hindsched as hs
 
-PAGE = Path("docs/scale.md")
+PAGE = Path("docs/results/scale.md")
 MARK = "<!-- tight: made by benchmarks/tight.py -->"
 LOADS: dict[str, dict[str, Any]] = {
     "default": {},

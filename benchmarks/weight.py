@@ -1,4 +1,4 @@
-"""Install the package into a fresh environment, weigh it, and write `docs/install.md`'s table.
+"""Install the package into a fresh environment, weigh it, and write the table of a page.
 
 ``python benchmarks/weight.py``; needs a package index.
 """
@@ -18,7 +18,7 @@ from pathlib import Path
 from marked import write_between
 
 ROOT = Path(__file__).parents[1]
-PAGE = ROOT / "docs/install.md"
+PAGE = ROOT / "docs/start/install.md"
 MARK = "<!-- by benchmarks/weight.py -->"
 MEGABYTE = 1 << 20
 PURPOSES = {
@@ -76,7 +76,7 @@ def weigh() -> tuple[dict[str, int], int, float]:
 
 
 def text(sizes: dict[str, int], total: int, seconds: float) -> str:
-    """Sentence and table of `docs/install.md`."""
+    """Sentence and table of `docs/start/install.md`."""
     names = direct()
     llvm, version = sizes["llvmlite"], ".".join(map(str, sys.version_info[:2]))
     ours = {"pip", "setuptools", "hindsched"}

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import hindsched as hs
 
-DOCS = Path(__file__).parent
+REFERENCE = Path(__file__).parent / "reference"
 
 
 def main() -> None:
@@ -27,7 +27,7 @@ def files() -> dict[Path, str]:
     ]
     for family in hs.families():
         schema = hs.schema(family)
-        found[DOCS / "schemas" / f"{family}.json"] = json.dumps(schema, indent=1) + "\n"
+        found[REFERENCE / "schemas" / f"{family}.json"] = json.dumps(schema, indent=1) + "\n"
         rows = [
             f"| `{name}` | {'yes' if name in schema['required'] else ''} | {kind_of(field)} |"
             for name, field in schema["properties"].items()
@@ -36,7 +36,7 @@ def files() -> dict[Path, str]:
             f"## {family}\n\n[JSON Schema of {family}](schemas/{family}.json)\n\n"
             "| field | required | kind |\n|---|---|---|\n" + "\n".join(rows) + "\n"
         )
-    return {DOCS / "formats.md": "\n".join(parts), **found}
+    return {REFERENCE / "formats.md": "\n".join(parts), **found}
 
 
 def kind_of(field: dict) -> str:

@@ -40,8 +40,8 @@ def main() -> int:
     shutil.rmtree(PAGES, ignore_errors=True)
     PAGES.mkdir(parents=True)
     gather()
-    write("commands.md", commands())
-    write("api.md", api())
+    write("reference/commands.md", commands())
+    write("reference/api.md", api())
     write("gallery.md", gallery())
     if arguments.pages_only:
         return 0
@@ -52,7 +52,7 @@ def main() -> int:
 def on_config(config):
     """Put pages that the navigation leaves out at its end (MkDocs calls this)."""
     listed = set(re.findall(r"[\w/]+\.(?:md|ipynb)", str(config["nav"])))
-    pages = [*PAGES.glob("*.md"), *PAGES.glob("notebooks/*.ipynb")]
+    pages = [*PAGES.glob("**/*.md"), *PAGES.glob("notebooks/*.ipynb")]
     left = sorted({path.relative_to(PAGES).as_posix() for path in pages} - listed)
     if left:
         config["nav"].append({"More": left})
@@ -60,17 +60,19 @@ def on_config(config):
 
 
 def write(name: str, text: str) -> None:
+    (PAGES / name).parent.mkdir(exist_ok=True)
     (PAGES / name).write_text(text, encoding="utf-8")
 
 
 def gather() -> None:
     """Copy the hand-written pages, their pictures and the notebooks; links follow."""
-    for page in sorted((ROOT / "docs").glob("*.md")):
-        write(page.name, relinked(page.read_text(encoding="utf-8"), ""))
-    for name, place in OUTSIDE.items():
-        write(place, relinked((ROOT / name).read_text(encoding="utf-8"), "docs/"))
-    for folder in ("pictures", "schemas", "scripts"):
-        shutil.copytree(ROOT / "docs" / folder, PAGES / folder)
+    docs = ROOT / "docs"
+    places = {page: page.relative_to(docs).as_posix() for page in sorted(docs.glob("**/*.md"))}
+    places |= {ROOT / name: place for name, place in OUTSIDE.items()}
+    for page, place in places.items():
+        write(place, relinked(page.read_text(encoding="utf-8"), page, place))
+    for folder in ("pictures", "reference/schemas", "scripts"):
+        shutil.copytree(docs / folder, PAGES / folder)
     shutil.copy(ROOT / "CITATION.cff", PAGES)
     (PAGES / "notebooks").mkdir()
     for script in sorted((ROOT / "notebooks").glob("[0-9][0-9]_*.py")):
@@ -80,16 +82,17 @@ def gather() -> None:
         shutil.copy(source, PAGES / "notebooks")
 
 
-def relinked(text: str, folder: str) -> str:
-    """A page's links as they are in the site."""
+def relinked(text: str, page: Path, place: str) -> str:
+    """A page's links as they are in the site, where it stands at `place`."""
 
-    def place(match: re.Match[str]) -> str:
-        target = match[1].removeprefix("../")
-        name, hash_, anchor = target.partition("#")
-        name = OUTSIDE.get(name, name.removeprefix(folder).removeprefix("docs/"))
-        return f"]({name}{hash_}{anchor})"
+    def follow(match: re.Match[str]) -> str:
+        name, hash_, anchor = match[1].partition("#")
+        target = Path(os.path.normpath(page.parent / name)).relative_to(ROOT).as_posix()
+        target = OUTSIDE.get(target, target.removeprefix("docs/"))
+        there = os.path.relpath(target, Path(place).parent)
+        return f"]({there}{hash_}{anchor})"
 
-    return LINK.sub(place, text)
+    return LINK.sub(follow, text)
 
 
 def commands() -> str:

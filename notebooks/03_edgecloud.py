@@ -64,7 +64,7 @@ means(testbed, "jobs", "communication_rate")
 
 # %% [markdown]
 # The gangs of SRTF and Tiresias-L have as many workers as a job can use, and a job goes to the cloud
-# if no gang is free: there they are strongest (`docs/rivals.md`). Most of A_online's chunks go to the
+# if no gang is free: there they are strongest (`docs/results/rivals.md`). Most of A_online's chunks go to the
 # cloud, whose uploads take 10-15 slots, more than a gang needs to move its data.
 
 # %% [markdown]

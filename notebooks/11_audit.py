@@ -15,7 +15,7 @@
 #
 # A scheduler's log holds what it did. `hs.audit` says whether that is possible, how far it is from
 # the best possible (as an interval that anyone can check), what other policies would have done with
-# the same jobs, and where time was lost. `docs/logs.md` lists the formats, `docs/audits.md` judges
+# the same jobs, and where time was lost. `docs/reference/logs.md` lists the formats, `docs/guides/audits.md` judges
 # published schedules.
 
 # %%

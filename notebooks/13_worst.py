@@ -16,7 +16,7 @@
 # A mean over random instances says little about the worst case. `hs.worst` searches the instance on
 # which an algorithm is worst and returns a *witness*: the instance, the algorithm's run and a checked
 # schedule that is better. Any feasible schedule proves its ratio; nobody's word is needed.
-# `docs/worst.md` has what was found for every paper's algorithm.
+# `docs/guides/worst.md` has what was found for every paper's algorithm.
 
 # %%
 import os
@@ -71,7 +71,7 @@ plt.show()
 # ## The gallery
 #
 # The papers' algorithms on the suite `worst` of the library, which holds what longer searches found: each against the best
-# schedule of the instance. What goes wrong on each, and the other algorithms, stands in `docs/worst.md`.
+# schedule of the instance. What goes wrong on each, and the other algorithms, stands in `docs/guides/worst.md`.
 
 # %%
 import pandas as pd

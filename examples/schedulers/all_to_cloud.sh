@@ -3,7 +3,7 @@
 #
 #   hindsched simulate instance.json --algorithm "exec:sh examples/schedulers/all_to_cloud.sh"
 #
-# The messages are described in docs/protocol.md. They are JSON in one line each, without spaces,
+# The messages are described in docs/reference/protocol.md. They are JSON in one line each, without spaces,
 # with keys in the order of the instance file, so that patterns are enough to read them here. It
 # takes for granted that the cloud has workers and parameter servers without end.
 

@@ -3,7 +3,7 @@
 Start it through the program that judges it: ``hindsched simulate instance.json --algorithm
 "exec:python examples/schedulers/first_fit.py" --set knows_durations=false``. It begins runs without
 knowing how long they take and is told when they end; the messages are described in
-``docs/protocol.md``.
+``docs/reference/protocol.md``.
 """
 
 import json

@@ -2,7 +2,7 @@
 
 Start it through the program that judges it: ``hindsched simulate instance.json --algorithm
 "exec:python examples/schedulers/one_at_a_time.py"``. It needs nothing but Python; the messages are
-described in ``docs/protocol.md``.
+described in ``docs/reference/protocol.md``.
 """
 
 import json

@@ -1,6 +1,6 @@
 """The suite ``worst``: the worst instances that ``hindsched worst`` found for every algorithm.
 
-They are small files in ``instances/<family>/worst``; ``docs/worst.md`` tells what goes
+They are small files in ``instances/<family>/worst``; ``docs/guides/worst.md`` tells what goes
 wrong on each.
 """
 

@@ -1,4 +1,4 @@
-"""gang (min): jobs that hold g GPUs for p slots; the numbers are those of ``docs/gang.md``.
+"""gang (min): jobs that hold g GPUs for p slots; the numbers are those of the page on gang.
 
 Formulations are a kind (``non-preemptive``, ``preemptive``, ``elastic``) and what is minimised: sum
 of w (C - submit), the makespan, or the weight of missed deadlines. Prices stand on GPU-seconds over

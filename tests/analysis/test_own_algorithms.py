@@ -148,7 +148,7 @@ def test_what_is_no_algorithm_is_found_before_anything_runs(chosen, message):
 
 
 def test_the_page_runs(capsys):
-    page = (DOCS / "own_algorithm.md").read_text()
+    page = (DOCS / "guides/own_algorithm.md").read_text()
     names = {}
     for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
         exec(block, names)

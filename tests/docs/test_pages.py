@@ -13,7 +13,7 @@ from hindsched.cli.app import app
 from hindsched.instances.base import FAMILIES
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("**/*.md"))]
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 BLOCK = re.compile(r"^```(sh|python)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
@@ -30,7 +30,7 @@ def anchors(page):
     return {re.sub(r"[^a-z0-9 _-]", "", title.lower()).replace(" ", "-") for title in titles}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_links_lead_somewhere(page):
     text = page.read_text(encoding="utf-8")
     for target in LINK.findall(re.sub(r"```.*?```", "", text, flags=re.DOTALL)):
@@ -55,7 +55,7 @@ def test_the_site_lists_only_pages_that_exist():
     listed = re.findall(
         r"([\w/]+)\.(md|ipynb)\n", (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
     )
-    made = {"index", "contributing", "changelog", "api", "commands", "gallery"}
+    made = {"index", "contributing", "changelog", "reference/api", "reference/commands", "gallery"}
     for name, kind in listed:
         source = ROOT / ("docs" if kind == "md" else "") / f"{name}.{kind.replace('ipynb', 'py')}"
         assert name in made or source.exists(), source
@@ -63,7 +63,7 @@ def test_the_site_lists_only_pages_that_exist():
 
 def test_the_page_on_installing_names_every_dependency_and_extra():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    page = (ROOT / "docs" / "install.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs/start/install.md").read_text(encoding="utf-8")
     rows = set(
         re.findall(r"`([\w-]+)`", " ".join(re.findall(r"^\| ([^|]+) \|", page, re.MULTILINE)))
     )
@@ -73,7 +73,7 @@ def test_the_page_on_installing_names_every_dependency_and_extra():
 
 def test_the_commands_of_the_first_result_run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    lines = [line for block in blocks("first_result.md", "sh") for line in block.splitlines()]
+    lines = [line for block in blocks("start/first_result.md", "sh") for line in block.splitlines()]
     assert len(lines) >= 6
     for line in lines:
         words = shlex.split(line)
@@ -84,14 +84,14 @@ def test_the_commands_of_the_first_result_run(tmp_path, monkeypatch):
     assert (tmp_path / "results" / "first" / "report.html").exists()
 
 
-@pytest.mark.parametrize("page", ["first_result.md", "own_instance.md"])
+@pytest.mark.parametrize("page", ["start/first_result.md", "guides/own_instance.md"])
 def test_the_python_of_a_page_runs(page, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {}
     for code in blocks(page, "python"):
         exec(compile(code, page, "exec"), names)
     printed = capsys.readouterr().out
-    if page == "first_result.md":
+    if page == "start/first_result.md":
         assert printed.startswith("True []\n")
     else:
         assert "jobs[0].chunks: 0: " in printed

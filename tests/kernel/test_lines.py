@@ -7,7 +7,7 @@ import pytest
 from hindsched.instances.base import FAMILIES
 from tests.scripts import ROOT, script
 
-PAGE = (ROOT / "docs" / "certificates.md").read_text()
+PAGE = (ROOT / "docs/reference/certificates.md").read_text()
 
 
 @pytest.fixture(scope="module")

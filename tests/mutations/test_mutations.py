@@ -47,7 +47,7 @@ EACH = 20 if COUNT < 1000 else 40
 SOLVED = max(20, COUNT // 40)
 """One of so many files is solved for a moment, if it is a changed instance."""
 RECORD = os.environ.get("MUTATIONS_RECORD")
-"""File for the counts of every family, which ``docs/certificates.md`` reports."""
+"""File for the counts of every family, which ``docs/reference/certificates.md`` reports."""
 RESTATED = 0.7
 """Share of the changed files whose claims are made to fit."""
 STATED = re.compile(r"(?:the prices prove|have objective|complete at) (-?[\d.e+-]+|None)")

@@ -1,4 +1,4 @@
-"""A row of the table of docs/edgecloud.md on sending everything to the cloud."""
+"""A row of the table of docs/problems/edgecloud.md on sending everything to the cloud."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 from hindsched.instances.edgecloud.generator import generate
 from hindsched.online.simulator import simulate
 
-PAGE = (Path(__file__).parents[2] / "docs/edgecloud.md").read_text()
+PAGE = (Path(__file__).parents[2] / "docs/problems/edgecloud.md").read_text()
 COLUMNS = ("all-cloud", "edgecloud", "edgecloud-marginal", "edgecloud-escape")
 
 

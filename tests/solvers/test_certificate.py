@@ -36,7 +36,7 @@ from tests.toy_family import PROBLEMS, ToyOracle, brute_force, install, make, ti
 
 ROOT = Path(__file__).parents[2]
 INSTANCES = ROOT / "tests/data/instances"
-PAGE = ROOT / "docs/certificates.md"
+PAGE = ROOT / "docs/reference/certificates.md"
 
 
 @pytest.fixture(autouse=True)

@@ -1,4 +1,4 @@
-"""The two-job example of ``docs/certificates.md``, recomputed from the page itself."""
+"""The two-job example of ``docs/reference/certificates.md``, recomputed from the page itself."""
 
 import json
 import re
@@ -12,7 +12,7 @@ from hindsched.solvers.certificates.explain import explain
 from hindsched.solvers.certificates.file import verify_certificate
 from hindsched.solvers.door.api import solve
 
-PAGE = Path("docs/certificates.md").read_text()
+PAGE = Path("docs/reference/certificates.md").read_text()
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""The numbers of ``docs/gang.md``, recomputed from the page itself."""
+"""The numbers of ``docs/problems/gang.md``, recomputed from the page itself."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hindsched.models.gang.offline import FORMS, MOST_COLUMNS, MOST_PROGRAM_SLOT
 from hindsched.solvers.families.gang.methods import SMALL_COLUMNS
 from tests.brute_force import gang as brute_force
 
-PAGE = Path("docs/gang.md").read_text(encoding="utf-8")
+PAGE = Path("docs/problems/gang.md").read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
@@ -55,5 +55,5 @@ def test_the_code_on_the_page_runs(tmp_path, monkeypatch):
     (code,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {}
-    exec(compile(code, "docs/gang.md", "exec"), names)
+    exec(compile(code, "docs/problems/gang.md", "exec"), names)
     assert Path("gang.mps").stat().st_size > 0

@@ -275,7 +275,7 @@ print(repr(checked.bound), checked.kind, checked.leaves, checked.proves_optimal)
 
 
 def test_the_example_of_the_documentation_is_true():
-    page = (ROOT / "docs/certificates.md").read_text()
+    page = (ROOT / "docs/reference/certificates.md").read_text()
     blocks = [json.loads(text) for text in re.findall(r"```json\n(\{.*?)```", page, re.DOTALL)]
     (instance,) = (data for data in blocks if data.get("name") == "no-halves")
     (certificate,) = (data for data in blocks if data.get("kind") == "tree")

@@ -1,6 +1,6 @@
 """Instances of gang: jobs that ask for GPUs at a second and run for a duration.
 
-Symbols of the page ``docs/gang.md`` and their names here::
+Symbols of the page on gang and their names here::
 
     s_j  submit      p_j  duration      g_j  gpus      w_j  weight      d_j  deadline
     M    total_gpus  c_h  servers[h].gpus

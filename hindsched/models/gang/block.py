@@ -14,7 +14,7 @@ paper           here              index, domain
 
 `Starts` (time-indexed: Dyer & Wolsey, 1990) is for jobs in one piece, `Windows` for jobs that may
 pause or change: their relaxations are the convex hull of the job's schedules, so that the linear
-program's optimum is the best Lagrangian bound. `Printed` says (1)-(4) of ``docs/gang.md`` word by
+program's optimum is the best Lagrangian bound. `Printed` says (1)-(4) of the page on gang word by
 word and has the fewest variables.
 """
 

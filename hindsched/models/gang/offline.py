@@ -1,4 +1,4 @@
-"""The programs of gang in Pyomo: problem (0)-(6) of ``docs/gang.md`` in its three kinds.
+"""The programs of gang in Pyomo: problem (0)-(6) of the page on gang in its three kinds.
 
 =====================  ===========================================================================
 ``eq_0``               completion: total weighted seconds from submission to completion; makespan:

@@ -13,7 +13,7 @@ of three kinds:
     A row of the solution file: holds the GPUs in those slots.
 
 The truth owns progress: it alone knows how long a job still runs, and tells what ended. It refuses
-what breaks (2)-(7) of ``docs/gang.md`` in the slot in which a row begins.
+what breaks (2)-(7) of the page on gang in the slot in which a row begins.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Solutions of gang, judged by (1)-(7) of ``docs/gang.md`` in integer arithmetic.
+"""Solutions of gang, judged by (1)-(7) of the page on gang in integer arithmetic.
 
 A job's decisions are rows ``{from, to, gpus}``, or ``{from, to, servers: {name: n}}`` where servers
 are named. Rules of the three kinds of formulation:

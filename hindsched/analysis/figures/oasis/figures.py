@@ -35,7 +35,7 @@ SCHEMES: dict[str, tuple[str, JsonObject]] = {
     "rrh": ("rrh", {}),
     "dorm": ("dorm", {"theta2": 1.0}),
 }
-"""The paper's five schemes, the rivals where they are strongest (docs/rivals.md), and OASiS with a
+"""The paper's five schemes, the rivals where they are strongest, and OASiS with a
 floor under L: the literal L underflows at T = 300."""
 
 

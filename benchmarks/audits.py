@@ -2,7 +2,7 @@
 
     HINDSCHED_TRACES=... python benchmarks/audits.py [--time-limit 60] [--output PAGE]
 
-Needs the published schedules (the page on logs says where they are from); about fifteen minutes. Limits
+Needs the published schedules (the page on logs says where from); about fifteen minutes. Limits
 are processor time, so that a loaded machine finds the same. What is computed is kept in a file and
 not computed again; sections that nothing is known of stay as they are.
 """

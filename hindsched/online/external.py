@@ -1,6 +1,6 @@
 """A scheduler in another process, in any language: JSON lines on its standard input and output.
 
-It sees the messages of the page on the protocol and nothing else, so nothing of the future, unless it
+It sees the messages of the protocol and nothing else, so nothing of the future, unless it
 has met the instance before. Its decisions pass the same checks as any other's.
 """
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from hindsched.analysis.compare import compare, ratio
     from hindsched.analysis.grid import sweep
     from hindsched.analysis.plots import names as plot
+    from hindsched.analysis.score.referee import score
     from hindsched.analysis.verify import verify
     from hindsched.analysis.worst.search import worst
     from hindsched.analysis.worst.witness import check_witness
@@ -42,6 +43,7 @@ _SOURCES = {
     "hindsched.instances.from_dataframe": ("gang", "instance"),
     "hindsched.instances.traces.logs": ("read_log",),
     "hindsched.analysis.compare": ("compare", "ratio"),
+    "hindsched.analysis.score.referee": ("score",),
     "hindsched.analysis.verify": ("verify",),
     "hindsched.analysis.worst.search": ("worst",),
     "hindsched.analysis.worst.witness": ("check_witness",),
@@ -96,6 +98,7 @@ __all__ = [
     "read_log",
     "read_solution",
     "schema",
+    "score",
     "simulate",
     "solve",
     "suite",

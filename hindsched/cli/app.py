@@ -20,6 +20,7 @@ from hindsched.cli import (
     model,
     new_family,
     report,
+    score,
     simulate,
     solve,
     worst,
@@ -81,6 +82,7 @@ app.command()(limited(simulate.ratio, of_each=True))
 app.command()(limited(solve.verify))
 app.command()(limited(explain.explain))
 app.command()(limited(worst.worst))
+app.command()(limited(score.score))
 app.command()(limited(figure.figure))
 app.command()(limited(look.schema))
 app.command("list")(limited(look.list_))

@@ -176,6 +176,8 @@ def _verify_folder(folder: str, *, as_json: bool) -> int:
     """Compare a folder's files with their hashes and recompute what its records say."""
     from hindsched.analysis.store import ResultStore
 
+    if (Path(folder) / "score.json").exists():
+        return _verify_score(folder, as_json=as_json)
     store = ResultStore.open(folder)
     damages = [*store.damages(), *store.recompute()]
     records = len(store.records())
@@ -187,3 +189,18 @@ def _verify_folder(folder: str, *, as_json: bool) -> int:
         good = records - len({damage.task for damage in damages})
         out.print(f"{good} records say what their schedules and certificates say")
     return 1 if damages else 0
+
+
+def _verify_score(folder: str, *, as_json: bool) -> int:
+    """Judge a scored folder again, without running its candidate."""
+    from hindsched.analysis.score.page import read_score, verify_score
+
+    wrong, stated = verify_score(folder), read_score(folder)["combined_score"]
+    if as_json:
+        emit_json({"combined_score": stated, "wrong": wrong})
+    else:
+        for line in wrong:
+            out.print(f"wrong: {line}", markup=False, soft_wrap=True)
+        said = "does not follow" if wrong else "follows"
+        out.print(f"score {stated!r} {said} from the folder's schedules and certificates")
+    return 1 if wrong else 0

@@ -39,6 +39,8 @@ DEFAULT_SECONDS = 60.0
 LONGEST_ANSWER = 64_000_000
 """Characters of one answer; a longer line is refused."""
 KEPT_LINES = 20
+MOST_UNREAD = 4
+"""Lines that nobody asked for; a program that writes more is not read any further."""
 SECONDS_TO_END = 2.0
 SECONDS_BETWEEN_LOOKS = 0.5
 ANSWER_KEYS = {"type", "slot", "assignments", "admitted", "rejected", "wake"}
@@ -57,6 +59,8 @@ class External(OnlineAlgorithm):
         Whether the seed can change its decisions; comparisons then run it once a seed.
     knows_durations : bool
         Whether it is told how long jobs run, in families whose jobs do not say it by themselves.
+    longest_answer : int
+        Most characters of one answer.
 
     Raises
     ------
@@ -81,6 +85,7 @@ class External(OnlineAlgorithm):
         timeout: float = DEFAULT_SECONDS,
         randomised: bool = False,
         knows_durations: bool = True,
+        longest_answer: int = LONGEST_ANSWER,
     ) -> None:
         self.command = shlex.split(command) if isinstance(command, str) else list(command)
         if not self.command or not all(isinstance(word, str) for word in self.command):
@@ -88,9 +93,11 @@ class External(OnlineAlgorithm):
         if not timeout > 0:
             raise InputError("set.timeout", timeout, "must be positive")
         self.timeout = timeout
+        self.longest_answer = longest_answer
+        self.called = f"scheduler {shlex.join(self.command)}"
         self.randomised = randomised  # type: ignore[misc]
         self.card = Capabilities(knows_durations=knows_durations)  # type: ignore[misc]
-        self._talk: _Conversation | None = None
+        self._talk: Conversation | None = None
 
     def __repr__(self) -> str:
         return f"exec:{shlex.join(self.command)}"
@@ -98,7 +105,7 @@ class External(OnlineAlgorithm):
     def start(self, environment: Environment) -> None:
         """Start the program, agree on the protocol and tell it the environment."""
         self.close()
-        self._talk = _Conversation(self.command, self.timeout)
+        self._talk = self.launch()
         hello = {"type": "hello", "protocol": PROTOCOL, "family": environment.cluster.family}
         answer = self._talk.ask(hello, "hello", "hello")
         if answer.get("protocol") != PROTOCOL:
@@ -116,6 +123,10 @@ class External(OnlineAlgorithm):
         self._completed: tuple[str, ...] = ()
         self._news: JobUpdates = {}
         self._wake: int | None = None
+
+    def launch(self) -> Conversation:
+        """Start the program."""
+        return Conversation(self.command, self.called, self.timeout, self.longest_answer)
 
     def completed(self, slot: int, jobs: tuple[str, ...]) -> None:
         """Keep the jobs that ended for the next message."""
@@ -174,11 +185,11 @@ class External(OnlineAlgorithm):
             self._talk = None
 
 
-class _Conversation:
+class Conversation:
     """A running program, what it answers and the last lines that it complained in."""
 
-    def __init__(self, command: Sequence[str], timeout: float) -> None:
-        self.command, self.timeout = command, timeout
+    def __init__(self, command: Sequence[str], called: str, timeout: float, longest: int) -> None:
+        self.called, self.timeout, self.longest = called, timeout, longest
         self._mark = Mark()
         try:
             self._process = subprocess.Popen(
@@ -194,8 +205,7 @@ class _Conversation:
                 start_new_session=True,  # Ctrl-C reaches us alone, and we end its children with it
             )
         except OSError as error:
-            name = shlex.join(command)
-            raise SolveFailed(f"scheduler {name}: cannot be started: {error.strerror}") from None
+            raise SolveFailed(f"{called}: cannot be started: {error.strerror}") from None
         self._answers: queue.Queue[str | None] = queue.Queue()
         self._complaints: deque[str] = deque(maxlen=KEPT_LINES)
         assert self._process.stdout is not None
@@ -209,7 +219,7 @@ class _Conversation:
             reader.start()
 
     def _read_answers(self, stream: IO[str]) -> None:
-        while line := stream.readline(LONGEST_ANSWER + 1):
+        while self._answers.qsize() < MOST_UNREAD and (line := stream.readline(self.longest + 1)):
             self._answers.put(line)
         self._answers.put(None)
 
@@ -220,16 +230,18 @@ class _Conversation:
 
     def ask(self, message: Mapping[str, object], when: str, kind: str) -> dict[str, Any]:
         """Send a message and return the answer of the kind that must follow."""
+        if self._answers.queue and self._answers.queue[0] is not None:
+            raise self.failed(when, "wrote a line before it was asked")
         self._send(message, when)
         line = self._next_line(when)
         if line is None:
             code = self._wait()
             ended = "closed its output" if code is None else f"ended with exit code {code}"
             raise self.failed(when, f"{ended} before it answered")
-        if len(line) > LONGEST_ANSWER:
-            raise self.failed(when, f"answered with more than {LONGEST_ANSWER} characters")
+        if len(line) > self.longest:
+            raise self.failed(when, f"answered with more than {self.longest} characters")
         try:
-            answer = json.loads(line, object_pairs_hook=_without_doubles)
+            answer = json.loads(line, object_pairs_hook=_without_doubles, parse_constant=_no_number)
         except _Twice as key:
             raise self.failed(when, f"answered with the key {shortened(str(key))} twice") from None
         except (ValueError, RecursionError):
@@ -280,7 +292,16 @@ class _Conversation:
         """The error of one line, and the end of the program."""
         self.end()
         said = f"; it wrote: {self._complaints[-1]}" if self._complaints else ""
-        return SolveFailed(f"scheduler {shlex.join(self.command)}: {when}: {what}{said}")
+        return SolveFailed(f"{self.called}: {when}: {what}{said}")
+
+    @property
+    def process_id(self) -> int:
+        """Of the program."""
+        return self._process.pid
+
+    def kill(self) -> None:
+        """Kill the program's session, as a watch from outside does; whoever asks next is told."""
+        self._signal(getattr(signal, "SIGKILL", signal.SIGTERM))
 
     def _wait(self) -> int | None:
         try:
@@ -300,7 +321,7 @@ class _Conversation:
             with suppress(subprocess.TimeoutExpired):
                 process.wait(SECONDS_TO_END)
         finally:  # also where a time limit ends the waiting
-            self._signal(getattr(signal, "SIGKILL", signal.SIGTERM))
+            self.kill()
             self._mark.kill_all()
         process.wait()
         for reader in self._readers:
@@ -313,6 +334,11 @@ class _Conversation:
                 os.killpg(self._process.pid, number)
             else:
                 self._process.terminate()
+
+
+def _no_number(word: str) -> None:
+    """Refuse NaN and infinities, which JSON does not have."""
+    raise ValueError(word)
 
 
 class _Twice(ValueError):

@@ -1,0 +1,223 @@
+"""Scores: what they are, that they can be had again, and what is told to whom."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+import hindsched as hs
+from hindsched.analysis.score import page, referee
+from hindsched.analysis.score.candidate import read_candidate
+from hindsched.analysis.score.feedback import gantt
+from hindsched.cli.app import run
+from hindsched.errors import InputError
+
+FIRST_FIT = str(Path(__file__).parents[3] / "examples" / "schedulers" / "first_fit.py")
+IDLE = """
+import hindsched as hs
+class Idle(hs.OnlineAlgorithm):
+    def start(self, environment):
+        print("this is no answer")
+    def step(self, slot, arrivals):
+        return hs.Decision(rejected=[job.name for job in arrivals])
+"""
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory):
+    return tmp_path_factory.mktemp("denominators")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("scored") / "first-fit"
+
+
+@pytest.fixture(scope="module")
+def scored(folder, cache):
+    return hs.score(FIRST_FIT, family="gang", seeds=[11, 12, 13], out=folder, cache=cache)
+
+
+def test_a_score_is_the_certified_share_of_the_optimum(scored, folder):
+    for row in scored.instances.itertuples():
+        instance = hs.read(folder / "hidden" / row.instance / "instance.json")
+        optimum = hs.solve(instance).objective
+        assert row.score <= optimum / row.objective <= row.at_most + 1e-9
+        assert row.at_most - row.score < 1e-6
+    assert scored.combined_score == pytest.approx(scored.instances["score"].mean(), abs=1e-9)
+    assert set(scored.ladder["algorithm"]) == {
+        "hindsight", "fifo", "easy", "dual-price", "reoptimise",
+    }  # fmt: skip
+    assert scored.ladder.iloc[0]["algorithm"] == "hindsight"
+
+
+@pytest.mark.parametrize("family", hs.families())
+def test_nobody_is_above_1_and_hindsight_is_near_it(family, cache):
+    own = next(iter(hs.algorithms(family)))
+    found = hs.score(own, family=family, seeds=[5], public_seeds=[], cache=cache)
+    assert 0 < found.combined_score <= found.data["at_most"] <= 1
+    best = found.ladder.set_index("algorithm").loc["hindsight"]
+    assert best["score"] > 0.9
+    assert found.data["sandbox"] == "in process"
+
+
+def test_the_same_again_to_the_last_digit(scored, tmp_path):
+    again = hs.score(FIRST_FIT, family="gang", seeds=[11, 12, 13], cache=tmp_path)
+    for key in page.FOLLOWS:
+        assert again.data[key] == scored.data[key]
+    assert again.data["candidate"] == scored.data["candidate"]
+
+
+def test_a_class_is_served_as_in_process(tmp_path, cache):
+    text = (
+        "import hindsched as hs\nfrom hindsched.online.gang.algorithms import ALGORITHMS\n"
+        "class Mine(hs.OnlineAlgorithm):\n"
+        "    def start(self, environment):\n"
+        "        self.inner = ALGORITHMS['easy']()\n        self.inner.start(environment)\n"
+        "    def step(self, slot, arrivals):\n        return self.inner.step(slot, arrivals)\n"
+        "    def completed(self, slot, jobs):\n        self.inner.completed(slot, jobs)\n"
+        "    def wake_up(self):\n        return self.inner.wake_up()\n"
+    )
+    (tmp_path / "mine.py").write_text(text)
+    mine, easy = (
+        hs.score(name, family="gang", seeds=[11], public_seeds=[], cache=cache, step_limit=60)
+        for name in (str(tmp_path / "mine.py"), "easy")
+    )
+    assert mine.instances["reason"].tolist() == [""]
+    assert mine.combined_score == easy.combined_score
+
+
+def test_who_serves_nobody_scores_nothing(tmp_path, cache):
+    (tmp_path / "idle.py").write_text(IDLE)
+    for text in ("idle.py", "idle.py:Idle"):
+        found = hs.score(str(tmp_path / text), family="oasis", seeds=[3], cache=cache)
+        assert found.instances["status"].tolist() == ["ok"]
+        assert found.combined_score == 0
+
+
+def test_feedback_tells_nothing_of_hidden_instances(scored):
+    hidden = scored.data["instances"]
+    text = scored.feedback
+    assert "public instance i01" in text
+    assert "#" in text
+    for row in hidden:
+        assert f"{row['objective']:.6g}," not in text.split("public", 1)[0]
+    hidden_only = hs.score("fifo", family="gang", seeds=[11], public_seeds=[])
+    assert len(hidden_only.feedback.splitlines()) == 1
+
+
+def test_the_drawn_schedule():
+    instance = hs.generate("gang", seed=1)
+    solution = hs.simulate(instance, "fifo").solution
+    lines = gantt(instance, solution.to_dict())
+    assert len(lines) == 1 + len(instance.jobs)
+    for job, line in zip(solution.job_rows(), lines[1:], strict=True):
+        assert line.endswith(f"done in {job['completion']}")
+        assert line.count("#") == sum(
+            row["to"] - row["from"] + 1 for row in solution.assignments()[job["job"]]
+        )
+
+
+def test_a_scored_folder_is_judged_again(scored, folder, capsys):
+    assert page.verify_score(folder) == []
+    assert run(["verify", str(folder)]) == 0
+    assert "follows" in capsys.readouterr().out
+
+
+TAMPERED = {
+    "a score": ("score.json", lambda data: data["instances"][0].update(score=0.99)),
+    "the sum": ("score.json", lambda data: data.update(combined_score=0.99)),
+    "the ladder": ("score.json", lambda data: data["ladder"][1].update(score=0.99)),
+    "a seed": ("score.json", lambda data: data["seeds"].__setitem__(0, 99)),
+    "a schedule": (
+        "hidden/i01/candidate.json",
+        lambda data: data["jobs"][0]["assignments"][0].update({"from": 1, "to": 1}),
+    ),
+    "a bound": ("hidden/i01/certificate.json", lambda data: data.update(prices={})),
+    "an instance": ("hidden/i01/instance.json", lambda data: data.update(horizon=99)),
+}
+
+
+@pytest.mark.parametrize("what", TAMPERED)
+def test_tampering_is_seen(scored, folder, what):
+    name, change = TAMPERED[what]
+    file = folder / name
+    before = file.read_text()
+    data = json.loads(before)
+    change(data)
+    file.write_text(json.dumps(data))
+    try:
+        assert page.verify_score(folder)
+    finally:
+        file.write_text(before)
+
+
+def test_a_board_ranks_and_says_ties(scored, folder, cache, tmp_path, capsys):
+    others = []
+    for name in ("fifo", "easy", "dual-price"):
+        out = tmp_path / name
+        hs.score(name, family="gang", seeds=[11, 12, 13], out=out, cache=cache)
+        others.append(str(out))
+    rows = page.board([str(folder), *others])
+    assert [row["candidate"] for row in rows][:2] == ["dual-price", "first_fit.py"]
+    assert [row["rank"] for row in rows] == [1, 2, 3, 3]
+    assert rows[0]["tie"] == "tie"
+    assert run(["score", "--board", *others, "-o", str(tmp_path / "board.html")]) == 0
+    assert "dual-price" in (tmp_path / "board.html").read_text()
+    hs.score("fifo", family="gang", seeds=[14], out=tmp_path / "else", cache=cache)
+    with pytest.raises(InputError, match="must be of the instances"):
+        page.board([*others, str(tmp_path / "else")])
+
+
+def test_the_command(tmp_path, capsys):
+    (tmp_path / "seeds").write_text("11\n12\n")
+    arguments = ["score", FIRST_FIT, "--family", "gang", "--seeds-file", str(tmp_path / "seeds")]
+    assert run([*arguments, "--json"]) == 0
+    assert 0 < json.loads(capsys.readouterr().out)["combined_score"] < 1
+    assert run([*arguments, "-o", str(tmp_path / "out")]) == 0
+    assert "Hidden instances" in capsys.readouterr().out
+    assert "</table>" in (tmp_path / "out" / "score.html").read_text()
+
+
+def test_seeds_are_drawn_where_none_are_given(monkeypatch, cache):
+    monkeypatch.setattr(referee, "DRAWN", 1)
+    one, two = (hs.score("fifo", family="gang", public_seeds=[], cache=cache) for _ in range(2))
+    assert one.data["seeds"] != two.data["seeds"]
+
+
+def test_a_suite_in_place_of_seeds(cache):
+    found = hs.score("fifo", suite="gang/small", cache=cache)
+    assert found.data["seeds"] is None
+    assert len(found.instances) == len(hs.suite("gang", "small"))
+
+
+def test_without_a_sandbox_the_result_says_so(cache):
+    found = hs.score(FIRST_FIT, family="gang", seeds=[11], sandbox="none", cache=cache)
+    assert found.data["sandbox"] == "unsandboxed"
+    assert "unsandboxed" in found.feedback
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"family": None}, "family"),
+        ({"suite": "gang/small"}, "family"),
+        ({"seeds": []}, "seeds"),
+        ({"seeds": [1]}, "public seed"),
+        ({"seeds": [7, 7]}, "different"),
+        ({"seeds": [-1]}, "seed"),
+        ({"sandbox": "jail"}, "must be auto, bwrap or none"),
+        ({"family": "gangs"}, "family"),
+    ],
+)
+def test_what_cannot_be_scored_is_one_line(options, message):
+    with pytest.raises(InputError, match=message):
+        hs.score(FIRST_FIT, **{"family": "gang", "seeds": [11], **options})
+
+
+@pytest.mark.parametrize("text", ["nothing.py", "no-such-program", "", "two.py"])
+def test_what_is_no_candidate(tmp_path, monkeypatch, text):
+    monkeypatch.chdir(tmp_path)
+    Path("two.py").write_text(IDLE + IDLE.replace("Idle", "Busy"))
+    with pytest.raises(InputError, match="candidate"):
+        read_candidate(text)

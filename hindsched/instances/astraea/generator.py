@@ -1,127 +1,118 @@
-"""Random instances of astraea with the ranges of the paper's Section 5.1.
+"""Random instances of astraea with the ranges of the paper's Section 5.1, and those from traces.
 
 With the printed ranges a job trains for about 2000 worker-hours and linear revenue turns negative
 before it ends: the total revenue of the paper's own algorithm is negative. The preset ``paper``
 therefore multiplies the time of a mini-batch by ``minibatch_scale`` = 0.1 (which reproduces the
 revenues of the paper's magnitude); ``minibatch_scale=1`` gives the ranges as printed.
 
-The paper takes the servers and the tenants' shares from the Philly trace. Here each server belongs
-to one tenant, tenants own servers in one stretch, in proportion to drawn weights; `astraea_trace`
-takes the trace's own virtual clusters.
+The paper takes the servers and the tenants' shares from the Philly trace. Random instances have
+tenants that own servers in one stretch, in proportion to drawn weights.
+
+Of a trace the virtual clusters are the tenants. A row (virtual cluster, submission, duration, GPUs)
+becomes a job of its tenant whose work is duration x GPUs: D is `elasticity` times the GPUs, the
+number of mini-batches follows from a mini-batch time drawn from the paper's range. What a trace
+does not say (gradient, update time, bandwidths, utility) is drawn from the ranges of Section 5.1.
+The paper sets the number of workers to the GPUs asked for and also draws D from [20, 50]: both
+cannot be, so the GPUs asked for are the workers of those baselines that do not choose the number
+themselves.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
-from typing import Annotated, Any, Literal, Self
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, model_validator
 
+from hindsched.errors import InputError
 from hindsched.instances.astraea.instance import AstraeaInstance
-from hindsched.instances.astraea.trace import from_trace
 from hindsched.instances.base import (
     LARGEST_NUMBER,
     BrokenRule,
     Count,
     Instance,
+    NonNegative,
     Positive,
     PositiveCount,
 )
-from hindsched.instances.generators.ranges import (
+from hindsched.instances.generators.sampling import Draws, arrival_slots, rounded
+from hindsched.instances.generators.settings import (
     Amounts,
     Positives,
     Range,
+    Settings,
     Wholes,
     listed,
     within,
 )
-from hindsched.instances.generators.sampling import Draws, arrival_slots, rounded
-from hindsched.instances.generators.settings import Settings
+from hindsched.instances.generators.tracing import arrivals_of, records_of, traced
 from hindsched.json_types import Draft
 
-SLOT_SECONDS = 3600
+if TYPE_CHECKING:
+    from hindsched.instances.traces.table import TraceTable
 
-_PAPER: Draft = {
-    "jobs": 100,
-    "servers": 100,
-    "tenants": 14,
-    "horizon": 1500,
-    "arrival_span": 48,
-    "workers_per_server": (2, 8),
-    "ps_per_server": 1,
-    "worker_mbps": (100, 5120),
-    "ps_mbps": (5000, 20_000),
-    "epochs": (50, 100),
-    "chunks": (20, 50),
-    "minibatches": (10, 50),
-    "minibatch_slots": (0.001, 0.05),
-    "minibatch_scale": 0.1,
-    "update_ms": (10.0, 100.0),
-    "gradient_mb": (30.0, 575.0),
-    "utility": "linear",
-    "utility_origin": "arrival",
-    "slope": (-2.0, -0.1),
-    "intercept": (100.0, 1000.0),
-    "power_scale": (100.0, 1000.0),
-    "exponent": (1.0, 2.0),
-    "requested": (1, 8),
-    "worker_types": 1,
-    "ps_types": 1,
-}
-_SMALL: Draft = {
-    **_PAPER,
-    "jobs": 5,
-    "servers": 4,
-    "tenants": 2,
-    "horizon": 12,
-    "arrival_span": 3,
-    "workers_per_server": (1, 2, 3),
-    "worker_mbps": (1000, 1000),
-    "ps_mbps": (2000, 2000),
-    "epochs": (1, 1),
-    "chunks": (2, 5),
-    "minibatches": (2, 4),
-    "minibatch_slots": (0.3, 0.7),
-    "minibatch_scale": 1.0,
-    "update_ms": (0.0, 0.0),
-    "gradient_mb": (20_000.0, 50_000.0),
-    "slope": (-4.0, -0.5),
-    "intercept": (60.0, 150.0),
-    "power_scale": (60.0, 150.0),
-    "requested": (1, 4),
-}
-PRESETS: dict[str, Draft] = {"small": _SMALL, "paper": _PAPER}
+SLOT_SECONDS = 3600
+GPUS_PER_NODE = 8
+"""Of Philly's nodes."""
+PHILLY_NODES = {
+    "6214e9": 64, "7f04ca": 32, "11cb48": 16, "b436b2": 64, "ee9e8c": 64, "e13805": 16,
+    "6c71a0": 32, "2869ce": 16, "ed69ec": 8, "103959": 8, "0e4a51": 32,
+}  # fmt: skip
+"""Nodes of the Philly virtual clusters for which a number is published (HeliosArtifact, MIT)."""
+NO_NODES = "a virtual cluster without a number of nodes"
+UtilityKind = Literal["linear", "power"]
 
 
 class AstraeaSettings(Settings):
-    """The settings that `generate` explains, and what each may be."""
+    """Settings of `generate`; the defaults are the preset ``paper``.
 
-    jobs: PositiveCount
-    servers: PositiveCount
-    tenants: PositiveCount
-    horizon: PositiveCount
-    arrival_span: PositiveCount
-    workers_per_server: Annotated[tuple[Count, ...], BeforeValidator(listed)]
-    ps_per_server: Count
-    worker_mbps: Wholes
-    ps_mbps: Wholes
-    epochs: Wholes
-    chunks: Wholes
-    minibatches: Wholes
-    minibatch_slots: Positives
-    minibatch_scale: Positive
-    update_ms: Amounts
-    gradient_mb: Amounts
-    utility: Literal["linear", "power", "mixed"]
-    utility_origin: str
-    slope: Annotated[Range, within(-LARGEST_NUMBER, 0)]
-    intercept: Range
-    power_scale: Positives
-    exponent: Amounts
-    requested: Wholes
-    worker_types: PositiveCount
-    ps_types: PositiveCount
+    Parameters
+    ----------
+    jobs, servers, tenants, horizon : int
+        How many.
+    arrival_span : int
+        Arrivals are 0..arrival_span-1.
+    workers_per_server, ps_per_server
+        Choices of workers, and PSs, of a server; with several types of each type.
+    worker_mbps, ps_mbps : [low, high]
+        One number a type.
+    epochs, chunks, minibatches, minibatch_slots, update_ms, gradient_mb, requested : [low, high]
+        Ranges of the jobs' facts; `minibatch_scale` is a factor on `minibatch_slots`.
+    utility, utility_origin
+        ``linear``, ``power`` or ``mixed``; ``arrival`` or ``absolute``.
+    slope, intercept, power_scale, exponent : [low, high]
+        Ranges of the utilities.
+    worker_types, ps_types : int
+        With several types a job's times differ by type.
+    """
+
+    jobs: PositiveCount = 100
+    servers: PositiveCount = 100
+    tenants: PositiveCount = 14
+    horizon: PositiveCount = 1500
+    arrival_span: PositiveCount = 48
+    workers_per_server: Annotated[tuple[Count, ...], BeforeValidator(listed)] = (2, 8)
+    ps_per_server: Count = 1
+    worker_mbps: Wholes = (100, 5120)
+    ps_mbps: Wholes = (5000, 20_000)
+    epochs: Wholes = (50, 100)
+    chunks: Wholes = (20, 50)
+    minibatches: Wholes = (10, 50)
+    minibatch_slots: Positives = (0.001, 0.05)
+    minibatch_scale: Positive = 0.1
+    update_ms: Amounts = (10.0, 100.0)
+    gradient_mb: Amounts = (30.0, 575.0)
+    utility: Literal["linear", "power", "mixed"] = "linear"
+    utility_origin: str = "arrival"
+    slope: Annotated[Range, within(-LARGEST_NUMBER, 0)] = (-2.0, -0.1)
+    intercept: Range = (100.0, 1000.0)
+    power_scale: Positives = (100.0, 1000.0)
+    exponent: Amounts = (1.0, 2.0)
+    requested: Wholes = (1, 8)
+    worker_types: PositiveCount = 1
+    ps_types: PositiveCount = 1
 
     @model_validator(mode="after")
     def _check_arrivals(self) -> Self:
@@ -131,27 +122,31 @@ class AstraeaSettings(Settings):
         return self
 
 
-def generate(preset: str, seed: int, **settings: object) -> Instance:
-    """Generate a random instance.
+PRESETS: dict[str, Draft] = {
+    "small": AstraeaSettings.preset(
+        jobs=5, servers=4, tenants=2, horizon=12, arrival_span=3, workers_per_server=(1, 2, 3),
+        worker_mbps=(1000, 1000), ps_mbps=(2000, 2000), epochs=(1, 1), chunks=(2, 5),
+        minibatches=(2, 4), minibatch_slots=(0.3, 0.7), minibatch_scale=1.0, update_ms=(0.0, 0.0),
+        gradient_mb=(20_000.0, 50_000.0), slope=(-4.0, -0.5), intercept=(60.0, 150.0),
+        power_scale=(60.0, 150.0), requested=(1, 4),
+    ),
+    "paper": AstraeaSettings.preset(),
+}  # fmt: skip
 
-    Parameters
-    ----------
-    preset : str
-        ``small`` or ``paper``.
-    seed : int
-        Seed of the draws.
-    **settings
-        In place of the preset's: ``jobs, servers, tenants, horizon, arrival_span`` (arrivals are
-        0..arrival_span-1), ``workers_per_server`` (choices), ``ps_per_server``, the ranges ``[low,
-        high]`` of ``worker_mbps, ps_mbps`` (one number an instance), ``epochs, chunks, minibatches,
-        minibatch_slots, update_ms, gradient_mb, slope, intercept, power_scale, exponent,
-        requested``, ``minibatch_scale`` (factor on minibatch_slots), ``utility`` (``linear``,
-        ``power`` or ``mixed``), ``utility_origin``, and ``worker_types, ps_types``: with several, a
-        server has workers and PSs of each type, a job's times differ by type.
-    """
-    s = AstraeaSettings.of("astraea", PRESETS, preset, settings)
+
+def generate(preset: str, seed: int, **settings: object) -> Instance:
+    """Generate a random instance from a preset, a seed and settings of `AstraeaSettings`."""
+    s = AstraeaSettings.of(PRESETS[preset], settings)
     workers, ps = _names("w", s.worker_types), _names("p", s.ps_types)
-    servers = _servers(s, seed, workers, ps)
+    draws = Draws(seed, "servers")
+    servers: list[Draft] = [
+        {
+            "name": f"s{h + 1}",
+            "workers": _typed([draws.choice(s.workers_per_server) for _ in workers], workers),
+            "ps": _typed([s.ps_per_server for _ in ps], ps),
+        }
+        for h in range(s.servers)
+    ]
     draws = Draws(seed, "bandwidth")
     return AstraeaInstance.parse(
         {
@@ -159,12 +154,12 @@ def generate(preset: str, seed: int, **settings: object) -> Instance:
             "horizon": s.horizon,
             "slot_seconds": SLOT_SECONDS,
             "utility_origin": s.utility_origin,
-            "tenants": _tenants(s, seed, servers, workers, ps),
+            "tenants": _tenants(s, Draws(seed, "tenants"), servers),
             "servers": servers,
-            "worker_bandwidth_mbps": typed(
+            "worker_bandwidth_mbps": _typed(
                 [draws.integer(*s.worker_mbps) for _ in workers], workers
             ),
-            "ps_bandwidth_mbps": typed([draws.integer(*s.ps_mbps) for _ in ps], ps),
+            "ps_bandwidth_mbps": _typed([draws.integer(*s.ps_mbps) for _ in ps], ps),
             "jobs": _jobs(s, seed, workers, ps),
             "provenance": {"generator": "astraea", "preset": preset, "seed": seed, **settings},
         }
@@ -175,34 +170,13 @@ def _names(letter: str, count: int) -> tuple[str, ...]:
     return tuple(f"{letter}{k + 1}" for k in range(count))
 
 
-def typed(values: Sequence[object], types: tuple[str, ...]) -> Any:
+def _typed(values: Sequence[object], types: tuple[str, ...]) -> Any:
     """A bare number for one type, else numbers keyed by type."""
     return values[0] if len(types) == 1 else dict(zip(types, values, strict=True))
 
 
-def _servers(
-    s: AstraeaSettings, seed: int, workers: tuple[str, ...], ps: tuple[str, ...]
-) -> list[Draft]:
-    draws = Draws(seed, "servers")
-    return [
-        {
-            "name": f"s{h + 1}",
-            "workers": typed([draws.choice(s.workers_per_server) for _ in workers], workers),
-            "ps": typed([s.ps_per_server for _ in ps], ps),
-        }
-        for h in range(s.servers)
-    ]
-
-
-def _tenants(
-    s: AstraeaSettings,
-    seed: int,
-    servers: list[Draft],
-    workers: tuple[str, ...],
-    ps: tuple[str, ...],
-) -> list[Draft]:
+def _tenants(s: AstraeaSettings, draws: Draws, servers: list[Draft]) -> list[Draft]:
     """Tenants own servers in one stretch each, at least one while there are enough."""
-    draws = Draws(seed, "tenants")
     weights = [draws.uniform(0.5, 2.0) for _ in range(s.tenants)]
     bounds = [0, *itertools.accumulate(weights)]
     spare = max(0, len(servers) - s.tenants)
@@ -211,23 +185,18 @@ def _tenants(
         for index, bound in enumerate(bounds)
     ]
     cuts[-1] = len(servers)
-    tenants = []
-    for u in range(s.tenants):
-        own = servers[cuts[u] : cuts[u + 1]]
-        tenants.append(
-            {
-                "name": f"u{u + 1}",
-                "worker_quota": _total(own, "workers", workers),
-                "ps_quota": _total(own, "ps", ps),
-            }
-        )
-    return tenants
 
+    def quota(field: str, u: int) -> Any:
+        owned = [server[field] for server in servers[cuts[u] : cuts[u + 1]]]
+        like = servers[0][field]
+        if not isinstance(like, dict):
+            return sum(owned)
+        return {name: sum(counts[name] for counts in owned) for name in like}
 
-def _total(servers: list[Draft], field: str, types: tuple[str, ...]) -> Any:
-    if len(types) == 1:
-        return sum(server[field] for server in servers)
-    return {name: sum(server[field][name] for server in servers) for name in types}
+    return [
+        {"name": f"u{u + 1}", "worker_quota": quota("workers", u), "ps_quota": quota("ps", u)}
+        for u in range(s.tenants)
+    ]
 
 
 def _jobs(
@@ -237,45 +206,256 @@ def _jobs(
     jobs = []
     for number, slot in enumerate(arrivals, start=1):
         draws = Draws(seed, "job", str(number))
-        tenant = draws.integer(1, s.tenants)
-        whole = {
+        job: Draft = {
+            "name": f"j{number}",
+            "tenant": f"u{draws.integer(1, s.tenants)}",
+            "arrival": slot - 1,
             "epochs": draws.integer(*s.epochs),
             "chunks": draws.integer(*s.chunks),
             "minibatches": draws.integer(*s.minibatches),
         }
         times = [rounded(draws.uniform(*s.minibatch_slots) * s.minibatch_scale)]
         updates = [rounded(draws.uniform(*s.update_ms) / 1000 / SLOT_SECONDS)]
-        gradient = draws.uniform(*s.gradient_mb)
-        utility = draw_utility(s, draws)
-        requested = draws.integer(*s.requested)
+        job["gradient_mb"] = draws.uniform(*s.gradient_mb)
+        linear, power = _utilities(s, draws)
+        kind = s.utility
+        if kind == "mixed":
+            kind = "linear" if draws.chance(0.5) else "power"
+        job["utility"] = linear if kind == "linear" else power
+        job["requested_workers"] = draws.integer(*s.requested)
         times += [rounded(times[0] * draws.uniform(0.5, 2.0)) for _ in workers[1:]]
         updates += [rounded(updates[0] * draws.uniform(0.5, 2.0)) for _ in ps[1:]]
-        jobs.append(
-            {
-                "name": f"j{number}",
-                "tenant": f"u{tenant}",
-                "arrival": slot - 1,
-                **whole,
-                "minibatch_slots": typed(times, workers),
-                "update_slots": typed(updates, ps),
-                "gradient_mb": gradient,
-                "utility": utility,
-                "requested_workers": requested,
-            }
-        )
+        job["minibatch_slots"], job["update_slots"] = _typed(times, workers), _typed(updates, ps)
+        jobs.append(job)
     return jobs
 
 
-def draw_utility(s: AstraeaSettings, draws: Draws) -> Draft:
-    """A linear or power utility of Section 5.1's ranges."""
-    kind = s.utility
+def _utilities(s: AstraeaSettings, draws: Draws) -> tuple[Draft, Draft]:
+    """A linear and a power utility of Section 5.1's ranges."""
     slope, intercept = draws.uniform(*s.slope), draws.uniform(*s.intercept)
+    linear = {"kind": "linear", "slope": slope, "intercept": intercept}
     scale, exponent = draws.uniform(*s.power_scale), draws.uniform(*s.exponent)
-    if kind == "mixed":
-        kind = "linear" if draws.chance(0.5) else "power"
-    if kind == "linear":
-        return {"kind": "linear", "slope": slope, "intercept": intercept}
-    return {"kind": "power", "scale": scale, "exponent": exponent}
+    return linear, {"kind": "power", "scale": scale, "exponent": exponent}
+
+
+def from_trace(
+    table: TraceTable,
+    *,
+    jobs: int = 100,
+    seed: int = 0,
+    start: NonNegative = 0.0,
+    slot_seconds: Positive = 3600,
+    horizon: PositiveCount | None = None,
+    elasticity: PositiveCount = 2,
+    node_scale: Positive = 1.0,
+    servers: PositiveCount | None = None,
+    load: Positive = 2.0,
+    nodes: dict[str, PositiveCount] | None = None,
+    capacity: str | None = None,
+    date: str | None = None,
+    utility: UtilityKind = "linear",
+    utility_origin: str = "arrival",
+) -> Instance:
+    """Make an instance from rows of a trace.
+
+    Parameters
+    ----------
+    table : TraceTable
+        The trace; its parts are the virtual clusters.
+    jobs, seed : int
+        Number of jobs: consecutive rows of virtual clusters with known nodes. Seed of what the
+        trace does not say.
+    start : float
+        Seconds after the trace's first row at which to begin.
+    slot_seconds : float
+        Length of a slot.
+    horizon : int, optional
+        Number of slots; by default four times the least power of 2 that covers the arrivals and
+        the shortest durations of nine tenths of the jobs: their batch's last slot at lambda = 2.
+    elasticity : int
+        D as a multiple of the GPUs.
+    node_scale : float
+        Factor on the numbers of nodes (at least one stays), for contention with few jobs.
+    servers : int, optional
+        Number of nodes, shared out over the virtual clusters as their jobs ask for GPU time.
+    load : float
+        Offered GPU load that sets the number of nodes where nothing else does.
+    nodes : mapping, optional
+        Nodes of 8 GPUs by virtual cluster, added to those of `capacity`.
+    capacity, date : str, optional
+        File with the tenants' capacities: ``vc,node num`` (Philly), or one row a day with GPUs by
+        virtual cluster (Helios), of which `date` is taken or the first. Without it Philly has its
+        published numbers; of other traces nodes are made up from `servers` or `load`.
+    utility : {"linear", "power"}
+        Kind of utilities.
+    utility_origin : {"arrival", "absolute"}
+        Of the instance.
+
+    Returns
+    -------
+    AstraeaInstance
+        ``provenance`` names the trace and the settings, counts the rows rejected because their
+        virtual cluster has no known nodes, and the jobs too long for the horizon.
+    """
+    settings: Draft = {
+        "start": start, "horizon": horizon, "elasticity": elasticity, "node_scale": node_scale,
+        "servers": servers, "load": load, "nodes": nodes, "capacity": capacity, "date": date,
+        "utility": utility,
+    }  # fmt: skip
+    for name in ("capacity", "nodes"):
+        if servers is not None and settings[name] is not None:
+            raise InputError("set.servers", servers, f"must not be given with {name}")
+    if date is not None and capacity is None:
+        raise InputError("set.date", date, "needs capacity")
+    gpus = {} if servers is not None else _known_gpus(table.format, capacity, date, nodes)
+    rows, refused = _rows_of_tenants(table, gpus, start, jobs)
+    arrivals = arrivals_of(rows, slot_seconds, 0)
+    lengths = [row["duration_seconds"] / elasticity / slot_seconds for row in rows]
+    if horizon is None:
+        nearly_all = math.ceil(sorted(lengths)[(9 * (jobs - 1)) // 10])
+        cover = max(arrivals[-1] + 1, nearly_all, 2)
+        horizon = 4 * 2 ** math.ceil(math.log2(cover))
+    elif horizon <= arrivals[-1]:
+        raise InputError("set.horizon", horizon, f"must exceed the last arrival, {arrivals[-1]}")
+    is_made_up = not gpus
+    if is_made_up:
+        gpus = _shared_gpus(rows, servers, load * horizon * slot_seconds)
+    cluster, tenants = _nodes(gpus, node_scale)
+    ranges, draws = AstraeaSettings(utility=utility), Draws(seed, "bandwidth")
+    data: Draft = {
+        "name": f"astraea-{table.format}-{jobs}-{int(start)}-s{seed}",
+        "horizon": horizon,
+        "slot_seconds": slot_seconds,
+        "utility_origin": utility_origin,
+        "tenants": tenants,
+        "servers": cluster,
+        "worker_bandwidth_mbps": draws.integer(*ranges.worker_mbps),
+        "ps_bandwidth_mbps": draws.integer(*ranges.ps_mbps),
+        "jobs": [
+            {
+                "name": f"j{index + 1}",
+                "arrival": arrival,
+                **_traced_job(
+                    ranges, Draws(seed, "job", str(index)), row, elasticity, slot_seconds
+                ),
+            }
+            for index, (row, arrival) in enumerate(zip(rows, arrivals, strict=True))
+        ],
+    }
+    quotas = f"{len(cluster)} nodes of 8 GPUs with a PS each"
+    published = [f"{quotas}, by the virtual clusters' numbers"]
+    shared = [f"{quotas}, shared out as the tenants ask for GPU time"]
+    left = [horizon - arrival for arrival in arrivals]
+    too_long = sum(length > slots for length, slots in zip(lengths, left, strict=True))
+    return AstraeaInstance.parse(
+        traced(
+            data, rows, table, seed, settings,
+            rejected={NO_NODES: refused},
+            too_long_for_the_horizon=too_long,
+            took=[
+                "submission: arrival",
+                "duration x GPUs: work",
+                f"GPUs: requested workers; times {elasticity}: most at once",
+                "virtual cluster or part: tenant",
+                *([] if is_made_up else published),
+            ],
+            made_up=[
+                *(shared if is_made_up else []),
+                "utilities, mini-batch and update times, gradients and bandwidths, drawn",
+            ],
+        )
+    )  # fmt: skip
+
+
+def _traced_job(
+    ranges: AstraeaSettings, draws: Draws, row: Draft, elasticity: int, slot_seconds: float
+) -> Draft:
+    workers = int(row["gpus"])
+    chunks = elasticity * workers
+    work = row["duration_seconds"] * workers / slot_seconds
+    minibatches = max(1, round(work / chunks / draws.uniform(*ranges.minibatch_slots)))
+    linear, power = _utilities(ranges, draws)
+    return {
+        "tenant": str(row["part"]),
+        "epochs": 1,
+        "chunks": chunks,
+        "minibatches": minibatches,
+        "minibatch_slots": rounded(work / chunks / minibatches),
+        "update_slots": rounded(draws.uniform(*ranges.update_ms) / 1000 / slot_seconds),
+        "gradient_mb": draws.uniform(*ranges.gradient_mb),
+        "utility": linear if ranges.utility == "linear" else power,
+        "requested_workers": workers,
+    }
+
+
+def _known_gpus(
+    trace_format: str, capacity: str | None, date: str | None, nodes: Mapping[str, int] | None
+) -> dict[str, int]:
+    """GPUs by virtual cluster, those without any left out; empty if nothing says how many."""
+    gpus: dict[str, int] = {}
+    if capacity is not None:
+        from hindsched.instances.traces.table import load_capacities
+
+        gpus = load_capacities(capacity, date, GPUS_PER_NODE)
+    elif trace_format == "philly":
+        gpus = {name: GPUS_PER_NODE * count for name, count in PHILLY_NODES.items()}
+    gpus |= {name: GPUS_PER_NODE * count for name, count in (nodes or {}).items()}
+    return {name: count for name, count in gpus.items() if count > 0}
+
+
+def _shared_gpus(
+    rows: list[Draft], servers: int | None, gpu_seconds_a_gpu: float
+) -> dict[str, int]:
+    """GPUs of whole nodes by part, as its jobs ask for GPU time; every part has a node.
+
+    Without a number of servers there are as many as the GPU seconds asked of each GPU need.
+    """
+    asked: dict[str, float] = {}
+    for row in rows:
+        seconds = float(row["duration_seconds"]) * int(row["gpus"])
+        asked[str(row["part"])] = asked.get(str(row["part"]), 0.0) + seconds
+    if servers is None:
+        total = math.fsum(asked.values())
+        servers = max(len(asked), math.ceil(total / gpu_seconds_a_gpu / GPUS_PER_NODE))
+    if servers < len(asked):
+        raise InputError("set.servers", servers, f"must be at least {len(asked)}, one a tenant")
+    nodes = dict.fromkeys(asked, 1)
+    for _ in range(servers - len(asked)):  # the next node goes where it is asked for most
+        neediest = max(asked, key=lambda part: asked[part] / nodes[part])
+        nodes[neediest] += 1
+    return {part: GPUS_PER_NODE * count for part, count in nodes.items()}
+
+
+def _rows_of_tenants(
+    table: TraceTable, gpus: Mapping[str, int], start: float, jobs: int
+) -> tuple[list[dict[str, Any]], int]:
+    """Consecutive rows of known virtual clusters, and how many others stood between them.
+
+    Where no number of nodes is known of any, all are taken.
+    """
+    later = table.rows[table.rows["submit_seconds"] >= start]
+    known = later["part"].isin(list(gpus)) if gpus else later["part"].notna()
+    found = later[known].head(jobs)
+    if len(found) < jobs:
+        rule = f"the trace has {len(found)} jobs of tenants with nodes from second {start:g} on"
+        raise InputError("jobs", jobs, rule)
+    return records_of(found), int((~known.loc[: found.index[-1]]).sum())
+
+
+def _nodes(gpus: Mapping[str, int], scale: float) -> tuple[list[Draft], list[Draft]]:
+    """Nodes of 8 GPUs (the last one of a tenant may be smaller) with one PS each; the tenants."""
+    servers: list[Draft] = []
+    tenants = []
+    for name, total in gpus.items():
+        scaled = max(min(GPUS_PER_NODE, total), math.floor(total * scale))
+        whole, rest = divmod(scaled, GPUS_PER_NODE)
+        own = [GPUS_PER_NODE] * whole + [rest] * (rest > 0)
+        servers += [
+            {"name": f"{name}-{index}", "workers": count, "ps": 1}
+            for index, count in enumerate(own, start=1)
+        ]
+        tenants.append({"name": name, "worker_quota": scaled, "ps_quota": len(own)})
+    return servers, tenants
 
 
 def _small_suite() -> list[Instance]:
@@ -291,5 +471,4 @@ def _small_suite() -> list[Instance]:
     return [generate("small", 10 + index, **level) for index, level in enumerate(levels)]
 
 
-SUITES = {"small": _small_suite}
-__all__ = ["PRESETS", "SUITES", "from_trace", "generate"]
+SUITES: dict[str, Callable[[], list[Instance]]] = {"small": _small_suite}

@@ -1,18 +1,21 @@
-"""Random instances of batchsched with the ranges of the paper's Section 7.
+"""Random instances of batchsched with the ranges of the paper's Section 7, and those from traces.
 
 The paper draws job sizes, weights and types from ranges that are kept here (preset ``paper``). It
 sets the cluster's capacity to 0.2-0.5 of the summed ideal demand of all jobs; with servers of
 different shapes that is made precise as follows: a job's ideal demand is that of D workers and the
 PSs they need, of the pair of types with the least time per mini-batch; the fraction of the sum is
 split over the servers in proportion to EC2 shapes, resource by resource.
+
+Jobs of traces have the speeds that Gavel's authors measured.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Literal, Self
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Literal, Self
 
-from pydantic import StrictBool, model_validator
+from pydantic import Field, StrictBool, model_validator
 
 from hindsched.instances.base import BrokenRule, Instance, Positive, PositiveCount
 from hindsched.instances.batchsched.instance import (
@@ -20,30 +23,27 @@ from hindsched.instances.batchsched.instance import (
     RING_ALLREDUCE,
     BatchschedInstance,
 )
-from hindsched.instances.batchsched.trace import SHORT_NAMES, from_trace
 from hindsched.instances.decimals import exactly
-from hindsched.instances.generators.ranges import (
+from hindsched.instances.generators.sampling import Draws, arrival_slots, rounded
+from hindsched.instances.generators.settings import (
     Amounts,
     Positives,
+    Settings,
     Wholes,
     WholesOrNone,
 )
-from hindsched.instances.generators.sampling import Draws, arrival_slots, rounded
-from hindsched.instances.generators.settings import Settings
+from hindsched.instances.generators.tracing import arrivals_of, take_rows, traced
 from hindsched.json_types import Draft
+
+if TYPE_CHECKING:
+    from hindsched.instances.traces.table import TraceTable
 
 RESOURCES = ("gpu", "cpu", "bandwidth_mbps")
 EC2_SHAPES = (
-    ("p3.2xlarge", 1, 8, 10_000),
-    ("p3.8xlarge", 4, 32, 10_000),
-    ("p3.16xlarge", 8, 64, 25_000),
-    ("p2.xlarge", 1, 4, 5_000),
-    ("p2.8xlarge", 8, 32, 10_000),
-    ("p2.16xlarge", 16, 64, 25_000),
-    ("g3.4xlarge", 1, 16, 10_000),
-    ("g3.8xlarge", 2, 32, 10_000),
-    ("g3.16xlarge", 4, 64, 25_000),
-)
+    (1, 8, 10_000), (4, 32, 10_000), (8, 64, 25_000),  # p3: 2xlarge, 8xlarge, 16xlarge
+    (1, 4, 5_000), (8, 32, 10_000), (16, 64, 25_000),  # p2: xlarge, 8xlarge, 16xlarge
+    (1, 16, 10_000), (2, 32, 10_000), (4, 64, 25_000),  # g3: 4xlarge, 8xlarge, 16xlarge
+)  # fmt: skip
 """GPUs, virtual CPUs and Mbps of Amazon's P3, P2 and G3 instances; "up to" counts as given."""
 EC2_WORKERS = (
     ("p3.4xlarge", 2, 16, 5_000),
@@ -55,82 +55,71 @@ EC2_WORKERS = (
 twice the third and the fourth. Bandwidth is the most of the paper's range for workers."""
 V100_OVER_K80 = 6.0
 """How many times as fast a P3's GPU trains as a P2's; our choice, the paper gives no speeds."""
-
-_PAPER: Draft = {
-    "architecture": PARAMETER_SERVER,
-    "jobs": 100,
-    "servers": 150,
-    "horizon": 150,
-    "worker_types": 8,
-    "ps_types": 10,
-    "capacity_fraction": 0.35,
-    "gpus": (1, 4),
-    "worker_cpus": (1, 16),
-    "worker_mbps": (100, 5000),
-    "ps_cpus": (1, 16),
-    "ps_mbps": (5000, 20_000),
-    "weight": (200, 5000),
-    "epochs": (50, 100),
-    "chunks": (5, 50),
-    "minibatches": (10, 50),
-    "update_ms": (10.0, 100.0),
-    "minibatch_slots": (0.001, 0.05),
-    "gradient_mb": (30.0, 575.0),
-    "time_scale": 1.0,
-    "fixed_worker_type": None,
-    "fixed_workers": None,
-    "ec2_workers": False,
-}
-_SMALL: Draft = {
-    **_PAPER,
-    "jobs": 6,
-    "servers": 3,
-    "horizon": 6,
-    "worker_types": 2,
-    "ps_types": 2,
-    "capacity_fraction": None,
-    "gpus": (1, 2),
-    "worker_cpus": (1, 3),
-    "worker_mbps": (1000, 2000),
-    "ps_cpus": (1, 3),
-    "ps_mbps": (2000, 4000),
-    "weight": (1, 9),
-    "epochs": (1, 2),
-    "chunks": (2, 4),
-    "minibatches": (2, 3),
-    "update_ms": (180_000.0, 450_000.0),
-    "minibatch_slots": (0.4, 1.0),
-    "gradient_mb": (70_000.0, 170_000.0),
-}
-PRESETS: dict[str, Draft] = {"small": _SMALL, "paper": _PAPER}
+SHORT_NAMES = {PARAMETER_SERVER: "ps", RING_ALLREDUCE: "rar"}
+Architecture = Literal["parameter-server", "ring-allreduce"]
+GPU_TYPES = ("v100", "p100", "k80")
+GAVEL_MODELS = (
+    (46.8, (24.093, 22.305, 7.052)),  # ResNet-18, batch size 64
+    (102.2, (4.395, 2.619, 0.619)),  # ResNet-50, batch size 64
+    (102.2, (2.497, 1.584, 0.347)),  # ResNet-50, batch size 128
+    (260.0, (8.618, 5.092, 1.752)),  # Transformer, batch size 64
+    (115.0, (64.742, 58.173, 17.142)),  # LM, batch size 20
+)
+"""Gradient in MB (parameters x 4 bytes), and isolated mini-batches a second on `GPU_TYPES` that
+Gavel's authors measured (Narayanan et al., OSDI 2020; MIT)."""
+TRACE_EPOCHS = 10
+MOST_MINIBATCHES = 1_000_000
+"""Of a chunk in an epoch of a trace's job: one of many weeks has more epochs instead."""
 
 
 class BatchschedSettings(Settings):
-    """The settings that `generate` explains, and what each may be."""
+    """Settings of `generate`; the defaults are the preset ``paper``.
 
-    architecture: Literal["parameter-server", "ring-allreduce"]
-    jobs: PositiveCount
-    servers: PositiveCount
-    horizon: PositiveCount
-    worker_types: PositiveCount
-    ps_types: PositiveCount
-    capacity_fraction: Positive | None
-    gpus: Wholes
-    worker_cpus: WholesOrNone
-    worker_mbps: Wholes
-    ps_cpus: WholesOrNone
-    ps_mbps: Wholes
-    weight: Wholes
-    epochs: Wholes
-    chunks: Wholes
-    minibatches: Wholes
-    update_ms: Amounts
-    minibatch_slots: Positives
-    gradient_mb: Amounts
-    time_scale: Positive
-    fixed_worker_type: PositiveCount | None
-    fixed_workers: PositiveCount | None
-    ec2_workers: StrictBool
+    Parameters
+    ----------
+    architecture : str
+        ``parameter-server`` or ``ring-allreduce``.
+    jobs, servers, horizon, worker_types, ps_types : int
+        How many.
+    capacity_fraction : float, optional
+        Share of the summed ideal demand; None for whole EC2 shapes, or 2-3 GPU servers where they
+        are few.
+    gpus, worker_cpus, worker_mbps, ps_cpus, ps_mbps : [low, high]
+        Ranges of the types' demands.
+    weight, epochs, chunks, minibatches, update_ms, minibatch_slots, gradient_mb : [low, high]
+        Ranges of the jobs' facts; `time_scale` is a factor on `minibatch_slots`.
+    fixed_worker_type : int, optional
+        Keep this worker type only, from 1.
+    fixed_workers : int, optional
+        Cut every job into this many chunks of unchanged total work, rounded up, so that it uses at
+        most so many workers. Both leave the servers as they are with a free choice.
+    ec2_workers : bool
+        The worker types are Figure 9's four EC2 instances.
+    """
+
+    architecture: Architecture = PARAMETER_SERVER  # type: ignore[assignment]
+    jobs: PositiveCount = 100
+    servers: PositiveCount = 150
+    horizon: PositiveCount = 150
+    worker_types: PositiveCount = 8
+    ps_types: PositiveCount = 10
+    capacity_fraction: Positive | None = 0.35
+    gpus: Wholes = (1, 4)
+    worker_cpus: WholesOrNone = (1, 16)
+    worker_mbps: Wholes = (100, 5000)
+    ps_cpus: WholesOrNone = (1, 16)
+    ps_mbps: Wholes = (5000, 20_000)
+    weight: Wholes = (200, 5000)
+    epochs: Wholes = (50, 100)
+    chunks: Wholes = (5, 50)
+    minibatches: Wholes = (10, 50)
+    update_ms: Amounts = (10.0, 100.0)
+    minibatch_slots: Positives = (0.001, 0.05)
+    gradient_mb: Amounts = (30.0, 575.0)
+    time_scale: Positive = 1.0
+    fixed_worker_type: PositiveCount | None = None
+    fixed_workers: PositiveCount | None = None
+    ec2_workers: StrictBool = False
 
     @model_validator(mode="after")
     def _check_worker_type(self) -> Self:
@@ -140,30 +129,24 @@ class BatchschedSettings(Settings):
         return self
 
 
-def generate(preset: str, seed: int, **settings: object) -> Instance:
-    """Generate a random instance.
+PRESETS: dict[str, Draft] = {
+    "small": BatchschedSettings.preset(
+        jobs=6, servers=3, horizon=6, worker_types=2, ps_types=2, capacity_fraction=None,
+        gpus=(1, 2), worker_cpus=(1, 3), worker_mbps=(1000, 2000), ps_cpus=(1, 3),
+        ps_mbps=(2000, 4000), weight=(1, 9), epochs=(1, 2), chunks=(2, 4), minibatches=(2, 3),
+        update_ms=(180_000.0, 450_000.0), minibatch_slots=(0.4, 1.0),
+        gradient_mb=(70_000.0, 170_000.0),
+    ),
+    "paper": BatchschedSettings.preset(),
+}  # fmt: skip
 
-    Parameters
-    ----------
-    preset : str
-        ``small`` or ``paper``.
-    seed : int
-        Seed of the draws.
-    **settings
-        In place of the preset's: ``architecture, jobs, servers, horizon, worker_types, ps_types,
-        capacity_fraction`` (share of the summed ideal demand; None for whole EC2 shapes, or 2-3
-        GPU servers in ``small``), the ranges ``[low, high]`` of ``gpus, worker_cpus, worker_mbps,
-        ps_cpus, ps_mbps, weight, epochs, chunks, minibatches, update_ms, minibatch_slots,
-        gradient_mb``, ``time_scale`` (factor on minibatch_slots), ``fixed_worker_type`` (keep this
-        worker type only, from 1) and ``fixed_workers`` (cut every job into this many chunks of
-        unchanged total work, rounded up, so that it uses at most so many workers), ``ec2_workers``
-        (the worker types are Figure 9's four EC2 instances). ``fixed_worker_type`` and
-        ``fixed_workers`` leave the servers as they are with a free choice.
-    """
-    s = BatchschedSettings.of("batchsched", PRESETS, preset, settings)
-    worker_types, ps_types = _types(s, seed)
+
+def generate(preset: str, seed: int, **settings: object) -> Instance:
+    """Generate a random instance from a preset, a seed and settings of `BatchschedSettings`."""
+    s = BatchschedSettings.of(PRESETS[preset], settings)
+    worker_types, ps_types = _types(s, Draws(seed, "types"))
     jobs = _jobs(s, seed, worker_types)
-    servers = _servers(s, seed, worker_types, ps_types, jobs)
+    servers = _servers(s, Draws(seed, "servers"), worker_types, ps_types, jobs)
     if s.fixed_worker_type is not None:
         chosen = s.fixed_worker_type - 1
         worker_types = [worker_types[chosen]]
@@ -191,24 +174,108 @@ def generate(preset: str, seed: int, **settings: object) -> Instance:
     return BatchschedInstance.parse(data)
 
 
-def _types(s: BatchschedSettings, seed: int) -> tuple[list[Draft], list[Draft]]:
-    draws = Draws(seed, "types")
+def from_trace(
+    table: TraceTable,
+    *,
+    jobs: int = 100,
+    seed: int = 0,
+    architecture: Architecture = PARAMETER_SERVER,  # type: ignore[assignment]
+    servers: Annotated[PositiveCount, Field(ge=3)] = 12,
+    gpus_per_server: PositiveCount = 8,
+    slot_seconds: Positive = 3600,
+) -> Instance:
+    """Make an instance from a cluster trace.
+
+    A job that held g GPUs for s seconds trains the mini-batches that g V100s of its model do in
+    that time without communicating; it has 2 g chunks (at least 2), so it may use up to twice its
+    GPUs. Its model, and with it the measured speeds on V100, P100 and K80 and the gradient's size,
+    is drawn by (seed, job), as is its weight from 1..10. Its requested workers are g. Servers hold
+    one GPU type each, in turn.
+
+    Parameters
+    ----------
+    table : TraceTable
+        Jobs of a trace; the first `jobs` of them are used.
+    jobs, seed : int
+        How many jobs; seed of the draws.
+    architecture : str
+        ``parameter-server`` or ``ring-allreduce``.
+    servers, gpus_per_server : int
+        Number and size of the servers: 6 CPUs a GPU, 100 Gbps.
+    slot_seconds : float
+        Length of a slot.
+    """
+    with_ps = architecture == PARAMETER_SERVER
+    rows = take_rows(table, jobs)
+    arrivals, update = arrivals_of(rows, slot_seconds), rounded(0.05 / slot_seconds)
+    records = []
+    for number, (row, arrival) in enumerate(zip(rows, arrivals, strict=True), start=1):
+        draws = Draws(seed, "trace", str(row["job"]))
+        gradient, speeds = draws.choice(GAVEL_MODELS)
+        gpus = int(row["gpus"])
+        chunks, total = 2 * gpus, row["duration_seconds"] * gpus * speeds[0]
+        epochs = max(TRACE_EPOCHS, math.ceil(total / (chunks * MOST_MINIBATCHES)))
+        records.append(
+            {
+                "name": f"j{number}",
+                "arrival": arrival,
+                "weight": draws.integer(1, 10),
+                "epochs": epochs,
+                "chunks": chunks,
+                "minibatches": max(1, math.floor(total / (epochs * chunks) + 0.5)),
+                "minibatch_slots": [rounded(1.0 / speed / slot_seconds) for speed in speeds],
+                "gradient_mb": gradient,
+                "requested_workers": gpus,
+                **({"update_slots": [update]} if with_ps else {"reduce_slots": update}),
+            }
+        )
+    size = {"cpu": 6 * gpus_per_server, "bandwidth_mbps": 100_000}
+    data: Draft = {
+        "name": f"batchsched-{table.format}-{SHORT_NAMES[architecture]}-j{jobs}-s{seed}",
+        "horizon": max(arrivals),
+        "slot_seconds": slot_seconds,
+        "architecture": architecture,
+        "resources": [*GPU_TYPES, "cpu", "bandwidth_mbps"],
+        "bandwidth_resource": "bandwidth_mbps",
+        "servers": [
+            {"name": f"s{h + 1}", "capacity": {GPU_TYPES[h % 3]: gpus_per_server, **size}}
+            for h in range(servers)
+        ],
+        "worker_types": [
+            {"name": gpu, "demand": {gpu: 1, "cpu": 4, "bandwidth_mbps": 5000}} for gpu in GPU_TYPES
+        ],
+        "jobs": records,
+    }
+    if with_ps:
+        data["ps_types"] = [{"name": "ps", "demand": {"cpu": 4, "bandwidth_mbps": 20_000}}]
+    settings = {"servers": servers, "gpus_per_server": gpus_per_server}
+    return BatchschedInstance.parse(
+        traced(
+            data, rows, table, seed, settings,
+            took=[
+                "submission: arrival",
+                "duration x GPUs: work at a V100's speed",
+                "GPUs: requested workers, and half the most at once",
+            ],
+            made_up=[
+                "model of each job, and with it measured speeds and gradient, drawn",
+                "weights, drawn from 1 to 10",
+                f"{servers} servers of {gpus_per_server} GPUs, types in turn",
+                "demands and bandwidths of workers and PSs",
+            ],
+        )
+    )  # fmt: skip
+
+
+def _types(s: BatchschedSettings, draws: Draws) -> tuple[list[Draft], list[Draft]]:
+    """Worker types and PS types."""
+    ranges = s.gpus, s.worker_cpus, s.worker_mbps
+    shapes = [[draws.integer(*span) for span in ranges] for _ in range(s.worker_types)]
+    named = [(f"w{m}", *shape) for m, shape in enumerate(shapes, start=1)]
     workers = [
-        {
-            "name": f"w{m + 1}",
-            "demand": {
-                "gpu": draws.integer(*s.gpus),
-                "cpu": draws.integer(*s.worker_cpus),
-                "bandwidth_mbps": draws.integer(*s.worker_mbps),
-            },
-        }
-        for m in range(s.worker_types)
+        {"name": name, "demand": dict(zip(RESOURCES, shape, strict=True))}
+        for name, *shape in (EC2_WORKERS if s.ec2_workers else named)
     ]
-    if s.ec2_workers:
-        workers = [
-            {"name": name, "demand": dict(zip(RESOURCES, shape, strict=True))}
-            for name, *shape in EC2_WORKERS
-        ]
     ps = [
         {
             "name": f"p{p + 1}",
@@ -256,26 +323,18 @@ def _jobs(s: BatchschedSettings, seed: int, worker_types: list[Draft]) -> list[D
 
 def _servers(
     s: BatchschedSettings,
-    seed: int,
+    draws: Draws,
     worker_types: list[Draft],
     ps_types: list[Draft],
     jobs: list[Draft],
 ) -> list[Draft]:
-    draws = Draws(seed, "servers")
-    count = s.servers
-    if s.capacity_fraction is None and s.servers <= 5:
-        shapes = [
-            {
-                "gpu": draws.integer(2, 3),
-                "cpu": draws.integer(9, 13),
-                "bandwidth_mbps": 1000 * draws.integer(8, 16),
-            }
-            for _ in range(count)
-        ]
-    else:
-        shapes = [
-            dict(zip(RESOURCES, draws.choice(EC2_SHAPES)[1:], strict=True)) for _ in range(count)
-        ]
+    shapes: list[Draft] = []
+    for _ in range(s.servers):
+        if s.capacity_fraction is None and s.servers <= 5:
+            shape = draws.integer(2, 3), draws.integer(9, 13), 1000 * draws.integer(8, 16)
+        else:
+            shape = draws.choice(EC2_SHAPES)
+        shapes.append(dict(zip(RESOURCES, shape, strict=True)))
     if s.capacity_fraction is not None:
         total = _ideal_demand(s, worker_types, ps_types, jobs)
         for resource in RESOURCES:
@@ -283,9 +342,9 @@ def _servers(
             share = s.capacity_fraction * total[resource] / weight
             # Running sums are rounded, so that the total does not depend on the servers' number.
             given = before = 0.0
-            for shape in shapes:
-                before, given = given, given + share * shape[resource]
-                shape[resource] = math.floor(given + 0.5) - math.floor(before + 0.5)
+            for server in shapes:
+                before, given = given, given + share * server[resource]
+                server[resource] = math.floor(given + 0.5) - math.floor(before + 0.5)
     # A type that fits nowhere would be no type at all: the largest server is made to hold each.
     largest = max(shapes, key=lambda shape: tuple(shape[r] for r in RESOURCES))
     used = ps_types if s.architecture == PARAMETER_SERVER else []
@@ -312,15 +371,14 @@ def _ideal_demand(
                 update = job["update_slots"][p] if with_ps else job["reduce_slots"]
                 options.append((job["minibatch_slots"][m] + update + send, m, p))
         _, m, p = min(options)
-        demand = worker_types[m]["demand"]
-        for resource in RESOURCES:
-            total[resource] += job["chunks"] * demand.get(resource, 0)
+        needed = {"worker": (job["chunks"], worker_types[m]["demand"])}
         if with_ps:
             ps = ps_types[p]["demand"]
-            sent = job["chunks"] * exactly(demand["bandwidth_mbps"])
-            needed = math.ceil(sent / exactly(ps["bandwidth_mbps"]))
+            sent = job["chunks"] * exactly(worker_types[m]["demand"]["bandwidth_mbps"])
+            needed["ps"] = math.ceil(sent / exactly(ps["bandwidth_mbps"])), ps
+        for count, demand in needed.values():
             for resource in RESOURCES:
-                total[resource] += needed * ps.get(resource, 0)
+                total[resource] += count * demand.get(resource, 0)
     return total
 
 
@@ -339,6 +397,4 @@ def _small_suite() -> list[Instance]:
     ]
 
 
-SUITES = {"small": _small_suite}
-
-__all__ = ["PRESETS", "SUITES", "from_trace", "generate"]
+SUITES: dict[str, Callable[[], list[Instance]]] = {"small": _small_suite}

@@ -7,21 +7,19 @@ A slot is one hour. One number fixes a setting, two numbers are a range drawn un
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from hindsched.errors import InputError
-from hindsched.instances.base import Count, Instance, NonNegative, PositiveCount
+from hindsched.instances.base import Count, Instance, NonNegative, Positive, PositiveCount
 from hindsched.instances.edgecloud.instance import EdgecloudInstance
-from hindsched.instances.generators.ranges import Choices, Span, check_count, check_positive
-from hindsched.instances.generators.registry import Suite
 from hindsched.instances.generators.sampling import Draws, arrival_slots, rounded
-from hindsched.instances.generators.settings import (
-    Settings,
-    draw_integer,
-    envelope,
-)
-from hindsched.instances.traces.origin import keep_origin
+from hindsched.instances.generators.settings import Choices, Settings, Span
+from hindsched.instances.generators.tracing import arrivals_of, take_rows, traced
 from hindsched.json_types import Draft
+
+if TYPE_CHECKING:
+    from hindsched.instances.traces.table import TraceTable
 
 MODELS: dict[str, tuple[int, int]] = {
     # Table II: data chunks, mini-batches a chunk
@@ -35,132 +33,92 @@ MODELS: dict[str, tuple[int, int]] = {
 SECONDS = 3600
 """Length of a slot (Section V-A)."""
 
-PAPER: Draft = {
-    # stated in Section V-A
-    "servers": 100,
-    "jobs": 300,
-    "worker_types": 8,
-    "ps_types": 8,
-    "epochs": (20, 60),
-    "minibatch_hours": (0.001, 0.05),
-    "update_ms": (10, 100),
-    "gradient_mb": (30, 575),
-    "bandwidth_mbps": (100, 5120),
-    "edge_upload": (1, 4),
-    "cloud_upload": (10, 15),
-    # not stated
-    "horizon": 100,
-    "burst": 0.5,
-    "workers": [2, 8],
-    "ps": (4, 24),
-    "chunks": None,
-    "minibatches": None,
-    "requested_workers": [1, 1, 1, 1, 2, 4, 8],
-    "minibatch_scale": 1.0,
-    "cloud_workers": None,
-    "storage_gb": None,
-    "chunk_gb": None,
-}
-"""Preset ``paper``, the simulator. ``workers`` and ``requested_workers`` are lists drawn from:
-the shapes of Philly's machines, and its jobs' GPUs. ``chunks`` and ``minibatches`` None means
-Table II; ``cloud_workers`` None means without limit, 0 means no cloud."""
-
-TESTBED: Draft = {
-    **PAPER,
-    "servers": 8,
-    "jobs": 30,
-    "worker_types": 2,
-    "ps_types": 1,
-    "workers": [2],
-    "ps": (6, 6),
-    "minibatch_scale": 0.05,
-    "horizon": 48,
-}
-"""Preset ``testbed``: eight edge machines and the cloud, two worker types (one with a GPU, one
-without: a worker of each a machine), one PS type, Table II. Its minibatch times are not stated;
-``minibatch_scale`` makes jobs last hours, as a small part of a data set does."""
-
-SMALL: Draft = {
-    **PAPER,
-    "servers": 3,
-    "jobs": 6,
-    "worker_types": 2,
-    "ps_types": 1,
-    "workers": [1, 2],
-    "ps": (1, 2),
-    "chunks": (1, 4),
-    "minibatches": 1,
-    "epochs": 1,
-    "minibatch_hours": (1.0, 4.0),
-    "edge_upload": (1, 3),
-    "cloud_upload": (6, 9),
-    "horizon": 10,
-}
-"""Preset ``small``: within reach of an exact optimum."""
-
-PRESETS: dict[str, Draft] = {"paper": PAPER, "testbed": TESTBED, "small": SMALL}
-
 
 class EdgecloudSettings(Settings):
-    """The settings of `PAPER`, and what each may be."""
-
-    servers: Count
-    jobs: Count
-    horizon: PositiveCount
-    worker_types: PositiveCount
-    ps_types: PositiveCount
-    epochs: Span
-    minibatch_hours: Span
-    update_ms: Span
-    gradient_mb: Span
-    bandwidth_mbps: Span
-    edge_upload: Span
-    cloud_upload: Span
-    burst: NonNegative
-    workers: Choices
-    ps: Span
-    chunks: Span | None
-    minibatches: Span | None
-    requested_workers: Choices
-    minibatch_scale: NonNegative
-    cloud_workers: Count | None
-    storage_gb: Span | None
-    chunk_gb: Span | None
-
-
-def generate(preset: str = "small", seed: int = 0, **settings: object) -> Instance:
-    """Generate a random instance.
+    """Settings of `generate`; the defaults are the preset ``paper``, the simulator of Section V-A.
 
     Parameters
     ----------
-    preset : str
-        ``paper``, ``testbed`` or ``small``.
-    seed : int
-        Seed of all draws.
-    **settings
-        Settings in place of the preset's, see `PAPER`.
-
-    Raises
-    ------
-    InputError
-        For an unknown preset or setting, or a value that breaks a rule.
+    servers, jobs, worker_types, ps_types : int
+        How many.
+    epochs, minibatch_hours, update_ms, gradient_mb, bandwidth_mbps
+        Of a job; `minibatch_scale` is a factor on its hours.
+    edge_upload, cloud_upload
+        Slots to upload a chunk.
+    horizon, burst
+        Slots in which jobs arrive, and the deviation of the logarithm of their rates.
+    workers, requested_workers : list of int
+        Drawn from: shapes of Philly's machines, and its jobs' GPUs.
+    ps
+        PSs of a server.
+    chunks, minibatches
+        None means Table II.
+    cloud_workers : int, optional
+        None means without limit, 0 means no cloud.
+    storage_gb, chunk_gb
+        Storage of a server and of a chunk; None for none.
     """
-    values = EdgecloudSettings.of("edgecloud", PRESETS, preset, settings)
-    arrivals = arrival_slots(
-        Draws(seed, "arrivals"), values.jobs, values.horizon, burst=values.burst
-    )
-    facts: list[Draft] = [{} for _ in arrivals]
-    return _build(preset, seed, values, arrivals, facts, {})
+
+    servers: Count = 100
+    jobs: Count = 300
+    worker_types: PositiveCount = 8
+    ps_types: PositiveCount = 8
+    epochs: Span = (20, 60)
+    minibatch_hours: Span = (0.001, 0.05)
+    update_ms: Span = (10, 100)
+    gradient_mb: Span = (30, 575)
+    bandwidth_mbps: Span = (100, 5120)
+    edge_upload: Span = (1, 4)
+    cloud_upload: Span = (10, 15)
+    # not stated by the paper
+    horizon: PositiveCount = 100
+    burst: NonNegative = 0.5
+    workers: Choices = (2, 8)
+    ps: Span = (4, 24)
+    chunks: Span | None = None
+    minibatches: Span | None = None
+    requested_workers: Choices = (1, 1, 1, 1, 2, 4, 8)
+    minibatch_scale: NonNegative = 1.0
+    cloud_workers: Count | None = None
+    storage_gb: Span | None = None
+    chunk_gb: Span | None = None
+
+
+PRESETS: dict[str, Draft] = {
+    "paper": EdgecloudSettings.preset(),
+    # Eight edge machines and the cloud, two worker types (one with a GPU, one without: a worker of
+    # each a machine), one PS type, Table II. Its minibatch times are not stated; the scale makes
+    # jobs last hours, as a small part of a data set does.
+    "testbed": EdgecloudSettings.preset(
+        servers=8, jobs=30, worker_types=2, ps_types=1, workers=[2], ps=(6, 6),
+        minibatch_scale=0.05, horizon=48,
+    ),
+    # Within reach of an exact optimum.
+    "small": EdgecloudSettings.preset(
+        servers=3, jobs=6, worker_types=2, ps_types=1, workers=[1, 2], ps=(1, 2), chunks=(1, 4),
+        minibatches=1, epochs=1, minibatch_hours=(1.0, 4.0), edge_upload=(1, 3),
+        cloud_upload=(6, 9), horizon=10,
+    ),
+}  # fmt: skip
+
+
+def generate(preset: str = "small", seed: int = 0, **settings: object) -> Instance:
+    """Generate a random instance from a preset, a seed and settings of `EdgecloudSettings`."""
+    s = EdgecloudSettings.of(PRESETS[preset], settings)
+    arrivals = arrival_slots(Draws(seed, "arrivals"), s.jobs, s.horizon, burst=s.burst)
+    data = _file(preset, seed, s, arrivals)
+    origin = {"generator": "edgecloud", "preset": preset, "seed": seed, "settings": s.changed()}
+    return EdgecloudInstance.parse({**data, "provenance": origin})
 
 
 def from_trace(
-    table: Any,
+    table: TraceTable,
     *,
     jobs: int = 300,
     seed: int = 0,
     preset: str = "paper",
-    slot_hours: float = 1.0,
-    slot_seconds: float | None = None,
+    slot_hours: Positive = 1.0,
+    slot_seconds: Positive | None = None,
     **settings: object,
 ) -> Instance:
     """Make an instance whose jobs arrive as in a cluster trace.
@@ -172,11 +130,9 @@ def from_trace(
     Parameters
     ----------
     table : TraceTable
-        Jobs of a trace, from ``hindsched.instances.traces``; the first `jobs` of them are used.
-    jobs : int
-        How many jobs.
-    seed : int
-        Seed of the other draws.
+        Jobs of a trace; the first `jobs` of them are used.
+    jobs, seed : int
+        How many jobs; seed of the other draws.
     preset : str
         Preset of the other settings.
     slot_hours : float
@@ -185,83 +141,75 @@ def from_trace(
         The same in seconds, in place of `slot_hours`, and the length of the instance's slots.
     **settings
         Settings in place of the preset's; the horizon follows from the arrivals.
-
-    Raises
-    ------
-    InputError
-        If the trace has too few jobs, or for an unknown setting.
     """
-    check_count("jobs", jobs, 0)
-    if len(table) < jobs:
-        raise InputError("jobs", jobs, f"the trace has only {len(table)} jobs")
-    check_positive("slot_hours", slot_hours)
-    if slot_seconds is not None:
-        check_positive("slot_seconds", slot_seconds)
-        slot_hours = slot_seconds / SECONDS
-    length = SECONDS if slot_seconds is None else slot_seconds
-    rows = table.rows.head(jobs)
-    submitted = [float(seconds) for seconds in rows["submit_seconds"]]
-    first = min(submitted, default=0.0)
-    slots = [1 + int((seconds - first) / (slot_hours * SECONDS)) for seconds in submitted]
-    horizon = max(slots, default=1)
-    given = {**settings, "jobs": jobs, "horizon": horizon}
-    values = EdgecloudSettings.of("edgecloud", PRESETS, preset, given)
-    facts = [{"requested_workers": max(1, int(gpus))} for gpus in rows["gpus"]]
-    return keep_origin(
-        _build(preset, seed, values, slots, facts, table.provenance(), length),
-        rows,
-        took=(
-            f"submission: arrival, {slot_hours * SECONDS:g} seconds of the trace a slot",
-            "GPUs: requested workers, as far as the chunks reach",
-        ),
-        made_up=(
-            "work: chunks, mini-batches, epochs and speeds, drawn; no duration is used",
-            f"{values.servers} servers with workers and PSs, drawn",
-            "worker and PS type, gradient, bandwidth and upload times of each job, drawn",
-        ),
-    )
+    rows = take_rows(table, jobs)
+    seconds = slot_hours * SECONDS if slot_seconds is None else slot_seconds
+    slots = arrivals_of(rows, seconds)
+    given = {**settings, "jobs": jobs, "horizon": max(slots)}
+    s = EdgecloudSettings.of(PRESETS[preset], given)
+    data = _file(preset, seed, s, slots, [row["gpus"] for row in rows])
+    data["slot_seconds"] = slot_seconds or SECONDS
+    return EdgecloudInstance.parse(
+        traced(
+            data, rows, table, seed, s.changed(),
+            preset=preset,
+            took=[
+                f"submission: arrival, {seconds:g} seconds of the trace a slot",
+                "GPUs: requested workers, as far as the chunks reach",
+            ],
+            made_up=[
+                "work: chunks, mini-batches, epochs and speeds, drawn; no duration is used",
+                f"{s.servers} servers with workers and PSs, drawn",
+                "worker and PS type, gradient, bandwidth and upload times of each job, drawn",
+            ],
+        )
+    )  # fmt: skip
 
 
-def _build(
+def _file(
     preset: str,
     seed: int,
-    values: EdgecloudSettings,
+    s: EdgecloudSettings,
     arrivals: list[int],
-    facts: list[Draft],
-    origin: Draft,
-    slot_seconds: float = SECONDS,
-) -> Instance:
-    servers = _servers(preset, seed, values)
-    jobs = [
-        _job(seed, values, index, slot, servers, extra)
-        for index, (slot, extra) in enumerate(zip(arrivals, facts, strict=True))
-    ]
+    requested: list[int] | None = None,
+) -> Draft:
+    """The file of an instance whose jobs arrive in these slots, without its provenance."""
+    kind, asked = ("", [0] * len(arrivals)) if requested is None else ("-trace", requested)
+    servers = _servers(preset, seed, s)
     cloud: Draft = {"name": "cloud"}
-    if values.cloud_workers is not None:
-        kinds = [f"t{k + 1}" for k in range(values.worker_types)]
-        cloud["workers"] = dict.fromkeys(kinds, values.cloud_workers)
-    size = f"h{len(servers)}-j{len(jobs)}"
-    shared = envelope("edgecloud", preset, seed, values.horizon, values, size, slot_seconds, origin)
-    return EdgecloudInstance.parse({**shared, "servers": servers, "cloud": cloud, "jobs": jobs})
+    if s.cloud_workers is not None:
+        kinds = [f"t{k + 1}" for k in range(s.worker_types)]
+        cloud["workers"] = dict.fromkeys(kinds, s.cloud_workers)
+    jobs = [
+        _job(seed, s, f"j{number}", slot, servers, count)
+        for number, (slot, count) in enumerate(zip(arrivals, asked, strict=True), start=1)
+    ]
+    return {
+        "name": f"edgecloud-{preset}{kind}-h{len(servers)}-j{len(jobs)}-s{seed}",
+        "horizon": s.horizon,
+        "slot_seconds": SECONDS,
+        "servers": servers,
+        "cloud": cloud,
+        "jobs": jobs,
+    }
 
 
-def _servers(preset: str, seed: int, values: EdgecloudSettings) -> list[Draft]:
-    types, ps_types = values.worker_types, values.ps_types
+def _servers(preset: str, seed: int, s: EdgecloudSettings) -> list[Draft]:
     servers: list[Draft] = []
-    for index in range(values.servers):
-        draws = Draws(seed, f"server {index + 1}")
-        count = draws.choice(values.workers)
+    for index in range(1, s.servers + 1):
+        draws = Draws(seed, f"server {index}")
+        count = draws.choice(s.workers)
         if preset == "testbed":
-            workers = [f"t{1 + number % types}" for number in range(count)]
+            workers = [f"t{1 + number % s.worker_types}" for number in range(count)]
         else:
-            workers = [f"t{draws.integer(1, types)}" for _ in range(count)]
-        ps = [f"p{draws.integer(1, ps_types)}" for _ in range(draw_integer(draws, values.ps))]
-        server: Draft = {"name": f"s{index + 1}", "workers": workers, "ps": ps}
-        if values.storage_gb is not None:
-            server["storage_gb"] = draws.uniform(*values.storage_gb)
+            workers = [f"t{draws.integer(1, s.worker_types)}" for _ in range(count)]
+        ps = [f"p{draws.integer(1, s.ps_types)}" for _ in range(draws.integer(*s.ps))]
+        server: Draft = {"name": f"s{index}", "workers": workers, "ps": ps}
+        if s.storage_gb is not None:
+            server["storage_gb"] = draws.uniform(*s.storage_gb)
         servers.append(server)
-    if values.cloud_workers == 0:
-        _cover_types(servers, types)
+    if s.cloud_workers == 0:
+        _cover_types(servers, s.worker_types)
     return servers
 
 
@@ -279,40 +227,34 @@ def _cover_types(servers: list[Draft], types: int) -> None:
 
 
 def _job(
-    seed: int,
-    values: EdgecloudSettings,
-    index: int,
-    arrival: int,
-    servers: list[Draft],
-    facts: Draft,
+    seed: int, s: EdgecloudSettings, name: str, arrival: int, servers: list[Draft], requested: int
 ) -> Draft:
-    name = f"j{index + 1}"
+    """A job; 0 requested workers for as many as are drawn."""
     draws = Draws(seed, f"job {name}")
     chunks, minibatches = draws.choice(list(MODELS.values()))
-    if values.chunks is not None:
-        chunks = max(1, draw_integer(draws, values.chunks))
-    if values.minibatches is not None:
-        minibatches = max(1, draw_integer(draws, values.minibatches))
-    hours = draws.uniform(*values.minibatch_hours) * values.minibatch_scale
-    upload = {server["name"]: draw_integer(draws, values.edge_upload) for server in servers}
-    upload["cloud"] = draw_integer(draws, values.cloud_upload)
+    if s.chunks is not None:
+        chunks = max(1, draws.integer(*s.chunks))
+    if s.minibatches is not None:
+        minibatches = max(1, draws.integer(*s.minibatches))
+    hours = draws.uniform(*s.minibatch_hours) * s.minibatch_scale
+    upload = {server["name"]: draws.integer(*s.edge_upload) for server in servers}
+    upload["cloud"] = draws.integer(*s.cloud_upload)
     job: Draft = {
         "name": name,
         "arrival": arrival,
-        "epochs": max(1, draw_integer(draws, values.epochs)),
+        "epochs": max(1, draws.integer(*s.epochs)),
         "chunks": chunks,
         "minibatches": minibatches,
         "minibatch_slots": rounded(hours),
-        "update_slots": rounded(draws.uniform(*values.update_ms) / 1000 / SECONDS),
-        "gradient_mb": draws.uniform(*values.gradient_mb),
-        "bandwidth_mbps": max(1.0, draws.uniform(*values.bandwidth_mbps)),
-        "worker_type": f"t{draws.integer(1, values.worker_types)}",
-        "ps_type": f"p{draws.integer(1, values.ps_types)}",
+        "update_slots": rounded(draws.uniform(*s.update_ms) / 1000 / SECONDS),
+        "gradient_mb": draws.uniform(*s.gradient_mb),
+        "bandwidth_mbps": max(1.0, draws.uniform(*s.bandwidth_mbps)),
+        "worker_type": f"t{draws.integer(1, s.worker_types)}",
+        "ps_type": f"p{draws.integer(1, s.ps_types)}",
     }
-    requested = facts.get("requested_workers") or draws.choice(values.requested_workers)
-    job["requested_workers"] = min(requested, chunks)
-    if values.chunk_gb is not None:
-        job["chunk_gb"] = draws.uniform(*values.chunk_gb)
+    job["requested_workers"] = min(requested or draws.choice(s.requested_workers), chunks)
+    if s.chunk_gb is not None:
+        job["chunk_gb"] = draws.uniform(*s.chunk_gb)
     job["upload_slots"] = upload
     return job
 
@@ -343,7 +285,7 @@ def _paper() -> list[Instance]:
     ]
 
 
-SUITES: dict[str, Suite] = {
+SUITES: dict[str, Callable[[], list[Instance]]] = {
     "small": _small,
     "variants": _variants,
     "testbed": _testbed,

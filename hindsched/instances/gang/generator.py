@@ -14,106 +14,86 @@ Arrivals are a Poisson stream, or one whose rate bursts, at a given offered load
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 from math import ceil
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
-from pydantic import BeforeValidator
+from pydantic import BeforeValidator, StrictBool
 
 from hindsched.errors import InputError
 from hindsched.instances.base import LARGEST_NUMBER, Instance, Positive, PositiveCount
 from hindsched.instances.gang.instance import POOL, GangInstance, exact, gang_data
-from hindsched.instances.generators.ranges import (
-    Amounts,
-    Wholes,
-    check_count,
-    check_positive,
-    listed,
-    within,
-)
-from hindsched.instances.generators.registry import Suite
 from hindsched.instances.generators.sampling import Draws, rounded
-from hindsched.instances.generators.settings import Settings
-from hindsched.instances.traces.origin import job_names, trace_rows
+from hindsched.instances.generators.settings import Amounts, Settings, Wholes, listed, within
+from hindsched.instances.generators.tracing import take_rows, traced
 from hindsched.json_types import Draft
+
+if TYPE_CHECKING:
+    from hindsched.instances.traces.table import TraceTable
 
 MICROSECOND = Fraction(1, 10**6)
 """Resolution of the times in a trace table, whose submissions are differences of floats."""
 
-_PAPER: Draft = {
-    "jobs": 200,
-    "gpus": 64,
-    "servers": None,
-    "placement": POOL,
-    "load": 0.9,
-    "arrivals": "poisson",
-    "burst": 1.0,
-    "mix": "gavel",
-    "seconds": (600, 200_000),
-    "widths": [1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 4, 4, 4, 8],
-    "weight": (1, 1),
-    "deadline_factor": None,
-    "users": 10,
-}
-"""Preset ``paper``: GPUs of a job as in the multi-GPU traces of Gavel (70 % 1, 10 % 2, 15 % 4,
-5 % 8). `seconds` are the ends of ``log-uniform``, and their mean is that of ``exponential``."""
-_SMALL: Draft = {
-    **_PAPER,
-    "jobs": 6,
-    "gpus": 4,
-    "mix": "log-uniform",
-    "seconds": (1, 8),
-    "widths": [1, 1, 2, 3],
-    "weight": (1, 3),
-    "deadline_factor": (1.0, 3.0),
-    "users": 2,
-}
-_BURSTY: Draft = {**_PAPER, "arrivals": "bursty", "mix": "log-uniform"}
-_SERVERS: Draft = {**_PAPER, "servers": 8, "placement": "consolidated"}
-PRESETS: dict[str, Draft] = {
-    "small": _SMALL,
-    "paper": _PAPER,
-    "bursty": _BURSTY,
-    "servers": _SERVERS,
-}
-
 
 class GangSettings(Settings):
-    """The settings that `generate` explains, and what each may be."""
-
-    jobs: PositiveCount
-    gpus: PositiveCount
-    servers: PositiveCount | None
-    placement: str
-    load: Positive
-    arrivals: Literal["poisson", "bursty"]
-    burst: Positive
-    mix: Literal["gavel", "log-uniform", "exponential"]
-    seconds: Annotated[Amounts, within(1, LARGEST_NUMBER)]
-    widths: Annotated[tuple[PositiveCount, ...], BeforeValidator(listed)]
-    weight: Wholes
-    deadline_factor: Amounts | None
-    users: PositiveCount
-
-
-def generate(preset: str, seed: int, **settings: object) -> Instance:
-    """Generate a random instance.
+    """Settings of `generate`; the defaults are the preset ``paper``.
 
     Parameters
     ----------
-    preset : str
-        ``small``, ``paper``, ``bursty`` or ``servers``.
-    seed : int
-        Seed of the draws.
-    **settings
-        In place of the preset's: ``jobs``, ``gpus``, ``servers`` (over which the GPUs are spread
-        as evenly as they can be; None for one pool), ``placement``, ``load``, ``arrivals``
-        (``poisson`` or ``bursty``), ``burst`` (deviation of the logarithm of the gaps' factor),
-        ``mix`` (of durations, as above), ``seconds``, ``widths`` (GPUs a job, drawn from the
-        list), ``weight``, ``deadline_factor`` (deadline = submit + factor x duration; None for
-        none), ``users``.
+    jobs, gpus, users : int
+        How many.
+    servers : int, optional
+        Over which the GPUs are spread as evenly as they can be; None for one pool.
+    placement : str
+        ``pool`` or ``consolidated``.
+    load : float
+        Offered load.
+    arrivals, burst
+        ``poisson``, or ``bursty`` with this deviation of the logarithm of the gaps' factor.
+    mix, seconds
+        Mix of durations, as above: `seconds` are the ends of ``log-uniform``, and their mean is
+        that of ``exponential``.
+    widths : list of int
+        GPUs a job, drawn from the list: by default as in the multi-GPU traces of Gavel (70 % 1,
+        10 % 2, 15 % 4, 5 % 8).
+    weight : [low, high]
+        Range of the weights.
+    deadline_factor : [low, high], optional
+        Deadline = submit + factor x duration; None for none.
     """
-    s = GangSettings.of("gang", PRESETS, preset, settings)
+
+    jobs: PositiveCount = 200
+    gpus: PositiveCount = 64
+    servers: PositiveCount | None = None
+    placement: str = POOL
+    load: Positive = 0.9
+    arrivals: Literal["poisson", "bursty"] = "poisson"
+    burst: Positive = 1.0
+    mix: Literal["gavel", "log-uniform", "exponential"] = "gavel"
+    seconds: Annotated[Amounts, within(1, LARGEST_NUMBER)] = (600, 200_000)
+    widths: Annotated[tuple[PositiveCount, ...], BeforeValidator(listed)] = (
+        *[1] * 14, 2, 2, 4, 4, 4, 8,
+    )  # fmt: skip
+    weight: Wholes = (1, 1)
+    deadline_factor: Amounts | None = None
+    users: PositiveCount = 10
+
+
+PRESETS: dict[str, Draft] = {
+    "small": GangSettings.preset(
+        jobs=6, gpus=4, mix="log-uniform", seconds=(1, 8), widths=[1, 1, 2, 3], weight=(1, 3),
+        deadline_factor=(1.0, 3.0), users=2,
+    ),
+    "paper": GangSettings.preset(),
+    "bursty": GangSettings.preset(arrivals="bursty", mix="log-uniform"),
+    "servers": GangSettings.preset(servers=8, placement="consolidated"),
+}  # fmt: skip
+
+
+def generate(preset: str, seed: int, **settings: object) -> Instance:
+    """Generate a random instance from a preset, a seed and settings of `GangSettings`."""
+    s = GangSettings.of(PRESETS[preset], settings)
     sizes = [_size(s, Draws(seed, "size", str(number))) for number in range(s.jobs)]
     work = sum(duration * gpus for duration, gpus in sizes) / len(sizes)
     submits = _submits(s, Draws(seed, "arrivals"), work / (s.load * s.gpus))
@@ -128,124 +108,97 @@ def generate(preset: str, seed: int, **settings: object) -> Instance:
         job["user"] = f"u{draws.integer(1, s.users)}"
         jobs.append(job)
     origin = {"generator": "gang", "preset": preset, "seed": seed, "settings": s.changed()}
-    name = f"gang-{preset}-j{s.jobs}-s{seed}"
-    cluster = _cluster(s.gpus, s.servers, s.placement)
-    return GangInstance.parse(gang_data(name, jobs, **cluster, provenance=origin))
+    name, cluster = f"gang-{preset}-j{s.jobs}-s{seed}", _cluster(s.gpus, s.servers)
+    data = gang_data(name, jobs, **cluster, placement=s.placement, provenance=origin)
+    return GangInstance.parse(data)
 
 
 def from_trace(
-    table: Any,
+    table: TraceTable,
     *,
     jobs: int = 200,
     seed: int = 0,
-    gpus: int = 64,
-    servers: int | None = None,
+    gpus: PositiveCount = 64,
+    servers: PositiveCount | None = None,
     placement: str = POOL,
-    slot_seconds: float = 1,
-    clip: bool = False,
+    slot_seconds: Positive = 1,
+    clip: StrictBool = False,
 ) -> Instance:
     """Make an instance from a cluster trace; nothing is drawn.
 
-    A job keeps its submission, duration, GPUs and user, and of its deadlines the first. Names are
-    the trace's own where they are unique, else ``part/job`` or, if that is not unique either, with
-    the row's number. What is no whole number of slots is rounded up: a job waits for the slot after
-    its submission, and holds its last slot to the end.
+    A job keeps its submission, duration, GPUs and user, and of its deadlines the first. What is no
+    whole number of slots is rounded up: a job waits for the slot after its submission, and holds
+    its last slot to the end.
 
     Parameters
     ----------
     table : TraceTable
         Jobs of a trace; the first `jobs` of them are used.
-    jobs : int
-        How many jobs.
-    seed : int
-        Not used.
-    gpus : int
-        GPUs of the cluster.
-    servers : int, optional
-        Over how many servers they are spread, as evenly as they can be; None for one pool.
+    jobs, seed : int
+        How many; the seed is not used.
+    gpus, servers : int
+        GPUs of the cluster, and over how many servers they are spread, as evenly as they can be;
+        None for one pool.
     placement : str
         ``pool`` or ``consolidated``.
     slot_seconds : float
         Length of a slot.
     clip : bool
         Whether a job that asks for more than all GPUs gets all instead of being refused.
-
-    Raises
-    ------
-    InputError
-        If the trace has too few jobs, or a job breaks a rule.
     """
-    if len(table) < jobs or jobs < 1:
-        raise InputError("jobs", jobs, f"must be at least 1; the trace has {len(table)} jobs")
-    check_positive("slot_seconds", slot_seconds)
-    check_count("gpus", gpus)
-    rows = table.rows.head(jobs)
-    first = float(rows["submit_seconds"].min())
-    names = job_names(rows)
-    slot, late, longer = exact(slot_seconds), 0, 0
+    settings = {"gpus": gpus, "servers": servers, "placement": placement, "clip": clip}
+    rows, slot = take_rows(table, jobs), exact(slot_seconds)
+    times = [(_meant(row["waited"]), _meant(row["duration_seconds"])) for row in rows]
     records: list[Draft] = []
-    for name, row in zip(names, rows.itertuples(index=False), strict=True):
-        submit = _to_microsecond(row.submit_seconds - first)
-        duration = _to_microsecond(row.duration_seconds)
-        late += submit % slot > 0
-        longer += duration % slot > 0
+    for number, (row, (submit, duration)) in enumerate(zip(rows, times, strict=True), start=1):
         record: Draft = {
-            "name": name,
+            "name": f"j{number}",
             "submit": _plain(ceil(submit / slot) * slot),
             "duration": _plain(ceil(duration / slot) * slot),
-            "gpus": min(int(row.gpus), gpus) if clip else int(row.gpus),
+            "gpus": min(row["gpus"], gpus) if clip else row["gpus"],
         }
-        if len(row.deadlines_seconds):
-            record["deadline"] = _plain(submit + _to_microsecond(row.deadlines_seconds[0]))
-        if row.user:
-            record["user"] = row.user
+        if row["deadlines_seconds"]:
+            record["deadline"] = _plain(submit + _meant(row["deadlines_seconds"][0]))
+        if row["user"]:
+            record["user"] = row["user"]
         records.append(record)
-    made_up = [_cluster_words(gpus, servers)]
+    cluster = _cluster(gpus, servers)
+    made_up = [f"a cluster of {gpus} GPUs"]
+    if servers is not None:
+        sizes = sorted({server["gpus"] for server in cluster["servers"]})
+        made_up[0] += f": {servers} servers of {' or '.join(map(str, sizes))}"
+    late, longer = (sum(pair[at] % slot > 0 for pair in times) for at in (0, 1))
     if late or longer:
         made_up.append(
             f"times rounded up to slots of {slot_seconds:g} s: submissions of {late} jobs, "
             f"durations of {longer}"
         )
-    if narrower := int((rows["gpus"] > gpus).sum()):
+    if narrower := sum(row["gpus"] > gpus for row in rows):
         made_up.append(f"{narrower} jobs cut to {gpus} GPUs")
-    origin = {
-        "generator": "gang", "seed": seed, **table.provenance(),
-        "took": ["submission, duration, GPUs, user and first deadline of each job"],
-        "made_up": made_up,
-        "trace_rows": trace_rows(rows, names),
-    }  # fmt: skip
     part = f"-{table.selected_part}" if table.selected_part else ""
     name = f"gang-{table.format}{part}-j{jobs}-g{gpus}"
-    cluster = _cluster(gpus, servers, placement)
-    data = gang_data(name, records, slot_seconds=slot_seconds, **cluster, provenance=origin)
-    return GangInstance.parse(data)
+    data = gang_data(name, records, slot_seconds=slot_seconds, placement=placement, **cluster)
+    took = ["submission, duration, GPUs, user and first deadline of each job"]
+    return GangInstance.parse(traced(data, rows, table, seed, settings, took=took, made_up=made_up))
 
 
-def _cluster(gpus: int, servers: int | None, placement: str) -> Draft:
+def _cluster(gpus: int, servers: int | None) -> Draft:
+    """One pool, or servers, the larger ones first; no two differ by more than one GPU."""
     if servers is None:
-        return {"gpus": gpus, "placement": placement}
-    sizes = _server_sizes(gpus, servers)
-    shapes = [{"name": f"s{number}", "gpus": size} for number, size in enumerate(sizes, start=1)]
-    return {"servers": shapes, "placement": placement}
-
-
-def _server_sizes(gpus: int, servers: int) -> list[int]:
-    """GPUs of each server, the larger ones first; no two differ by more than one."""
-    check_count("servers", servers)
+        return {"gpus": gpus}
     if servers > gpus:
         raise InputError("set.servers", servers, f"must be at most the number of GPUs, {gpus}")
     size, more = divmod(gpus, servers)
-    return [size + (number < more) for number in range(servers)]
-
-
-def _cluster_words(gpus: int, servers: int | None) -> str:
-    if servers is None:
-        return f"a cluster of {gpus} GPUs"
-    sizes = sorted(set(_server_sizes(gpus, servers)))
-    return f"a cluster of {gpus} GPUs: {servers} servers of {' or '.join(map(str, sizes))}"
+    return {
+        "servers": [
+            {"name": f"s{number}", "gpus": size + (number <= more)}
+            for number in range(1, servers + 1)
+        ]
+    }
 
 
 def _size(s: GangSettings, draws: Draws) -> tuple[int, int]:
+    """Duration in seconds, and GPUs."""
     gpus = draws.choice(s.widths)
     low, high = s.seconds
     if s.mix == "gavel":
@@ -270,7 +223,7 @@ def _submits(s: GangSettings, draws: Draws, gap: float) -> list[int]:
     return submits
 
 
-def _to_microsecond(value: float) -> Fraction:
+def _meant(value: float) -> Fraction:
     """A time of a table, whose submissions are differences of floats, as it was meant."""
     return round(Fraction(value) / MICROSECOND) * MICROSECOND
 
@@ -297,4 +250,4 @@ def _paper_suite() -> list[Instance]:
     return [generate(preset, seed) for preset in ("paper", "bursty") for seed in range(3)]
 
 
-SUITES: dict[str, Suite] = {"small": _small_suite, "paper": _paper_suite}
+SUITES: dict[str, Callable[[], list[Instance]]] = {"small": _small_suite, "paper": _paper_suite}

@@ -12,7 +12,13 @@ import numpy as np
 from pydantic import TypeAdapter, ValidationError
 
 from hindsched.errors import InputError, SolveFailed
-from hindsched.instances.base import LARGEST_NUMBER, Instance, family_module, whole_number
+from hindsched.instances.base import (
+    LARGEST_NUMBER,
+    Instance,
+    family_module,
+    input_error,
+    whole_number,
+)
 from hindsched.instances.recipes import Recipe, recipe_suites
 from hindsched.instances.witnesses import WORST, witness_files, witnesses
 from hindsched.json_types import JsonObject, Keywords
@@ -106,12 +112,10 @@ def generate(family: str, preset: str = "small", seed: int = 0, **settings: obje
     known = presets(family)
     if preset not in known:
         raise InputError("preset", preset, f"{family} has the presets {', '.join(known)}")
-    seed = whole_number("seed", seed, 0)
     function = family_module("instances", family, "generator").generate
     names = _setting_names(function, known, {"preset", "seed"})
-    values = check_settings(settings, names, f"the generator of {family}")
-    _check_kinds(values, function)
-    made: Instance = function(preset, seed, **values)
+    values = _checked(settings, names, function, f"the generator of {family}")
+    made: Instance = function(preset, whole_number("seed", seed, 0), **values)
     return made
 
 
@@ -144,8 +148,8 @@ def from_trace(
     ['a', 'b']
     """
     function = trace_mapping(family)
-    values = check_settings(settings, trace_settings(family), f"the trace mapping of {family}")
-    _check_kinds(values, function)
+    owner = f"the trace mapping of {family}"
+    values = _checked(settings, trace_settings(family), function, owner)
     seed = whole_number("seed", seed, 0)
     count = {} if jobs is None else {"jobs": whole_number("jobs", jobs, 1)}
     made: Instance = function(table, seed=seed, **count, **values)
@@ -167,26 +171,22 @@ def trace_settings(family: str) -> set[str]:
     return _setting_names(function, presets(family), {"table", "jobs", "seed"})
 
 
-def check_settings(settings: Keywords, names: set[str], owner: str) -> JsonObject:
-    """Refuse a setting that is not in `names`; read text that is JSON as JSON."""
-    values: JsonObject = {}
-    for key, value in settings.items():
-        if key not in names:
-            allowed = ", ".join(sorted(names)) or "none"
-            raise InputError(f"set.{key}", value, f"{owner} has the settings: {allowed}")
-        values[key] = _plain(value)
-    return values
+def _checked(
+    settings: Keywords, names: set[str], function: Callable[..., Instance], owner: str
+) -> JsonObject:
+    """Settings as JSON has them, each one that there is, of a countable size and the right kind.
 
-
-def _check_kinds(values: Mapping[str, object], function: Callable[..., Instance]) -> None:
-    """Refuse sizes that nothing can be counted with, and what the function's parameter is not.
-
-    What a preset's setting must be is the family's to check.
+    What a preset's setting must be is its `Settings`' to check.
     """
     # The table's type may be imported for type checkers only; it is no setting.
-    hints = get_type_hints(function, localns={"TraceTable": Any})
-    for key, value in values.items():
+    hints = get_type_hints(function, localns={"TraceTable": Any}, include_extras=True)
+    values: JsonObject = {}
+    for key, given in settings.items():
         where = f"set.{key}"
+        if key not in names:
+            allowed = ", ".join(sorted(names)) or "none"
+            raise InputError(where, given, f"{owner} has the settings: {allowed}")
+        values[key] = value = _plain(given)
         for number in _numbers(value):
             if number and not SMALLEST_SETTING <= abs(number) <= LARGEST_NUMBER:
                 rule = f"must be 0 or of a size from {SMALLEST_SETTING:g} to {LARGEST_NUMBER:g}"
@@ -195,7 +195,10 @@ def _check_kinds(values: Mapping[str, object], function: Callable[..., Instance]
             try:
                 TypeAdapter(hints[key]).validate_python(value, strict=True)
             except ValidationError as error:
-                raise InputError(where, value, error.errors()[0]["msg"].lower()) from None
+                wrong = input_error(error)
+                at = "" if wrong.where == "instance" else f".{wrong.where}"
+                raise InputError(where + at, wrong.value, wrong.rule) from None
+    return values
 
 
 def _numbers(value: object) -> Iterator[float]:

@@ -54,17 +54,6 @@ class Draws:
             self._words = self._bits.random_raw(WORDS_AT_ONCE).tolist()[::-1]
         return self._words.pop()
 
-    def ahead(self, number: int) -> np.ndarray:
-        """Return the next words, of 64 bits, without drawing them."""
-        missing = number - len(self._words)
-        if missing > 0:
-            self._words = self._bits.random_raw(missing).tolist()[::-1] + self._words
-        return np.array(self._words[: -number - 1 : -1], dtype=np.uint64)
-
-    def skip(self, number: int) -> None:
-        """Draw words that `ahead` showed, for nothing."""
-        del self._words[len(self._words) - number :]
-
     def unit(self) -> float:
         """Draw uniformly from [0, 1): 53 random bits, exact on every machine."""
         return (self.word() >> 11) * 2.0**-53
@@ -78,8 +67,9 @@ class Draws:
         share = self.unit()
         return rounded(math.exp(math.log(low) + share * (math.log(high) - math.log(low))))
 
-    def integer(self, low: int, high: int) -> int:
-        """Draw an integer uniformly from low..high, both included."""
+    def integer(self, low: float, high: float) -> int:
+        """Draw an integer uniformly from low..high, both included and cut to integers."""
+        low, high = int(low), int(high)
         span = high - low + 1
         if span < 1:
             raise ValueError(f"no integer in {low}..{high}")
@@ -103,20 +93,6 @@ class Draws:
             if point < passed:
                 return item
         return items[-1]
-
-    def shuffled(self, items: Sequence[T]) -> list[T]:
-        """Return the items in random order (Fisher-Yates)."""
-        order = list(items)
-        for last in range(len(order) - 1, 0, -1):
-            other = self.integer(0, last)
-            order[last], order[other] = order[other], order[last]
-        return order
-
-    def sample(self, items: Sequence[T], count: int) -> list[T]:
-        """Draw `count` different items, in random order."""
-        if not 0 <= count <= len(items):
-            raise ValueError(f"cannot draw {count} of {len(items)} items")
-        return self.shuffled(items)[:count]
 
     def normal(self, mean: float = 0.0, deviation: float = 1.0) -> float:
         """Draw from a normal distribution (Box-Muller)."""

@@ -1,105 +1,133 @@
-"""A generator's settings: a preset's with some replaced, and the envelope of what is drawn."""
+"""What a generator's settings may be, and a preset's with some of them replaced."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Annotated, Any, Self, TypeVar
 
-from pydantic import PrivateAttr, ValidationError
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    PrivateAttr,
+    StrictInt,
+    ValidationError,
+)
 
 from hindsched.errors import InputError
-from hindsched.instances.base import Record, input_error
-from hindsched.instances.generators.registry import check_settings
-from hindsched.instances.generators.sampling import Draws
+from hindsched.instances.base import (
+    NonNegative,
+    Number,
+    Positive,
+    PositiveCount,
+    Record,
+    input_error,
+)
+from hindsched.json_types import Draft
+
+Ends = TypeVar("Ends", bound=tuple[float, float])
+
+
+def _two(value: object) -> Any:
+    if not isinstance(value, list | tuple) or len(value) != 2:
+        raise ValueError("must be [low, high]")
+    return value
+
+
+def _rising(span: Ends) -> Ends:
+    if span[0] > span[1]:
+        raise ValueError("must be [low, high] with low <= high")
+    return span
+
+
+def _pair(value: object) -> Any:
+    """One number for both ends."""
+    return value if isinstance(value, list | tuple) else (value, value)
+
+
+def _alone(value: object) -> Any:
+    """One integer is a list of it."""
+    return (value,) if isinstance(value, int) else value
+
+
+def _whole(value: object) -> Any:
+    """A float that is an integer, as JSON may have it, is that integer."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def listed(value: object) -> Any:
+    """Refuse what is no list, or an empty one."""
+    if not isinstance(value, list | tuple) or not value:
+        raise ValueError("must be a list of at least one value")
+    return value
+
+
+def within(low: float, high: float) -> AfterValidator:
+    """Refuse a number outside two ends, or a range that reaches out of them."""
+
+    def check(value: object) -> Any:
+        ends = _pair(value)
+        if not low <= ends[0] <= ends[1] <= high:
+            raise ValueError(f"must be between {low:g} and {high:g}")
+        return value
+
+    return AfterValidator(check)
+
+
+_RANGE = BeforeValidator(_two), AfterValidator(_rising)
+Whole = Annotated[StrictInt, BeforeValidator(_whole), Field(ge=1, le=10**15)]
+WholeOrNone = Annotated[StrictInt, BeforeValidator(_whole), Field(ge=0, le=10**15)]
+Share = Annotated[NonNegative, within(0, 1)]
+Range = Annotated[tuple[Number, Number], *_RANGE]
+"""``[low, high]``, of any sign."""
+Amounts = Annotated[tuple[NonNegative, NonNegative], *_RANGE]
+"""``[low, high]``, none below 0."""
+Positives = Annotated[tuple[Positive, Positive], *_RANGE]
+Wholes = Annotated[tuple[Whole, Whole], *_RANGE]
+"""``[low, high]``, integers of at least 1."""
+WholesOrNone = Annotated[tuple[WholeOrNone, WholeOrNone], *_RANGE]
+"""``[low, high]``, integers of at least 0."""
+Span = Annotated[Amounts, BeforeValidator(_pair)]
+"""One number of at least 0, which fixes what is drawn, or two, between which it is drawn."""
+Choices = Annotated[tuple[PositiveCount, ...], BeforeValidator(listed), BeforeValidator(_alone)]
+"""Integers of at least 1 to draw from, or one."""
 
 
 class Settings(Record):
-    """Settings of a generator, each of which its type checks; a family derives its own."""
+    """Settings of a generator, each of which its type checks; a family derives its own.
 
-    _changed: dict[str, Any] = PrivateAttr(default_factory=dict)
+    The fields' defaults are the preset ``paper``.
+    """
+
+    _changed: Draft = PrivateAttr(default_factory=dict)
 
     @classmethod
-    def of(
-        cls,
-        family: str,
-        presets: Mapping[str, Mapping[str, Any]],
-        preset: str,
-        settings: Mapping[str, object],
-    ) -> Self:
+    def preset(cls, **changed: object) -> Draft:
+        """All settings of a preset: the defaults, some of them changed."""
+        return {**{name: field.default for name, field in cls.model_fields.items()}, **changed}
+
+    @classmethod
+    def of(cls, usual: Mapping[str, Any], settings: Mapping[str, object]) -> Self:
         """A preset's settings, some of them replaced.
 
         Raises
         ------
         InputError
-            For an unknown preset or setting, or the first value that breaks a rule, as
-            ``set.jobs: 0: ...``.
+            For an unknown setting, or the first value that breaks a rule: ``set.jobs: 0: ...``.
         """
-        if preset not in presets:
-            raise InputError("preset", preset, f"must be one of {', '.join(presets)}")
-        usual = presets[preset]
-        values = {**usual, **check_settings(settings, set(usual), f"preset {preset} of {family}")}
+        values = {**usual, **settings}
         try:
             found = cls.model_validate(values)
         except ValidationError as error:
             wrong = input_error(error)
             name = wrong.where.split("[")[0].split(".")[0]
             raise InputError(f"set.{name}", values.get(name, wrong.value), wrong.rule) from None
-        found._changed = {key: value for key, value in values.items() if value != usual[key]}
+        found._changed = {key: value for key, value in settings.items() if value != usual[key]}
         return found
 
-    def changed(self) -> dict[str, Any]:
+    def changed(self) -> Draft:
         """What differs from the preset, as JSON has it."""
         return {
             key: list(value) if isinstance(value, tuple) else value
             for key, value in self._changed.items()
         }
-
-
-def draw_integer(draws: Draws, span: tuple[float, float]) -> int:
-    """Draw an integer from a range whose ends are cut to integers."""
-    low, high = span
-    return draws.integer(int(low), int(high))
-
-
-def envelope(
-    family: str,
-    preset: str,
-    seed: int,
-    horizon: int,
-    settings: Settings,
-    size: str,
-    slot_seconds: float,
-    origin: Mapping[str, object],
-) -> dict[str, Any]:
-    """The fields of an instance file that all families share, with their provenance.
-
-    Parameters
-    ----------
-    family : str
-        The family's word.
-    preset, seed, settings
-        What was drawn from; of the settings, what differs from the preset is written down.
-    horizon : int
-        Number of slots.
-    size : str
-        What tells how large it is, for the name.
-    slot_seconds : float
-        Length of a slot.
-    origin : mapping
-        The trace, if there was one.
-    """
-    kind = "-trace" if origin else ""
-    return {
-        "format": "hindsched/1",
-        "family": family,
-        "name": f"{family}-{preset}{kind}-{size}-s{seed}",
-        "horizon": horizon,
-        "slot_seconds": slot_seconds,
-        "provenance": {
-            "generator": family,
-            "preset": preset,
-            "seed": seed,
-            "settings": settings.changed(),
-            **origin,
-        },
-    }

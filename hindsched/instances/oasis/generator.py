@@ -5,32 +5,36 @@ servers are EC2 P2/G3 and PS servers C4 (the text swaps them: workers need GPUs)
 the mini-batch time makes most jobs longer than the horizon, so it is drawn log-uniformly and a job
 is kept only if it needs at most `max_duration` slots with all its workers and could finish alone on
 the empty cluster. `max_duration` is the knob of contention.
+
+A row of a trace (submission, duration, GPUs) becomes an elastic job whose work is duration x GPUs:
+one GPU a worker, up to `elasticity` times the row's GPUs at once. Utilities come from the trace's
+own values and deadlines where it has them, otherwise they are drawn as in Section V-A around a
+target set from the duration.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from pydantic import StrictBool, field_validator
 
 from hindsched.errors import InputError
 from hindsched.instances.base import Instance, NonNegative, Positive, PositiveCount
-from hindsched.instances.generators.ranges import Positives
-from hindsched.instances.generators.sampling import Draws, arrival_slots
-from hindsched.instances.generators.settings import Settings
+from hindsched.instances.generators.sampling import Draws, arrival_slots, rounded
+from hindsched.instances.generators.settings import Positives, Settings
+from hindsched.instances.generators.tracing import arrivals_of, take_rows, traced
 from hindsched.instances.oasis.instance import OasisInstance, OasisJob
-from hindsched.instances.oasis.trace import from_trace
 from hindsched.json_types import Draft
 
-__all__ = ["PRESETS", "SUITES", "from_trace", "generate"]
+if TYPE_CHECKING:
+    from hindsched.instances.traces.table import TraceTable
 
 RESOURCES = ["gpu", "cpu", "memory_gb", "storage_gb", "bandwidth_mbps"]
 STORAGE_GB = 1000
 """The paper gives demands for storage and no capacity; this never binds."""
-
 WORKER_TYPES = [  # EC2 P2 and G3: GPUs, vCPUs, GB, and a NIC within the paper's 20-50 Gbps
     (1, 4, 61, 20000),
     (8, 32, 488, 30000),
@@ -48,58 +52,67 @@ PS_TYPES = [  # EC2 C4: vCPUs, GB, NIC
 ]
 TESTBED_MODELS_MB = [244, 102, 178, 241, 531, 45]
 """Parameters of AlexNet, ResNet-50, -101, -152, VGG-11 and Inception-BN in 32-bit floats."""
-
-EPOCHS, MINIBATCHES = (50, 200), (10, 100)
-MINIBATCH_SLOTS, GRADIENT_MB, WORKER_MBPS = (0.001, 0.1), (30.0, 575.0), (100, 5000)
-"""Ranges of Section V-A of what a job's length follows from, in the order of their draws."""
-WORDS_OF_A_DRAW = 5
-
 MOST_TRIES = 200_000
 """Draws of one job before the settings are called impossible."""
-FEWEST_AT_ONCE, MOST_AT_ONCE = 32, 512
-"""Draws that are seen to be too long in one step: twice as many after a step where all were."""
+DECAYS = [(0.0, 0.0), (0.01, 1.0), (4.0, 6.0)]
+"""Ranges of gamma_2 of time-insensitive, -sensitive and -critical jobs."""
 
-Shares = tuple[float, float, float]
-"""Chances of the three classes of jobs."""
-
-PAPER: Draft = {
-    "jobs": 100,
-    "horizon": 100,
-    "servers": 50,
-    "max_duration": 15,
-    "slot_seconds": 3600,
-    "network": "type",
-    "priority": [1, 100],
-    "shares": [0.10, 0.55, 0.35],
-    "exact_shares": False,
-}
-PRESETS: dict[str, Draft] = {
-    "small": {**PAPER, "jobs": 8, "horizon": 8, "servers": 5, "max_duration": 4},
-    "paper": PAPER,
-    "testbed": {**PAPER, "jobs": 12, "horizon": 10, "servers": 7, "slot_seconds": 1200},
-}
-"""Settings by preset. ``shares``: time-insensitive, -sensitive and -critical jobs."""
+PER_GPU = {"gpu": 1, "cpu": 4, "memory_gb": 61, "storage_gb": 125, "bandwidth_mbps": 5000}
+"""What an EC2 P2 server has for each GPU: the demand of a worker of a trace's job."""
+PS = {"cpu": 4, "memory_gb": 6, "storage_gb": 5, "bandwidth_mbps": 10000}
+"""A PS serves two workers; five fit on a PS server, EC2 C4."""
+PS_SERVER = {"cpu": 36, "memory_gb": 60, "storage_gb": 1000, "bandwidth_mbps": 50000}
+WORKERS_PER_PS_SERVER = 10
+TRACE_SLOTS = 96
+"""About how many slots an instance has, if neither their number nor their length is given."""
+STRICT_DECAY = 6
 
 
 class OasisSettings(Settings):
-    """The settings that `generate` explains, and what each may be."""
+    """Settings of `generate`; the defaults are the preset ``paper``.
 
-    jobs: PositiveCount
-    horizon: PositiveCount
-    servers: PositiveCount
-    max_duration: PositiveCount
-    slot_seconds: Positive
-    network: Literal["type", "random"]
-    priority: Positives
-    shares: tuple[NonNegative, NonNegative, NonNegative]
-    exact_shares: StrictBool
+    Parameters
+    ----------
+    jobs, horizon : int
+        How many jobs and slots.
+    servers : int
+        Worker servers, and as many PS servers.
+    max_duration : int
+        Slots with all workers; contention.
+    slot_seconds : float
+        Length of a slot.
+    network : str
+        ``type``: a NIC a server type, ``random``: any in 20-50 Gbps.
+    priority : [low, high]
+        Range of gamma_1.
+    shares, exact_shares
+        Chances of time-insensitive, -sensitive and -critical jobs; if exact so many jobs of each
+        class, in random order, instead of each job's class drawn.
+    """
+
+    jobs: PositiveCount = 100
+    horizon: PositiveCount = 100
+    servers: PositiveCount = 50
+    max_duration: PositiveCount = 15
+    slot_seconds: Positive = 3600
+    network: Literal["type", "random"] = "type"
+    priority: Positives = (1, 100)
+    shares: tuple[NonNegative, NonNegative, NonNegative] = (0.10, 0.55, 0.35)
+    exact_shares: StrictBool = False
 
     @field_validator("shares")
     @classmethod
-    def _check_shares(cls, shares: Shares) -> Shares:
+    def _check_shares(cls, shares: tuple[float, ...]) -> tuple[float, ...]:
         if not sum(shares) > 0:
             raise ValueError("must not all be 0")
         return shares
+
+
+PRESETS: dict[str, Draft] = {
+    "small": OasisSettings.preset(jobs=8, horizon=8, servers=5, max_duration=4),
+    "paper": OasisSettings.preset(),
+    "testbed": OasisSettings.preset(jobs=12, horizon=10, servers=7, slot_seconds=1200),
+}
 
 
 def generate(preset: str = "small", seed: int = 0, **settings: object) -> OasisInstance:
@@ -114,62 +127,50 @@ def generate(preset: str = "small", seed: int = 0, **settings: object) -> OasisI
     seed : int
         Seed; the same arguments give the same bytes everywhere.
     **settings
-        ``jobs``, ``horizon``, ``servers`` (worker servers, and as many PS servers),
-        ``max_duration`` (slots with all workers; contention), ``slot_seconds``, ``network``
-        (``type``: a NIC a server type, ``random``: any in 20-50 Gbps), ``priority`` (range of
-        gamma_1), ``shares`` (time-insensitive, -sensitive, -critical), ``exact_shares`` (so many
-        jobs of each class, in random order, not each job's class drawn).
+        Those of `OasisSettings`.
 
     Raises
     ------
     InputError
         For settings that make no sense, or under which no job can be drawn.
     """
-    chosen = OasisSettings.of("oasis", PRESETS, preset, settings)
+    s = OasisSettings.of(PRESETS[preset], settings)
     testbed = preset == "testbed"
-    servers = _testbed_servers() if testbed else _draw_servers(Draws(seed, "servers"), chosen)
-    instance: Draft = {
-        "format": "hindsched/1",
-        "family": "oasis",
-        "name": _name(preset, seed, chosen),
-        "horizon": chosen.horizon,
-        "slot_seconds": chosen.slot_seconds,
+    servers = _testbed_servers() if testbed else _draw_servers(Draws(seed, "servers"), s)
+    size = f"t{s.horizon}-j{s.jobs}-h{s.servers}-d{s.max_duration}"
+    data: Draft = {
+        "name": f"oasis-{preset}-{size}-s{seed}",
+        "horizon": s.horizon,
+        "slot_seconds": s.slot_seconds,
         "provenance": {"generator": "oasis", "preset": preset, "seed": seed, "settings": settings},
         "resources": RESOURCES,
         "bandwidth_resource": "bandwidth_mbps",
         "worker_servers": servers[0],
         "ps_servers": servers[1],
-        "jobs": [],
     }
-    cluster = OasisInstance.parse(instance)
-    tail = 1 if testbed else min(chosen.max_duration, max(1, 2 * chosen.horizon // 5))
-    last = max(1, chosen.horizon - tail)
-    arrivals = arrival_slots(Draws(seed, "arrivals"), chosen.jobs, last)
+    cluster = OasisInstance.parse(data)
+    tail = 1 if testbed else min(s.max_duration, max(1, 2 * s.horizon // 5))
+    last = max(1, s.horizon - tail)
+    arrivals = arrival_slots(Draws(seed, "arrivals"), s.jobs, last)
     draw = _draw_testbed_job if testbed else _draw_job
-    classes = _classes(Draws(seed, "classes"), chosen)
-    for index, arrival in enumerate(arrivals):
+    jobs = []
+    for index, own in enumerate(_classes(Draws(seed, "classes"), s)):
         draws = Draws(seed, "job", str(index))
-        own = chosen.model_copy(update={"shares": classes[index]})
-        instance["jobs"].append(_first_possible(draws, draw, cluster, arrival, index, own))
-    return OasisInstance.parse(instance)
+        job = _first_possible(draws, draw, cluster, arrivals[index], own)
+        jobs.append({"name": f"j{index + 1}", **job})
+    return OasisInstance.parse({**data, "jobs": jobs})
 
 
-def _classes(draws: Draws, settings: OasisSettings) -> list[Shares]:
-    """Every job's shares of the three classes: all of one class where the numbers are exact."""
-    shares, jobs = settings.shares, settings.jobs
-    if not settings.exact_shares:
-        return [shares] * jobs
+def _classes(draws: Draws, s: OasisSettings) -> list[OasisSettings]:
+    """Every job's settings: its shares are of one class where the numbers are exact."""
+    shares, jobs = s.shares, s.jobs
+    if not s.exact_shares:
+        return [s] * jobs
     ends = [round(jobs * sum(shares[:kind]) / sum(shares)) for kind in range(4)]
     pool = [kind for kind in range(3) for _ in range(ends[kind], ends[kind + 1])]
     found = [pool.pop(draws.integer(0, len(pool) - 1)) for _ in range(jobs)]
-    return [(float(own == 0), float(own == 1), float(own == 2)) for own in found]
-
-
-def _name(preset: str, seed: int, settings: OasisSettings) -> str:
-    return (
-        f"oasis-{preset}-t{settings.horizon}-j{settings.jobs}-h{settings.servers}"
-        f"-d{settings.max_duration}-s{seed}"
-    )
+    alone = [[float(own == kind) for kind in range(3)] for own in range(3)]
+    return [s.model_copy(update={"shares": tuple(alone[own])}) for own in found]
 
 
 def _server(name: str, gpu: int, cpu: int, memory: float, storage: float, mbps: int) -> Draft:
@@ -178,17 +179,17 @@ def _server(name: str, gpu: int, cpu: int, memory: float, storage: float, mbps: 
     return {"name": name, "capacity": capacity}
 
 
-def _draw_servers(draws: Draws, settings: OasisSettings) -> tuple[list[Draft], list[Draft]]:
+def _draw_servers(draws: Draws, s: OasisSettings) -> tuple[list[Draft], list[Draft]]:
     def nic(of_type: int) -> int:
-        return of_type if settings.network == "type" else draws.integer(20000, 50000)
+        return of_type if s.network == "type" else draws.integer(20000, 50000)
 
     workers, servers = [], []
-    for index in range(settings.servers):
+    for index in range(1, s.servers + 1):
         gpu, cpu, memory, mbps = draws.choice(WORKER_TYPES)
-        workers.append(_server(f"w{index + 1}", gpu, cpu, memory, STORAGE_GB, nic(mbps)))
-    for index in range(settings.servers):
+        workers.append(_server(f"w{index}", gpu, cpu, memory, STORAGE_GB, nic(mbps)))
+    for index in range(1, s.servers + 1):
         ps_cpu, ps_memory, mbps = draws.choice(PS_TYPES)
-        servers.append(_server(f"p{index + 1}", 0, ps_cpu, ps_memory, STORAGE_GB, nic(mbps)))
+        servers.append(_server(f"p{index}", 0, ps_cpu, ps_memory, STORAGE_GB, nic(mbps)))
     return workers, servers
 
 
@@ -202,44 +203,29 @@ Draw = Callable[[Draws, OasisInstance, int, OasisSettings], Draft | None]
 
 
 def _first_possible(
-    draws: Draws,
-    draw: Draw,
-    cluster: OasisInstance,
-    arrival: int,
-    index: int,
-    settings: OasisSettings,
+    draws: Draws, draw: Draw, cluster: OasisInstance, arrival: int, s: OasisSettings
 ) -> Draft:
     """Draw until a job can finish alone on the empty cluster."""
-    tries, at_once = 0, FEWEST_AT_ONCE
-    while tries < MOST_TRIES:
-        if draw is _draw_job and tries > 0:
-            most = min(at_once, MOST_TRIES - tries)
-            skipped = _skip_long_jobs(most, draws, cluster, arrival, settings)
-            at_once = min(2 * at_once, MOST_AT_ONCE) if skipped == at_once else FEWEST_AT_ONCE
-            tries += skipped
-            if tries == MOST_TRIES:
-                break
-        job = draw(draws, cluster, arrival, settings)
+    for _ in range(MOST_TRIES):
+        job = draw(draws, cluster, arrival, s)
         if job is not None:
-            return {"name": f"j{index + 1}", **job}
-        tries += 1
+            record = OasisJob.model_validate({"name": "j", **job})
+            slots = cluster.horizon - arrival
+            if cluster.most_workers(record) * slots >= cluster.work_of(record):
+                return job
     rule = f"no job that arrives in slot {arrival} can finish under these settings"
-    raise InputError("set.max_duration", settings.max_duration, rule)
+    raise InputError("set.max_duration", s.max_duration, rule)
 
 
-def _draw_job(
-    draws: Draws, cluster: OasisInstance, arrival: int, settings: OasisSettings
-) -> Draft | None:
-    """Section V-A; None if the job is too long or could not finish alone."""
-    slots = cluster.horizon - arrival
-    epochs, minibatches = draws.integer(*EPOCHS), draws.integer(*MINIBATCHES)
-    minibatch_slots = draws.log_uniform(*MINIBATCH_SLOTS)
-    gradient, b = draws.uniform(*GRADIENT_MB), draws.integer(*WORKER_MBPS)
-    per_batch = minibatch_slots + 2 * gradient * 8 / b / settings.slot_seconds
-    length = epochs * minibatches * per_batch
-    if length > min(settings.max_duration, slots):
+def _draw_job(draws: Draws, cluster: OasisInstance, arrival: int, s: OasisSettings) -> Draft | None:
+    """Section V-A; None if the job is too long."""
+    epochs, minibatches = draws.integer(50, 200), draws.integer(10, 100)
+    minibatch_slots = draws.log_uniform(0.001, 0.1)
+    gradient, b = draws.uniform(30.0, 575.0), draws.integer(100, 5000)
+    per_batch = minibatch_slots + 2 * gradient * 8 / b / s.slot_seconds
+    if epochs * minibatches * per_batch > min(s.max_duration, cluster.horizon - arrival):
         return None
-    job = {
+    return {
         "arrival": arrival,
         "epochs": epochs,
         "chunks": draws.integer(5, 100),
@@ -248,41 +234,12 @@ def _draw_job(
         "gradient_mb": gradient,
         "worker": _demand(draws, b, gpus=(0, 4), cpus=(1, 10), memory=(2, 32)),
         "ps": _demand(draws, draws.integer(5000, 20000), None, cpus=(1, 10), memory=(2, 32)),
-        "utility": _draw_utility(draws, settings, draws.uniform(1, 15)),
+        "utility": _draw_utility(draws, s, draws.uniform(1, 15)),
     }
-    if _has_no_room(cluster, job, length / slots):
-        return None
-    return job if _could_finish(cluster, job, slots) else None
-
-
-def _skip_long_jobs(
-    number: int, draws: Draws, cluster: OasisInstance, arrival: int, settings: OasisSettings
-) -> int:
-    """Skip draws that `_draw_job` would call too long, up to a number, and say how many.
-
-    Nearly all are, by more than any rounding. The first that is not, or that has a word which
-    `Draws.integer` may refuse, is left to be drawn.
-    """
-    longest = min(settings.max_duration, cluster.horizon - arrival)
-    words = draws.ahead(number * WORDS_OF_A_DRAW).reshape(number, WORDS_OF_A_DRAW)
-    unit = words / 2.0**64
-    first, last = MINIBATCH_SLOTS
-    minibatch_slots = first * (last / first) ** unit[:, 2]
-    gradient = GRADIENT_MB[0] + (GRADIENT_MB[1] - GRADIENT_MB[0]) * unit[:, 3]
-
-    def integers(low: int, high: int, at: int) -> np.ndarray:
-        return low + words[:, at] % np.uint64(high - low + 1)
-
-    per_batch = minibatch_slots + 16 * gradient / integers(*WORKER_MBPS, 4) / settings.slot_seconds
-    slots = integers(*EPOCHS, 0) * integers(*MINIBATCHES, 1) * per_batch
-    is_long = (slots > longest * (1 + 1e-6)) & (unit.max(axis=1) < 1 - 1e-9)
-    skipped = number if is_long.all() else int(is_long.argmin())
-    draws.skip(skipped * WORDS_OF_A_DRAW)
-    return skipped
 
 
 def _draw_testbed_job(
-    draws: Draws, cluster: OasisInstance, arrival: int, settings: OasisSettings
+    draws: Draws, cluster: OasisInstance, arrival: int, s: OasisSettings
 ) -> Draft | None:
     """Section V-B: 200 images in chunks of 20 or 30, 2-6 slots of 20 minutes at 1-4 workers."""
     images = draws.choice([20, 30])
@@ -290,22 +247,21 @@ def _draw_testbed_job(
     b = draws.integer(1000, 3000)
     gradient = draws.choice(TESTBED_MODELS_MB)
     work = draws.uniform(2, 6) * draws.integer(1, 4)
-    sending = 2 * gradient * 8 / b / settings.slot_seconds
+    sending = 2 * gradient * 8 / b / s.slot_seconds
     minibatch_slots = work / (epochs * chunks * minibatches) - sending
     if minibatch_slots <= 0:
         return None
-    job = {
+    return {
         "arrival": arrival,
         "epochs": epochs,
         "chunks": chunks,
         "minibatches": minibatches,
-        "minibatch_slots": float(f"{minibatch_slots:.12g}"),
+        "minibatch_slots": rounded(minibatch_slots),
         "gradient_mb": gradient,
         "worker": _demand(draws, b, gpus=(0, 1), cpus=(1, 5), memory=(2, 10)),
         "ps": _demand(draws, max(b, draws.integer(1000, 3000)), None, cpus=(1, 5), memory=(2, 10)),
-        "utility": _draw_utility(draws, settings, draws.uniform(1, 6)),
+        "utility": _draw_utility(draws, s, draws.uniform(1, 6)),
     }
-    return job if _could_finish(cluster, job, cluster.horizon - arrival) else None
 
 
 def _demand(
@@ -325,32 +281,186 @@ def _demand(
     return demand
 
 
-def _draw_utility(draws: Draws, settings: OasisSettings, target: float) -> Draft:
-    low, high = settings.priority
-    decay = draws.choice([(0.0, 0.0), (0.01, 1.0), (4.0, 6.0)], settings.shares)
-    return {
-        "kind": "sigmoid",
-        "priority": draws.uniform(low, high),
-        "decay": draws.uniform(*decay),
-        "target": target,
-    }
+def _draw_utility(draws: Draws, s: OasisSettings, target: float) -> Draft:
+    decay = draws.choice(DECAYS, s.shares)
+    return _sigmoid(draws.uniform(*s.priority), draws.uniform(*decay), target)
 
 
-def _has_no_room(cluster: OasisInstance, job: Draft, share: float) -> bool:
-    """Whether a job surely could not finish: it has to run more than a share of its workers.
+def _sigmoid(priority: float, decay: float, target: float) -> Draft:
+    values = {"priority": priority, "decay": decay, "target": target}
+    return {"kind": "sigmoid", **{name: rounded(value) for name, value in values.items()}}
 
-    Says of nearly all that cannot what `_could_finish` would, at a tenth of its effort.
+
+def from_trace(
+    table: TraceTable,
+    *,
+    jobs: int = 60,
+    seed: int = 0,
+    start: NonNegative = 0.0,
+    every: PositiveCount = 1,
+    slot_seconds: Positive | None = None,
+    horizon: PositiveCount | None = None,
+    elasticity: PositiveCount = 2,
+    load: Positive = 2.0,
+    gpus_per_server: PositiveCount = 4,
+    servers: PositiveCount | None = None,
+) -> Instance:
+    """Make an instance from rows of a trace.
+
+    Parameters
+    ----------
+    table : TraceTable
+        The trace (one part of it, if the caller has chosen one).
+    jobs, seed : int
+        Number of jobs; seed of the utilities that the trace does not have.
+    start : float
+        Seconds after the trace's first row at which to begin.
+    every : int
+        Keep every so many rows, which thins the stream of arrivals.
+    slot_seconds : float, optional
+        Length of a slot; by default the whole minutes with which the horizon below has about 96
+        slots.
+    horizon : int, optional
+        Number of slots; by default the last arrival plus what nine tenths of the jobs need with all
+        their workers.
+    elasticity : int
+        Most workers at once, as a multiple of the row's GPUs.
+    load : float
+        Offered GPU load (work of the jobs that the horizon lets finish over the GPUs' time) that
+        sets the number of servers, if `servers` is not given.
+    gpus_per_server : int
+        GPUs of a worker server, whose other resources are in P2's proportion.
+    servers : int, optional
+        Number of worker servers; PS servers follow, one for 10 workers.
+
+    Returns
+    -------
+    OasisInstance
+        Its provenance names the trace, the settings, and jobs that cannot finish by the horizon.
     """
-    demand = np.array([job["worker"].get(resource, 0) for resource in cluster.resources])
-    with np.errstate(divide="ignore", invalid="ignore"):
-        fits = np.nanmin(cluster.worker_capacity / demand, axis=1)
-    return float(np.floor(fits + 1e-6).sum()) < share * job["chunks"] * (1 - 1e-6)
+    settings = {
+        "start": start, "every": every, "horizon": horizon, "elasticity": elasticity, "load": load,
+        "gpus_per_server": gpus_per_server, "servers": servers,
+    }  # fmt: skip
+    rows = take_rows(table, jobs, start, every)
+    shortest = sorted(row["duration_seconds"] / elasticity for row in rows)
+    most_need = shortest[(9 * (jobs - 1)) // 10]
+    if slot_seconds is None:
+        whole = rows[-1]["waited"] + most_need
+        slot_seconds = 60.0 * max(1, math.ceil(whole / 60 / TRACE_SLOTS))
+    arrivals = arrivals_of(rows, slot_seconds)
+    if horizon is None:
+        horizon = max(arrivals) + math.ceil(most_need / slot_seconds)
+    elif horizon < max(arrivals):
+        rule = f"must reach the last arrival, slot {max(arrivals)}"
+        raise InputError("set.horizon", horizon, rule)
+    works = [row["duration_seconds"] * row["gpus"] / slot_seconds for row in rows]
+    most = [elasticity * int(row["gpus"]) for row in rows]
+    named: list[Draft] = [
+        {
+            "name": f"j{index + 1}",
+            "arrival": arrival,
+            "epochs": 1,
+            "chunks": n,
+            "minibatches": 1,
+            "minibatch_slots": rounded(work / n),
+            "gradient_mb": 0,
+            "worker": PER_GPU,
+            "ps": PS,
+            "utility": _utility(row, Draws(seed, "utility", str(index)), slot_seconds),
+        }
+        for index, (row, arrival, n, work) in enumerate(
+            zip(rows, arrivals, most, works, strict=True)
+        )
+    ]
+    fitting = [
+        work <= job["chunks"] * (horizon - job["arrival"] + 1)
+        for work, job in zip(works, named, strict=True)
+    ]
+    if servers is None:
+        offered = math.fsum(work for work, fits in zip(works, fitting, strict=True) if fits)
+        servers = max(1, math.floor(offered / (load * horizon * gpus_per_server)))
+    ps_servers = max(1, math.ceil(servers * gpus_per_server / WORKERS_PER_PS_SERVER))
+    worker_server = {key: value * gpus_per_server for key, value in PER_GPU.items()}
+    data = {
+        "name": f"oasis-{table.format}-{jobs}-{int(start)}-s{seed}",
+        "horizon": horizon,
+        "slot_seconds": slot_seconds,
+        "resources": list(PER_GPU),
+        "bandwidth_resource": "bandwidth_mbps",
+        "worker_servers": [
+            {"name": f"w{i + 1}", "capacity": worker_server} for i in range(servers)
+        ],
+        "ps_servers": [{"name": f"p{i + 1}", "capacity": PS_SERVER} for i in range(ps_servers)],
+        "jobs": named,
+    }
+    has_values = all(row["value_kind"] for row in rows)
+    too_long = [str(row["job"]) for row, fits in zip(rows, fitting, strict=True) if not fits]
+    return OasisInstance.parse(
+        traced(
+            data, rows, table, seed, settings,
+            too_long_for_the_horizon=too_long,
+            took=[
+                "submission: arrival",
+                "duration x GPUs: work",
+                f"GPUs x {elasticity}: most workers at once",
+                *(["values and deadlines: utility"] if has_values else []),
+            ],
+            made_up=[
+                f"{servers} worker servers and {ps_servers} PS servers of EC2 shapes",
+                "demands of a worker (one GPU's share of a P2 server) and of a PS",
+                *([] if has_values else ["utilities, drawn around the duration"]),
+            ],
+        )
+    )  # fmt: skip
 
 
-def _could_finish(cluster: OasisInstance, job: Draft, slots: int) -> bool:
-    """Whether the job, alone on the empty cluster, has room for its work in `slots` slots."""
-    record = OasisJob.model_validate({"name": "j", **job})
-    return cluster.most_workers(record) * slots >= cluster.work_of(record)
+def _utility(row: dict[str, Any], draws: Draws, slot_seconds: float) -> Draft:
+    """Values of the trace as a sigmoid, or Section V-A's classes around the row's duration."""
+    deadlines = [float(second) / slot_seconds for second in row["deadlines_seconds"]]
+    values = [float(value) for value in row["values"]]
+    if row["value_kind"] == "best-effort":
+        return _sigmoid(2 * values[0], 0, 0)
+    if row["value_kind"] == "strict":
+        return _sigmoid(values[0], STRICT_DECAY, deadlines[0] + 0.5)
+    if row["value_kind"] == "soft":
+        last = deadlines[-1]
+        shape = [rounded(deadline / last) for deadline in deadlines]
+        priority, decay, target = fit_steps(shape, values)
+        return _sigmoid(priority, decay / last, target * last)
+    decay_range = draws.choice(DECAYS, OasisSettings().shares)
+    target = row["duration_seconds"] / slot_seconds * draws.uniform(0.5, 1.5)
+    return _sigmoid(draws.uniform(1, 100), draws.uniform(*decay_range), target)
+
+
+def fit_steps(deadlines: list[float], values: list[float]) -> tuple[float, float, float]:
+    """Fit a sigmoid to a falling staircase by least squares at the middle of each step.
+
+    Parameters
+    ----------
+    deadlines : list of float
+        Ends of the steps, ascending, the last one 1.
+    values : list of float
+        Value within each deadline.
+
+    Returns
+    -------
+    priority, decay, target : float
+        In the deadlines' unit. Decay and target are searched on a fixed grid and the priority
+        follows in closed form, so that the result does not hang on an optimiser's last digits.
+    """
+    middles = (np.array([0.0, *deadlines[:-1]]) + np.array(deadlines)) / 2
+    steps = np.array(values)
+    decays = np.array([rounded(float(d)) for d in np.geomspace(0.5, 100.0, 120)])
+    targets = np.linspace(0.0, 1.5, 151)
+    exponent = decays[:, None, None] * (middles - targets[None, :, None])
+    shape = 1.0 / (1.0 + np.exp(exponent))
+    priority = (shape * steps).sum(axis=2) / (shape**2).sum(axis=2)
+    error = ((priority[:, :, None] * shape - steps) ** 2).sum(axis=2)
+    best = int(np.argmin(np.round(error, 9)))
+    decay, target = np.unravel_index(best, error.shape)
+    chosen = priority[decay, target]
+    return rounded(float(chosen)), float(decays[decay]), rounded(float(targets[target]))
 
 
 def small_suite() -> list[Instance]:

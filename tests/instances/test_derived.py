@@ -1,0 +1,228 @@
+"""What instances derive of their data: counts, durations and modes, by hand and by definition."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import hindsched as hs
+from hindsched.errors import InputError
+from hindsched.instances.astraea import modes as astraea_modes
+from hindsched.instances.base import LinearUtility, PowerUtility, SigmoidUtility
+from hindsched.instances.batchsched.colocation import Hosting
+from hindsched.instances.batchsched.instance import PARAMETER_SERVER, RING_ALLREDUCE
+from hindsched.instances.batchsched.modes import fewest_ps, modes
+from hindsched.instances.mlbroker.slot import SlotData
+from hindsched.instances.modes import NEVER, ps_ratios
+from tests.astraea_example import worked_example
+from tests.strategies.batchsched import instance, known_b
+from tests.strategies.edgecloud import instance as edgecloud_instance
+from tests.strategies.edgecloud import job as edgecloud_job
+
+
+@pytest.mark.parametrize(
+    "utility",
+    [
+        LinearUtility(slope=-0.3, intercept=127.3),
+        LinearUtility(slope=-0.1, intercept=30.000000000000004),  # the two terms cancel at 300
+        PowerUtility(scale=421.7, exponent=1.37),
+        SigmoidUtility(priority=7.3, decay=0.71, target=12.0),
+    ],
+)
+def test_utilities_at_many_completions_are_those_at_each(utility):
+    completions = np.arange(1.0, 601.0)
+    found = utility.values(completions).tolist()
+    assert found == [utility.value(completion) for completion in range(1, 601)]
+    assert utility.values(completions[:0]).size == 0
+
+
+def test_oasis_by_hand():
+    made = hs.named_instance("oasis-t10-i10-h5-s1")
+    job = made.jobs[0]
+    per_batch = job.minibatch_slots + 2 * job.gradient_mb * 8 / 1479 / 3600
+    assert made.minibatch_time(job) == pytest.approx(per_batch)
+    assert made.work_of(job) == math.ceil(97 * 62 * 14 * per_batch) == 148
+    assert made.min_duration_of(job) == 3  # 148 / 62
+    assert made.ps_needed(job, 0) == 0
+    assert made.ps_needed(job, 9) == 2  # 9 x 1479 / 11995 = 1.1
+    assert made.ps_needed_up_to(job, 9).tolist() == [0, 1, 1, 1, 1, 1, 1, 1, 1, 2]
+    values = made.utilities(job)
+    assert np.isnan(values[0])
+    assert values[1] == job.utility.value(0)
+    job = made.jobs[1]  # 1 GPU, 19 GB each; 16 + 1 + 2 + 4 + 1 GPUs; at most 8 chunks
+    assert made.most_workers(job) == 8
+    wide = job.model_copy(update={"ps": {**job.ps, "bandwidth_mbps": 3000}})
+    assert made.most_workers(wide) == 0  # a worker sends more than a PS takes
+    other = made.with_jobs(made.jobs[2:4])
+    assert other.worker_capacity is made.worker_capacity
+    assert other.work.tolist() == made.work[2:4].tolist()
+
+
+@pytest.mark.parametrize(
+    ("servers", "workers", "ps", "usable"),
+    [
+        ([(3, 11)], [(2, 4)], [6], [[2, 10]]),
+        ([(3, 9), (4, 7)], [(2, 4), (1, 2)], [3], [[3, 9], [4, 7]]),
+        ([(0.7, 13)], [(0.2, 4)], [8], [[0.6, 12]]),
+        ([(1e12 + 1, 5e12)], [(2.5, 3e12)], [1e-8], [[1e12, 5e12]]),
+        ([(3, 13)], [(0, 4)], [8], [[3, 12]]),
+    ],
+)
+def test_usable_is_what_whole_units_can_take(servers, workers, ps, usable):
+    """Multiples of what every demand is a multiple of, in the decimals of the file."""
+    job = {
+        "arrival": 1, "weight": 1, "epochs": 1, "chunks": 1, "minibatches": 1, "gradient_mb": 0.0,
+        "minibatch_slots": [1.0] * len(workers), "update_slots": [0.0],
+    }  # fmt: skip
+    made = instance(PARAMETER_SERVER, servers, workers, ps, [job])
+    assert made.usable_capacity.tolist() == usable
+    few = made.server_capacity[0] <= 10  # by brute force, where counts are few
+    units = np.vstack([made.worker_demand, made.ps_demand])
+    for counts in itertools.product(range(5), repeat=len(units)):
+        taken = counts @ units
+        if (taken <= made.server_capacity[0] + 1e-9)[few].all():
+            assert (taken <= made.usable_capacity[0] + 1e-9)[few].all()
+
+
+def test_modes_of_batchsched():
+    made = known_b(PARAMETER_SERVER)
+    assert set(modes(made, made.jobs[0]).tuples()) >= {(0, 0, 1, 2, 3), (0, 0, 0, 3, 4)}
+    ring = known_b(RING_ALLREDUCE)
+    wide = instance(
+        RING_ALLREDUCE, [(3, 3), (3, 3)], [(1, 1)], [],
+        [job.model_dump(exclude={"name"}, exclude_unset=True) for job in ring.jobs], 2,
+    )  # fmt: skip
+    expected = {(0, 0, 1, 3, 2), (0, 0, 1, 1, 3), (0, 0, 0, 3, 3), (0, 0, 0, 2, 4)}
+    assert set(modes(wide, wide.jobs[0]).tuples()) == expected
+    # More chunks than the cluster holds workers add no mode.
+    most = wide.most_workers
+    many = wide.jobs[0].model_copy(update={"chunks": 10**7, "minibatches": 1})
+    few = many.model_copy(update={"chunks": most, "minibatches": 10**7 // most})
+    found = {mode[:4] for mode in modes(wide, many).tuples()}
+    assert found == {mode[:4] for mode in modes(wide, few).tuples()}
+    with pytest.raises(InputError, match="must hold one worker"):
+        instance(PARAMETER_SERVER, [(1, 2)], [(1, 2)], [2], [])
+
+
+def fewest(servers, worker, size, share, q, n):
+    """From the definition: some server holds g workers and PSs that serve the others."""
+    found = []
+    for free in servers.tolist():
+        for g in [n] if q else range(n):
+            units = max(1, math.ceil((n - g) * share))
+            use = [g * e + units * z for e, z in zip(worker, size, strict=True)]
+            if all(u <= c for u, c in zip(use, free, strict=True)):
+                found.append(units)
+    return min(found, default=NEVER)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_best_host_is_that_of_the_definition(seed):
+    draws = np.random.default_rng(seed)
+    servers = draws.integers(0, 12, (int(draws.integers(1, 4)), 2)).astype(float)
+    worker, ps = draws.integers(1, 4, (2, 2)), draws.integers([0, 1], 6, (2, 2))
+    ratio = ps_ratios(worker[:, 1], ps[:, 1], 9)
+    hosting = Hosting(servers, worker.astype(float), ps.astype(float), ratio)
+    hosting.fewest_ps(3)  # a longer table is made when it is asked for
+    table = hosting.fewest_ps(9)
+    for m, p, q, n in np.ndindex(table.shape):
+        share = Fraction(int(worker[m, 1]), int(ps[p, 1]))
+        expected = fewest(servers, worker[m].tolist(), ps[p].tolist(), share, q, n + 1)
+        assert table[m, p, q, n] == expected
+
+
+def test_modes_that_no_server_hosts_are_none():
+    """Two servers of room for 4 workers or one PS: the workers would stand beside no PS."""
+    data = hs.generate("batchsched", jobs=1, servers=2, worker_types=1, ps_types=1).to_dict()
+    data["worker_types"][0]["demand"] = {"gpu": 1, "cpu": 1, "bandwidth_mbps": 100}
+    data["ps_types"][0]["demand"] = {"gpu": 0, "cpu": 4, "bandwidth_mbps": 200}
+    for server in data["servers"]:
+        server["capacity"] = {"gpu": 4, "cpu": 4, "bandwidth_mbps": 9000}
+    data["jobs"][0] |= {"chunks": 6, "epochs": 5, "minibatches": 3}
+    made = hs.read(data)
+    table = modes(made, made.jobs[0])
+    assert table.one_server.tolist() == [0, 0]  # one PS serves two workers elsewhere
+    assert table.workers.tolist() == [1, 2]
+    assert fewest_ps(made, table).tolist() == [1, 1]
+
+
+def test_astraea_by_hand():
+    made = worked_example()
+    j12 = made.jobs[1]  # E D M = 6; tc = 1, td = 2
+    length = astraea_modes.durations(made, j12)[0, 0]
+    assert length[1].tolist() == [6, 3, 2]  # centralised, 1-3 workers
+    assert length[0].tolist() == [12, 6, 4]
+    # No server holds 3 workers; distributed with 1 PS: at most 2 + 1 workers.
+    assert astraea_modes.modes(made, j12).tuples() == [
+        (0, 0, 1, 1, 6),
+        (0, 0, 1, 2, 3),
+        (0, 0, 0, 1, 12),
+        (0, 0, 0, 2, 6),
+        (0, 0, 0, 3, 4),
+    ]
+    endless = worked_example(slot_seconds=1e-15)
+    assert (astraea_modes.durations(endless, endless.jobs[0])[0, 0, 0] == astraea_modes.NEVER).all()
+    wide = made.jobs[0].model_copy(update={"chunks": 10**6})
+    assert astraea_modes.durations(made, wide).shape == (1, 1, 2, 8)
+
+
+def test_formulations_of_astraea_take_tokens_in_any_order():
+    made = worked_example()
+    assert made.check_formulation(None) == "optional,modes"
+    assert made.check_formulation("literal") == "optional,literal"
+    assert made.check_formulation("literal,must-complete") == "must-complete,literal"
+    for given in ("optional,must-complete", "literal,modes", "optional,optional", "optional,", "x"):
+        with pytest.raises(InputError, match="formulation"):
+            made.check_formulation(given)
+
+
+def test_types_of_astraea_need_a_value_each():
+    data = worked_example(("j11",)).to_dict() | {"worker_bandwidth_mbps": {"a": 1, "b": 2}}
+    data["tenants"] = [
+        {"name": "u1", "worker_quota": {"a": 8, "b": 0}, "ps_quota": 4},
+        {"name": "u2", "worker_quota": {"a": 0, "b": 0}, "ps_quota": 0},
+    ]
+    for server in data["servers"]:
+        server["workers"] = {"a": 2}
+    with pytest.raises(InputError, match=r"servers\[0\].workers.*value for b"):
+        hs.read(data)
+
+
+def test_edgecloud_by_hand():
+    """m = 1 slot and 2 q / b = 1 slot: 2 slots at the edge, 1 in the cloud."""
+    known = hs.named_instance("edgecloud-j5-s601")
+    assert known.edge_slots.tolist() == [2, 4, 4, 3, 3]
+    assert known.cloud_slots.tolist() == [1, 3, 3, 3, 3]
+    assert known.groups == {
+        (0, "t2"): (0,), (1, "t1"): (1,), (1, "t2"): (2,), (2, "t1"): (3,), (2, "t2"): (4,),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("job", "cloud", "rule"),
+    [
+        ({"worker_type": "t2"}, {"workers": {"t2": 0}}, "type of some worker"),
+        ({"ps_type": "q"}, {"ps": {"q": 0}}, "type of some PS"),
+        ({"minibatch_slots": 0, "gradient_mb": 0}, {}, "must take time"),
+    ],
+)
+def test_an_edgecloud_job_needs_a_worker_a_ps_and_time(job, cloud, rule):
+    server = {"name": "a", "workers": ["t1"], "ps": ["p"]}
+    made = edgecloud_job("j", 1, 2, 3, 2, {"a": 1, "cloud": 6})
+    with pytest.raises(InputError, match=rule):
+        edgecloud_instance([server], [{**made, **job}], cloud)
+
+
+def test_mlbroker_by_hand():
+    made = hs.named_instance("mlbroker-r3-t2-s51")
+    assert made.workers_needed.tolist() == [[6, 6], [3, 3], [0, 3]]
+    assert made.data.shape == (3, 2, 3)
+    assert made.alive.tolist() == [[True, True], [True, True], [False, True]]
+    fee = (made.unit_price - made.discounted_price) * made.threshold
+    assert made.tier_fee == pytest.approx(fee)
+    assert SlotData.at(made, 1).jobs == ("j1", "j2")
+    assert SlotData.at(made, 1).largest_use[0].tolist() == [24, 15, 56, 44]

@@ -1,0 +1,376 @@
+"""What every family's instances, files, generators and mappings from traces keep to."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from functools import reduce
+from importlib.resources import files
+
+import numpy as np
+import pytest
+
+import hindsched as hs
+from hindsched.errors import InputError
+from hindsched.instances.base import FAMILIES, canonical_json
+from hindsched.instances.generators.registry import generate, presets, suite, suites
+from hindsched.instances.io import parse_instance, schema
+from hindsched.instances.library import KNOWN
+from hindsched.instances.traces.table import load_trace
+
+ABSENT = object()
+EXAMPLE = {
+    "oasis": "oasis-t10-i10-h5-s1",
+    "batchsched": "batchsched-ps-j5-s200",
+    "astraea": "astraea-j5-s40",
+    "edgecloud": "edgecloud-j5-s601",
+    "mlbroker": "mlbroker-r3-t2-s51",
+    "gang": "gang/small/j6-s1",
+}
+LINE = {"kind": "linear", "slope": 1, "intercept": 0}
+POWER = {"kind": "power", "scale": 1e10, "exponent": 400}
+RULES = {
+    "oasis": [
+        ("jobs.3.arrival", 11, "jobs[3].arrival"),
+        ("jobs.3.arrival", 0, "jobs[3].arrival"),
+        ("jobs.2.worker.gpu", -1, "jobs[2].worker.gpu"),
+        ("jobs.2.worker.gpu", 17, "jobs[2].worker"),
+        ("jobs.2.worker.tpu", 1, "jobs[2].worker.tpu"),
+        ("jobs.2.ps.memory_gb", 61, "jobs[2].ps"),
+        ("jobs.2.ps.bandwidth_mbps", 0, "jobs[2].ps.bandwidth_mbps"),
+        ("jobs.2.worker.bandwidth_mbps", 0, "jobs[2].worker.bandwidth_mbps"),
+        ("jobs.1.name", "j1", "jobs[1].name"),
+        ("jobs.1.epochs", 2.5, "jobs[1].epochs"),
+        ("jobs.1.epochs", ABSENT, "jobs[1].epochs"),
+        ("jobs.1.minibatch_slots", 0, "jobs[1].minibatch_slots"),
+        ("jobs.1.minibatch_slots", 1e15, "jobs[1]"),
+        ("jobs.0.utility", POWER, "jobs[0].utility"),
+        ("jobs.0.utility", LINE, "jobs[0].utility.slope"),
+        ("worker_servers.1.capacity.cpu", float("inf"), "worker_servers[1].capacity.cpu"),
+        ("worker_servers.1.capacity.tpu", 1, "worker_servers[1].capacity.tpu"),
+        ("worker_servers.1.name", "w1", "worker_servers[1].name"),
+        ("ps_servers", [], "ps_servers"),
+        ("resources", ["gpu", "gpu"], "resources[1].name"),
+        ("bandwidth_resource", "mbps", "bandwidth_resource"),
+        ("slots", 10, "slots"),
+        ("horizon", 0, "horizon"),
+        ("horizon", True, "horizon"),
+        ("slot_seconds", float("inf"), "slot_seconds"),
+        ("name", "", "name"),
+        ("format", "hindsched/2", "format"),
+        ("family", "unknown", "family"),
+    ],
+    "batchsched": [
+        ("jobs.0.arrival", 99, "jobs[0].arrival"),
+        ("jobs.1.minibatch_slots", [1.0], "jobs[1].minibatch_slots"),
+        ("jobs.1.update_slots", None, "jobs[1].update_slots"),
+        ("jobs.1.reduce_slots", 1.0, "jobs[1].reduce_slots"),
+        ("servers.0.capacity.tpu", 1, "servers[0].capacity.tpu"),
+        ("worker_types.0.demand.gpu", 9, "worker_types[0].demand"),
+        ("worker_types.0.demand.bandwidth_mbps", ABSENT, "worker_types[0].demand.bandwidth_mbps"),
+        ("ps_types", ABSENT, "ps_types"),
+        ("architecture", "ring-allreduce", "ps_types"),
+        ("bandwidth_resource", "net", "bandwidth_resource"),
+        ("servers.1.name", "s1", "servers[1].name"),
+        ("jobs.2.epochs", 10**7, "jobs[2]"),
+        ("jobs.0.weight", -1, "jobs[0].weight"),
+        ("jobs.0.weight", 5e-324, "jobs[0].weight"),
+        ("jobs.0.minibatch_slots", [], "jobs[0].minibatch_slots"),
+        ("jobs.1.name", "j1", "jobs[1].name"),
+        ("servers", [], "servers"),
+    ],
+    "astraea": [
+        ("tenants.0.worker_quota", 99, "tenants.worker_quota"),
+        ("tenants.0.worker_quota", 10**30, "tenants[0].worker_quota"),
+        ("tenants.1.name", "u1", "tenants[1].name"),
+        ("jobs.0.tenant", "u9", "jobs[0].tenant"),
+        ("jobs.0.arrival", 10**6, "jobs[0].arrival"),
+        ("jobs.0.arrival", -1, "jobs[0].arrival"),
+        ("jobs.0.chunks", 0, "jobs[0].chunks"),
+        ("jobs.0.chunks", 10**9, "jobs[0].chunks"),
+        ("jobs.0.minibatch_slots", {"gpu": 1}, "jobs[0].minibatch_slots.gpu"),
+        ("jobs.0.utility", LINE, "jobs[0].utility.slope"),
+        ("jobs.0.utility", {"kind": "sigmoid"}, "jobs[0].utility"),
+        ("jobs.0.utility", POWER, "jobs[0].utility"),
+        ("jobs.0.utility", {**LINE, "intercept": 1e308}, "jobs[0].utility.intercept"),
+        ("jobs.0.utility", {**LINE, "slope": -(10**400)}, "jobs[0].utility.slope"),
+        ("utility_origin", "round", "utility_origin"),
+        ("worker_bandwidth_mbps", 0, "worker_bandwidth_mbps"),
+        ("worker_bandwidth_mbps", {"a": 1, "b": 2}, "tenants[0].worker_quota"),
+        ("worker_bandwidth_mbps", {}, "worker_bandwidth_mbps"),
+    ],
+    "edgecloud": [
+        ("jobs.0.chunks", 0, "jobs[0].chunks"),
+        ("jobs.0.arrival", 10**6, "jobs[0].arrival"),
+        ("jobs.0.upload_slots", {"cloud": 1}, "jobs[0].upload_slots.s1"),
+        ("jobs.0.upload_slots.cloud", ABSENT, "jobs[0].upload_slots.cloud"),
+        ("jobs.0.upload_slots.b", 2, "jobs[0].upload_slots.b"),
+        ("jobs.0.upload_slots.s1", -1, "jobs[0].upload_slots.s1"),
+        ("jobs.0.bandwidth_mbps", 0, "jobs[0].bandwidth_mbps"),
+        ("cloud", {"name": "s1"}, "cloud.name"),
+        ("cloud", {"name": "cloud", "workers": {"t1": -1}}, "cloud.workers.t1"),
+    ],
+    "mlbroker": [
+        ("datacenters.0.prices.gpu.discounted_usd", 99, "datacenters[0].prices.gpu.discounted_usd"),
+        ("datacenters.0.prices.gpu.threshold", -1, "datacenters[0].prices.gpu.threshold"),
+        ("datacenters.2.prices.gpu", ABSENT, "datacenters[2].prices.gpu"),
+        ("datacenters", [], "datacenters"),
+        ("resources", [], "resources"),
+        ("resources", ["gpu", "gpu"], "resources"),
+        ("datacenters.1.name", "r1", "datacenters[1].name"),
+        ("transfer_usd_per_gb", [[0]], "transfer_usd_per_gb"),
+        ("transfer_usd_per_gb.1", [0, 0], "transfer_usd_per_gb[1]"),
+        ("transfer_usd_per_gb.1.1", 0.5, "transfer_usd_per_gb[1][1]"),
+        ("transfer_usd_per_gb.1.0", -0.5, "transfer_usd_per_gb[1][0]"),
+        ("jobs.0.departure", 3, "jobs[0].data_gb"),
+        ("jobs.2.departure", 1, "jobs[2].departure"),
+        ("jobs.0.data_gb.1", [1, 2], "jobs[0].data_gb[1]"),
+        ("jobs.0.data_gb.1", [1, 2, -3], "jobs[0].data_gb[1][2]"),
+        ("jobs.0.capacity_gb", 0, "jobs[0].capacity_gb"),
+        ("jobs.0.worker", {"tpu": 1}, "jobs[0].worker.tpu"),
+        ("jobs.0.pinned_datacenters", ["r7"], "jobs[0].pinned_datacenters[0]"),
+        ("jobs.0.pinned_datacenters", ["r1", "r1"], "jobs[0].pinned_datacenters"),
+        ("cost_weights", {"transfer": -1}, "cost_weights.transfer"),
+        ("cost_weights", {"energy": 1}, "cost_weights.energy"),
+        ("horizon", 1, "jobs[0].departure"),
+    ],
+    "gang": [
+        ("gpus", ABSENT, "gpus"),
+        ("servers", [{"name": "s", "gpus": 4}], "gpus"),
+        ("placement", "consolidated", "placement"),
+        ("jobs.1.gpus", 99, "jobs[1].gpus"),
+        ("jobs.1.most_gpus", 1, None),
+        ("jobs.1.submit", 0.5, "jobs[1].submit"),
+        ("jobs.1.duration", 0, "jobs[1].duration"),
+        ("jobs.1.duration", 1.5, "jobs[1].duration"),
+        ("horizon", 1, None),
+        ("jobs.0.duration", 10**15, "jobs"),
+    ],
+}
+CASES = [(family, *case) for family, cases in RULES.items() for case in cases]
+
+
+def example(family):
+    return hs.named_instance(EXAMPLE[family])
+
+
+@pytest.mark.parametrize(("family", "path", "value", "where"), CASES)
+def test_a_broken_rule_names_its_field_in_one_line(family, path, value, where):
+    data = json.loads(json.dumps(example(family).to_dict()))
+    *outer, last = (int(word) if word.isdecimal() else word for word in path.split("."))
+    holder = reduce(lambda place, word: place[word], outer, data)
+    if value is ABSENT:
+        del holder[last]
+    else:
+        holder[last] = value
+    with pytest.raises(InputError) as caught:
+        parse_instance(data)
+    assert caught.value.where == where or where is None
+    assert "\n" not in str(caught.value)
+    assert caught.value.rule
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_files_round_trip_exactly(family, tmp_path):
+    for name in [name for name in KNOWN if name.startswith(family)] or [EXAMPLE[family]]:
+        instance = hs.named_instance(name)
+        data = instance.to_dict()
+        assert instance.sha256() == hashlib.sha256(canonical_json(data).encode()).hexdigest()
+        hs.write(instance, tmp_path / "x.json")
+        assert json.loads((tmp_path / "x.json").read_text()) == data
+        again = hs.read(tmp_path / "x.json")
+        assert again == instance
+        assert hs.read(data) == instance
+        kept = again.with_jobs(again.jobs[1:])
+        assert len(kept.jobs) == len(again.jobs) - 1
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_schemas_name_what_files_have(family):
+    body, data = schema(family), example(family).to_dict()
+    assert {"format", "family", "name", "horizon", "slot_seconds"} <= set(body["required"])
+    assert body["additionalProperties"] is False
+    assert set(body["required"]) <= set(data) <= set(body["properties"])
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_seed_gives_the_same_instance_and_made_data_obey_the_rules(family):
+    for preset in presets(family):
+        small = {} if preset != "paper" else {"jobs": 12}
+        one, again, other = (generate(family, preset, seed, **small) for seed in (5, 5, 6))
+        assert one.sha256() == again.sha256() != other.sha256()
+        assert parse_instance(json.loads(json.dumps(one.to_dict()))) == one
+        assert one.provenance["preset"] == preset
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_suites_hold_instances_of_their_own_names(family):
+    assert "small" in suites(family)
+    made = suite(family, "small")
+    assert len({instance.name for instance in made}) == len(made) >= 4
+    assert {instance.family for instance in made} == {family}
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_settings_of_another_kind_are_refused(family):
+    for preset, settings in presets(family).items():
+        for name, value in settings.items():
+            wrong = ["inf", "1e-300"] if isinstance(value, int | float | list) else []
+            wrong += [] if isinstance(value, dict) else ["{}"]
+            for text in wrong:
+                with pytest.raises(InputError, match=f"set.{name}: "):
+                    generate(family, preset, **{name: text})
+
+
+SETTINGS = {
+    "oasis": [
+        ("priority", [5, 1]), ("priority", ["a", "b"]), ("priority", [0, 0]), ("priority", [1]),
+        ("shares", [0, 0, 0]), ("shares", [1, "a", 2]), ("shares", 3), ("jobs", 0),
+        ("servers", 1.5), ("network", "ring"), ("colour", 1), ("exact_shares", 1),
+    ],
+    "batchsched": [
+        ("fixed_workers", 0), ("fixed_workers", 2.5), ("fixed_worker_type", 9),
+        ("fixed_worker_type", True), ("ec2_workers", 1), ("capacity_fraction", -1),
+        ("capacity_fraction", "abc"), ("architecture", "ring"), ("weight", "abc"), ("weight", 5),
+        ("weight", [5, 1]), ("weight", [1, 2, 3]), ("chunks", [1.5, 2.5]), ("gpus", [0, 0]),
+        ("minibatch_slots", [0, 1]), ("update_ms", [-5, 10]), ("jobs", 10**12),
+    ],
+    "astraea": [
+        ("utility", "sigmoid"), ("minibatch_scale", 0), ("arrival_span", 99), ("gpus", 3),
+        ("slope", 3), ("slope", [-0.1, -2]), ("slope", [1, 2]), ("intercept", "[nan, 1]"),
+        ("workers_per_server", 3), ("workers_per_server", []), ("workers_per_server", [-1]),
+        ("ps_per_server", 1.5), ("exponent", [-1, 1]), ("epochs", [1.5, 2]),
+    ],
+    "edgecloud": [
+        ("servers", -1), ("epochs", [9, 2]), ("epochs", None), ("workers", []), ("ps", [3]),
+        ("cloud_workers", [1, 2]), ("cloud_workers", -1), ("minibatch_scale", [0.1, 0.2]),
+        ("burst", "much"), ("cloud_workers", "many"),
+    ],
+    "mlbroker": [
+        ("gpu_range", [5, 1]), ("datacenters", 0), ("jobs", -1), ("jobs", 2.5), ("jobs", True),
+        ("data_gb", "many"), ("life_slots", [1, 2, 3]), ("life_slots", 0.5), ("slot_days", 0),
+        ("discount", (0.5, 1.5)), ("data_variation", 2), ("persistent_share", -1),
+        ("burst", (0, 1)), ("symmetric_transfer", "maybe"), ("capacity_gb", 0),
+    ],
+    "gang": [
+        ("servers", 99), ("servers", 0), ("placement", "row"), ("arrivals", "often"),
+        ("mix", "even"), ("seconds", [0, 9]), ("widths", []), ("widths", [0]), ("load", 0),
+        ("deadline_factor", [-1, 2]),
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("family", "name", "value"),
+    [(family, *case) for family, cases in SETTINGS.items() for case in cases],
+)
+def test_a_bad_setting_is_named(family, name, value):
+    with pytest.raises(InputError) as caught:
+        generate(family, "small", 0, **{name: value})
+    assert caught.value.where in (f"set.{name}", name, "jobs[0].gpus")
+    assert "\n" not in str(caught.value)
+
+
+def ends(values):
+    return min(values), max(values)
+
+
+def inside(values, low, high):
+    least, most = ends(list(values))
+    return low <= least <= most <= high
+
+
+def test_the_papers_ranges_are_kept():
+    oasis = generate("oasis", "paper", 3)
+    assert oasis.worker_capacity.shape == oasis.ps_capacity.shape == (50, 5)
+    assert inside((job.epochs for job in oasis.jobs), 50, 200)
+    assert inside((job.chunks for job in oasis.jobs), 5, 100)
+    assert inside((job.minibatch_slots for job in oasis.jobs), 0.001, 0.1)
+    assert inside((job.worker["bandwidth_mbps"] for job in oasis.jobs), 100, 5000)
+    assert inside((job.utility.priority for job in oasis.jobs), 1, 100)
+    for job in oasis.jobs:
+        assert oasis.most_workers(job) * (oasis.horizon - job.arrival) >= oasis.work_of(job)
+    decays = np.array([job.utility.decay for job in oasis.jobs])
+    assert inside([(decays == 0).sum()], 2, 22)
+    assert inside([(decays >= 4).sum()], 20, 50)
+    batchsched = generate("batchsched", "paper", 0, architecture="ring-allreduce")
+    assert inside((job.weight for job in batchsched.jobs), 200, 5000)
+    assert inside((s for job in batchsched.jobs for s in job.minibatch_slots), 0.001, 0.05)
+    astraea = generate("astraea", "paper", 7)
+    assert {int(n) for n in astraea.worker_count.ravel()} == {2, 8}
+    assert (astraea.worker_quota > 0).all()
+    assert inside((job.minibatch_slots for job in astraea.jobs), 0.0001, 0.005)
+    assert inside((job.utility.slope for job in astraea.jobs), -2, -0.1)
+    printed = generate("astraea", "paper", 7, minibatch_scale=1.0)
+    assert printed.jobs[0].minibatch_slots == pytest.approx(10 * astraea.jobs[0].minibatch_slots)
+    edgecloud = generate("edgecloud", "paper", 3, jobs=40)
+    assert inside((job.epochs for job in edgecloud.jobs), 20, 60)
+    assert inside((job.upload_slots["cloud"] for job in edgecloud.jobs), 10, 15)
+    mlbroker = generate("mlbroker", "paper", 0)
+    assert inside(mlbroker.unit_price[:, 0] * 2, 1.2, 9.6)
+    assert inside(mlbroker.threshold[:, 0], 500, 600)
+    assert np.array_equal(mlbroker.transfer_price, mlbroker.transfer_price.T)
+    assert inside(mlbroker.data.sum(axis=2)[mlbroker.alive], 400 - 1e-6, 600 + 1e-6)
+    gang = generate("gang", "paper", 0)
+    assert set(gang.job_gpus.tolist()) == {1, 2, 4, 8}
+
+
+def test_settings_change_what_they_say_and_nothing_else():
+    testbed = generate("oasis", "testbed", 0)
+    assert (testbed.horizon, testbed.slot_seconds, len(testbed.jobs)) == (10, 1200, 12)
+    assert (generate("oasis", max_duration=2).min_duration <= 2).all()
+    nics = generate("oasis", network="random", servers=9).worker_capacity[:, 4]
+    assert len(set(nics)) == 9
+    shares = {"jobs": 21, "shares": [0.0, 0.5, 0.5]}
+    exact = generate("oasis", "paper", **shares, exact_shares=True)
+    kinds = [job.utility.decay >= 4 for job in exact.jobs]
+    assert kinds.count(True) == 11
+    assert kinds != sorted(kinds)
+    power, one = generate("astraea", seed=3, utility="power"), generate("astraea", seed=3)
+    assert [job.chunks for job in one.jobs] == [job.chunks for job in power.jobs]
+    assert generate("astraea", seed=3, jobs=9).servers == one.servers
+    typed = generate("astraea", seed=3, worker_types=2, ps_types=3)
+    assert (typed.worker_types, typed.ps_types) == (("w1", "w2"), ("p1", "p2", "p3"))
+    free = generate("batchsched", "paper", ec2_workers=True)
+    assert [item.demand["gpu"] for item in free.worker_types] == [2, 2, 1, 1]
+    last = generate("batchsched", "paper", ec2_workers=True, fixed_worker_type=4)
+    few = generate("batchsched", "paper", ec2_workers=True, fixed_workers=4)
+    assert last.servers == few.servers == free.servers  # what is forced is not the cluster
+    assert {job.chunks for job in few.jobs} == {4}
+    small, large = (generate("batchsched", "paper", capacity_fraction=f) for f in (0.2, 0.4))
+    ratio = large.server_capacity.sum(axis=0) / small.server_capacity.sum(axis=0)
+    assert ratio == pytest.approx([2.0] * 3, rel=0.05)
+    made = generate("edgecloud", cloud_workers="2", storage_gb="[4, 8]", chunk_gb=2)
+    assert made.cloud.workers == {"t1": 2, "t2": 2}
+    assert inside((server.storage_gb for server in made.servers), 4, 8)
+    with pytest.raises(InputError, match="worker_types"):
+        generate("edgecloud", cloud_workers=0, worker_types=40)
+    asymmetric = generate("mlbroker", symmetric_transfer=False).transfer_price
+    assert not np.array_equal(asymmetric, asymmetric.T)
+    pinned = generate("mlbroker", pinned_probability=0.5)
+    assert any(job.pinned_datacenters for job in pinned.jobs)
+    assert generate("mlbroker", "section-6.4").resources == ("instance",)
+
+
+TRACE = files("hindsched.instances.traces") / "examples" / "cluster_job_log.json"
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_shipped_trace_becomes_an_instance_that_keeps_names_and_times(family):
+    table = load_trace(str(TRACE), "philly")
+    made = hs.from_trace(family, table, jobs=len(table), slot_seconds=600)
+    assert [job.name for job in made.jobs] == list(table.rows["job"])
+    assert hs.read(json.loads(json.dumps(made.to_dict()))) == made
+    origin = made.provenance
+    assert origin["trace_format"] == "philly"
+    assert origin["took"]
+    assert origin["made_up"]
+    kept = [row["duration_seconds"] for row in origin["trace_rows"].values()]
+    assert kept == table.rows["duration_seconds"].tolist()
+    with pytest.raises(InputError, match="jobs"):
+        hs.from_trace(family, table, jobs=len(table) + 1)
+    with pytest.raises(InputError, match="jobs: 0: must be at least 1"):
+        hs.from_trace(family, table, jobs=0)
+    for length in (0, "nan", "x"):
+        with pytest.raises(InputError, match=r"^set.slot_seconds"):
+            hs.from_trace(family, table, jobs=1, slot_seconds=length)

@@ -1,0 +1,210 @@
+"""What each family makes of the rows of a trace, by hand."""
+
+import os
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+import hindsched as hs
+from hindsched.cli.app import app
+from hindsched.errors import InputError
+from hindsched.instances.astraea.generator import NO_NODES, PHILLY_NODES
+from hindsched.instances.base import FAMILIES
+from hindsched.instances.generators.tracing import job_names
+from hindsched.instances.traces.table import LOADERS, build_table, load_capacities, load_trace
+
+WEEK = 7 * 86400
+REAL = Path(os.environ.get("HINDSCHED_TRACES") or "/nonexistent")
+
+
+def table_of(trace_format, **columns):
+    """Six jobs as that format gives them: two parts, a user, a job of many weeks."""
+    raw = {
+        "job": [f"app_{number}" for number in range(6)],
+        "part": ["p", "q"] * 3 if trace_format != "philly" else ["6214e9", "7f04ca"] * 3,
+        "submit_seconds": [0.0, 600.0, 4000.0, 9000.0, 9000.0, 20000.0],
+        "duration_seconds": [3600.0, 600.0, 7200.0, 20 * WEEK, 1800.0, 60.0],
+        "gpus": [1, 8, 2, 8, 4, 1],
+        "user": ["u1", "", "u2", "u1", "u2", "u1"],
+    }
+    return build_table(trace_format, Path("trace.csv"), pd.DataFrame({**raw, **columns}))
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("trace_format", LOADERS)
+def test_every_format_becomes_an_instance_of_every_family(family, trace_format):
+    made = hs.from_trace(family, table_of(trace_format), jobs=6)
+    kept = made.provenance["trace_rows"]
+    assert list(kept) == [f"app_{number}" for number in range(6)]
+    assert [row.get("user") for row in kept.values()] == ["u1", None, "u2", "u1", "u2", "u1"]
+    assert kept["app_3"]["duration_seconds"] == 20 * WEEK
+
+
+@pytest.mark.parametrize("family", ["oasis", "batchsched", "astraea", "edgecloud", "mlbroker"])
+def test_servers_and_slots_are_as_asked_for(family):
+    size = {} if family == "mlbroker" else {"servers": 5}
+    made = hs.from_trace(family, table_of("elasticflow"), jobs=6, slot_seconds=1800, **size)
+    servers = getattr(made, "worker_servers" if family == "oasis" else "servers", [0] * 5)
+    assert len(servers) == 5
+    assert made.slot_seconds == 1800
+    assert made.jobs[5].arrival - made.jobs[0].arrival == 20000 // 1800
+
+
+def test_oasis_takes_values_and_work():
+    table = build_table("made-up", Path("jobs.csv"), pd.DataFrame({
+        "job": ["a", "b", "c", "d"], "part": "p", "submit_seconds": [100, 160, 400, 9000],
+        "duration_seconds": [600.0, 1200.0, 60.0, 36000.0], "gpus": [2, 1, 4, 1],
+        "value_kind": ["strict", "best-effort", "soft", ""],
+        "deadlines_seconds": [(1200,), (), (60, 120, 180, 240), ()],
+        "values": [(10.0,), (4.0,), (10.0, 8.0, 5.0, 2.0), ()],
+    }))  # fmt: skip
+    made = hs.from_trace("oasis", table, jobs=4, slot_seconds=60, horizon=200, servers=2)
+    assert made.arrival.tolist() == [1, 2, 6, 149]
+    assert made.work.tolist() == [20, 20, 4, 600]  # duration x GPUs in slots
+    assert [job.chunks for job in made.jobs] == [4, 2, 8, 2]
+    strict, best_effort, soft, drawn = (job.utility for job in made.jobs)
+    assert (strict.priority, strict.decay, strict.target) == (10, 6, 20.5)
+    assert (best_effort.priority, best_effort.decay) == (8, 0)
+    assert soft.value(0) > soft.value(1) > soft.value(3) > 0
+    assert 300 <= drawn.target <= 900
+    assert made.provenance["too_long_for_the_horizon"] == ["d"]
+    few, many = (
+        hs.from_trace(
+            "oasis", table, jobs=3, load=load, gpus_per_server=1, slot_seconds=60, horizon=40
+        )
+        for load in (8.0, 0.5)
+    )
+    assert len(few.worker_servers) < len(many.worker_servers)
+
+
+def test_tenants_of_astraea_are_virtual_clusters_and_unknown_ones_are_counted():
+    parts = ["ed69ec", "795a4c", "103959", "795a4c", "ed69ec", "51b7ef"]
+    table = table_of("philly", part=parts)
+    made = hs.from_trace("astraea", table, jobs=3, elasticity=2)
+    assert {tenant.name for tenant in made.tenants} == set(PHILLY_NODES)
+    assert made.worker_count.sum() == 8 * sum(PHILLY_NODES.values())
+    assert made.provenance["rejected"] == {NO_NODES: 2}
+    assert [(j.tenant, j.arrival, j.chunks, j.requested_workers) for j in made.jobs] == [
+        ("ed69ec", 0, 2, 1), ("103959", 1, 4, 2), ("ed69ec", 2, 8, 4),
+    ]  # fmt: skip
+    work = made.jobs[1].total_minibatches * made.jobs[1].minibatch_slots
+    assert work == pytest.approx(7200 * 2 / 3600)
+    given = hs.from_trace("astraea", table, jobs=4, nodes={"795a4c": 3})
+    assert given.provenance["rejected"] == {NO_NODES: 0}
+
+
+def test_capacities_of_astraeas_tenants(tmp_path):
+    table = table_of("helios", part=["vcA", "vcB", "vcC", "vcA", "vcB", "vcC"])
+    daily = tmp_path / "gpus.csv"
+    daily.write_text("date,vcA,vcB,vcC,total\n2020-04-01,8,12,0,20\n2020-04-02,8,16,8,32\n")
+    first = hs.from_trace("astraea", table, jobs=2, capacity=str(daily))
+    assert [tenant.worker_quota for tenant in first.tenants] == [8, 12]
+    assert [server.workers for server in first.servers] == [8, 8, 4]
+    nodes = tmp_path / "vc.csv"
+    nodes.write_text("vc,node num\nvcA,1\nvcB,2\n")
+    third = hs.from_trace("astraea", table, jobs=2, capacity=str(nodes), node_scale=0.5)
+    assert third.worker_quota[:, 0].tolist() == [8, 8]
+    for settings, rule in (
+        ({"servers": 2}, "at least 3, one a tenant"),
+        ({"servers": 4, "nodes": {"vcA": 1}}, "must not be given with nodes"),
+        ({"capacity": str(daily), "date": "1999-01-01"}, "date"),
+    ):
+        with pytest.raises(InputError, match=rule):
+            hs.from_trace("astraea", table, jobs=3, **settings)
+
+
+@pytest.mark.parametrize(
+    ("family", "name", "value"),
+    [
+        ("oasis", "horizon", 1), ("oasis", "load", 0), ("oasis", "every", 0),
+        ("batchsched", "servers", 2), ("batchsched", "architecture", "ring"),
+        ("astraea", "elasticity", 0), ("astraea", "node_scale", "nan"),
+        ("astraea", "nodes", {"x": 0}), ("astraea", "nodes", "foo"), ("astraea", "start", -1),
+        ("astraea", "capacity", 3), ("astraea", "date", "2020-01-01"),
+        ("astraea", "utility", "sigmoid"), ("edgecloud", "slot_hours", 0),
+        ("mlbroker", "every", 0), ("mlbroker", "start", "x"), ("gang", "gpus", 0),
+        ("gang", "servers", 65),
+    ],
+)  # fmt: skip
+def test_a_bad_setting_of_a_trace_is_named(family, name, value):
+    with pytest.raises(InputError, match=rf"^set.{name}"):
+        hs.from_trace(family, table_of("elasticflow"), jobs=6, **{name: value})
+
+
+def test_arrivals_of_mlbroker():
+    columns = {"submit_seconds": [0.0, 10, 20, 50, 99, 100], "duration_seconds": 60.0, "gpus": 1}
+    table = table_of("elasticflow", **columns)
+    made = hs.from_trace("mlbroker", table, jobs=6, horizon=10, datacenters=3)
+    assert [job.arrival for job in made.jobs] == [1, 2, 3, 6, 10, 10]
+    assert hs.from_trace("mlbroker", table, jobs=3, every=2, horizon=10).jobs[1].arrival == 3
+    later = table_of("elasticflow", submit_seconds=[0.0, 43199, 43200, 1e9, 1e9, 1e9])
+    half_days = hs.from_trace("mlbroker", later, jobs=4, horizon=10, stretch=False)
+    assert [job.arrival for job in half_days.jobs] == [1, 1, 2, 10]
+
+
+def test_times_of_gang_are_rounded_up_to_slots_and_it_says_so():
+    due = [(700.5,)] * 6
+    table = table_of("chronus", deadlines_seconds=due)
+    made = hs.from_trace("gang", table, jobs=6, slot_seconds=1800)
+    assert [job.submit for job in made.jobs] == [0, 1800, 5400, 9000, 9000, 21600]
+    assert [job.duration for job in made.jobs] == [3600, 1800, 7200, 20 * WEEK, 1800, 1800]
+    assert [job.deadline for job in made.jobs][:2] == [700.5, 1300.5]
+    assert made.provenance["made_up"][1] == (
+        "times rounded up to slots of 1800 s: submissions of 3 jobs, durations of 2"
+    )
+    seven = hs.from_trace("gang", table, jobs=6, servers=7)
+    assert [server.gpus for server in seven.servers] == [10, 9, 9, 9, 9, 9, 9]
+    assert seven.provenance["made_up"] == ["a cluster of 64 GPUs: 7 servers of 9 or 10"]
+
+
+def test_names_are_made_unique():
+    rows = pd.DataFrame({"job": ["a", "a", "b"], "part": ["x", "x", "y"]})
+    assert job_names(rows) == ["x/a#1", "x/a#2", "y/b#3"]
+
+
+def test_the_command_says_what_is_made_up(tmp_path):
+    trace = tmp_path / "t.csv"
+    trace.write_text(
+        "job_id,submission_time,duration,num_gpu\na,100,600,4\nb,140,700,2\nc,900,800,1\n"
+    )
+    command = [
+        "generate", "astraea", "--from-trace", str(trace), "--trace-format", "elasticflow",
+        "--jobs", "3", "-o", str(tmp_path / "x.json"), "--json",
+    ]  # fmt: skip
+    done = CliRunner().invoke(app, [*command, "--servers", "3", "--slot-seconds", "600"])
+    assert done.exit_code == 0, done.output
+    assert "made up: 3 nodes of 8 GPUs" in done.stderr
+    assert "from the trace: submission: arrival" in done.stderr
+    made = hs.read(tmp_path / "x.json")
+    assert (made.slot_seconds, len(made.servers)) == (600, 3)
+    command[1] = "gang"
+    for options, said in (
+        (["--servers", "100"], "servers: 100: must be at most"),
+        (["--slot-seconds", "0"], "slot-seconds: 0.0: "),
+        (["--set", "servers=0"], "set.servers: 0: "),
+    ):
+        refused = CliRunner().invoke(app, [*command, *options])
+        assert str(refused.exception).startswith(said)
+    command[1] = "mlbroker"
+    refused = CliRunner().invoke(app, [*command, "--servers", "3"])
+    assert "mlbroker has none from a trace" in str(refused.exception)
+
+
+@pytest.mark.skipif(not REAL.is_dir(), reason="HINDSCHED_TRACES names no folder of real traces")
+def test_real_traces_give_contended_instances():
+    assert load_capacities(REAL / "philly/philly_vc.csv", None, 1) == PHILLY_NODES
+    philly = load_trace(REAL / "philly/philly.csv.gz", "philly")
+    unknown = set(philly.parts()) - set(PHILLY_NODES)
+    first = float(philly.rows.loc[philly.rows["part"].isin(unknown), "submit_seconds"].min())
+    beside = hs.from_trace("astraea", philly, jobs=100, start=first)
+    assert beside.provenance["rejected"][NO_NODES] >= 1
+    chronus = load_trace(REAL / "chronus/trace_job_Philly_MIX2.csv.gz", "chronus")
+    elasticflow = load_trace(REAL / "elasticflow/raw-traces.tar.gz", "elasticflow", "cluster06")
+    for table in (chronus, elasticflow):
+        made = hs.from_trace("oasis", table, jobs=60)
+        assert made.work.sum() / (made.horizon * made.worker_capacity[:, 0].sum()) >= 2
+    for architecture in ("parameter-server", "ring-allreduce"):
+        made = hs.from_trace("batchsched", elasticflow, jobs=40, architecture=architecture)
+        assert len(made.worker_types) == 3

@@ -34,7 +34,7 @@ from hindsched.online.gang.replay import POLICIES, replay
 from hindsched.solvers.certificates.file import verify_certificate, write_certificate
 
 TRACES = Path(os.environ["HINDSCHED_TRACES"])
-PAGE = Path("docs/problems/gang.md")
+PAGE = Path("docs/results/gang.md")
 CASES: dict[str, tuple[str, int, float]] = {
     "200": ("cluster05, first 200", 16, 30),
     "1000": ("cluster05, first 1,000", 16, 45),

@@ -24,6 +24,8 @@ OUTSIDE = {
     "CHANGELOG.md": "changelog.md",
 }
 """Pages that stand at the repository's root, and where they stand in the site."""
+MATH = re.compile(r"^```math\n(.*?)\n```$", re.DOTALL | re.MULTILINE)
+TAG = re.compile(r"\s*\\tag\{(.*?)\}")
 LINK = re.compile(r"\]\((?!https?:|#)([^)\s]+)\)")
 
 
@@ -70,7 +72,7 @@ def gather() -> None:
     places = {page: page.relative_to(docs).as_posix() for page in sorted(docs.glob("**/*.md"))}
     places |= {ROOT / name: place for name, place in OUTSIDE.items()}
     for page, place in places.items():
-        write(place, relinked(page.read_text(encoding="utf-8"), page, place))
+        write(place, as_mathml(relinked(page.read_text(encoding="utf-8"), page, place)))
     for folder in ("pictures", "reference/schemas", "scripts"):
         shutil.copytree(docs / folder, PAGES / folder)
     shutil.copy(ROOT / "CITATION.cff", PAGES)
@@ -80,6 +82,18 @@ def gather() -> None:
         if not source.exists():
             sys.exit(f"error: {source}: is missing; make run-notebooks makes it")
         shutil.copy(source, PAGES / "notebooks")
+
+
+def as_mathml(text: str) -> str:
+    """A page whose formulas browsers show by themselves, without a script."""
+    from latex2mathml.converter import convert
+
+    def formula(match: re.Match[str]) -> str:
+        number = TAG.search(match[1])
+        shown = TAG.sub(r" \\qquad \\text{(\1)}" if number else "", match[1])
+        return f'<p class="formula">{convert(shown, display="block")}</p>'
+
+    return MATH.sub(formula, text)
 
 
 def relinked(text: str, page: Path, place: str) -> str:

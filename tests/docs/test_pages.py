@@ -51,6 +51,12 @@ def test_the_page_on_formats_and_the_schemas_are_the_programs(monkeypatch):
         assert path.read_text(encoding="utf-8") == text, f"{path}: python docs/formats.py"
 
 
+def test_the_programs_on_a_problems_page_are_those_of_the_code(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "docs")
+    for path, text in importlib.import_module("formulations").files().items():
+        assert path.read_text(encoding="utf-8") == text, f"{path}: python docs/formulations.py"
+
+
 def test_the_site_lists_only_pages_that_exist():
     listed = re.findall(
         r"([\w/]+)\.(md|ipynb)\n", (ROOT / "mkdocs.yml").read_text(encoding="utf-8")

@@ -27,7 +27,7 @@ from typing import Any
 import hindsched as hs
 from hindsched.analysis.library.records import Records
 from hindsched.instances.base import FAMILIES
-from hindsched.instances.recipes import all_recipes
+from hindsched.instances.catalogue import all_recipes
 from hindsched.kernel.__main__ import main as check_files
 from hindsched.solvers.certificates.file import verify_certificate, write_certificate
 

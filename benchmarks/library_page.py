@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from hindsched.analysis.library.records import Records, Standing, choose
-from hindsched.instances.recipes import library_version
+from hindsched.instances.catalogue import library_version
 
 PAGE = Path(__file__).parents[1] / "docs/results/library.md"
 MARK = "<!-- the board, by benchmarks/library_page.py -->\n"

@@ -16,9 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from hindsched.instances.base import FAMILIES
+from hindsched.instances.catalogue import MEMBERS_FORMAT, RECIPES_FORMAT, make_members
 from hindsched.instances.generators.registry import generate
-from hindsched.instances.members import MEMBERS_FORMAT, make_members
-from hindsched.instances.recipes import RECIPES_FORMAT
 
 VERSION = 1
 TARGET = Path(__file__).parents[1] / "hindsched/instances/recipes.json"

@@ -23,7 +23,7 @@ from astraea import batch_ceiling
 
 import hindsched as hs
 from hindsched.analysis.figures.base import FigureScale, figure
-from hindsched.instances.generators.registry import suites
+from hindsched.instances.catalogue import suites
 
 ROOT = Path(__file__).parents[1]
 STORED = Path(__file__).parent / "table_results"

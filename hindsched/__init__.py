@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from hindsched.analysis.worst.search import worst
     from hindsched.analysis.worst.witness import check_witness
     from hindsched.errors import HindschedError, InputError, Refused, SolveFailed
+    from hindsched.instances.catalogue import named_instance, suite
     from hindsched.instances.from_dataframe import gang, instance
-    from hindsched.instances.generators.registry import from_trace, generate, suite
+    from hindsched.instances.generators.registry import from_trace, generate
     from hindsched.instances.io import families, read, schema, write
-    from hindsched.instances.library import named_instance
     from hindsched.instances.traces.logs import read_log
     from hindsched.instances.traces.table import load_trace
     from hindsched.online.external import External
@@ -48,9 +48,9 @@ _SOURCES = {
     "hindsched.analysis.worst.search": ("worst",),
     "hindsched.analysis.worst.witness": ("check_witness",),
     "hindsched.errors": ("HindschedError", "InputError", "Refused", "SolveFailed"),
-    "hindsched.instances.generators.registry": ("from_trace", "generate", "suite"),
+    "hindsched.instances.generators.registry": ("from_trace", "generate"),
     "hindsched.instances.io": ("families", "read", "schema", "write"),
-    "hindsched.instances.library": ("named_instance",),
+    "hindsched.instances.catalogue": ("named_instance", "suite"),
     "hindsched.instances.traces.table": ("load_trace",),
     "hindsched.online.external": ("External",),
     "hindsched.online.protocol": ("Decision", "Capabilities", "OnlineAlgorithm"),

@@ -180,8 +180,7 @@ def _instances(
 
 def _named(name: str, family: str | None) -> list[Instance]:
     """Instances of a suite, a file, a folder or a name."""
-    from hindsched.instances.generators.registry import suites
-    from hindsched.instances.library import families_or_all, is_library_name
+    from hindsched.instances.catalogue import families_or_all, is_library_name, suites
     from hindsched.online.registry import algorithms
 
     words = [word for word in families_or_all(family) if algorithms(word) and name in suites(word)]

@@ -22,8 +22,8 @@ def explain(
     as_json: Json = False,
 ) -> None:
     """Say which jobs and which (server, slot) hold the gap between a solution and a bound."""
+    from hindsched.instances.catalogue import shown_name
     from hindsched.instances.io import read_json
-    from hindsched.instances.library import shown_name
     from hindsched.solutions.base import read_solution
     from hindsched.solvers.certificates.explain import explain as explain_gap
     from hindsched.solvers.certificates.file import verify_certificate

@@ -48,9 +48,9 @@ def generate(
 ) -> None:
     """Make an instance: random by a preset and a seed, or from a cluster trace."""
     from hindsched.instances.base import check_family
+    from hindsched.instances.catalogue import shown_name
     from hindsched.instances.generators.registry import generate as generate_instance
     from hindsched.instances.io import write
-    from hindsched.instances.library import shown_name
 
     check_family(family)
     if output == "-":

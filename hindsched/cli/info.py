@@ -78,7 +78,7 @@ def _say_lists(family: str | None, *, as_json: bool) -> None:
 
 def describe(file: File, as_json: Json = False) -> None:
     """Summarise an instance."""
-    from hindsched.instances.library import best_known, shown_name
+    from hindsched.instances.catalogue import best_known, shown_name
 
     instance = load(file)
     given = getattr(instance, "arrivals", None)  # jobs of gang say when they were submitted
@@ -115,8 +115,8 @@ def describe(file: File, as_json: Json = False) -> None:
 
 
 def _families(family: str | None) -> Rows:
+    from hindsched.instances.catalogue import families_or_all
     from hindsched.instances.io import instance_class
-    from hindsched.instances.library import families_or_all
 
     rows: Rows = []
     for word in families_or_all(family, "instances", "instance"):
@@ -128,7 +128,7 @@ def _families(family: str | None) -> Rows:
 
 
 def _algorithms(family: str | None) -> Rows:
-    from hindsched.instances.library import families_or_all
+    from hindsched.instances.catalogue import families_or_all
     from hindsched.online.registry import algorithms, build_algorithm, settings_of
 
     rows: Rows = []
@@ -157,13 +157,13 @@ def _settings(parameters: Mapping[str, Parameter]) -> str:
 
 
 def _suites(family: str | None) -> Rows:
-    from hindsched.instances.library import list_suites
+    from hindsched.instances.catalogue import list_suites
 
     return list_suites(family)
 
 
 def _instances(family: str | None) -> Rows:
-    from hindsched.instances.library import list_instances
+    from hindsched.instances.catalogue import list_instances
 
     return list_instances(family)
 

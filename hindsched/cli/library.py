@@ -105,12 +105,11 @@ def export(
     as_json: Json = False,
 ) -> None:
     """Write an instance and its records, for the kernel or another program to read."""
-    from hindsched.instances.generators.registry import make
+    from hindsched.instances.catalogue import find_recipe
     from hindsched.instances.io import write, write_bytes
-    from hindsched.instances.recipes import find_recipe
 
     records, recipe = _records(folder), find_recipe(name)
-    instance, target = make(recipe), Path(output)
+    instance, target = recipe.make(), Path(output)
     if target.exists() and not target.is_dir():
         raise InputError("output", output, "must be a folder")
     written = [target / "instance.json"]

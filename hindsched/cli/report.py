@@ -62,7 +62,7 @@ def show(comparison: Comparison, store: ResultStore, *, as_json: bool) -> None:
     from hindsched.analysis.store import REPORT
     from hindsched.analysis.summary import interval_of
     from hindsched.analysis.verdict import verdicts
-    from hindsched.instances.library import shown_name
+    from hindsched.instances.catalogue import shown_name
 
     path = store.folder / REPORT
     for line in comparison.errors:

@@ -89,8 +89,8 @@ def parse_settings(pairs: Sequence[str] | None, engine: str | None = None) -> di
 
 def load(source: str) -> Instance:
     """Read an instance file or standard input, or find an instance of the library by name."""
+    from hindsched.instances.catalogue import is_library_name, named_instance
     from hindsched.instances.io import read
-    from hindsched.instances.library import is_library_name, named_instance
 
     path = Path("/dev/stdin" if source == "-" else source)
     if is_library_name(source) and path.suffix != ".json" and not path.exists():

@@ -37,7 +37,7 @@ def simulate(
     as_json: Json = False,
 ) -> int:
     """Run an online algorithm once."""
-    from hindsched.instances.library import shown_name
+    from hindsched.instances.catalogue import shown_name
     from hindsched.online.simulator import simulate as run_online
     from hindsched.solutions.base import write_solution
 
@@ -86,7 +86,7 @@ def ratio(
     """Bound the competitive ratio of online algorithms on an instance."""
     from hindsched.analysis.compare import ratio as measure
     from hindsched.analysis.ratio import INVERSE_NOTE
-    from hindsched.instances.library import shown_name
+    from hindsched.instances.catalogue import shown_name
 
     instance = load(file)
     found = measure(

@@ -50,8 +50,8 @@ def solve(
     instance is small and the time allows.
     """
     from hindsched.analysis.exact import proof_of
+    from hindsched.instances.catalogue import shown_name
     from hindsched.instances.io import write_json
-    from hindsched.instances.library import shown_name
     from hindsched.solutions.base import write_solution
     from hindsched.solvers.door.api import solve as solve_instance
 
@@ -125,7 +125,7 @@ def verify(
     """
     from hindsched.analysis.exact import QUICK_SECONDS, exact_check, has_kernel
     from hindsched.analysis.verify import verify as verify_files
-    from hindsched.instances.library import shown_name
+    from hindsched.instances.catalogue import shown_name
 
     if Path(file).is_dir() and solution is None:
         return _verify_folder(file, as_json=as_json)

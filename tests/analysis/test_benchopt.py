@@ -13,7 +13,7 @@ import pytest
 import hindsched as hs
 from hindsched.analysis.library.records import Records
 from hindsched.errors import SolveFailed
-from hindsched.instances.recipes import find_recipe
+from hindsched.instances.catalogue import find_recipe
 from hindsched.solutions.base import read_solution
 from hindsched.solvers.certificates.file import read_certificate
 

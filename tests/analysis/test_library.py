@@ -12,8 +12,7 @@ from hindsched.analysis.library.work import check_records
 from hindsched.cli.app import run
 from hindsched.errors import InputError, SolveFailed
 from hindsched.instances.base import families_on
-from hindsched.instances.generators.registry import make
-from hindsched.instances.recipes import Recipe, all_recipes, find_recipe
+from hindsched.instances.catalogue import Recipe, all_recipes, find_recipe
 from tests.scripts import script
 
 FAMILIES = families_on("instances", "generator")
@@ -48,14 +47,14 @@ def test_there_are_200_instances_of_all_families_in_three_sizes():
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_recipe_makes_the_instance_that_it_says(family):
     for recipe in (choose(family=family, suite="small")[0], choose(family=family)[-1]):
-        instance = make(recipe)
+        instance = recipe.make()
         assert instance.sha256() == recipe.sha256
         assert (len(instance.jobs), instance.horizon) == (recipe.jobs, recipe.horizon)
         assert hs.named_instance(recipe.name) == hs.named_instance(recipe.instance_name) == instance
 
 
 def test_every_instance_has_a_solution_and_a_bound_on_file_and_they_leave_room():
-    senses = {family: make(choose(family=family)[0]).sense for family in FAMILIES}
+    senses = {family: choose(family=family)[0].make().sense for family in FAMILIES}
     for recipe in all_recipes():
         standing = Records().standing(recipe)
         assert standing == ON_FILE.standing(recipe)
@@ -86,7 +85,7 @@ def test_a_generator_that_changed_is_noticed():
     old = find_recipe(NAME)
     changed = Recipe(**{**vars(old), "seed": old.seed + 1})
     with pytest.raises(SolveFailed, match="another instance"):
-        make(changed)
+        changed.make()
 
 
 def test_a_damaged_record_is_named(records, capsys):

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from hindsched.cli.app import run
-from hindsched.instances.library import known_instance
+from hindsched.instances.catalogue import known_instance
 
 NAME = "oasis-t10-i10-h25-s0"
 

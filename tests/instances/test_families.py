@@ -13,9 +13,9 @@ import pytest
 import hindsched as hs
 from hindsched.errors import InputError
 from hindsched.instances.base import FAMILIES, canonical_json
-from hindsched.instances.generators.registry import generate, presets, suite, suites
+from hindsched.instances.catalogue import KNOWN, suite, suites
+from hindsched.instances.generators.registry import generate, presets
 from hindsched.instances.io import parse_instance, schema
-from hindsched.instances.library import KNOWN
 from hindsched.instances.traces.table import load_trace
 
 ABSENT = object()

@@ -1,6 +1,5 @@
 """The library of named instances and the registry of generators."""
 
-import json
 from pathlib import Path
 
 import pytest
@@ -8,16 +7,17 @@ import pytest
 import hindsched as hs
 from hindsched.errors import InputError
 from hindsched.instances.base import families_on
-from hindsched.instances.generators.registry import generate, presets, suite, suites
-from hindsched.instances.library import (
+from hindsched.instances.catalogue import (
     KNOWN,
     best_known,
     list_instances,
     list_suites,
+    make_members,
+    members,
     named_instance,
     shown_name,
 )
-from hindsched.instances.members import make_members, members
+from hindsched.instances.generators.registry import generate
 
 DATA = Path(__file__).parents[1] / "data" / "instances"
 
@@ -35,25 +35,6 @@ def test_known_instances_come_with_the_package(name):
 
 def test_every_known_file_is_named():
     assert {path.stem for path in DATA.glob("*.json")} == set(KNOWN)
-
-
-@pytest.mark.parametrize("family", families_on("instances", "generator"))
-def test_every_family_has_a_small_suite_and_preset(family):
-    assert "small" in suites(family)
-    assert "small" in presets(family)
-    instances = suite(family, "small")
-    assert len({instance.name for instance in instances}) == len(instances) > 0
-    assert {instance.family for instance in instances} == {family}
-    first = instances[0]
-    assert named_instance(f"{family}/small/{first.name}") == first
-    # Made data obey the same rules as read data.
-    assert type(first).parse(json.loads(json.dumps(first.to_dict()))) == first
-
-
-@pytest.mark.parametrize("family", families_on("instances", "generator"))
-def test_a_seed_gives_the_same_instance(family):
-    one, again, other = (generate(family, "small", seed) for seed in (5, 5, 6))
-    assert one.sha256() == again.sha256() != other.sha256()
 
 
 def test_lists():
@@ -107,17 +88,6 @@ def test_an_instance_is_shown_by_a_name_that_finds_it_and_older_names_do_too(nam
 def test_unknown_names(name, message):
     with pytest.raises(InputError, match=message):
         named_instance(name)
-
-
-@pytest.mark.parametrize("family", families_on("instances", "generator"))
-def test_settings_of_another_kind_are_refused(family):
-    for preset, settings in presets(family).items():
-        for name, value in settings.items():
-            wrong = ["inf", "1e-300"] if isinstance(value, int | float | list) else []
-            wrong += [] if isinstance(value, dict) else ["{}"]
-            for text in wrong:
-                with pytest.raises(InputError, match=f"set.{name}: "):
-                    generate(family, preset, **{name: text})
 
 
 def test_unknown_settings():

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hindsched.errors import InputError
+from hindsched.instances.catalogue import known_instance
 from hindsched.instances.generators.registry import generate as generate_any
-from hindsched.instances.library import known_instance
 from hindsched.instances.mlbroker.generator import generate
 from hindsched.instances.mlbroker.slot import SlotData
 from hindsched.models.base import Commitments

@@ -5,7 +5,7 @@ import signal
 
 import pytest
 
-from hindsched.instances.library import known_instance
+from hindsched.instances.catalogue import known_instance
 from hindsched.online.oasis import planning
 from hindsched.online.protocol import NOTHING, OnlineAlgorithm
 from hindsched.online.simulator import simulate

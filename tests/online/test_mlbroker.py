@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 
 from hindsched.errors import InputError, Refused
-from hindsched.instances.library import known_instance
+from hindsched.instances.catalogue import known_instance
 from hindsched.instances.mlbroker.generator import generate
 from hindsched.models.mlbroker.offline import build_offline
 from hindsched.online.mlbroker.algorithms import ALGORITHMS, Mlbroker, theorem

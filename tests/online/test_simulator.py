@@ -6,7 +6,7 @@ import pytest
 
 import hindsched as hs
 from hindsched.errors import InputError, Refused
-from hindsched.instances.library import known_instance
+from hindsched.instances.catalogue import known_instance
 from hindsched.online.protocol import NOTHING, Capabilities, Decision, OnlineAlgorithm
 from hindsched.online.registry import build_algorithm
 from hindsched.online.simulator import simulate

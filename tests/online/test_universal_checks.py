@@ -11,8 +11,8 @@ import pytest
 
 from hindsched.errors import Refused
 from hindsched.instances.base import families_on
+from hindsched.instances.catalogue import KNOWN, known_instance
 from hindsched.instances.generators.registry import generate
-from hindsched.instances.library import KNOWN, known_instance
 from hindsched.online.checks import (
     BrokenPromiseError,
     WatchedAlgorithm,

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from hindsched.errors import InputError
-from hindsched.instances.library import known_instance
+from hindsched.instances.catalogue import known_instance
 from hindsched.instances.mlbroker.generator import generate
 from hindsched.solutions.base import build_solution, read_solution, write_solution
 from hindsched.solutions.mlbroker.solution import (

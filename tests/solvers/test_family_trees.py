@@ -11,8 +11,8 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from hindsched.errors import InputError
+from hindsched.instances.catalogue import suite
 from hindsched.instances.generators.registry import generate
-from hindsched.instances.library import suite
 from hindsched.kernel import edgecloud as edgecloud_kernel
 from hindsched.kernel import gang as gang_kernel
 from hindsched.kernel import mlbroker as mlbroker_kernel

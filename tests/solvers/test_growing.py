@@ -7,8 +7,8 @@ from threading import Event
 import numpy as np
 import pytest
 
+from hindsched.instances.catalogue import named_instance
 from hindsched.instances.io import parse_instance
-from hindsched.instances.library import named_instance
 from hindsched.kernel import batchsched as batchsched_kernel
 from hindsched.kernel.reading import Refused
 from hindsched.solvers.certificates.file import verify_certificate

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hindsched.errors import InputError, SolveFailed
-from hindsched.instances.library import known_instance
+from hindsched.instances.catalogue import known_instance
 from hindsched.instances.mlbroker.generator import generate
 from hindsched.instances.mlbroker.instance import MlbrokerInstance
 from hindsched.instances.mlbroker.slot import SlotData

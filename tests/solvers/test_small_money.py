@@ -4,7 +4,7 @@ import pytest
 
 import hindsched as hs
 from hindsched.instances.base import Instance
-from hindsched.instances.library import named_instance
+from hindsched.instances.catalogue import named_instance
 from hindsched.instances.oasis.generator import generate
 from hindsched.solvers.bounds.column_generation import column_generation_bound
 from hindsched.solvers.bounds.lagrangian import subgradient_bound

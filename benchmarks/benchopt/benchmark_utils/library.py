@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from hindsched.analysis.library.records import Records, choose
-from hindsched.instances.generators.registry import make
-from hindsched.instances.recipes import find_recipe
+from hindsched.instances.catalogue import find_recipe
 
 
 def names(size: str) -> list[str]:
@@ -19,7 +18,7 @@ def data_of(name: str) -> dict[str, Any]:
     recipe = find_recipe(name)
     standing = Records().standing(recipe)
     return {
-        "instance": make(recipe),
+        "instance": recipe.make(),
         "best_objective": standing.objective,
         "best_bound": standing.bound,
     }

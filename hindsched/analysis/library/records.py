@@ -18,8 +18,8 @@ from typing import Literal, NotRequired, TypedDict
 
 from hindsched.errors import InputError
 from hindsched.instances.base import check_family
+from hindsched.instances.catalogue import Recipe, all_recipes
 from hindsched.instances.io import read_json
-from hindsched.instances.recipes import Recipe, all_recipes
 from hindsched.solutions.base import SOLUTION_FORMAT
 from hindsched.solvers.certificates.certificate import CERTIFICATE_FORMAT
 from hindsched.solvers.door.options import DEFAULT_GAP
@@ -75,7 +75,7 @@ class Standing:
 
     Examples
     --------
-    >>> from hindsched.instances.recipes import find_recipe
+    >>> from hindsched.instances.catalogue import find_recipe
     >>> Standing(find_recipe("oasis/library-small/h3-s2"), 99.0, 100.0).gap
     0.01
     """
@@ -122,7 +122,7 @@ class Records:
 
     Examples
     --------
-    >>> from hindsched.instances.recipes import find_recipe
+    >>> from hindsched.instances.catalogue import find_recipe
     >>> Records().standing(find_recipe("oasis/library-small/h3-s2")).is_proven
     True
     """

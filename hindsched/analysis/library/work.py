@@ -8,8 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from hindsched.analysis.exact import exact_check
 from hindsched.analysis.library.records import CheckedRow, Records
-from hindsched.instances.generators.registry import make
-from hindsched.instances.recipes import Recipe
+from hindsched.instances.catalogue import Recipe
 
 Advance = Callable[[str], None]
 
@@ -40,7 +39,7 @@ def check_records(
     def check(recipe: Recipe) -> CheckedRow:
         started = time.perf_counter()
         files = records.files(recipe)
-        found = exact_check(make(recipe), *files) if files else None
+        found = exact_check(recipe.make(), *files) if files else None
         verdict = "no records" if found is None else found.verdict
         accepted = found is None or found.code == 0
         board = records.standing(recipe).to_dict() if accepted else None

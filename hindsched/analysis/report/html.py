@@ -19,8 +19,8 @@ from hindsched.analysis.store import REPORT, ResultStore
 from hindsched.analysis.summary import SummaryRow, interval_of
 from hindsched.analysis.tasks import file_name
 from hindsched.analysis.verdict import Verdict, verdicts
+from hindsched.instances.catalogue import shown_name
 from hindsched.instances.io import write_text
-from hindsched.instances.library import shown_name
 from hindsched.json_types import JsonObject
 from hindsched.printable import printable
 from hindsched.solutions.base import read_solution

@@ -18,8 +18,8 @@ from hindsched.analysis.score.judge import OWN, judged, prepare, standings
 from hindsched.analysis.score.page import FORMAT, RESULT, write_page
 from hindsched.errors import HindschedError, InputError, Refused
 from hindsched.instances.base import Instance, check_family
+from hindsched.instances.catalogue import suite as suite_of
 from hindsched.instances.generators.registry import generate
-from hindsched.instances.generators.registry import suite as suite_of
 from hindsched.instances.io import write_json, write_text
 from hindsched.online.protocol import OnlineAlgorithm
 from hindsched.online.registry import algorithms, build_algorithm

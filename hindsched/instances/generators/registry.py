@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, get_type_hints
 
 import numpy as np
 from pydantic import TypeAdapter, ValidationError
 
-from hindsched.errors import InputError, SolveFailed
+from hindsched.errors import InputError
 from hindsched.instances.base import (
     LARGEST_NUMBER,
     Instance,
@@ -19,69 +18,16 @@ from hindsched.instances.base import (
     input_error,
     whole_number,
 )
-from hindsched.instances.recipes import Recipe, recipe_suites
-from hindsched.instances.witnesses import WORST, witness_files, witnesses
 from hindsched.json_types import JsonObject, Keywords
 
 SMALLEST_SETTING = 1e-12
 """Numbers nearer to 0 are mistakes: what is divided by them could not be counted."""
-Suite = Callable[[], list[Instance]]
 
 
 def presets(family: str) -> dict[str, JsonObject]:
     """Presets of a family's generator: settings by preset name."""
     found: dict[str, JsonObject] = family_module("instances", family, "generator").PRESETS
     return found
-
-
-def generated_suites(family: str) -> dict[str, Suite]:
-    """Suites that need no recipe: those that the generator names, and the witnesses."""
-    found: dict[str, Suite] = dict(family_module("instances", family, "generator").SUITES)
-    if paths := witness_files(family):
-        found[WORST] = partial(witnesses, paths)
-    return found
-
-
-def suites(family: str) -> dict[str, Suite]:
-    """Suites of a family, those of the benchmark library last."""
-    found = dict(generated_suites(family))
-    for name, recipes in recipe_suites(family).items():
-        found[name] = partial(_make_all, recipes)
-    return found
-
-
-def suite(family: str, name: str) -> list[Instance]:
-    """Make the instances of a family's suite; `InputError` for one it does not have.
-
-    Examples
-    --------
-    >>> import hindsched as hs
-    >>> len(hs.suite("oasis", "small"))
-    8
-    """
-    known = suites(family)
-    if name not in known:
-        raise InputError("suite", name, f"{family} has the suites {', '.join(known)}")
-    return known[name]()
-
-
-def make(recipe: Recipe) -> Instance:
-    """Make an instance of the benchmark library.
-
-    Raises
-    ------
-    SolveFailed
-        If it is not the one that the library means: its generator was changed.
-    """
-    made = generate(recipe.family, recipe.preset, recipe.seed, **recipe.settings)
-    instance = made.with_fields(name=recipe.instance_name)
-    if instance.sha256() != recipe.sha256:
-        raise SolveFailed(f"{recipe.name}: this version's generator makes another instance")
-    return instance
-
-
-def _make_all(recipes: Sequence[Recipe]) -> list[Instance]:
-    return [make(recipe) for recipe in recipes]
 
 
 def generate(family: str, preset: str = "small", seed: int = 0, **settings: object) -> Instance:

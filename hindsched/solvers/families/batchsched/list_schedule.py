@@ -11,7 +11,6 @@ import numpy as np
 
 from hindsched.arrays import Floats
 from hindsched.instances.batchsched.instance import BatchschedInstance
-from hindsched.instances.remembered import remembered
 from hindsched.solutions.batchsched.solution import BatchschedSolution
 from hindsched.solvers.families.batchsched.oracle_search import (
     ModeIndex,
@@ -21,6 +20,8 @@ from hindsched.solvers.families.batchsched.oracle_search import (
 )
 
 PRICE_MULTIPLES = (0.0, 0.25, 0.5, 1.0, 1.5, 2.5)
+KEPT = "_list_schedule"
+"""Where an instance keeps its list schedule."""
 
 
 class ListScheduler:
@@ -121,13 +122,15 @@ class ListScheduler:
         return [int(j) for j in np.argsort(-weights / least, kind="stable")]
 
 
-@remembered
 def list_schedule(instance: BatchschedInstance) -> Mapping[str, Schedule]:
-    """List schedule in order of weight over shortest duration."""
-    scheduler = ListScheduler(instance)
-    found = scheduler.run(scheduler.density_order())
-    for schedule in found.values():  # whoever asks has the same ones
-        schedule.workers.flags.writeable = schedule.ps.flags.writeable = False
+    """List schedule in order of weight over shortest duration, kept with the instance."""
+    kept = vars(instance)
+    if KEPT not in kept:
+        scheduler = ListScheduler(instance)
+        kept[KEPT] = scheduler.run(scheduler.density_order())
+        for schedule in kept[KEPT].values():  # whoever asks has the same ones
+            schedule.workers.flags.writeable = schedule.ps.flags.writeable = False
+    found: Mapping[str, Schedule] = kept[KEPT]
     return found
 
 

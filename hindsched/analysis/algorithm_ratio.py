@@ -12,8 +12,7 @@ from hindsched.analysis.interval import Interval
 from hindsched.analysis.ratio import Optimum, Ratio, competitive_ratio, spread
 from hindsched.analysis.records import Record
 from hindsched.json_types import JsonObject, Keywords
-from hindsched.online.protocol import FORECASTS, SEES_ALL
-from hindsched.online.theorem import Theorem
+from hindsched.online.protocol import FORECASTS, SEES_ALL, Theorem
 
 RunFact = Literal[
     "jobs_completed", "jobs_rejected", "decision_ms_median", "decision_ms_max", "seconds"

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from hindsched.analysis.exact import Proof
     from hindsched.analysis.ratio import Sense
     from hindsched.json_types import JsonObject
-    from hindsched.online.theorem import Theorem
+    from hindsched.online.protocol import Theorem
     from hindsched.solutions.tables import JobRow
 
 

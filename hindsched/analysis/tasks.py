@@ -22,9 +22,8 @@ from hindsched.analysis.spans import job_spans
 from hindsched.errors import HindschedError, InputError
 from hindsched.instances.base import Instance, family_module, has_module
 from hindsched.json_types import JsonObject, Keywords
-from hindsched.online.protocol import OnlineAlgorithm
+from hindsched.online.protocol import OnlineAlgorithm, Theorem
 from hindsched.online.registry import build_from, find_algorithm
-from hindsched.online.theorem import Theorem
 from hindsched.printable import printable, said_by
 from hindsched.solutions.base import Solution
 

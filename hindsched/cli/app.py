@@ -143,7 +143,7 @@ def run(arguments: Sequence[str] | None = None, began: float | None = None) -> i
 
 def _own_place(error: BaseException) -> str | None:
     """Where in an algorithm of the user's own an exception arose."""
-    from hindsched.online.load_algorithm import place_in_own_file
+    from hindsched.online.registry import place_in_own_file
 
     return place_in_own_file(error)
 

@@ -140,7 +140,7 @@ def _algorithms(family: str | None) -> Rows:
                     "family": word,
                     "algorithm": name,
                     "randomised": algorithm.randomised,
-                    "in_feasible_set": algorithm.feasible_set,
+                    "in_feasible_set": not algorithm.relaxes_constraints,
                     "knows": algorithm.card.words,
                     "settings": _settings(settings_of(factory)),
                 }

@@ -9,24 +9,16 @@ from __future__ import annotations
 
 import copy
 import json
+import pickle
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import count
 from typing import Any
 
 from hindsched.errors import HindschedError
 from hindsched.instances.base import Instance, JobRecord, canonical_json, family_module
 from hindsched.json_types import Keywords
-from hindsched.online.leak_check import reachable
-from hindsched.online.protocol import (
-    Decision,
-    Environment,
-    Estimates,
-    JobUpdates,
-    OnlineAlgorithm,
-    Report,
-)
+from hindsched.online.protocol import Decision, Environment, Estimates, OnlineAlgorithm
 from hindsched.online.registry import Factory, build_algorithm, declared_estimates
 from hindsched.online.simulator import SimulationResult, environment_of, simulate
 
@@ -63,85 +55,44 @@ class Transcript:
         return tuple(decision for decision in self.decisions if decision[0] <= slot)
 
 
-class WatchedAlgorithm(OnlineAlgorithm):
-    """Passes everything on to an algorithm, writes its decisions down and guards its view.
+class _Watched(OnlineAlgorithm):
+    """An algorithm whose decisions are written down and whose view is guarded.
 
-    Parameters
-    ----------
-    algorithm : OnlineAlgorithm
-        The algorithm to watch.
-    last_slot : int, optional
-        Raise `Stopped` when a later slot comes.
+    All else that the simulator asks is the algorithm's own answer.
     """
 
-    def __init__(self, algorithm: OnlineAlgorithm, last_slot: int | None = None) -> None:
-        self.algorithm = algorithm
-        self.last_slot = last_slot
-        self.feasible_set = algorithm.feasible_set  # type: ignore[misc]
-        self.randomised = algorithm.randomised  # type: ignore[misc]
-        self.card = algorithm.card  # type: ignore[misc]
+    def __init__(self, algorithm: OnlineAlgorithm, last_slot: int | None) -> None:
+        self.algorithm, self.last_slot = algorithm, last_slot
         self.decisions: list[tuple[int, str]] = []
-        self._jobs: tuple[JobRecord, ...] = ()
-
-    def stays_inside(self, formulation: str) -> bool:
-        """What the algorithm says."""
-        return self.algorithm.stays_inside(formulation)
-
-    def estimate_settings(self) -> Mapping[str, object]:
-        """The algorithm's."""
-        return self.algorithm.estimate_settings()
+        own = set(vars(OnlineAlgorithm)) - {"start", "step"}
+        for name in (name for name in own if not name.startswith("_")):
+            setattr(self, name, getattr(algorithm, name))
 
     def start(self, environment: Environment) -> None:
         """Start the algorithm and remember what it was told."""
-        self.decisions = []
-        self._jobs = ()
-        self._environment = environment
-        self._told = self._view()
+        self._environment, self._jobs = environment, ()
+        told = self._view()
         self.algorithm.start(environment)
-        self._check_view("start")
+        self._check_view(told, "start")
 
     def step(self, slot: int, arrivals: tuple[JobRecord, ...]) -> Decision:
         """Let the algorithm decide; `BrokenPromiseError` if it changes what it was shown."""
         if self.last_slot is not None and slot > self.last_slot:
             raise Stopped
         self._jobs += arrivals
-        self._told = self._view()
+        told = self._view()
         decision = self.algorithm.step(slot, arrivals)
-        self._check_view(f"slot {slot}")
+        self._check_view(told, f"slot {slot}")
         self.decisions.append((slot, _text(decision)))
         return copy.deepcopy(decision)
-
-    def told(self, slot: int, news: JobUpdates) -> None:
-        """Pass on what the slot brings."""
-        self.algorithm.told(slot, news)
-
-    def foresee(self, jobs: tuple[JobRecord, ...]) -> None:
-        """Pass on all jobs."""
-        self.algorithm.foresee(jobs)
-
-    def completed(self, slot: int, jobs: tuple[str, ...]) -> None:
-        """Pass on which jobs ended."""
-        self.algorithm.completed(slot, jobs)
-
-    def wake_up(self) -> int | None:
-        """Slot in which the algorithm wants to be asked."""
-        return self.algorithm.wake_up()
-
-    def report(self) -> Report:
-        """The algorithm's report."""
-        return self.algorithm.report()
-
-    def prices(self) -> Mapping[str, object] | None:
-        """The algorithm's prices."""
-        return self.algorithm.prices()
 
     def _view(self) -> tuple[str, str, list[str]]:
         jobs = [canonical_json(job.model_dump(mode="json")) for job in self._jobs]
         cluster = canonical_json(self._environment.cluster.to_dict())
         return cluster, repr(sorted(self._environment.estimates.items())), jobs
 
-    def _check_view(self, when: str) -> None:
-        if self._view() != self._told:
+    def _check_view(self, told: object, when: str) -> None:
+        if self._view() != told:
             raise BrokenPromiseError(f"{type(self.algorithm).__name__} changed its view in {when}")
 
 
@@ -161,7 +112,7 @@ def run_watched(
     BrokenPromiseError
         If the algorithm changes the environment or the jobs that it is shown.
     """
-    watched = WatchedAlgorithm(_built(instance, algorithm, settings), last_slot)
+    watched = _Watched(_built(instance, algorithm, settings), last_slot)
     result = None
     with suppress(Stopped):
         result = simulate(instance, watched, seed=seed, estimates=estimates)
@@ -198,14 +149,14 @@ def check_feasible(
     settings: Keywords | None = None,
     original: Transcript | None = None,
 ) -> None:
-    """The simulator accepts every decision, and the checker finds nothing broken.
+    """The simulator accepts every decision, and the kernel finds nothing broken.
 
     Raises
     ------
     Refused
         If a decision breaks a constraint or revokes an earlier one.
     BrokenPromiseError
-        If an algorithm that says it stays inside the feasible set does not.
+        If an algorithm that relaxes no constraints breaks one.
     """
     result = (original or run_watched(instance, algorithm, settings=settings)).result
     if result is not None and result.in_feasible_set and result.violations:
@@ -263,10 +214,9 @@ def check_no_peeking(
 def check_environment(instance: Instance) -> None:
     """What an algorithm is told before the first slot holds nothing of any job.
 
-    Everything that can be reached from the environment (attributes, closures, caches, arrays) is
-    walked: no job is found, and with every job twice not one number or word more. With one job
-    alone, or a longer horizon, the estimates have the same names, but for those of the cluster
-    (resources and the like): none stands for a job, for the k-th of them or for a slot.
+    It is plain data, which names no job, and with every job twice it is not one value longer. With
+    one job alone, or a longer horizon, the estimates have the same names, but for those of the
+    cluster (resources and the like): none stands for a job, for the k-th of them or for a slot.
 
     Raises
     ------
@@ -275,32 +225,40 @@ def check_environment(instance: Instance) -> None:
     InputError
         If the declared estimates are not plain numbers by name.
     """
-    told = environment_of(instance, declared_estimates(instance))
-    names = {job.name for job in instance.jobs}
-    kinds = {type(job) for job in instance.jobs}
-    found = reachable(told)
-    for item in found:
-        if type(item) in kinds or (isinstance(item, str) and item in names):
-            raise BrokenPromiseError(f"the environment of {instance.family} holds job {item}")
-    fresh = (name for number in count() if (name := f"another job {number}") not in names)
-    twice = tuple(job.model_copy(update={"name": next(fresh)}) for job in instance.jobs)
-    other = instance.with_jobs((*instance.jobs, *twice))
-    many = reachable(environment_of(other, declared_estimates(other)))
-    if len(many) != len(found):
+    family, jobs = instance.family, instance.jobs
+    told = _plain_data(instance)
+    names = {job.name for job in jobs}
+    hidden = next((name for name in sorted(names) if name.encode() in told), None)
+    renamed = [job.model_copy(update={"name": f"another {job.name}"}) for job in jobs]
+    twice = _plain_data(instance.with_jobs((*jobs, *renamed)))
+    if len(twice) != len(told):
         raise BrokenPromiseError(
-            f"the environment of {instance.family} grows with the jobs: from {len(found)} to "
-            f"{len(many)} values when there are twice as many"
+            f"the environment of {family} grows with the jobs: from {len(told)} to "
+            f"{len(twice)} bytes when there are twice as many"
         )
-    words = {item for item in reachable(told.cluster) if isinstance(item, str)}
-    names_told = _names_of(told.estimates)
-    alone = [instance.with_jobs((job,)) for job in (*instance.jobs[:1], *instance.jobs[-1:])]
+    cluster = environment_of(instance, {}).cluster
+    words = canonical_json(cluster.to_dict())
+    if hidden is not None and f'"{hidden}"' not in words:
+        raise BrokenPromiseError(f"the environment of {family} holds job {hidden}")
+    names_told = _names_of(declared_estimates(instance))
+    alone = [instance.with_jobs((job,)) for job in (*jobs[:1], *jobs[-1:])]
     for fewer in (*alone, instance.with_fields(horizon=2 * instance.horizon)):
         for path in sorted(names_told ^ _names_of(declared_estimates(fewer))):
-            if path[-1] not in words:
-                where = ".".join(path)
+            if f'"{path[-1]}"' not in words:
                 raise BrokenPromiseError(
-                    f"the estimates of {instance.family} depend on the jobs or slots: {where}"
+                    f"the estimates of {family} depend on the jobs or slots: {'.'.join(path)}"
                 )
+
+
+def _plain_data(instance: Instance) -> bytes:
+    """All that leads from an environment anywhere, pickled."""
+    told = environment_of(instance, declared_estimates(instance))
+    try:
+        return pickle.dumps((told.cluster, vars(told.cluster), told.estimates))
+    except (TypeError, AttributeError, pickle.PicklingError) as error:
+        raise BrokenPromiseError(
+            f"the environment of {instance.family} is no plain data: {error}"
+        ) from None
 
 
 def other_futures(instance: Instance, slot: int) -> list[list[JobRecord]]:

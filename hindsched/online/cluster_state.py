@@ -10,8 +10,12 @@ is then settled (non-preemptive families) or only this slot.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
+from reprlib import repr as shortened
 from typing import Any, Generic, TypeVar
+
+import numpy as np
 
 from hindsched.errors import InputError, Refused
 from hindsched.instances.base import Instance, JobRecord, Record
@@ -23,7 +27,7 @@ SPAN = ("from", "to")
 
 
 class ClusterState(Generic[Job]):
-    """Keeps rows in order of time and builds the solution.
+    """Takes decisions over, keeps their rows in order of time and builds the solution.
 
     Parameters
     ----------
@@ -31,6 +35,11 @@ class ClusterState(Generic[Job]):
         The whole instance; the algorithm does not see it.
     environment : Environment
         What the algorithm was told.
+
+    Attributes
+    ----------
+    rejected : list of str
+        Jobs rejected so far, in order.
     """
 
     def __init__(self, instance: Any, environment: Environment) -> None:
@@ -38,6 +47,8 @@ class ClusterState(Generic[Job]):
         self.environment = environment
         self.jobs = {job.name: job for job in instance.jobs}
         self.rows: dict[str, list[Assignment]] = {}
+        self.rejected: list[str] = []
+        self._accepted: set[str] = set()
         self._alone: dict[str, Instance] = {}
         self._by_reveal = sorted(instance.jobs, key=self.reveal_slot)
         self._known: dict[str, JobRecord] = {}
@@ -53,6 +64,8 @@ class ClusterState(Generic[Job]):
     def relaxed(self, formulation: str) -> str:
         """The problem that an algorithm obeys which relaxes a formulation's constraints."""
         return formulation
+
+    # Time
 
     def reveal_slot(self, job: Job) -> int:
         """Slot in whose step the job is told to the algorithm: its arrival."""
@@ -98,6 +111,75 @@ class ClusterState(Generic[Job]):
         """Whether nothing decided goes on in `slot` or later; a run that stays so is stuck."""
         return self._booked < slot
 
+    def is_over(self, slot: int) -> bool:
+        """Whether nothing is left to do after `slot` (families with a hard horizon: always)."""
+        return True
+
+    # Decisions
+
+    def take_over(self, slot: int, decision: object) -> Decision:
+        """Check a decision and return a copy of it that only the simulator holds.
+
+        What is wrong in every family is refused here by name: a decision that is no decision, a job
+        that has not arrived, a row in the past, a job that was refused before.
+
+        Raises
+        ------
+        Refused
+            By ``decision`` (its form), ``row`` (a row's form), ``no peeking`` or ``irrevocable``.
+        """
+        here = f"slot {slot}"
+        if not isinstance(decision, Decision):
+            raise Refused("decision", here, f"{type(decision).__name__} is no Decision")
+        if not isinstance(decision.assignments, Mapping):
+            raise Refused("decision", here, "assignments must map job names to rows")
+        rejected = _names("rejected", decision.rejected, here)
+        admitted = _names("admitted", decision.admitted, here)
+        # read once: an object of the algorithm's own may say something else the second time
+        given = [(_word(job), rows) for job, rows in decision.assignments.items()]
+        assignments = {job: self._copied(rows, f"job {job}, {here}") for job, rows in given}
+        known = self.known_jobs(slot)
+        for job in (*rejected, *admitted, *assignments):
+            if job not in known:
+                raise Refused("no peeking", f"job {job}, {here}", "the job has not arrived")
+        for job in rejected:
+            if job in self.rejected:
+                raise Refused("irrevocable", f"job {job}, {here}", "the job was rejected before")
+            if job in self._accepted or job in admitted or assignments.get(job):
+                raise Refused("irrevocable", f"job {job}, {here}", "the job was accepted")
+            self.rejected.append(job)
+        for job in (*admitted, *(job for job, rows in assignments.items() if rows)):
+            if job in self.rejected:
+                raise Refused("irrevocable", f"job {job}, {here}", "the job was rejected")
+            self._accepted.add(job)
+        for job, rows in assignments.items():
+            self._check_rows(job, slot, rows)
+        return Decision(assignments, admitted, rejected)
+
+    def _copied(self, given: object, where: str) -> list[Assignment]:
+        """A copy of rows that is plain data: what an algorithm's own classes could hide is gone."""
+        if not isinstance(given, Sequence) or isinstance(given, str):
+            raise Refused("row", where, "rows must be a list of objects")
+        try:
+            rows: list[Assignment] = json.loads(json.dumps(list(given), default=_plain))
+        except (TypeError, ValueError, RecursionError) as error:
+            raise Refused("row", where, f"nothing that a row could hold: {error}") from None
+        if not all(type(row) is dict for row in rows):
+            raise Refused("row", where, "rows must be a list of objects")
+        return rows
+
+    def _check_rows(self, job: str, slot: int, rows: list[Assignment]) -> None:
+        where = f"job {job}, slot {slot}"
+        if not rows:
+            return
+        try:
+            self.check_form(job, rows)
+        except InputError as error:
+            raise Refused("row", where, str(error)) from None
+        for row in rows:
+            if row.get("from", slot) < slot:
+                raise Refused("irrevocable", where, f"row begins in the past, at {row['from']}")
+
     def check_form(self, name: str, rows: Sequence[Assignment]) -> None:
         """Raise `InputError` for rows that no solution file of the family could hold.
 
@@ -138,9 +220,7 @@ class ClusterState(Generic[Job]):
         else:
             kept.append(dict(row))
 
-    def is_over(self, slot: int) -> bool:
-        """Whether nothing is left to do after `slot` (families with a hard horizon: always)."""
-        return True
+    # The end
 
     def solution(self) -> Solution:
         """The solution of all rows."""
@@ -199,15 +279,6 @@ class OptionalJobsState(ClusterState[Job]):
         return {"unfinished": self.unfinished()}
 
 
-def _same_placement(row: Assignment, other: Assignment) -> bool:
-    """Whether two rows differ in their slots only."""
-    if row.keys() != other.keys() or not row.keys() >= set(SPAN):
-        return False
-    if not all(type(row[key]) is int for key in SPAN):
-        return False
-    return all(repr(row[key]) == repr(other[key]) for key in row if key not in SPAN)
-
-
 def whole_window(rows: list[Assignment], slot: int) -> tuple[list[Assignment], bool]:
     """``committed_rows`` where a job that starts keeps its window: nothing pauses or resizes."""
     starts = bool(rows) and rows[0]["from"] == slot
@@ -218,3 +289,37 @@ def this_slot(rows: Sequence[Assignment], slot: int) -> tuple[list[Assignment], 
     """``committed_rows`` where only what runs in this slot is irrevocable: the rest stays open."""
     now = [{**row, "from": slot, "to": slot} for row in rows if row["from"] <= slot <= row["to"]]
     return now, False
+
+
+def _same_placement(row: Assignment, other: Assignment) -> bool:
+    """Whether two rows differ in their slots only."""
+    if row.keys() != other.keys() or not row.keys() >= set(SPAN):
+        return False
+    if not all(type(row[key]) is int for key in SPAN):
+        return False
+    return all(repr(row[key]) == repr(other[key]) for key in row if key not in SPAN)
+
+
+def _names(kind: str, given: object, here: str) -> tuple[str, ...]:
+    if isinstance(given, str) or not isinstance(given, Sequence):
+        raise Refused("decision", here, f"{kind} must be a list of job names")
+    names = tuple(given)
+    for job in names:
+        if not isinstance(job, str):
+            rule = f"{kind} must be a list of job names, not {shortened(job)}"
+            raise Refused("decision", here, rule)
+    return tuple(map(_word, names))
+
+
+def _word(name: object) -> str:
+    """The plain text of a name, also of a class derived from `str`."""
+    return str.__str__(name) if isinstance(name, str) else repr(name)
+
+
+def _plain(value: object) -> Any:
+    """Numpy's numbers and mappings of other classes, as JSON has them."""
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, Mapping):
+        return dict(value.items())
+    raise TypeError(f"{type(value).__name__} is no JSON")

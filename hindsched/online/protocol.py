@@ -13,11 +13,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, NotRequired, TypeAlias, TypedDict
 
 import numpy as np
 
 from hindsched.instances.base import Instance, JobRecord
+from hindsched.json_types import JsonObject
 from hindsched.solutions.base import Assignment
 
 if TYPE_CHECKING:
@@ -109,8 +110,8 @@ class Environment:
     formulation : str
         Which of the family's problems is being solved.
     in_feasible_set : bool
-        False for a baseline that may do what the offline problem forbids (`feasible_set`): a truth
-        that can tell such rules from physical ones then accepts what only they forbid.
+        False for a baseline that may do what the offline problem forbids: its run is judged by the
+        relaxed problem.
     """
 
     cluster: Instance
@@ -153,8 +154,8 @@ class OnlineAlgorithm(ABC):
 
     Attributes
     ----------
-    feasible_set : bool
-        False for a baseline that may do what the offline problem forbids (preempt, resize); its
+    relaxes_constraints : bool
+        True for a baseline that may do what the offline problem forbids (preempt, resize); its
         objective is reported but is no ratio's numerator.
     randomised : bool
         True if the seed can change a decision; comparisons then run it once a seed, others once.
@@ -172,13 +173,13 @@ class OnlineAlgorithm(ABC):
     0.0
     """
 
-    feasible_set: ClassVar[bool] = True
+    relaxes_constraints: ClassVar[bool] = False
     randomised: ClassVar[bool] = False
     card: ClassVar[Capabilities] = Capabilities()
 
-    def stays_inside(self, formulation: str) -> bool:
-        """Whether all that it decides is allowed by a formulation: `feasible_set`."""
-        return self.feasible_set
+    def relaxes(self, formulation: str) -> bool:
+        """Whether it may do what a formulation forbids: `relaxes_constraints`."""
+        return self.relaxes_constraints
 
     def estimate_settings(self) -> Mapping[str, object]:
         """Settings on which the declared estimates depend, for ``declared_estimates``."""
@@ -238,3 +239,22 @@ def draws(seed: int, *keys: str) -> np.random.Generator:
     """Random draws keyed by (seed, job name, purpose), never by a global stream."""
     words = [byte for key in keys for byte in (*key.encode(), 0)]
     return np.random.Generator(np.random.PCG64(np.random.SeedSequence([seed, *words])))
+
+
+class Assumption(TypedDict):
+    """An assumption of a theorem, whether it holds, and the number that decides it."""
+
+    name: str
+    holds: bool
+    worst: float | None
+
+
+class Theorem(TypedDict):
+    """What a theorem promises; the value is None where it promises nothing."""
+
+    kind: str
+    value: float | None
+    assumptions: list[Assumption]
+    quantities: NotRequired[JsonObject]
+    note: NotRequired[str | None]
+    warning: NotRequired[str]

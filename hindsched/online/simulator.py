@@ -18,7 +18,6 @@ from hindsched.json_types import JsonObject, Keywords
 from hindsched.limits import check_count, check_time
 from hindsched.notebook_card import card
 from hindsched.online.cluster_state import ClusterState
-from hindsched.online.decision_check import DecisionCheck
 from hindsched.online.dynamics import WIDTHS
 from hindsched.online.protocol import Environment, Estimates, OnlineAlgorithm
 from hindsched.online.registry import (
@@ -249,7 +248,7 @@ def simulate(
         estimates,
         seed,
         formulation,
-        in_feasible_set=algorithm.stays_inside(formulation),
+        in_feasible_set=not algorithm.relaxes(formulation),
     )
     if name in algorithms(instance.family):
         compile_simulation(instance.family, name)
@@ -305,7 +304,6 @@ def _run(
     clock = time.perf_counter
     begin, heard = clock(), caught()
     state = family_module("online", instance.family, "dynamics").State(instance, environment)
-    check = DecisionCheck(state)
     arrivals: dict[int, list[JobRecord]] = {}
     for job in instance.jobs:
         arrivals.setdefault(state.reveal_slot(job), []).append(job)
@@ -349,7 +347,7 @@ def _run(
         inside += spent
         if now:
             decision_ms += [1000 * spent / len(now)] * len(now)
-        state.apply(slot, check.take_over(slot, decision))
+        state.apply(slot, state.take_over(slot, decision))
         if on_slot is not None:
             on_slot(slot, last_slot)
 
@@ -360,7 +358,7 @@ def _run(
         seed=environment.seed,
         solution=state.judged_solution(),
         in_feasible_set=environment.in_feasible_set,
-        rejected=tuple(check.rejected),
+        rejected=tuple(state.rejected),
         decision_ms=tuple(decision_ms),
         seconds=inside,
         simulator_seconds=clock() - begin - inside,

@@ -9,13 +9,12 @@ import pytest
 from hindsched.errors import InputError, Refused
 from hindsched.instances.batchsched.generator import generate
 from hindsched.instances.batchsched.instance import PARAMETER_SERVER, RING_ALLREDUCE
-from hindsched.online.baselines.drf import Drf
-from hindsched.online.baselines.fifo import Fifo
-from hindsched.online.baselines.infeasible_baselines import outside
+from hindsched.online.baselines.baseline import Drf, Fifo
+from hindsched.online.baselines.infeasible_baselines import relaxing
+from hindsched.online.baselines.ranked import Tiresias, TiresiasL
 from hindsched.online.batchsched.antman import AntMan
 from hindsched.online.batchsched.density import densities
 from hindsched.online.batchsched.greedy_rtl import greedy_right_to_left
-from hindsched.online.batchsched.tiresias import Tiresias, TiresiasL
 from hindsched.online.batchsched.wspt import Wspt
 from hindsched.online.protocol import Decision, OnlineAlgorithm
 from hindsched.online.simulator import simulate
@@ -23,7 +22,7 @@ from hindsched.solvers.families.batchsched.oracle_search import ScheduleSearch
 from tests.strategies.batchsched import SLOT_SECONDS, instance
 
 BOTH = (PARAMETER_SERVER, RING_ALLREDUCE)
-ResizingDrf = outside(Drf)
+ResizingDrf = relaxing(Drf)
 HOURS = SLOT_SECONDS / 3600
 
 
@@ -352,7 +351,7 @@ def test_a_pause_is_refused_within_the_feasible_set():
     with pytest.raises(Refused, match="2a"):
         simulate(gangs([(1, 1, 3, {})]), Pauses())
     outside = Pauses()
-    outside.feasible_set = False
+    outside.relaxes_constraints = True
     run = simulate(gangs([(1, 1, 3, {})]), outside)
     assert windows(run) == {"j0": [(1, 1, 1), (3, 3, 1), (5, 5, 1)]}
 

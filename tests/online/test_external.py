@@ -234,7 +234,7 @@ def test_files_that_are_no_python(instance, tmp_path):
 
 
 def test_an_object_is_named_by_its_settings(instance, tmp_path):
-    from hindsched.online.load_algorithm import load_class
+    from hindsched.online.registry import load_class
 
     file = tmp_path / "mine.py"
     file.write_text(OWN)

@@ -3,6 +3,9 @@
 import cvxpy as cp
 import numpy as np
 import pytest
+from hindsched.online.baselines.finish_time import finish_time_printed, worst_by_chain
+from hindsched.solvers.door.cones import Cones
+from hindsched.solvers.door.inequalities import Inequalities
 
 from hindsched.errors import SolveFailed
 from hindsched.online.baselines.fair_shares import (
@@ -14,9 +17,6 @@ from hindsched.online.baselines.fair_shares import (
     max_min_shares,
     sum_program,
 )
-from hindsched.online.baselines.finish_time import finish_time_printed, worst_by_chain
-from hindsched.solvers.door.cones import Cones
-from hindsched.solvers.door.inequalities import Inequalities
 
 
 def drawn(seed: int) -> Present:

@@ -8,6 +8,7 @@ from array import array
 
 import numpy as np
 import pytest
+from hindsched.online.leak_check import reachable
 
 from hindsched.errors import HindschedError, InputError
 from hindsched.instances.base import families_on
@@ -15,7 +16,6 @@ from hindsched.instances.generators.registry import generate
 from hindsched.instances.oasis.instance import OasisInstance, OasisJob
 from hindsched.online import checks
 from hindsched.online.checks import BrokenPromiseError, check_algorithm, check_environment
-from hindsched.online.leak_check import reachable
 from hindsched.online.oasis.prices import pool_facts
 from hindsched.online.protocol import NOTHING, Decision, OnlineAlgorithm
 from hindsched.online.registry import check_estimates, declared_estimates

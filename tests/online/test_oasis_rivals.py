@@ -10,8 +10,7 @@ import pytest
 
 from hindsched.errors import InputError
 from hindsched.instances.io import parse_instance, read
-from hindsched.online.baselines.drf import Drf
-from hindsched.online.baselines.fifo import Fifo
+from hindsched.online.baselines.baseline import Drf, Fifo
 from hindsched.online.oasis.dorm import Dorm
 from hindsched.online.oasis.dynamics import OasisCluster
 from hindsched.online.oasis.rrh import Rrh

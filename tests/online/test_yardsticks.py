@@ -8,7 +8,7 @@ import pytest
 
 from hindsched.errors import InputError
 from hindsched.instances.generators.registry import generate
-from hindsched.online.baselines.priority_baselines import LeastAttained, Ranked, ShortestRemaining
+from hindsched.online.baselines.ranked import LeastAttained, Ranked, ShortestRemaining
 from hindsched.online.dynamics import gang_width
 from hindsched.online.registry import algorithms, build_algorithm, settings_of
 from hindsched.online.simulator import simulate

@@ -15,7 +15,7 @@ from hindsched.errors import InputError, Refused
 from hindsched.instances.modes import in_pieces
 from hindsched.kernel.reading import Refused as RefusedByKernel
 from hindsched.models.base import subproblem
-from hindsched.online.batchsched.tiresias import Tiresias
+from hindsched.online.baselines.ranked import Tiresias
 from hindsched.solvers.certificates.certificate import certify
 from hindsched.solvers.oracles.base import build_oracle
 from tests.brute_force.astraea import optimum_in_pieces as best_astraea

@@ -38,8 +38,8 @@ from hindsched.errors import InputError
 from hindsched.instances.base import Instance
 from hindsched.instances.io import read, read_json, write, write_json, write_text
 from hindsched.json_types import JsonObject, Keywords
+from hindsched.online.protocol import Theorem
 from hindsched.online.simulator import SimulationResult
-from hindsched.online.theorem import Theorem
 from hindsched.solutions.base import Solution, write_solution
 from hindsched.solvers.certificates.certificate import Certificate
 from hindsched.solvers.certificates.file import write_certificate

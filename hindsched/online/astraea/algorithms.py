@@ -10,7 +10,7 @@ from hindsched.online.astraea.hived import Hived
 from hindsched.online.astraea.literal import AstraeaLiteral
 from hindsched.online.astraea.paper import Astraea
 from hindsched.online.astraea.theorem import theorem
-from hindsched.online.baselines.infeasible_baselines import outside_rivals
+from hindsched.online.baselines.infeasible_baselines import relaxing_baselines
 from hindsched.online.engines.dual_price import DualPrice
 from hindsched.online.engines.reoptimise import Reoptimise
 from hindsched.online.registry import Factory
@@ -23,7 +23,7 @@ ALGORITHMS: dict[str, Factory] = {
     "batchsche": Batchsche,
     "gandiva-fair": GandivaFair,
     "hived": Hived,
-    **outside_rivals(rigid=True),
+    **relaxing_baselines(rigid=True),
 }
 
 

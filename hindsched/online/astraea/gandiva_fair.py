@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from hindsched.instances.astraea.instance import AstraeaJob
-from hindsched.online.baselines.elastic import FixedWidth
-from hindsched.online.baselines.priority_baselines import comparable
+from hindsched.online.baselines.baseline import FixedWidth
+from hindsched.online.baselines.ranked import comparable
 from hindsched.online.dynamics import Placement
 from hindsched.online.protocol import Decision
 
@@ -31,7 +31,7 @@ class GandivaFair(FixedWidth):
         Width of the gangs, see `hindsched.online.dynamics.Gangs`.
     """
 
-    feasible_set = False
+    relaxes_constraints = True
 
     def start(self, environment: Any) -> None:
         """Begin with an empty cluster."""

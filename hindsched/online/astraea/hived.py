@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hindsched.online.baselines.elastic import FixedWidth
+from hindsched.online.baselines.baseline import FixedWidth
 from hindsched.online.dynamics import Placement
 
 
@@ -29,7 +29,7 @@ class Hived(FixedWidth):
         Width of the gangs, see `hindsched.online.dynamics.Gangs`.
     """
 
-    feasible_set = False
+    relaxes_constraints = True
 
     def start(self, environment: Any) -> None:
         """Begin with an empty cluster."""

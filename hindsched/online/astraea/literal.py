@@ -171,7 +171,7 @@ class AstraeaLiteral(Astraea):
         As in `Astraea`.
     """
 
-    feasible_set = False
+    relaxes_constraints = True
     make_round = LiteralRound
 
     def __init__(

@@ -11,7 +11,7 @@ from hindsched.instances.astraea.instance import AstraeaInstance, AstraeaJob
 from hindsched.instances.astraea.modes import modes
 from hindsched.instances.base import Instance, LinearUtility, PowerUtility
 from hindsched.instances.modes import ps_for
-from hindsched.online.theorem import Assumption
+from hindsched.online.protocol import Assumption
 
 LARGEST_LOG = 700.0
 """Beyond e^700 a ratio is no number any more; its logarithm is still given."""

@@ -3,27 +3,20 @@
 ``gavel`` is max-min fairness in the form of Narayanan et al., "Heterogeneity-aware cluster
 scheduling policies for deep learning workloads" (OSDI 2020); ``themis`` is the finish-time fairness
 of Mahajan et al., "Themis: Fair and efficient GPU cluster scheduling" (NSDI 2020), as the former
-writes it as a program. From the papers' published formulas; the full texts were not at hand. The
-programs are in `fair_shares`.
+writes it as a program. From the papers' published formulas; the full texts were not at hand.
 """
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import Any, ClassVar
 
 import numpy as np
 
-from hindsched.arrays import Floats
 from hindsched.instances.base import JobRecord
-from hindsched.online.baselines.elastic import FixedWidth
+from hindsched.online.baselines.baseline import FixedWidth
 from hindsched.online.protocol import Decision, Environment, Report
 
-if TYPE_CHECKING:
-    from hindsched.online.baselines.fair_shares import Present
-
-PROGRAMS = "hindsched.online.baselines.fair_shares"
 SLACK = 1e-4
 """How much of its fair share a job may lose to the solver's tolerance."""
 
@@ -43,19 +36,19 @@ class FairRounds(FixedWidth):
         Width of the gangs, see `hindsched.online.dynamics.Gangs`.
     """
 
-    @abstractmethod
-    def least_shares(self, present: Present) -> Floats:
-        """Share of the rounds that each job must get."""
+    least_shares: ClassVar[str]
+    """Which program of `fair_shares` says what share of the rounds each job must get."""
 
     def start(self, environment: Environment) -> None:
         """Begin with an empty cluster."""
-        import_module(PROGRAMS)  # before a decision is timed
+        # CVXPY takes long to load: not before a run, and outside the times of its decisions
+        self._programs: Any = import_module("hindsched.online.baselines.fair_shares")
         super().start(environment)
         self._arrived: dict[str, int] = {}
         self._known: tuple[str, ...] = ()
         self._shares: dict[str, float] = {}
         self._ran: dict[str, int] = {}
-        self._programs = 0
+        self._solved = 0
 
     def step(self, slot: int, arrivals: tuple[JobRecord, ...]) -> Decision:
         """Every slot is a round."""
@@ -71,19 +64,11 @@ class FairRounds(FixedWidth):
         if tuple(self.jobs) != self._known:
             self._known, self._ran = tuple(self.jobs), {}
             self._shares = self._solve()
-        before = self.held
-        self.release_all()
+        before = self.release_all()
         for name in sorted(self.jobs, key=self._priority):
-            job, former = self.jobs[name], before.get(name)
-            width = self.cluster.fixed_workers(job)
-            placement = None
-            if former is not None and self.cluster.fits(job, former):
-                self.cluster.book(job, former)
-                placement = former
-            elif width:
-                placement = self.cluster.place(job, width)
-            if placement is not None:
-                self.held[name] = placement
+            self.resume(name, before) or self.hold(
+                name, self.cluster.fixed_workers(self.jobs[name])
+            )
 
     def _priority(self, name: str) -> tuple[float, float]:
         """First who had no round, then by the share over the rounds had; larger shares first."""
@@ -91,37 +76,32 @@ class FairRounds(FixedWidth):
         return (-share / ran if ran else -np.inf, -share)
 
     def _solve(self) -> dict[str, float]:
-        from hindsched.online.baselines.fair_shares import Present, all_of_the_time
-
-        names = [name for name in self.jobs if self.cluster.fixed_workers(self.jobs[name])]
+        widths = {name: self.cluster.fixed_workers(job) for name, job in self.jobs.items()}
+        names = [name for name, width in widths.items() if width]
         if not names:
             return {}
-        widths = {name: self.cluster.fixed_workers(self.jobs[name]) for name in names}
         speed = [self.cluster.speed(self.jobs[name], widths[name]) for name in names]
         use = [self.cluster.shares(self.jobs[name], widths[name]) for name in names]
-        present = Present(
+        present = self._programs.Present(
             np.column_stack(use),
             np.array([float(self.remaining[name]) for name in names]) / speed,
             np.array([float(self.cluster.work(self.jobs[name])) for name in names]) / speed,
             np.array([self.slot - self._arrived[name] for name in names], dtype=float),
         )
-        self._programs += 1
-        shares = all_of_the_time(present, (1 - SLACK) * self.least_shares(present))
+        self._solved += 1
+        least = getattr(self._programs, self.least_shares)(present)
+        shares = self._programs.all_of_the_time(present, (1 - SLACK) * least)
         return dict(zip(names, shares.tolist(), strict=True))
 
     def report(self) -> Report:
         """How many programs were solved."""
-        return {"programs": self._programs}
+        return {"programs": self._solved}
 
 
 class Gavel(FairRounds):
     """Max-min fairness: the least share over that of an equal part of the cluster is largest."""
 
-    def least_shares(self, present: Present) -> Floats:
-        """Maximise the least share over that of an equal part."""
-        from hindsched.online.baselines.fair_shares import max_min_shares
-
-        return max_min_shares(present)
+    least_shares = "max_min_shares"
 
 
 class Themis(FairRounds):
@@ -131,8 +111,4 @@ class Themis(FairRounds):
     alone is all of its work on an equal part of the cluster.
     """
 
-    def least_shares(self, present: Present) -> Floats:
-        """Minimise the worst of time shared over time alone."""
-        from hindsched.online.baselines.fair_shares import finish_time_shares
-
-        return finish_time_shares(present)
+    least_shares = "finish_time_shares"

@@ -1,38 +1,31 @@
-"""Rivals of several families where one of them forbids offline what they do."""
+"""Baselines for families whose offline problem forbids what they do: to pause, resize or move."""
 
 from __future__ import annotations
 
 from functools import partial
 from typing import TypeVar
 
+from hindsched.online.baselines.baseline import Optimus
 from hindsched.online.baselines.fair_rounds import Gavel, Themis
-from hindsched.online.baselines.optimus import Optimus
-from hindsched.online.baselines.priority_baselines import LeastAttained, ShortestRemaining
+from hindsched.online.baselines.ranked import LeastAttained, ShortestRemaining
 from hindsched.online.baselines.sia import Sia
 from hindsched.online.protocol import OnlineAlgorithm
 from hindsched.online.registry import Factory
 
-Rival = TypeVar("Rival", bound=OnlineAlgorithm)
+Baseline = TypeVar("Baseline", bound=OnlineAlgorithm)
 
 
-def outside(rival: type[Rival]) -> type[Rival]:
-    """The rival for a family whose offline problem forbids to pause, resize or move a job.
-
-    Parameters
-    ----------
-    rival : type
-        The rival's class.
-
-    Returns
-    -------
-    type
-        The same under the same name, outside the feasible set.
-    """
-    body = {"feasible_set": False, "__doc__": rival.__doc__, "__module__": rival.__module__}
-    return type(rival.__name__, (rival,), body)
+def relaxing(baseline: type[Baseline]) -> type[Baseline]:
+    """The same class under the same name, that says that it relaxes constraints."""
+    body = {
+        "relaxes_constraints": True,
+        "__doc__": baseline.__doc__,
+        "__module__": baseline.__module__,
+    }
+    return type(baseline.__name__, (baseline,), body)
 
 
-def outside_rivals(*, rigid: bool) -> dict[str, Factory]:
+def relaxing_baselines(*, rigid: bool) -> dict[str, Factory]:
     """Those that every such family has, by name.
 
     Parameters
@@ -40,12 +33,12 @@ def outside_rivals(*, rigid: bool) -> dict[str, Factory]:
     rigid : bool
         Whether a job keeps its number of workers, unless a setting says otherwise.
     """
-    shortest, least = outside(ShortestRemaining), outside(LeastAttained)
+    shortest, least = relaxing(ShortestRemaining), relaxing(LeastAttained)
     return {
         "shortest-remaining": partial(shortest, elastic=False) if rigid else shortest,
         "least-attained": partial(least, elastic=False) if rigid else least,
-        "optimus": outside(Optimus),
-        "gavel": outside(Gavel),
-        "themis": outside(Themis),
-        "sia": outside(Sia),
+        "optimus": relaxing(Optimus),
+        "gavel": relaxing(Gavel),
+        "themis": relaxing(Themis),
+        "sia": relaxing(Sia),
     }

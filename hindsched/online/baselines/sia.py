@@ -19,7 +19,7 @@ import pyomo.environ as pyo
 from hindsched.errors import InputError, SolveFailed
 from hindsched.json_types import JsonObject
 from hindsched.models.algebra import Model
-from hindsched.online.baselines.elastic import Baseline
+from hindsched.online.baselines.baseline import Baseline
 from hindsched.online.protocol import Environment, Report
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import solve_program
@@ -68,22 +68,11 @@ class Sia(Baseline):
 
     def reallocate(self) -> None:
         """Solve, then place the widest first."""
-        before = self.held
-        self.release_all()
+        before = self.release_all()
         widths = self.widths()
         for name in sorted(widths, key=lambda name: -widths[name]):
-            job, former, width = self.jobs[name], before.get(name), widths[name]
-            if (
-                former is not None
-                and former.num_workers == width
-                and self.cluster.fits(job, former)
-            ):
-                self.cluster.book(job, former)
-                self.held[name] = former
-                continue
-            placement = self.cluster.place_most(job, width)
-            if placement is not None:
-                self.held[name] = placement
+            if not self.resume(name, before, widths[name]):
+                self.hold_most(name, widths[name])
 
     def widths(self) -> dict[str, int]:
         """Workers of each job that is to run, by the integer program."""

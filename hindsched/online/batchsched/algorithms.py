@@ -28,9 +28,9 @@ from hindsched.instances.base import Instance
 from hindsched.instances.batchsched.instance import BatchschedInstance, BatchschedJob
 from hindsched.instances.batchsched.modes import modes
 from hindsched.json_types import JsonObject
-from hindsched.online.baselines.drf import Drf
-from hindsched.online.baselines.fifo import Fifo
-from hindsched.online.baselines.infeasible_baselines import outside, outside_rivals
+from hindsched.online.baselines.baseline import Drf, Fifo
+from hindsched.online.baselines.infeasible_baselines import relaxing, relaxing_baselines
+from hindsched.online.baselines.ranked import Tiresias, TiresiasL
 from hindsched.online.batchsched.antman import AntMan
 from hindsched.online.batchsched.density import (
     densities,
@@ -41,7 +41,6 @@ from hindsched.online.batchsched.engines import BatchschedDualPrice, BatchschedR
 from hindsched.online.batchsched.greedy_rtl import greedy_right_to_left
 from hindsched.online.batchsched.left_shift import LeftShift
 from hindsched.online.batchsched.theorem import OBSERVED_ALPHA, theorem
-from hindsched.online.batchsched.tiresias import Tiresias, TiresiasL
 from hindsched.online.batchsched.wspt import Wspt
 from hindsched.online.engines.batching import (
     Admission,
@@ -363,13 +362,13 @@ ALGORITHMS: dict[str, Factory] = {
     "dual-price": BatchschedDualPrice,
     "reoptimise": BatchschedReoptimise,
     "fifo": Fifo,
-    "drf": outside(Drf),
+    "drf": relaxing(Drf),
     "antman": AntMan,
     "tiresias": Tiresias,
     "tiresias-l": TiresiasL,
     "wspt": Wspt,
     "greedy-rtl": GreedyRtl,
-    **outside_rivals(rigid=True),
+    **relaxing_baselines(rigid=True),
 }
 
 

@@ -11,7 +11,7 @@ from typing import Literal
 
 from hindsched.errors import InputError
 from hindsched.instances.batchsched.instance import BatchschedJob
-from hindsched.online.baselines.elastic import Baseline
+from hindsched.online.baselines.baseline import Baseline
 from hindsched.online.dynamics import Gangs, Placement
 from hindsched.online.protocol import Decision, Environment, draws
 
@@ -39,7 +39,7 @@ class AntMan(Baseline):
         Width of the gangs, see `hindsched.online.dynamics.Gangs`.
     """
 
-    feasible_set = False
+    relaxes_constraints = True
     randomised = True
 
     def __init__(

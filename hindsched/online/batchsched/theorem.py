@@ -10,7 +10,7 @@ from hindsched.instances.base import Instance
 from hindsched.instances.batchsched.instance import BatchschedInstance
 from hindsched.instances.batchsched.modes import modes
 from hindsched.online.batchsched.density import densities, volumes
-from hindsched.online.theorem import Theorem
+from hindsched.online.protocol import Theorem
 
 OBSERVED_ALPHA = 4
 """What the paper observes in its simulations."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hindsched.instances.base import Instance
 from hindsched.instances.edgecloud.instance import EdgecloudInstance
 from hindsched.json_types import JsonObject
-from hindsched.online.baselines.infeasible_baselines import outside_rivals
+from hindsched.online.baselines.infeasible_baselines import relaxing_baselines
 from hindsched.online.edgecloud.all_cloud import AllCloud
 from hindsched.online.edgecloud.batchsche import BatchSche
 from hindsched.online.edgecloud.paper import (
@@ -18,8 +18,8 @@ from hindsched.online.edgecloud.prices import EdgecloudDualPrice
 from hindsched.online.edgecloud.srtf import Srtf
 from hindsched.online.edgecloud.tiresias_l import LeastAttainedService
 from hindsched.online.engines.reoptimise import Reoptimise
+from hindsched.online.protocol import Assumption, Theorem
 from hindsched.online.registry import Factory
-from hindsched.online.theorem import Assumption, Theorem
 
 EPSILON = 1.0
 """Speed augmentation at which `theorem` states its value; the constants fall as it grows."""
@@ -35,7 +35,7 @@ ALGORITHMS: dict[str, Factory] = {
     "tiresias-l": LeastAttainedService,
     "batchsche": BatchSche,
     "all-cloud": AllCloud,
-    **outside_rivals(rigid=False),
+    **relaxing_baselines(rigid=False),
 }
 
 

@@ -83,7 +83,7 @@ class GangScheduler(OnlineAlgorithm):
         Width of the gangs, see `hindsched.online.dynamics.Gangs`.
     """
 
-    feasible_set = False
+    relaxes_constraints = True
 
     def __init__(self, cloud: bool = True, gangs: Gangs = "ideal") -> None:
         self.cloud, self.gangs = cloud, gangs

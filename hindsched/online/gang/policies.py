@@ -253,14 +253,14 @@ class Conservative(ReplayedPolicy):
 class RankingPolicy(ReplayedPolicy):
     """All jobs ranked anew at every event; whoever has no room any more is paused."""
 
-    feasible_set = False
+    relaxes_constraints = True
 
     def __init__(self) -> None:
         self.threshold_gpu_seconds = 0.0
 
-    def stays_inside(self, formulation: str) -> bool:
-        """Whether jobs may pause."""
-        return not formulation.startswith(KINDS[0])
+    def relaxes(self, formulation: str) -> bool:
+        """Whether jobs may not pause."""
+        return formulation.startswith(KINDS[0])
 
     def start(self, environment: Environment) -> None:
         """Begin with a free cluster."""

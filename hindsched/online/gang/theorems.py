@@ -9,7 +9,7 @@ import numpy as np
 
 from hindsched.instances.base import Instance
 from hindsched.instances.gang.instance import GangInstance
-from hindsched.online.theorem import Assumption, Theorem
+from hindsched.online.protocol import Assumption, Theorem
 
 
 def srtf_theorem(instance: Instance) -> Theorem:

@@ -14,7 +14,7 @@ import numpy as np
 from hindsched.errors import InputError
 from hindsched.instances.base import Instance
 from hindsched.instances.mlbroker.instance import MlbrokerInstance
-from hindsched.online.theorem import Assumption, Theorem
+from hindsched.online.protocol import Assumption, Theorem
 
 R2_WARNING = (
     "r2 as printed depends on the currency and on the unit of data; it bounds nothing and is shown "

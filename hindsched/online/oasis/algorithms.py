@@ -15,11 +15,9 @@ from hindsched.errors import InputError
 from hindsched.instances.base import Instance
 from hindsched.instances.oasis.instance import OasisInstance
 from hindsched.json_types import JsonObject
-from hindsched.online.baselines.drf import Drf
+from hindsched.online.baselines.baseline import Drf, Fifo, Optimus
 from hindsched.online.baselines.fair_rounds import Gavel, Themis
-from hindsched.online.baselines.fifo import Fifo
-from hindsched.online.baselines.optimus import Optimus
-from hindsched.online.baselines.priority_baselines import LeastAttained, ShortestRemaining
+from hindsched.online.baselines.ranked import LeastAttained, ShortestRemaining
 from hindsched.online.baselines.sia import Sia
 from hindsched.online.engines.dual_price import DualPrice
 from hindsched.online.engines.primal_dual import Engine, PrimalDual
@@ -33,9 +31,8 @@ from hindsched.online.oasis.prices import (
     pool_facts,
 )
 from hindsched.online.oasis.rrh import Rrh
-from hindsched.online.protocol import Environment
+from hindsched.online.protocol import Assumption, Environment, Theorem
 from hindsched.online.registry import Factory
-from hindsched.online.theorem import Assumption, Theorem
 from hindsched.solvers.families.oasis.resources import OasisOracle
 from hindsched.solvers.oracles.base import BlockOracle, Response
 from hindsched.solvers.oracles.rows import Rows

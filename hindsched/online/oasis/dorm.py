@@ -24,8 +24,7 @@ from hindsched.instances.decimals import how_many_fit
 from hindsched.instances.oasis.instance import OasisJob
 from hindsched.json_types import JsonObject
 from hindsched.models.algebra import Model
-from hindsched.online.baselines.drf import progressive_filling
-from hindsched.online.baselines.elastic import Baseline
+from hindsched.online.baselines.baseline import Baseline, progressive_filling
 from hindsched.online.dynamics import Placement
 from hindsched.online.oasis.dynamics import OasisCluster
 from hindsched.online.protocol import Environment, Report

@@ -8,7 +8,7 @@ from fractions import Fraction
 from hindsched.errors import InputError
 from hindsched.instances.oasis.instance import OasisJob
 from hindsched.json_types import JsonObject
-from hindsched.online.baselines.elastic import FixedWidth
+from hindsched.online.baselines.baseline import FixedWidth
 from hindsched.online.dynamics import Gangs, Placement
 from hindsched.online.protocol import Environment, Report
 

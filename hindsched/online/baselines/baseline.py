@@ -1,0 +1,260 @@
+"""Baselines over a family's `Cluster`: their frame, and ``fifo``, ``drf`` and ``optimus``."""
+
+from __future__ import annotations
+
+import heapq
+import math
+from abc import abstractmethod
+from fractions import Fraction
+
+from hindsched.instances.base import JobRecord, family_module
+from hindsched.online.dynamics import Cluster, Gangs, Placement
+from hindsched.online.protocol import Decision, Environment, OnlineAlgorithm
+
+
+class Baseline(OnlineAlgorithm):
+    """A baseline that decides anew at every arrival and completion and holds in between.
+
+    Subclasses say in `reallocate` who holds what; this class keeps progress, gives out one row a
+    job and slot, and drops finished jobs. Jobs are kept in the order of arrival.
+    """
+
+    gangs: Gangs = "ideal"
+
+    def start(self, environment: Environment) -> None:
+        """Begin with an empty cluster."""
+        dynamics = family_module("online", environment.cluster.family, "dynamics")
+        self.environment = environment
+        self.cluster: Cluster = dynamics.build_cluster(environment)
+        self.cluster.gangs = self.gangs
+        self.jobs: dict[str, JobRecord] = {}
+        self.remaining: dict[str, Fraction] = {}
+        self.held: dict[str, Placement] = {}
+        self.slot = 0
+        self._event = True
+
+    def step(self, slot: int, arrivals: tuple[JobRecord, ...]) -> Decision:
+        """Reallocate if something arrived or finished, then run every holder for one slot."""
+        self.slot = slot
+        opened = self.cluster.turn(slot, arrivals)
+        rejected = []
+        for job in arrivals:
+            if self.admit(job):
+                self.jobs[job.name] = job
+                self.remaining[job.name] = self.cluster.work(job)
+            else:
+                rejected.append(job.name)
+        if arrivals or self._event or opened:
+            self.reallocate()
+            self._event = False
+            for name in self.cluster.leaving(self.jobs, self.held, self.remaining):
+                self._drop(name)
+        running = {
+            name: (self.jobs[name], placement)
+            for name, placement in self.held.items()
+            if self.runs(name)
+        }
+        rows = self.cluster.rows(slot, running)
+        for name, (job, placement) in running.items():
+            self.remaining[name] -= self.cluster.progress(job, placement)
+            if self.remaining[name] <= 0:
+                self.cluster.finished(job, slot)
+                self._drop(name)
+        admitted = tuple(job.name for job in arrivals if job.name not in rejected)
+        return Decision(rows, admitted, tuple(rejected))
+
+    def _drop(self, name: str) -> None:
+        """Forget a job that is over for the baseline."""
+        if name in self.held:
+            self.cluster.release(self.jobs[name], self.held.pop(name))
+        del self.jobs[name], self.remaining[name]
+        self._event = True
+
+    def admit(self, job: JobRecord) -> bool:
+        """Whether to take an arriving job; every job that the empty cluster can run at all."""
+        return self.cluster.can_run(job)
+
+    def runs(self, name: str) -> bool:
+        """Whether a job that holds a placement runs in this slot, or holds it in vain."""
+        return True
+
+    @abstractmethod
+    def reallocate(self) -> None:
+        """Set `held` through the cluster, or by `release_all`, `resume` and `hold`."""
+
+    def release_all(self) -> dict[str, Placement]:
+        """Give everything back; what was held."""
+        before = self.held
+        for name, placement in before.items():
+            self.cluster.release(self.jobs[name], placement)
+        self.held = {}
+        return before
+
+    def resume(self, name: str, before: dict[str, Placement], width: int | None = None) -> bool:
+        """Whether a job holds its former placement again: it is free, and of `width` if given."""
+        former = before.get(name)
+        if former is None or (width is not None and former.num_workers != width):
+            return False
+        if not self.cluster.fits(self.jobs[name], former):
+            return False
+        self.cluster.book(self.jobs[name], former)
+        self.held[name] = former
+        return True
+
+    def hold(self, name: str, width: int) -> bool:
+        """Whether a job holds a new placement of so many workers."""
+        placement = self.cluster.place(self.jobs[name], width) if width else None
+        if placement is not None:
+            self.held[name] = placement
+        return placement is not None
+
+    def hold_most(self, name: str, width: int) -> bool:
+        """Whether a job holds a new placement of at most so many workers, as many as fit."""
+        placement = self.cluster.place_most(self.jobs[name], width)
+        if placement is not None:
+            self.held[name] = placement
+        return placement is not None
+
+
+class FixedWidth(Baseline):
+    """A baseline whose gangs have as many workers as a setting says.
+
+    Parameters
+    ----------
+    gangs : {"drawn", "half", "ideal", "best"}
+        Width of the gangs, see `hindsched.online.dynamics.Gangs`.
+    """
+
+    def __init__(self, gangs: Gangs = "ideal") -> None:
+        self.gangs = gangs
+        # whether the seed can change a decision
+        self.randomised = gangs in ("drawn", "best")  # type: ignore[misc]
+
+
+class Fifo(FixedWidth):
+    """First in, first out.
+
+    A job has a fixed number of workers, starts when every earlier job has started and its workers
+    fit, and runs without pause until its work is done. Nobody overtakes the head of the queue.
+
+    Parameters
+    ----------
+    gangs : {"drawn", "half", "ideal", "best"}
+        Width of the gangs, see `hindsched.online.dynamics.Gangs`.
+    """
+
+    def reallocate(self) -> None:
+        """Start waiting jobs in the order of arrival until the head of the queue does not fit."""
+        for name, job in self.jobs.items():
+            if name not in self.held and not self.hold(name, self.cluster.fixed_workers(job)):
+                break
+
+
+class Drf(Baseline):
+    """Dominant resource fairness by progressive filling (Ghodsi et al., NSDI 2011).
+
+    Every job is admitted. At every arrival and completion the allocation is made anew by
+    progressive filling: one more worker, with the parameter servers it then needs, goes to the
+    unfinished job with the smallest dominant share among those for which one more still fits and
+    that have fewer workers than they can use. Ties go to the earlier arrival. Reallocation is
+    free.
+
+    Parameters
+    ----------
+    static : bool
+        Fill only what is free, among the jobs that hold nothing: a job that has started keeps its
+        placement to its end, so that nothing is paused or resized.
+    """
+
+    def __init__(self, static: bool = False) -> None:
+        self.static = static
+        self.relaxes_constraints = not static and type(self).relaxes_constraints  # type: ignore[misc]
+
+    def reallocate(self) -> None:
+        """Fill progressively from nothing, or what is free."""
+        if not self.static:
+            self.release_all()
+        waiting = {name: job for name, job in self.jobs.items() if name not in self.held}
+        self.held = {**self.held, **progressive_filling(self.cluster, waiting)}
+
+
+def progressive_filling(cluster: Cluster, jobs: dict[str, object]) -> dict[str, Placement]:
+    """Book workers one by one, always for the smallest dominant share that can still grow.
+
+    Parameters
+    ----------
+    cluster : Cluster
+        With nothing booked by `jobs`.
+    jobs : dict
+        Unfinished jobs by name in the order of arrival.
+
+    Returns
+    -------
+    dict
+        What each job holds; jobs that hold nothing are absent.
+    """
+    held: dict[str, Placement] = {}
+    share = dict.fromkeys(jobs, 0.0)
+    # A job for which one more worker does not fit never fits again: capacity only shrinks here.
+    growing = list(jobs)
+    while growing:
+        name = min(growing, key=share.__getitem__)
+        job = jobs[name]
+        present = held.get(name)
+        workers = present.num_workers if present else 0
+        extended = None
+        if workers < cluster.max_workers(job):
+            extended = cluster.extend(job, present)
+        if extended is None:
+            growing.remove(name)
+            continue
+        held[name] = extended
+        share[name] = cluster.dominant_share(job, extended.num_workers)
+    return held
+
+
+class Optimus(Baseline):
+    """Each job gets one worker; every further one goes where it saves most time for its share.
+
+    After Peng et al., "Optimus" (EuroSys 2018), from its allocation rule as it is commonly told;
+    the full text was not at hand. At every arrival and completion all is allocated anew. First
+    every job gets one worker, with the parameter servers it then needs, in the order of remaining
+    slots x dominant share on one worker. Then one worker more goes, again and again, to the job
+    whose remaining time falls most a unit of the dominant share of one of its workers, until no
+    worker fits or none saves time. Remaining time is remaining work over the speed of so many
+    workers on the empty cluster. What it is not: Optimus fits speed and remaining work from loss
+    curves, which a job here tells when it arrives; it adds workers and parameter servers apart,
+    where here the servers follow from the workers; and it stops at the first worker that does not
+    help, also where several together would.
+    """
+
+    def reallocate(self) -> None:
+        """One worker each, then by marginal gain."""
+        self.release_all()
+        for name in sorted(self.jobs, key=lambda name: self._time(name, 1) * self._share(name)):
+            placement = self.cluster.extend(self.jobs[name], None)
+            if placement is not None:
+                self.held[name] = placement
+        queue = [(-self._gain(name), order, name) for order, name in enumerate(self.held)]
+        heapq.heapify(queue)
+        while queue:
+            gain, order, name = heapq.heappop(queue)
+            grown = self.cluster.extend(self.jobs[name], self.held[name]) if gain < 0 else None
+            if grown is not None:
+                self.held[name] = grown
+                heapq.heappush(queue, (-self._gain(name), order, name))
+
+    def _gain(self, name: str) -> float:
+        """Slots that one worker more saves, a unit of dominant share; 0 for none."""
+        held = self.held[name].num_workers
+        if held >= self.cluster.max_workers(self.jobs[name]):
+            return 0.0
+        return (self._time(name, held) - self._time(name, held + 1)) / self._share(name)
+
+    def _share(self, name: str) -> float:
+        return max(1e-12, self.cluster.dominant_share(self.jobs[name], 1))
+
+    def _time(self, name: str, workers: int) -> float:
+        """Remaining slots on so many workers."""
+        speed = self.cluster.speed(self.jobs[name], workers)
+        return self.remaining[name] / speed if speed else math.inf

@@ -22,9 +22,7 @@ from hindsched.arrays import Bools, Ints
 from hindsched.errors import InputError, Refused
 from hindsched.instances.base import JobRecord
 from hindsched.instances.edgecloud.instance import EdgecloudInstance, EdgecloudJob
-from hindsched.online.edgecloud.cloud_site import whole_job_rows
-from hindsched.online.edgecloud.ps import place_name
-from hindsched.online.edgecloud.storage import StorageLedger
+from hindsched.online.edgecloud.resources import StorageLedger, place_name, whole_job_rows
 from hindsched.online.engines.batching import (
     Admission,
     BatchRound,

@@ -1,35 +1,53 @@
-"""The edge as slot-by-slot rivals see it: workers by type, parameter servers (PSs), the cloud.
+"""The edge as slot-by-slot baselines see it: workers by type, parameter servers (PSs), the cloud.
 
 A job's work is counted in chunk-slots and spread over any of its workers: it may move, which
 problem (2) without migration forbids, and moving costs no second upload. A worker can serve a job
-once its server has the job's data. A job that holds fewer workers than it can use goes to the cloud
-as soon as its data is there: as a whole, at the rate of zeta = 1, if it has not begun; with what it
-has left, at the rate of zeta = 0, if it has and the cloud is unlimited.
-
-Where storage is limited a job reserves it on arrival, see `hindsched.online.edgecloud.storage`.
+once its server has the job's data. Who leaves for the cloud says `EdgecloudCluster.offload`. Where
+storage is limited a job reserves it on arrival, see `hindsched.online.edgecloud.resources`.
 """
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from fractions import Fraction
+from typing import Literal
 
 import numpy as np
 
 from hindsched.arrays import Floats
 from hindsched.errors import Refused
 from hindsched.instances.edgecloud.instance import EdgecloudInstance, EdgecloudJob
-from hindsched.online.dynamics import Cluster, Placement
-from hindsched.online.edgecloud.cloud_site import CloudSite, whole_job_rows
-from hindsched.online.edgecloud.ps import ParameterServers, place_name
-from hindsched.online.edgecloud.storage import StorageLedger
+from hindsched.online.baselines.ranked import ShortestRemaining, TiresiasL
+from hindsched.online.dynamics import Cluster, Gangs, Placement, gang_width
+from hindsched.online.edgecloud.resources import (
+    CloudSite,
+    ParameterServers,
+    StorageLedger,
+    place_name,
+    whole_job_rows,
+)
 from hindsched.online.protocol import Environment
 from hindsched.solutions.base import Assignment
 
+Offload = Literal["narrow", "waiting", "never"]
+
 
 class EdgecloudCluster(Cluster[EdgecloudJob]):
-    """First free workers in the order of the servers, and any free PS."""
+    """First free workers in the order of the servers, and any free PS.
+
+    Attributes
+    ----------
+    offload : {"narrow", "waiting", "never"}
+        Which jobs go to the cloud, beside those that no edge worker can serve. ``narrow``: a job
+        that holds fewer workers than it can use, as soon as its data is there; as a whole, at the
+        rate of zeta = 1, if it has not begun; with what it has left, at the rate of zeta = 0, if
+        it has and the cloud is unlimited. ``waiting``: a job that finds no workers when all its
+        data has arrived at the edge.
+    """
+
+    offload: Offload = "narrow"
 
     def __init__(self, environment: Environment) -> None:
         super().__init__(environment)
@@ -39,11 +57,12 @@ class EdgecloudCluster(Cluster[EdgecloudJob]):
         self._kinds = list(self.instance.workers_by_type)
         self._ps_kinds = sorted({kind for _, kind in self.instance.ps_counts})
         self._ps: ParameterServers[str] = ParameterServers(self.instance)
+        self._ps_booked: Counter[str] = Counter()
         self._site = CloudSite(self.instance, self._ps)
         self._storage = StorageLedger(self.instance)
         self._most: dict[str, int] = {}
         self._reserved: dict[str, dict[int, int]] = {}
-        self._running: dict[str, tuple[dict[int, int], tuple[str, int]]] = {}
+        self._chunks: dict[str, dict[int, int]] = {}  # of running jobs: worker -> chunk
         self._opens: set[int] = set()
         self._rows: dict[str, list[Assignment]] = {}
         self._slot = 0
@@ -61,7 +80,10 @@ class EdgecloudCluster(Cluster[EdgecloudJob]):
 
     def _arrive(self, job: EdgecloudJob) -> None:
         qualified = len(self.instance.workers_by_type.get(job.worker_type, ()))
-        most, self._reserved[job.name] = min(job.chunks, qualified), {}
+        most = min(job.chunks, qualified)
+        most, self._reserved[job.name] = (
+            gang_width(self.gangs, lambda: self.drawn_workers(job), most), {},
+        )  # fmt: skip
         if self._storage.limited and job.chunk_gb:
             self._storage.forget_before(self._slot)
             most, self._reserved[job.name] = self._storage.reserve(job, self._slot, most)
@@ -77,18 +99,16 @@ class EdgecloudCluster(Cluster[EdgecloudJob]):
         held: Mapping[str, Placement],
         left: Mapping[str, Fraction],
     ) -> Collection[str]:
-        """Jobs that the cloud serves from now on, since they hold fewer workers than they can."""
+        """Jobs that the cloud serves from now on."""
         gone = []
         for name, job in jobs.items():
             width = held[name].num_workers if name in held else 0
-            most, cloud = self._most[name], self.instance.cloud.name
-            if (width and width >= most) or not self.instance.has_cloud(job):
-                continue
-            if most and job.arrival + job.upload_slots[cloud] > self._slot:
-                continue
+            begun = left[name] < self.work(job)
             endless = self.instance.cloud_workers(job.worker_type) is None
             endless = endless and self.instance.cloud_ps(job.ps_type) is None
-            if left[name] == self.work(job) and (endless or not width):
+            if not self._may_leave(job, width, begun):
+                continue
+            if not begun and (endless or not width):
                 self._site.add(self._slot, job)
             elif endless:
                 last = self._slot + math.ceil(left[name] / job.chunks) - 1
@@ -96,53 +116,67 @@ class EdgecloudCluster(Cluster[EdgecloudJob]):
                 self._rows[name] = whole_job_rows(self.instance, job, spans, self._ps.cloud)
             else:
                 continue
-            self._storage.end(name, self._slot - 1)
+            self._storage.end(name, self._slot - 1 if begun else 0)
             gone.append(name)
         return gone
+
+    def _may_leave(self, job: EdgecloudJob, width: int, begun: bool) -> bool:
+        most, cloud = self._most[job.name], self.instance.cloud.name
+        if (width and width >= most) or not self.instance.has_cloud(job):
+            return False
+        if not most:
+            return True
+        if self.offload == "narrow":
+            return self._is_ready(job, cloud)
+        servers = (self.instance.servers[s].name for s, _ in self.instance.places(job))
+        waits = not width and not begun and all(self._is_ready(job, name) for name in servers)
+        return self.offload == "waiting" and waits
+
+    def _is_ready(self, job: EdgecloudJob, server: str) -> bool:
+        """Whether a server has the job's data."""
+        return job.arrival + job.upload_slots[server] <= self._slot
 
     def finished(self, job: EdgecloudJob, slot: int) -> None:
         """The job's storage is free after `slot`."""
         self._storage.end(job.name, slot)
 
-    # Places
+    # Places: PSs are counted by type here, and bound when `rows` says who runs
 
     def place(self, job: EdgecloudJob, workers: int) -> Placement | None:
         """Book the first free workers whose server has the job's data, and a PS."""
-        return self._grown(job, [], workers)
+        found = self._pick(job, [], workers)
+        if len(found) < workers or not self._has_ps(job):
+            return None
+        placement = self._placement(found)
+        self.book(job, placement)
+        return placement
 
     def extend(self, job: EdgecloudJob, placement: Placement | None) -> Placement | None:
         """Book one more worker, and a PS for the first."""
         if placement is None:
             return self.place(job, 1)
-        return self._grown(job, placement.facts["workers"], 1, placement.facts["ps"])
-
-    def _grown(
-        self, job: EdgecloudJob, held: list[int], more: int, ps: tuple[str, int] | None = None
-    ) -> Placement | None:
-        found = self._pick(job, held, more)
-        if len(found) < more:
+        held = placement.facts["workers"]
+        found = self._pick(job, held, 1)
+        if not found:
             return None
-        if ps is None:
-            place = self._ps.take(job.name, job, self._slot)
-            if place is None:
-                return None
-            ps = (job.ps_type, place)
-        for worker in found:
-            self._free[worker] = False
-        workers = sorted([*held, *found])
-        counts: dict[str, int] = {}
-        for worker in workers:
-            name = self.instance.servers[self.instance.worker_list[worker][0]].name
-            counts[name] = counts.get(name, 0) + 1
-        return Placement(
-            counts, {place_name(self.instance, ps[1]): 1}, {"workers": workers, "ps": ps}
-        )
+        self._free[found[0]] = False
+        return self._placement(sorted([*held, *found]))
+
+    def _placement(self, workers: list[int]) -> Placement:
+        places = (self.instance.worker_list[worker][0] for worker in workers)
+        counts = Counter(self.instance.servers[s].name for s in places)
+        return Placement(dict(counts), facts={"workers": workers})
+
+    def _has_ps(self, job: EdgecloudJob) -> bool:
+        kind = job.ps_type
+        taken = self._site.holding(kind) + self._ps_booked[kind]
+        return self._ps.count(kind) > taken
 
     def _pick(self, job: EdgecloudJob, held: list[int], more: int) -> list[int]:
         found: list[int] = []
         servers = [self.instance.worker_list[worker][0] for worker in held]
         for s, members in self.instance.places(job):
-            if job.arrival + job.upload_slots[self.instance.servers[s].name] > self._slot:
+            if not self._is_ready(job, self.instance.servers[s].name):
                 continue
             free = [worker for worker in members if self._free[worker]]
             limit = self._reserved[job.name].get(s)
@@ -153,20 +187,20 @@ class EdgecloudCluster(Cluster[EdgecloudJob]):
 
     def book(self, job: EdgecloudJob, placement: Placement) -> None:
         """Book a placement that is known to fit."""
-        for worker in placement.facts["workers"]:
-            self._free[worker] = False
-        self._ps.take_again(job.name, placement.facts["ps"])
+        self._change(job, placement, free=False)
 
     def release(self, job: EdgecloudJob, placement: Placement) -> None:
         """Give a placement back."""
+        self._change(job, placement, free=True)
+
+    def _change(self, job: EdgecloudJob, placement: Placement, free: bool) -> None:
         for worker in placement.facts["workers"]:
-            self._free[worker] = True
-        self._ps.give_back(job.name)
+            self._free[worker] = free
+        self._ps_booked[job.ps_type] += -1 if free else 1
 
     def fits(self, job: EdgecloudJob, placement: Placement) -> bool:
         """Whether a placement fits what is free now."""
-        free = all(self._free[worker] for worker in placement.facts["workers"])
-        return free and self._ps.is_free(placement.facts["ps"])
+        return self._has_ps(job) and all(self._free[w] for w in placement.facts["workers"])
 
     # Facts
 
@@ -183,7 +217,11 @@ class EdgecloudCluster(Cluster[EdgecloudJob]):
         return float(workers)
 
     def max_workers(self, job: EdgecloudJob) -> int:
-        """Workers of the job's type at the edge, at most one a chunk and what storage allows."""
+        """Workers of the job's type at the edge, by `gangs` and at most what storage allows."""
+        return self._most[job.name]
+
+    def fixed_workers(self, job: EdgecloudJob) -> int:
+        """The same."""
         return self._most[job.name]
 
     def can_run(self, job: EdgecloudJob) -> bool:
@@ -216,24 +254,26 @@ class EdgecloudCluster(Cluster[EdgecloudJob]):
     ) -> dict[str, list[Assignment]]:
         """Runs that end and begin, PSs, and what begins in the cloud."""
         rows = {name: list(given) for name, given in self._rows.items()}
-        for name, (chunks, _) in list(self._running.items()):
-            kept = set(running[name][1].facts["workers"]) if name in running else set()
+        for name, chunks in list(self._chunks.items()):
+            kept = running[name][1].facts["workers"] if name in running else ()
             for worker in [worker for worker in chunks if worker not in kept]:
                 end = {"chunk": chunks.pop(worker), "to": slot - 1}
                 rows.setdefault(name, []).insert(0, end)
             if name not in running:
-                del self._running[name]
-        for job, placement in running.values():
-            self._begin(slot, job, placement, rows)
+                del self._chunks[name]
+                self._ps.give_back(name)
+        for name, (job, placement) in running.items():
+            given = self._begun(slot, job, placement)
+            if given:
+                rows.setdefault(name, []).extend(given)
         self._site.events.discard(slot)
         for name, given in self._site.start(slot).items():
             rows.setdefault(name, []).extend(given)
         return rows
 
-    def _begin(
-        self, slot: int, job: EdgecloudJob, placement: Placement, rows: dict[str, list[Assignment]]
-    ) -> None:
-        chunks, ps = self._running.get(job.name, ({}, None))
+    def _begun(self, slot: int, job: EdgecloudJob, placement: Placement) -> list[Assignment]:
+        """Runs of a job that begin in this slot, and its PS if it had none."""
+        chunks = self._chunks.setdefault(job.name, {})
         unused = iter(sorted(set(range(1, job.chunks + 1)) - set(chunks.values())))
         given: list[Assignment] = []
         for worker in placement.facts["workers"]:
@@ -243,13 +283,64 @@ class EdgecloudCluster(Cluster[EdgecloudJob]):
                 server = self.instance.servers[s].name
                 row = {"chunk": chunks[worker], "server": server, "worker": number, "from": slot}
                 given.append(row)
-        if ps != placement.facts["ps"]:
-            given.append({"ps": place_name(self.instance, placement.facts["ps"][1]), "from": slot})
-        self._running[job.name] = (chunks, placement.facts["ps"])
-        if given:
-            rows.setdefault(job.name, []).extend(given)
+        if job.name not in self._ps.held:
+            place = self._ps.take(job.name, job, slot)
+            assert place is not None, "a PS was counted for it"
+            given.append({"ps": place_name(self.instance, place), "from": slot})
+        return given
 
 
 def build_cluster(environment: Environment) -> EdgecloudCluster:
     """Return the cluster as baselines see it."""
     return EdgecloudCluster(environment)
+
+
+class Srtf(ShortestRemaining):
+    """Shortest remaining time first, over gangs of edge workers that run all together or not.
+
+    Parameters
+    ----------
+    cloud : bool
+        Send a job that finds no free gang when its data arrives to the cloud as a whole. Without,
+        only jobs whose type has no edge worker go there.
+    gangs : {"drawn", "half", "ideal", "best"}
+        Width of the gangs, see `hindsched.online.dynamics.Gangs`.
+    """
+
+    relaxes_constraints = True
+
+    def __init__(self, cloud: bool = True, gangs: Gangs = "ideal") -> None:
+        super().__init__(elastic=False, gangs=gangs)
+        self.cloud = cloud
+
+    def start(self, environment: Environment) -> None:
+        """Begin with an idle edge."""
+        super().start(environment)
+        self.cluster.offload = "waiting" if self.cloud else "never"  # type: ignore[attr-defined]
+
+
+class EdgeTiresiasL(TiresiasL):
+    """Least attained service in queues, over gangs of edge workers.
+
+    Parameters
+    ----------
+    limits, promotion
+        As in `TiresiasL`; the limit is the authors' 3250 worker-seconds.
+    cloud, gangs
+        As in `Srtf`.
+    """
+
+    def __init__(
+        self,
+        limits: Sequence[float] = (3250 / 3600,),
+        promotion: float = 0.0,
+        cloud: bool = True,
+        gangs: Gangs = "ideal",
+    ) -> None:
+        super().__init__(limits, promotion, 0, gangs)
+        self.cloud = cloud
+
+    def start(self, environment: Environment) -> None:
+        """Begin with an idle edge."""
+        super().start(environment)
+        self.cluster.offload = "waiting" if self.cloud else "never"  # type: ignore[attr-defined]

@@ -1,12 +1,8 @@
-"""What decisions do in the edgecloud family: workers that serve by priority, runs, and PS holds.
+"""What decisions do in the edgecloud family: runs of chunks, and PS holds.
 
-Beside the rows of the solution file a decision may hold richer ones, so that a preemptive
-schedule need not be spelled out slot by slot:
+Beside the rows of the solution file a decision may hold open ones, so that a preemptive schedule
+need not be spelled out slot by slot:
 
-``{"chunk", "server", "worker", "priority"}``
-    Dispatches a chunk for good. Its worker trains the available chunk of the smallest priority,
-    equal ones in the order in which they became available, then of dispatch; a chunk becomes
-    available once it is uploaded. A worker is driven either by priorities or by explicit runs.
 ``{"chunk", "server", "worker", "from"}`` and ``{"chunk", "to"}``
     Starts a run whose end is not yet known, and ends it in that slot or the one before.
 ``{"ps", "from"}``
@@ -39,21 +35,16 @@ from hindsched.solutions.edgecloud.reading import (
 )
 from hindsched.solutions.edgecloud.runs import ChunkRun, Holds, Runs
 from hindsched.solutions.edgecloud.solution import EdgecloudSolution
-from hindsched.solvers.kernels.edgecloud.preemptive_queue import serve
 
-DISPATCH_KEYS = {"chunk", "server", "worker", "priority"}
 START_KEYS = {"chunk", "server", "worker", "from"}
 STOP_KEYS = {"chunk", "to"}
 OPEN_HOLD_KEYS = {"ps", "from"}
-ROWS = (
-    DISPATCH_KEYS, START_KEYS, STOP_KEYS, OPEN_HOLD_KEYS, EDGE_KEYS, CLOUD_KEYS,
-    PS_KEYS,
-)  # fmt: skip
+ROWS = (START_KEYS, STOP_KEYS, OPEN_HOLD_KEYS, EDGE_KEYS, CLOUD_KEYS, PS_KEYS)
 """Keys of the kinds of rows."""
 
 
 class State(ClusterState[EdgecloudJob]):
-    """Dispatches, runs and holds; knows what ran when.
+    """Runs and holds; knows what ran when.
 
     Parameters
     ----------
@@ -69,30 +60,25 @@ class State(ClusterState[EdgecloudJob]):
         super().__init__(instance, environment)
         self._index = {job.name: j for j, job in enumerate(instance.jobs)}
         self._cloud = len(instance.worker_list)
-        self._dispatched: list[tuple[int, int, int, int, float]] = []
-        self._dispatched_of: Counter[int] = Counter()
-        self._homes: set[tuple[int, int]] = set()
-        self._driven: dict[int, str] = {}
         self._runs: list[ChunkRun] = []
         self._run_slots: dict[int, Counter[int]] = {}
+        self._last = 0
         self._open: dict[tuple[int, int], Assignment] = {}
-        self._open_of: Counter[int] = Counter()
         self._on_edge: set[int] = set()
         self._holds: list[tuple[int, int, int, int | None]] = []
-        self._finished: Runs | None = None
-        self._end: int | None = 0
+        self._unsettled = set(range(len(instance.jobs)))
 
     def relaxed(self, formulation: str) -> str:
         """Work may move."""
         return "literal"
 
     def check_form(self, name: str, rows: Sequence[Assignment]) -> None:
-        """Raise `InputError` for what is no dispatch, run, begin or end of one, or hold."""
+        """Raise `InputError` for what is no run, begin or end of one, or hold."""
         job = self.jobs[name]
         for number, row in enumerate(rows):
             where = f"{name}[{number}]"
             if set(row) not in ROWS:
-                raise InputError(where, row, "must be a dispatch, a run or a hold")
+                raise InputError(where, row, "must be a run, its begin or end, or a hold")
             for key in SPAN:
                 if key in row and (type(row[key]) is not int or row[key] < 1):
                     raise InputError(f"{where}.{key}", row[key], "must be a slot")
@@ -135,31 +121,14 @@ class State(ClusterState[EdgecloudJob]):
             if begun is None or row["to"] < slot - 1:
                 detail = "only a run that goes on can end, and not earlier"
                 raise Refused("irrevocable", where, detail)
-            self._open_of[j] -= 1
             if row["to"] >= begun["from"]:
                 self._run(j, {**begun, "to": row["to"]})
-            return
-        place = self._place(row, name)
-        how = "priority" if "priority" in row else "runs"
-        if place != self._cloud and self._driven.setdefault(place, how) != how:
-            raise Refused("(2d)", where, "the worker is driven by priorities and by runs")
-        if how == "priority":
-            if key in self._homes:
-                raise Refused("no migration", where, f"chunk {row['chunk']} was dispatched before")
-            ready = max(slot, self.instance.jobs[j].arrival + self._upload(j, row))
-            self._dispatched.append((place, ready, *key, row["priority"]))
-            self._dispatched_of[j] += 1
-            self._settle(key, place)
         elif "to" in row:
             self._run(j, row)
         elif key in self._open:
             raise Refused("(2c)", where, f"chunk {row['chunk']} runs already")
         else:
             self._open[key] = row
-            self._open_of[j] += 1
-
-    def _upload(self, j: int, row: Assignment) -> int:
-        return self.instance.jobs[j].upload_slots.get(row["server"], 0)
 
     def _run(self, j: int, row: Assignment) -> None:
         """Add a run of a chunk whose ends are known."""
@@ -167,34 +136,25 @@ class State(ClusterState[EdgecloudJob]):
         self._runs.append(ChunkRun(j, row["chunk"], place, row["from"], row["to"]))
         slots = self._run_slots.setdefault(j, Counter())
         slots[row["chunk"]] += row["to"] - row["from"] + 1
-        self._settle((j, row["chunk"]), place)
-
-    def _settle(self, key: tuple[int, int], place: int) -> None:
-        self._homes.add(key)
+        self._last = max(self._last, row["to"])
         if place != self._cloud:
-            self._on_edge.add(key[0])
-        self._finished = None
+            self._on_edge.add(j)
 
     def _is_settled(self, j: int) -> bool:
         """Whether all work of a job is decided."""
-        job = self.instance.jobs[j]
-        slots = self._run_slots.get(j, Counter())
-        if self._open_of[j]:
-            return False
+        chunks, slots = self.instance.jobs[j].chunks, self._run_slots.get(j, Counter())
         in_cloud = j not in self._on_edge
         need = int((self.instance.cloud_slots if in_cloud else self.instance.edge_slots)[j])
         if self.formulation == "literal":
-            done = sum(slots.values()) + need * self._dispatched_of[j]
-            return done >= job.chunks * need
-        done = self._dispatched_of[j] + sum(n >= need for n in slots.values())
-        return done >= job.chunks
+            return slots.total() >= chunks * need
+        return sum(n >= need for n in slots.values()) >= chunks
 
     def is_over(self, slot: int) -> bool:
         """Whether every job is done after `slot`."""
-        if self._finished is None or self._end is None:
-            settled = all(self._is_settled(j) for j in range(len(self.instance.jobs)))
-            self._end = int(self._all_runs().last.max(initial=0)) if settled else None
-        return self._end is not None and slot >= self._end
+        if self._open or slot < self._last:
+            return False
+        self._unsettled -= {j for j in self._unsettled if self._is_settled(j)}
+        return not self._unsettled
 
     @staticmethod
     def slots_to_play(instance: EdgecloudInstance) -> int:
@@ -205,30 +165,11 @@ class State(ClusterState[EdgecloudJob]):
 
     def is_idle(self, slot: int) -> bool:
         """Whether no chunk runs in `slot` or later."""
-        return not self._open and int(self._all_runs().last.max(initial=0)) < slot
-
-    def _all_runs(self) -> Runs:
-        """Runs of everything decided so far, dispatches carried out to the end."""
-        if self._finished is None:
-            table = np.array(self._runs, dtype=np.int64).reshape(-1, 5)
-            if self._dispatched:
-                table = np.concatenate((table, self._served()))
-            self._finished = Runs.of(table)
-            self._end = None
-        return self._finished
-
-    def _served(self) -> Any:
-        chosen = np.array(self._dispatched)
-        worker, job = chosen[:, 0].astype(np.int64), chosen[:, 2].astype(np.int64)
-        work = self.instance.edge_slots[job].astype(float)
-        entry, span = serve(worker, chosen[:, 1], chosen[:, 4], work)
-        first, last = span[:, 0], span[:, 1] - 1
-        columns = (job[entry], chosen[entry, 3], worker[entry], first, last)
-        return np.column_stack(columns).astype(np.int64)
+        return not self._open and self._last < slot
 
     def solution(self) -> EdgecloudSolution:
         """What ran, and who held which PS."""
-        runs = self._all_runs()
+        runs = Runs.of(np.array(self._runs, dtype=np.int64).reshape(-1, 5))
         holds = Holds.of(self._closed_holds(active_spans(runs)))
         return EdgecloudSolution(self.instance, runs, holds, self.formulation)
 

@@ -10,7 +10,7 @@ from hindsched.arrays import Floats
 from hindsched.errors import Refused, SolveFailed
 from hindsched.instances.decimals import loosened
 from hindsched.instances.edgecloud.instance import EdgecloudInstance, EdgecloudJob
-from hindsched.online.edgecloud.ps import place_name
+from hindsched.online.edgecloud.resources import place_name
 from hindsched.online.engines.dual_price import DualPrice
 from hindsched.online.protocol import Environment
 from hindsched.solutions.base import Assignment

@@ -1,117 +1,27 @@
 """How A_online's dispatched chunks are served, and their jobs given parameter servers (PSs).
 
-`PromptServing` is the paper's: the cloud has a PS for everybody, so that a dispatched chunk is
-given to its worker for good and the worker's queue does the rest. `QueuedService` is for clouds
-whose PSs are numbered, which Algorithm 5 forgets: a job that finds none free waits, the workers
-meanwhile serve the next job of their queues, and what runs where is said slot by slot.
+A_ps (Algorithm 5, with the free PSs that it forgets): a job keeps its PS while it runs; one that
+starts to run gets a random free PS of its type at the edge, else one in the cloud. Where the
+cloud's PSs are numbered, a job that finds none free waits for the next slot, and the workers
+meanwhile serve the next job of their queues; PSs go to the jobs of highest rate first. In the
+cloud nothing is interrupted: chunks begin as planned or, where PSs are numbered, in the order in
+which they are ready.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+
+import numpy as np
 
 from hindsched.instances.edgecloud.instance import EdgecloudInstance, EdgecloudJob
 from hindsched.online.edgecloud.dispatch import Dispatch
-from hindsched.online.edgecloud.ps import ParameterServers, place_name
+from hindsched.online.edgecloud.resources import ParameterServers, place_name
 from hindsched.solutions.base import Assignment
 from hindsched.solvers.kernels.edgecloud.preemptive_queue import QueueState
 
 NewRows = dict[int, list[Assignment]]
 """Rows of a slot's decision by number of the job."""
-
-
-class Serving(Protocol):
-    """What A_online asks of whoever serves its chunks."""
-
-    def may_be_together(self, job: EdgecloudJob) -> bool:
-        """Whether a job that arrives now may go to the cloud as a whole."""
-
-    def add(self, index: int, job: EdgecloudJob, found: Dispatch, work: tuple[int, int]) -> None:
-        """Take over a job's chunks; `work` is a chunk's slots with zeta = 0 and 1."""
-
-    def in_cloud(self, slot: int) -> set[int]:
-        """Jobs with chunks in the cloud that have not ended before `slot`."""
-
-    def step(self, slot: int) -> NewRows:
-        """Rows of this slot, after the dispatches of all arrivals."""
-
-
-def worker_row(cluster: EdgecloudInstance, chunk: int, worker: int) -> Assignment:
-    """Begin of a row about a chunk on an edge worker."""
-    s, number, _ = cluster.worker_list[worker]
-    return {"chunk": chunk, "server": cluster.servers[s].name, "worker": number}
-
-
-class PromptServing:
-    """Dispatches are final; a job takes a PS when it starts to run.
-
-    Parameters
-    ----------
-    cluster : EdgecloudInstance
-        The cluster, with a PS in the cloud for everybody.
-    queues : QueueState
-        The dispatcher's queues, which run as the workers will.
-    seed : int
-        Seed of the PSs' choice.
-    """
-
-    def __init__(self, cluster: EdgecloudInstance, queues: QueueState, seed: int) -> None:
-        self.cluster, self.queues = cluster, queues
-        self._ps: ParameterServers[int] = ParameterServers(cluster, seed)
-        self._jobs: dict[int, EdgecloudJob] = {}
-        self._new: NewRows = {}
-        self._running: bytes = b""
-        self._spans: dict[int, list[tuple[int, int]]] = {}  # jobs partly in the cloud
-        self._together: dict[int, int] = {}  # jobs wholly there, and their last slots
-
-    def may_be_together(self, job: EdgecloudJob) -> bool:
-        """Always."""
-        return True
-
-    def add(self, index: int, job: EdgecloudJob, found: Dispatch, work: tuple[int, int]) -> None:
-        """Rows that give the chunks to their workers."""
-        self._jobs[index] = job
-        rows = [
-            {**worker_row(self.cluster, chunk, worker), "priority": job.chunks * work[0]}
-            for chunk, worker in found.workers
-        ]
-        cloud = self.cluster.cloud.name
-        spans = [(int(begin), int(end) - 1) for _, begin, end in found.cloud]
-        for (chunk, *_), (first, last) in zip(found.cloud, spans, strict=True):
-            rows.append({"chunk": chunk, "server": cloud, "from": first, "to": last})
-        if found.together:
-            self._together[index] = max(last for _, last in spans)
-            rows += [{"ps": cloud, "from": a, "to": b} for a, b in joined_spans(spans)]
-        elif spans:
-            self._spans[index] = joined_spans(spans)
-        self._new[index] = rows
-
-    def in_cloud(self, slot: int) -> set[int]:
-        """Jobs with chunks in the cloud that have not ended before `slot`."""
-        self._together = {i: last for i, last in self._together.items() if last >= slot}
-        return {*self._together, *self._spans}
-
-    def step(self, slot: int) -> NewRows:
-        """A_ps: PSs for the jobs that start to run in this slot."""
-        rows, self._new = self._new, {}
-        running = self.queues.running()
-        key = running.tobytes()
-        if key == self._running and not self._spans:
-            return rows
-        self._running = key
-        for i in [i for i, spans in self._spans.items() if max(b for _, b in spans) < slot]:
-            del self._spans[i]
-        active = {int(j) for j in set(running.tolist())} - {-1}
-        active |= {i for i, spans in self._spans.items() if any(a <= slot <= b for a, b in spans)}
-        for index in self._ps.held.keys() - active:
-            self._ps.give_back(index)
-        for index in sorted(active - self._ps.held.keys()):
-            place = self._ps.take(index, self._jobs[index], slot)
-            assert place is not None
-            row = {"ps": place_name(self.cluster, place), "from": slot}
-            rows.setdefault(index, []).append(row)
-        return rows
 
 
 @dataclass
@@ -124,16 +34,17 @@ class _CloudChunk:
     slots: int
 
 
-class QueuedService:
-    """A job runs only while it holds a PS; one that finds none free waits for the next slot.
-
-    PSs go to the jobs of highest rate first; a job keeps its PS while it runs. In the cloud, where
-    nothing is interrupted, chunks of a type begin in the order in which they are ready.
+class Serving:
+    """What runs where, said slot by slot.
 
     Parameters
     ----------
-    cluster, queues, seed
-        As for `PromptServing`; the cloud's PSs may run out.
+    cluster : EdgecloudInstance
+        The cluster.
+    queues : QueueState
+        The dispatcher's queues, which run as the workers will.
+    seed : int
+        Seed of the PSs' choice.
     """
 
     def __init__(self, cluster: EdgecloudInstance, queues: QueueState, seed: int) -> None:
@@ -149,24 +60,27 @@ class QueuedService:
         self._in_cloud: list[tuple[int, int]] = []  # (job, last slot) of what runs there
 
     def may_be_together(self, job: EdgecloudJob) -> bool:
-        """Whether a PS of the cloud is free, and nobody waits for it."""
+        """Whether a job may go to the cloud as a whole: a PS is free there, nobody waits for it."""
+        if self.cluster.cloud_ps(job.ps_type) is None:
+            return True
         queue = {one.index for chunks in self._waiting.values() for one in chunks}
         first = queue & self._together - self._ps.held.keys()
         taken = any(self._jobs[index].ps_type == job.ps_type for index in first)
         return self._ps.cloud_is_free(job.ps_type) and not taken
 
     def add(self, index: int, job: EdgecloudJob, found: Dispatch, work: tuple[int, int]) -> None:
-        """Queue the chunks; what is said of them is said when they run."""
+        """Queue a job's chunks; `work` is a chunk's slots with zeta = 0 and 1."""
         self._jobs[index], self._work[index] = job, work
         for chunk, worker in found.workers:
             self._chunks.setdefault((worker, index), []).append(chunk)
         if found.together:
             self._together.add(index)
-        ready = job.arrival + job.upload_slots.get(self.cluster.cloud.name, 0)
+        uploaded = job.arrival + job.upload_slots.get(self.cluster.cloud.name, 0)
+        as_planned = self.cluster.cloud_ps(job.ps_type) is None
         waiting = self._waiting.setdefault(job.worker_type, [])
-        waiting += [
-            _CloudChunk(index, chunk, ready, work[found.together]) for chunk, *_ in found.cloud
-        ]
+        for chunk, begin, _ in found.cloud:
+            ready = int(begin) if as_planned else uploaded
+            waiting.append(_CloudChunk(index, chunk, ready, work[found.together]))
         waiting.sort(key=lambda one: one.ready)
 
     def in_cloud(self, slot: int) -> set[int]:
@@ -198,7 +112,7 @@ class QueuedService:
         without: set[int] = set()
         while True:
             starts = self._can_start(slot, without)
-            active = {int(j) for j in set(self.queues.running().tolist())} - {-1}
+            active = set(np.unique(self.queues.running()).tolist()) - {-1}
             active |= {i for i, _ in self._in_cloud} | {one.index for one in starts}
             for index in self._ps.held.keys() - active:
                 self._ps.give_back(index)
@@ -231,7 +145,7 @@ class QueuedService:
         for kind, waiting in self._waiting.items():
             ready = [one for one in waiting if one.ready <= slot and one.index not in without]
             limit = self.cluster.cloud_workers(kind)
-            if limit is not None:
+            if ready and limit is not None:
                 busy = sum(self._jobs[i].worker_type == kind for i, _ in self._in_cloud)
                 ready = ready[: limit - busy]
             found += ready
@@ -239,8 +153,10 @@ class QueuedService:
 
     def _follow_workers(self, slot: int, rows: NewRows) -> None:
         """Ends and begins of runs at the edge."""
-        for worker, index in enumerate(self.queues.running().tolist()):
-            now = None
+        running = self.queues.running()
+        idle = [worker for worker in self._current if running[worker] < 0]
+        for worker in sorted([*np.flatnonzero(running >= 0).tolist(), *idle]):
+            index, now = int(running[worker]), None
             if index >= 0:
                 done = self._done.get((worker, index), 0)
                 self._done[worker, index] = done + 1
@@ -252,17 +168,8 @@ class QueuedService:
                 rows.setdefault(was[0], []).append({"chunk": was[1], "to": slot - 1})
                 del self._current[worker]
             if now is not None:
-                row = {**worker_row(self.cluster, now[1], worker), "from": slot}
+                s, number, _ = self.cluster.worker_list[worker]
+                place = {"server": self.cluster.servers[s].name, "worker": number}
+                row = {"chunk": now[1], **place, "from": slot}
                 rows.setdefault(index, []).append(row)
                 self._current[worker] = now
-
-
-def joined_spans(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Spans (first, last) in order, those that touch or overlap made one."""
-    found: list[tuple[int, int]] = []
-    for first, last in sorted(spans):
-        if found and first <= found[-1][1] + 1:
-            found[-1] = (found[-1][0], max(last, found[-1][1]))
-        else:
-            found.append((first, last))
-    return found

@@ -32,8 +32,8 @@ from hindsched.instances.gang.generator import from_trace
 from hindsched.instances.gang.instance import GangInstance
 from hindsched.instances.traces.logs import read_log
 from hindsched.instances.traces.table import load_trace
-from hindsched.online.gang.replay import replay
 from hindsched.solvers.certificates.file import verify_certificate
+from hindsched.solvers.families.gang.replay import replay
 
 HERE = Path(__file__).parent
 TRACES = Path(os.environ["HINDSCHED_TRACES"])

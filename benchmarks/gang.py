@@ -30,8 +30,8 @@ from hindsched.instances.gang.generator import from_trace
 from hindsched.instances.gang.instance import GangInstance, gang_data
 from hindsched.instances.io import write
 from hindsched.instances.traces.table import load_trace
-from hindsched.online.gang.replay import POLICIES, replay
 from hindsched.solvers.certificates.file import verify_certificate, write_certificate
+from hindsched.solvers.families.gang.replay import POLICIES, replay
 
 TRACES = Path(os.environ["HINDSCHED_TRACES"])
 PAGE = Path("docs/results/gang.md")

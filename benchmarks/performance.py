@@ -191,7 +191,7 @@ def rigid() -> Iterator[Row]:
         return
     import gang
 
-    from hindsched.online.gang.replay import replay
+    from hindsched.solvers.families.gang.replay import replay
 
     jobs = gang.jobs_of("3629")
     exact = replay(jobs, "fifo").objective() / len(jobs.jobs)

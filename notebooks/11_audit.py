@@ -66,7 +66,7 @@ jobs["gpus"] = [(1, 1, 2, 4, 8)[k % 5] for k in range(60)]
 instance = hs.gang(jobs, gpus=8)
 
 # %%
-from hindsched.online.gang.replay import replay
+from hindsched.solvers.families.gang.replay import replay
 
 fifo = replay(instance, "fifo")
 logged = jobs.assign(start=fifo.starts, end=fifo.completions)

@@ -32,12 +32,12 @@ from hindsched.instances.gang.instance import KINDS, GangInstance, split_formula
 from hindsched.instances.traces.build_log import runs_of
 from hindsched.instances.traces.log import Log
 from hindsched.json_types import JsonObject
-from hindsched.online.gang.replay import POLICIES, replay
 from hindsched.solutions.gang.metrics import gang_metrics
 from hindsched.solutions.gang.rows import pool_rows
 from hindsched.solutions.gang.solution import GangSolution
 from hindsched.solvers.door.api import solve
 from hindsched.solvers.families.gang.prices import certify_without_prices
+from hindsched.solvers.families.gang.replay import POLICIES, replay
 
 if TYPE_CHECKING:
     from hindsched.solvers.certificates.certificate import Certificate

@@ -12,8 +12,7 @@ of three kinds:
 ``{"from", "to", "gpus"}`` or ``{"from", "to", "servers"}``
     A row of the solution file: holds the GPUs in those slots.
 
-The truth owns progress: it alone knows how long a job still runs, and tells what ended. It refuses
-what breaks (2)-(7) of the page on gang in the slot in which a row begins.
+The state alone knows how long a job still runs, and tells what ended.
 """
 
 from __future__ import annotations
@@ -26,7 +25,6 @@ from typing import Any
 import numpy as np
 
 from hindsched.errors import InputError, Refused
-from hindsched.instances.base import Instance
 from hindsched.instances.gang.instance import (
     KINDS,
     MOST_SLOTS,
@@ -43,7 +41,6 @@ from hindsched.solutions.gang.solution import GangSolution
 STOP_KEYS = {"to"}
 OPEN_SPAN = frozenset({"from"})
 FILE_SPAN = frozenset({"from", "to"})
-Places = tuple[tuple[int, int], ...]
 
 
 @dataclass
@@ -69,45 +66,41 @@ class Run:
     last: int
     is_open: bool
     gpus: int
-    places: Places
+    places: tuple[tuple[int, int], ...]
 
 
 class State(ClusterState[GangJob]):
-    """Runs gangs, refuses those that have no room, and knows when their work is done.
+    """Runs gangs and knows when their work is done.
 
     Parameters
     ----------
     instance : GangInstance
         The whole instance.
     environment : Environment
-        What the algorithm was told. Outside the feasible set jobs may pause and move.
+        What the algorithm was told. Where constraints are relaxed jobs may pause and move.
     """
 
     instance: GangInstance
 
-    def __init__(self, instance: Instance, environment: Environment) -> None:
+    def __init__(self, instance: GangInstance, environment: Environment) -> None:
         super().__init__(instance, environment)
-        self._kind, goal = split_formulation(environment.formulation)
-        if self._kind == KINDS[0] and not environment.in_feasible_set:
-            self._kind = KINDS[1]
-        judged = f"{self._kind},{goal}"
-        self._formulation = judged if judged in instance.formulations else self._kind
-        self._servers = [server.name for server in self.instance.servers or ()]
-        self._free = self.instance.total_gpus
-        self._free_on = self.instance.server_gpus.tolist()
-        durations, gpus = self.instance.durations, self.instance.job_gpus
-        self._left = (durations * gpus if self._is_elastic else durations).tolist()
+        self._is_elastic = split_formulation(self.formulation)[0] == KINDS[2]
+        self._servers = [server.name for server in instance.servers or ()]
+        work = instance.durations * instance.job_gpus if self._is_elastic else instance.durations
+        self._left = work.tolist()
         self._pending: list[tuple[int, int, Run]] = []
         self._ends: list[tuple[int, int, Run]] = []
         self._running: dict[int, Run] = {}
-        self._last: dict[int, int] = {}
         self._history: list[Run] = []
         self._undone = len(instance.jobs)
         self._serial = 0
 
-    @property
-    def _is_elastic(self) -> bool:
-        return self._kind == KINDS[2]
+    def relaxed(self, formulation: str) -> str:
+        """Jobs may pause and move."""
+        kind, goal = split_formulation(formulation)
+        kind = KINDS[1] if kind == KINDS[0] else kind
+        judged = f"{kind},{goal}"
+        return judged if judged in self.instance.formulations else kind
 
     def reveal_slot(self, job: GangJob) -> int:
         """The first slot that the job may use."""
@@ -190,54 +183,26 @@ class State(ClusterState[GangJob]):
         for name, rows in decision.assignments.items():
             for row in rows:
                 if row.keys() != STOP_KEYS:
-                    self.check_row(slot, self.jobs[name], row)
+                    run = self._read(name, self.instance.names[name], row)
+                    self._push(self._pending, run.first, run)
         while self._pending and self._pending[0][0] <= slot:
             self._begin(heapq.heappop(self._pending)[2])
 
-    def check_row(self, slot: int, job: GangJob, row: Assignment) -> None:
-        """Check one more row against the job, and keep it for the slot in which it begins."""
-        run = self._read(job.name, self.instance.names[job.name], row)
-        self._check_width(run)
+    def _push(self, queue: list[tuple[int, int, Run]], slot: int, run: Run) -> None:
         self._serial += 1
-        heapq.heappush(self._pending, (run.first, self._serial, run))
-
-    def _check_width(self, run: Run) -> None:
-        """(3) and (6): as many GPUs as the job may hold, placed as it may stand."""
-        instance, where = self.instance, self._where(run)
-        asked = int(instance.job_gpus[run.job])
-        most = int(instance.most_gpus[run.job]) if self._is_elastic else asked
-        if run.gpus > most or (run.gpus < asked and not self._is_elastic):
-            raise Refused("(3)", where, f"{run.gpus} GPUs for {asked}")
-        if not instance.is_consolidated or len(run.places) == 1:
-            return
-        sizes = instance.server_gpus
-        partial = sum(held < sizes[server] for server, held in run.places)
-        if run.gpus <= sizes.max() or partial > 1:
-            raise Refused("(6)", where, f"spread over {len(run.places)} servers")
+        heapq.heappush(queue, (slot, self._serial, run))
 
     def _begin(self, run: Run) -> None:
-        """Book a run: (4), (5), (7) and, of a row that says its end, (1)."""
-        where, job = self._where(run), run.job
+        """A run begins; one that is open ends with the work that is left."""
+        where, job = f"job {self.instance.jobs[run.job].name}, slot {run.first}", run.job
         if job in self._running:
             raise Refused("(7)", where, "the job runs already")
         if self._left[job] <= 0:
             raise Refused("(1)", where, "the work of the job is done")
-        need = self._slots_left(run)
-        whole = run.is_open or run.last - run.first + 1 >= need
-        if self._kind == KINDS[0] and not (whole and job not in self._last):
-            raise Refused("(4)", where, "a job runs in one piece")
-        if run.gpus > self._free:
-            raise Refused("(5)", where, f"{run.gpus} of {self._free} free GPUs")
-        for server, held in run.places:
-            if held > self._free_on[server]:
-                at = f"{where}, server {self._servers[server]}"
-                raise Refused("(5)", at, f"{held} of {self._free_on[server]} free GPUs")
         if run.is_open:
-            run.last = run.first + need - 1
-        self._hold(run, -1)
+            run.last = run.first + int(-(-self._left[job] // self._speed(run))) - 1
         self._running[job] = run
-        self._serial += 1
-        heapq.heappush(self._ends, (run.last, self._serial, run))
+        self._push(self._ends, run.last, run)
 
     def _stop(self, slot: int, job: int, row: Assignment) -> None:
         run = self._running.get(job)
@@ -245,37 +210,20 @@ class State(ClusterState[GangJob]):
         if run is None or not run.is_open or row["to"] != slot - 1:
             detail = f"only an open run that goes on can end, and only in slot {slot - 1}"
             raise Refused("irrevocable", where, detail)
-        if self._kind == KINDS[0]:
-            raise Refused("(4)", where, "a job runs in one piece")
         if run.first == slot:
             raise Refused("irrevocable", where, "the run began in this slot")
         self._end(run, slot - 1)
 
     def _end(self, run: Run, last: int) -> None:
-        """A run ends: its GPUs are free, its work is counted."""
-        self._hold(run, 1)
+        """A run ends: its work is counted."""
         del self._running[run.job]
         run.last = last
         self._left[run.job] -= (last - run.first + 1) * self._speed(run)
-        self._last[run.job] = last
         self._history.append(run)
-
-    def _hold(self, run: Run, sign: int) -> None:
-        self._free += sign * run.gpus
-        for server, held in run.places:
-            self._free_on[server] += sign * held
 
     def _speed(self, run: Run) -> int:
         """Work done in a slot."""
         return run.gpus if self._is_elastic else 1
-
-    def _slots_left(self, run: Run) -> int:
-        """Slots that the job still needs on these GPUs."""
-        return int(-(-self._left[run.job] // self._speed(run)))
-
-    def _where(self, run: Run) -> str:
-        last = "" if run.is_open else f"-{run.last}"
-        return f"job {self.instance.jobs[run.job].name}, slots {run.first}{last}"
 
     def solution(self) -> GangSolution:
         """The solution of all runs."""
@@ -285,7 +233,7 @@ class State(ClusterState[GangJob]):
         places = [(row, *place) for row, run in enumerate(runs) for place in run.places]
         columns = np.array(places, dtype=np.int64).reshape(-1, 3).T
         rows = GangRows(job, start, end, gpus, *columns)
-        return GangSolution(self.instance, rows, self._formulation)
+        return GangSolution(self.instance, rows, self.formulation)
 
 
 def committed_rows(rows: Sequence[Assignment], slot: int) -> tuple[list[Assignment], bool]:

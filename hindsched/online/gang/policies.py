@@ -9,11 +9,12 @@ slots that are over: slot t begins at moment t - 1.
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
 
-from hindsched.arrays import Ints
+from hindsched.arrays import Floats, Ints
 from hindsched.instances.base import JobRecord
 from hindsched.instances.gang.instance import KINDS, GangInstance, slots_of
 from hindsched.online.protocol import Capabilities, Decision, Environment, OnlineAlgorithm
@@ -32,6 +33,7 @@ from hindsched.solvers.kernels.gang.placing import Cluster, cluster_sizes, most_
 FIRST_JOBS = 256
 """Jobs for which there is room at first; it doubles."""
 NO_JOBS = np.zeros(0, dtype=np.int64)
+Rows = dict[str, list[Assignment]]
 
 
 class ReplayedPolicy(OnlineAlgorithm):
@@ -62,6 +64,7 @@ class ReplayedPolicy(OnlineAlgorithm):
         self._names: list[str] = []
         self._position: dict[str, int] = {}
         self._ended: list[int] = []
+        self._wake: int | None = None
         self._servers = [server.name for server in cluster.servers or ()]
         self._sizes = cluster_sizes(cluster)
         self._begin(np.zeros(FIRST_JOBS, dtype=np.int64))
@@ -71,17 +74,22 @@ class ReplayedPolicy(OnlineAlgorithm):
         """Keep which jobs ended until the step."""
         self._ended = [self._position[name] for name in jobs]
 
+    def wake_up(self) -> int | None:
+        """The slot of what the kernel expects next."""
+        return self._wake
+
     def step(self, slot: int, arrivals: tuple[JobRecord, ...]) -> Decision:
         """Pass the event to the kernel and give its decisions out as rows."""
         arrived = NO_JOBS
         if arrivals:
             arrived = np.arange(len(self._names), len(self._names) + len(arrivals))
-            for index, job in enumerate(arrivals, len(self._names)):
+            for index, job in zip(arrived.tolist(), arrivals, strict=True):
                 self._position[job.name] = index
                 self._names.append(job.name)
             gpus = np.array([job.gpus for job in arrivals])
+            weights = np.array([job.weight for job in arrivals], dtype=float)
             self._make_room(len(self._names), gpus)
-            self._learn(arrived, gpus, self._durations(arrivals), arrivals)
+            self._learn(arrived, gpus, self._durations(arrivals), weights)
         ended = np.array(self._ended, dtype=np.int64) if self._ended else NO_JOBS
         self._ended = []
         return Decision(self._pass(slot, ended, arrived))
@@ -102,19 +110,20 @@ class ReplayedPolicy(OnlineAlgorithm):
         """Enlarge the state where the present event could need more, new gangs of `gpus`."""
 
     @abstractmethod
-    def _learn(
-        self, arrived: Ints, gpus: Ints, durations: Ints, arrivals: tuple[JobRecord, ...]
-    ) -> None:
+    def _learn(self, arrived: Ints, gpus: Ints, durations: Ints, weights: Floats) -> None:
         """Write down what arriving jobs ask for."""
 
     @abstractmethod
-    def _pass(self, slot: int, ended: Ints, arrived: Ints) -> dict[str, list[Assignment]]:
+    def _pass(self, slot: int, ended: Ints, arrived: Ints) -> Rows:
         """Let the event happen; rows of what starts and ends."""
 
-    def _open_row(self, cluster: Cluster, job: int, slot: int, gpus: int) -> Assignment:
-        """The row of a job that the kernel has placed."""
+    def _started(self, slot: int, cluster: Cluster, gpus: Ints, jobs: Sequence[int]) -> Rows:
+        """Open rows of jobs that the kernel has placed."""
+        return {self._names[job]: [self._open_row(cluster, job, slot, gpus)] for job in jobs}
+
+    def _open_row(self, cluster: Cluster, job: int, slot: int, gpus: Ints) -> Assignment:
         if not self._instance.is_consolidated:
-            return {"from": slot, "gpus": gpus}
+            return {"from": slot, "gpus": int(gpus[job])}
         at = range(cluster.offset[job], cluster.offset[job] + cluster.number[job])
         held = {self._servers[cluster.server[place]]: int(cluster.held[place]) for place in at}
         return {"from": slot, "servers": held}
@@ -123,8 +132,7 @@ class ReplayedPolicy(OnlineAlgorithm):
 class QueuePolicy(ReplayedPolicy):
     """One queue, by the policy's key."""
 
-    def __init__(self) -> None:
-        self.estimates = 1.0
+    estimates = 1.0
 
     def _begin(self, empty: Ints) -> None:
         self._queue = queueing.empty_queue(self._sizes, empty.astype(float), empty, empty.copy())
@@ -136,22 +144,16 @@ class QueuePolicy(ReplayedPolicy):
         if jobs > size or int(queue.cluster.used[0]) + most > places:
             self._queue = queueing.enlarged_queue(queue, max(jobs, 2 * size), 2 * places + most)
 
-    def _learn(
-        self, arrived: Ints, gpus: Ints, durations: Ints, arrivals: tuple[JobRecord, ...]
-    ) -> None:
-        weights = np.array([job.weight for job in arrivals], dtype=float)
+    def _learn(self, arrived: Ints, gpus: Ints, durations: Ints, weights: Floats) -> None:
         self._queue.gpus[arrived] = gpus
         self._queue.key[arrived] = self.policy.key(durations, gpus, weights)
         self._queue.expected[arrived] = expected_slots(durations, self.estimates)
 
-    def _pass(self, slot: int, ended: Ints, arrived: Ints) -> dict[str, list[Assignment]]:
+    def _pass(self, slot: int, ended: Ints, arrived: Ints) -> Rows:
         self._make_room(len(self._names), NO_JOBS)
         queue = self._queue
         number = queueing.pass_event(queue, slot - 1, self.policy.way, ended, arrived)
-        return {
-            self._names[job]: [self._open_row(queue.cluster, job, slot, int(queue.gpus[job]))]
-            for job in queue.started[:number].tolist()
-        }
+        return self._started(slot, queue.cluster, queue.gpus, queue.started[:number].tolist())
 
 
 class Fifo(QueuePolicy):
@@ -213,15 +215,6 @@ class Conservative(ReplayedPolicy):
     def __init__(self, estimates: float = 1.0) -> None:
         self.estimates = policy_settings(self.name, {"estimates": estimates})["estimates"]
 
-    def start(self, environment: Environment) -> None:
-        """Begin with an empty plan."""
-        self._following: int | None = None
-        super().start(environment)
-
-    def wake_up(self) -> int | None:
-        """The slot of the next reserved start."""
-        return self._following
-
     def _begin(self, empty: Ints) -> None:
         self._plan = reservations.empty_plan(self._sizes, empty, empty.copy())
 
@@ -234,29 +227,22 @@ class Conservative(ReplayedPolicy):
                 plan, max(jobs, 2 * size), 2 * max(places, used + self._sizes.size)
             )
 
-    def _learn(
-        self, arrived: Ints, gpus: Ints, durations: Ints, arrivals: tuple[JobRecord, ...]
-    ) -> None:
+    def _learn(self, arrived: Ints, gpus: Ints, durations: Ints, weights: Floats) -> None:
         self._plan.gpus[arrived] = gpus
         self._plan.expected[arrived] = expected_slots(durations, self.estimates)
 
-    def _pass(self, slot: int, ended: Ints, arrived: Ints) -> dict[str, list[Assignment]]:
+    def _pass(self, slot: int, ended: Ints, arrived: Ints) -> Rows:
         plan = self._plan
         number, following = reservations.pass_event(plan, slot - 1, ended, arrived)
-        self._following = None if following == queueing.NEVER else int(following) + 1
-        return {
-            self._names[job]: [self._open_row(plan.cluster, job, slot, int(plan.gpus[job]))]
-            for job in plan.started[:number].tolist()
-        }
+        self._wake = None if following == queueing.NEVER else int(following) + 1
+        return self._started(slot, plan.cluster, plan.gpus, plan.started[:number].tolist())
 
 
 class RankingPolicy(ReplayedPolicy):
     """All jobs ranked anew at every event; whoever has no room any more is paused."""
 
     relaxes_constraints = True
-
-    def __init__(self) -> None:
-        self.threshold_gpu_seconds = 0.0
+    threshold_gpu_seconds = 0.0
 
     def relaxes(self, formulation: str) -> bool:
         """Whether jobs may not pause."""
@@ -264,14 +250,9 @@ class RankingPolicy(ReplayedPolicy):
 
     def start(self, environment: Environment) -> None:
         """Begin with a free cluster."""
-        self._crossing: int | None = None
         seconds = environment.cluster.slot_seconds
         self._threshold = threshold_slots(self.threshold_gpu_seconds, seconds)
         super().start(environment)
-
-    def wake_up(self) -> int | None:
-        """The slot in which the next job changes its queue."""
-        return self._crossing
 
     def _begin(self, empty: Ints) -> None:
         self._ranks = preemption.empty_ranks(self._sizes, empty, empty.copy())
@@ -281,23 +262,21 @@ class RankingPolicy(ReplayedPolicy):
             size = max(jobs, 2 * self._ranks.gpus.size)
             self._ranks = preemption.enlarged_ranks(self._ranks, size)
 
-    def _learn(
-        self, arrived: Ints, gpus: Ints, durations: Ints, arrivals: tuple[JobRecord, ...]
-    ) -> None:
+    def _learn(self, arrived: Ints, gpus: Ints, durations: Ints, weights: Floats) -> None:
         self._ranks.gpus[arrived] = gpus
         self._ranks.duration[arrived] = durations
 
-    def _pass(self, slot: int, ended: Ints, arrived: Ints) -> dict[str, list[Assignment]]:
+    def _pass(self, slot: int, ended: Ints, arrived: Ints) -> Rows:
         ranks, way = self._ranks, self.policy.way
         crossing = preemption.pass_event(ranks, slot - 1, way, self._threshold, ended, arrived)
-        self._crossing = None if crossing == queueing.NEVER else crossing + 1
+        self._wake = None if crossing == queueing.NEVER else crossing + 1
         stopped, started = ranks.sizes[2:4].tolist()
-        rows: dict[str, list[Assignment]] = {
+        rows: Rows = {
             self._names[job]: [{"to": slot - 1}] for job in ranks.stopped[:stopped].tolist()
         }
-        for job in ranks.started[:started].tolist():
-            row = self._open_row(ranks.cluster, job, slot, int(ranks.gpus[job]))
-            rows.setdefault(self._names[job], []).append(row)
+        begun = self._started(slot, ranks.cluster, ranks.gpus, ranks.started[:started].tolist())
+        for name, given in begun.items():
+            rows.setdefault(name, []).extend(given)
         return rows
 
 

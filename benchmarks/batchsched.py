@@ -28,7 +28,7 @@ from hindsched.online.batchsched.algorithms import (
     BatchschedOnline,
     declared_estimates,
 )
-from hindsched.online.batchsched.density import resource_units
+from hindsched.online.batchsched.theorem import resource_units
 from hindsched.online.simulator import simulate
 from hindsched.solvers.bounds.lagrangian import subgradient_bound
 from hindsched.solvers.door.options import SolveOptions

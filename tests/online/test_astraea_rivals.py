@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from hindsched.instances.astraea.instance import AstraeaInstance
 from hindsched.instances.astraea.shares import private_units
 from hindsched.instances.generators.registry import generate
+from hindsched.online.astraea.baselines import Hived
 from hindsched.online.astraea.dynamics import build_cluster
-from hindsched.online.astraea.hived import Hived
 from hindsched.online.protocol import Environment
 from hindsched.online.registry import build_algorithm
 from hindsched.online.simulator import simulate

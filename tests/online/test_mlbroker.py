@@ -11,7 +11,7 @@ from hindsched.instances.catalogue import known_instance
 from hindsched.instances.mlbroker.generator import generate
 from hindsched.models.mlbroker.offline import build_offline
 from hindsched.online.mlbroker.algorithms import ALGORITHMS, Mlbroker, theorem
-from hindsched.online.mlbroker.horizon import RecedingHorizon
+from hindsched.online.mlbroker.baselines import RecedingHorizon
 from hindsched.online.mlbroker.theorem import r1, r2_paper, ski_rental_ratio
 from hindsched.online.protocol import Decision, OnlineAlgorithm
 from hindsched.online.simulator import simulate

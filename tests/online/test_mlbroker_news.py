@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from hindsched.instances.generators.registry import generate
-from hindsched.online.mlbroker.local import Local
+from hindsched.online.mlbroker.baselines import Local
 from hindsched.online.protocol import Capabilities
 from hindsched.online.registry import algorithms, build_algorithm
 from hindsched.online.simulator import simulate

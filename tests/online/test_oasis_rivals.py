@@ -11,9 +11,8 @@ import pytest
 from hindsched.errors import InputError
 from hindsched.instances.io import parse_instance, read
 from hindsched.online.baselines.baseline import Drf, Fifo
-from hindsched.online.oasis.dorm import Dorm
+from hindsched.online.oasis.baselines import Dorm, Rrh
 from hindsched.online.oasis.dynamics import OasisCluster
-from hindsched.online.oasis.rrh import Rrh
 from hindsched.online.simulator import simulate
 
 DATA = Path(__file__).resolve().parent.parent / "data" / "instances"

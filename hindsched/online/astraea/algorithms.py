@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from hindsched.instances.base import Instance
 from hindsched.json_types import JsonObject
+from hindsched.online.astraea.baselines import GandivaFair, Hived
 from hindsched.online.astraea.batchsche import Batchsche
-from hindsched.online.astraea.gandiva_fair import GandivaFair
-from hindsched.online.astraea.hived import Hived
 from hindsched.online.astraea.literal import AstraeaLiteral
 from hindsched.online.astraea.paper import Astraea
 from hindsched.online.astraea.theorem import theorem

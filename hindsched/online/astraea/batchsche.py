@@ -1,27 +1,145 @@
-"""``batchsche``: A_online of batchsched (adaptive), run for each tenant on its own servers.
-
-No resource is shared. Each tenant's jobs wait for geometric batches; a batch is planned by posted
-exponential prices per server and resource that maximise the number (or the value) of jobs within
-the batch's horizon, in as many sub-rounds as it takes. The family's dynamics say what a tenant's
-servers are (`private_clusters`).
-"""
+"""``batchsche``: A_online of batchsched (adaptive), run for each tenant on its own servers."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Literal, Protocol
 
-from hindsched.instances.astraea.instance import AstraeaJob
-from hindsched.instances.base import JobRecord, family_module
+import numpy as np
+
+from hindsched.arrays import Floats
+from hindsched.instances.astraea.instance import AstraeaInstance, AstraeaJob
+from hindsched.instances.astraea.modes import modes
+from hindsched.instances.astraea.shares import private_units, tenant_alone
+from hindsched.instances.base import JobRecord, LinearUtility, family_module
+from hindsched.instances.modes import Modes
 from hindsched.online.engines.batching import (
     Admission,
     BatchRound,
+    ExponentialLedger,
     GeometricBatches,
     Offer,
     post_prices,
 )
 from hindsched.online.protocol import Decision, Environment, OnlineAlgorithm, Report
+from hindsched.solutions.astraea.row import AstraeaRow
+from hindsched.solutions.astraea.solution import write_row
 from hindsched.solutions.base import Assignment
+from hindsched.solvers.families.astraea.oracle import ServerOracle
+
+EARLIER = 1e-6
+"""Share of a job's value that completing in the last slot of a round costs, for ties."""
+
+
+class PrivateCluster:
+    """What `rivals.batchsche` asks of a tenant's servers."""
+
+    def __init__(self, instance: AstraeaInstance, tenant: int) -> None:
+        workers, ps = (units[tenant] for units in private_units(instance))
+        used = np.flatnonzero(workers.any(axis=1) | ps.any(axis=1))
+        self.instance = instance
+        self.capacity = np.concatenate([workers[used], ps[used]], axis=1).astype(float)
+        self._types = (instance.worker_types, instance.ps_types)
+        self._own = tenant_alone(instance, tenant)
+        mean = self.capacity.mean(axis=0) if len(used) else np.ones(self.capacity.shape[1])
+        self._unit = np.where(mean > 0, mean, 1.0)
+        self._tables: dict[str, Modes] = {}
+
+    @property
+    def size(self) -> int:
+        """Servers x resources."""
+        return max(1, self.capacity.size)
+
+    def table(self, job: AstraeaJob) -> Modes:
+        """Modes of a job on these servers."""
+        if job.name not in self._tables:
+            empty = np.zeros(0, dtype=np.int64)
+            nothing = Modes(empty, empty, empty, empty, empty)
+            self._tables[job.name] = modes(self._own, job) if self._own.servers else nothing
+        return self._tables[job.name]
+
+    def volume(self, job: AstraeaJob) -> float | None:
+        """Least workers-and-PSs x slots in units of the mean server; None if it never fits."""
+        table = self.table(job)
+        if not len(table):
+            return None
+        split = len(self._types[0])
+        demand = table.workers / self._unit[table.worker_type]
+        demand = demand + 1 / self._unit[split + table.ps_type]
+        return float((table.duration * demand).min())
+
+    def round(self, slots: int, base: float) -> PrivateRound:
+        """An empty round with exponential prices."""
+        return PrivateRound(self, self._own, slots, base, self._unit)
+
+    def rows(self, offer: Offer, base: int) -> list[Assignment]:
+        """Rows of the solution file: names are those of the whole cluster."""
+        row: AstraeaRow = offer.plan
+        shifted = AstraeaRow(
+            row.first + base, row.last + base, row.worker_type, row.ps_type, row.workers, row.ps
+        )
+        return [write_row(self._own, shifted)]
+
+
+class PrivateRound(BatchRound):
+    """A sub-round on a tenant's servers, one price a server, type and slot."""
+
+    def __init__(
+        self,
+        cluster: PrivateCluster,
+        own: AstraeaInstance,
+        slots: int,
+        base: float,
+        unit: Floats,
+    ) -> None:
+        self._cluster, self._own, self._slots, self._unit = cluster, own, slots, unit
+        self.ledger = ExponentialLedger((cluster.capacity / unit).ravel(), slots, base)
+        self._window = own.with_fields(horizon=slots)
+
+    def offer(self, job: AstraeaJob, limit: float) -> Offer | None:
+        """Cheapest schedule within the round; ties go to the earlier completion."""
+        if not len(self._cluster.table(job)):
+            return None
+        tie = EARLIER * limit / self._slots
+        flat = LinearUtility(slope=-tie, intercept=limit)
+        local = job.model_copy(update={"arrival": 0, "utility": flat})
+        oracle = ServerOracle(self._window.with_jobs((local,)))
+        split = len(self._own.worker_types)
+        shape = (self._slots, *self._cluster.capacity.shape)
+        price = self.ledger.prices().reshape(shape) / self._unit
+        left = self.ledger.residual.reshape(shape) * self._unit
+        arrays = [
+            oracle.rows.pack(
+                {
+                    "worker_capacity": values[:, :, :split].transpose(1, 2, 0),
+                    "ps_capacity": values[:, :, split:].transpose(1, 2, 0),
+                }
+            )
+            for values in (price, left)
+        ]
+        response = oracle.best_response(0, arrays[0], arrays[1])
+        if response is None:
+            return None
+        row: AstraeaRow = response.plan[0]
+        cost = response.objective - response.value
+        if cost >= limit:
+            return None
+        demand = np.zeros(self._cluster.capacity.shape)
+        demand[:, row.worker_type] = row.workers
+        demand[:, split + row.ps_type] = row.ps
+        return Offer(row.first, row.slots, (demand / self._unit).ravel(), cost, row)
+
+    def book(self, job: AstraeaJob, offer: Offer) -> None:
+        """Take the schedule's units."""
+        self.ledger.book(offer)
+
+
+def private_clusters(environment: Environment) -> dict[str, PrivateCluster]:
+    """Each tenant's own servers, by tenant."""
+    instance = environment.cluster
+    assert isinstance(instance, AstraeaInstance)
+    return {tenant.name: PrivateCluster(instance, u) for u, tenant in enumerate(instance.tenants)}
+
 
 Weights = Literal["unit", "value"]
 

@@ -31,17 +31,16 @@ from hindsched.json_types import JsonObject
 from hindsched.online.baselines.baseline import Drf, Fifo
 from hindsched.online.baselines.infeasible_baselines import relaxing, relaxing_baselines
 from hindsched.online.baselines.ranked import Tiresias, TiresiasL
-from hindsched.online.batchsched.antman import AntMan
-from hindsched.online.batchsched.density import (
+from hindsched.online.batchsched.baselines import AntMan, Wspt, greedy_right_to_left
+from hindsched.online.batchsched.engines import BatchschedDualPrice, BatchschedReoptimise
+from hindsched.online.batchsched.left_shift import LeftShift
+from hindsched.online.batchsched.theorem import (
+    OBSERVED_ALPHA,
     densities,
     least_volume,
     resource_units,
+    theorem,
 )
-from hindsched.online.batchsched.engines import BatchschedDualPrice, BatchschedReoptimise
-from hindsched.online.batchsched.greedy_rtl import greedy_right_to_left
-from hindsched.online.batchsched.left_shift import LeftShift
-from hindsched.online.batchsched.theorem import OBSERVED_ALPHA, theorem
-from hindsched.online.batchsched.wspt import Wspt
 from hindsched.online.engines.batching import (
     Admission,
     BatchRound,

@@ -20,11 +20,14 @@ from hindsched.instances.base import Instance
 from hindsched.instances.mlbroker.slot import SlotData
 from hindsched.json_types import JsonObject
 from hindsched.models.mlbroker.sets import big_m
-from hindsched.online.mlbroker.central import Central
+from hindsched.online.mlbroker.baselines import (
+    Central,
+    Local,
+    OasisStyle,
+    RecedingHorizon,
+    ReoptimiseWithForecasts,
+)
 from hindsched.online.mlbroker.dynamics import Broker
-from hindsched.online.mlbroker.horizon import RecedingHorizon, ReoptimiseWithForecasts
-from hindsched.online.mlbroker.local import Local
-from hindsched.online.mlbroker.oasis_style import OasisStyle
 from hindsched.online.mlbroker.rounding import (
     Rounding,
     repair,

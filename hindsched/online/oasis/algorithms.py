@@ -21,7 +21,7 @@ from hindsched.online.baselines.ranked import LeastAttained, ShortestRemaining
 from hindsched.online.baselines.sia import Sia
 from hindsched.online.engines.dual_price import DualPrice
 from hindsched.online.engines.primal_dual import Engine, PrimalDual
-from hindsched.online.oasis.dorm import Dorm
+from hindsched.online.oasis.baselines import Dorm, Rrh
 from hindsched.online.oasis.planning import Reoptimise
 from hindsched.online.oasis.prices import (
     POOLS,
@@ -30,7 +30,6 @@ from hindsched.online.oasis.prices import (
     Units,
     pool_facts,
 )
-from hindsched.online.oasis.rrh import Rrh
 from hindsched.online.protocol import Assumption, Environment, Theorem
 from hindsched.online.registry import Factory
 from hindsched.solvers.families.oasis.resources import OasisOracle

@@ -1,9 +1,4 @@
-"""``receding-horizon``: plan the live jobs over a window of forecasts, follow the first slot.
-
-Not in the paper, which calls the future unknown. What a longer view is worth against the myopic
-``mlbroker-prices`` is the value of smoothing launches, and what noise costs is the price of wrong
-forecasts.
-"""
+"""Rivals of mlbroker, and a view ahead: local, central, oasis-style, receding-horizon."""
 
 from __future__ import annotations
 
@@ -14,12 +9,90 @@ import numpy as np
 
 from hindsched.arrays import Floats, Ints
 from hindsched.errors import InputError
-from hindsched.instances.mlbroker.instance import MlbrokerJob
+from hindsched.instances.mlbroker.instance import MlbrokerJob, workers_for
 from hindsched.instances.mlbroker.slot import SlotData
 from hindsched.online.engines.reoptimise import Reoptimise
 from hindsched.online.mlbroker.dynamics import Broker
 from hindsched.online.protocol import Capabilities, draws
 from hindsched.solvers.families.mlbroker.plan import first_of_plan
+from hindsched.solvers.families.mlbroker.slot import (
+    ONLINE_NODE_LIMIT,
+    best_responses,
+    priced_block,
+    tiers_of,
+)
+from hindsched.solvers.kernels.mlbroker.geo_placement import best_placement
+from hindsched.solvers.kernels.mlbroker.geo_relocation import average_prices
+
+
+class Local(Broker):
+    """ceil(D / P) workers in every centre; the PS is drawn uniformly once, at arrival (C1 = 0)."""
+
+    randomised = True
+
+    def place(self, slot: int, view: SlotData, launch: Floats) -> tuple[Ints, Ints]:
+        """Workers where the data is."""
+        workers = workers_for(view.data[:, :, None], view.capacity[:, None])
+        ps = [int(draws(self.seed, name, "ps").integers(view.num_centers)) for name in view.jobs]
+        return workers, np.array(ps, dtype=np.int64)
+
+
+class Central(Broker):
+    """PS and all workers in the centre of least full price, transfer and launch, anew each slot.
+
+    Data that may not leave its centre keeps its workers there, the rest is brought together
+    (C4 = 0 without pinned data).
+    """
+
+    def place(self, slot: int, view: SlotData, launch: Floats) -> tuple[Ints, Ints]:
+        """Choose each job's centre by itself."""
+        workers = np.zeros(view.data.shape, dtype=np.int64)
+        ps = np.zeros(len(view.jobs), dtype=np.int64)
+        for j in range(len(view.jobs)):
+            stays = view.pinned[j]
+            reach = np.where(np.isinf(view.arc[j]), 0.0, view.arc[j])
+            best = np.inf
+            for r in range(view.num_centers):
+                placed = stays.copy()
+                placed[r] = max(placed[r], view.needed[j] - (stays.sum() - stays[r]))
+                price = view.unit[r] @ (view.worker[j] * placed[r] + view.server[j])
+                moved = np.where(stays > 0, 0.0, view.data[j]) @ reach[:, r]
+                cost = price + moved + launch[j, r]
+                if cost < best:
+                    best, workers[j], ps[j] = cost, placed, r
+        return workers, ps
+
+
+class OasisStyle(Broker):
+    """Exact best response of every job, none of them seeing the volume discount it helps to earn.
+
+    Parameters
+    ----------
+    prices : {"unit", "marginal"}
+        ``unit``: the full price a, as the paper runs it. ``marginal``: jobs choose one after the
+        other at the average price that joining the earlier ones in a centre would have.
+    """
+
+    def __init__(self, prices: Literal["unit", "marginal"] = "unit") -> None:
+        self.prices_seen = prices
+
+    def place(self, slot: int, view: SlotData, launch: Floats) -> tuple[Ints, Ints]:
+        """Let each job respond."""
+        if self.prices_seen == "unit":
+            return best_responses(view, launch, view.unit)
+        workers = np.zeros(view.data.shape, dtype=np.int64)
+        ps = np.zeros(len(view.jobs), dtype=np.int64)
+        used = np.zeros(view.unit.shape)
+        for j in range(len(view.jobs)):
+            worker_price, ps_price = average_prices(
+                int(view.needed[j]), view.worker[j], view.server[j], used, tiers_of(view)
+            )
+            block = priced_block(view, j, worker_price, ps_price, launch[j])
+            _, _, workers[j], ps[j] = best_placement(block, ONLINE_NODE_LIMIT, np.inf)
+            used += np.outer(workers[j], view.worker[j])
+            used[ps[j]] += view.server[j]
+        return workers, ps
+
 
 LARGEST_NOISE = 10.0
 """Deviation of a forecast's logarithm beyond which its factor would overflow."""

@@ -1,0 +1,227 @@
+"""Baselines of batchsched's evaluation: ``antman``, ``wspt``, GreedyRTL."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from statistics import median
+from typing import Literal
+
+import numpy as np
+
+from hindsched.errors import InputError
+from hindsched.instances.base import JobRecord
+from hindsched.instances.batchsched.instance import BatchschedInstance, BatchschedJob
+from hindsched.online.baselines.baseline import Baseline
+from hindsched.online.dynamics import Gangs, Placement
+from hindsched.online.protocol import NOTHING, Decision, Environment, OnlineAlgorithm, draws
+from hindsched.solvers.families.batchsched.oracle_search import ModeIndex, Schedule, ScheduleSearch
+
+
+class AntMan(Baseline):
+    """Resource-guarantee jobs run as gangs in order of arrival; opportunistic jobs fill up.
+
+    A job is guaranteed if the file says so (``resource_guarantee``), else by the chosen rule.
+    Guaranteed jobs start in the order of arrival with their fixed number of workers, never
+    pause and never wait for an opportunistic job: opportunistic jobs are shrunk or suspended
+    (keeping their progress) before a guaranteed job is placed. An opportunistic job takes as many
+    workers as fit now, up to its own maximum, in the order of arrival, at every event. A guaranteed
+    job that has waited longer than `patience` slots becomes opportunistic for good.
+
+    Parameters
+    ----------
+    rule : {"draw", "weight"}
+        A draw from (seed, job name), or the job's weight: guaranteed from the median of the jobs
+        seen so far on.
+    guaranteed : float
+        Share of guaranteed jobs among those that are drawn.
+    patience : int
+        Slots that a guaranteed job waits in the queue.
+    gangs : {"drawn", "half", "ideal", "best"}
+        Width of the gangs, see `hindsched.online.dynamics.Gangs`.
+    """
+
+    relaxes_constraints = True
+    randomised = True
+
+    def __init__(
+        self,
+        guaranteed: float = 0.5,
+        patience: int = 10,
+        rule: Literal["draw", "weight"] = "draw",
+        gangs: Gangs = "ideal",
+    ) -> None:
+        self.gangs = gangs
+        if not 0 <= guaranteed <= 1:
+            raise InputError("set.guaranteed", guaranteed, "must be in 0..1")
+        if patience < 0:
+            raise InputError("set.patience", patience, "must be at least 0")
+        self.guaranteed, self.patience, self.rule = guaranteed, patience, rule
+
+    def start(self, environment: Environment) -> None:
+        """Begin with an empty cluster."""
+        super().start(environment)
+        self._class: dict[str, bool] = {}
+        self._weights: list[float] = []
+
+    def is_guaranteed(self, name: str) -> bool:
+        """Whether a job is in the guaranteed class now."""
+        if name not in self._class:
+            said = self.jobs[name].resource_guarantee
+            self._class[name] = self._by_rule(name) if said is None else said
+        return self._class[name]
+
+    def _by_rule(self, name: str) -> bool:
+        if self.rule == "weight":
+            return bool(self.jobs[name].weight >= median(self._weights))
+        draw = draws(self.environment.seed, name, "guarantee").random()
+        return bool(draw < self.guaranteed)
+
+    def step(self, slot: int, arrivals: tuple[BatchschedJob, ...]) -> Decision:
+        """Rank anew also when a guaranteed job's patience ends."""
+        self._weights += [float(job.weight) for job in arrivals]
+        for name, job in self.jobs.items():
+            waited = slot - job.arrival
+            if name not in self.held and self.is_guaranteed(name) and waited > self.patience:
+                self._class[name] = False
+                self._event = True
+        return super().step(slot, arrivals)
+
+    def reallocate(self) -> None:
+        """Guaranteed jobs in the order of arrival, then the others on what is left."""
+        held: dict[str, Placement] = {}
+        for name, placement in self.held.items():
+            if self.is_guaranteed(name):
+                held[name] = placement
+            else:
+                self.cluster.release(self.jobs[name], placement)
+        for name, job in self.jobs.items():
+            if self.is_guaranteed(name) and name not in held:
+                gang = self.cluster.place(job, self.cluster.fixed_workers(job))
+                if gang is None:
+                    break
+                held[name] = gang
+        for name in self.jobs:
+            if not self.is_guaranteed(name):
+                job = self.jobs[name]
+                found = self.cluster.place_most(job, self.cluster.max_workers(job))
+                if found is not None:
+                    held[name] = found
+        self.held = held
+
+
+class Wspt(OnlineAlgorithm):
+    """Weighted shortest processing time first, non-preemptive, worker counts chosen.
+
+    At each arrival all jobs that have not started are planned anew in descending order of weight
+    over shortest duration (ties: order of arrival), each at its earliest completion on what is
+    left; a job starts when its plan says so and then keeps its window and placement. The plan is
+    a list schedule, so no job waits while it could complete no later without moving one that is
+    denser.
+
+    Notes
+    -----
+    The plans of jobs denser than all that arrive are kept: they would come out the same. What has
+    started since was planned beside them, so they still fit, and they were best where more was
+    free.
+    """
+
+    def start(self, environment: Environment) -> None:
+        """Begin with an empty cluster."""
+        self.cluster: BatchschedInstance = environment.cluster  # type: ignore[assignment]
+        self._search = ScheduleSearch(self.cluster, max(16, environment.cluster.horizon), 1)
+        self._running: list[Schedule] = []
+        self._waiting: list[JobRecord] = []
+        self._modes: dict[str, ModeIndex] = {}
+        self._plan: dict[str, Schedule] = {}
+        self._most = 1
+
+    def step(self, slot: int, arrivals: tuple[BatchschedJob, ...]) -> Decision:
+        """Plan again if jobs arrived; start what is planned to start now."""
+        for job in arrivals:
+            self._modes[job.name] = self._search.index(job)
+            self._most = max(self._most, job.chunks)
+        if arrivals:
+            self._waiting += arrivals
+            self._plan_again(slot)
+        rows = {}
+        for job in list(self._waiting):
+            schedule = self._plan[job.name]
+            if schedule.start == slot:
+                rows[job.name] = [self._search.assignment(schedule)]
+                self._running.append(schedule)
+                self._waiting.remove(job)
+                del self._plan[job.name]
+        return Decision(rows, tuple(rows)) if rows else NOTHING
+
+    def _density(self, job: BatchschedJob) -> float:
+        return float(job.weight) / int(self._modes[job.name].modes.duration.min())
+
+    def _plan_again(self, slot: int) -> None:
+        """Plan from the densest arrival on, in a window that grows until every job fits."""
+        self._running = [schedule for schedule in self._running if schedule.last >= slot]
+        self._waiting.sort(key=self._density, reverse=True)  # ties: by arrival
+        first = min(i for i, job in enumerate(self._waiting) if job.name not in self._plan)
+        shift = slot - 1
+        shortest = [int(self._modes[job.name].modes.duration.min()) for job in self._waiting]
+        planned = [schedule.last for schedule in [*self._running, *self._plan.values()]]
+        slots = max(planned, default=shift) - shift + 2 * max(shortest)
+        kept = [self._plan[job.name] for job in self._waiting[:first]]
+        booked = [*self._running, *kept]
+        search = self._search_with(booked, shift, slots)
+        for job in self._waiting[first:]:
+            while (found := search.cheapest(self._modes[job.name], rate=1.0)) is None:
+                slots *= 2
+                search = self._search_with(booked, shift, slots)
+            search.book(found)
+            self._plan[job.name] = found.shifted(shift)
+            booked.append(self._plan[job.name])
+
+    def _search_with(self, booked: list[Schedule], shift: int, slots: int) -> ScheduleSearch:
+        """Search over the `slots` after `shift`, in which these schedules are booked."""
+        search = ScheduleSearch(self.cluster, slots, self._most)
+        for schedule in booked:
+            start = max(1, schedule.start - shift)
+            ahead = replace(schedule, start=start, duration=schedule.last - shift - start + 1)
+            search.book(ahead)
+        return search
+
+
+def greedy_right_to_left(
+    cluster: BatchschedInstance,
+    jobs: list[tuple[BatchschedJob, ModeIndex, float]],
+    last: int,
+) -> dict[str, Schedule]:
+    """Accept jobs by density, each right-aligned before slot ``last + 1``.
+
+    Parameters
+    ----------
+    cluster : BatchschedInstance
+        The cluster, empty in slots 1 .. `last`.
+    jobs : list of (job, modes, density)
+        The batch.
+    last : int
+        Last slot that may be used.
+
+    Returns
+    -------
+    dict
+        Schedules of the accepted jobs by name, in the order of acceptance.
+    """
+    if last < 1 or not jobs:
+        return {}
+    search = ScheduleSearch(cluster, last, max(job.chunks for job, _, _ in jobs))
+    # Prices that fall towards the deadline make the cheapest schedule the least volume, and among
+    # equal volumes the latest: the slope is too small to outweigh a difference in volume.
+    slope = 1e-6 / last
+    per_slot = 1.0 + slope * np.arange(last - 1, -1, -1)
+    mean = cluster.server_capacity.mean(axis=0)
+    unit = np.where(mean > 0, 1.0 / np.where(mean > 0, mean, 1.0), 0.0)
+    prices = per_slot[:, None, None] * np.broadcast_to(unit, cluster.server_capacity.shape)
+    search.reset(prices=prices)
+    accepted: dict[str, Schedule] = {}
+    for job, index, _ in sorted(jobs, key=lambda item: -item[2]):
+        schedule = search.cheapest(index)
+        if schedule is not None:
+            search.book(schedule)
+            accepted[job.name] = schedule
+    return accepted

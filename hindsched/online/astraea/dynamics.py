@@ -13,7 +13,6 @@ from hindsched.instances.astraea.instance import AstraeaInstance, AstraeaJob
 from hindsched.instances.astraea.modes import most_workers
 from hindsched.instances.astraea.shares import private_units
 from hindsched.instances.modes import ps_for
-from hindsched.online.astraea.batchsche import private_clusters
 from hindsched.online.cluster_state import OptionalJobsState, whole_window
 from hindsched.online.dynamics import GangCluster, Placement, gang_width
 from hindsched.online.protocol import Environment, draws
@@ -61,13 +60,10 @@ class AstraeaCluster(GangCluster[AstraeaJob]):
         assert isinstance(environment.cluster, AstraeaInstance)
         self.instance = environment.cluster
         self.room = Room(self.instance.worker_count.copy(), self.instance.ps_count.copy())
-        own_workers, own_ps = private_units(self.instance)
         names = [tenant.name for tenant in self.instance.tenants]
-        self._empty_homes = {name: Room(own_workers[u], own_ps[u]) for u, name in enumerate(names)}
-        self.homes = {
-            name: Room(room.workers.copy(), room.ps.copy())
-            for name, room in self._empty_homes.items()
-        }
+        own = dict(zip(names, zip(*private_units(self.instance), strict=True), strict=True))
+        self._empty_homes = {name: Room(*units) for name, units in own.items()}
+        self.homes = {name: Room(*(part.copy() for part in units)) for name, units in own.items()}
         self._names = [server.name for server in self.instance.servers]
         self._empty = Room(self.instance.worker_count, self.instance.ps_count)
         self._gangs: dict[str, tuple[int, int, int]] = {}
@@ -226,18 +222,6 @@ class AstraeaCluster(GangCluster[AstraeaJob]):
         moved = AstraeaRow(first, last, row.worker_type, row.ps_type, row.workers, row.ps)
         return write_row(self.instance, moved)
 
-    # Tenants
-
-    def owner(self, job: AstraeaJob) -> str:
-        """The job's tenant."""
-        return job.tenant
-
-    def tickets(self) -> dict[str, float]:
-        """Each tenant's share of the workers of all types."""
-        total = max(1, int(self.instance.worker_quota.sum()))
-        shares = self.instance.worker_quota.sum(axis=1) / total
-        return dict(zip((t.name for t in self.instance.tenants), shares.tolist(), strict=True))
-
 
 def _fill(room: Ints, order: Any, count: int) -> Ints:
     """Put `count` workers on servers in an order."""
@@ -270,4 +254,4 @@ class State(OptionalJobsState[AstraeaJob]):
 committed_rows = whole_window
 
 
-__all__ = ["AstraeaCluster", "State", "build_cluster", "committed_rows", "private_clusters"]
+__all__ = ["AstraeaCluster", "State", "build_cluster", "committed_rows"]

@@ -10,7 +10,7 @@ does both). Quotas in phase 2 are a_w(t), frozen after phase 1.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -27,22 +27,12 @@ Placed = tuple[float, Ints, Ints]
 """Cost, workers and PSs by server."""
 
 
-@dataclass(frozen=True)
-class Window:
+class Window(NamedTuple):
     """What Algorithms 4 and 5 are told of a window.
 
-    Parameters
-    ----------
-    count : int
-        D_w, the workers to place.
-    workers, ps : ndarray of int, shape (servers,)
-        What is free on a server in every slot.
-    quota : int
-        What is left of the *worker* quota, against which the printed lines hold PSs too.
-    prices : ndarray, shape (slots, 2)
-        Prices of a worker and of a PS.
-    ratio : float
-        b_w / b_p, as `same_ceilings` has it.
+    D_w workers to place; workers and PSs free on each server throughout; what is left of the
+    *worker* quota, against which the printed lines hold PSs too; prices of a worker and of a PS,
+    shape (slots, 2); b_w / b_p.
     """
 
     count: int
@@ -97,14 +87,9 @@ class LiteralRound(TenantRound):
             self._frozen = self.unused_workers.sum(axis=1)
 
     def offer(
-        self,
-        job: AstraeaJob,
-        table: Modes,
-        values: Floats,
-        *,
-        shared: bool,
+        self, job: AstraeaJob, table: Modes, values: Floats, *, shared: bool,
         least: float = -math.inf,
-    ) -> Offer | None:
+    ) -> Offer | None:  # fmt: skip
         """Algorithm 3: the first of the best among all (slot, workers), centralised on ties."""
         length = durations(self.instance, job)
         prices = self.ledger.prices()
@@ -115,51 +100,28 @@ class LiteralRound(TenantRound):
             if shared and self._frozen is not None:
                 quota = np.maximum(quota, self._frozen[:, w])
             own = prices[:, [w, len(self.instance.worker_types) + p]]
-            for first in range(self.slots):
-                for count in range(1, length.shape[3] + 1):
-                    found = self._better_of_two(
-                        length[w, p, :, count - 1], (w, p), first, count, values, quota, own
+            for first, count in np.ndindex(self.slots, length.shape[3]):
+                here: tuple[float, Offer] | None = None
+                for zeta, place in ((0, min_cost_d), (1, min_cost_c)):  # lines 4-9
+                    d = int(length[w, p, zeta, count])
+                    span = slice(first, first + d)
+                    if first + d > self.slots or quota[span].min() < count + 1:
+                        continue
+                    workers = self.free_workers[span, :, w].min(axis=0)
+                    ps = self.free_ps[span, :, p].min(axis=0)
+                    ratio = float(self.instance.ps_ratio[w, p])
+                    placed = place(
+                        Window(count + 1, workers, ps, int(quota[span].min()), own[span], ratio)
                     )
-                    if found is not None and found[0] > best:
-                        best = found[0]
-                        chosen = found[1]
+                    if placed is None:
+                        continue
+                    payoff = float(values[first + d]) - placed[0]
+                    if here is None or payoff >= here[0]:
+                        row = AstraeaRow(first + 1, first + d, w, p, placed[1], placed[2])
+                        here = payoff, self.offer_of(row, placed[0])
+                if here is not None and here[0] > best:
+                    best, chosen = here
         return chosen
-
-    def _better_of_two(
-        self,
-        length: Ints,
-        types: tuple[int, int],
-        first: int,
-        count: int,
-        values: Floats,
-        quota: Ints,
-        prices: Floats,
-    ) -> tuple[float, Offer] | None:
-        """Lines 4-9 of Algorithm 3: payoff and schedule; None if both costs are infinite."""
-        found: tuple[float, Offer] | None = None
-        w, p = types
-        for zeta, place in ((0, min_cost_d), (1, min_cost_c)):
-            d = int(length[zeta])
-            if first + d > self.slots or quota[first : first + d].min() < count:
-                continue
-            span = slice(first, first + d)
-            placed = place(
-                Window(
-                    count,
-                    self.free_workers[span, :, w].min(axis=0),
-                    self.free_ps[span, :, p].min(axis=0),
-                    int(quota[span].min()),
-                    prices[span],
-                    float(self.instance.ps_ratio[w, p]),
-                )
-            )
-            if placed is not None:
-                cost, workers, ps = placed
-                payoff = float(values[first + d]) - cost
-                if found is None or payoff >= found[0]:
-                    row = AstraeaRow(first + 1, first + d, w, p, workers, ps)
-                    found = payoff, self.offer_of(row, cost)
-        return found
 
 
 class AstraeaLiteral(Astraea):

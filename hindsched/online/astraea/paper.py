@@ -65,8 +65,8 @@ class TenantRound:
     """
 
     def __init__(self, instance: AstraeaInstance, slots: int, bases: tuple[Floats, Floats]) -> None:
-        self.instance = instance
-        self.slots = slots
+        self.instance, self.slots = instance, slots
+        self.split = len(instance.worker_types)
         total = [instance.worker_count.sum(axis=0), instance.ps_count.sum(axis=0)]
         self.ledger = ExponentialLedger(np.concatenate(total), slots, np.concatenate(bases))
         self.free_workers = np.repeat(instance.worker_count[None], slots, axis=0)
@@ -75,22 +75,15 @@ class TenantRound:
         self.unused_ps = np.repeat(instance.ps_quota[None], slots, axis=0)
 
     def offer(
-        self,
-        job: AstraeaJob,
-        table: Modes,
-        values: Floats,
-        *,
-        shared: bool,
+        self, job: AstraeaJob, table: Modes, values: Floats, *, shared: bool,
         least: float = -math.inf,
-    ) -> Offer | None:
+    ) -> Offer | None:  # fmt: skip
         """Best schedule of a job in its tenant's quota or, if `shared`, in all that is left.
 
         Parameters
         ----------
-        job : AstraeaJob
-            The job.
-        table : Modes
-            Its modes.
+        job, table : AstraeaJob, Modes
+            The job and its modes.
         values : ndarray, shape (slots + 1,)
             Value by the last slot.
         shared : bool
@@ -98,60 +91,40 @@ class TenantRound:
         least : float
             Schedules of a lower payoff need not be found.
         """
-        num_w = len(self.instance.worker_types)
-        prices = self.ledger.prices()
-        tenant = self.instance.tenant_index[job.tenant]
+        prices, tenant = self.ledger.prices(), self.instance.tenant_index[job.tenant]
         best: Offer | None = None
-        for w in range(num_w):
-            for p in range(len(self.instance.ps_types)):
-                own = table.take((table.worker_type == w) & (table.ps_type == p))
-                if not len(own):
-                    continue
-                free_w, free_p = self.free_workers[:, :, w], self.free_ps[:, :, p]
-                if shared:
-                    left = self.ledger.residual[:, [w, num_w + p]].astype(np.int64)
-                    quota_w, quota_p = left[:, 0], left[:, 1]
-                else:
-                    quota_w = self.unused_workers[:, tenant, w]
-                    quota_p = self.unused_ps[:, tenant, p]
-                ratio = float(self.instance.ps_ratio[w, p])
-                parts = (free_w, free_p, quota_w, quota_p, prices[:, w], prices[:, num_w + p])
-                free = tuple(np.ascontiguousarray(part) for part in parts)
-                found = best_offer(tuple(own.columns), values, free, ratio, least)
-                payoff, cost, mode, start, host, ps = found
-                if mode < 0 or (best is not None and payoff <= least):
-                    continue
-                least = payoff
-                best = self._make_offer(own, mode, start, host, ps, cost, (w, p))
+        for w, p in np.ndindex(self.split, len(self.instance.ps_types)):
+            own = table.take((table.worker_type == w) & (table.ps_type == p))
+            if not len(own):
+                continue
+            if shared:
+                left = self.ledger.residual[:, [w, self.split + p]].astype(np.int64)
+                quota = left[:, 0], left[:, 1]
+            else:
+                quota = self.unused_workers[:, tenant, w], self.unused_ps[:, tenant, p]
+            parts = (self.free_workers[:, :, w], self.free_ps[:, :, p], *quota,
+                     prices[:, w], prices[:, self.split + p])  # fmt: skip
+            free = tuple(np.ascontiguousarray(part) for part in parts)
+            ratio = float(self.instance.ps_ratio[w, p])
+            payoff, cost, mode, start, host, num_ps = best_offer(
+                tuple(own.columns), values, free, ratio, least
+            )
+            if mode < 0 or (best is not None and payoff <= least):
+                continue
+            least = payoff
+            count, length = int(own.workers[mode]), int(own.duration[mode])
+            workers, ps = np.zeros((2, len(self.instance.servers)), dtype=np.int64)
+            workers[host], ps[host] = count, num_ps
+            if not own.one_server[mode]:
+                workers = spread_workers(count, host, free[0], start, length)
+            best = self.offer_of(AstraeaRow(start + 1, start + length, w, p, workers, ps), cost)
         return best
-
-    def _make_offer(
-        self,
-        table: Modes,
-        mode: int,
-        start: int,
-        host: int,
-        ps: int,
-        cost: float,
-        types: tuple[int, int],
-    ) -> Offer:
-        count, length = int(table.workers[mode]), int(table.duration[mode])
-        num_servers = len(self.instance.servers)
-        workers = np.zeros(num_servers, dtype=np.int64)
-        if table.one_server[mode]:
-            workers[host] = count
-        else:
-            free = np.ascontiguousarray(self.free_workers[:, :, types[0]])
-            workers = spread_workers(count, host, free, start, length)
-        hosted = np.zeros(num_servers, dtype=np.int64)
-        hosted[host] = ps
-        return self.offer_of(AstraeaRow(start + 1, start + length, *types, workers, hosted), cost)
 
     def offer_of(self, row: AstraeaRow, cost: float) -> Offer:
         """Offer of a schedule that costs `cost`: its demand is by worker type, then by PS type."""
         demand = np.zeros(self.ledger.capacity.size)
         demand[row.worker_type] = row.num_workers
-        demand[len(self.instance.worker_types) + row.ps_type] = int(row.ps.sum())
+        demand[self.split + row.ps_type] = int(row.ps.sum())
         return Offer(row.first, row.slots, demand, float(cost), row)
 
     def end_phase(self) -> None:
@@ -161,25 +134,19 @@ class TenantRound:
         """Take an offer's units; in phase 2 return its rows with what it pays in each slot."""
         row: AstraeaRow = offer.plan
         span = slice(row.first - 1, row.last)
-        rows = [row]
+        rows, num_ps = [row], int(row.ps.sum())
         if shared:
             prices = self.ledger.prices(row.first, row.last)
-            num_w = len(self.instance.worker_types)
-            paid = [
-                (
-                    float(prices[t, row.worker_type]) * row.num_workers,
-                    float(prices[t, num_w + row.ps_type]) * int(row.ps.sum()),
-                )
-                for t in range(row.slots)
-            ]
+            for_workers = (prices[:, row.worker_type] * row.num_workers).tolist()
+            for_ps = (prices[:, self.split + row.ps_type] * num_ps).tolist()
             rows = [
-                replace(row, first=row.first + t, last=row.first + t, payment=payment)
-                for t, payment in enumerate(paid)
+                replace(row, first=slot, last=slot, payment=payment)
+                for slot, payment in enumerate(zip(for_workers, for_ps, strict=True), row.first)
             ]
         else:
             tenant = self.instance.tenant_index[job.tenant]
             self.unused_workers[span, tenant, row.worker_type] -= row.num_workers
-            self.unused_ps[span, tenant, row.ps_type] -= int(row.ps.sum())
+            self.unused_ps[span, tenant, row.ps_type] -= num_ps
         self.ledger.book(offer)
         self.free_workers[span, :, row.worker_type] -= row.workers
         self.free_ps[span, :, row.ps_type] -= row.ps
@@ -201,41 +168,31 @@ class ModelRound(TenantRound):
         if kept is None or not np.array_equal(kept[0], values):
             local = job.model_copy(update={"arrival": 0})
             alone = self.instance.with_fields(horizon=self.slots, jobs=(local,))
-            program = models.build_subproblem(alone, 0, values=values)
-            kept = values.copy(), program
+            kept = values.copy(), models.build_subproblem(alone, 0, values=values)
             self._kept[job.name] = kept
         return kept[1]
 
     def offer(
-        self,
-        job: AstraeaJob,
-        table: Modes,
-        values: Floats,
-        *,
-        shared: bool,
+        self, job: AstraeaJob, table: Modes, values: Floats, *, shared: bool,
         least: float = -math.inf,
-    ) -> Offer | None:
+    ) -> Offer | None:  # fmt: skip
         """Best schedule within the quota, by the solver."""
-        instance = self.instance
         if not np.isfinite(values).any():
             return None
-        program = self._subproblem(job, values)
-        split, servers = len(instance.worker_types), len(instance.servers)
-        price = np.repeat(self.ledger.prices().T[None], servers, axis=0)
-        tenant = instance.tenant_index[job.tenant]
+        program, split = self._subproblem(job, values), self.split
+        price = np.repeat(self.ledger.prices().T[None], len(self.instance.servers), axis=0)
+        tenant = self.instance.tenant_index[job.tenant]
         quota = None
         if not shared:
             parts = (self.unused_workers[:, tenant], self.unused_ps[:, tenant])
             quota = np.concatenate(parts, axis=1).astype(float)
+        free = self.free_workers.transpose(1, 2, 0), self.free_ps.transpose(1, 2, 0)
         program.set(
             {"worker_capacity": price[:, :split], "ps_capacity": price[:, split:]},
-            {
-                "worker_capacity": self.free_workers.transpose(1, 2, 0).astype(float),
-                "ps_capacity": self.free_ps.transpose(1, 2, 0).astype(float),
-            },
+            {"worker_capacity": free[0].astype(float), "ps_capacity": free[1].astype(float)},
             quota,
         )
-        result = solve_program(self._kept[job.name][1].model, EXACT)
+        result = solve_program(program.model, EXACT)
         if result.status == Status.INFEASIBLE:
             return None
         if result.status != Status.OPTIMAL:
@@ -282,16 +239,12 @@ class Astraea(GeometricBatches):
         if not 1 <= rounds <= MOST_ROUNDS:
             raise InputError("set.rounds", rounds, f"must be in 1..{MOST_ROUNDS}")
         super().__init__(alpha=rounds, first_horizon=2)
-        for name, value in (("theta_workers", theta_workers), ("theta_ps", theta_ps)):
-            if value is not None and not 1 < value <= MOST_THETA:
-                raise InputError(f"set.{name}", value, f"must exceed 1, to {MOST_THETA:.0e}")
-        if not 0 < theta_scale <= MOST_THETA:
-            raise InputError("set.theta_scale", theta_scale, f"must exceed 0, to {MOST_THETA:.0e}")
-        self.theta_workers, self.theta_ps = theta_workers, theta_ps
-        self.theta_scale = theta_scale
-        self.origin = origin
-        self.guard = guard
-        self.engine = engine
+        checked = ("theta_workers", theta_workers, 1), ("theta_ps", theta_ps, 1)
+        for name, value, least in (*checked, ("theta_scale", theta_scale, 0)):
+            if value is not None and not least < value <= MOST_THETA:
+                raise InputError(f"set.{name}", value, f"must exceed {least}, to {MOST_THETA:.0e}")
+        self.theta_workers, self.theta_ps, self.theta_scale = theta_workers, theta_ps, theta_scale
+        self.origin, self.guard, self.engine = origin, guard, engine
 
     def start(self, environment: Environment) -> None:
         """Begin with no jobs."""
@@ -324,14 +277,11 @@ class Astraea(GeometricBatches):
                 best = job.utility.value(1)
                 workers = max(workers, best / float((table.workers * table.duration).min()))
                 ps = max(ps, best / float(table.duration.min()))
-        bases = []
-        for given, value, width in (
-            (self.theta_workers, workers, len(self.cluster.worker_types)),
-            (self.theta_ps, ps, len(self.cluster.ps_types)),
-        ):
-            base = 1.0 + self.theta_scale * value if given is None else given
-            bases.append(np.full(width, base))
-        return bases[0], bases[1]
+        given_w, given_p, scale = self.theta_workers, self.theta_ps, self.theta_scale
+        return (
+            np.full(len(self.cluster.worker_types), given_w or 1.0 + scale * workers),
+            np.full(len(self.cluster.ps_types), given_p or 1.0 + scale * ps),
+        )
 
     def values(self, job: AstraeaJob, slots: int, base: int) -> Floats:
         """Utility by the last slot of a window in the round, shape (slots + 1,)."""

@@ -17,14 +17,6 @@ LARGEST_LOG = 700.0
 """Beyond e^700 a ratio is no number any more; its logarithm is still given."""
 
 
-def least_volumes(instance: AstraeaInstance, job: AstraeaJob) -> tuple[int, int] | None:
-    """Least worker-slots and PS-slots of a job; None if it fits nowhere."""
-    table = modes(instance, job)
-    if not len(table):
-        return None
-    return int((table.workers * table.duration).min()), int(table.duration.min())
-
-
 AstraeaTheorem = TypedDict(
     "AstraeaTheorem",
     {
@@ -66,58 +58,41 @@ def theorem(instance: Instance) -> AstraeaTheorem:
     and every job's shortest duration.
     """
     assert isinstance(instance, AstraeaInstance)
-    volumes = {job.name: least_volumes(instance, job) for job in instance.jobs}
-    jobs = [job for job in instance.jobs if volumes[job.name] is not None]
+    tables = {job.name: modes(instance, job) for job in instance.jobs}
+    jobs = [job for job in instance.jobs if len(tables[job.name])]
     if not jobs:
         return {"kind": "ratio", "value": None, "assumptions": []}
     first = [job.utility.value(1) for job in jobs]
     per_worker, per_ps = [], []
     for job, value in zip(jobs, first, strict=True):
-        workers, ps = volumes[job.name] or (1, 1)
-        per_worker.append(value / workers)
-        per_ps.append(value / ps)
+        table = tables[job.name]
+        per_worker.append(value / int((table.workers * table.duration).min()))
+        per_ps.append(value / int(table.duration.min()))
     theta_w, theta_p = 1.0 + max(1.0, *per_worker), 1.0 + max(1.0, *per_ps)
     sigma = 2.0 * (math.log2(theta_w) + math.log2(theta_p))
     rounds = _rounds(first, sigma)
     batches = _batches(instance, jobs)
     kind, log_value = _guarantee(jobs, rounds, batches)
     least_value, largest_share = _extremes(instance, jobs, 2**batches, (theta_w, theta_p))
+    flat = max(map(_flatness, jobs))
+    slots = rounds * 2 ** (batches + 1)
+    said: list[tuple[str, bool, float | None]] = [
+        ("utilities are all linear or all power (Theorem 1)",
+         len({job.utility.kind for job in jobs}) == 1, None),
+        ("slopes below 0 and intercepts above 0, or exponents above 0 (Theorem 1)", flat < 0, flat),
+        ("utilities take the completion slot itself: origin absolute (Theorem 1)",
+         instance.utility_origin == "absolute", None),
+        ("every schedule earns 1 per worker-slot and PS-slot at least (theta - 1 >= 1)",
+         least_value >= 1, least_value),
+        ("a job takes at most 1 / log2 theta of a type's workers or PSs (Lemma 3)",
+         largest_share <= 1, largest_share),
+        ("lambda rounds of Lemma 1 are run (the algorithm's default is 2)",
+         rounds <= 2, float(rounds)),
+        ("the horizon is no limit: lambda 2^(L + 1) slots",
+         slots <= instance.horizon, float(slots)),
+    ]  # fmt: skip
     assumptions: list[Assumption] = [
-        {
-            "name": "utilities are all linear or all power (Theorem 1)",
-            "holds": len({job.utility.kind for job in jobs}) == 1,
-            "worst": None,
-        },
-        {
-            "name": "slopes below 0 and intercepts above 0, or exponents above 0 (Theorem 1)",
-            "holds": max(map(_flatness, jobs)) < 0,
-            "worst": max(map(_flatness, jobs)),
-        },
-        {
-            "name": "utilities take the completion slot itself: origin absolute (Theorem 1)",
-            "holds": instance.utility_origin == "absolute",
-            "worst": None,
-        },
-        {
-            "name": "every schedule earns 1 per worker-slot and PS-slot at least (theta - 1 >= 1)",
-            "holds": least_value >= 1,
-            "worst": least_value,
-        },
-        {
-            "name": "a job takes at most 1 / log2 theta of a type's workers or PSs (Lemma 3)",
-            "holds": largest_share <= 1,
-            "worst": largest_share,
-        },
-        {
-            "name": "lambda rounds of Lemma 1 are run (the algorithm's default is 2)",
-            "holds": rounds <= 2,
-            "worst": float(rounds),
-        },
-        {
-            "name": "the horizon is no limit: lambda 2^(L + 1) slots",
-            "holds": rounds * 2 ** (batches + 1) <= instance.horizon,
-            "worst": float(rounds * 2 ** (batches + 1)),
-        },
+        {"name": name, "holds": holds, "worst": worst} for name, holds, worst in said
     ]
     overflows = log_value is None or log_value > LARGEST_LOG
     return {
@@ -195,15 +170,10 @@ def _guarantee(jobs: list[AstraeaJob], rounds: int, batches: int) -> tuple[str, 
         )
         return "additive", math.log(value) if value > 0 else None
     if len(power) == len(jobs):
-        low = min(float(utility.exponent) for utility in power)
-        high = max(float(utility.exponent) for utility in power)
-        least = min(float(utility.scale) for utility in power)
-        most = max(float(utility.scale) for utility in power)
-        log_value = (
-            high * math.log(4 * rounds)
-            + (high - low) * (batches - 2) * math.log(2)
-            - high * math.log(least)
-            + low * math.log(most)
-        )
+        exponents = [float(utility.exponent) for utility in power]
+        scales = [float(utility.scale) for utility in power]
+        low, high = min(exponents), max(exponents)
+        log_value = high * math.log(4 * rounds) + (high - low) * (batches - 2) * math.log(2)
+        log_value += low * math.log(max(scales)) - high * math.log(min(scales))
         return "ratio", log_value
     return "ratio", None

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -32,6 +32,8 @@ from hindsched.online.protocol import NOTHING, Decision, Environment, OnlineAlgo
 from hindsched.solutions.base import Assignment
 from hindsched.solvers.oracles.rows import PriceRow
 
+Rows = dict[str, list[Assignment]]
+
 
 @dataclass(frozen=True)
 class Offer:
@@ -39,10 +41,8 @@ class Offer:
 
     Parameters
     ----------
-    start : int
-        First slot, counted from the round's first slot, 1.
-    duration : int
-        Number of slots.
+    start, duration : int
+        First slot, counted from the round's first slot, 1; number of slots.
     demand : ndarray, shape (capacities,)
         What it takes of every capacity in each of its slots.
     cost : float
@@ -95,9 +95,9 @@ class ExponentialLedger:
         raised: Floats = np.expm1(share * np.log(self.base))
         return raised
 
-    def value(self) -> float:
-        """Prices times capacities: the rows' part of the dual objective."""
-        return float((self.prices() * self.capacity).sum())
+    def value(self, first: int = 1, last: int | None = None) -> float:
+        """Prices times capacities in slots: the rows' part of the dual objective."""
+        return float((self.prices(first, last) @ self.capacity).sum())
 
     def book(self, offer: Offer) -> None:
         """Take an offer's demand in each of its slots."""
@@ -119,26 +119,14 @@ class BatchRound(ABC):
     def offer(self, job: JobRecord, limit: float) -> Offer | None:
         """Cheapest schedule of a job that fits what is left and costs less than `limit`."""
 
-    @abstractmethod
     def book(self, job: JobRecord, offer: Offer) -> None:
         """Take the offer's resources and let the prices rise."""
+        self.ledger.book(offer)
 
 
 @dataclass(frozen=True)
 class Admission:
-    """A job accepted in a round.
-
-    Parameters
-    ----------
-    job : object
-        The job's record.
-    offer : Offer
-        Its schedule.
-    value : float
-        Its value.
-    dual : float
-        By how much the dual objective grew: payoff + rise of prices x capacity.
-    """
+    """A job accepted in a round, its value, and by how much the dual objective grew."""
 
     job: JobRecord
     offer: Offer
@@ -166,43 +154,11 @@ def post_prices(
         offer = batch_round.offer(job, value)
         if offer is None or not value - offer.cost > 0:
             continue
-        before = _window_value(ledger, offer)
+        before = ledger.value(offer.start, offer.last)
         batch_round.book(job, offer)
-        rise = _window_value(ledger, offer) - before
+        rise = ledger.value(offer.start, offer.last) - before
         admitted.append(Admission(job, offer, float(value), value - offer.cost + rise))
     return admitted
-
-
-def _window_value(ledger: ExponentialLedger, offer: Offer) -> float:
-    return float((ledger.prices(offer.start, offer.last) @ ledger.capacity).sum())
-
-
-@dataclass
-class BatchInterval:
-    """What a batch did, for the report.
-
-    Parameters
-    ----------
-    horizon : int
-        tau_i.
-    jobs : int
-        Jobs in the batch.
-    base : int
-        Last slot before the batch's first.
-    rounds : int
-        Sub-rounds that accepted a job.
-    accepted : list of int
-        Jobs accepted in each sub-round.
-    ledger : list of dict
-        Value, price and primal and dual increment of each admission.
-    """
-
-    horizon: int
-    jobs: int
-    base: int
-    rounds: int = 0
-    accepted: list[int] = field(default_factory=list)
-    ledger: list[JsonObject] = field(default_factory=list)
 
 
 class GeometricBatches(OnlineAlgorithm):
@@ -239,7 +195,9 @@ class GeometricBatches(OnlineAlgorithm):
         self._waiting: list[JobRecord] = []
         self._horizon = self.first_horizon
         self.last_slot = 0
-        self.intervals: list[BatchInterval] = []
+        self._intervals: list[JsonObject] = []
+        self._most_rounds = 0
+        self._ledger: list[JsonObject] = []
         self.batch: list[JobRecord] = []
         self.round_base = 0
         self._posted: dict[tuple[int, str], float] = {}
@@ -255,28 +213,24 @@ class GeometricBatches(OnlineAlgorithm):
         self._horizon *= 2
         return Decision(rows, tuple(rows)) if rows else NOTHING
 
-    def _plan(self, batch: list[JobRecord], horizon: int) -> dict[str, list[Assignment]]:
+    def _plan(self, batch: list[JobRecord], horizon: int) -> Rows:
         self.batch = left = list(batch)
         base = self.alpha * horizon if self.alpha is not None else max(horizon, self.last_slot)
-        interval = BatchInterval(horizon, len(batch), base)
-        rows: dict[str, list[Assignment]] = {}
-        while left and (self.alpha is None or len(interval.accepted) < self.alpha):
+        accepted: list[int] = []
+        interval = {"horizon": horizon, "jobs": len(batch), "first_slot": base + 1}
+        rows: Rows = {}
+        while left and (self.alpha is None or len(accepted) < self.alpha):
             self.round_base = base
             admitted = self.run_round(left, horizon)
-            interval.accepted.append(len(admitted))
+            accepted.append(len(admitted))
             for admission in admitted:
-                rows[admission.job.name] = self.rows(admission, base)
-                self.last_slot = max(self.last_slot, base + admission.offer.last)
-                interval.ledger.append(
-                    {
-                        "job": admission.job.name,
-                        "round": len(interval.accepted),
-                        "primal": admission.value,
-                        "cost": admission.offer.cost,
-                        "dual": admission.dual,
-                    }
-                )
-            interval.rounds += bool(admitted)
+                name, offer = admission.job.name, admission.offer
+                rows[name] = self.rows(admission, base)
+                self.last_slot = max(self.last_slot, base + offer.last)
+                self._ledger.append(
+                    {"job": name, "round": len(accepted), "primal": admission.value,
+                     "cost": offer.cost, "dual": admission.dual}
+                )  # fmt: skip
             left = [job for job in left if job.name not in rows]
             if self.alpha is not None:
                 base += horizon
@@ -284,12 +238,11 @@ class GeometricBatches(OnlineAlgorithm):
                 base += max(admission.offer.last for admission in admitted)
             else:
                 break
-        self.intervals.append(interval)
+        self._intervals.append({**interval, "accepted": accepted})
+        self._most_rounds = max(self._most_rounds, np.count_nonzero(accepted))
         return self.settle(horizon, rows)
 
-    def settle(
-        self, horizon: int, rows: dict[str, list[Assignment]]
-    ) -> dict[str, list[Assignment]]:
+    def settle(self, horizon: int, rows: Rows) -> Rows:
         """Change the planned rows of the batch, by job name, before they are decided."""
         return rows
 
@@ -342,15 +295,7 @@ class GeometricBatches(OnlineAlgorithm):
     def report(self) -> Report:
         """Batches: horizon, jobs, sub-rounds used (the paper's alpha as it came out), ledger."""
         return {
-            "intervals": [
-                {
-                    "horizon": interval.horizon,
-                    "jobs": interval.jobs,
-                    "first_slot": interval.base + 1,
-                    "accepted": list(interval.accepted),
-                }
-                for interval in self.intervals
-            ],
-            "most_rounds_used": max((interval.rounds for interval in self.intervals), default=0),
-            "ledger": [row for interval in self.intervals for row in interval.ledger],
+            "intervals": list(self._intervals),
+            "most_rounds_used": int(self._most_rounds),
+            "ledger": list(self._ledger),
         }

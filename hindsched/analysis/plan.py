@@ -76,7 +76,7 @@ def plan_tasks(
         for contender in chosen[instance.family]:
             label, own, built = _built(instance.family, contender, settings or {})
             held = None if isinstance(contender, str) else contender
-            has_rivals |= not built.stays_inside(instance.check_formulation(None))
+            has_rivals |= built.relaxes(instance.check_formulation(None))
             for seed in range(first_seed, first_seed + (seeds if built.randomised else 1)):
                 runs.append(Task(ONLINE, instance.name, label, seed, own, held))
         asked = dict(offline or {})

@@ -201,6 +201,7 @@ class Conversation:
                 encoding="utf-8",
                 errors="replace",
                 bufsize=1,
+                env=self._mark.environment(),
                 start_new_session=True,  # Ctrl-C reaches us alone, and we end its children with it
             )
         except OSError as error:

@@ -205,9 +205,8 @@ def test_randomised_ps_does_not_change_the_objective():
 class Says(OnlineAlgorithm):
     """Gives out fixed rows, slot by slot."""
 
-    def __init__(self, rows, feasible_set=True):
+    def __init__(self, rows):
         self.rows = rows
-        self.feasible_set = feasible_set
 
     def start(self, environment):
         pass
@@ -240,15 +239,11 @@ def test_the_truth_refuses(constraint, rows):
     assert refusal.value.constraint == constraint
 
 
-def test_the_truth_refuses_a_second_dispatch_and_a_taken_ps():
+def test_the_truth_refuses_a_taken_ps():
     tiny = instance(TWO, [job("j0", 1, 1, 3, 3, UP), job("j1", 1, 1, 3, 3, UP)])
-    place = {"chunk": 1, "server": "a", "worker": 1, "priority": 3}
-    with pytest.raises(Refused) as refusal:
-        simulate(tiny, Says({1: {"j0": [place, {**place, "server": "b"}]}}))
-    assert refusal.value.constraint == "no migration"
     both = {
-        "j0": [place, {"ps": "a", "from": 2, "to": 4}],
-        "j1": [{**place, "server": "b"}, {"ps": "a", "from": 3, "to": 5}],
+        "j0": [lone_run(last=4), {"ps": "a", "from": 2, "to": 4}],
+        "j1": [lone_run(server="b", first=3, last=5), {"ps": "a", "from": 3, "to": 5}],
     }
     with pytest.raises(Refused) as refusal:
         simulate(tiny, Says({1: both}))
@@ -258,7 +253,7 @@ def test_the_truth_refuses_a_second_dispatch_and_a_taken_ps():
 def test_the_truth_refuses_full_storage():
     servers = [{"name": "a", "workers": ["t1"], "ps": ["p"], "storage_gb": 1}]
     tiny = instance(servers, [job("j0", 1, 2, 1, 1, {"a": 0, "cloud": 4}, chunk_gb=1)])
-    rows = [{"chunk": c, "server": "a", "worker": 1, "priority": 2} for c in (1, 2)]
+    rows = [lone_run(c, first=c, last=c) for c in (1, 2)]
     with pytest.raises(Refused) as refusal:
         simulate(tiny, Says({1: {"j0": [*rows, {"ps": "a", "from": 1}]}}))
     assert refusal.value.constraint == "(7b)"

@@ -46,7 +46,7 @@ def test_srtf_by_hand():
 def test_tiresias_l_by_hand():
     """Limit 2 worker-slots: long falls to the second queue after slot 1, short after slot 3."""
     result = simulate(
-        instance(PAIR, gang_jobs()), "tiresias-l", settings={"limits_s": [2.0], **AS_DRAWN}
+        instance(PAIR, gang_jobs()), "tiresias-l", settings={"limits": [2 / 3600], **AS_DRAWN}
     )
     assert spans(result, "long") == [(1, 1), (5, 7)]
     assert spans(result, "short") == [(2, 3)]
@@ -56,8 +56,8 @@ def test_tiresias_l_by_hand():
 def test_tiresias_l_promotes_who_waited():
     jobs = [job("first", 1, 1, 9, 9, UP), job("second", 2, 1, 9, 9, UP)]
     one = [{"name": "a", "workers": ["t1"], "ps": ["p"]}]
-    plain = simulate(instance(one, jobs), "tiresias-l", settings={"limits_s": [3.0], **AS_DRAWN})
-    settings = {"limits_s": [3.0], "promote": 1.0, **AS_DRAWN}
+    plain = simulate(instance(one, jobs), "tiresias-l", settings={"limits": [3 / 3600], **AS_DRAWN})
+    settings = {"limits": [3 / 3600], "promotion": 1.0, **AS_DRAWN}
     fair = simulate(instance(one, jobs), "tiresias-l", settings=settings)
     assert spans(plain, "first") == [(1, 3), (7, 12)]
     assert spans(plain, "second") == [(4, 6), (13, 18)]
@@ -70,7 +70,7 @@ def test_tiresias_l_promotes_without_any_other_event():
     """first falls after slot 4, waits in 5 and 6 while second runs, and is back in 7."""
     jobs = [job("first", 1, 1, 5, 5, UP), job("second", 1, 1, 9, 9, UP)]
     one = [{"name": "a", "workers": ["t1"], "ps": ["p"]}]
-    settings = {"limits_s": [4.0], "promote": 0.5, **AS_DRAWN}
+    settings = {"limits": [4 / 3600], "promotion": 0.5, **AS_DRAWN}
     result = simulate(instance(one, jobs), "tiresias-l", settings=settings)
     assert spans(result, "first") == [(1, 4), (7, 7)]
 
@@ -130,9 +130,9 @@ def test_srtf_serves_the_shortest_first(tiny):
 
 def test_settings_are_checked():
     with pytest.raises(InputError):
-        build_algorithm("edgecloud", "tiresias-l", {"limits_s": [5.0, 2.0]})
-    with pytest.raises(InputError, match="promote"):
-        build_algorithm("edgecloud", "tiresias-l", {"promote": -1.0})
+        build_algorithm("edgecloud", "tiresias-l", {"limits": [5.0, 2.0]})
+    with pytest.raises(InputError, match="promotion"):
+        build_algorithm("edgecloud", "tiresias-l", {"promotion": -1.0})
     with pytest.raises(InputError, match="first_horizon"):
         build_algorithm("edgecloud", "batchsche", {"first_horizon": 0})
     closed = instance(PAIR, [job("j", 1, 1, 1, 1, UP)], {"workers": {"t1": 0}})

@@ -149,7 +149,7 @@ def test_a_paused_job_goes_on_where_it_was():
     run = simulate(instance, Starts(rows), formulation="preemptive")
     assert run.solution.completion("j0") == 6
     assert run.in_feasible_set
-    with pytest.raises(Refused, match=r"\(4\) at job j0, slot 2: a job runs in one piece"):
+    with pytest.raises(Refused, match=r"\(4\) at job j0, slot 4"):
         simulate(instance, Starts(rows))
 
 
@@ -168,11 +168,18 @@ def test_an_elastic_job_changes_its_width():
 ONE = ((0, 4, 3), (1, 2, 4))
 REFUSED = [
     ([(1, "j1", {"from": 1, "gpus": 4})], "no peeking.*has not arrived"),
-    ([(1, "j0", {"from": 1, "gpus": 2})], r"\(3\) at job j0, slots 1: 2 GPUs for 3"),
-    ([(1, "j0", {"from": 1, "gpus": 3}), (2, "j1", {"from": 2, "gpus": 4})], r"\(5\).*1 free"),
+    ([(1, "j0", {"from": 1, "gpus": 2}), (5, "j1", {"from": 5, "gpus": 4})], r"\(3\) at job j0"),
+    ([(1, "j0", {"from": 1, "gpus": 3}), (2, "j1", {"from": 2, "gpus": 4})], r"\(5\).*lacks 3"),
     ([(1, "j0", {"from": 1, "gpus": 3}), (2, "j0", {"from": 2, "gpus": 3})], r"\(7\).*already"),
     ([(1, "j0", {"from": 1, "gpus": 3}), (5, "j0", {"from": 5, "gpus": 3})], r"\(1\).*is done"),
-    ([(1, "j0", {"from": 1, "to": 2, "gpus": 3})], r"\(4\) at job j0, slots 1-2"),
+    (
+        [
+            (1, "j0", {"from": 1, "to": 2, "gpus": 3}),
+            (3, "j0", {"from": 4, "gpus": 3}),
+            (6, "j1", {"from": 6, "gpus": 4}),
+        ],
+        r"\(4\) at job j0, slot 4",
+    ),
     ([(1, "j0", {"to": 0})], "irrevocable.*only an open run"),
     ([(1, "j0", {"from": 1})], "row at job j0.*keys"),
     ([(1, "j0", {"from": 1, "gpus": 3, "speed": 2})], "row at job j0.*keys"),
@@ -193,8 +200,8 @@ def test_what_breaks_a_rule_is_refused_by_name(rows, message):
 @pytest.mark.parametrize(
     ("held", "message"),
     [
-        ({"s0": 1, "s1": 1}, r"\(6\) at job j0, slots 1: spread over 2 servers"),
-        ({"s2": 2}, r"\(5\) at job j0, slots 1, server s2: 2 of 1 free GPUs"),
+        ({"s0": 1, "s1": 1}, r"\(6\) at job j0, slots 1\.\.3"),
+        ({"s2": 2}, r"\(5\) at job j0, slots 1\.\.3, server s2: lacks 1 GPUs"),
         ({"s9": 2}, "row at job j0.*must name a server"),
     ],
 )

@@ -8,10 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hindsched.errors import InputError
+from hindsched.errors import InputError, SolveFailed
 from hindsched.instances.generators.registry import generate
-from hindsched.online.baselines.fair_rounds import Gavel, Themis
-from hindsched.online.baselines.fair_shares import Present, all_of_the_time
+from hindsched.online.baselines.fair_shares import (
+    Present,
+    all_of_the_time,
+    finish_time_shares,
+    max_min_shares,
+)
 from hindsched.online.baselines.sia import Sia
 from hindsched.online.registry import algorithms
 from hindsched.online.simulator import simulate
@@ -42,22 +46,22 @@ def test_max_min_shares_of_a_whole_and_a_half_cluster() -> None:
     """An equal part is half the time to the job that needs all, all of it to the other."""
     jobs = present([[1.0, 0.5]], [3, 3])
     assert jobs.equal == pytest.approx([0.5, 1.0])
-    assert Gavel().least_shares(jobs) == pytest.approx([0.5, 1.0], abs=1e-5)
+    assert max_min_shares(jobs) == pytest.approx([0.5, 1.0], abs=1e-5)
 
 
 def test_max_min_shares_are_bound_by_the_scarcest_resource() -> None:
     # Row 1: x1 + x2 <= 1; row 2: x2 + x3 <= 1; equal parts are a third each, so 1/2 for all.
     jobs = present([[1, 1, 0], [0, 1, 1]], [1, 1, 1])
-    assert Gavel().least_shares(jobs) == pytest.approx([0.5, 0.5, 0.5], abs=1e-5)
+    assert max_min_shares(jobs) == pytest.approx([0.5, 0.5, 0.5], abs=1e-5)
 
 
 def test_finish_time_shares() -> None:
     """Two jobs of the whole cluster: equal ones share equally, whoever waited gets more."""
-    assert Themis().least_shares(present([[1, 1]], [4, 4])) == pytest.approx([0.5, 0.5], abs=1e-4)
+    assert finish_time_shares(present([[1, 1]], [4, 4])) == pytest.approx([0.5, 0.5], abs=1e-4)
     # (4 / x) / 8 = (2 + 1 / (1 - x)) / 2 at x = 1 - sqrt(1/2).
     waited = present([[1, 1]], [4, 1], waited=[0, 2])
     root = math.sqrt(0.5)
-    assert Themis().least_shares(waited) == pytest.approx([1 - root, root], abs=1e-4)
+    assert finish_time_shares(waited) == pytest.approx([1 - root, root], abs=1e-4)
 
 
 def test_what_is_left_over_is_shared_out_too() -> None:
@@ -67,6 +71,8 @@ def test_what_is_left_over_is_shared_out_too() -> None:
     assert shares[0] + shares[1] == pytest.approx(1)
     assert shares[0] >= 0.2 - 1e-6
     assert shares[1] >= 0.3 - 1e-6
+    with pytest.raises(SolveFailed, match="fair shares: infeasible"):
+        all_of_the_time(present([[0.9, 0.9]], [1, 1]), np.array([0.9, 0.9]))
 
 
 @pytest.mark.parametrize("name", ["gavel", "themis"])

@@ -129,7 +129,7 @@ def test_a_pause_stands_in_this_formulation_only():
 
 def test_a_pause_is_refused_by_the_simulator_in_the_papers_problem():
     class Inside(Tiresias):
-        feasible_set = True
+        relaxes_constraints = False
 
     with pytest.raises(Refused) as refused:
         hs.simulate(pausing_pays(), Inside())

@@ -15,7 +15,7 @@ def main() -> None:
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # what the class prints is no answer
     sys.path.insert(0, library)
-    from hindsched.online.load_algorithm import load_class
+    from hindsched.online.registry import load_class
 
     algorithm, started = load_class(file, name)(), False
     for line in sys.stdin:

@@ -121,10 +121,10 @@ LIES = {
     "nests deeply": (FIRST + "raw('[' * 400000)", "no JSON"),
     "nests rows": (
         FIRST + "row = START\nfor _ in range(500): row = {'from': 1, 'gpus': row}\ngive(row)",
-        "within each other",
+        "must be an integer of at least 1",
     ),
-    "gives overlapping rows": (FIRST + "give(START, START)", "(3)|row of these slots|row"),
-    "takes more than there is": (FIRST + "give({**START, 'gpus': 10**6})", "GPUs for"),
+    "gives overlapping rows": (FIRST + "give(START, START)", "(3)|row of these slots|row|runs already"),
+    "takes more than there is": (FIRST + "give({**START, 'gpus': 10**6})", "GPUs|before it answered"),
     "takes it in the past": (
         READY + "hear(); decide(wake=3); hear()\njobs = ['j1']; give(START)",
         "in the past|has not arrived",

@@ -5,10 +5,10 @@ import json
 import sys
 
 import pytest
+from hindsched.instances.catalogue import known_instance
 
 from hindsched.errors import HindschedError, InputError, Refused
 from hindsched.instances.generators.registry import generate
-from hindsched.instances.library import known_instance
 from hindsched.instances.oasis.instance import OasisInstance
 from hindsched.online import checks
 from hindsched.online.checks import (

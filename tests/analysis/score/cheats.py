@@ -123,8 +123,8 @@ LIES = {
         FIRST + "row = START\nfor _ in range(500): row = {'from': 1, 'gpus': row}\ngive(row)",
         "must be an integer of at least 1",
     ),
-    "gives overlapping rows": (FIRST + "give(START, START)", "(3)|row of these slots|row|runs already"),
-    "takes more than there is": (FIRST + "give({**START, 'gpus': 10**6})", "GPUs|before it answered"),
+    "gives overlapping rows": (FIRST + "give(START, START)", "(3)|row|runs already"),
+    "takes more than there is": (FIRST + "give({**START, 'gpus': 10**6})", "GPUs|before it"),
     "takes it in the past": (
         READY + "hear(); decide(wake=3); hear()\njobs = ['j1']; give(START)",
         "in the past|has not arrived",

@@ -5,9 +5,9 @@ import json
 import sys
 
 import pytest
-from hindsched.instances.catalogue import known_instance
 
 from hindsched.errors import HindschedError, InputError, Refused
+from hindsched.instances.catalogue import known_instance
 from hindsched.instances.generators.registry import generate
 from hindsched.instances.oasis.instance import OasisInstance
 from hindsched.online import checks

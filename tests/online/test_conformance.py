@@ -9,10 +9,10 @@ import json
 import sys
 
 import pytest
-from hindsched.instances.catalogue import KNOWN, known_instance
 
 import hindsched as hs
 from hindsched.instances.base import families_on
+from hindsched.instances.catalogue import KNOWN, known_instance
 from hindsched.online.checks import (
     check_algorithm,
     check_environment,

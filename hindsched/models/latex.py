@@ -81,10 +81,15 @@ class _Shortened(ExpressionReplacementVisitor):
     def exitNode(self, node: Any, data: Any) -> Any:
         """The node over its shortened parts."""
         made = super().exitNode(node, data)
-        if isinstance(made, SumExpressionBase) and made.nargs() > MOST_TERMS:
-            terms = list(made.args)
-            return pyo.quicksum([*terms[:FIRST_TERMS], self._dots, terms[-1]])
+        if isinstance(made, SumExpressionBase):
+            terms = [term for part in made.args for term in _terms(part)]
+            if len(terms) > MOST_TERMS:
+                return pyo.quicksum([*terms[:FIRST_TERMS], self._dots, terms[-1]])
         return made
+
+
+def _terms(part: Any) -> list[Any]:
+    return list(part.args) if isinstance(part, SumExpressionBase) else [part]
 
 
 def _name(item: Any) -> str:

@@ -139,27 +139,6 @@ def mlbroker_levels() -> Rows:
     return rows
 
 
-def code_mutations() -> Rows:
-    """Shares of random changes of the package's code that tests notice."""
-    with tempfile.TemporaryDirectory() as folder:
-        record = Path(folder) / "draws.json"
-        command = [sys.executable, "-m", "tests.code_mutations.run", "--record", str(record)]
-        subprocess.run([*command, "--count", "60"], check=True, cwd=ROOT)
-        return draws_as_rows(json.loads(record.read_text(encoding="utf-8")))
-
-
-def draws_as_rows(draws: list[dict[str, Any]]) -> Rows:
-    """A row a draw of `tests.code_mutations.run`."""
-    rows = [["folder", "changes", "drawn", "seed", "noticed"]]
-    for draw in draws:
-        noticed = draw["drawn"] - len(draw["survivors"])
-        rows.append([
-            f"`{draw['folder']}/`", f"{draw['of']:,}", str(draw["drawn"]), str(draw["seed"]),
-            f"{noticed} ({noticed / draw['drawn']:.0%})",
-        ])  # fmt: skip
-    return rows
-
-
 def file_mutations() -> Rows:
     """What became of files changed at random, family by family."""
     with tempfile.TemporaryDirectory() as folder:
@@ -204,7 +183,6 @@ TABLES: dict[str, tuple[str, Callable[[], Rows]]] = {
     "astraea-gap": ("problems/astraea", astraea_gap),
     "mlbroker-ablation": ("problems/mlbroker", mlbroker_ablation),
     "mlbroker-levels": ("problems/mlbroker", mlbroker_levels),
-    "code-mutations": ("reference/certificates", code_mutations),
     "file-mutations": ("reference/certificates", file_mutations),
 }
 

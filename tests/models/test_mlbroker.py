@@ -25,9 +25,9 @@ from hindsched.solutions.base import build_solution
 from hindsched.solutions.mlbroker.solution import MlbrokerSolution
 from hindsched.solvers.door.convex import solve_convex
 from hindsched.solvers.door.program import solve_program
+from hindsched.solvers.families.mlbroker.bound import relaxation_bound
 from hindsched.solvers.families.mlbroker.convex import solve_fractional
 from hindsched.solvers.families.mlbroker.methods import find_schedule
-from hindsched.solvers.families.mlbroker.relaxation import relaxation_bound
 from hindsched.solvers.model.offline import model
 from hindsched.solvers.oracles.base import build_oracle
 from tests.brute_force.mlbroker import optimum

@@ -16,8 +16,7 @@ from hindsched.online.mlbroker.theorem import r1, r2_paper, ski_rental_ratio
 from hindsched.online.protocol import Decision, OnlineAlgorithm
 from hindsched.online.simulator import simulate
 from hindsched.solvers.door.program import solve_program
-from hindsched.solvers.families.mlbroker.bound import lagrangian_certificate
-from hindsched.solvers.families.mlbroker.relaxation import relaxation_bound
+from hindsched.solvers.families.mlbroker.bound import lagrangian_certificate, relaxation_bound
 from tests.strategies.mlbroker import flicker, instances, scaled, two_jobs
 
 QUICK = [name for name in ALGORITHMS if name != "reoptimise"]

@@ -23,26 +23,21 @@ from hindsched.solvers.door.api import methods, solve
 from hindsched.solvers.door.convex import solve_convex
 from hindsched.solvers.door.program import solve_program
 from hindsched.solvers.families.mlbroker import convex as mlbroker_convex
-from hindsched.solvers.families.mlbroker.bound import lagrangian_certificate
+from hindsched.solvers.families.mlbroker.bound import lagrangian_certificate, relaxation_bound
 from hindsched.solvers.families.mlbroker.convex import regulariser, solve_fractional
 from hindsched.solvers.families.mlbroker.methods import find_schedule
 from hindsched.solvers.families.mlbroker.plan import plan_slots
-from hindsched.solvers.families.mlbroker.relaxation import relaxation_bound
 from hindsched.solvers.families.mlbroker.slot import (
     best_responses,
     jobs_of,
     priced_block,
     priced_placement,
-    relaxed_placements,
     slot_cost,
     tiers_of,
     tight_placement,
 )
-from hindsched.solvers.kernels.mlbroker.fee_sharing import shared_bound
-from hindsched.solvers.kernels.mlbroker.geo_placement import best_placement
-from hindsched.solvers.kernels.mlbroker.relaxed_placement import (
-    relaxed_best,
-)
+from hindsched.solvers.kernels.mlbroker.geo_placement import best_placement, relaxed_best
+from hindsched.solvers.kernels.mlbroker.geo_relocation import shared_bound
 from hindsched.solvers.model.offline import model
 from hindsched.solvers.oracles.base import build_oracle
 from tests.strategies.mlbroker import flicker, instances, make, two_jobs
@@ -134,7 +129,10 @@ def test_shared_bound_by_its_formula_and_its_subgradient(instance, data):
     one, other = drawn(), drawn()
     bound, gradient = shared_bound(*given, one)
     price = slot.unit - np.maximum(0.0, slot.unit - slot.discounted - one)
-    relaxed, _, _ = relaxed_placements(slot, launch, price)
+    relaxed = 0.0
+    for j in range(len(slot.jobs)):
+        prices = price[j] @ slot.worker[j], price[j] @ slot.server[j]
+        relaxed += relaxed_best(priced_block(slot, j, *prices, launch[j]))[0]
     left = slot.fee - np.einsum("jrk,jk->rk", one, slot.largest_use)
     assert bound == pytest.approx(relaxed + np.minimum(0.0, left).sum(), abs=1e-9)
     elsewhere, _ = shared_bound(*given, other)

@@ -85,7 +85,7 @@ def test_a_decision_on_one_job_asks_that_job_alone(torn, monkeypatch):
 def test_prices_lead_to_a_schedule_as_soon_as_there_is_a_bound():
     """Without time for any other search the jobs' answers to the prices are relocated."""
     instance = generate("paper", 1, datacenters=6, horizon=6, jobs=12)
-    bounded, plans = methods._bound_and_plans(instance, "tight", SolveOptions(), None)
+    bounded, plans = methods._certified(instance, "tight", SolveOptions(), None)
     rushed = methods.find_schedule(instance, "tight", now() - 1.0, plans)
     views = [SlotData.at(instance, t) for t in range(1, instance.horizon + 1)]
     answers = methods._slots_of(instance, views, plans)

@@ -20,8 +20,7 @@ from hindsched.models.mlbroker.convex import Price
 from hindsched.online.mlbroker.theorem import r1, theorem
 from hindsched.online.simulator import SimulationResult, simulate
 from hindsched.solutions.mlbroker.solution import MlbrokerSolution
-from hindsched.solvers.families.mlbroker.bound import lagrangian_certificate
-from hindsched.solvers.families.mlbroker.relaxation import relaxation_bound
+from hindsched.solvers.families.mlbroker.bound import lagrangian_certificate, relaxation_bound
 
 Setting = Draft
 

@@ -1,8 +1,10 @@
-"""Certified bounds of mlbroker: chord, PS-conditioned and Lagrangian.
+"""Bounds of mlbroker without branching: P_f (9) by linear programs, and certified prices.
 
-All are one formula at different prices: the oracle's best responses of the jobs plus the tiers that
-do not earn their fee. A launch is spread evenly over a job's life, which makes the slots
-independent; within a slot the fees are shared among the jobs (`share_fees`).
+The certified ones (chord, PS-conditioned, Lagrangian) are one formula at different prices: the
+oracle's best responses of the jobs plus the tiers that do not earn their fee. A launch is spread
+evenly over a job's life, which makes the slots independent; within a slot the fees are shared among
+the jobs: the equal share e / sum_j H_j is the chord of the concave price, and a projected
+subgradient method with Polyak steps looks for better ones.
 """
 
 from __future__ import annotations
@@ -12,27 +14,66 @@ from collections.abc import Callable
 import numpy as np
 
 from hindsched.arrays import Floats
+from hindsched.errors import SolveFailed
 from hindsched.instances.mlbroker.instance import MlbrokerInstance
 from hindsched.instances.mlbroker.slot import SlotData
+from hindsched.models.mlbroker.convex import Price
+from hindsched.models.mlbroker.offline import build_chord, build_offline
 from hindsched.solvers.certificates.certificate import Certificate, certify
+from hindsched.solvers.door.options import SolveOptions
+from hindsched.solvers.door.program import solve_program
 from hindsched.solvers.door.work import now, spend
 from hindsched.solvers.families.mlbroker.oracle import MlbrokerOracle
 from hindsched.solvers.families.mlbroker.slot import jobs_of, tiers_of, tight_placement
-from hindsched.solvers.kernels.mlbroker.blocks import SlotJobs, Tiers
-from hindsched.solvers.kernels.mlbroker.fee_sharing import share_fees, shared_bound
+from hindsched.solvers.kernels.mlbroker.geo_relocation import SlotJobs, Tiers, shared_bound
 
 ITERATIONS = 400
 """Most subgradient steps a slot."""
-Listener = Callable[[float, int], None]
+PATIENCE, SHRINK, LEAST_STEP = 8, 0.7, 1e-4
+"""Steps without gain after which they become shorter, by how much, and where they end."""
+MOMENTUM = 0.3
+"""Weight of the directions before in a step's direction."""
 
 
-def chord_shares(slot: SlotData) -> Floats:
-    """The equal share e / hmax of each tier's fee, at most a - b, shape (J, R, K)."""
-    most = slot.largest_use.sum(axis=0)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        equal = np.where(most > 0, slot.fee / most, 0.0)
-    shares = np.minimum(equal, slot.unit - slot.discounted)
-    return np.repeat(shares[None], len(slot.jobs), axis=0)
+def relaxation_bound(
+    instance: MlbrokerInstance,
+    price: Price = "chord",
+    *,
+    kind: str = "symmetric",
+    factor: float = 1.0,
+    time_limit: float | None = None,
+) -> float:
+    """Optimum of P_f, weighted USD: a lower bound on every schedule's realised cost.
+
+    Parameters
+    ----------
+    instance : MlbrokerInstance
+        The instance.
+    price : {"chord", "paper"}
+        Envelope of the concave price, at which the jobs fall apart into one program each, or the
+        relaxed big-M bill, in one program.
+    kind, factor
+        M of the paper's form, see `big_m`. A `kind` of ``loose`` gives a bound near 0.
+    time_limit : float, optional
+        Seconds for each program.
+
+    Raises
+    ------
+    SolveFailed
+        If a program is not solved to optimality.
+    """
+    if price == "paper":
+        whole = build_offline(instance, "paper", relax=True, kind=kind, factor=factor)
+        models = [whole.model]
+    else:
+        models = [build_chord(instance, j) for j in range(len(instance.jobs))]
+    total = 0.0
+    for model in models:
+        found = solve_program(model, SolveOptions(time_limit=time_limit))
+        if found.bound is None or not found.has_point:
+            raise SolveFailed(f"P_f of {instance.name}: {found.status}, {found.stopped_by}")
+        total += found.bound
+    return total
 
 
 def lagrangian_certificate(
@@ -42,7 +83,7 @@ def lagrangian_certificate(
     oracle: MlbrokerOracle | None = None,
     iterations: int = ITERATIONS,
     deadline: float | None = None,
-    on_slot: Listener | None = None,
+    on_slot: Callable[[float, int], None] | None = None,
 ) -> Certificate:
     """Certificate of the best shares found; 0 iterations give the PS-conditioned chord bound.
 
@@ -70,19 +111,19 @@ def lagrangian_certificate(
         slot = SlotData.at(instance, t)
         if not slot.jobs:
             continue
-        jobs = [index[name] for name in slot.jobs]
-        presence = slot.deployment / life[jobs]
+        names = [index[name] for name in slot.jobs]
+        presence = slot.deployment / life[names]
         launch = np.repeat(presence[:, None], slot.num_centers, axis=1)
-        shares = chord_shares(slot)
-        arrays = _arrays(slot, launch, formulation)
+        jobs, tiers = jobs_of(slot, launch), tiers_of(slot)
+        if formulation == "paper":  # talk with the PS is free
+            jobs = jobs._replace(distance=0.0 * slot.distance)
         spend()
         late = deadline is not None and now() > deadline
+        target, steps = np.inf, 1
         if iterations and not late:
-            target = tight_placement(slot, launch, relocation=False).cost
-            bound, shares = share_fees(*arrays, shares, target, iterations)
-        else:
-            bound, _ = shared_bound(*arrays, shares)
-        discount[:, :, jobs, t - 1] = shares.transpose(1, 2, 0)
+            target, steps = tight_placement(slot, launch, relocation=False).cost, iterations
+        bound, shares = _share_fees(jobs, tiers, slot.largest_use, target, steps)
+        discount[:, :, names, t - 1] = shares.transpose(1, 2, 0)
         total += bound
         if on_slot is not None:
             on_slot(total, t)
@@ -90,8 +131,43 @@ def lagrangian_certificate(
     return certify(oracle, prices)
 
 
-def _arrays(slot: SlotData, launch: Floats, formulation: str) -> tuple[SlotJobs, Tiers, Floats]:
-    jobs = jobs_of(slot, launch)
-    if formulation == "paper":  # talk with the PS is free
-        jobs = jobs._replace(distance=0.0 * slot.distance)
-    return jobs, tiers_of(slot), slot.largest_use
+def _share_fees(
+    jobs: SlotJobs, tiers: Tiers, most: Floats, target: float, iterations: int
+) -> tuple[float, Floats]:
+    """The best bound on a slot that shares of its fees prove, and those shares, (J, R, K).
+
+    Parameters
+    ----------
+    most : ndarray, shape (J, K)
+        H.
+    target : float
+        Cost of a feasible placement of the slot: the bound cannot pass it.
+    """
+    full = tiers.unit - tiers.discounted
+    together = most.sum(axis=0)
+    equal = np.divide(tiers.fee, together, out=np.zeros_like(full), where=together > 0)
+    shares = best_shares = np.repeat(np.minimum(equal, full)[None], len(most), axis=0)
+    size = np.where(most > 0, most, 1.0)[:, None]  # steps are taken in money: lambda H
+    direction = np.zeros_like(shares)
+    best, step, stale = -np.inf, 1.0, 0
+    for _ in range(iterations):
+        bound, gradient = shared_bound(jobs, tiers, most, shares)
+        if best == -np.inf or bound > best + 1e-9 * abs(best):
+            best, best_shares, stale = bound, shares, 0
+        elif stale + 1 >= PATIENCE:
+            step, stale, shares = SHRINK * step, 0, best_shares
+            direction = np.zeros_like(shares)
+            continue
+        else:
+            stale += 1
+        if target - best <= 1e-9 * abs(target) or step < LEAST_STEP:
+            break
+        move = gradient / size
+        outward = ((shares <= 0) & (move < 0)) | ((shares >= full) & (move > 0))
+        direction = (1 - MOMENTUM) * np.where(outward, 0.0, move) + MOMENTUM * direction
+        length = float((direction**2).sum())
+        if length <= 0:
+            break
+        far = step * max(target - bound, 1e-6 * abs(target)) / length
+        shares = np.clip(shares + far * direction / size, 0.0, full)
+    return best, best_shares

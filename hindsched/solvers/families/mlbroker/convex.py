@@ -20,17 +20,20 @@ from hindsched.arrays import Floats
 from hindsched.errors import SolveFailed
 from hindsched.instances.mlbroker.slot import SlotData
 from hindsched.models.mlbroker.compiled import EXPONENTIAL, ZERO, ConeProgram, template
-from hindsched.models.mlbroker.convex import Price, RegularisedSlot, Switching, slot_values
+from hindsched.models.mlbroker.convex import (
+    Price,
+    RegularisedSlot,
+    Switching,
+    Values,
+    slot_values,
+)
 from hindsched.solvers.door.convex import solve_convex
 
 log = logging.getLogger(__name__)
 
 SHARP = {"tol_gap_abs": 1e-9, "tol_gap_rel": 1e-9, "tol_feas": 1e-9}
 CHAIN: tuple[tuple[str, dict[str, float | bool]], ...] = (
-    (
-        "clarabel",
-        {"max_step_fraction": 0.9, **SHARP, "iterative_refinement_enable": False},
-    ),
+    ("clarabel", {"max_step_fraction": 0.9, **SHARP, "iterative_refinement_enable": False}),
     ("clarabel refined", {"max_step_fraction": 0.9, **SHARP}),
     ("clarabel short steps", {"min_switch_step_length": 1e-3, "min_terminate_step_length": 1e-8}),
     ("clarabel loose", {"max_step_fraction": 0.8, "tol_gap_rel": 1e-6, "tol_gap_abs": 1e-6}),
@@ -111,43 +114,19 @@ def solve_fractional(
     SolveFailed
         If no step of the chain gives a point that fits the constraints.
     """
-    jobs, centers = slot.data.shape
-    if jobs == 0:
-        empty = np.zeros((0, centers))
+    if not slot.jobs:
+        empty = np.zeros(slot.data.shape)
         return Fractional(empty, empty, empty, 0.0, 0.0, 0.0, "empty")
     own, shared = slot_values(slot, before, price, switching, epsilon=epsilon, big=big)
-    if engine == "model":
-        program = _program(jobs, centers, slot.unit.shape[1], price, switching)
-        program.set(own, shared)
-        answer = solve_convex(program.problem, ignore_dpp=True)  # of all jobs at once it is large
-        if not answer.has_point:
-            raise SolveFailed(f"slot of {jobs} jobs: no step of the chain solved program (10)")
-        parts = [[job.workers.value, job.server.value, job.present.value] for job in program.jobs]
-        arrays = np.array(parts).transpose(1, 0, 2)
-        static = float(program.static.value)
-        return _fractional(
-            slot, arrays, static, before, switching, epsilon, f"cvxpy {answer.backend}"
-        )
-    compiled = template(centers, slot.unit.shape[1], price, switching)
-    columns = compiled.parameters(own, shared)
-    # with the chord the jobs of a slot are independent
-    groups = [slice(0, jobs)] if price == "paper" else [slice(j, j + 1) for j in range(jobs)]
-    found, static, backends = [], 0.0, []
-    for group in groups:
-        chosen = columns[:, group]
-        cones = compiled.repeat(chosen)
-        point, backend = _solve(cones, chosen.shape[1])
-        arrays = np.array([cones.values(point, name) for name in ("workers", "server", "present")])
-        launch = own["launch"][group, None]
-        spread = cones.values(point, "launched")
-        if switching == "entropy":
-            spread = spread - arrays[2]
-        static += float(cones.cost @ point - (launch * spread).sum())
-        found.append(arrays)
-        backends.append(backend)
-    worst = max(backends, key=[name for name, _ in CHAIN].index)
-    every = np.concatenate(found, axis=1)
-    return _fractional(slot, every, static, before, switching, epsilon, worst)
+    solve = _by_cvxpy if engine == "model" else _by_template
+    arrays, static, backend = solve(slot.unit.shape, own, shared, price, switching)
+    workers, server, present = np.maximum(arrays, 0.0)
+    launched = float((slot.deployment[:, None] * np.maximum(present - before, 0.0)).sum())
+    regular = regulariser(slot.deployment, present, before, epsilon)
+    return Fractional(
+        workers * np.maximum(slot.needed, 1)[:, None], server, present, static, launched,
+        static + (launched if switching == "relu" else regular), backend,
+    )  # fmt: skip
 
 
 @lru_cache(maxsize=8)
@@ -157,23 +136,42 @@ def _program(
     return RegularisedSlot(jobs, centers, kinds, price, switching)
 
 
-def _fractional(
-    slot: SlotData, arrays: Floats, static: float, before: Floats, switching: Switching,
-    epsilon: float, backend: str,
-) -> Fractional:  # fmt: skip
-    """Unscale (workers, server, present), shape (3, J, R), and price the switching."""
-    workers, server, present = np.maximum(arrays, 0.0)
-    launched = float((slot.deployment[:, None] * np.maximum(present - before, 0.0)).sum())
-    regular = regulariser(slot.deployment, present, before, epsilon)
-    return Fractional(
-        workers=workers * np.maximum(slot.needed, 1)[:, None],
-        server=server,
-        present=present,
-        static=static,
-        switching=launched,
-        objective=static + (launched if switching == "relu" else regular),
-        backend=backend,
-    )
+def _by_cvxpy(
+    shape: tuple[int, ...], own: Values, shared: Values, price: Price, switching: Switching
+) -> tuple[Floats, float, str]:
+    """Workers, server and present, (3, J, R); C1 + C2 + C4; and the step that answered."""
+    jobs, (centers, kinds) = len(own["before"]), shape
+    program = _program(jobs, centers, kinds, price, switching)
+    program.set(own, shared)
+    answer = solve_convex(program.problem, ignore_dpp=True)  # of all jobs at once it is large
+    if not answer.has_point:
+        raise SolveFailed(f"slot of {jobs} jobs: no step of the chain solved program (10)")
+    parts = [[job.workers.value, job.server.value, job.present.value] for job in program.jobs]
+    static = float(program.static.value)
+    return np.array(parts).transpose(1, 0, 2), static, f"cvxpy {answer.backend}"
+
+
+def _by_template(
+    shape: tuple[int, ...], own: Values, shared: Values, price: Price, switching: Switching
+) -> tuple[Floats, float, str]:
+    """The same by the repeated template of one job."""
+    compiled = template(*shape, price, switching)
+    columns, jobs = compiled.parameters(own, shared), len(own["before"])
+    # with the chord the jobs of a slot are independent
+    groups = [slice(0, jobs)] if price == "paper" else [slice(j, j + 1) for j in range(jobs)]
+    found, static, backends = [], 0.0, []
+    for group in groups:
+        cones = compiled.repeat(columns[:, group])
+        point, backend = _solve(cones, columns[:, group].shape[1])
+        arrays = np.array([cones.values(point, name) for name in ("workers", "server", "present")])
+        spread = cones.values(point, "launched")
+        if switching == "entropy":
+            spread = spread - arrays[2]
+        static += float(cones.cost @ point - (own["launch"][group, None] * spread).sum())
+        found.append(arrays)
+        backends.append(backend)
+    worst = max(backends, key=[name for name, _ in CHAIN].index)
+    return np.concatenate(found, axis=1), static, worst
 
 
 def _solve(cones: ConeProgram, jobs: int) -> tuple[Floats, str]:
@@ -192,20 +190,18 @@ def _solve(cones: ConeProgram, jobs: int) -> tuple[Floats, str]:
 def _clarabel(
     cones: ConeProgram, settings: Mapping[str, float | bool], almost: bool
 ) -> Floats | None:
+    """Clarabel's point, None where it does not say that it solved the program."""
     options = clarabel.DefaultSettings()
-    options.verbose = False
-    options.max_threads = 1
+    options.verbose, options.max_threads = False, 1
     for key, value in settings.items():
         setattr(options, key, value)
-    size = cones.cost.size
-    bounded = np.flatnonzero(cones.bounded)
+    size, bounded = cones.cost.size, np.flatnonzero(cones.bounded)
     bounds = sp.csc_array(
         (-np.ones(bounded.size), (np.arange(bounded.size), bounded)), shape=(bounded.size, size)
     )
     equal, exponential = cones.heights[ZERO], cones.heights[EXPONENTIAL]
     linear = cones.side.size - exponential
-    matrix = cones.matrix
-    ordered = sp.vstack([matrix[:linear], bounds, matrix[linear:]], format="csc")
+    ordered = sp.vstack([cones.matrix[:linear], bounds, cones.matrix[linear:]], format="csc")
     side = np.concatenate([cones.side[:linear], np.zeros(bounded.size), cones.side[linear:]])
     kinds = [
         clarabel.ZeroConeT(equal),
@@ -213,13 +209,12 @@ def _clarabel(
         *[clarabel.ExponentialConeT()] * (exponential // 3),
     ]
     scale = SCALE / max(1e-12, float(np.abs(cones.cost).max()))
-    empty = sp.csc_matrix((size, size))
     solver = clarabel.DefaultSolver(
-        empty, cones.cost * scale, sp.csc_matrix(ordered), side, kinds, options
-    )
+        sp.csc_matrix((size, size)), cones.cost * scale, sp.csc_matrix(ordered), side, kinds,
+        options,
+    )  # fmt: skip
     answer = solver.solve()
-    status = str(answer.status)
-    if status != "Solved":
+    if (status := str(answer.status)) != "Solved":
         log.info("Clarabel ended with %s", status)
     accepted = ("Solved", "AlmostSolved") if almost else ("Solved",)
     return np.array(answer.x) if status in accepted else None

@@ -3,20 +3,20 @@
 ``milp`` solves (8), ``relaxation`` its linear relaxation (``tight``: the disaggregated LP,
 ``paper``: P_f), ``chord`` P_f with the envelope of the concave price, job by job, ``conditioned``
 the same given the place of the PS, in closed form and certified, ``tree`` an optimum of ``tight``
-proven by branch and bound on tiers and presence (`nodes`), ``bound`` the Lagrangian bound
-with shared fees, certified, ``search`` a placement of all slots together, and ``auto`` the bound
-and a search from what the jobs answer to its prices, where it is small also the program, whose
-optimum a tree certifies.
+proven by branch and bound on tiers and presence (`nodes`), ``bound`` the Lagrangian bound with
+shared fees, certified, ``search`` a placement of all slots together, and ``auto`` the bound and a
+search from what the jobs answer to its prices, where it is small also the program, whose optimum a
+tree certifies.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from hindsched.arrays import Ints
+from hindsched.arrays import Bools, Ints
 from hindsched.errors import SolveFailed
 from hindsched.instances.base import Instance
 from hindsched.instances.mlbroker.instance import MlbrokerInstance
@@ -30,20 +30,14 @@ from hindsched.solvers.door.program import within_gap
 from hindsched.solvers.door.result import Result
 from hindsched.solvers.door.status import Status, StoppedBy
 from hindsched.solvers.door.work import is_counted, now, spend
-from hindsched.solvers.families.mlbroker.bound import ITERATIONS, lagrangian_certificate
+from hindsched.solvers.families.mlbroker.bound import (
+    ITERATIONS,
+    lagrangian_certificate,
+    relaxation_bound,
+)
 from hindsched.solvers.families.mlbroker.oracle import MlbrokerOracle
-from hindsched.solvers.families.mlbroker.plan import (
-    plan_slots,
-    polish,
-    used_centers,
-    with_launches,
-)
-from hindsched.solvers.families.mlbroker.relaxation import relaxation_bound
-from hindsched.solvers.families.mlbroker.slot import (
-    SlotPlacement,
-    priced_placement,
-    tight_placement,
-)
+from hindsched.solvers.families.mlbroker.plan import launches, plan_slots, polish, with_launches
+from hindsched.solvers.families.mlbroker.slot import SlotPlacement, tight_placement
 from hindsched.solvers.methods.base import Method, joined, relaxation, solve_milp
 from hindsched.solvers.tree.method import (
     SHARE_BEFORE_TREE,
@@ -69,17 +63,17 @@ def find_schedule(
     deadline: float | None = None,
     plans: Plans | None = None,
 ) -> MlbrokerSolution:
-    """Find a schedule with all data known: slot by slot, and all together.
+    """Find a schedule with all data known, all slots together.
 
     Parameters
     ----------
     instance, formulation
         What is solved.
     deadline : float, optional
-        Value of `now` after which slots are placed by the relaxation and largest remainder alone
-        (milliseconds), and what has not begun is left out.
+        Value of `now` after which nothing is begun; without anything better slots are placed by the
+        relaxation and largest remainder alone, in milliseconds.
     plans : Plans, optional
-        What the jobs answer to the prices of a good bound: a start that is tried first.
+        What the jobs answer to the prices of a good bound: the first start.
     """
 
     def late() -> bool:
@@ -87,22 +81,19 @@ def find_schedule(
         return deadline is not None and now() > deadline
 
     views = _views(instance)
-    ways: list[Callable[[], list[SlotPlacement] | None]] = [
-        lambda: _slot_by_slot(views, late),
-        lambda: plan_slots(views, {}, deadline),
-    ]
-    if plans is not None:
-        ways.insert(0, lambda: _slots_of(instance, views, plans))
     found: list[MlbrokerSolution] = []
-    for way in ways:
-        if found and late():
-            break
-        plan = way()
-        if plan is None:
-            continue
+
+    def improve(plan: list[SlotPlacement]) -> None:
         while not late() and (polished := polish(views, {}, plan)) is not plan:
             plan = polished
         found.append(_solution(instance, views, plan, formulation))
+
+    if plans is not None:
+        improve(_slots_of(instance, views, plans))
+    if not (found and late()) and (plan := plan_slots(views, {}, deadline)) is not None:
+        improve(plan)
+    if not found:
+        improve(_slot_by_slot(views))
     return min(found, key=lambda solution: solution.objective())
 
 
@@ -126,34 +117,25 @@ def _slots_of(
     return with_launches(views, {}, placed)
 
 
-def _slot_by_slot(views: list[SlotData], late: Callable[[], bool]) -> list[SlotPlacement]:
-    """Place slots one after the other, in each the cheaper of two ways while there is time."""
+def _slot_by_slot(views: list[SlotData]) -> list[SlotPlacement]:
+    """Place slots one after the other, without a search."""
     plan: list[SlotPlacement] = []
-    present: dict[str, np.ndarray] = {}
+    held: dict[str, Bools] = {}
     for view in views:
-        nowhere = np.zeros(view.num_centers, dtype=bool)
-        before = np.array([present.get(name, nowhere) for name in view.jobs], dtype=bool)
-        launch = view.deployment[:, None] * ~before.reshape(view.data.shape)
-        best = tight_placement(view, launch, relocation=not late())
-        if not late():
-            other, _ = priced_placement(view, launch, relocation=True)
-            best = best if best.cost <= other.cost else other
-        plan.append(best)
-        present = dict(zip(view.jobs, used_centers(best), strict=True))
-    return with_launches(views, {}, plan)
+        plan.append(tight_placement(view, launches(view, held), relocation=False))
+        held = dict(zip(view.jobs, plan[-1].used, strict=True))
+    return plan
 
 
 def _solution(
     instance: MlbrokerInstance, views: list[SlotData], plan: list[SlotPlacement], formulation: str
 ) -> MlbrokerSolution:
     shape = (len(instance.jobs), instance.horizon, len(instance.datacenters))
-    workers = np.zeros(shape, dtype=np.int64)
-    ps = np.full(shape[:2], -1, dtype=np.int64)
+    workers, ps = np.zeros(shape, dtype=np.int64), np.full(shape[:2], -1, dtype=np.int64)
     index = {job.name: j for j, job in enumerate(instance.jobs)}
     for t, (view, placement) in enumerate(zip(views, plan, strict=True)):
         jobs = [index[name] for name in view.jobs]
-        workers[jobs, t] = placement.workers
-        ps[jobs, t] = placement.ps
+        workers[jobs, t], ps[jobs, t] = placement.workers, placement.ps
     return MlbrokerSolution(instance, workers, ps, formulation)
 
 
@@ -209,55 +191,38 @@ def conditioned(
     instance: Instance, formulation: str, options: SolveOptions, on_progress: Progress | None
 ) -> Result:
     """Chord price, given the place of each PS: certified, without any solver."""
-    assert isinstance(instance, MlbrokerInstance)
-    oracle = MlbrokerOracle(instance, formulation)
-    return _certified(oracle, options, on_progress, "conditioned", 0)
+    return _certified(instance, formulation, options, on_progress, "conditioned", 0)[0]
 
 
 def bound(
     instance: Instance, formulation: str, options: SolveOptions, on_progress: Progress | None
 ) -> Result:
     """Lagrangian bound with shared fees: certified, without any solver."""
-    assert isinstance(instance, MlbrokerInstance)
-    return _certified(MlbrokerOracle(instance, formulation), options, on_progress)
+    return _certified(instance, formulation, options, on_progress)[0]
 
 
 def _certified(
-    oracle: MlbrokerOracle,
-    options: SolveOptions,
-    on_progress: Progress | None,
-    method: str = "bound",
-    iterations: int = ITERATIONS,
-) -> Result:
-    started, deadline = now(), _deadline(options)
+    instance: Instance, formulation: str, options: SolveOptions, on_progress: Progress | None,
+    method: str = "bound", iterations: int = ITERATIONS,
+) -> tuple[Result, Plans]:  # fmt: skip
+    """A certified bound, and the jobs' best responses to its prices."""
+    assert isinstance(instance, MlbrokerInstance)
+    oracle, started, deadline = MlbrokerOracle(instance, formulation), now(), _deadline(options)
 
     def report(value: float, slot: int) -> None:
         if on_progress is not None:
             on_progress(None, None, now() - started, f"slot {slot}: {value:.6g}")
 
     certificate = lagrangian_certificate(
-        oracle.instance, oracle.formulation, oracle=oracle, iterations=iterations,
-        deadline=deadline, on_slot=report,
+        instance, formulation, oracle=oracle, iterations=iterations, deadline=deadline,
+        on_slot=report,
     )  # fmt: skip
-    return Result(
-        instance=oracle.instance, formulation=oracle.formulation, method=method,
-        status=Status.NO_SOLUTION, stopped_by=_why(deadline), bound=certificate.bound,
-        certificate=certificate, backend="fee sharing, pricing oracle",
-        details={"iterations": iterations},
+    result = Result(
+        instance=instance, formulation=formulation, method=method, status=Status.NO_SOLUTION,
+        stopped_by=_why(deadline), bound=certificate.bound, certificate=certificate,
+        backend="fee sharing, pricing oracle", details={"iterations": iterations},
     )  # fmt: skip
-
-
-def _bound_and_plans(
-    instance: MlbrokerInstance,
-    formulation: str,
-    options: SolveOptions,
-    on_progress: Progress | None,
-) -> tuple[Result, Plans]:
-    """`bound`, and the jobs' best responses to its prices, which the oracle remembers."""
-    oracle = MlbrokerOracle(instance, formulation)
-    bounded = _certified(oracle, options, on_progress)
-    assert bounded.certificate is not None
-    return bounded, oracle.priced_within(bounded.certificate.prices, {})[1]
+    return result, oracle.priced_within(certificate.prices, {})[1]
 
 
 def auto(
@@ -269,7 +234,7 @@ def auto(
     limit = DEFAULT_SECONDS if options.time_limit is None else options.time_limit
     deadline = now() + limit
     within = options.with_time(SHARE_OF_BOUND * limit)
-    bounded, plans = _bound_and_plans(instance, formulation, within, on_progress)
+    bounded, plans = _certified(instance, formulation, within, on_progress)
     views = _views(instance)
     answers = _solution(instance, views, _slots_of(instance, views, plans), formulation)
     known = replace(bounded, method="bound+search", status=Status.FEASIBLE, solution=answers)
@@ -310,7 +275,7 @@ def tree(
     started = now()
     limit = DEFAULT_SECONDS if options.time_limit is None else options.time_limit
     within = options.with_time(SHARE_BEFORE_TREE * limit)
-    bounded, plans = _bound_and_plans(instance, formulation, within, None)
+    bounded, plans = _certified(instance, formulation, within, None)
     found = find_schedule(instance, formulation, started + 0.5 * limit, plans)
     known = replace(bounded, method="tree", status=Status.FEASIBLE, solution=found)
     if within_gap(known.objective, known.bound, options.gap):
@@ -323,12 +288,6 @@ def tree(
 
 
 METHODS: dict[str, Method] = {
-    "auto": auto,
-    "tree": tree,
-    "milp": milp,
-    "relaxation": relaxation,
-    "chord": chord,
-    "conditioned": conditioned,
-    "bound": bound,
-    "search": search,
-}
+    "auto": auto, "tree": tree, "milp": milp, "relaxation": relaxation, "chord": chord,
+    "conditioned": conditioned, "bound": bound, "search": search,
+}  # fmt: skip

@@ -31,14 +31,13 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from hindsched.arrays import Floats, Ints
+from hindsched.arrays import Bools, Floats, Ints
 from hindsched.instances.base import Instance
 from hindsched.instances.mlbroker.instance import MlbrokerInstance
-from hindsched.instances.mlbroker.slot import SlotData
+from hindsched.models.mlbroker.sets import most_rented
 from hindsched.solutions.base import Assignment, Solution
-from hindsched.solutions.mlbroker.solution import MlbrokerSolution
-from hindsched.solvers.kernels.mlbroker.blocks import PricedBlock
-from hindsched.solvers.kernels.mlbroker.geo_placement import restricted_placement
+from hindsched.solutions.mlbroker.solution import MlbrokerSolution, arc_prices
+from hindsched.solvers.kernels.mlbroker.geo_placement import PricedBlock, restricted_placement
 from hindsched.solvers.oracles.base import BlockOracle, Response
 from hindsched.solvers.oracles.decisions import NEVER, Axes, Limits
 from hindsched.solvers.oracles.rows import AxisLabel, Rows, RowSet, slot_labels
@@ -51,8 +50,6 @@ CLOSE = 1e-9
 """Relative difference within which one of two numbers may be the larger for all that floats say."""
 NODE_LIMIT = 5_000
 """Nodes of one job's slot; beyond it the bound of the open nodes is used."""
-MOST_KNOWN = 100_000
-"""Limits of jobs' slots that are remembered at most."""
 MOST_ANSWERS = 10_000
 """Answers of jobs within limits that are remembered at most; at its end all are forgotten."""
 BROKER = "broker"
@@ -91,43 +88,37 @@ class MlbrokerOracle(BlockOracle):
 
     def __init__(self, instance: MlbrokerInstance, formulation: str) -> None:
         self.instance, self.formulation = instance, formulation
-        centers = tuple(center.name for center in instance.datacenters)
-        jobs = tuple(job.name for job in instance.jobs)
-        kinds = len(instance.resources)
-        slots = slot_labels(instance.horizon, len(centers) * len(jobs) * (kinds + 1))
-        shape = (len(centers), len(jobs), len(slots))
-        place: tuple[str, tuple[AxisLabel, ...]] = ("datacenter", centers)
-        who: tuple[str, tuple[AxisLabel, ...]] = ("job", jobs)
-        when: tuple[str, tuple[AxisLabel, ...]] = ("slot", slots)
+        place: tuple[str, tuple[AxisLabel, ...]] = (
+            "datacenter", tuple(center.name for center in instance.datacenters)
+        )  # fmt: skip
         kind: tuple[str, tuple[AxisLabel, ...]] = ("resource", instance.resources)
+        who: tuple[str, tuple[AxisLabel, ...]] = ("job", tuple(job.name for job in instance.jobs))
+        sizes = [len(labels) for _, labels in (place, kind, who)]
+        slots = slot_labels(instance.horizon, sizes[0] * sizes[2] * (sizes[1] + 1))
+        when: tuple[str, tuple[AxisLabel, ...]] = ("slot", slots)
         self.rows = Rows(
             [
-                RowSet(
-                    "discount", (place, kind, who, when), np.zeros((shape[0], kinds, *shape[1:]))
-                ),
-                RowSet("deployment", (place, who, when), np.zeros(shape)),
+                RowSet("discount", (place, kind, who, when), np.zeros((*sizes, len(slots)))),
+                RowSet("deployment", (place, who, when), np.zeros((*sizes[::2], len(slots)))),
             ]
         )
-        weights = instance.weights
-        self._unit = weights[1] * instance.unit_price
-        self._discounted = weights[1] * instance.discounted_price
-        self._gain = weights[1] * (instance.unit_price - instance.discounted_price)
-        self._fee = weights[1] * instance.tier_fee
-        self._launch = weights[2] * instance.deployment
+        w = instance.weights
+        self.unit_prices: Floats = w[1] * instance.unit_price  # a, (R, K), weighted like all here
+        self._discounted: Floats = w[1] * instance.discounted_price
+        self.gains: Floats = w[1] * (instance.unit_price - instance.discounted_price)
+        self.fees: Floats = w[1] * instance.tier_fee
+        self.launches: Floats = w[2] * instance.deployment  # c, (J,)
         if formulation == "tight":
-            local: Axes = (place, ("slot", slots))
-            found: dict[str, Axes] = {TIER: (place, kind, local[1]), WORKERS: local, PS: local}
+            found: dict[str, Axes] = {
+                TIER: (place, kind, when), WORKERS: (place, when), PS: (place, when)
+            }  # fmt: skip
             self.features = MappingProxyType(found)
-        self._distance = weights[3] * instance.transfer_price * (formulation != "paper")
-        self._arcs = [
-            SlotData.of(instance, [job], [job.data_gb[0]]).arc[0] for job in instance.jobs
-        ]
-        self._within: dict[tuple[Any, ...], tuple[Ints, Ints, Any, Any, bool]] = {}
+        self._distance = w[3] * instance.transfer_price * (formulation != "paper")
+        jobs = range(len(instance.jobs))
+        self._arcs = [arc_prices(instance, job, float(w[0])) for job in jobs]
+        nobody = np.zeros((*instance.alive.shape, sizes[0]), dtype=np.int64)
+        self._most = most_rented(instance, nobody) * instance.alive[:, :, None]  # H, (J, T, K)
         self._answered: dict[tuple[Any, ...], tuple[float, float, Ints, Ints]] = {}
-        self._most = (
-            np.maximum(instance.workers_needed, 1)[:, :, None] * instance.worker_demand[:, None]
-            + instance.ps_demand[:, None]
-        ) * instance.alive[:, :, None]  # H, (J, T, K)
 
     @property
     def num_blocks(self) -> int:
@@ -151,11 +142,22 @@ class MlbrokerOracle(BlockOracle):
         return self.restricted_response(block, prices, {})
 
     def restricted_response(self, block: int, prices: Floats, limits: Limits) -> Response | None:
-        """Best response of a job within its presences, or of the broker within its tiers."""
+        """Best response of a job within its workers and PSs, or of the broker within its tiers."""
         arrays = self.rows.unpack(prices)
+        discount, deployment = arrays["discount"], arrays["deployment"]
         if block == len(self.instance.jobs):
-            return self._broker(arrays["discount"], {block: limits})
-        return self._job(block, arrays["discount"], arrays["deployment"], limits)
+            _, worth, bought = self._tiers(discount, {block: limits})
+            if np.isinf(worth).any():
+                return None
+            return self._broker(bought, float(worth.sum()), float((self.fees * bought).sum()))
+        value, _, workers, ps = self._asked(block, discount, deployment, limits)
+        if math.isinf(value):
+            return None
+        life = self._life(block)
+        bought = discount[:, :, block, life] < self.gains[:, :, None]  # (R, K, life)
+        launched = deployment[:, block, life] > float(self.launches[block])
+        objective, rows, amounts = self._cost_of(block, workers, ps, bought, launched)
+        return Response(value, objective, rows, amounts, Plan(workers, ps))
 
     def place(self, responses: Sequence[Response | None]) -> Solution | None:
         """None: what solves a node also says how its jobs are placed."""
@@ -172,13 +174,13 @@ class MlbrokerOracle(BlockOracle):
         arrays = self.rows.unpack(prices)
         discount, deployment = arrays["discount"], arrays["deployment"]
         priced = [
-            self._remembered(j, discount, deployment, limits.get(j, {}))
+            self._asked(j, discount, deployment, limits.get(j, {}))
             for j in range(len(self.instance.jobs))
         ]
         earned, worth, _ = self._tiers(discount, limits)
         terms = worth[worth != 0]
-        fees = (self._unit + self._discounted) * self.instance.threshold
-        fees = fees * (earned > (1 - CLOSE) * self._fee)  # others are no term
+        fees = (self.unit_prices + self._discounted) * self.instance.threshold
+        fees = fees * (earned > (1 - CLOSE) * self.fees)  # others are no term
         size = np.abs(terms).sum() + CANCELLED * (earned + fees).sum()
         bound = self.round_outward(
             [*terms.tolist(), *(value for value, _, _, _ in priced)],
@@ -192,65 +194,32 @@ class MlbrokerOracle(BlockOracle):
         All of shape (T, R, K).
         """
         earned = np.einsum("rkjt,rkjt->trk", discount, self.most_use(limits))
-        bought = earned > self._fee
+        bought = earned > self.fees
         empty = np.zeros(bought.shape, dtype=bool)
         for feature, (low, high) in limits.get(len(self.instance.jobs), {}).items():
             if feature.name == TIER:
                 r, k, t = feature.index
                 bought[t, r, k] = low > 0 or (bought[t, r, k] and high > 0)
                 empty[t, r, k] = low > min(high, 1)
-        return earned, np.where(empty, np.inf, np.where(bought, self._fee - earned, 0.0)), bought
-
-    def _job(
-        self, job: int, discount: Floats, deployment: Floats, limits: Limits
-    ) -> Response | None:
-        record = self.instance.jobs[job]
-        first, last = record.arrival - 1, record.departure
-        value, _, workers, ps = self._priced(job, discount, deployment, limits)
-        if math.isinf(value):
-            return None
-        bought = discount[:, :, job, first:last] < self._gain[:, :, None]  # (R, K, life)
-        launched = deployment[:, job, first:last] > float(self._launch[job])
-        objective, rows, amounts = self._cost_of(job, workers, ps, bought, launched)
-        return Response(value, objective, rows, amounts, Plan(workers, ps))
-
-    @property
-    def unit_prices(self) -> Floats:
-        """Weighted a, shape (R, K)."""
-        return self._unit
-
-    @property
-    def launches(self) -> Floats:
-        """Weighted c, shape (J,)."""
-        return self._launch
-
-    def tier_terms(self) -> tuple[Floats, Floats, Floats]:
-        """Weighted a - b and e, shape (R, K), and H, shape (J, T, K)."""
-        return self._gain, self._fee, self._most
+        return earned, np.where(empty, np.inf, np.where(bought, self.fees - earned, 0.0)), bought
 
     def within(self, job: int, t: int, limits: Limits) -> tuple[Ints, Ints, Any, Any, bool]:
         """Least and most workers by centre, where the PS may and must be, if nothing can."""
-        windows = tuple(
+        windows = [
             (feature.name, feature.index[0], *window)
             for feature, window in limits.items()
             if feature.name in (WORKERS, PS) and feature.index[1] == t
-        )
-        known = self._within.get((job, t, windows))
-        if known is None:
-            workers = np.array([(0, NEVER)] * len(self.instance.datacenters))
-            serves = workers.copy()
-            for name, center, low, high in windows:
-                (workers if name == WORKERS else serves)[center] = low, high
-            must = serves[:, 0] > 0
-            may = (serves[:, 1] > 0) & (must if must.any() else True)
-            empty = (workers[:, 0] > np.minimum(workers[:, 1], self.crew(job, t))).any()
-            empty |= (serves[:, 0] > np.minimum(serves[:, 1], 1)).any() or must.sum() > 1
-            least, most = workers[:, 0].copy(), workers[:, 1].copy()  # as kernels are compiled
-            known = least, most, may, must, bool(empty or not may.any())
-            if len(self._within) >= MOST_KNOWN:
-                self._within.clear()
-            self._within[job, t, windows] = known
-        return known
+        ]
+        workers = np.array([(0, NEVER)] * len(self.instance.datacenters))
+        serves = workers.copy()
+        for name, center, low, high in windows:
+            (workers if name == WORKERS else serves)[center] = low, high
+        must = serves[:, 0] > 0
+        may = (serves[:, 1] > 0) & (must if must.any() else True)
+        empty = (workers[:, 0] > np.minimum(workers[:, 1], self.crew(job, t))).any()
+        empty |= (serves[:, 0] > np.minimum(serves[:, 1], 1)).any() or must.sum() > 1
+        least, most = workers[:, 0].copy(), workers[:, 1].copy()  # as kernels are compiled
+        return least, most, may, must, bool(empty or not may.any())
 
     def crew(self, job: int, t: int) -> int:
         """Most workers of a job in one centre in a slot: max(N, 1)."""
@@ -261,18 +230,15 @@ class MlbrokerOracle(BlockOracle):
         instance = self.instance
         found = np.repeat(self._most.transpose(2, 0, 1)[None], len(instance.datacenters), axis=0)
         for job in (job for job in limits if job < len(instance.jobs)):
-            record = instance.jobs[job]
-            for t in range(record.arrival - 1, record.departure):
-                found[:, :, job, t] = self.use_within(job, t, limits[job])
+            for t in range(instance.horizon)[self._life(job)]:
+                _, most, may, _, _ = self.within(job, t, limits[job])
+                crew = np.minimum(most, self.crew(job, t))[:, None] * instance.worker_demand[job]
+                found[:, :, job, t] = crew + may[:, None] * instance.ps_demand[job]
         return found
 
-    def use_within(self, job: int, t: int, limits: Limits) -> Floats:
-        """H of one job in one slot within its limits, shape (R, K)."""
-        instance = self.instance
-        _, most, may, _, _ = self.within(job, t, limits)
-        crew = np.minimum(most, self.crew(job, t))[:, None]
-        use: Floats = crew * instance.worker_demand[job] + may[:, None] * instance.ps_demand[job]
-        return use
+    def _life(self, job: int) -> slice:
+        record = self.instance.jobs[job]
+        return slice(record.arrival - 1, record.departure)
 
     def priced_block(
         self, job: int, t: int, worker_price: Floats, ps_price: Floats, launch: Floats
@@ -285,21 +251,18 @@ class MlbrokerOracle(BlockOracle):
             instance.exchange[job] * self._distance, self._arcs[job], launch,
         )  # fmt: skip
 
-    def _remembered(
+    def _asked(
         self, job: int, discount: Floats, deployment: Floats, limits: Limits
     ) -> tuple[float, float, Ints, Ints]:
-        """`_priced`, which is often asked again: a tree's decision changes one job's answer."""
-        record = self.instance.jobs[job]
-        life = slice(record.arrival - 1, record.departure)
+        """`_priced`, which is often asked the same again: a decision changes one job's answer."""
+        life = self._life(job)
         paid = discount[:, :, job, life].tobytes() + deployment[:, job, life].tobytes()
-        asked = job, paid, frozenset(limits.items())
-        found = self._answered.get(asked)
-        if found is None:
-            found = self._priced(job, discount, deployment, limits)
+        key = job, paid, frozenset(limits.items())
+        if key not in self._answered:
             if len(self._answered) >= MOST_ANSWERS:
                 self._answered.clear()
-            self._answered[asked] = found
-        return found
+            self._answered[key] = self._priced(job, discount, deployment, limits)
+        return self._answered[key]
 
     def _priced(
         self, job: int, discount: Floats, deployment: Floats, limits: Limits
@@ -309,15 +272,13 @@ class MlbrokerOracle(BlockOracle):
         A slot's search keeps flows to 1e-14 of the data, at a price of at most `dearest`; terms and
         differences of prices are right to 1e-16 of them. Both are in the size, with some room.
         """
-        instance, record = self.instance, self.instance.jobs[job]
-        first, last = record.arrival - 1, record.departure
+        instance, life = self.instance, self._life(job)
         capacity = float(instance.capacity[job])
         talk, arcs = instance.exchange[job] * self._distance, self._arcs[job]
-        launch = float(self._launch[job])
+        launch = float(self.launches[job])
         far = float(arcs[np.isfinite(arcs)].max()) + float(talk.max()) / capacity
-        life = slice(first, last)
         price = np.minimum(
-            self._unit[:, :, None], self._discounted[:, :, None] + discount[:, :, job, life]
+            self.unit_prices[:, :, None], self._discounted[:, :, None] + discount[:, :, job, life]
         ).transpose(2, 0, 1)  # (life, R, K)
         each = price @ instance.worker_demand[job]
         ps_price = price @ instance.ps_demand[job]
@@ -326,8 +287,8 @@ class MlbrokerOracle(BlockOracle):
         later[:-1] = mu[1:]
         presence = mu - later
         workers = np.zeros(mu.shape, dtype=np.int64)
-        ps = np.zeros(last - first, dtype=np.int64)
-        ways = [self.within(job, t, limits) for t in range(first, last)]
+        ps = np.zeros(len(mu), dtype=np.int64)
+        ways = [self.within(job, life.start + step, limits) for step in range(len(mu))]
         if any(empty for *_, empty in ways):
             return math.inf, 0.0, workers, ps
         used = np.array([must | (least > 0) for least, _, _, must, _ in ways])
@@ -337,7 +298,8 @@ class MlbrokerOracle(BlockOracle):
         more = np.where(used, 0.0, np.maximum(presence, 0.0))
         terms = [*taken.ravel().tolist(), *np.minimum(worth, 0.0).ravel().tolist()]
         for step, (least, most, may, _, _) in enumerate(ways):
-            block = self.priced_block(job, first + step, each[step], ps_price[step], more[step])
+            t = life.start + step
+            block = self.priced_block(job, t, each[step], ps_price[step], more[step])
             _, bound, workers[step], ps[step] = restricted_placement(
                 block, least, most, may, NODE_LIMIT, np.inf
             )
@@ -387,9 +349,9 @@ class MlbrokerOracle(BlockOracle):
         w, costs = instance.weights, single.costs.by_cost
         objective = w[0] * costs["transfer"] + w[3] * costs["communication"]
         objective += float(
-            (self._unit[:, :, None] * used - self._gain[:, :, None] * discounted).sum()
+            (self.unit_prices[:, :, None] * used - self.gains[:, :, None] * discounted).sum()
         )
-        objective += float(self._launch[job]) * int(z.sum())
+        objective += float(self.launches[job]) * int(z.sum())
         arrays = {"discount": discounted, "deployment": present.T * 1.0 - before.T - z}
         rows, amounts = [], []
         for name, values in arrays.items():
@@ -401,13 +363,7 @@ class MlbrokerOracle(BlockOracle):
             amounts.append(values[tuple(at.T)])
         return float(objective), np.concatenate(rows).astype(np.int64), np.concatenate(amounts)
 
-    def _broker(self, discount: Floats, limits: Mapping[int, Limits]) -> Response | None:
-        _, worth, bought = self._tiers(discount, limits)
-        if np.isinf(worth).any():
-            return None
-        return self._broker_response(bought, float(worth.sum()), float((self._fee * bought).sum()))
-
-    def _broker_response(self, bought: Any, value: float, objective: float) -> Response:
+    def _broker(self, bought: Bools, value: float, objective: float) -> Response:
         """Use -H u of the broker's block at tiers `bought`, shape (T, R, K)."""
         use = -np.einsum("trk,jtk->rkjt", bought.astype(float), self._most)
         rows = np.flatnonzero(use).astype(np.int64)
@@ -432,7 +388,7 @@ class MlbrokerOracle(BlockOracle):
             plan = Plan(solution.workers[job, life], solution.ps[job, life])
             found.append(Response(objective, objective, rows, amounts, plan))
         fees = solution.objective() - total
-        found.append(self._broker_response(bought, fees, fees))
+        found.append(self._broker(bought, fees, fees))
         return found
 
     def assignments(self, block: int, response: Response) -> list[Assignment]:
@@ -469,7 +425,7 @@ class MlbrokerOracle(BlockOracle):
         for j, record in enumerate(self.instance.jobs):
             life = record.departure - record.arrival + 1
             left = np.arange(life, 0, -1) / life
-            prices[:, j, record.arrival - 1 : record.departure] = self._launch[j] * left
+            prices[:, j, record.arrival - 1 : record.departure] = self.launches[j] * left
         return prices
 
 

@@ -3,16 +3,18 @@
 At fixed unit prices the jobs are independent, and a job's plan is a shortest path through its slots
 over a few candidate placements each; a step costs a launch for every newly used centre. The tiers
 that the plans reach give the next prices.
+
+``held`` says by job which centres it used in the slot before the first view, bool (R,); a job's
+slots are consecutive, as the views are.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
-from hindsched.arrays import Floats, Ints
+from hindsched.arrays import Bools, Floats, Ints
 from hindsched.instances.mlbroker.slot import SlotData
 from hindsched.solvers.door.work import now, spend
 from hindsched.solvers.families.mlbroker.slot import (
@@ -20,9 +22,11 @@ from hindsched.solvers.families.mlbroker.slot import (
     priced_block,
     relocated,
     slot_cost,
+    tier_prices,
 )
-from hindsched.solvers.kernels.mlbroker.geo_placement import best_placement, placement_cost
-from hindsched.solvers.kernels.mlbroker.relaxed_placement import (
+from hindsched.solvers.kernels.mlbroker.geo_placement import (
+    best_placement,
+    placement_cost,
     relaxed_by_place,
     round_largest_remainder,
 )
@@ -33,29 +37,18 @@ ROUNDS = 6
 """Rounds of price iteration from one start."""
 NEAREST = 3
 """How many places of the PS, and single centres for everything, are candidates, cheapest first."""
+Held = Mapping[str, Bools]
 Option = tuple[Ints, int, float]
 """Workers (R,), position of the PS, cost at the prices without launches."""
 
 
 def plan_slots(
-    views: Sequence[SlotData], held: Mapping[str, Any], deadline: float | None = None
+    views: Sequence[SlotData], held: Held, deadline: float | None = None
 ) -> list[SlotPlacement] | None:
     """Place the jobs of consecutive slots together.
 
-    Parameters
-    ----------
-    views : sequence of SlotData
-        Consecutive slots. A job's slots must be consecutive too.
-    held : mapping
-        By job: which centres it used in the slot before the first view, bool (R,).
-    deadline : float, optional
-        Value of `now` after which no further prices are tried.
-
-    Returns
-    -------
-    list of SlotPlacement
-        One a view; each cost holds the launches of the plan. None if the deadline passes before
-        the first plan is there.
+    No further prices are tried after `deadline`, a value of `now`; None if it passes before the
+    first plan is there. Each placement's cost holds the launches of the plan.
     """
     best: list[SlotPlacement] | None = None
     best_cost = np.inf
@@ -80,18 +73,11 @@ def plan_slots(
     return best
 
 
-def first_of_plan(
-    views: Sequence[SlotData], held: Mapping[str, Any], relocation: bool = True
-) -> SlotPlacement:
+def first_of_plan(views: Sequence[SlotData], held: Held, relocation: bool = True) -> SlotPlacement:
     """Plan the slots together and return the first slot's placement.
 
-    Parameters
-    ----------
-    views, held
-        As in `plan_slots`.
-    relocation : bool
-        Whether the placement ends with the local search, a launch shared among the slots in a row
-        that the plan uses it in.
+    `relocation`: whether it ends with the local search, a launch shared among the slots in a row
+    that the plan uses it in.
     """
     plan = plan_slots(views, held)
     assert plan is not None, "only a deadline ends it before"
@@ -101,63 +87,47 @@ def first_of_plan(
     return relocated(views[0], shared, plan[0].workers, plan[0].ps, respond=False)
 
 
-def polish(
-    views: Sequence[SlotData], held: Mapping[str, Any], plan: list[SlotPlacement]
-) -> list[SlotPlacement]:
+def polish(views: Sequence[SlotData], held: Held, plan: list[SlotPlacement]) -> list[SlotPlacement]:
     """Relocate slot by slot with launches that a plan shares, and keep what is cheaper in all."""
-    better = [
-        relocated(view, shared, placement.workers, placement.ps, respond=False)
-        for view, placement, shared in zip(
-            views, plan, shared_launches(views, held, plan), strict=True
-        )
-    ]
+    steps = zip(views, plan, shared_launches(views, held, plan), strict=True)
+    better = [relocated(view, shared, p.workers, p.ps, respond=False) for view, p, shared in steps]
     priced = with_launches(views, held, better)
     before = sum(placement.cost for placement in plan)
     return priced if sum(placement.cost for placement in priced) < before else plan
 
 
 def with_launches(
-    views: Sequence[SlotData], held: Mapping[str, Any], plan: Sequence[SlotPlacement]
+    views: Sequence[SlotData], held: Held, plan: Sequence[SlotPlacement]
 ) -> list[SlotPlacement]:
     """The same placements, each with its exact cost, launches where the slot before had none."""
-    present = dict(held)
     priced = []
     for view, placement in zip(views, plan, strict=True):
-        nowhere = np.zeros(view.num_centers, dtype=bool)
-        before = np.array([present.get(name, nowhere) for name in view.jobs]).reshape(
-            view.data.shape
-        )
-        launch = view.deployment[:, None] * ~before.astype(bool)
+        launch = launches(view, held)
         cost = slot_cost(view, launch, placement.workers, placement.ps)
         priced.append(SlotPlacement(placement.workers, placement.ps, cost))
-        present = dict(zip(view.jobs, used_centers(placement), strict=True))
+        held = dict(zip(view.jobs, placement.used, strict=True))
     return priced
 
 
-def used_centers(placement: SlotPlacement) -> Any:
-    """Which centres each job uses, bool (J, R)."""
-    used = placement.workers > 0
-    used[np.arange(len(placement.ps)), placement.ps] = True
-    return used
+def launches(view: SlotData, held: Held) -> Floats:
+    """What using a centre costs each job, (J, R): 0 where it is held."""
+    nowhere = np.zeros(view.num_centers, dtype=bool)
+    before = np.array([held.get(name, nowhere) for name in view.jobs], dtype=bool)
+    launch: Floats = view.deployment[:, None] * ~before.reshape(view.data.shape)
+    return launch
 
 
 def shared_launches(
-    views: Sequence[SlotData], held: Mapping[str, Any], plan: Sequence[SlotPlacement]
+    views: Sequence[SlotData], held: Held, plan: Sequence[SlotPlacement]
 ) -> list[Floats]:
     """Launch costs per slot, divided by the slots in a row that the plan uses the centre in."""
-    present = [
-        dict(zip(v.jobs, used_centers(p), strict=True)) for v, p in zip(views, plan, strict=True)
-    ]
+    used = [dict(zip(v.jobs, p.used, strict=True)) for v, p in zip(views, plan, strict=True)]
     shared = []
     for at, view in enumerate(views):
-        launch = np.repeat(view.deployment[:, None], view.num_centers, axis=1)
-        before = present[at - 1] if at else held
+        launch = launches(view, used[at - 1] if at else held)
         for j, name in enumerate(view.jobs):
-            if name in before:
-                launch[j] *= ~np.asarray(before[name], dtype=bool)
-            run = np.ones(view.num_centers)
-            going = np.ones(view.num_centers, dtype=bool)
-            for later in present[at + 1 :]:
+            run, going = np.ones(view.num_centers), np.ones(view.num_centers, dtype=bool)
+            for later in used[at + 1 :]:
                 if name not in later:
                     break
                 going = going & later[name]
@@ -167,19 +137,8 @@ def shared_launches(
     return shared
 
 
-def tier_prices(view: SlotData, placement: SlotPlacement) -> Floats:
-    """Marginal unit prices (R, K) at what a placement rents."""
-    used = view.rented(placement.workers, placement.ps)
-    bought = view.discounted * used + view.fee < view.unit * used
-    price: Floats = np.where(bought, view.discounted, view.unit)
-    return price
-
-
 def _plan_at(
-    views: Sequence[SlotData],
-    held: Mapping[str, object],
-    prices: Sequence[Floats],
-    deadline: float | None,
+    views: Sequence[SlotData], held: Held, prices: Sequence[Floats], deadline: float | None
 ) -> list[SlotPlacement] | None:
     """Plan every job at fixed unit prices; None if the deadline passes on the way."""
     life: dict[str, list[tuple[int, int]]] = {}
@@ -205,7 +164,7 @@ def _plan_at(
 def _candidates(view: SlotData, job: int, price: Floats, share: float) -> list[Option]:
     """Placements of a job in a slot with their cost at `price`, launches left out."""
     worker, server = price @ view.worker[job], price @ view.server[job]
-    data, needed = view.data[job], int(view.needed[job])
+    data, needed, stays = view.data[job], int(view.needed[job]), view.pinned[job]
     free = np.zeros(view.num_centers)
     block = priced_block(view, job, worker, server, free)
     found: dict[tuple[bytes, int], Option] = {}
@@ -215,7 +174,6 @@ def _candidates(view: SlotData, job: int, price: Floats, share: float) -> list[O
             cost = placement_cost(block, workers, ps, np.inf)
             found[workers.tobytes(), ps] = (workers, ps, cost)
 
-    stays = view.pinned[job]
     costs, fractional = relaxed_by_place(block)
     for ps in np.argsort(costs)[:NEAREST].tolist():
         add(round_largest_remainder(fractional[ps], needed, stays), ps)
@@ -237,30 +195,19 @@ def _candidates(view: SlotData, job: int, price: Floats, share: float) -> list[O
     return list(found.values())
 
 
-def _shortest(options: Sequence[list[Option]], held: Any, cost: float) -> list[Option]:
+def _shortest(options: Sequence[list[Option]], held: Bools, cost: float) -> list[Option]:
     """Cheapest choice of a candidate per slot, launches between them included."""
-    used = [
-        [(workers > 0) | (np.arange(workers.size) == ps) for workers, ps, _ in step]
-        for step in options
-    ]
-    value = [
-        price + cost * int((after & ~held).sum())
-        for (_, _, price), after in zip(options[0], used[0], strict=True)
-    ]
-    back: list[list[int]] = []
-    for step in range(1, len(options)):
-        new, origin = [], []
-        for (_, _, price), after in zip(options[step], used[step], strict=True):
-            ways = [
-                value[i] + cost * int((after & ~before).sum())
-                for i, before in enumerate(used[step - 1])
-            ]
-            best = int(np.argmin(ways))
-            new.append(ways[best] + price)
-            origin.append(best)
-        value = new
+    values, used, back = [0.0], [held], []
+    for step in options:
+        after = [(workers > 0) | (np.arange(workers.size) == ps) for workers, ps, _ in step]
+        ways = [[v + cost * int((a & ~b).sum()) for v, b in zip(values, used, strict=True)]
+                for a in after]  # fmt: skip
+        origin = [int(np.argmin(way)) for way in ways]
+        chosen = zip(ways, origin, step, strict=True)
+        values, used = [way[i] + price for way, i, (_, _, price) in chosen], after
         back.append(origin)
-    path = [int(np.argmin(value))]
-    for origin in reversed(back):
+    at = int(np.argmin(values))
+    path = [at]
+    for origin in reversed(back[1:]):
         path.append(origin[path[-1]])
     return [step[index] for step, index in zip(options, path[::-1], strict=True)]

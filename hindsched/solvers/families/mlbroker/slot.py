@@ -18,16 +18,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hindsched.arrays import Floats, Ints
+from hindsched.arrays import Bools, Floats, Ints
 from hindsched.instances.mlbroker.slot import SlotData
 from hindsched.solutions.mlbroker.transport import ship
-from hindsched.solvers.kernels.mlbroker.blocks import PricedBlock, SlotJobs, Tiers
-from hindsched.solvers.kernels.mlbroker.geo_placement import LEFT, best_placement
-from hindsched.solvers.kernels.mlbroker.geo_relocation import relocate
-from hindsched.solvers.kernels.mlbroker.relaxed_placement import (
+from hindsched.solvers.kernels.mlbroker.geo_placement import (
+    LEFT,
+    PricedBlock,
+    best_placement,
     relaxed_best,
     round_largest_remainder,
 )
+from hindsched.solvers.kernels.mlbroker.geo_relocation import SlotJobs, Tiers, relocate
 
 ONLINE_NODE_LIMIT = 2_000
 """Nodes of a best response inside a heuristic, where no proof is needed."""
@@ -54,6 +55,13 @@ class SlotPlacement:
     workers: Ints
     ps: Ints
     cost: float
+
+    @property
+    def used(self) -> Bools:
+        """Which centres each job uses, (J, R)."""
+        used = self.workers > 0
+        used[np.arange(len(self.ps)), self.ps] = True
+        return used
 
 
 def tiers_of(slot: SlotData) -> Tiers:
@@ -82,16 +90,14 @@ def priced_block(
 def slot_cost(slot: SlotData, launch: Floats, workers: Ints, ps: Ints) -> float:
     """Exact weighted cost of an integer placement; infinite if some data finds no worker."""
     cost = slot.bill(slot.rented(workers, ps))
+    used = SlotPlacement(workers, ps, 0.0).used
     for j in range(len(slot.jobs)):
-        moved, left, _ = ship(
-            slot.data[j], slot.capacity[j] * workers[j].astype(float), slot.arc[j], np.inf
-        )
+        room = slot.capacity[j] * workers[j].astype(float)
+        moved, left, _ = ship(slot.data[j], room, slot.arc[j], np.inf)
         if left > LEFT * slot.data[j].sum():
             return float("inf")
-        present = workers[j] > 0
-        present[ps[j]] = True
         cost += moved + slot.exchange[j] * slot.distance[:, ps[j]] @ workers[j]
-        cost += launch[j][present].sum()
+        cost += launch[j][used[j]].sum()
     return float(cost)
 
 
@@ -105,36 +111,6 @@ def relocated(
         nodes = ONLINE_NODE_LIMIT if respond else 0
         relocate(jobs_of(slot, launch), tiers_of(slot), workers, ps, MOST_PASSES, nodes)
     return SlotPlacement(workers, ps, slot_cost(slot, launch, workers, ps))
-
-
-def relaxed_placements(
-    slot: SlotData, launch: Floats, unit_price: Floats
-) -> tuple[float, Floats, Ints]:
-    """PS-conditioned relaxation of every job at linear prices.
-
-    Parameters
-    ----------
-    unit_price : ndarray, shape (J, R, K) or (R, K)
-        Weighted price per unit, of each job or of all.
-
-    Returns
-    -------
-    cost : float
-        Sum of the relaxed optima: with the chord price a lower bound on the slot's exact cost.
-    workers : ndarray, shape (J, R)
-        Fractional workers.
-    ps : ndarray of int, shape (J,)
-        The best position of the PS.
-    """
-    jobs = len(slot.jobs)
-    workers, ps = np.zeros((jobs, slot.num_centers)), np.zeros(jobs, dtype=np.int64)
-    total = 0.0
-    for j in range(jobs):
-        price = unit_price if unit_price.ndim == 2 else unit_price[j]
-        block = priced_block(slot, j, price @ slot.worker[j], price @ slot.server[j], launch[j])
-        cost, workers[j], ps[j] = relaxed_best(block)
-        total += cost
-    return total, workers, ps
 
 
 def largest_remainder(slot: SlotData, fractional: Floats) -> Ints:
@@ -161,26 +137,33 @@ def best_responses(
 
 def tight_placement(slot: SlotData, launch: Floats, *, relocation: bool = True) -> SlotPlacement:
     """Chord price, PS-conditioned relaxation, largest remainder and relocation."""
-    _, fractional, ps = relaxed_placements(slot, launch, slot.chord)
+    fractional, ps = np.zeros(slot.data.shape), np.zeros(len(slot.jobs), dtype=np.int64)
+    for j in range(len(slot.jobs)):
+        prices = slot.chord @ slot.worker[j], slot.chord @ slot.server[j]
+        _, fractional[j], ps[j] = relaxed_best(priced_block(slot, j, *prices, launch[j]))
     workers = largest_remainder(slot, fractional)
     if relocation:
         return relocated(slot, launch, workers, ps)
     return SlotPlacement(workers, ps, slot_cost(slot, launch, workers, ps))
 
 
+def tier_prices(slot: SlotData, placement: SlotPlacement) -> Floats:
+    """Marginal unit prices (R, K) at what a placement rents."""
+    used = slot.rented(placement.workers, placement.ps)
+    bought = slot.discounted * used + slot.fee < slot.unit * used
+    price: Floats = np.where(bought, slot.discounted, slot.unit)
+    return price
+
+
 def priced_placement(
-    slot: SlotData,
-    launch: Floats,
-    *,
-    starts: Iterable[Floats] = (),
-    relocation: bool = False,
+    slot: SlotData, launch: Floats, *, starts: Iterable[Floats] = (), relocation: bool = False
 ) -> tuple[SlotPlacement, Floats]:
-    """Tier-price iteration from several starts; the cheapest placement found and its prices.
+    """Tier-price iteration from full prices, the chord, discounted prices and further starts.
 
     Parameters
     ----------
     starts : iterable of ndarray, shape (R, K)
-        Further price starts beside full prices, the chord and discounted prices.
+        Further price starts.
     relocation : bool
         Whether to end with the local search.
 
@@ -195,18 +178,16 @@ def priced_placement(
     best_price = slot.unit
     seen: set[bytes] = set()
     for start in (slot.unit, slot.chord, slot.discounted, *starts):
-        price = np.asarray(start, dtype=float)
+        price = start
         for _ in range(MAX_ROUNDS):
             if price.tobytes() in seen:
                 break
             seen.add(price.tobytes())
             workers, ps = best_responses(slot, launch, price)
-            cost = slot_cost(slot, launch, workers, ps)
-            if best is None or cost < best.cost:
-                best, best_price = SlotPlacement(workers, ps, cost), price
-            used = slot.rented(workers, ps)
-            bought = slot.discounted * used + slot.fee < slot.unit * used
-            price = np.where(bought, slot.discounted, slot.unit)
+            found = SlotPlacement(workers, ps, slot_cost(slot, launch, workers, ps))
+            if best is None or found.cost < best.cost:
+                best, best_price = found, price
+            price = tier_prices(slot, found)
     assert best is not None, "full prices are always tried"
     if relocation:
         best = relocated(slot, launch, best.workers, best.ps)

@@ -4,25 +4,21 @@ The block is: integer workers y >= 0 with room P y for the data, one PS, and
 
     sum_r (kappa_r + exchange[r, p]) y_r + mu_p + transport + sum_{r used} launch_r .
 
-`best_placement` is its exact integer optimum by branch and bound over y, whose nodes are transport
-problems; `relaxed_placement` bounds each place of the PS. Workers are `workers` (R,), the centre of
-the PS is `ps`; the other symbols stand in `blocks.py`.
+Given the PS the relaxation to fractional workers needs no solver: every GB goes where transport
+plus worker price is least (`relaxed_placement`). `best_placement` is the exact integer optimum, by
+branch and bound over y, whose nodes are transport problems. Workers are `workers` (R,), the centre
+of the PS is `ps`.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
 
-from hindsched.arrays import Ints
+from hindsched.arrays import Floats, Ints
 from hindsched.solutions.mlbroker.transport import ship
-from hindsched.solvers.kernels.mlbroker.blocks import PricedBlock
-from hindsched.solvers.kernels.mlbroker.relaxed_placement import (
-    relaxed_placement,
-    round_largest_remainder,
-)
 from hindsched.solvers.kernels.stable_order import copy_to
 
 LEFT = 1e-9
@@ -32,6 +28,143 @@ TIE = 1e-11
 NODE_LIMIT = 20_000
 """Nodes of one branch and bound; beyond it the bound returned is that of the open nodes."""
 STACK = 2048
+
+
+class PricedBlock(NamedTuple):
+    """One job in one slot at linear prices.
+
+    Parameters
+    ----------
+    data : ndarray, shape (R,)
+        D, GB.
+    capacity : float
+        P, GB a worker.
+    needed : int
+        N.
+    pinned : ndarray of int, shape (R,)
+        Least workers in each centre for data that may not leave it.
+    worker_price, ps_price : ndarray, shape (R,)
+        Weighted price of what a worker and the PS rent.
+    exchange : ndarray, shape (R, R)
+        Weighted price of a worker's exchange with the PS, by their centres.
+    arc : ndarray, shape (R, R)
+        Weighted transfer price a GB, infinite where pinned data would leave.
+    launch : ndarray, shape (R,)
+        Weighted cost of using a centre, 0 where the job already runs.
+    """
+
+    data: Floats
+    capacity: float
+    needed: int
+    pinned: Ints
+    worker_price: Floats
+    ps_price: Floats
+    exchange: Floats
+    arc: Floats
+    launch: Floats
+
+
+@njit(cache=True)
+def relaxed_placement(block: PricedBlock, ps: int, limit: float = np.inf) -> tuple[float, Floats]:
+    """Least cost with fractional workers and the PS in centre `ps`: a bound, in closed form.
+
+    Returns
+    -------
+    cost : float
+        The relaxed optimum, at most the integer one; infinite where it is above `limit`.
+    workers : ndarray, shape (R,)
+        Fractional workers that attain it, `needed` in total.
+    """
+    data, capacity, needed, _, worker_price, ps_price, exchange, arc, launch = block
+    centers = data.size
+    workers = np.zeros(centers)
+    cost = ps_price[ps] + launch[ps]
+    if needed == 0:
+        return cost, workers
+    per_gb = np.empty(centers)
+    cheapest = 0
+    for r in range(centers):
+        each = worker_price[r] + exchange[r, ps]
+        if r != ps:
+            each += launch[r] / needed
+        per_gb[r] = each / capacity
+        if per_gb[r] < per_gb[cheapest]:
+            cheapest = r
+    total = 0.0
+    for i in range(centers):
+        if data[i] <= 0.0:
+            continue
+        total += data[i]
+        best = -1
+        best_price = np.inf
+        for r in range(centers):
+            price = arc[i, r] + per_gb[r]
+            if price < best_price:
+                best = r
+                best_price = price
+        workers[best] += data[i] / capacity
+        cost += data[i] * best_price
+        if cost > limit:
+            return np.inf, workers
+    idle = max(0.0, needed - total / capacity)
+    workers[cheapest] += idle
+    cost += idle * (per_gb[cheapest] * capacity)
+    return cost, workers
+
+
+@njit(cache=True)
+def relaxed_by_place(block: PricedBlock) -> tuple[Floats, Floats]:
+    """`relaxed_placement` for every place of the PS: costs (R,), workers by place (R, R)."""
+    centers = block.data.size
+    costs, workers = np.empty(centers), np.empty((centers, centers))
+    for ps in range(centers):
+        costs[ps], own = relaxed_placement(block, ps)
+        copy_to(workers[ps], own)
+    return costs, workers
+
+
+@njit(cache=True)
+def relaxed_best(block: PricedBlock) -> tuple[float, Floats, int]:
+    """Least `relaxed_placement` over all places of the PS: cost, workers, PS."""
+    best, best_workers = relaxed_placement(block, 0)
+    best_ps = 0
+    for ps in range(1, block.data.size):
+        cost, workers = relaxed_placement(block, ps, best)
+        if cost < best:
+            best, best_workers, best_ps = cost, workers, ps
+    return best, best_workers, best_ps
+
+
+@njit(cache=True)
+def round_largest_remainder(fractional: Floats, needed: int, floor: Ints) -> Ints:
+    """Round to `needed` workers in total: floors, then the largest remainders go up.
+
+    Parameters
+    ----------
+    fractional : ndarray, shape (R,)
+        Fractional workers.
+    needed : int
+        Total to reach (more only if `floor` asks for more).
+    floor : ndarray of int, shape (R,)
+        Least number in each centre (workers for pinned data).
+    """
+    size = fractional.size
+    workers = np.zeros(size, dtype=np.int64)
+    remainder = np.empty(size)
+    for r in range(size):
+        value = fractional[r]
+        if abs(value - np.rint(value)) < 1e-4:
+            value = np.rint(value)
+        workers[r] = max(int(np.floor(value)), floor[r])
+        remainder[r] = value - workers[r]
+    while workers.sum() < needed:
+        best = 0
+        for r in range(size):
+            if remainder[r] > remainder[best]:
+                best = r
+        workers[best] += 1
+        remainder[best] -= 1.0
+    return workers
 
 
 @njit(cache=True)

@@ -1,24 +1,82 @@
-"""Local search on the exact cost of one mlbroker slot, compiled.
+"""All jobs of one mlbroker slot: local search at the exact cost, and shared fees, compiled.
 
-The jobs of a slot are tied only by the tiered price of what they rent together. A pass goes over
-the jobs; each moves to the cheapest of its neighbours at the exact cost, all others fixed:
+The jobs of a slot are tied only by the tiered price of what they rent together.
 
-- the PS to another centre;
-- one or all workers of a centre to another, with or without the PS;
-- everything into one centre (but for pinned data);
-- one surplus worker gone;
-- the exact best response to the average price that joining each centre would have.
+`relocate` passes over the jobs; each moves to the cheapest of its neighbours at the exact cost, all
+others fixed: the PS to another centre; one or all workers of a centre to another, with or without
+the PS; everything into one centre (but for pinned data); one surplus worker gone; the exact best
+response to the average price that joining each centre would have.
+
+With prices lambda on ``w_j <= H_j u`` the jobs are independent: job j pays
+``a - max(0, a - b - lambda_j)`` per unit, and a tier earns ``sum_j lambda_j H_j`` towards its fee.
+Every lambda >= 0 gives a lower bound on the slot's cost,
+
+    sum_j relaxed best response + sum min(0, e - sum_j lambda_j H_j) .
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
 from hindsched.arrays import Floats, Ints
 from hindsched.solutions.mlbroker.transport import ship
-from hindsched.solvers.kernels.mlbroker.blocks import Job, PricedBlock, SlotJobs, Tiers
-from hindsched.solvers.kernels.mlbroker.geo_placement import LEFT, best_placement
+from hindsched.solvers.kernels.mlbroker.geo_placement import (
+    LEFT,
+    PricedBlock,
+    best_placement,
+    relaxed_best,
+)
+
+
+class SlotJobs(NamedTuple):
+    """The jobs of a slot.
+
+    Parameters
+    ----------
+    data, capacity, needed, pinned : ndarray, shapes (J, R), (J,), (J,), (J, R)
+        D, P, N and the least workers for pinned data of each job.
+    worker, server : ndarray, shape (J, K)
+        n and m.
+    exchange : ndarray, shape (J,)
+        B in GB; times `distance` it is the weighted price of a remote worker.
+    distance : ndarray, shape (R, R)
+        Weighted d for communication.
+    arc : ndarray, shape (J, R, R)
+        Weighted transfer price, infinite where pinned data would leave.
+    launch : ndarray, shape (J, R)
+        Weighted launch cost, 0 where the job already runs.
+    """
+
+    data: Floats
+    capacity: Floats
+    needed: Ints
+    pinned: Ints
+    worker: Floats
+    server: Floats
+    exchange: Floats
+    distance: Floats
+    arc: Floats
+    launch: Floats
+
+
+class Tiers(NamedTuple):
+    """Weighted a, b and e, each of shape (R, K)."""
+
+    unit: Floats
+    discounted: Floats
+    fee: Floats
+
+
+@njit(cache=True)
+def priced_job(slot: SlotJobs, j: int, worker_price: Floats, ps_price: Floats) -> PricedBlock:
+    """One job of a slot at prices of a worker and of the PS, (R,) each."""
+    return PricedBlock(
+        slot.data[j], slot.capacity[j], slot.needed[j], slot.pinned[j], worker_price, ps_price,
+        slot.exchange[j] * slot.distance, slot.arc[j], slot.launch[j],
+    )  # fmt: skip
 
 
 @njit(cache=True)
@@ -32,19 +90,13 @@ def added_price(tier: tuple[float, float, float], used: float, more: float) -> f
 
 
 @njit(cache=True)
-def joining_price(
-    workers: Ints,
-    ps: int,
-    worker: Floats,
-    server: Floats,
-    others: Floats,
-    unit: Floats,
-    discounted: Floats,
-    fee: Floats,
-) -> float:
+def _joining_price(
+    workers: Ints, ps: int, worker: Floats, server: Floats, others: Floats, unit: Floats,
+    discounted: Floats, fee: Floats,
+) -> float:  # fmt: skip
     """What a job's resources add to the tiered bill when the others use `others` (R, K).
 
-    It takes arrays, as does `_cost_beside`: counting references to those of a `Job` would take a
+    It takes arrays, as does `_cost_beside`: counting references to those of a tuple would take a
     quarter of the search's time.
     """
     centers, kinds = unit.shape
@@ -57,27 +109,16 @@ def joining_price(
             if r == ps:
                 more += server[k]
             if more > 0.0:
-                tier = unit[r, k], discounted[r, k], fee[r, k]
-                cost += added_price(tier, others[r, k], more)
+                cost += added_price((unit[r, k], discounted[r, k], fee[r, k]), others[r, k], more)
     return cost
 
 
 @njit(cache=True)
 def _cost_beside(
-    rent: float,
-    workers: Ints,
-    ps: int,
-    data: Floats,
-    capacity: float,
-    exchange: Floats,
-    arc: Floats,
-    launch: Floats,
-    best: float,
-) -> float:
-    """Exact cost of a job that adds `rent` to the bill.
-
-    Infinite where it is not below `best`, or the data does not fit.
-    """
+    rent: float, workers: Ints, ps: int, data: Floats, capacity: float, exchange: Floats,
+    arc: Floats, launch: Floats, best: float,
+) -> float:  # fmt: skip
+    """Exact cost of a job that adds `rent` to the bill; infinite where it is not below `best`."""
     fixed = rent
     for r in range(data.size):
         fixed += workers[r] * exchange[r, ps]
@@ -115,14 +156,14 @@ def relocate(
     worker, server = slot.worker, slot.server
     jobs, centers = workers.shape
     kinds = worker.shape[1]
-    used = np.zeros((centers, kinds))
+    used, others = np.zeros((centers, kinds)), np.zeros((centers, kinds))
     for j in range(jobs):
         for k in range(kinds):
             for r in range(centers):
                 used[r, k] += workers[j, r] * worker[j, k]
             used[ps[j], k] += server[j, k]
     moves = 0
-    others = np.zeros((centers, kinds))
+    nothing = np.zeros(centers)
     for _ in range(passes):
         improved = False
         for j in range(jobs):
@@ -132,11 +173,10 @@ def relocate(
                     if r == ps[j]:
                         left -= server[j, k]
                     others[r, k] = left if left > 1e-12 * used[r, k] else 0.0
-            job = Job(
-                slot.data[j], slot.capacity[j], slot.needed[j], slot.pinned[j], worker[j],
-                server[j], slot.exchange[j] * slot.distance, slot.arc[j], slot.launch[j],
+            moved, ps[j] = _improve(
+                priced_job(slot, j, nothing, nothing), worker[j], server[j], workers[j], ps[j],
+                others, tiers, node_limit,
             )  # fmt: skip
-            moved, ps[j] = _improve(job, workers[j], ps[j], others, tiers, node_limit)
             if moved:
                 improved = True
                 moves += 1
@@ -152,19 +192,19 @@ def relocate(
 
 @njit(cache=True)
 def _improve(
-    job: Job, workers: Ints, ps: int, others: Floats, tiers: Tiers, node_limit: int
-) -> tuple[bool, int]:
+    job: PricedBlock, worker: Floats, server: Floats, workers: Ints, ps: int, others: Floats,
+    tiers: Tiers, node_limit: int,
+) -> tuple[bool, int]:  # fmt: skip
     """Move one job to its cheapest neighbour in place; whether it moved, and its PS.
 
     All neighbours pass through one call of the cost, which keeps the time to compile low.
     """
-    data, capacity, needed, pinned, worker, server, exchange, arc, launch = job
+    data, capacity, needed, pinned, _, _, exchange, arc, launch = job
     unit, discounted, fee = tiers
     centers = workers.size
-    trial = workers.copy()
+    trial, best_workers = workers.copy(), workers.copy()
     here = best = np.inf
     best_ps = ps
-    best_workers = workers.copy()
     total = 1 + 2 * centers + centers * (1 + 3 * centers) + 1
     for number in range(total):
         to = ps
@@ -175,16 +215,15 @@ def _improve(
         elif node_limit > 0:
             each, serving = average_prices(needed, worker, server, others, tiers)
             at = data, capacity, needed, pinned, each, serving, exchange, arc, launch
-            block = PricedBlock(*at)
             # chords of what joining costs: what is above `best` at them is above it here
-            _, _, response, to = best_placement(block, node_limit, best)
+            _, _, response, to = best_placement(PricedBlock(*at), node_limit, best)
             for r in range(centers):
                 trial[r] = response[r]
         else:
             to = -1
         if to < 0:
             continue
-        rent = joining_price(trial, to, worker, server, others, unit, discounted, fee)
+        rent = _joining_price(trial, to, worker, server, others, unit, discounted, fee)
         cost = _cost_beside(rent, trial, to, data, capacity, exchange, arc, launch, best)
         if number == 0:
             here = cost
@@ -258,8 +297,63 @@ def average_prices(
             more = needed * worker[k] + server[k]
             if more <= 0.0:
                 continue
-            tier = unit[r, k], discounted[r, k], fee[r, k]
-            price = added_price(tier, others[r, k], more)
+            price = added_price((unit[r, k], discounted[r, k], fee[r, k]), others[r, k], more)
             worker_price[r] += worker[k] * price / more
             server_price[r] += server[k] * price / more
     return worker_price, server_price
+
+
+@njit(cache=True)
+def shared_bound(
+    slot: SlotJobs, tiers: Tiers, most: Floats, shares: Floats
+) -> tuple[float, Floats]:
+    """Bound at given shares and its subgradient.
+
+    Parameters
+    ----------
+    most : ndarray, shape (J, K)
+        H.
+    shares : ndarray, shape (J, R, K)
+        lambda, weighted USD per unit.
+
+    Returns
+    -------
+    bound : float
+        Lower bound on the slot's cost.
+    gradient : ndarray, shape (J, R, K)
+        ``w - H u`` at the jobs' relaxed best responses.
+    """
+    unit, discounted, fee = tiers
+    worker, server = slot.worker, slot.server
+    jobs, centers, kinds = shares.shape
+    gradient = np.zeros_like(shares)
+    bound = 0.0
+    price = np.empty((centers, kinds))
+    for j in range(jobs):
+        worker_price = np.zeros(centers)
+        ps_price = np.zeros(centers)
+        for r in range(centers):
+            for k in range(kinds):
+                gain = unit[r, k] - discounted[r, k] - shares[j, r, k]
+                price[r, k] = unit[r, k] - max(0.0, gain)
+                worker_price[r] += price[r, k] * worker[j, k]
+                ps_price[r] += price[r, k] * server[j, k]
+        cost, workers, ps = relaxed_best(priced_job(slot, j, worker_price, ps_price))
+        bound += cost
+        for r in range(centers):
+            for k in range(kinds):
+                if shares[j, r, k] < unit[r, k] - discounted[r, k]:
+                    used = workers[r] * worker[j, k]
+                    if r == ps:
+                        used += server[j, k]
+                    gradient[j, r, k] = used
+    for r in range(centers):
+        for k in range(kinds):
+            left = fee[r, k]
+            for j in range(jobs):
+                left -= shares[j, r, k] * most[j, k]
+            if left < 0.0:
+                bound += left
+                for j in range(jobs):
+                    gradient[j, r, k] -= most[j, k]
+    return bound, gradient

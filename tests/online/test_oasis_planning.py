@@ -33,7 +33,7 @@ class Compared(Reoptimise):
         program = rolling.build()
         alone = solve_program(program.model, SolveOptions(gap=1e-7))
         rest = rest_of(rolling.instance, rolling.commitments())
-        for index, facts in program.plan.open_jobs.items():
+        for index, facts in program.plan.jobs.items():
             name = rolling.instance.jobs[index].name
             own = next(job for job in rest.jobs if job.name == name)
             assert (own.arrival, rest.work_of(own)) == (facts.first, facts.work)
@@ -41,9 +41,9 @@ class Compared(Reoptimise):
             values = list(facts.utilities.values())
             np.testing.assert_allclose(rest.utilities(own)[ends], values, 1e-12)
             assert rest.most_workers(own) == facts.most[ends[-1]]
-        assert len(rest.jobs) == len(program.plan.open_jobs)
+        assert len(rest.jobs) == len(program.plan.jobs)
         super()._plan_again(slot)
-        decided = sum(job.utility for job in program.plan.jobs)
+        decided = sum(program.plan.decided.values())
         plan = build_solution(rest, self._plan)
         assert plan.is_feasible()
         assert alone.objective is not None

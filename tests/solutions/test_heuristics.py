@@ -19,7 +19,6 @@ from hindsched.solutions.edgecloud.past import read_past
 from hindsched.solutions.edgecloud.ps import place_parameter_servers
 from hindsched.solutions.edgecloud.runs import ChunkRun, Runs
 from hindsched.solutions.edgecloud.solution import EdgecloudSolution
-from hindsched.solutions.oasis.placing import place
 from tests.strategies.batchsched import instance as batchsched_instance
 from tests.strategies.batchsched import known_b
 from tests.strategies.batchsched import tiny_instances as tiny_batchsched
@@ -260,31 +259,6 @@ def test_parameter_servers_are_found_wherever_there_are_enough(data):
             assert set(dict(held)) == running
 
 
-@given(st.data())
-def test_units_are_placed_if_and_only_if_they_fit(data):
-    jobs, servers = data.draw(st.integers(1, 3)), data.draw(st.integers(1, 3))
-    counts = np.array([data.draw(st.integers(0, 2)) for _ in range(jobs)])
-    draw = st.integers(0, 4)
-    demand = np.array([[data.draw(draw) for _ in range(2)] for _ in range(jobs)], dtype=float)
-    free = np.array([[data.draw(draw) for _ in range(2)] for _ in range(servers)], dtype=float)
-    units = [j for j in range(jobs) for _ in range(counts[j])]
-
-    def fits(homes):
-        used = np.zeros_like(free)
-        for j, home in zip(units, homes, strict=True):
-            used[home] += demand[j]
-        return (used <= free).all()
-
-    placed = place(counts, demand, free)
-    if placed is None:
-        assert not any(fits(homes) for homes in product(range(servers), repeat=len(units)))
-    else:
-        assert placed.shape == (jobs, servers)
-        assert (placed >= 0).all()
-        assert (placed.sum(axis=1) == counts).all()
-        assert (placed.T @ demand <= free).all()
-
-
 @given(tiny_batchsched())
 def test_a_plan_is_feasible(tiny):
     assert plan_rest(tiny, Commitments()).violations() == []
@@ -300,15 +274,6 @@ def test_a_mode_is_placed_beside_its_host(architecture):
     assert (row.first, row.last, sorted(row.workers), row.num_workers) == (4, 6, [0, 2], 2)
     assert (row.ps > 0).tolist() == ((row.workers > 0).tolist() if tiny.has_ps else [False] * 2)
     assert place_mode(tiny, np.zeros_like(free), (0, 0, 1, 2, 3), 4) is None
-
-
-def test_units_go_largest_first_onto_the_server_that_they_leave_fullest():
-    free = np.array([[4.0, 8.0], [3.0, 9.0]])
-    placed = place(np.array([1, 1]), np.array([[2.0, 1.0], [3.0, 1.0]]), free)
-    assert placed.tolist() == [[1, 0], [0, 1]]
-    assert place(np.array([1, 1]), np.array([[2.0, 1.0], [5.0, 1.0]]), free) is None
-    exactly_full = place(np.array([2, 1]), np.array([[2.0, 4.0], [3.0, 9.0]]), free)
-    assert exactly_full.tolist() == [[2, 0], [0, 1]]
 
 
 def test_workers_of_a_mode_go_where_most_of_them_fit():

@@ -9,7 +9,6 @@ import pytest
 
 import hindsched as hs
 from hindsched.solutions.base import Solution
-from hindsched.solvers.families.oasis.methods import insert_by_density
 from hindsched.solvers.oracles.base import build_oracle
 from hindsched.solvers.search.neighbourhood import NeighbourhoodSearch
 from hindsched.solvers.tree import node_solutions
@@ -40,7 +39,9 @@ def test_what_finds_nothing_better_gets_a_smaller_share(monkeypatch: pytest.Monk
     assert 0 < second < first
     looking._in_vain = int(PATIENCE)
     assert looking._share() == pytest.approx(SHARE_OF_TIME / 2)
-    found[0] = insert_by_density(instance, None)
+    inserting = NeighbourhoodSearch(servers)
+    inserting.construct()
+    found[0] = inserting.solution()
     looking._spent = 0.0
     looking(prices, [])
     assert looking._share() == SHARE_OF_TIME

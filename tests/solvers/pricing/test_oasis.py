@@ -17,9 +17,9 @@ from hindsched.instances.io import read
 from hindsched.solutions.oasis.solution import OasisSolution
 from hindsched.solvers.door.subproblem import model_response
 from hindsched.solvers.families.oasis import resources
-from hindsched.solvers.families.oasis.methods import insert_by_density
 from hindsched.solvers.families.oasis.resources import OasisOracle
 from hindsched.solvers.oracles.base import build_oracle
+from hindsched.solvers.search.neighbourhood import NeighbourhoodSearch
 from tests.brute_force.oasis import deployments, optimum
 from tests.strategies.oasis import oasis_instances
 
@@ -196,7 +196,9 @@ def test_ties_go_to_the_first_servers_and_the_earliest_end(medium):
 
 
 def test_use_of_a_solution_adds_up_in_both_layouts(medium):
-    solution = insert_by_density(medium)
+    search = NeighbourhoodSearch(build_oracle(medium, rows="servers"))
+    search.construct()
+    solution = search.solution()
     assert solution.violations() == []
     for layout in ("groups", "servers"):
         oracle = OasisOracle(medium, layout=layout)

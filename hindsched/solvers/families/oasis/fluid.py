@@ -34,30 +34,21 @@ UNIT = 200
 TORN_AGAIN = 2.0
 """Price of giving up a job that has begun, as a multiple of its utility."""
 
-
-class Stretch(NamedTuple):
-    """Slots, both inclusive, that are one to the program."""
-
-    first: int
-    last: int
-
-    @property
-    def size(self) -> int:
-        """How many."""
-        return self.last - self.first + 1
+Stretch = tuple[int, int]
+"""First and last of slots that are one to the program."""
 
 
 def stretches(first: int, last: int, fine: int) -> list[Stretch]:
     """Single slots, then stretches of 2, 4, ... slots, about `fine` of each two of these lengths.
 
-    >>> [each.size for each in stretches(11, 26, 4)]
+    >>> [b - a + 1 for a, b in stretches(11, 26, 4)]
     [1, 1, 1, 1, 2, 2, 4, 4]
     """
     found, size = list[Stretch](), 1
     while first <= last:
         for _ in range(fine if size == 1 else max(1, fine // 2)):
             if first <= last:
-                found.append(Stretch(first, min(last, first + size - 1)))
+                found.append((first, min(last, first + size - 1)))
                 first += size
         size *= 2
     return found
@@ -86,7 +77,7 @@ class Progress:
     latest: dict[int, int] = field(default_factory=dict[int, int])
 
 
-class Ends(NamedTuple):
+class End(NamedTuple):
     """Completion slots of a job of nearly the same utility, and the column that says so."""
 
     first: int
@@ -114,84 +105,82 @@ class FluidProgram:
         What is decided; `close` writes down what is done.
     fine : int
         Slots after which others are added up.
+
+    Attributes
+    ----------
+    closed_until : int
+        Last slot that this program is good for.
+    ends : dict
+        By job.
+    workers : dict
+        Columns by job and first slot of a stretch.
+    values : ndarray
+        The last point.
     """
 
     def __init__(
-        self,
-        oracle: OasisOracle,
-        prices: Floats,
-        least: float,
-        margin: float,
-        interrupted: Event,
-        progress: Progress,
-        fine: int,
-    ) -> None:
-        self.oracle, self._margin, self._progress = oracle, margin, progress
+        self, oracle: OasisOracle, prices: Floats, least: float, margin: float, interrupted: Event,
+        progress: Progress, fine: int,
+    ) -> None:  # fmt: skip
+        self.oracle, self._progress = oracle, progress
         self._grid = stretches(progress.slot, oracle.instance.horizon, fine)
-        single = [each.last for each in self._grid if each.size == 1]
-        whole = len(single) == len(self._grid)
-        self.closed_until = single[-1 if whole else len(single) // 2]
-        """Last slot that this program is good for."""
-        self.ends: dict[int, list[Ends]] = {}
+        single = [last for first, last in self._grid if first == last]
+        self.closed_until = single[-1 if len(single) == len(self._grid) else len(single) // 2]
+        self.ends: dict[int, list[End]] = {}
         self.workers: dict[tuple[int, int], int] = {}
-        self._admission: dict[int, int] = {}
-        self._work: dict[int, list[int]] = {}
-        self._surrender: dict[int, int] = {}
+        self._admission: dict[int, tuple[int, int]] = {}  # row, and column that gives the job up
+        self._work: dict[int, list[int]] = {}  # rows by end
         self._limits: dict[Stretch, list[int]] = {}
+        self._used: dict[tuple[int, int, int, Stretch], list[tuple[int, float]]] = {}
         self._program = SparseProgram()
-        self._build(prices, least)
-        self._loaded = self._program.load(interrupted, solver="simplex")
-        self._highs = self._loaded.highs
-        self.values = np.zeros(len(self._program.value))
-        self._duals = np.zeros(len(self._program.low))
-        self.objective = math.nan
-
-    def _build(self, prices: Floats, least: float) -> None:
-        bound = self.oracle.bound(prices)
-        values, _ = self.oracle.block_values(prices)
-        used: dict[tuple[int, int, int, Stretch], list[tuple[int, float]]] = {}
-        for job in sorted(self._progress.alive):
-            if self.left(job) <= 0:
-                continue
+        bound, (values, _) = oracle.bound(prices), oracle.block_values(prices)
+        for job in sorted(progress.alive):
             spare = bound - float(values[job]) - least
-            classes = list(self._ends_of(job, prices, spare, SMALL * bound))
+            classes = list(self._classes(job, prices, spare, SMALL * bound))
             if classes:
-                self._progress.latest[job] = classes[-1][1]
-                self._add_job(job, classes, used)
-        instance, oracle = self.oracle.instance, self.oracle
-        capacity = (
-            instance.worker_capacity[oracle.worker_groups.first]
-            * oracle.worker_groups.size[:, None],
-            instance.ps_capacity[oracle.ps_groups.first] * oracle.ps_groups.size[:, None],
-        )
-        for (side, group, resource, stretch), terms in used.items():
-            total = capacity[side][group, resource]
-            scaled = [(column, amount / total) for column, amount in terms]
-            row = self._program.row(scaled, -math.inf, stretch.size * (1.0 - self._margin))
+                progress.latest[job] = classes[-1][1]
+                self._add_job(job, classes)
+        instance = oracle.instance
+        for (side, group, resource, stretch), terms in self._used.items():
+            servers = (oracle.worker_groups, oracle.ps_groups)[side]
+            capacity = (instance.worker_capacity, instance.ps_capacity)[side]
+            total = float(servers.size[group] * capacity[servers.first[group], resource])
+            slots = (stretch[1] - stretch[0] + 1) * (1.0 - margin)
+            row = self._program.row([(c, a / total) for c, a in terms], -math.inf, slots)
             self._limits.setdefault(stretch, []).append(row)
+        self._program.load(interrupted, solver="simplex")
+        self._highs = self._program.highs
+        self.values = np.zeros(len(self._program.most))
+        self._duals = np.zeros(0)
 
-    def _ends_of(
+    def _most(self, job: int) -> int:
+        return self.oracle.block(job).task.needed.size - 1
+
+    def left(self, job: int) -> int:
+        """Worker-slots of a job that are still to do."""
+        return int(self.oracle.block(job).task.total - self._progress.done[job])
+
+    def _classes(
         self, job: int, prices: Floats, spare: float, small: float
     ) -> Iterator[tuple[int, int, float]]:
         """First and last slot and utility of the classes of ends that are not ruled out."""
-        task = self.oracle.block(job).task
-        most, known = task.needed.size - 1, self._progress.latest.get(job)
-        if not most:
+        task, most = self.oracle.block(job).task, self._most(job)
+        if not most or self.left(job) <= 0:
             return
+        known = self._progress.latest.get(job)
         begin = max(task.arrival, self._progress.slot)
         soonest = begin - (-self.left(job) // most) - 1
         runs: list[tuple[int, int, float]] = []
-        for stretch in self._grid:
-            if stretch.last < soonest or stretch.first > (known or stretch.first):
+        for first, last in self._grid:
+            if last < soonest or first > (known or first):
                 continue
-            middle = max(soonest, (stretch.first + stretch.last) // 2)
-            utility = float(task.utilities[middle])
+            utility = float(task.utilities[max(soonest, (first + last) // 2)])
             if utility <= small:
                 break
             if runs and runs[-1][2] - utility < small:
-                runs[-1] = (runs[-1][0], stretch.last, runs[-1][2])
+                runs[-1] = (runs[-1][0], last, runs[-1][2])
             else:
-                runs.append((max(soonest, stretch.first), stretch.last, utility))
+                runs.append((max(soonest, first), last, utility))
         for first, last, utility in runs:
             if known is None:
                 found = self.oracle.restricted_response(job, prices, {COMPLETES: (first, last)})
@@ -199,72 +188,54 @@ class FluidProgram:
                     continue
             yield first, last, utility
 
-    def left(self, job: int) -> int:
-        """Worker-slots of a job that are still to do."""
-        return int(self.oracle.block(job).task.total - self._progress.done[job])
-
-    def _add_job(
-        self,
-        job: int,
-        classes: list[tuple[int, int, float]],
-        used: dict[tuple[int, int, int, Stretch], list[tuple[int, float]]],
-    ) -> None:
-        program, block = self._program, self.oracle.block(job)
-        task, most = block.task, block.task.needed.size - 1
+    def _add_job(self, job: int, classes: list[tuple[int, int, float]]) -> None:
+        """Admission, and in each stretch its workers and PSs on groups of servers."""
+        program, block, most = self._program, self.oracle.block(job), self._most(job)
         instance = self.oracle.instance
         ps_each = float(instance.ps_per_worker(instance.jobs[job]))
-        ends = self.ends[job] = [Ends(*each, program.column(each[2], 1.0)) for each in classes]
+        ends = self.ends[job] = [End(*each, program.column(each[2], 1.0)) for each in classes]
         begun = job in self._progress.begun
         surrender = program.column(-(TORN_AGAIN - 1) * ends[0].utility, float(begun))
-        self._surrender[job] = surrender
-        admitted = [(end.column, 1.0) for end in ends]
-        low = 1.0 if begun else -math.inf
-        self._admission[job] = program.row([*admitted, (surrender, 1.0)], low, 1.0)
-        sides = (
-            (block.worker_room, block.worker_demand),
-            (block.ps_room, block.ps_demand),
-        )
-        stretches = [
-            stretch
-            for stretch in self._grid
-            if stretch.last >= task.arrival and stretch.first <= ends[-1].last
-        ]
-        for stretch in stretches:
-            slots = float(stretch.last - max(stretch.first, task.arrival) + 1)
-            workers = program.column(0.0, most * slots)
-            self.workers[job, stretch.first] = workers
-            running = [(e.column, -most * slots) for e in ends if e.last >= stretch.first]
+        admitted = [(column, 1.0) for column in (*(end.column for end in ends), surrender)]
+        row = program.row(admitted, 1.0 if begun else -math.inf, 1.0)
+        self._admission[job] = row, surrender
+        arrival = block.task.arrival
+        open_ = [each for each in self._grid if each[1] >= arrival and each[0] <= ends[-1].last]
+        for stretch in open_:
+            first, last = stretch
+            slots = float(last - max(first, arrival) + 1)
+            workers = self.workers[job, first] = program.column(0.0, most * slots)
+            running = [(end.column, -most * slots) for end in ends if end.last >= first]
             program.row([(workers, 1.0), *running], -math.inf, 0.0)
-            held: tuple[list[int], list[int]] = ([], [])
-            for side, (room, demand) in enumerate(sides):
-                for group in np.flatnonzero(room).tolist():
-                    column = program.column(0.0, float(room[group]) * slots)
-                    held[side].append(column)
-                    for resource in np.flatnonzero(demand).tolist():
-                        entry = (column, float(demand[resource]))
-                        used.setdefault((side, group, resource, stretch), []).append(entry)
-            program.row([(workers, 1.0), *((c, -1.0) for c in held[0])], 0.0, 0.0)
+            on_side: list[list[tuple[int, float]]] = []
+            for side, (room, demand) in enumerate(
+                ((block.worker_room, block.worker_demand), (block.ps_room, block.ps_demand))
+            ):
+                groups = np.flatnonzero(room).tolist()
+                held = {group: program.column(0.0, room[group] * slots) for group in groups}
+                on_side.append([(column, 1.0) for column in held.values()])
+                for resource in np.flatnonzero(demand).tolist():
+                    for group, column in held.items():
+                        key = side, group, resource, stretch
+                        self._used.setdefault(key, []).append((column, float(demand[resource])))
+            program.row([(workers, -1.0), *on_side[0]], 0.0, 0.0)
             if ps_each:
-                terms = [(workers, -ps_each), *((c, 1.0) for c in held[1])]
-                program.row(terms, 0.0, math.inf)
+                program.row([(workers, -ps_each), *on_side[1]], 0.0, math.inf)
         self._work[job] = []
         for number, end in enumerate(ends):
-            done = [(self.workers[job, s.first], 1.0) for s in stretches if s.first <= end.last]
+            done = [(self.workers[job, first], 1.0) for first, _ in open_ if first <= end.last]
             due = [(each.column, -float(self.left(job))) for each in ends[: number + 1]]
             self._work[job].append(program.row([*done, *due], 0.0, math.inf))
 
     def solve(self, seconds: float) -> bool:
         """Solve; whether an optimum was found in time."""
         if is_counted():
-            most = UNIT * units_of(seconds)
-            self._highs.setOptionValue("simplex_iteration_limit", most)
-        self._loaded.solve(seconds)
+            self._highs.setOptionValue("simplex_iteration_limit", UNIT * units_of(seconds))
+        self._program.solve(seconds)
         spend(1 + int(self._highs.getInfo().simplex_iteration_count) // UNIT)
-        if not self._loaded.is_optimal:
-            return False
-        self.values, self._duals = self._loaded.values(), self._loaded.duals()
-        self.objective = -self._loaded.objective
-        return True
+        if self._program.is_optimal:
+            self.values, self._duals = self._program.values(), self._program.duals()
+        return self._program.is_optimal
 
     def admitted(self, job: int) -> float:
         """How much of a job the point admits."""
@@ -281,12 +252,13 @@ class FluidProgram:
 
     def require(self, job: int) -> None:
         """Admit a job; giving it up later is dear."""
-        self._highs.changeColBounds(self._surrender[job], 0.0, 1.0)
-        self._highs.changeRowBounds(self._admission[job], 1.0, 1.0)
+        row, surrender = self._admission[job]
+        self._highs.changeColBounds(surrender, 0.0, 1.0)
+        self._highs.changeRowBounds(row, 1.0, 1.0)
 
     def open_fully(self, slot: int) -> None:
         """Give a slot its whole capacity."""
-        for row in self._limits.get(Stretch(slot, slot), ()):
+        for row in self._limits.get((slot, slot), ()):
             self._highs.changeRowBounds(row, -math.inf, 1.0)
 
     def close(self, slot: int, done: dict[int, int]) -> None:
@@ -296,23 +268,19 @@ class FluidProgram:
             if column is None:
                 continue
             self._highs.changeColBounds(column, 0.0, 0.0)
-            if job in done:
-                self._progress.done[job] += done[job]
-                left = max(0.0, float(self.left(job)))
-                for number, row in enumerate(self._work[job]):
-                    for end in ends[: number + 1]:
-                        self._highs.changeCoeff(row, end.column, -left)
-            if self.left(job) > 0:
-                most = self.oracle.block(job).task.needed.size - 1
-                for end in ends:
-                    if end.last < slot - (-self.left(job)) // most:
-                        self._highs.changeColBounds(end.column, 0.0, 0.0)
+            self._progress.done[job] += done.get(job, 0)
+            left = max(0, self.left(job))
+            for number, row in enumerate(self._work[job] if job in done else ()):
+                for end in ends[: number + 1]:
+                    self._highs.changeCoeff(row, end.column, -float(left))
+            for end in ends if left else ():
+                if end.last < slot - (-left) // self._most(job):
+                    self._highs.changeColBounds(end.column, 0.0, 0.0)
 
 
 def most_columns(oracle: OasisOracle, fine: int) -> int:
     """Columns of the first program at most, where prices rule out no ends; quickly counted."""
-    first = np.array([each.first for each in stretches(1, oracle.instance.horizon, fine)])
-    last = np.append(first[1:] - 1, oracle.instance.horizon)
+    first, last = np.array(stretches(1, oracle.instance.horizon, fine)).T
     blocks = [oracle.block(job) for job in range(oracle.num_blocks)]
     small = SMALL * sum(float(np.nanmax(block.task.utilities)) for block in blocks)
     return sum(

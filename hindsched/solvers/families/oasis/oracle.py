@@ -15,4 +15,4 @@ def build(instance: OasisInstance, formulation: str, rows: str) -> BlockOracle:
     """Build the oracle with one of the layouts `ORACLE_ROWS`."""
     if rows == "patterns":
         return PatternOracle(instance, formulation)
-    return OasisOracle(instance, formulation, "servers" if rows == "servers" else "groups")
+    return OasisOracle(instance, formulation, rows)

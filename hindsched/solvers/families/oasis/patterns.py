@@ -27,21 +27,20 @@ import numpy as np
 
 from hindsched.arrays import Bools, Floats, Ints
 from hindsched.errors import InputError
-from hindsched.instances.decimals import WholeUnits, loosened, times
+from hindsched.instances.decimals import WholeUnits, times
 from hindsched.instances.oasis.instance import OasisInstance
 from hindsched.solutions.base import Solution
-from hindsched.solvers.families.oasis.resources import OasisOracle
-from hindsched.solvers.families.oasis.schedules import (
+from hindsched.solvers.families.oasis.resources import (
     Groups,
+    OasisOracle,
     OasisPlan,
-    Placements,
     best_within,
     plan_features,
 )
-from hindsched.solvers.kernels.oasis.maximal_patterns import maximal_patterns
+from hindsched.solvers.kernels.oasis.maximal_patterns import server_patterns
 from hindsched.solvers.oracles.base import BlockOracle, Response
 from hindsched.solvers.oracles.decisions import Feature, Limits
-from hindsched.solvers.oracles.rows import AxisLabel, Rows, RowSet
+from hindsched.solvers.oracles.rows import Rows, RowSet
 
 MOST_PATTERNS = 2000
 """Patterns of one server, at most."""
@@ -53,61 +52,54 @@ class _Side:
 
     Parameters
     ----------
-    units : RowSet
-        Rows (group, job, slot) of the units that patterns hold.
+    resources, units : RowSet
+        Rows (group, resource, slot), and (group, job, slot) of the units that patterns hold.
     groups : Groups
         The groups.
     demand : ndarray, shape (jobs, resources)
         Demand of one unit.
-    packed, able : ndarray of bool, shape (groups, jobs)
-        Whose units are packed in patterns, and whose units a server holds.
+    packed : ndarray of bool, shape (groups, jobs)
+        Whose units are packed in patterns.
+    whole : ndarray of bool, shape (groups,)
+        Where that is everybody whom a server holds: the patterns imply the resources' rows.
     patterns : list of ndarray of int, shape (patterns, jobs)
         Maximal patterns of one server, by group; 0 for jobs that are not packed.
     """
 
+    resources: RowSet
     units: RowSet
     groups: Groups
     demand: Floats
     packed: Bools
-    able: Bools
+    whole: Bools
     patterns: list[Ints]
 
     @classmethod
     def of(
-        cls,
-        name: str,
-        instance: OasisInstance,
-        capacity: Floats,
-        demand: Floats,
-        groups: Groups,
-        labels: tuple[AxisLabel, ...],
-        most: Ints,
-    ) -> _Side:
+        cls, instance: OasisInstance, resources: RowSet, capacity: Floats, demand: Floats,
+        groups: Groups, most: Ints,
+    ) -> _Side:  # fmt: skip
         """Choose the jobs and enumerate the patterns; `most`: units by group and job."""
-        jobs = len(instance.jobs)
-        packed = np.zeros((len(labels), jobs), dtype=bool)
-        patterns = []
+        packed, patterns = np.zeros(most.shape, dtype=bool), []
         for group, first in enumerate(groups.first):
             chosen, found = _pack(capacity[first], demand, most[group])
             packed[group, chosen] = True
-            whole = np.zeros((len(found), jobs), dtype=np.int64)
-            whole[:, chosen] = found
-            patterns.append(whole)
-        axes = (
-            ("group", labels),
-            ("job", tuple(job.name for job in instance.jobs)),
-            ("slot", tuple(range(1, instance.horizon + 1))),
-        )
-        units = RowSet(name, axes, np.zeros((len(labels), jobs, instance.horizon)))
-        return cls(units, groups, demand, packed, most > 0, patterns)
+            wide = np.zeros((len(found), most.shape[1]), dtype=np.int64)
+            wide[:, chosen] = found
+            patterns.append(wide)
+        name = resources.name.replace("capacity", "units")
+        jobs = tuple(job.name for job in instance.jobs)
+        axes = resources.axes[0], ("job", jobs), resources.axes[-1]
+        units = RowSet(name, axes, np.zeros((*most.shape, instance.horizon)))
+        whole = (packed | (most == 0)).all(axis=1)
+        return cls(resources, units, groups, demand, packed, whole, patterns)
 
-
-def server_patterns(capacity: Floats, demand: Floats, most: Ints, limit: int) -> Ints | None:
-    """Maximal patterns of one `loosened` server; None if more than a limit or hard to find."""
-    found = np.empty((limit, len(demand)), dtype=np.int64)
-    own = demand.copy()  # kernels are compiled for arrays that can be written
-    number = maximal_patterns(loosened(capacity, capacity), own, most, found)
-    return None if number > limit else found[:number].copy()
+    def unit_prices(self, arrays: dict[str, Floats]) -> Floats:
+        """Price of one unit of every job by group and slot, shape (jobs, groups, 1, slots)."""
+        resources = np.einsum("grt,jr->jgt", arrays[self.resources.name], self.demand)
+        places = (arrays[self.units.name] * self.packed[:, :, None]).transpose(1, 0, 2)
+        total: Floats = np.ascontiguousarray(resources + places)[:, :, None]
+        return total
 
 
 def _pack(capacity: Floats, demand: Floats, most: Ints) -> tuple[list[int], Ints]:
@@ -148,30 +140,15 @@ def _without_overfull(patterns: Ints, capacity: Floats, demand: Floats) -> Ints:
 
 @dataclass(frozen=True)
 class _Prices:
-    """What the blocks read at some prices.
+    """What the blocks read at some prices, kept as two blocks in a row mostly ask at the same ones.
 
-    Parameters
-    ----------
-    flat : bytes
-        The prices: two blocks in a row mostly ask at the same ones, so they are compared quickly.
-    paid : tuple of ndarray, shape (jobs, groups, 1, slots)
-        Price of one unit of a job on either side: its resources and its place.
-    dearest : dict
-        The dearest pattern of each slot and its worth, by side and group.
+    `paid` has the unit prices of both sides, `dearest` by side and group the number and worth of
+    the dearest pattern of each slot.
     """
 
     flat: bytes
     paid: tuple[Floats, ...]
     dearest: dict[tuple[int, int], tuple[Ints, Floats]]
-
-
-def _unit_prices(side: _Side, arrays: dict[str, Floats]) -> Floats:
-    """Price of one unit of every job by group and slot, shape (jobs, groups, 1, slots)."""
-    name = side.units.name.replace("units", "capacity")
-    resources = np.einsum("grt,jr->jgt", arrays[name], side.demand)
-    places = (arrays[side.units.name] * side.packed[:, :, None]).transpose(1, 0, 2)
-    total: Floats = np.ascontiguousarray(resources + places)[:, :, None]
-    return total
 
 
 class PatternOracle(BlockOracle):
@@ -192,58 +169,50 @@ class PatternOracle(BlockOracle):
 
     def __init__(self, instance: OasisInstance, formulation: str | None = None) -> None:
         self.instance = instance
-        self.groups = OasisOracle(instance, formulation, "groups")
-        self.formulation = self.groups.formulation
-        self.optional = True
-        self.exact = True
-        self.features = self.groups.features
-        blocks = [self.groups.block(job) for job in range(len(instance.jobs))]
+        self.groups = groups = OasisOracle(instance, formulation, "groups")
+        self.formulation, self.features = groups.formulation, groups.features
+        self.optional = self.exact = True
+        self._jobs = len(instance.jobs)
+        blocks = [groups.block(job) for job in range(self._jobs)]
         one = np.ones(1)
         self._single = [replace(job, worker_demand=one, ps_demand=one) for job in blocks]
         self._known: _Prices | None = None
         sides = []
-        for name, capacity, demand, groups, row_set, rooms, uses in (
-            ("worker_units", instance.worker_capacity, instance.worker_demand,
-             self.groups.worker_groups, self.groups.rows.sets[0],
-             [block.worker_room for block in blocks],
+        for capacity, demand, own, row_set, rooms, uses in (
+            (instance.worker_capacity, instance.worker_demand, groups.worker_groups,
+             groups.rows.sets[0], [block.worker_room for block in blocks],
              [block.task.needed.size - 1 for block in blocks]),
-            ("ps_units", instance.ps_capacity, instance.ps_demand,
-             self.groups.ps_groups, self.groups.rows.sets[1],
+            (instance.ps_capacity, instance.ps_demand, groups.ps_groups, groups.rows.sets[1],
              [block.ps_room for block in blocks],
              [int(block.task.needed[-1]) for block in blocks]),
         ):  # fmt: skip
-            each = np.array(rooms).reshape(len(blocks), groups.size.size).T // groups.size[:, None]
+            each = np.array(rooms).reshape(self._jobs, own.size.size).T // own.size[:, None]
             most = np.minimum(each, np.array(uses, dtype=np.int64))
-            labels = row_set.axes[0][1]
-            sides.append(_Side.of(name, instance, capacity, demand, groups, labels, most))
+            sides.append(_Side.of(instance, row_set, capacity, demand, own, most))
         self._sides = tuple(sides)
-        self.rows = Rows([*self.groups.rows.sets, *(side.units for side in self._sides)])
-        self.implied = np.zeros(self.rows.size, dtype=bool)
-        for side, row_set in zip(self._sides, self.groups.rows.sets, strict=True):
-            # A group that packs every job that it can hold keeps its resources by its patterns.
-            whole = np.array([bool((packed | ~able).all()) for packed, able in
-                              zip(side.packed, side.able, strict=True)])  # fmt: skip
-            wide = np.broadcast_to(whole[:, None, None], row_set.shape)
-            self.implied[self.rows.slices[row_set.name]] = wide.ravel()
+        self.rows = Rows([*groups.rows.sets, *(side.units for side in sides)])
+        implied = {
+            side.resources.name: np.broadcast_to(side.whole[:, None, None], side.resources.shape)
+            for side in sides
+        }
+        self.implied = self.rows.pack(implied).astype(bool)
         self.unit_blocks = [
-            (side, group, slot)
-            for side in range(2)
-            for group in range(len(self._sides[side].patterns))
-            if len(self._sides[side].patterns[group])
+            (number, group, slot)
+            for number, side in enumerate(sides)
+            for group, patterns in enumerate(side.patterns) if len(patterns)
             for slot in range(instance.horizon)
-        ]
+        ]  # fmt: skip
 
     @property
     def num_blocks(self) -> int:
         """Jobs, then groups and slots."""
-        return len(self.instance.jobs) + len(self.unit_blocks)
+        return self._jobs + len(self.unit_blocks)
 
     def block_name(self, block: int) -> str:
         """Name of a job, or of a group and slot."""
-        jobs = len(self.instance.jobs)
-        if block < jobs:
+        if block < self._jobs:
             return str(self.instance.jobs[block].name)
-        side, group, slot = self.unit_blocks[block - jobs]
+        side, group, slot = self.unit_blocks[block - self._jobs]
         units = self._sides[side].units
         return f"{units.name} {units.axes[0][1][group]} in slot {slot + 1}"
 
@@ -258,47 +227,30 @@ class PatternOracle(BlockOracle):
     def restricted_response(self, block: int, prices: Floats, limits: Limits) -> Response | None:
         """Exact best response within limits; patterns have no features but 0."""
         at = self._at(prices)
-        found = self._best(block, at, limits)
-        if found is None:
-            return None
-        value, schedule = found
-        if schedule is None:
-            return self._dearest(block - len(self.instance.jobs), at)
-        end, workers, ps = schedule
-        plan = OasisPlan(end, Placements.of(workers), Placements.of(ps))
-        return self._response(block, value, plan)
-
-    def _best(
-        self, block: int, at: _Prices, limits: Limits
-    ) -> tuple[float, tuple[int, Ints, Ints] | None] | None:
-        """What a block is worth within limits, with a job's end and counts; None if it has none."""
-        jobs = len(self.instance.jobs)
-        if block >= jobs:
+        if block >= self._jobs:
             barred = any(low > 0 for low, _ in limits.values())
-            return None if barred else (self._worth(block - jobs, at), None)
+            return None if barred else self._dearest(*self.unit_blocks[block - self._jobs], at)
         job = self._single[block]
-        sides = job.sides((at.paid[0][block], at.paid[1][block]))
-        found = best_within(*sides, job.task, limits)
-        return None if found is None else (found[0], found[1:])
+        found = best_within(*job.sides([paid[block] for paid in at.paid]), job.task, limits)
+        return None if found is None else self._response(block, *found)
 
     def _at(self, prices: Floats) -> _Prices:
         """What all blocks read at these prices, worked out once for all of them."""
-        known = self._known
-        flat = prices.tobytes()
+        known, flat = self._known, prices.tobytes()
         if known is None or known.flat != flat:
             arrays = self.rows.unpack(prices)
-            paid = tuple(_unit_prices(side, arrays) for side in self._sides)
             dearest = {}
             for number, side in enumerate(self._sides):
                 for group, patterns in enumerate(side.patterns):
                     if len(patterns):
                         worth = patterns @ arrays[side.units.name][group]  # (patterns, slots)
                         dearest[number, group] = worth.argmax(axis=0), worth.max(axis=0)
+            paid = tuple(side.unit_prices(arrays) for side in self._sides)
             known = self._known = _Prices(flat, paid, dearest)
         return known
 
     def _response(self, job: int, value: float, plan: OasisPlan) -> Response:
-        utility = float(self.groups.block(job).task.utilities[plan.end])
+        utility = float(self._single[job].task.utilities[plan.end])
         rows, amounts = self.groups.use_of_plan(job, plan)
         parts, counts = [rows], [amounts]
         for side, placed in zip(self._sides, (plan.workers, plan.ps), strict=True):
@@ -307,58 +259,45 @@ class PatternOracle(BlockOracle):
             counts.append(placed.counts[kept].astype(float))
         return Response(value, utility, np.concatenate(parts), np.concatenate(counts), plan)
 
+    def _dearest(self, number: int, group: int, slot: int, at: _Prices) -> Response:
+        """The dearest pattern of a group and slot, on all its servers."""
+        side, (which, worth) = self._sides[number], at.dearest[number, group]
+        size = float(side.groups.size[group])
+        pattern = side.patterns[group][which[slot]]
+        jobs = np.flatnonzero(pattern)
+        rows = self._unit_rows(side, group, jobs, slot)
+        return Response(size * float(worth[slot]), 0.0, rows, -size * pattern[jobs])
+
     def _unit_rows(self, side: _Side, group: Ints | int, job: Ints | int, slot: Ints | int) -> Ints:
         first = self.rows.slices[side.units.name].start
         _, jobs, horizon = side.units.shape
         rows: Ints = first + (np.asarray(group) * jobs + job) * horizon + slot
         return rows
 
-    def _which(self, place: int, at: _Prices) -> int:
-        number, group, slot = self.unit_blocks[place]
-        return int(at.dearest[number, group][0][slot])
-
-    def _worth(self, place: int, at: _Prices) -> float:
-        number, group, slot = self.unit_blocks[place]
-        worth = at.dearest[number, group][1]
-        return float(self._sides[number].groups.size[group]) * float(worth[slot])
-
-    def _dearest(self, place: int, at: _Prices) -> Response:
-        """The dearest pattern of a group and slot, on all its servers."""
-        number, group, slot = self.unit_blocks[place]
-        side = self._sides[number]
-        pattern = side.patterns[group][self._which(place, at)]
-        jobs = np.flatnonzero(pattern)
-        amounts = -float(side.groups.size[group]) * pattern[jobs]
-        return Response(
-            self._worth(place, at), 0.0, self._unit_rows(side, group, jobs, slot), amounts
-        )
-
     def features_of(self, block: int, response: Response) -> dict[Feature, int]:
         """Features of a job's schedule; patterns have none."""
-        return plan_features(response.plan) if block < len(self.instance.jobs) else {}
+        return plan_features(response.plan) if block < self._jobs else {}
 
     def outside(self, block: int) -> Response | None:
         """Jobs may stay out; a group runs some pattern in every slot."""
-        return super().outside(block) if block < len(self.instance.jobs) else None
+        return super().outside(block) if block < self._jobs else None
 
     def place(self, responses: Sequence[Response | None]) -> Solution | None:
         """Solution in which all jobs run the given schedules, packed on real servers."""
-        return self.groups.place(responses[: len(self.instance.jobs)])
+        return self.groups.place(responses[: self._jobs])
 
     def use_of(self, solution: Solution) -> list[Response | None]:
         """Schedules of a feasible solution; a group holds in a slot what runs there."""
         found: list[Response | None] = []
         total = np.zeros(self.rows.size)
         for job, response in enumerate(self.groups.use_of(solution)):
-            if response is None:
-                found.append(None)
-                continue
-            whole = replace(
-                self._response(job, response.value, response.plan), objective=response.objective
-            )
-            np.add.at(total, whole.rows, whole.amounts)
-            found.append(whole)
-        jobs = np.arange(len(self.instance.jobs))
+            if response is not None:
+                utility = response.objective
+                response = self._response(job, response.value, response.plan)
+                response = replace(response, objective=utility)
+                np.add.at(total, response.rows, response.amounts)
+            found.append(response)
+        jobs = np.arange(self._jobs)
         for side, group, slot in self.unit_blocks:
             rows = self._unit_rows(self._sides[side], group, jobs, slot)
             kept = rows[total[rows] > 0]
@@ -375,17 +314,13 @@ class PatternOracle(BlockOracle):
 
     def prices_on_servers(self, prices: Floats) -> Floats:
         """Prices of resources on servers; a place's price is shared among what its unit needs."""
-        arrays = self.rows.unpack(prices)
-        parts = []
-        for side, row_set in zip(self._sides, self.groups.rows.sets, strict=True):
-            size = row_set.capacity[:, :, 0] / side.groups.size[:, None]
-            portion = side.demand[None] / np.maximum(size, 1e-300)[:, None]  # (G, J, R)
+        arrays, parts = self.rows.unpack(prices), []
+        for side in self._sides:
+            one = side.resources.capacity[:, None, :, 0] / side.groups.size[:, None, None]
+            portion = side.demand / np.maximum(one, 1e-300)  # (groups, jobs, resources)
             portion = portion / np.maximum(portion.sum(axis=2, keepdims=True), 1e-300)
-            rate = np.divide(
-                portion, side.demand[None], out=np.zeros_like(portion), where=side.demand[None] > 0
-            )
-            shared = np.einsum("gjt,gjr->grjt", arrays[side.units.name], rate).max(
-                axis=2, initial=0.0
-            )
-            parts.append((arrays[row_set.name] + shared).ravel())
+            needed = np.broadcast_to(side.demand, portion.shape)
+            rate = np.divide(portion, needed, out=np.zeros_like(portion), where=needed > 0)
+            shared = np.einsum("gjt,gjr->grjt", arrays[side.units.name], rate)
+            parts.append((arrays[side.resources.name] + shared.max(axis=2, initial=0.0)).ravel())
         return self.groups.prices_on_servers(np.concatenate(parts))

@@ -1,8 +1,8 @@
-"""Conflict cuts: what the program of the ends promises, decided on real servers.
+"""Promises of ends, decided on real servers, and conflict cuts for the program of the ends.
 
-A point of `build_ends_program` says which jobs are admitted and when each ends. Whether the servers
-hold that is a packing problem (`models.oasis.leaf`). If nothing fits, a smallest set S of promises
-that still cannot be kept gives a cut that every solution satisfies,
+A point of `build_ends` says which jobs are admitted and when each ends. Whether the servers hold
+that is a packing problem (`models.oasis.leaf`). If nothing fits, a smallest set S of promises that
+still cannot be kept gives a cut that every solution satisfies,
 
     sum over jobs i of S, ends e <= E_i of u_ie <= |S| - 1,
 
@@ -11,8 +11,9 @@ and the program of the ends goes on with it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -24,29 +25,53 @@ from hindsched.solutions.oasis.solution import OasisSolution
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import ProgramResult, solve_program
 from hindsched.solvers.door.status import Status, StoppedBy
-from hindsched.solvers.families.oasis.patterns import server_patterns
+from hindsched.solvers.kernels.oasis.maximal_patterns import server_patterns
+
+if TYPE_CHECKING:
+    from hindsched.solvers.families.oasis.resources import OasisPlan
 
 MOST_PATTERNS = 120
 """Patterns of a group in a slot above which its packing rows are left out."""
+PLACING_SECONDS = 2.0
+"""Limit of placing given schedules on servers."""
 SHRINK_SECONDS = 2.0
 """Limit of each decision while a conflict is made smaller; undecided keeps the larger conflict."""
 MOST_UNDECIDED = 3
 """Undecided ones after which a conflict stays as it is."""
 
+Row = tuple[float, ...]
+
 
 def find_patterns(
     capacity: Floats, demand: Floats, most: Sequence[int]
 ) -> tuple[tuple[int, ...], ...] | None:
-    """Maximal patterns of a server, where they are few."""
-    return _patterns(tuple(capacity.tolist()), tuple(map(tuple, demand.tolist())), tuple(most))
+    """Maximal patterns of a server; None if they are more than `MOST_PATTERNS`."""
+    return _known_patterns(tuple(capacity), tuple(map(tuple, demand.tolist())), tuple(most))
 
 
 @lru_cache(maxsize=4096)
-def _patterns(
-    capacity: tuple[float, ...], demand: tuple[tuple[float, ...], ...], most: tuple[int, ...]
+def _known_patterns(
+    capacity: Row, demand: tuple[Row, ...], most: tuple[int, ...]
 ) -> tuple[tuple[int, ...], ...] | None:
     found = server_patterns(np.array(capacity), np.array(demand), np.array(most), MOST_PATTERNS)
     return None if found is None else tuple(map(tuple, found.tolist()))
+
+
+def place_together(
+    instance: OasisInstance, plans: Mapping[int, OasisPlan]
+) -> OasisSolution | None:
+    """Schedules of jobs, by position, packed on real servers; None if they are not seen to fit."""
+    ends = {job: plan.end for job, plan in plans.items()}
+    leaf = build_leaf(instance, ends, find_patterns)
+    for units, side in ((leaf.model.workers, 1), (leaf.model.ps, 2)):
+        for variable in units.values():
+            variable.fix(0)
+        for job, plan in plans.items():
+            in_slot = np.bincount(plan[side].slots, plan[side].counts)  # type: ignore[union-attr]
+            for slot in np.flatnonzero(in_slot).tolist():
+                units[job, slot].fix(int(in_slot[slot]))
+    found = solve_program(leaf.model, SolveOptions(time_limit=PLACING_SECONDS, threads=1))
+    return leaf.extract() if found.has_point else None
 
 
 class Promises:
@@ -68,7 +93,10 @@ class Promises:
     """
 
     def __init__(self, instance: OasisInstance, options: SolveOptions) -> None:
-        self.instance, self.options = instance, options
+        self.instance = instance
+        self.options = SolveOptions(
+            solver=options.solver, threads=options.threads, seed=options.seed
+        )
         self.count = 0
         self.best: OasisSolution | None = None
         self._kept: list[Ends] = []
@@ -80,14 +108,8 @@ class Promises:
         if not ends:
             self._keep(ends, OasisSolution(self.instance, {}, {}))
             return ProgramResult(Status.OPTIMAL, StoppedBy.GAP)
-        options = SolveOptions(
-            solver=self.options.solver,
-            time_limit=seconds,
-            threads=self.options.threads,
-            seed=self.options.seed,
-        )
         leaf = build_leaf(self.instance, ends, find_patterns)
-        result = solve_program(leaf.model, options)
+        result = solve_program(leaf.model, self.options.with_time(seconds))
         if result.has_point:
             self._keep(ends, leaf.extract())
         elif result.status == Status.INFEASIBLE:
@@ -157,13 +179,13 @@ class Promises:
             ends = fewer if is_impossible(fewer) else ends
         for job in [job for job in order if job in ends]:
             impossible, possible = ends[job], last[job] + 1
-            while possible - impossible > 1:  # the last end, then by bisection
-                first_try = impossible == ends[job] and possible > last[job]
-                end = last[job] if first_try else (impossible + possible) // 2
+            end = last[job]  # the last end first, then by bisection
+            while possible - impossible > 1:
                 if is_impossible({**ends, job: end}):
                     impossible = end
                 else:
                     possible = end
+                end = (impossible + possible) // 2
             ends = {**ends, job: impossible}
         return ends
 

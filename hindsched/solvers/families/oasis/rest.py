@@ -24,33 +24,24 @@ from hindsched.solvers.families.oasis.methods import milp
 
 
 def rest_of(instance: OasisInstance, commitments: Commitments) -> OasisInstance:
-    """The instance of what is open from slot ``commitments.now`` on.
+    """The instance of what is open from slot ``commitments.now`` on; slots count as before.
 
     Parameters
     ----------
     instance : OasisInstance
-        The known jobs.
+        The known jobs; those that are done or rejected are left out.
     commitments : Commitments
         Rows that ran before the slot; nobody is locked, as workers are given slot by slot.
-
-    Returns
-    -------
-    OasisInstance
-        Without jobs that are done or rejected; slots count as before.
     """
     assert not commitments.locked
     jobs = []
     for job in instance.jobs:
-        rows = commitments.assignments.get(job.name, ())
-        left = instance.work_of(job) - sum(map(_work_of_row, rows))
+        left = instance.work_of(job)
+        for row in commitments.assignments.get(job.name, ()):
+            left -= (row["to"] - row["from"] + 1) * sum(row.get("workers", {}).values())
         if left > 0 and job.name not in commitments.rejected:
             jobs.append(_shorter(job, left, max(job.arrival, commitments.now)))
     return instance.with_jobs(tuple(jobs))
-
-
-def _work_of_row(row: Assignment) -> int:
-    slots: int = row["to"] - row["from"] + 1
-    return slots * sum(row.get("workers", {}).values())
 
 
 def _shorter(job: OasisJob, work: int, arrival: int) -> OasisJob:
@@ -75,19 +66,7 @@ def rows_from(rows: list[Assignment], slot: int) -> list[Assignment]:
 
 
 def solve_rest(rest: OasisInstance, start: Solution, options: SolveOptions, work: int) -> Result:
-    """The best plan, by the program of ends from a start; it does not depend on the machine.
-
-    Parameters
-    ----------
-    rest : OasisInstance
-        What is left.
-    start : Solution
-        A feasible plan.
-    options : SolveOptions
-        Gap and options of the solver.
-    work : int
-        Units of work that it may take (`hindsched.solvers.door.work`).
-    """
+    """The best plan from a start, within units of work: it does not depend on the machine."""
     with catch_interrupt(), counting():  # one event for all solves
         within = options.with_time(work * UNIT_SECONDS)
         result = milp(rest, start.formulation, within, incumbent=start)

@@ -9,17 +9,17 @@ that leaves nothing to tell apart, and the relaxation is nearly whole.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from threading import Event
+from typing import NamedTuple
 
 import numpy as np
 
 from hindsched.arrays import Ints
 from hindsched.instances.decimals import Whole, how_many_fit
 from hindsched.solvers.door.work import spend
-from hindsched.solvers.families.oasis.patterns import server_patterns
 from hindsched.solvers.families.oasis.resources import OasisOracle
 from hindsched.solvers.families.oasis.sparse_program import SparseProgram
+from hindsched.solvers.kernels.oasis.maximal_patterns import server_patterns
 
 AHEAD = 0.8
 """Worth of a worker beyond what is wanted, relative to one before."""
@@ -42,8 +42,7 @@ MOST_PATTERNS = 100
 """Patterns of one server up to which those that are alike are packed by patterns."""
 
 
-@dataclass(frozen=True)
-class Wish:
+class Wish(NamedTuple):
     """What a job should do in a slot.
 
     Parameters
@@ -90,37 +89,38 @@ def pack_slot(
         Workers and PSs by server, by job that runs.
     """
     instance, program = oracle.instance, SparseProgram()
-    parts = []
-    for wish in wishes:
+    ps_each = [float(instance.ps_per_worker(instance.jobs[wish.job])) for wish in wishes]
+    workers = _Side(oracle, 0, wishes, [wish.most for wish in wishes], program)
+    most_ps = [wish.most if each else 0 for wish, each in zip(wishes, ps_each, strict=True)]
+    ps = _Side(oracle, 1, wishes, most_ps, program)
+    for number, wish in enumerate(wishes):
         wanted = min(wish.most, math.ceil(wish.workers - 1e-6))
-        parts.append([
+        parts = (
             program.column(wish.worth, wanted),
             program.column(AHEAD * wish.worth, wish.most - wanted),
-        ])  # fmt: skip
-    workers, ps = (_Side(oracle, side, wishes, program) for side in (0, 1))
-    for number, wish in enumerate(wishes):
-        ps_each = float(instance.ps_per_worker(instance.jobs[wish.job]))
+        )
+        program.row([*workers.units[number], *((p, -1.0) for p in parts)], 0.0, math.inf)
+        if ps_each[number]:
+            served = [(part, -ps_each[number]) for part in parts]
+            program.row([*ps.units[number], *served], 0.0, math.inf)
         if 0 < wish.due <= min(wish.most, workers.room[number]):
             in_time = program.column(wish.due_worth, 1.0, whole=True)
-            terms = [(part, 1.0) for part in parts[number]]
-            program.row([*terms, (in_time, -float(wish.due))], 0.0, math.inf)
-        served = [(part, -1.0) for part in parts[number]]
-        program.row([*workers.units[number], *served], 0.0, math.inf)
-        if ps_each:
-            served = [(part, -ps_each) for part in parts[number]]
-            program.row([*ps.units[number], *served], 0.0, math.inf)
-    loaded = program.load(interrupted, **SOLVER)
-    found = loaded.solve(min(seconds, MOST_SECONDS))
-    spend(1 + loaded.nodes)
+            program.row([*((p, 1.0) for p in parts), (in_time, -float(wish.due))], 0.0, math.inf)
+    program.load(interrupted, **SOLVER)
+    found = program.solve(min(seconds, MOST_SECONDS))
+    spend(1 + max(0, int(program.highs.getInfo().mip_node_count)))
     if not found:
         return {}
-    values = np.rint(loaded.values()).astype(np.int64)
+    values = np.rint(program.values()).astype(np.int64)
     placed = {}
-    for wish, *held in zip(wishes, workers.held(values), ps.held(values), strict=True):
-        trim_to(held[0], wish.most)
-        _serve(oracle.block(wish.job).task.needed, *held)
-        if held[0].any():
-            placed[wish.job] = held[0], held[1]
+    for wish, own, served in zip(wishes, workers.held(values), ps.held(values), strict=True):
+        needed = oracle.block(wish.job).task.needed
+        trim_to(own, wish.most)
+        while needed[own.sum()] > served.sum():
+            trim_to(own, int(own.sum()) - 1)
+        trim_to(served, int(needed[own.sum()]))
+        if own.any():
+            placed[wish.job] = own, served
     return placed
 
 
@@ -139,73 +139,57 @@ class _Side:
     """
 
     def __init__(
-        self, oracle: OasisOracle, side: int, wishes: list[Wish], program: SparseProgram
-    ) -> None:
-        instance = oracle.instance
-        jobs = [wish.job for wish in wishes]
-        self._program = program
-        self._capacity = (instance.worker_capacity, instance.ps_capacity)[side]
-        self._demand = (instance.worker_demand, instance.ps_demand)[side][jobs]
-        exact = (instance.worker_units, instance.ps_units)[side].tables
-        self._exact = exact[0], exact[1][jobs]
-        self._values = [-IDLE_PS * wish.worth if side else 0.0 for wish in wishes]
-        self.units: list[list[tuple[int, float]]] = [[] for _ in wishes]
-        self._alike: list[tuple[Ints, list[tuple[int, Ints]]]] = []
-        self._single: list[tuple[int, int, int]] = []
+        self, oracle: OasisOracle, side: int, wishes: list[Wish], most: list[int],
+        program: SparseProgram,
+    ) -> None:  # fmt: skip
+        instance, jobs = oracle.instance, [wish.job for wish in wishes]
+        capacity = (instance.worker_capacity, instance.ps_capacity)[side]
+        demand = (instance.worker_demand, instance.ps_demand)[side][jobs]
         groups = (oracle.worker_groups, oracle.ps_groups)[side]
-        most = [
-            wish.most if side == 0 or instance.ps_per_worker(instance.jobs[wish.job]) else 0
-            for wish in wishes
-        ]
-        room = [how_many_fit(self._capacity[groups.first], *each)
-                for each in zip(self._demand, most, strict=True)]  # fmt: skip
-        self.room = [int(each @ groups.size) for each in room]
-        for group, each in enumerate(np.array(room).T):
-            able, servers = np.flatnonzero(each), np.flatnonzero(groups.member == group)
+        whole, units = (instance.worker_units, instance.ps_units)[side].tables
+        self._exact = whole, units[jobs]
+        self.units: list[list[tuple[int, float]]] = [[] for _ in wishes]
+        self._alike: list[tuple[list[int], list[int], Ints]] = []  # servers, columns, patterns
+        self._single: list[tuple[int, int, int]] = []  # server, job, column
+        fit = [how_many_fit(capacity[groups.first], *of) for of in zip(demand, most, strict=True)]
+        self.room = [int(own @ groups.size) for own in fit]
+        for group, room in enumerate(np.array(fit).T):
+            able, servers = np.flatnonzero(room), np.flatnonzero(groups.member == group).tolist()
             if not able.size:
                 continue
-            capacity, demand = self._capacity[servers[0]], self._demand[able]
-            patterns = server_patterns(capacity, demand, each[able], MOST_PATTERNS)
-            if patterns is None:
-                for server in servers.tolist():
-                    self._add_server(server, able.tolist(), each)
-            else:
-                whole = np.zeros((len(patterns), len(wishes)), dtype=np.int64)
-                whole[:, able] = patterns
-                self._add_patterns(servers, whole)
-
-    def _add_patterns(self, servers: Ints, patterns: Ints) -> None:
-        columns = []
-        for pattern in patterns:
-            columns.append(self._program.column(0.0, float(servers.size), whole=True))
-            for number in np.flatnonzero(pattern).tolist():
-                self.units[number].append((columns[-1], float(pattern[number])))
-        terms = [(column, 1.0) for column in columns]
-        self._program.row(terms, -math.inf, float(servers.size))
-        self._alike.append((servers, list(zip(columns, patterns, strict=True))))
-
-    def _add_server(self, server: int, able: list[int], room: Ints) -> None:
-        program, used = self._program, dict[int, list[tuple[int, float]]]()
-        for number in able:
-            column = program.column(self._values[number], float(room[number]), whole=True)
-            self.units[number].append((column, 1.0))
-            self._single.append((server, number, column))
-            for resource in np.flatnonzero(self._demand[number]).tolist():
-                entry = (column, float(self._demand[number, resource]))
-                used.setdefault(resource, []).append(entry)
-        for resource, terms in used.items():
-            total = float(self._capacity[server, resource])
-            if sum(program.most[column] * amount for column, amount in terms) > total:
-                program.row(terms, -math.inf, total)
+            first = capacity[servers[0]]
+            patterns = server_patterns(first, demand[able], room[able], MOST_PATTERNS)
+            if patterns is not None:
+                columns = [program.column(0.0, len(servers), whole=True) for _ in patterns]
+                program.row([(column, 1.0) for column in columns], -math.inf, len(servers))
+                for column, pattern in zip(columns, patterns, strict=True):
+                    for number, count in zip(able.tolist(), pattern.tolist(), strict=True):
+                        self.units[number] += [(column, float(count))] if count else []
+                wide = np.zeros((len(patterns), len(wishes)), dtype=np.int64)
+                wide[:, able] = patterns
+                self._alike.append((servers, columns, wide))
+                continue
+            for server in servers:
+                columns = []
+                for number in able.tolist():
+                    cost = IDLE_PS * wishes[number].worth if side else 0.0
+                    columns.append(program.column(-cost, float(room[number]), whole=True))
+                    self.units[number].append((columns[-1], 1.0))
+                    self._single.append((server, number, columns[-1]))
+                for resource, total in enumerate(capacity[server].tolist()):
+                    amounts = demand[able, resource].tolist()
+                    terms = [(c, a) for c, a in zip(columns, amounts, strict=True) if a]
+                    if sum(program.most[column] * amount for column, amount in terms) > total:
+                        program.row(terms, -math.inf, total)
 
     def held(self, values: Ints) -> Ints:
         """Units of the jobs on each server at a point, shape (J, servers), as servers hold them."""
-        counts = np.zeros((len(self.units), len(self._capacity)), dtype=np.int64)
+        counts = np.zeros((len(self.units), len(self._exact[0])), dtype=np.int64)
         for server, number, column in self._single:
             counts[number, server] = values[column]
-        for servers, patterns in self._alike:
-            taken = [pattern for column, pattern in patterns for _ in range(values[column])]
-            for server, pattern in zip(servers.tolist(), taken, strict=False):
+        for servers, columns, patterns in self._alike:
+            taken = np.repeat(patterns, values[columns], axis=0)
+            for server, pattern in zip(servers, taken, strict=False):
                 counts[:, server] = pattern
         drop_overload(counts, *self._exact)
         return counts
@@ -230,16 +214,8 @@ def drop_overload(counts: Ints, capacity: Whole, demand: Whole) -> None:
             used[server] -= demand[last]
 
 
-def _serve(needed: Ints, workers: Ints, ps: Ints) -> None:
-    """Leave a job, in place, as many PSs as its workers need, or as many workers as are served."""
-    trim_to(ps, int(needed[workers.sum()]))
-    while needed[workers.sum()] > ps.sum():
-        trim_to(workers, int(workers.sum()) - 1)
-    trim_to(ps, int(needed[workers.sum()]))
-
-
 def trim_to(counts: Ints, total: int) -> None:
-    """Take units from the last servers until so many are left."""
+    """Take units from the last servers, in place, until so many are left."""
     surplus = int(counts.sum()) - total
     for server in np.flatnonzero(counts)[::-1].tolist():
         if surplus <= 0:

@@ -6,12 +6,20 @@ import numpy as np
 from numba import njit
 
 from hindsched.arrays import Floats, Ints
-from hindsched.instances.decimals import FLOAT_ERROR
+from hindsched.instances.decimals import FLOAT_ERROR, loosened
 from hindsched.solvers.kernels.cheapest_workers import room_for
 from hindsched.solvers.kernels.stable_order import copy_to
 
 STEPS_OF_PATTERN = 10_000
 """Steps for each pattern that there is room for: a server of which dead ends take more has none."""
+
+
+def server_patterns(capacity: Floats, demand: Floats, most: Ints, limit: int) -> Ints | None:
+    """Maximal patterns of one `loosened` server; None if more than a limit or hard to find."""
+    found = np.empty((limit, len(demand)), dtype=np.int64)
+    own = demand.copy()  # kernels are compiled for arrays that can be written
+    number = maximal_patterns(loosened(capacity, capacity), own, most, found)
+    return None if number > limit else found[:number].copy()
 
 
 @njit(cache=True)

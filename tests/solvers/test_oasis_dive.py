@@ -9,22 +9,18 @@ import numpy as np
 import pytest
 
 import hindsched as hs
+from hindsched.instances.oasis.instance import OasisInstance
 from hindsched.solvers.bounds.lagrangian import subgradient_bound
 from hindsched.solvers.door.options import SolveOptions
-from hindsched.solvers.families.oasis import dive as dive_module
 from hindsched.solvers.families.oasis import search as search_module
 from hindsched.solvers.families.oasis import slot_packing
-from hindsched.solvers.families.oasis.dive import Dive
-from hindsched.solvers.families.oasis.slot_packing import Wish, pack_slot
+from hindsched.solvers.families.oasis.search import Dive
+from hindsched.solvers.families.oasis.slot_packing import Wish, drop_overload, pack_slot
 from hindsched.solvers.methods import auto
 from hindsched.solvers.oracles.base import build_oracle
 
 FOREVER = 1e6
-OPTIMA = {
-    "oasis-t10-i10-h5-s1": 250.338,
-    "oasis-t10-i10-h10-s0": 287.064,
-    "oasis-t10-i10-h25-s0": 182.359,
-}
+OPTIMA = {"oasis-t10-i10-h10-s0": 287.064, "oasis-t10-i10-h25-s0": 182.359}
 """Proven by trees."""
 
 
@@ -43,8 +39,8 @@ def dived(oracle, prices, number):
 @pytest.mark.parametrize("fine", [10, 4], ids=["single slots", "late slots added up"])
 @pytest.mark.parametrize(("name", "optimum"), OPTIMA.items())
 def test_schedules_are_feasible_and_near_the_optimum(name, optimum, fine, monkeypatch):
-    monkeypatch.setattr(dive_module, "FINES", (fine,))
-    monkeypatch.setattr(dive_module, "MOST_WHOLE", 0)
+    monkeypatch.setattr(search_module, "FINES", (fine,))
+    monkeypatch.setattr(search_module, "MOST_WHOLE", 0)
     oracle, prices = prices_of(hs.named_instance(name))
     found = [dived(oracle, prices, number) for number in range(3)]
     assert all(solution.is_feasible() for solution in found)
@@ -137,21 +133,8 @@ def test_auto_dives_at_scale_the_same_way_twice(monkeypatch):
     assert one.solution.is_feasible()
 
 
-def test_no_dive_goes_on_where_the_time_will_not_do():
-    instance = hs.generate("oasis", "small", 0)
-    servers = build_oracle(instance, rows="servers")
-    clock = iter(np.linspace(1e-3, 0.0, 5000))
-    search = search_module.DivingSearch(
-        servers, np.zeros(servers.rows.size), seconds_left=lambda: float(next(clock))
-    )
-    search.construct()
-    while not search._has_dived:
-        search._work_on_dive()
-    assert search.solution().is_feasible()
-
-
 def test_a_fluid_program_that_is_too_large_is_not_begun(monkeypatch):
-    monkeypatch.setattr(dive_module, "MOST_COLUMNS", 10)
+    monkeypatch.setattr(search_module, "MOST_COLUMNS", 10)
     oracle, prices = prices_of(hs.generate("oasis", "small", 0))
     assert dived(oracle, prices, 0) is None
 
@@ -165,3 +148,71 @@ def test_an_interrupt_ends_a_dive():
     for _ in range(3):
         dive.step(FOREVER)
     assert dive.solution() is None or dive.solution().is_feasible()
+
+
+def test_servers_hold_exactly_what_a_slot_packs():
+    """A solver's tolerance of 1e-6 lets a worker of 0.5000004 stand beside one of 0.5."""
+
+    def cluster(name, capacity):
+        return [{"name": name, "capacity": {"gpu": capacity, "bw": 10}}]
+
+    def job(name, gpu):
+        return {
+            "name": name, "arrival": 1, "epochs": 1, "chunks": 1, "minibatches": 1,
+            "minibatch_slots": 1, "gradient_mb": 0, "worker": {"gpu": gpu}, "ps": {},
+            "utility": {"kind": "linear", "slope": 0, "intercept": 1},
+        }  # fmt: skip
+
+    instance = OasisInstance.parse(
+        {
+            "format": "hindsched/1", "family": "oasis", "name": "hair", "horizon": 1,
+            "slot_seconds": 3600, "resources": ["gpu", "bw"], "bandwidth_resource": "bw",
+            "worker_servers": cluster("w", 1), "ps_servers": cluster("p", 1),
+            "jobs": [job("j1", 0.5), job("j2", 0.5000004)],
+        }
+    )  # fmt: skip
+    oracle = build_oracle(instance)
+    wishes = [Wish(number, 1.0, 1, 1.0, 1, 1.0) for number in range(2)]
+    placed = pack_slot(oracle, wishes, 10.0, Event())
+    assert len(placed) == 1
+    assert hs.solve(instance, "milp").objective == 1
+
+
+def test_overloaded_servers_lose_the_last_units():
+    counts = np.array([[1, 2, 0], [1, 1, 3], [1, 0, 1]])
+    drop_overload(counts, np.array([[3, 9], [2, 9], [9, 3]]), np.array([[1, 0], [1, 0], [1, 1]]))
+    assert counts.tolist() == [[1, 2, 0], [1, 0, 3], [1, 0, 1]]
+
+
+def test_jobs_without_ps_keep_no_other_from_its_own():
+    """Patterns are maximal: a server for one PS held 30 units of each of twenty such jobs."""
+
+    def cluster(name, number, capacity):
+        return [{"name": f"{name}{n}", "capacity": capacity} for n in range(number)]
+
+    def job(name, chunks, worker, ps):
+        return {
+            "name": name, "arrival": 1, "epochs": 5, "chunks": chunks, "minibatches": 1,
+            "minibatch_slots": 1, "gradient_mb": 0, "worker": worker, "ps": ps,
+            "utility": {"kind": "linear", "slope": 0, "intercept": 100},
+        }  # fmt: skip
+
+    alone = [job(f"b{n}", 30, {"gpu": 1}, {}) for n in range(20)]
+    instance = OasisInstance.parse(
+        {
+            "format": "hindsched/1", "family": "oasis", "name": "idle", "horizon": 100,
+            "slot_seconds": 3600, "resources": ["cpu", "gpu", "bw"], "bandwidth_resource": "bw",
+            "worker_servers": [
+                *cluster("wa", 1, {"cpu": 40, "bw": 1e6}), *cluster("wb", 1, {"gpu": 30}),
+            ],
+            "ps_servers": cluster("p", 40, {"cpu": 1, "bw": 100}),
+            "jobs": [job("a", 400, {"cpu": 1, "bw": 1}, {"cpu": 1, "bw": 1}), *alone],
+        }
+    )  # fmt: skip
+    wishes = [
+        Wish(0, 40.0, 40, 1.0, 0, 0.0),
+        *(Wish(n, 1.5, 30, 2.0, 0, 0.0) for n in range(1, 21)),
+    ]
+    placed = pack_slot(build_oracle(instance), wishes, 10.0, Event())
+    assert placed[0][0].sum() == placed[0][1].sum() == 40
+    assert sum(workers.sum() for workers, _ in placed.values()) == 70

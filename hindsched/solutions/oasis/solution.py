@@ -11,7 +11,6 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from hindsched.arrays import Floats
 from hindsched.errors import InputError
 from hindsched.instances.oasis.instance import OasisInstance
 from hindsched.solutions.base import (
@@ -147,22 +146,6 @@ class OasisSolution(Solution):
         record = self.instance.jobs[self.instance.job_index(job)]
         return record.utility.value(completion - record.arrival)
 
-    def _running(self, deployed: Mapping[str, Deployment]) -> NDArray[np.intp]:
-        """Slots, from 0 on, in which anything runs."""
-        runs = np.zeros(self.instance.horizon, dtype=bool)
-        for counts in deployed.values():
-            runs |= counts.any(axis=1)
-        return np.flatnonzero(runs)
-
-    def _use(self, deployed: Mapping[str, Deployment], demand: Floats, servers: int) -> Floats:
-        """Use by slot, server and resource, up to the last slot in which anything runs."""
-        last = 1 + int(self._running(deployed).max(initial=-1))
-        use = np.zeros((last, servers, len(self.instance.resources)))
-        for index, job in enumerate(self.instance.jobs):
-            if job.name in deployed:
-                use += deployed[job.name][:last, :, None] * demand[index]
-        return use
-
     def job_rows(self) -> list[OasisJobRow]:
         """One row a job; beside the shared keys: target, work, worker_slots, most_workers."""
         rows: list[OasisJobRow] = []
@@ -197,16 +180,16 @@ class OasisSolution(Solution):
         instance = self.instance
         rows: list[OasisUsageRow] = []
         for role, deployed, demand, capacity, servers in (
-            (
-                "worker",
-                self.workers,
-                instance.worker_demand,
-                instance.worker_capacity,
-                instance.worker_servers,
-            ),
+            ("worker", self.workers, instance.worker_demand, instance.worker_capacity,
+             instance.worker_servers),
             ("ps", self.ps, instance.ps_demand, instance.ps_capacity, instance.ps_servers),
-        ):
-            use = self._use(deployed, demand, len(servers))
+        ):  # fmt: skip
+            running = [counts.any(axis=1) for counts in deployed.values()]
+            last = 1 + int(np.flatnonzero(np.any(running, axis=0)).max(initial=-1))
+            use = np.zeros((last, *capacity.shape))
+            for index, job in enumerate(instance.jobs):
+                if job.name in deployed:
+                    use += deployed[job.name][:last, :, None] * demand[index]
             for slot, server, resource in np.argwhere(use > 0):
                 rows.append(
                     {
@@ -225,10 +208,9 @@ def run_length(
     workers: Deployment, ps: Deployment, worker_names: list[str], ps_names: list[str]
 ) -> list[Assignment]:
     """Rows of the file's form from counts by slot and server, equal neighbours merged."""
-    busy = np.any(workers, axis=1) | np.any(ps, axis=1)
-    changed = [np.any(counts[1:] != counts[:-1], axis=1) for counts in (workers, ps)]
-    changes = np.logical_or(*changed)
-    starts = np.concatenate([[0], np.flatnonzero(changes) + 1])
+    both = np.concatenate([workers, ps], axis=1)
+    busy = both.any(axis=1)
+    starts = np.concatenate([[0], np.flatnonzero(np.any(both[1:] != both[:-1], axis=1)) + 1])
     stops = np.concatenate([starts[1:], [workers.shape[0]]])
     return [
         {

@@ -2,8 +2,8 @@
 
 Servers are added up in groups, workers and PSs are fractional, and so are admissions and ends; but
 few are torn in its optimum, because a job that is admitted may run in any slot until its end. Slots
-are closed one after the other (`dive.py`): what real servers did in one becomes a constant, and the
-program says what that leaves for the others. Slots that are still open lack a margin of their
+are closed one after the other (`search.py`): what real servers did in one becomes a constant, and
+the program says what that leaves for the others. Slots that are still open lack a margin of their
 capacity, for real servers waste some of it.
 
 Over a long horizon the slots that come late are added up in stretches, the longer the later they

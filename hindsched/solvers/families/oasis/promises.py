@@ -57,9 +57,7 @@ def _known_patterns(
     return None if found is None else tuple(map(tuple, found.tolist()))
 
 
-def place_together(
-    instance: OasisInstance, plans: Mapping[int, OasisPlan]
-) -> OasisSolution | None:
+def place_together(instance: OasisInstance, plans: Mapping[int, OasisPlan]) -> OasisSolution | None:
     """Schedules of jobs, by position, packed on real servers; None if they are not seen to fit."""
     ends = {job: plan.end for job, plan in plans.items()}
     leaf = build_leaf(instance, ends, find_patterns)

@@ -20,7 +20,7 @@ COUNT ?= 3000
 NIGHTLY_PROFILE = HYPOTHESIS_PROFILE=nightly
 endif
 
-.PHONY: bench benchmarks test kernels nightly lint claims claims-in-full notebooks run-notebooks site wheel solvers clean
+.PHONY: bench benchmarks test kernels nightly lint claims claims-in-full notebooks run-notebooks site wheel solvers evolve clean
 
 bench: $(VENV)/.installed
 	$(BIN)/hindsched bench small
@@ -75,6 +75,8 @@ wheel: $(VENV)/.installed-dev
 
 solvers: $(VENV)/.installed-solvers
 
+evolve: $(VENV)/.installed-evolve
+
 clean:
 	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
@@ -92,6 +94,10 @@ $(VENV)/.installed-dev: pyproject.toml | $(VENV)/bin/python
 
 $(VENV)/.installed-docs: pyproject.toml | $(VENV)/.installed-dev
 	$(BIN)/python -m pip install --quiet --no-compile --editable ".[docs]"
+	touch $@
+
+$(VENV)/.installed-evolve: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --no-compile --editable ".[evolve]"
 	touch $@
 
 $(VENV)/.installed-solvers: pyproject.toml | $(VENV)/bin/python

@@ -27,7 +27,7 @@ def score(
     run_limit: Annotated[float, typer.Option(help="Seconds for each run.")] = 120.0,
     memory: Annotated[str, typer.Option(help="Memory of the candidate.")] = "2G",
     sandbox: Annotated[str, typer.Option(help="auto, bwrap or none.")] = "auto",
-    work_limit: Annotated[int, typer.Option(help="Work for each denominator.")] = 2000,
+    work_limit: Annotated[int, typer.Option(help="Work for each denominator.")] = 500,
     board: Annotated[bool, typer.Option("--board", help="Rank scored folders.")] = False,
     output: Annotated[
         str | None, typer.Option("-o", "--output", help="Folder to write; of a board its page.")

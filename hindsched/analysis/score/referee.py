@@ -32,7 +32,7 @@ PUBLIC_SEEDS = (1, 2)
 """Seeds of the instances that a candidate's author may see."""
 DRAWN, SEED_BITS = 8, 60
 """How many seeds are drawn where none are given, and how long they are."""
-WORK = 2000
+WORK = 500
 LONGEST_REASON = 300
 
 

@@ -1,8 +1,8 @@
 """An evaluator for searches that write schedulers: OpenEvolve, ShinkaEvolve, SkyDiscover.
 
 - OpenEvolve and SkyDiscover's plain evaluators call ``evaluate(program_path)``.
-- ``evaluator.py --program_path P --results_dir R`` writes ``metrics.json`` and ``correct.json``, which
-  ShinkaEvolve reads.
+- ``evaluator.py --program_path P --results_dir R`` writes ``metrics.json`` and ``correct.json``,
+  which ShinkaEvolve reads.
 - ``evaluator.py P`` prints one JSON object, as ``evaluate.sh`` of SkyDiscover's containers must.
 
 Environment: ``SCORE_FAMILY`` (gang), ``SCORE_SEEDS`` (a file of hidden seeds, one a line, that no

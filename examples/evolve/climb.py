@@ -19,7 +19,7 @@ def climb(text, score, steps, seed=0):
     for _ in range(steps):
         found = draw.choice(list(CONSTANT.finditer(text)))
         value = round(float(found[2]) + draw.choice([-1, -0.3, 0.3, 1]), 3)
-        tried = f"{text[:found.start(2)]}{value}{text[found.end(2):]}"
+        tried = f"{text[: found.start(2)]}{value}{text[found.end(2) :]}"
         reached = score(tried)
         if reached >= best:
             text, best = tried, reached

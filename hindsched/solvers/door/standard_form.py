@@ -20,6 +20,7 @@ from pyomo.common.errors import (
     InvalidConstraintError,
     InvalidExpressionError,
 )
+from pyomo.core.base.block import TraversalStrategy
 from pyomo.repn.plugins.standard_form import LinearStandardFormCompiler
 
 from hindsched.arrays import Bools, Floats
@@ -227,8 +228,16 @@ def compile_program(model: pyo.ConcreteModel) -> LinearProgram:
 
 def _standard_form(model: pyo.ConcreteModel) -> Any:
     compiler = LinearStandardFormCompiler()
+    order: dict[str, Any] = {}
+    variables = list(model.component_data_objects(pyo.Var, active=True))
+    if all(variable.is_continuous() for variable in variables):
+        # Job by job, and what links the jobs last: which of several optimal vertices simplex finds,
+        # and in how many steps, depends on the order.
+        blocks_first = TraversalStrategy.PostfixDFS
+        rows = model.component_data_objects(pyo.Constraint, active=True, descent_order=blocks_first)
+        order = {"row_order": list(rows), "column_order": variables}
     try:
-        return compiler.write(model, mixed_form=True, set_sense=pyo.minimize)
+        return compiler.write(model, mixed_form=True, set_sense=pyo.minimize, **order)
     except InfeasibleConstraintException:
         pass
     except (InvalidConstraintError, InvalidExpressionError, ValueError) as error:
@@ -248,7 +257,7 @@ def _standard_form(model: pyo.ConcreteModel) -> Any:
     try:
         for constraint in constant:
             constraint.deactivate()
-        return compiler.write(model, mixed_form=True, set_sense=pyo.minimize)
+        return compiler.write(model, mixed_form=True, set_sense=pyo.minimize, **order)
     except InfeasibleConstraintException as error:
         raise TriviallyInfeasibleError(str(error)) from None
     finally:

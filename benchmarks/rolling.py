@@ -21,7 +21,7 @@ import hindsched as hs
 from hindsched.models.base import Commitments, aggregated, offline_program
 from hindsched.online.engines import dual_price, reoptimise
 from hindsched.solvers.door.options import SolveOptions
-from hindsched.solvers.door.program import Solver, solve_program
+from hindsched.solvers.door.program import solve_program
 from hindsched.solvers.door.rolling import RollingProgram
 
 STREAMS = {
@@ -54,7 +54,6 @@ class Timed(RollingProgram):
     def __init__(self, *args, **keywords):
         super().__init__(*args, **keywords)
         self.options = SolveOptions(time_limit=60)
-        self._solver = Solver(self.options)
         self.all_jobs, self.all_rows, self.all_locked, self.all_rejected = [], {}, set(), set()
         self.spent = 0.0
 

@@ -15,7 +15,7 @@ from hindsched.instances.gang.instance import KINDS, GangInstance, gang_data
 from hindsched.models.base import Commitments
 from hindsched.models.gang.offline import FORMS, build_offline, build_subproblem
 from hindsched.solvers.door.options import SolveOptions
-from hindsched.solvers.door.program import Solver
+from hindsched.solvers.door.program import solve_program
 from hindsched.solvers.families.gang.incumbents import incumbents
 from hindsched.solvers.model.block import SubproblemModel
 from hindsched.solvers.model.offline import Model
@@ -33,7 +33,7 @@ def solved(instance, formulation, **build):
     if "incumbent" in build:
         program.load(build["incumbent"])
     options = SolveOptions(gap=1e-9)
-    found = Solver(options).solve(program.model, start="incumbent" in build)
+    found = solve_program(program.model, options, small=True, start="incumbent" in build)
     assert found.has_point
     return (None if program.relaxed else program.extract()), found.objective
 

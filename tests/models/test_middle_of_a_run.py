@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -92,29 +91,6 @@ def test_jobs_that_shared_a_tier_are_settled_together() -> None:
             {one.name: rows[one.name] for one in arrived}, whole=[a.name for a in arrived]
         )
     assert rolling.solve().objective == hs.build_solution(instance, rows).objective() == 195.0
-
-
-def test_what_is_known_of_a_locked_job_is_known_of_its_rows_and_record_alone() -> None:
-    instance = hs.generate("oasis", jobs=3, horizon=6, seed=3)
-    solution = hs.model(instance).solve().solution
-    assert solution is not None
-    rows = solution.assignments()
-    name = next(iter(rows))
-    commitments = Commitments(now=2, assignments=rows, locked=frozenset([name]))
-
-    def fresh(of: hs.Instance, given: Commitments) -> Any:
-        return hs.model(of, commitments=replace(given, known={})).solve().objective
-
-    assert hs.model(instance, commitments=commitments).solve().objective is not None
-    without = replace(commitments, assignments={**rows, name: []})
-    assert hs.model(instance, commitments=without).solve().objective == fresh(instance, without)
-    data = instance.to_dict()
-    for one in data["jobs"]:
-        one["utility"]["priority"] *= 2
-    data["horizon"] = 9
-    revised = hs.read(data)
-    told = hs.model(revised, commitments=commitments).solve().objective
-    assert told == fresh(revised, commitments)
 
 
 def test_a_program_without_columns_that_was_looked_at_is_unchanged() -> None:

@@ -13,7 +13,7 @@ from hindsched.instances.mlbroker.instance import MlbrokerInstance
 from hindsched.models.base import Commitments, aggregated, offline_program
 from hindsched.online.engines import dual_price, reoptimise
 from hindsched.solvers.door.options import SolveOptions
-from hindsched.solvers.door.program import Solver, solve_program
+from hindsched.solvers.door.program import solve_program
 from hindsched.solvers.door.rolling import RollingProgram
 
 STREAMS = {
@@ -45,7 +45,7 @@ class Compared(RollingProgram):
 
     def __init__(self, *args, **keywords):
         super().__init__(*args, **keywords)
-        self._solver = Solver(SolveOptions(gap=1e-7))
+        self.options = SolveOptions(gap=1e-7)
         self.all_jobs, self.all_rows, self.all_locked, self.all_rejected = [], {}, set(), set()
 
     def add(self, jobs):
@@ -186,31 +186,3 @@ def test_what_was_committed_does_not_change_with_the_callers_rows():
     for row in plan[instance.jobs[0].name]:
         row["from"], row["to"] = row["from"] + 5, row["to"] + 5
     assert over.objective == first.objective
-
-
-def test_what_a_locked_job_uses_is_read_once_until_it_has_further_rows():
-    instance = hs.generate("oasis", jobs=3, horizon=8, seed=1)
-    rolling = RollingProgram(instance, relax=True)
-    rolling.add(instance.jobs)
-    whole = RollingProgram(instance)
-    whole.add(instance.jobs)
-    plan = whole.solve().plan.assignments()
-    name, rows = next(iter(plan.items()))
-
-    def objective(given):
-        decided = Commitments(rolling.slot, {name: given}, frozenset([name]))
-        program = offline_program(instance, relax=True, commitments=decided)
-        return solve_program(program.model).objective
-
-    rolling.commit({name: rows[:1]}, whole=[name])
-    assert rolling.solve().objective == pytest.approx(objective(rows[:1]))
-    known = dict(rolling.commitments().known)
-    assert list(known) == [name]
-    rolling.solve()
-    assert rolling.commitments().known[name] is known[name]
-    again = [{**row, "workers": dict(row["workers"])} for row in rows[1:]]
-    rolling.commit({name: again})
-    assert rolling.commitments().known == {}
-    assert rolling.solve().objective == pytest.approx(objective([*rows[:1], *again]))
-    rolling.move_to(instance)
-    assert rolling.commitments().known == {}

@@ -26,33 +26,18 @@ def chosen(solver):
     return tuple(solver.highs.getOptionValue(name)[1] for name in names)
 
 
-@pytest.mark.parametrize(
-    ("least", "small", "options"),
-    [
-        (0.0, True, ("off", 4, 0)),
-        (1.0, True, ("off", 1, 2)),
-        (0.0, False, ("choose", 1, 2)),
-    ],
-)
-def test_chooses_by_the_zero_point(least, small, options):
+@pytest.mark.parametrize(("least", "options"), [(0.0, ("off", 4, 0)), (1.0, ("off", 1, 2))])
+def test_chooses_by_the_zero_point(least, options):
     program = packing(least)
     solver = HighsProgram(program, SolveOptions())
-    solver.begin_small(small)
+    solver.begin_small()
     assert chosen(solver) == options
     np.testing.assert_allclose(program.sign * solver.solve().bound, 10.0)
-
-
-def test_is_chosen_anew_for_every_program():
-    solver = HighsProgram(packing(), SolveOptions())
-    solver.begin_small(True)
-    solver.replace(packing(1.0))
-    solver.begin_small(True)
-    assert chosen(solver) == ("off", 1, 2)
 
 
 def test_options_of_the_caller_stay():
     assert highspy.Highs().getOptionValue("simplex_strategy")[1] == 1
     own = SolveOptions(solver_options={"simplex_scale_strategy": 1, "presolve": "on"})
     solver = HighsProgram(packing(), own)
-    solver.begin_small(True)
+    solver.begin_small()
     assert chosen(solver) == ("on", 4, 1)

@@ -257,12 +257,8 @@ def test_few_integers_are_searched_for_in_one_way_unless_the_user_says_otherwise
     def spared(bridge):
         return [not bridge.highs.getOptionValue(name)[1] for name in SPARED_SEARCHES]
 
-    bridge = HighsProgram(few, SolveOptions())
-    assert all(spared(bridge))
-    bridge.replace(many)
-    assert not any(spared(bridge))
-    bridge.replace(few)
-    assert all(spared(bridge))
+    assert all(spared(HighsProgram(few, SolveOptions())))
+    assert not any(spared(HighsProgram(many, SolveOptions())))
     own = SolveOptions(solver_options={SPARED_SEARCHES[0]: True})
     assert spared(HighsProgram(few, own)) == [False, True, True, True]
 

@@ -7,8 +7,8 @@ import pytest
 import hindsched as hs
 from hindsched.instances.io import parse_instance
 from hindsched.solvers.door.options import SolveOptions
-from hindsched.solvers.door.program import Solver, solve_program
 from hindsched.solvers.door.program import compile_program as compiled
+from hindsched.solvers.door.program import solve_program
 from hindsched.solvers.door.scaling import Scaling
 from tests.second_opinion import instances
 
@@ -57,12 +57,6 @@ def test_value_bound_and_duals_are_those_of_the_program_as_it_was(unit):
     assert found.objective == pytest.approx(8 * unit, rel=1e-9)
     assert found.duals[model.two] == pytest.approx(5 * unit, rel=1e-9)
     assert abs(found.duals[model.paid]) == pytest.approx(1, rel=1e-9)
-
-
-def test_a_solver_that_is_kept_scales_every_program_anew():
-    solver = Solver(SolveOptions())
-    for unit in (1.0, 3e13, 1e-12, 1.0):
-        assert solver.solve(costly(unit)).objective == pytest.approx(8 * unit, rel=1e-9)
 
 
 @pytest.mark.parametrize("seed", [33, 4])

@@ -162,29 +162,21 @@ class HighsProgram:
                 self.highs.setOptionValue(name, value)
                 self._suited[name] = value
 
-    def replace(self, program: LinearProgram) -> None:
-        """Take another program in place of the present one: the solver itself is kept."""
-        if program.is_mixed_integer != self.program.is_mixed_integer:
-            rules = UNSOUND_PRESOLVE_RULES if program.is_mixed_integer else 0
-            self.highs.setOptionValue("presolve_rule_off", rules)
-        self.program = program
-        self.highs.clearModel()
-        self._pass_model()
-        self._has_start = False
-
-    def begin_small(self, small: bool) -> None:
-        """Suit the options to a linear program in which presolve would take longest, or not.
+    def begin_small(self) -> None:
+        """Suit the options to a linear program in which presolve would take longest.
 
         It is solved without presolve, and where all columns at 0 are a point by the primal simplex,
         unscaled: it begins there. Options that the caller named stay.
         """
         lp = self.program
-        primal = small and bool(
+        if lp.is_mixed_integer:
+            return
+        primal = bool(
             (lp.lower <= 0.0).all() and (lp.upper >= 0.0).all()
             and (lp.row_lower <= 0.0).all() and (lp.row_upper >= 0.0).all()
         )  # fmt: skip
         self._suit({
-            "presolve": "off" if small else "choose",
+            "presolve": "off",
             "simplex_strategy": _PRIMAL if primal else _DUAL,
             "simplex_scale_strategy": _UNSCALED if primal else _SCALED,
         })  # fmt: skip

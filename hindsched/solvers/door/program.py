@@ -37,8 +37,7 @@ certificate proves may be passed by rounding alone.
 """
 SMALL_NONZEROS = 500_000
 """Linear programs below this size are mostly solved before presolve would have ended: those of
-`dual-price` one and a half to three and a half times as fast. Of such a row of programs `Solver`
-presolves none."""
+`dual-price` one and a half to three and a half times as fast."""
 ABSOLUTE_GAP = 1e-8
 """Distance of bound and objective that counts as no gap at all, relative to an objective below 1.
 
@@ -92,6 +91,7 @@ def solve_program(
     *,
     start: bool = False,
     want_duals: bool = False,
+    small: bool = False,
     on_progress: Progress | None = None,
 ) -> ProgramResult:
     """Solve a linear or mixed-integer Pyomo model.
@@ -107,6 +107,8 @@ def solve_program(
         some variables are a partial start. A complete start that passes the check is never lost.
     want_duals : bool
         Whether to return shadow prices and reduced costs; there are none for integer programs.
+    small : bool
+        Whether a linear program is one of many: HiGHS then presolves none below `SMALL_NONZEROS`.
     on_progress : callable, optional
         ``on_progress(bound, objective, seconds, message)`` about once a second while HiGHS runs.
 
@@ -122,117 +124,47 @@ def solve_program(
     try:
         program = compile_program(model)
     except TriviallyInfeasibleError as error:
-        return _trivially_infeasible(model, error, started)
-    return solve_compiled(program, None, options, started, start, want_duals, on_progress)
-
-
-def _trivially_infeasible(model: Any, error: Exception, started: float) -> ProgramResult:
-    _clear_all(model)
-    return ProgramResult(
-        Status.INFEASIBLE,
-        StoppedBy.INFEASIBLE,
-        seconds=now() - started,
-        backend="checked before the solver",
-        details={"constraint": str(error)},
-    )
-
-
-class Solver:
-    """One HiGHS for a row of programs, each solved once.
-
-    Parameters
-    ----------
-    options : SolveOptions
-        As for `solve_program`, for every program; another solver than HiGHS is called anew.
-
-    Examples
-    --------
-    >>> import pyomo.environ as pyo
-    >>> solver = Solver(SolveOptions())
-    >>> for most in (1, 2):
-    ...     model = pyo.ConcreteModel()
-    ...     model.x = pyo.Var(bounds=(0, 3))
-    ...     model.most = pyo.Constraint(expr=model.x <= most)
-    ...     model.worth = pyo.Objective(expr=model.x, sense=pyo.maximize)
-    ...     print(solver.solve(model).objective)
-    1.0
-    2.0
-    """
-
-    def __init__(self, options: SolveOptions) -> None:
-        self.options = options
-        self._highs: HighsProgram | None = None
-
-    def solve(self, model: Any, *, start: bool = False, want_duals: bool = False) -> ProgramResult:
-        """Solve a model as `solve_program` does."""
-        started = now()
-        if self.options.solver != "highs":
-            return solve_program(model, self.options, start=start, want_duals=want_duals)
-        try:
-            program = compile_program(model)
-        except TriviallyInfeasibleError as error:
-            return _trivially_infeasible(model, error, started)
-        if not program.columns or not program.rows:
-            self._highs = None
-        elif self._highs is None:
-            self._highs = HighsProgram(program, self.options)
-        else:
-            self._highs.replace(program)
-        if self._highs is not None:
-            small = not program.is_mixed_integer and program.entries.data.size < SMALL_NONZEROS
-            self._highs.begin_small(small)
-        return solve_compiled(program, self._highs, self.options, started, start, want_duals, None)
-
-
-def solve_compiled(
-    program: LinearProgram,
-    highs: Any,
-    options: SolveOptions,
-    started: float,
-    start: bool,
-    want_duals: bool,
-    on_progress: Progress | None,
-) -> ProgramResult:
-    """Solve a compiled program by a backend, and conclude what is known: the end of every door."""
-    start_index, start_point = program.start_values() if start else (np.zeros(0, int), np.zeros(0))
-    sign = program.sign
-
-    def report(bound: float | None, objective: float | None, seconds: float, text: str) -> None:
-        if on_progress is not None:
-            on_progress(_times(sign, bound), _times(sign, objective), seconds, text)
-
+        _clear_all(model)
+        return ProgramResult(
+            Status.INFEASIBLE,
+            StoppedBy.INFEASIBLE,
+            seconds=now() - started,
+            backend="checked before the solver",
+            details={"constraint": str(error)},
+        )
+    index, point = program.start_values() if start else (np.zeros(0, int), np.zeros(0))
     if not program.columns or not program.rows:
         answer = _answer_without_rows(program)
     else:
         left = options.time_limit
         if left is not None:
             left = max(0.0, left - (now() - started))
-        answer = _ask_backend(
-            program, highs, options.with_time(left), start_index, start_point,
-            None if on_progress is None else report,
-        )  # fmt: skip
+        within = options.with_time(left)
+        if options.solver in OTHERS:
+            answer = solve_by_other(program, within, index, point)
+        else:
+            highs = HighsProgram(program, within)
+            if small and program.entries.data.size < SMALL_NONZEROS:
+                highs.begin_small()
+            if program.is_mixed_integer:
+                highs.set_start(index, point)
+            answer = highs.solve(left, _in_model_sense(program, on_progress))
     answer = _believe(program, answer)
-    if start and len(start_index) == len(program.columns):
-        answer = _keep_start(program, answer, start_index, start_point)
+    if start and len(index) == len(program.columns):
+        answer = _keep_start(program, answer, index, point)
     return _conclude(program, answer, options, now() - started, want_duals)
 
 
-def _ask_backend(
-    program: LinearProgram,
-    highs: Any,
-    options: SolveOptions,
-    start_index: Any,
-    start_point: Floats,
-    report: Progress | None,
-) -> Answer:
-    if options.solver in OTHERS:
-        return solve_by_other(program, options, start_index, start_point)
-    if highs is None:
-        highs = HighsProgram(program, options)
-    if program.is_mixed_integer:
-        highs.set_start(start_index, start_point)
-    solved: Answer = highs.solve(options.time_limit, report)
-    return solved
+def _in_model_sense(program: LinearProgram, on_progress: Progress | None) -> Progress | None:
+    """The listener of a solver that minimises."""
+    if on_progress is None:
+        return None
+
+    def report(bound: float | None, objective: float | None, seconds: float, text: str) -> None:
+        sign = program.sign
+        on_progress(_times(sign, bound), _times(sign, objective), seconds, text)
+
+    return report
 
 
 def _answer_without_rows(program: LinearProgram) -> Answer:

@@ -30,7 +30,7 @@ from hindsched.models.base import (
 )
 from hindsched.solutions.base import Assignment, Solution, build_solution
 from hindsched.solvers.door.options import SolveOptions
-from hindsched.solvers.door.program import ProgramResult, Solver
+from hindsched.solvers.door.program import ProgramResult, solve_program
 
 
 @dataclass(frozen=True)
@@ -115,13 +115,11 @@ class RollingProgram:
         self.formulation = cluster.check_formulation(formulation)
         self.relax = relax
         self.options = SolveOptions() if options is None else options
-        self._solver = Solver(self.options)
         self.slot = 1
         self._jobs: dict[str, Any] = {}
         self._rows: dict[str, list[Assignment]] = {}
         self._locked: set[str] = set()
         self._rejected: set[str] = set()
-        self._known: dict[str, Any] = {}
         self._over: list[tuple[Instance, dict[str, list[Assignment]]]] = []
         self._worth = [0.0]
         module = model_module(cluster.family)
@@ -132,7 +130,6 @@ class RollingProgram:
     def move_to(self, cluster: Instance) -> None:
         """Go on with another horizon of the same cluster."""
         self.cluster = cluster.with_jobs(())
-        self._known.clear()
 
     def add(self, jobs: Iterable[Any]) -> None:
         """Add jobs that have become known."""
@@ -158,7 +155,6 @@ class RollingProgram:
         """
         for name, new in (rows or {}).items():
             self._rows.setdefault(name, []).extend(deepcopy(new))  # read again when asked
-            self._known.pop(name, None)
         self._locked.update(whole)
         self._rejected.update(rejected)
 
@@ -203,8 +199,6 @@ class RollingProgram:
     def _settle(self, names: list[str]) -> None:
         jobs = [self._jobs.pop(name) for name in names]
         rows = {name: self._rows.pop(name, []) for name in names}
-        for name in names:
-            self._known.pop(name, None)
         kept = tuple(job for job in jobs if job.name not in self._rejected)
         if kept:
             own = {job.name: rows[job.name] for job in kept}
@@ -231,7 +225,6 @@ class RollingProgram:
             assignments=self._rows,
             locked=frozenset(self._locked),
             rejected=frozenset(self._rejected),
-            known=self._known,
         )
 
     def build(self) -> OfflineProgram:
@@ -264,6 +257,8 @@ class RollingProgram:
         begun = known is not None and not self.relax
         if begun:
             program.load(known)
-        result = self._solver.solve(program.model, start=begun, want_duals=self.relax)
+        result = solve_program(
+            program.model, self.options, start=begun, want_duals=self.relax, small=True
+        )
         settled = partial(self._settled, len(self._over))
         return Step(program, result, settled, self._joined, known)

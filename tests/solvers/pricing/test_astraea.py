@@ -117,7 +117,7 @@ def test_offers_at_uniform_prices_are_the_best_responses(instance, seed):
     )
     for block, job in enumerate(instance.jobs):
         values = oracle.values_of(job)
-        offer = current.offer(job, oracle._tables[block], values, shared=True)
+        offer = current.offer(job, oracle.table(block), values, shared=True)
         response = oracle.best_response(block, prices, residual)
         found = -np.inf if offer is None else values[offer.last] - offer.cost
         expected = -np.inf if response is None else response.value

@@ -131,25 +131,6 @@ def test_oracle_equals_raw_decisions_and_the_model(instance, seed, stepwise):
     assert oracle.best_response(0, prices.ravel()).value == pytest.approx(alone)
 
 
-@pytest.mark.parametrize("architecture", [PARAMETER_SERVER, RING_ALLREDUCE])
-def test_starts_skipped_between_changes_are_no_better(architecture):
-    instance = generate("small", 4, jobs=5, architecture=architecture)
-    search = ScheduleSearch(instance, 40, 4)
-    random = np.random.default_rng(1)
-    for job in instance.jobs:
-        index = search.index(job)
-        skipping = search.cheapest(index, rate=0.5)
-        search.state.changes[:] = True
-        every = search.cheapest(index, rate=0.5)
-        assert skipping.cost == pytest.approx(every.cost)
-        assert skipping.start == every.start
-        search.book(skipping)
-        servers = np.arange(len(instance.servers))
-        shape = (skipping.duration, len(servers), len(instance.resources))
-        search.set_prices(skipping.start, skipping.last, servers, random.random() * np.ones(shape))
-        search.reset(search.residual.copy(), search.prices.copy())
-
-
 def test_layouts_bound_the_optimum_and_read_solutions():
     for architecture in (PARAMETER_SERVER, RING_ALLREDUCE):
         instance = generate("small", 2, jobs=5, architecture=architecture)
@@ -202,9 +183,9 @@ def test_a_search_finds_the_cheapest_of_all_schedules_and_keeps_its_books(instan
     search = ScheduleSearch(instance, slots, most_workers(instance.jobs))
     job, other = instance.jobs
     index = search.index(job)
-    assert search.cheapest(index).completion == min(
-        t for t, _ in priced_schedules(instance, job, full_of(search), 0 * prices, 1, slots)
-    )
+    alone = priced_schedules(instance, job, full_of(search), 0 * prices, 1, slots)
+    found = search.cheapest(index)
+    assert (found and found.completion) == min((t for t, _ in alone), default=None)
     search.reset(free, prices)
     first, last = sorted(random.integers(1, slots + 3, 2).tolist())
     for rate in (0.0, 0.7):
@@ -229,7 +210,7 @@ def test_a_search_finds_the_cheapest_of_all_schedules_and_keeps_its_books(instan
         assert search.fits(found)
         use = search.use(found)
         assert use.tolist() == row_use(instance, found.row()).tolist()
-        before, changes = search.residual.copy(), search.state.changes.copy()
+        before = search.residual.copy()
         search.book(found)
         window = slice(found.start - 1, found.last)
         taken = before - search.residual
@@ -250,16 +231,17 @@ def test_a_search_finds_the_cheapest_of_all_schedules_and_keeps_its_books(instan
         assert search.fits(found) == bool(twice)
         search.book(found, sign=-1.0)
         assert search.residual == pytest.approx(before)
-        assert not np.any(changes & ~search.state.changes)
 
 
 def test_a_search_asks_for_the_memory_that_it_takes(monkeypatch):
     asked = []
-    monkeypatch.setattr(search_module, "check_large", lambda what, need: asked.append((what, need)))
+    monkeypatch.setattr(
+        search_module, "check_memory", lambda what, need: asked.append((what, need))
+    )
     instance = generate("small", 4, jobs=5)
     search = ScheduleSearch(instance, 40, 1)
     state = search.state
-    taken = sum(part.nbytes for part in (state.minima, state.prefix, search.prices, state.floors))
+    taken = sum(part.nbytes for part in (state.minima, state.prefix, search.prices))
     ((what, need),) = asked
     assert what == "a search over 40 slots"
     assert taken <= need <= 1.5 * taken
@@ -268,32 +250,6 @@ def test_a_search_asks_for_the_memory_that_it_takes(monkeypatch):
 def full_of(search):
     """Everything is free."""
     return np.repeat(search.capacity[None], search.slots, axis=0)
-
-
-@settings(max_examples=30, **EXAMPLES)
-@given(tiny_instances(num_jobs=1), st.integers(0, 10**6))
-def test_prices_set_in_pieces_are_those_given_at_once(instance, seed):
-    slots, random = 8, np.random.default_rng(seed)
-    free, prices = random_state(instance, slots, random)
-    whole, pieces = (ScheduleSearch(instance, slots, 4) for _ in range(2))
-    whole.reset(free, prices)
-    pieces.reset(free)
-    for _ in range(3):  # what was set is set anew
-        first, last = sorted(random.integers(1, slots + 1, 2).tolist())
-        servers = np.flatnonzero(random.random(len(instance.servers)) < 0.6)
-        shape = (last - first + 1, servers.size, len(instance.resources))
-        pieces.set_prices(first, last, servers, random.random(shape))
-    every = np.arange(len(instance.servers))
-    middle = int(random.integers(1, slots))
-    pieces.set_prices(1, middle, every, prices[:middle])
-    pieces.set_prices(middle + 1, slots, every, prices[middle:])
-    assert pieces.prices.tolist() == whole.prices.tolist()
-    for rate in (0.0, 1.0):
-        index = whole.index(instance.jobs[0])
-        one, other = (search.cheapest(index, rate=rate) for search in (whole, pieces))
-        assert (one is None) == (other is None)
-        if one is not None:
-            assert (one.cost, one.start) == (other.cost, other.start)
 
 
 @settings(max_examples=30, **EXAMPLES)
@@ -359,11 +315,3 @@ def test_slots_that_grow_change_no_list(instance, seed, multiple):
 
 def solution_rows(instance, schedules):
     return as_solution(instance, schedules).assignments()
-
-
-def test_one_list_an_instance():
-    first, second = (generate("small", 0, jobs=3) for _ in range(2))
-    listed = list_schedule(first)
-    assert list_schedule(first) is listed
-    assert not any(one.workers.flags.writeable or one.ps.flags.writeable for one in listed.values())
-    assert list_schedule(first) is not list_schedule(second)

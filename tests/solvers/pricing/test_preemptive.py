@@ -17,8 +17,8 @@ from hindsched.instances.generators.registry import generate
 from hindsched.online.registry import algorithms
 from hindsched.online.simulator import simulate
 from hindsched.solvers.bounds.lagrangian import subgradient_bound
-from hindsched.solvers.families.windows.pieces import fewest_ps, ordered, ways_in_line
-from hindsched.solvers.kernels.windows.preemptive_slots import cheapest_slots
+from hindsched.solvers.families.windows.oracle import ways_in_line
+from hindsched.solvers.kernels.windows.merged_server import cheapest_slots
 from hindsched.solvers.oracles.base import build_oracle
 from tests.brute_force.astraea import placings
 from tests.brute_force.batchsched import times
@@ -58,7 +58,8 @@ def test_best_responses_are_those_of_linear_programs(seed: int) -> None:
     slots, kinds, resources = draws.integers(1, 5), draws.integers(1, 5), draws.integers(1, 3)
     rate = draws.integers(1, 9, kinds).astype(float)
     demand = draws.integers(0, 5, (kinds, resources)).astype(float)
-    ways = ordered(rate, demand)
+    order = np.argsort(rate, kind="stable")
+    ways = rate[order], demand[order]
     first, work = int(draws.integers(0, slots)), float(draws.integers(1, 20))
     values = np.cumsum(draws.integers(0, 4, slots)).astype(float)
     prices = draws.integers(0, 4, (slots, resources)).astype(float)
@@ -150,16 +151,6 @@ def test_ratios_of_rivals_are_against_their_own_problem() -> None:
         assert summary["rival"] is False
 
 
-def test_corners_of_numbers_of_workers() -> None:
-    # 3 workers send what one PS takes: 1, 2 PSs from 4 on where none stands beside them.
-    count, units = fewest_ps(7, False, np.array([0, 0]), np.array([2, 9]), 1 / 3)
-    assert count.tolist() == [1, 2, 3, 4, 5, 6, 7]
-    assert units.tolist() == [1, 1, 1, 2, 2, 2, 3]
-    assert [n for _, n, _ in ways_in_line(2.0 * count, count, units)] == [6, 7]
-    count, units = fewest_ps(7, True, np.array([2, 5]), np.array([1, 0]), 1 / 3)
-    assert count.tolist() == [1, 2]
-
-
 @pytest.mark.parametrize(("family", "changes"), CASES)
 def test_the_kernel_proves_the_same_bound(family: str, changes: Any) -> None:
     tiny = generate(family, "small", 3, **changes)
@@ -176,12 +167,12 @@ def test_a_job_that_fits_nowhere_stays_out_or_has_no_schedule() -> None:
     """No server with a parameter server: nothing can be done in any slot."""
     tiny = generate("astraea", "small", 1)
     servers = tuple(server.model_copy(update={"ps": {}}) for server in tiny.servers)
-    ways = build_oracle(tiny, rows="preemptive").ways.of_job(0)
+    ways = build_oracle(tiny, rows="preemptive")._ways[0]
     assert len(ways[0])
     bare = tiny.model_copy(update={"servers": servers})
     object.__setattr__(bare, "ps_count", 0 * tiny.ps_count)
     oracle = build_oracle(bare, "optional,modes", rows="preemptive")
-    assert len(oracle.ways.of_job(0)[0]) == 0
+    assert len(oracle._ways[0][0]) == 0
     assert oracle.bound(np.zeros(oracle.rows.size)) == pytest.approx(0, abs=1e-6)
 
 
@@ -195,7 +186,7 @@ def test_ways_in_line_are_mixed_to_all_others(seed: int) -> None:
     rate = 0.5 * count if proportional else np.cumsum(draws.random(count.size) + 0.01)
     if not proportional:  # rings have no parameter servers
         units[:] = 0
-    kept = list(ways_in_line(rate, count, units))
+    kept = [(r, int(count[at]), int(units[at])) for at, r in ways_in_line(rate, count, units)]
     known = list(zip(count.tolist(), units.tolist(), strict=True))
     assert all((n, u) in known for _, n, u in kept)
     assert [n for _, n, _ in kept] == sorted({n for _, n, _ in kept})
@@ -224,47 +215,6 @@ def test_ways_in_line_are_mixed_to_all_others(seed: int) -> None:
     assert list(ways_in_line(rate[:0], count[:0], units[:0])) == []
 
 
-@given(st.integers(0, 2**32))
-def test_ordered_ways_are_those_that_no_other_beats(seed: int) -> None:
-    draws = np.random.default_rng(seed)
-    rate = draws.integers(1, 5, 8).astype(float)
-    demand = draws.integers(0, 4, (8, 2)).astype(float)
-    ways = {(r, *d) for r, d in zip(rate.tolist(), demand.tolist(), strict=True)}
-    best = sorted(
-        way
-        for way in ways
-        if not any(
-            other != way and other[0] >= way[0] and np.less_equal(other[1:], way[1:]).all()
-            for other in ways
-        )
-    )
-    kept_rate, kept_demand = ordered(rate, demand)
-    found = [(r, *d) for r, d in zip(kept_rate.tolist(), kept_demand.tolist(), strict=True)]
-    assert sorted(found) == best
-    assert [way[0] for way in found] == sorted(way[0] for way in found)
-
-
-@given(st.integers(0, 2**32))
-def test_fewest_ps_are_those_of_the_best_host(seed: int) -> None:
-    draws = np.random.default_rng(seed)
-    servers, most, share = int(draws.integers(1, 4)), int(draws.integers(0, 7)), Fraction(1, 3)
-    workers, ps = draws.integers(0, 5, servers), draws.integers(0, 3, servers)
-    for together in (False, True):
-        expected = {}
-        for n in range(1, most + 1):
-            ways = []
-            for h in range(servers):
-                on_host = range(min(n, int(workers[h])) + 1)
-                for own in [n] if together and n <= workers[h] else [] if together else on_host:
-                    need = max(1, math.ceil((n - own) * share))
-                    if need <= ps[h] and (together or own < n):
-                        ways.append(need)
-            if ways:
-                expected[n] = min(ways)
-        count, units = fewest_ps(most, together, workers, ps, float(share))
-        assert dict(zip(count.tolist(), units.tolist(), strict=True)) == expected
-
-
 def raw_ways(instance: Any, job: Any) -> Any:
     """(rate of work, use of all servers together) of every placement, from the definition."""
     if instance.family == "batchsched":
@@ -291,7 +241,7 @@ def test_no_placement_is_faster_than_all_mixes_of_a_slot_s_ways(strategy: Any) -
     def check(instance: Any) -> None:
         oracle = build_oracle(instance, rows="preemptive")
         for block, job in enumerate(instance.jobs):
-            rate, demand = oracle.ways.of_job(block)
+            rate, demand = oracle._ways[block]
             known = list(raw_ways(instance, job))
             if not len(rate):
                 assert not known

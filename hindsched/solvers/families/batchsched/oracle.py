@@ -1,8 +1,7 @@
 """Pricing oracles of batchsched: best response of one job to prices on the servers' resources.
 
-The layouts ``cluster`` and ``preemptive`` are those of `windows/oracle.py`; ``servers`` has rows
-(server, resource, slot): the paper's subproblem, solved by the exact routine of `ScheduleSearch`.
-Schedules are placed on servers in this layout only.
+The layouts are those of `windows/oracle.py`; ``servers`` is the paper's subproblem, solved by the
+exact routine of `ScheduleSearch`. Schedules are placed on servers in this layout only.
 
 Slots beyond the last priced one, T, cost nothing. What begins in a priced slot may end there; of
 what begins there the shortest mode in T + 1 is the cheapest, at ``w (T + 1 + L)``: it is every
@@ -12,7 +11,6 @@ job's outside option.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, ClassVar, Literal
@@ -22,11 +20,10 @@ import numpy as np
 from hindsched.arrays import Floats, Ints
 from hindsched.errors import InputError
 from hindsched.instances.base import JobRecord
-from hindsched.instances.batchsched.instance import BatchschedInstance, BatchschedJob
-from hindsched.instances.batchsched.modes import fewest_ps, minibatch_times, modes
+from hindsched.instances.batchsched.instance import BatchschedInstance
+from hindsched.instances.batchsched.modes import minibatch_times, modes
 from hindsched.instances.decimals import common_step, exactly, loosened
-from hindsched.instances.modes import NEVER, in_pieces
-from hindsched.models.windows.sets import row_use
+from hindsched.instances.modes import NEVER, PREEMPTIVE, Modes, in_pieces
 from hindsched.solutions.base import Assignment
 from hindsched.solutions.batchsched.solution import BatchschedRow, write_row
 from hindsched.solutions.window_row import WindowRow
@@ -39,26 +36,23 @@ from hindsched.solvers.families.batchsched.oracle_search import (
     most_workers,
 )
 from hindsched.solvers.families.windows.oracle import (
-    EndCosts,
-    EndToEnd,
-    MergedOracle,
-    WindowOracle,
-    merged_modes,
-)
-from hindsched.solvers.families.windows.pieces import (
-    LAYOUT,
+    NOTHING,
     ROWS,
+    EndCosts,
+    MergedOracle,
     PiecesOracle,
-    Way,
-    branched_rows,
+    WindowOracle,
     first_rows,
+    merged_modes,
     slot_ways,
+    tree_rows,
 )
-from hindsched.solvers.families.windows.restricted import Cluster, window_features
+from hindsched.solvers.families.windows.servers import WindowServerOracle
+from hindsched.solvers.kernels.windows.window import Parts
 from hindsched.solvers.oracles.base import BlockOracle, Response
-from hindsched.solvers.oracles.decisions import Feature, Limits
 from hindsched.solvers.oracles.rows import Rows, RowSet, slot_labels
 
+__all__ = ["ORACLE_ROWS", "build", "first_rows", "tree_rows"]
 ORACLE_ROWS = ROWS
 
 
@@ -66,11 +60,21 @@ class BatchschedOracle(WindowOracle):
     """What all layouts share."""
 
     sense: ClassVar[Literal["max", "min"]] = "min"
+    row = BatchschedRow
     instance: BatchschedInstance
 
     def __init__(self, instance: BatchschedInstance, formulation: str | None) -> None:
         super().__init__(instance, formulation)
         self.cluster = instance
+
+    def lay_rows(self, servers: tuple[str, ...] | None) -> None:
+        """Lay out the rows, of each server or of all merged."""
+        usable, resources = self.instance.usable_capacity, self.instance.resources
+        usable = usable if servers else usable.sum(axis=0)
+        axes = (("resource", resources), ("slot", slot_labels(self.slots, usable.size)))
+        capacity = np.repeat(usable[..., None], self.slots, axis=-1)
+        axes = (("server", servers), *axes) if servers else axes
+        self.rows = Rows([RowSet("capacity", axes, capacity)])
 
     def worth(self, solution: Any, job: JobRecord) -> float:
         """Weight x (last slot + 1)."""
@@ -85,29 +89,23 @@ class BatchschedMerged(BatchschedOracle, MergedOracle):
 
     def __init__(self, instance: BatchschedInstance, formulation: str | None = None) -> None:
         super().__init__(instance, formulation)
-        tables = [modes(instance, job) for job in instance.jobs]
-        found = [merged_modes(instance, table, _hosted(instance, table)) for table in tables]
-        resources = instance.resources
-        volume, latest = np.zeros(len(resources)), 1
-        for job, (duration, demand) in zip(instance.jobs, found, strict=True):
-            volume += (duration[:, None] * demand).min(axis=0)
-            latest = max(latest, job.arrival + int(duration[0]))
-        total = instance.server_capacity.sum(axis=0)
-        busy = np.divide(volume, total, out=np.zeros(len(volume)), where=total > 0)
-        self.slots = latest + math.ceil(1.5 * float(busy.max(initial=0.0)))
-        labels = slot_labels(self.slots, len(resources))
-        axes = (("resource", resources), ("slot", labels))
-        usable = instance.usable_capacity.sum(axis=0)
-        capacity = np.broadcast_to(usable[:, None], (len(resources), self.slots)).copy()
-        self.rows = Rows([RowSet("capacity", axes, capacity)])
-        shortest = np.array([duration[0] for duration, _ in found], dtype=np.int64)
+        hosted = _hosted(instance)
+        found = [merged_modes(instance, modes(instance, job), hosted) for job in instance.jobs]
         arrival = np.array([job.arrival for job in instance.jobs], dtype=np.int64)
+        shortest = np.array([duration[0] for duration, _ in found], dtype=np.int64)
+        total = instance.server_capacity.sum(axis=0)
+        volume = sum(
+            ((length[:, None] * demand).min(axis=0) for length, demand in found), 0 * total
+        )
+        busy = np.divide(volume, total, out=np.zeros(len(total)), where=total > 0)
+        latest = int((arrival + shortest).max(initial=1))
+        self.slots = latest + math.ceil(1.5 * float(busy.max(initial=0.0)))
+        self.lay_rows(None)
         rate: Floats = np.array([job.weight for job in instance.jobs], dtype=float)
         tail = int(shortest.max(initial=0))  # what ends later is dearer than the outside option
         table = np.arange(1.0, self.slots + tail + 2)[None]
         outside: Floats = rate * (np.maximum(arrival, self.slots + 1) + shortest)
-        choices = EndToEnd.of(found, len(resources), np.int64)
-        self.prepare(choices, arrival, EndCosts(rate, table, np.zeros_like(arrival)), outside)
+        self.prepare(found, arrival, EndCosts(rate, table, np.zeros_like(arrival)), outside)
 
     @cached_property
     def _server_slots(self) -> int:
@@ -122,9 +120,11 @@ class BatchschedMerged(BatchschedOracle, MergedOracle):
         return spread.ravel()
 
 
-def _hosted(instance: BatchschedInstance, table: Any) -> Ints:
-    """PSs that the best host of each mode needs."""
-    return fewest_ps(instance, table) if instance.has_ps else np.zeros(len(table), dtype=np.int64)
+def _hosted(instance: BatchschedInstance) -> Ints:
+    """PSs that the best host needs by types, q and number of workers; 0 without PSs."""
+    if instance.has_ps:
+        return instance.hosting.fewest_ps(instance.most_workers)
+    return np.zeros((len(instance.worker_types), 1, 2, instance.most_workers), dtype=np.int64)
 
 
 class BatchschedPieces(PiecesOracle, BatchschedMerged):
@@ -132,20 +132,12 @@ class BatchschedPieces(PiecesOracle, BatchschedMerged):
 
     def __init__(self, instance: BatchschedInstance, formulation: str | None = None) -> None:
         super().__init__(instance, formulation)
-        ways = [slot_ways(instance, self._ways_of(job)) for job in instance.jobs]
+        hosted, room = _hosted(instance), instance.worker_room
+        ways = [
+            slot_ways(instance, minibatch_times(instance, job), room, hosted)
+            for job in instance.jobs
+        ]
         self.prepare_pieces(ways, np.full(len(ways), math.inf))
-
-    def _ways_of(self, job: BatchschedJob) -> Iterator[Way]:
-        """Rates by types, q and workers, with the PSs of the best host."""
-        instance = self.instance
-        times, room = minibatch_times(instance, job), instance.worker_room
-        hosted = instance.hosting.fewest_ps(times.shape[3]) if instance.has_ps else None
-        for m, p, q in np.ndindex(times.shape[:3]):
-            most = min(times.shape[3], int(room[:, m].max() if q else room[:, m].sum()))
-            count = np.arange(1, most + 1)
-            fewest = np.zeros_like(count) if hosted is None else hosted[m, p, q, :most]
-            count, fewest = count[fewest < NEVER], fewest[fewest < NEVER]
-            yield m, p, count / times[m, p, q, count - 1], count, fewest
 
 
 def schedule_of(row: WindowRow, cost: float) -> Schedule:
@@ -153,7 +145,7 @@ def schedule_of(row: WindowRow, cost: float) -> Schedule:
     return Schedule(row.first, row.slots, row.worker_type, row.ps_type, row.workers, row.ps, cost)
 
 
-class ServerOracle(BatchschedOracle):
+class ServerOracle(BatchschedOracle, WindowServerOracle):
     """Best responses on real servers: the paper's subproblem (12), exact.
 
     Parameters
@@ -170,8 +162,6 @@ class ServerOracle(BatchschedOracle):
     Ties: earlier completion, then worker type, q = 1 first, PS type, fewer workers.
     """
 
-    layout = "servers"
-
     def __init__(
         self,
         instance: BatchschedInstance,
@@ -183,15 +173,8 @@ class ServerOracle(BatchschedOracle):
         self._shortest_of: dict[int, int] = {}
         self.slots = slots or self._enough_slots()
         names = tuple(server.name for server in instance.servers)
-        axes = (
-            ("server", names),
-            ("resource", instance.resources),
-            ("slot", slot_labels(self.slots, instance.server_capacity.size)),
-        )
-        shape = (*instance.server_capacity.shape, self.slots)
-        capacity = np.broadcast_to(instance.usable_capacity[:, :, None], shape).copy()
-        self.rows = Rows([RowSet("capacity", axes, capacity)])
-        self.features = self._cluster.features(names)
+        self.lay_rows(names)
+        self.kinds, self.features = kinds_of(instance), self.features_on(names)
         self.outside_ends_after = self.slots
         self.step = common_step(exactly(job.weight) for job in instance.jobs) or None
 
@@ -200,15 +183,17 @@ class ServerOracle(BatchschedOracle):
         longest = max((s.duration for s in schedules), default=1)
         return max((s.last for s in schedules), default=1) + longest
 
+    def _searching(self, slots: int) -> ScheduleSearch:
+        return ScheduleSearch(self.instance, slots, most_workers(self.instance.jobs))
+
     @cached_property
     def _search(self) -> ScheduleSearch:
-        return ScheduleSearch(self.instance, self.slots, most_workers(self.instance.jobs))
+        return self._searching(self.slots)
 
     @cached_property
     def _wide(self) -> ScheduleSearch:
         """A search at full capacity that sees how what begins in a priced slot ends."""
-        slots = self.slots + self._tail
-        return ScheduleSearch(self.instance, slots, most_workers(self.instance.jobs))
+        return self._searching(self.slots + self._tail)
 
     @cached_property
     def _tail(self) -> int:
@@ -222,12 +207,11 @@ class ServerOracle(BatchschedOracle):
     def _shortest(self, block: int) -> int:
         """Duration of the shortest mode that the empty servers hold."""
         if block not in self._shortest_of:
-            table, job = self.index(block).modes, self.instance.jobs[block]
-            once = ScheduleSearch(self.instance, 1, most_workers(self.instance.jobs))
+            table, once = self.table(block), self._searching(1)
             for length in np.unique(table.duration).tolist():
                 alike = table.take(table.duration == length)
                 at_once = replace(alike, duration=np.ones_like(alike.duration))
-                if once.cheapest(once.index(job, at_once)) is not None:
+                if once.cheapest(ModeIndex.of(at_once)) is not None:
                     break
             else:
                 length = NEVER
@@ -235,34 +219,59 @@ class ServerOracle(BatchschedOracle):
         return self._shortest_of[block]
 
     def index(self, block: int) -> ModeIndex:
-        """Modes of a block's job."""
+        """Modes of a job in the form of the search."""
         if block not in self._index:
-            self._index[block] = self._search.index(self.instance.jobs[block])
+            job = self.instance.jobs[block]
+            self._index[block] = ModeIndex.of(modes(self.instance, job))
         return self._index[block]
+
+    def table(self, block: int) -> Modes:
+        """Modes of a job."""
+        return self.index(block).modes
+
+    def end_costs(self, block: int) -> Floats:
+        """Weight x (last slot + 1)."""
+        weight = float(self.instance.jobs[block].weight)
+        found: Floats = weight * np.arange(1.0, self.slots + self._tail + 2)
+        return found
+
+    def earliest(self, block: int) -> int:
+        """The arrival."""
+        return self.instance.jobs[block].arrival
+
+    def parts(self, vector: Floats) -> Parts:
+        """A vector over the rows by server, resource and slot, and 0 in the slots behind them."""
+        shape = self.instance.server_capacity.shape
+        found = np.pad(vector.reshape(*shape, self.slots), ((0, 0), (0, 0), (0, self._tail)))
+        return Parts.of(found)
+
+    @cached_property
+    def full(self) -> Parts:
+        """The empty servers, `loosened`."""
+        capacity = loosened(self.instance.server_capacity, self.instance.server_capacity)
+        found = np.repeat(capacity[:, :, None], self.slots + self._tail, axis=2)
+        return Parts.of(found)
+
+    def _by_slot(self, vector: Floats) -> Floats:
+        """A vector over the rows as (slots, servers, resources), as the search takes it."""
+        return self.parts(vector).first.transpose(2, 0, 1)
 
     def best_response(
         self, block: int, prices: Floats, residual: Floats | None = None
     ) -> Response | None:
         """Cheapest schedule of a job; see `BlockOracle.best_response`."""
         if residual is None:
-            self._wide.reset(prices=self._widened(prices))
+            self._wide.reset(prices=self._by_slot(prices))
             return self._respond(block, self._wide, self.outside(block))
-        free = residual.reshape(*self.instance.server_capacity.shape, self.slots)
-        self._search.reset(free.transpose(2, 0, 1), self._widened(prices)[: self.slots])
+        free, priced = self._by_slot(residual), self._by_slot(prices)
+        self._search.reset(free[: self.slots], priced[: self.slots])
         return self._respond(block, self._search, None)
 
     def responses(self, prices: Floats) -> list[Response | None]:
         """Best responses of all blocks at full capacity."""
-        self._wide.reset(prices=self._widened(prices))
+        self._wide.reset(prices=self._by_slot(prices))
         blocks = range(self.num_blocks)
         return [self._respond(block, self._wide, self.outside(block)) for block in blocks]
-
-    def _widened(self, prices: Floats) -> Floats:
-        """Prices by slot, server and resource, and slots behind them that are free."""
-        by_slot = prices.reshape(*self.instance.server_capacity.shape, self.slots)
-        wide = np.zeros((self.slots + self._tail, *by_slot.shape[:2]))
-        wide[: self.slots] = by_slot.transpose(2, 0, 1)
-        return wide
 
     def _respond(
         self, block: int, search: ScheduleSearch, outside: Response | None
@@ -273,66 +282,21 @@ class ServerOracle(BatchschedOracle):
             return outside
         if found is None:
             return None
-        rows, amounts = self.place_use(found.row())
-        objective = float(job.weight) * found.completion
-        return Response(found.cost, objective, rows, amounts, (found.row(),))
-
-    @cached_property
-    def _cluster(self) -> Cluster:
-        capacity = loosened(self.instance.server_capacity, self.instance.server_capacity)
-        return Cluster(capacity, kinds_of(self.instance))
-
-    def restricted_response(self, block: int, prices: Floats, limits: Limits) -> Response | None:
-        """Cheapest schedule of a job within limits; the outside option is `outside`."""
-        job, table = self.instance.jobs[block], self.index(block).modes
-        base = float(job.weight) * np.arange(1.0, self.slots + self._tail + 2)
-        found = self._cluster.best_within(table, base, job.arrival, self._widened(prices), limits)
-        if found is None:
-            return None
-        cost, row = found
-        rows, amounts = self.place_use(row)
-        objective = float(job.weight) * (row.last + 1)
-        return Response(cost, objective, rows, amounts, (row,))
-
-    def features_of(self, block: int, response: Response) -> dict[Feature, int]:
-        """Window, types and counts by server."""
-        return window_features(response.plan[0])
+        return self.response(found.cost, float(job.weight) * found.completion, found.row())
 
     def outside(self, block: int) -> Response:
         """The shortest mode after all priced slots: no schedule that begins there is cheaper."""
         job = self.instance.jobs[block]
-        begins = max(job.arrival, self.slots + 1)
-        length = self._shortest(block)
+        begins, length = max(job.arrival, self.slots + 1), self._shortest(block)
         cost = float(job.weight) * (begins + length) if length < NEVER else math.inf
-        return Response(cost, cost, np.zeros(0, dtype=np.int64), np.zeros(0))
-
-    def place_use(self, row: WindowRow) -> tuple[Ints, Floats]:
-        """Rows that a schedule uses, and how much of each; slots beyond the last have none."""
-        used = row_use(self.cluster, row).ravel()
-        places = np.flatnonzero(used)
-        slots = np.arange(row.first - 1, min(row.last, self.slots))
-        rows = (places[:, None] * self.slots + slots).ravel()
-        return rows, np.repeat(used[places], len(slots))
-
-    def prices_on_servers(self, prices: Floats) -> Floats:
-        """Return the prices: the layout is that of servers."""
-        return prices
+        return Response(cost, cost, NOTHING, np.zeros(0))
 
     def assignments(self, block: int, response: Response) -> list[Assignment]:
         """Row of the solution file for a response."""
-        plan: tuple[BatchschedRow, ...] = response.plan
-        return [write_row(self.instance, row) for row in plan]
-
-
-def tree_rows(instance: BatchschedInstance, formulation: str) -> tuple[str, ...]:
-    """Layouts that are branched on."""
-    return branched_rows(formulation)
+        return [write_row(self.instance, row) for row in response.plan]
 
 
 def build(instance: BatchschedInstance, formulation: str, rows: str) -> BlockOracle:
     """Build the oracle with one of the layouts `ORACLE_ROWS`."""
-    oracles = {"servers": ServerOracle, LAYOUT: BatchschedPieces}
+    oracles = {"servers": ServerOracle, PREEMPTIVE: BatchschedPieces}
     return oracles.get(rows, BatchschedMerged)(instance, formulation)
-
-
-__all__ = ["ORACLE_ROWS", "build", "first_rows", "tree_rows"]

@@ -20,18 +20,15 @@ from hindsched.instances.modes import Modes
 from hindsched.memory import check_memory
 from hindsched.solutions.base import Assignment
 from hindsched.solutions.batchsched.solution import BatchschedRow, write_row
-from hindsched.solvers.kernels.batchsched.window_floors import renew_floors
-from hindsched.solvers.kernels.batchsched.window_minima import (
-    build_minima,
-    num_levels,
-    update_minima,
-)
 from hindsched.solvers.kernels.batchsched.window_search import (
     Groups,
     State,
+    build_minima,
     cheapest_schedule,
     empty_window,
     fill_window,
+    num_levels,
+    update_minima,
 )
 from hindsched.solvers.kernels.cheapest_workers import renew_slot_costs
 from hindsched.solvers.kernels.placement import Kinds, fill, num_ps
@@ -96,36 +93,18 @@ class ModeIndex:
     @classmethod
     def of(cls, table: Modes) -> ModeIndex:
         """Group the modes of a job; the groups' rank keeps their order for ties."""
-        order = np.lexsort(
-            (
-                table.ps_type,
-                table.duration,
-                table.workers,
-                -table.one_server,
-                table.worker_type,
-            )
-        ).astype(np.int64)
-        sorted_modes = table.take(order)
-        keys = np.stack(
-            [
-                sorted_modes.worker_type,
-                sorted_modes.one_server,
-                sorted_modes.workers,
-                sorted_modes.duration,
-            ],
-            axis=1,
-        ).reshape(-1, 4)
-        if not len(keys):
-            return cls(
-                sorted_modes, Groups(np.zeros((0, 6), dtype=np.int64), sorted_modes.ps_type, order)
-            )
-        new = np.ones(len(keys), dtype=bool)
-        new[1:] = np.any(keys[1:] != keys[:-1], axis=1)
+        keys = (table.ps_type, table.duration, table.workers, -table.one_server, table.worker_type)
+        order = np.lexsort(keys).astype(np.int64)
+        ordered = table.take(order)
+        shared = np.stack(
+            [ordered.worker_type, ordered.one_server, ordered.workers, ordered.duration], axis=1
+        )
+        new = np.ones(len(order), dtype=bool)
+        new[1:] = (shared[1:] != shared[:-1]).any(axis=1)
         starts = np.flatnonzero(new)
-        ends = np.append(starts[1:], len(keys))
-        bounds = np.column_stack([keys[starts], starts, ends]).astype(np.int64)
-        groups = Groups(np.ascontiguousarray(bounds.reshape(-1, 6)), sorted_modes.ps_type, order)
-        return cls(sorted_modes, groups)
+        ends = np.append(starts[1:], len(order))[: len(starts)]
+        bounds = np.column_stack([shared[starts], starts, ends]).astype(np.int64)
+        return cls(ordered, Groups(np.ascontiguousarray(bounds), ordered.ps_type, order))
 
 
 class ScheduleSearch:
@@ -147,15 +126,12 @@ class ScheduleSearch:
         self.capacity: Floats = instance.server_capacity
         self._kinds = kinds_of(instance)
         levels, types = num_levels(slots), len(self._kinds.worker)
-        cells = self.capacity.size * (levels + TABLES_BESIDE) + (types + 1) * levels
-        check_memory(f"a search over {slots} slots", 8.0 * slots * cells)
+        check_memory(
+            f"a search over {slots} slots",
+            8.0 * slots * self.capacity.size * (levels + TABLES_BESIDE),
+        )
         counts = max(1, min(most_workers, instance.most_workers))
         self._costs = np.zeros((types, counts, slots)), np.zeros((types, counts, slots))
-        self._floors = np.zeros((types + 1, levels, slots))
-        self._least_ps = np.zeros(self.capacity.shape[1])
-        if instance.has_ps:
-            self._least_ps = self._kinds.server.min(axis=0)
-        self._units = np.vstack([self._kinds.worker, self._least_ps])
         self.reset()
 
     def reset(self, residual: Floats | None = None, prices: Floats | None = None) -> None:
@@ -172,13 +148,9 @@ class ScheduleSearch:
             build_minima(np.ascontiguousarray(full), num_levels(self.slots)),
             np.zeros((self.slots + 1, *self.capacity.shape)),
             *self._costs,
-            np.ones(self.slots + 1, dtype=np.bool_),
-            self._floors,
-            self._least_ps,
         )
         np.cumsum(self.prices, axis=0, out=self.state.prefix[1:])
-        self._stale: tuple[int, int] | None = None
-        self._touch(0, self.slots - 1)
+        self._stale: tuple[int, int] | None = (0, self.slots - 1)
 
     @property
     def residual(self) -> Floats:
@@ -222,49 +194,33 @@ class ScheduleSearch:
         """
         stop = self.slots if last is None else min(last, self.slots)
         self._renew()
-        found = cheapest_schedule(
-            float(rate),
-            NO_LIMIT if limit is None else float(limit),
-            earliest - 1,
-            stop,
-            greedy,
-            tuple(index.groups),
-            tuple(self._kinds),
-            tuple(self.state),
-        )
-        cost, mode, start, host, on_host = found
+        cost, mode, start, host, on_host = cheapest_schedule(
+            float(rate), NO_LIMIT if limit is None else float(limit), earliest - 1, stop, greedy,
+            tuple(index.groups), tuple(self._kinds), tuple(self.state),
+        )  # fmt: skip
         if mode < 0:
             return None
-        return self._schedule(index.modes, mode, start, host, on_host, greedy, cost)
+        table = index.modes
+        p = int(table.ps_type[mode]) if self.instance.has_ps else -1
+        placed = self._placed(table, mode, start, host, on_host, greedy)
+        m, length = int(table.worker_type[mode]), int(table.duration[mode])
+        return Schedule(start + 1, length, m, p, *placed, float(cost))
 
-    def _schedule(
-        self,
-        table: Modes,
-        mode: int,
-        start: int,
-        host: int,
-        on_host: int,
-        greedy: bool,
-        cost: float,
-    ) -> Schedule:
-        servers = len(self.capacity)
-        m, p = int(table.worker_type[mode]), int(table.ps_type[mode])
-        count, length = int(table.workers[mode]), int(table.duration[mode])
-        ps = np.zeros(servers, dtype=np.int64)
+    def _placed(
+        self, table: Modes, mode: int, start: int, host: int, on_host: int, greedy: bool
+    ) -> tuple[Ints, Ints]:
+        """Workers and PSs by server of what the kernel chose."""
+        m, count, has_ps = table.worker_type[mode], int(table.workers[mode]), self.instance.has_ps
+        workers, ps = np.zeros((2, len(self.capacity)), dtype=np.int64)
         if table.one_server[mode]:
-            workers = np.zeros(servers, dtype=np.int64)
-            workers[host] = count
-            if self.instance.has_ps:
-                ps[host] = 1
-        else:
-            window = empty_window(*self.capacity.shape)
-            fill_window(start, length, self.state, self._kinds.worker[m], window)
-            order = np.argsort(window.cost, kind="stable")
-            workers = fill(count, host, on_host, greedy, window.room, order)
-            if self.instance.has_ps:
-                ps[host] = num_ps(count - on_host, float(self._kinds.ratio[m, p]))
-        ps_type = p if self.instance.has_ps else -1
-        return Schedule(start + 1, length, m, ps_type, workers, ps, float(cost))
+            workers[host], ps[host] = count, int(has_ps)
+            return workers, ps
+        window = empty_window(*self.capacity.shape)
+        fill_window(start, int(table.duration[mode]), self.state, self._kinds.worker[m], window)
+        order = np.argsort(window.cost, kind="stable")
+        if has_ps:
+            ps[host] = num_ps(count - on_host, float(self._kinds.ratio[m, table.ps_type[mode]]))
+        return fill(count, host, on_host, greedy, window.room, order), ps
 
     def use(self, schedule: Schedule) -> Floats:
         """Resources that a schedule takes in each slot, shape (servers, resources)."""
@@ -306,25 +262,16 @@ class ScheduleSearch:
         self._touch(first - 1, last - 1)
 
     def _touch(self, first: int, last: int) -> None:
-        """Note where prices or what is free changed; bounds are renewed when next asked for."""
-        low, high = max(1, first), min(self.slots, last + 2)
-        now, before = slice(low, high), slice(low - 1, high - 1)
-        changed = np.any(self.residual[now] != self.residual[before], axis=(1, 2))
-        self.state.changes[now] = changed | np.any(
-            self.prices[now] != self.prices[before], axis=(1, 2)
-        )
+        """Note where prices or what is free changed; slot costs are renewed when next needed."""
         if last >= first:
             known = self._stale or (first, last)
             self._stale = min(first, known[0]), max(last, known[1])
 
     def _renew(self) -> None:
-        """Renew the bounds of single slots and of pieces that touch the changed ones."""
-        if self._stale is None:
-            return
-        (first, last), state, worker = self._stale, self.state, self._kinds.worker
-        renew_slot_costs(*self._costs, self.residual, self.prices, worker, first, last)
-        renew_floors(state.floors, state.minima, state.prefix, self._units, first, last)
-        self._stale = None
+        if self._stale is not None:
+            worker = self._kinds.worker
+            renew_slot_costs(*self._costs, self.residual, self.prices, worker, *self._stale)
+            self._stale = None
 
     def assignment(self, schedule: Schedule) -> Assignment:
         """Row of the solution file for a schedule."""

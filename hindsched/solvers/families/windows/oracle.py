@@ -1,80 +1,61 @@
-"""What the pricing oracles of batchsched and astraea share, and the layout ``cluster``.
+"""Pricing oracles of batchsched and astraea on all servers merged into one.
 
 ``cluster``
-    All servers merged into one: rows (resource, slot) with the summed capacity. Every schedule on
-    real servers is one on the merged server, so the bound is valid; what is lost is fragmentation
-    (part of it is kept: no mode that the empty cluster cannot place, and at least the PSs that the
-    best host needs).
+    Rows (resource, slot) with the summed capacity. Every schedule on real servers is one on the
+    merged server, so the bound is valid; what is lost is fragmentation (part of it is kept: no mode
+    that the empty cluster cannot place, and at least the PSs that the best host needs).
 ``preemptive``
-    The same rows; a job's slots need not touch, see `pieces`.
+    The same rows; a job may use any slots, in each of them any placement that the rules of a slot
+    allow, also another one than before: what a rival may do that pauses, moves and resizes, the
+    formulation ``preemptive``, which only this layout bounds. Every schedule in a window is one of
+    these, so that the bound holds for the family's own problem too, where the others are better.
 ``servers``
-    Rows (server, resource, slot), the paper's subproblem: each family's own.
+    Rows (server, resource, slot), the paper's subproblem: `servers.py`.
 """
 
 from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from copy import copy
-from typing import Any, NamedTuple, Self
+from functools import cached_property
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
 
 from hindsched.arrays import Floats, Ints
 from hindsched.errors import InputError
 from hindsched.instances.base import Instance, JobRecord
-from hindsched.instances.modes import Modes, in_pieces
+from hindsched.instances.modes import NEVER, PREEMPTIVE, Modes, in_pieces
 from hindsched.models.windows.sets import WindowCluster, row_use
 from hindsched.solutions.base import Solution
 from hindsched.solutions.window_row import WindowRow
 from hindsched.solvers.kernels.windows.merged_server import (
+    all_cheapest_slots,
     all_on_merged_server,
     cheapest_on_merged_server,
+    cheapest_slots,
     undominated,
 )
 from hindsched.solvers.oracles.base import BlockOracle, Response
 
+ROWS = ("cluster", "servers", PREEMPTIVE)
+"""The layouts of both families."""
 NOTHING = np.zeros(0, dtype=np.int64)
+Choices = tuple[Any, Floats]
+"""What a job may do: durations of modes, or rates of ways to run in a slot; demands, shape
+(choices, resources), of the merged server."""
 
 
-class EndToEnd(NamedTuple):
-    """What each job may do, one job's choices behind the other's, as the compiled kernels read it.
+def first_rows(formulation: str) -> str:
+    """Layout in which a formulation is bounded: windows do not bound jobs in pieces."""
+    return PREEMPTIVE if in_pieces(formulation) else "cluster"
 
-    Parameters
-    ----------
-    first : ndarray of int, shape (jobs + 1,)
-        Where each job's choices begin, and the end.
-    number : ndarray, shape (choices,)
-        Duration of a mode, or rate of a way to run in a slot.
-    demand : ndarray, shape (choices, resources)
-        What it takes of the merged server.
-    """
 
-    first: Ints
-    number: NDArray[Any]
-    demand: Floats
-
-    @classmethod
-    def of(
-        cls, choices: Sequence[tuple[NDArray[Any], Floats]], width: int, kind: DTypeLike = float
-    ) -> Self:
-        """Lay them end to end: numbers of a kind and demands of `width` resources, job by job."""
-        first = np.cumsum([0, *(len(number) for number, _ in choices)], dtype=np.int64)
-        numbers = [*(number for number, _ in choices), np.zeros(0, dtype=kind)]
-        demands = [*(demand for _, demand in choices), np.zeros((0, width))]
-        return cls(first, np.concatenate(numbers), np.concatenate(demands))
-
-    def of_job(self, job: int) -> tuple[NDArray[Any], Floats]:
-        """Numbers and demands of one job's choices."""
-        own = slice(self.first[job], self.first[job + 1])
-        return self.number[own], self.demand[own]
-
-    def some(self, kept: Ints) -> Self:
-        """The same of some of the jobs."""
-        choices = [self.of_job(job) for job in kept]
-        return self.of(choices, self.demand.shape[1], self.number.dtype)
+def tree_rows(instance: Instance, formulation: str) -> tuple[str, ...]:
+    """Layouts that are branched on."""
+    return () if in_pieces(formulation) else ("servers",)
 
 
 class EndCosts(NamedTuple):
@@ -94,29 +75,47 @@ class EndCosts(NamedTuple):
     table: Floats
     row: Ints
 
-    def of_job(self, job: int) -> tuple[float, Floats]:
-        """Factor and row of one job."""
-        return float(self.rate[job]), self.table[self.row[job]]
-
 
 class WindowOracle(BlockOracle):
     """What all layouts share: the problem, and the use of a given schedule."""
 
     cluster: WindowCluster
     slots: int
+    row: ClassVar[Callable[..., WindowRow]]
 
     def __init__(self, instance: Instance, formulation: str | None) -> None:
         self.instance = instance
         self.formulation = instance.check_formulation(formulation)
         self.exact = not in_pieces(self.formulation)
 
+    @property
+    def sign(self) -> float:
+        """1 where values are costs, -1 where they are revenues."""
+        return 1.0 if self.sense == "min" else -1.0
+
     @abstractmethod
     def worth(self, solution: Any, job: JobRecord) -> float | None:
         """A job's part of a solution's objective; None if it has none."""
 
-    @abstractmethod
+    @cached_property
+    def _first_row(self) -> Ints:
+        """Flat row of the first slot of each resource, or of each server and resource."""
+        parts = [
+            self.rows.slices[s.name].start + np.arange(s.capacity.size).reshape(s.shape)[..., 0]
+            for s in self.rows.sets
+        ]
+        return np.concatenate(parts, axis=-1)
+
     def place_use(self, row: WindowRow) -> tuple[Ints, Floats]:
         """Flat rows that a schedule uses, and how much of each; slots beyond the last have none."""
+        used = row_use(self.cluster, row)
+        return self.window_use(used if self._first_row.ndim == 2 else used.sum(axis=0), row)
+
+    def window_use(self, used: Floats, row: Any) -> tuple[Ints, Floats]:
+        """Flat rows and amounts of what is used from slot ``row.first`` to ``row.last``."""
+        slots, at = np.arange(row.first - 1, min(row.last, self.slots)), used != 0
+        rows = (self._first_row[at][:, None] + slots).ravel()
+        return rows, np.repeat(used[at], len(slots))
 
     def use_of(self, solution: Solution) -> list[Response | None]:
         """Schedules of a feasible solution as use of this layout's rows."""
@@ -127,10 +126,24 @@ class WindowOracle(BlockOracle):
                 found.append(None)
                 continue
             plan = solution.rows[job.name]  # type: ignore[attr-defined]
-            uses = [self.place_use(row) for row in plan]
-            rows, amounts = (np.concatenate(part) for part in zip(*uses, strict=True))
+            rows, amounts = map(np.concatenate, zip(*map(self.place_use, plan), strict=True))
             found.append(Response(worth, worth, rows, amounts, tuple(plan)))
         return found
+
+
+class Span(NamedTuple):
+    """First and last slot."""
+
+    first: int
+    last: int
+
+
+def end_to_end(choices: Sequence[Choices], width: int, kind: Any) -> tuple[Ints, Any, Floats]:
+    """Choices of the jobs one behind the other: where each job's begin, numbers, demands."""
+    first = np.cumsum([0, *(len(number) for number, _ in choices)], dtype=np.int64)
+    numbers = [*(number for number, _ in choices), np.zeros(0, dtype=kind)]
+    demands = [*(demand for _, demand in choices), np.zeros((0, width))]
+    return first, np.concatenate(numbers), np.concatenate(demands)
 
 
 class MergedOracle(WindowOracle):
@@ -141,96 +154,223 @@ class MergedOracle(WindowOracle):
 
     layout = "cluster"
 
-    def prepare(self, choices: EndToEnd, first: Ints, ends: EndCosts, outside: Floats) -> None:
+    def prepare(
+        self, choices: Sequence[Choices], first: Ints, ends: EndCosts, outside: Floats
+    ) -> None:
         """Take what the jobs may do, from which slot on, what it costs, and what they do instead.
 
         A family with optional jobs has 0 for `outside`; infinite stands for nothing.
         """
         self._choices, self._first, self._ends, self._outside = choices, first, ends, outside
-
-    @property
-    def _sign(self) -> float:
-        return 1.0 if self.sense == "min" else -1.0
+        self._laid = end_to_end(choices, self.rows.size // self.slots, np.int64)
 
     def of_blocks(self, blocks: slice) -> BlockOracle:
         """The same rows, whose number all jobs decide, with some of the jobs."""
         part = copy(self)
         part.instance = self.instance.with_jobs(self.instance.jobs[blocks])
-        kept = np.arange(self.num_blocks)[blocks]
         rate, table, row = self._ends
-        rows, place = np.unique(row[kept], return_inverse=True)
-        ends = EndCosts(rate[kept], table[rows], place)
-        part.prepare(self._choices.some(kept), self._first[kept], ends, self._outside[kept])
+        rows, place = np.unique(row[blocks], return_inverse=True)
+        ends = EndCosts(rate[blocks], table[rows], place)
+        part.prepare(self._choices[blocks], self._first[blocks], ends, self._outside[blocks])
         return part
 
+    def _by_slot(self, prices: Floats) -> Floats:
+        """Prices, shape (slots, resources)."""
+        return prices.reshape(-1, self.slots).T
+
     def _prefix(self, prices: Floats) -> Floats:
-        return prefix_sums(prices.reshape(-1, self.slots).T)
+        by_slot = self._by_slot(prices)
+        prefix = np.zeros((len(by_slot) + 1, by_slot.shape[1]))
+        np.cumsum(by_slot, axis=0, out=prefix[1:])
+        return prefix
 
     def best_response(
         self, block: int, prices: Floats, residual: Floats | None = None
     ) -> Response | None:
         """Best schedule of a job on the merged server; only full capacity is known here."""
-        if residual is not None:
-            raise InputError("rows", "cluster", "schedules that fit need the layout servers")
-        durations, demands = self._choices.of_job(block)
-        rate, ends = self._ends.of_job(block)
+        _refuse(residual)
+        durations, demands = self._choices[block]
+        rate, ends = float(self._ends.rate[block]), self._ends.table[self._ends.row[block]]
         outside = math.inf if self.optional else float(self._outside[block])
         cost, mode, start = cheapest_on_merged_server(
             int(self._first[block]), rate, ends, outside, durations, demands, self._prefix(prices)
         )
         if mode < 0:
-            value = self._sign * cost
+            value = self.sign * cost
             return None if math.isinf(cost) else Response(value, value, NOTHING, np.zeros(0))
         last = start - 1 + int(durations[mode])
-        use = window_use(demands[mode], start, min(last, self.slots), self.slots)
-        objective = self._sign * rate * float(ends[last])
-        return Response(self._sign * cost, objective, *use, (mode, start))
+        use = self.window_use(demands[mode], Span(start, last))
+        objective = self.sign * rate * float(ends[last])
+        return Response(self.sign * cost, objective, *use, (mode, start))
 
     def block_values(self, prices: Floats) -> tuple[Floats, Floats]:
         """Values of all jobs and their total use at `prices`, in one compiled call."""
-        values = np.zeros(self.num_blocks)
-        used = np.zeros((self.slots, self.rows.size // self.slots))
-        choices = self._choices
+        values, used = (
+            np.zeros(self.num_blocks),
+            np.zeros((self.slots, self.rows.size // self.slots)),
+        )
+        begin, durations, demands = self._laid
         all_on_merged_server(
-            choices.first, self._first, *self._ends, self._outside, choices.number,
-            choices.demand, self._prefix(prices), values, used,
+            begin, self._first, *self._ends, self._outside, durations, demands,
+            self._prefix(prices), values, used,
         )  # fmt: skip
-        return self._sign * values, used.T.ravel()
-
-    def place_use(self, row: WindowRow) -> tuple[Ints, Floats]:
-        """Flat rows that a schedule uses, and how much of each; slots beyond the last have none."""
-        demand = row_use(self.cluster, row).sum(axis=0)
-        return window_use(demand, row.first, min(row.last, self.slots), self.slots)
+        return self.sign * values, used.T.ravel()
 
 
-def merged_modes(cluster: WindowCluster, table: Modes, fewest: Ints) -> tuple[Ints, Floats]:
-    """Durations and demands (modes, resources) of a job on the merged server, undominated.
+def _refuse(residual: Floats | None) -> None:
+    if residual is not None:
+        raise InputError("rows", "cluster", "schedules that fit need the layout servers")
 
-    `fewest` are the PSs that the best host of each mode needs.
+
+class PiecesOracle(MergedOracle):
+    """Best responses of jobs whose slots need not touch.
+
+    A family's class calls `prepare_pieces` behind what its merged one does.
     """
+
+    layout = PREEMPTIVE
+
+    def prepare_pieces(self, ways: Sequence[Choices], instead: Floats) -> None:
+        """Take the jobs' ways to run in a slot; `instead` is what else a job may do at what cost.
+
+        Slots behind the priced ones are used as far as the costs of ending go.
+        """
+        self.exact = True
+        rate, table, row = self._ends
+        self._free = table.shape[1] - 1 - self.slots
+        self._ways, self._instead = ways, instead
+        self._laid_ways = end_to_end(ways, self.rows.size // self.slots, float)
+        self._work = np.array([float(job.total_minibatches) for job in self.instance.jobs])
+        self._by_end = rate[:, None] * table[row][:, 1:]
+
+    def of_blocks(self, blocks: slice) -> BlockOracle:
+        """The same rows with some of the jobs."""
+        part = super().of_blocks(blocks)
+        assert isinstance(part, PiecesOracle)
+        part.prepare_pieces(self._ways[blocks], self._instead[blocks])
+        return part
+
+    def best_response(
+        self, block: int, prices: Floats, residual: Floats | None = None
+    ) -> Response | None:
+        """Cheapest slots of a job at full capacity; `residual` is not known here."""
+        _refuse(residual)
+        priced = self._padded(prices)
+        used = np.zeros_like(priced)
+        cost, end = cheapest_slots(
+            int(self._first[block]) - 1, float(self._work[block]), *self._ways[block],
+            self._by_end[block], priced, float(self._instead[block]), used,
+        )  # fmt: skip
+        if end < 0 and np.isinf(cost):
+            return None
+        objective = cost if end < 0 else float(self._by_end[block, end])
+        used = used[: self.slots].T.ravel()
+        rows = np.flatnonzero(used)
+        plan = None if end < 0 else (end,)
+        return Response(self.sign * cost, self.sign * objective, rows, used[rows], plan)
+
+    def _padded(self, prices: Floats) -> Floats:
+        """Prices by slot and resource, and slots that are free."""
+        return np.ascontiguousarray(np.pad(self._by_slot(prices), ((0, self._free), (0, 0))))
+
+    def block_values(self, prices: Floats) -> tuple[Floats, Floats]:
+        """Values of all jobs and their total use at `prices`, in one compiled call."""
+        found, priced = np.zeros(self.num_blocks), self._padded(prices)
+        used = np.zeros_like(priced)
+        begin, rates, demands = self._laid_ways
+        all_cheapest_slots(
+            begin, self._first - 1, self._work, rates, demands, self._by_end, priced,
+            self._instead, found, used,
+        )  # fmt: skip
+        return self.sign * found, used[: self.slots].T.ravel()
+
+
+def merged_modes(cluster: WindowCluster, table: Modes, hosted: Ints) -> Choices:
+    """Durations and demands of a job's modes on the merged server, by rising duration.
+
+    Without those that another is as short as and no larger than. `hosted` are the PSs that the best
+    host needs, by types, q and number of workers; `NEVER` where none serves them.
+    """
+    fewest = hosted[table.worker_type, table.ps_type, table.one_server, table.workers - 1]
+    table, fewest = table.take(fewest < NEVER), fewest[fewest < NEVER]
     demand = table.workers[:, None] * cluster.worker_demand[table.worker_type]
     if cluster.has_ps:
         demand = demand + fewest[:, None] * cluster.ps_demand[table.ps_type]
-    return undominated_modes(table.duration, demand)
+    kept = _undominated(table.duration, demand)
+    return np.ascontiguousarray(table.duration[kept]), np.ascontiguousarray(demand[kept])
 
 
-def undominated_modes(duration: Ints, demand: Floats) -> tuple[Ints, Floats]:
-    """Modes by rising duration, without those that another is as short as and no larger than."""
-    order = np.lexsort((demand.sum(axis=1), duration))
-    duration, demand = duration[order], demand[order]
-    keep = undominated(duration, demand)
-    return np.ascontiguousarray(duration[keep]), np.ascontiguousarray(demand[keep])
+def slot_ways(cluster: WindowCluster, times: Floats, room: Ints, hosted: Ints) -> Choices:
+    """Rates of work and demands of a slot on the merged server, by rising rate.
+
+    Without those that another one is as fast as and no larger than.
+
+    Parameters
+    ----------
+    cluster : WindowCluster
+        The servers.
+    times : ndarray, shape (worker types, PS types, 2, most workers)
+        Slots that one of N workers needs for a mini-batch.
+    room : ndarray of int, shape (servers, worker types)
+        Workers that fit.
+    hosted : ndarray of int
+        As for `merged_modes`.
+    """
+    rates, demands = list[float](), list[Floats]()
+    for m, p, q in np.ndindex(times.shape[:3]):
+        most = min(times.shape[3], int(room[:, m].max() if q else room[:, m].sum()))
+        count = 1 + np.flatnonzero(hosted[m, p, q, :most] < NEVER)
+        fewest, rate = hosted[m, p, q, count - 1], count / times[m, p, q, count - 1]
+        for at, speed in ways_in_line(rate, count, fewest):
+            demand = count[at] * cluster.worker_demand[m]
+            rates.append(speed)
+            demands.append(demand + fewest[at] * cluster.ps_demand[p] if cluster.has_ps else demand)
+    rate, demand = np.array(rates), np.array(demands).reshape(-1, cluster.server_capacity.shape[1])
+    kept = _undominated(-rate, demand)[::-1]
+    return np.ascontiguousarray(rate[kept]), np.ascontiguousarray(demand[kept])
 
 
-def prefix_sums(prices: Floats) -> Floats:
-    """Prices of all slots before each, shape (slots + 1, resources), from (slots, resources)."""
-    prefix = np.zeros((len(prices) + 1, prices.shape[1]))
-    np.cumsum(prices, axis=0, out=prefix[1:])
-    return prefix
+def _undominated(number: Any, demand: Floats) -> Ints:
+    """Positions by rising number of what no other is as low as and as small in every resource."""
+    order = np.lexsort((demand.sum(axis=1), number))
+    found: Ints = order[undominated(demand[order])]
+    return found
 
 
-def window_use(demand: Floats, first: int, last: int, slots: int) -> tuple[Ints, Floats]:
-    """Flat rows (resource, slot) that a window uses, and how much of each: `demand` by resource."""
-    kinds = np.flatnonzero(demand)
-    rows = (kinds[:, None] * slots + np.arange(first - 1, last)).ravel()
-    return rows, np.repeat(demand[kinds], max(0, last - first + 1))
+def ways_in_line(rate: Floats, count: Ints, units: Ints) -> Iterator[tuple[int, float]]:
+    """Ways (position, rate) of one pair of types that no mix of others beats at any prices.
+
+    Parameters
+    ----------
+    rate : ndarray
+        Work in a slot.
+    count : ndarray of int
+        Of so many workers, ascending.
+    units : ndarray of int
+        PSs that they need.
+
+    Notes
+    -----
+    Where the rate is proportional to the workers, only corners of the PSs' lower envelope over the
+    workers are left. Otherwise all are: of many about one in each factor of 3/2 is kept, with rates
+    raised until the lines between them are above all others (a relaxation).
+    """
+    if not len(rate):
+        return
+    per_worker = rate / count
+    if np.allclose(per_worker, per_worker[0], rtol=1e-12):
+        hull = [(0, 0, -1)]
+        for at, (n, u) in enumerate(zip(count.tolist(), units.tolist(), strict=True)):
+            while len(hull) > 1:
+                (n0, u0, _), (n1, u1, _) = hull[-2:]
+                if (u1 - u0) * (n - n0) < (u - u0) * (n1 - n0):
+                    break
+                hull.pop()
+            hull.append((n, u, at))
+        yield from ((at, float(rate[at])) for _, _, at in hull[1:])
+        return
+    steps = np.unique(np.floor(np.log(count) / np.log(1.5)), return_index=True)[1]
+    kept = np.unique([*steps, len(count) - 1])
+    line = np.interp(count, [0, *count[kept]], [0.0, *rate[kept]])
+    factor = max(1.0, float((rate / line).max()))
+    yield from ((at, factor * float(rate[at])) for at in kept.tolist())

@@ -3,15 +3,10 @@
 The cost is ``rate x completion + price of the resources``, where the completion of a schedule that
 occupies slots t .. t + L - 1 is t + L. Ties are broken by completion, then by the mode's position.
 Every (mode, start) has a lower bound from the cheapest workers of each slot alone; modes are taken
-by their best bound, and only pairs whose bound beats the best schedule so far are placed. Before
-that two more bounds are asked, which know that a placement stays: that of the pieces which the
-window is cut into (`window_floors`), then that of the window itself. On a cluster in use some
-server is free in nearly every slot, but hardly one in all of them.
+by their best bound, and only pairs whose bound beats the best schedule so far are placed.
 
-Starts between changes are skipped. While neither end of the window crosses a slot in which a price
-or a free capacity changes, feasibility stays and the cost of every placement is linear in the
-start, so that the cheapest placement's cost is concave: its minimum is at an end of the stretch,
-and where it is constant the earliest completion is at the first.
+Window minima of what is free are looked up in tables by doubling: ``minima[k, t]`` is the minimum
+over slots ``t .. t + 2**k - 1`` (0-based).
 """
 
 from __future__ import annotations
@@ -21,9 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from hindsched.arrays import Bools, Floats, Ints
-from hindsched.solvers.kernels.batchsched.window_floors import window_floor
-from hindsched.solvers.kernels.batchsched.window_minima import level_of
+from hindsched.arrays import Floats, Ints
 from hindsched.solvers.kernels.cheapest_workers import room_for
 from hindsched.solvers.kernels.placement import (
     Kinds,
@@ -44,25 +37,18 @@ class State(NamedTuple):
 
     Parameters
     ----------
-    minima, spread, single : ndarray
-        See `window_minima` and `cheapest_workers`.
+    minima : ndarray, shape (levels, slots, servers, resources)
+        Window minima of what is free.
     prefix : ndarray, shape (slots + 1, servers, resources)
         Sums of prices.
-    changes : ndarray of bool, shape (slots + 1,)
-        Whether a price or a free capacity of slot t (0-based) differs from slot t - 1.
-    floors : ndarray
-        See `window_floors`; the kinds are the worker types and `least_ps`.
-    least_ps : ndarray, shape (resources,)
-        What any PS needs at least; 0 without PSs.
+    spread, single : ndarray
+        Cheapest workers of each slot: see `cheapest_workers`.
     """
 
     minima: Floats
     prefix: Floats
     spread: Floats
     single: Floats
-    changes: Bools
-    floors: Floats
-    least_ps: Floats
 
 
 class Groups(NamedTuple):
@@ -79,6 +65,53 @@ class Groups(NamedTuple):
     bounds: Ints
     ps_type: Ints
     rank: Ints
+
+
+def num_levels(slots: int) -> int:
+    """Levels that windows of up to `slots` slots need."""
+    return max(1, int(slots).bit_length())
+
+
+@njit(cache=True)
+def build_minima(values: Floats, levels: int) -> Floats:
+    """Table of window minima of `values`, shape (slots, servers, resources)."""
+    slots, servers, resources = values.shape
+    table = np.empty((levels, slots, servers, resources))
+    for t in range(slots):
+        for h in range(servers):
+            for r in range(resources):
+                table[0, t, h, r] = values[t, h, r]
+    for k in range(1, levels):
+        half = 1 << (k - 1)
+        for t in range(slots):
+            other = min(t + half, slots - 1)
+            for h in range(servers):
+                for r in range(resources):
+                    table[k, t, h, r] = min(table[k - 1, t, h, r], table[k - 1, other, h, r])
+    return table
+
+
+@njit(cache=True)
+def update_minima(table: Floats, server: int, first: int, last: int) -> None:
+    """Renew the table after ``table[0]`` changed on one server in slots `first` .. `last`."""
+    levels, slots, _, resources = table.shape
+    for k in range(1, levels):
+        half = 1 << (k - 1)
+        for t in range(max(0, first - 2 * half + 1), last + 1):
+            other = min(t + half, slots - 1)
+            for r in range(resources):
+                table[k, t, server, r] = min(
+                    table[k - 1, t, server, r], table[k - 1, other, server, r]
+                )
+
+
+@njit(cache=True)
+def level_of(length: int) -> int:
+    """Largest k with ``2**k <= length``."""
+    k = 0
+    while (2 << k) <= length:
+        k += 1
+    return k
 
 
 @njit(cache=True)
@@ -119,28 +152,6 @@ def window_price(t: int, length: int, prefix: Floats, demand: Floats, price: Flo
 
 
 @njit(cache=True)
-def window_bound(
-    t: int, length: int, count: int, together: int, state: State, window: Window
-) -> float:
-    """Least price of `count` workers and a PS in a filled window; inf without room for them."""
-    prefix, least_ps = state.prefix, state.least_ps
-    cheapest, cheapest_ps = np.inf, np.inf
-    places, most = 0, 0
-    for h in range(window.cost.size):
-        places += window.room[h]
-        most = max(most, window.room[h])
-        if window.room[h] > 0:
-            cheapest = min(cheapest, window.cost[h])
-        price = 0.0
-        for r in range(least_ps.size):
-            price += least_ps[r] * (prefix[t + length, h, r] - prefix[t, h, r])
-        cheapest_ps = min(cheapest_ps, price)
-    if (most if together else places) < count:
-        return np.inf
-    return count * cheapest + cheapest_ps
-
-
-@njit(cache=True)
 def slot_bounds(slots: int, table: Floats, cumulative: Floats, blocked: Ints) -> None:
     """Prefix sums of one row of slot costs, and of its slots without room."""
     cumulative[0] = 0.0
@@ -149,19 +160,6 @@ def slot_bounds(slots: int, table: Floats, cumulative: Floats, blocked: Ints) ->
         full = np.isinf(table[t])
         cumulative[t + 1] = cumulative[t] + (0.0 if full else table[t])
         blocked[t + 1] = blocked[t] + (1 if full else 0)
-
-
-@njit(cache=True)
-def worth_trying(t: int, length: int, first: int, stop: int, changes: Bools) -> bool:
-    """Whether a start is an end of a stretch without changes."""
-    return (
-        t == first
-        or t + length == stop
-        or changes[t]
-        or changes[t + 1]
-        or changes[t + length]
-        or changes[t + length - 1]
-    )
 
 
 @njit(cache=True)
@@ -199,7 +197,7 @@ def cheapest_schedule(
     """
     worker, server, ratio, has_ps = kinds
     state = State(*state)
-    spread, single, changes = state.spread, state.single, state.changes
+    spread, single = state.spread, state.single
     groups, mode_ps, mode_rank = modes
     servers, resources = state.minima.shape[2], state.minima.shape[3]
     num_groups = groups.shape[0]
@@ -220,7 +218,7 @@ def cheapest_schedule(
             slot_bounds(stop, table, cumulative, blocked)
             shared_m, shared_q, shared_n = m, q, count
         for t in range(first, stop - length + 1):
-            if blocked[t + length] == blocked[t] and worth_trying(t, length, first, stop, changes):
+            if blocked[t + length] == blocked[t]:
                 bound = rate * (t + 1 + length) + cumulative[t + length] - cumulative[t]
                 if bound < least[i]:
                     least[i] = bound
@@ -244,8 +242,6 @@ def cheapest_schedule(
         for t in range(first, stop - length + 1):
             if blocked[t + length] != blocked[t]:
                 continue
-            if not worth_trying(t, length, first, stop, changes):
-                continue
             end = t + 1 + length
             tie = TIE * abs(best)
             bound = rate * end + cumulative[t + length] - cumulative[t]
@@ -258,12 +254,7 @@ def cheapest_schedule(
                 least_of_all = min(least_of_all, bound)
                 continue
             fixed = rate * end
-            hopeless = best + 2.0 * tie  # whatever the order in which a price is added up
-            if fixed + window_floor(state.floors, m, count, t, length) > hopeless:
-                continue
             fill_window(t, length, state, worker[m], window)
-            if fixed + window_bound(t, length, count, q, state, window) > hopeless:
-                continue
             if q == 0:
                 copy_to(order, stable_order(cost))
             for k in range(groups[i, 4], groups[i, 5]):

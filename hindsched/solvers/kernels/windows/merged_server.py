@@ -1,43 +1,37 @@
-"""Cheapest (mode, start) of jobs on one merged server, and the modes worth keeping there."""
+"""Cheapest (mode, start) of jobs on one merged server, and cheapest slots of jobs in pieces.
+
+In a slot a job in pieces runs in one of its ways (a rate of work and a demand), in a mix of them,
+or not at all; so the price of work in a slot is the lower envelope of (rate, price of the demand),
+which is convex. What a job needs up to an end is bought where work is cheapest. Mixing makes the
+problem a relaxation, and its best response exact.
+"""
 
 from __future__ import annotations
+
+from heapq import heappop, heappush
 
 import numpy as np
 from numba import njit
 
 from hindsched.arrays import Bools, Floats, Ints
 
+ROUNDING = 1e-15
+"""Share of the work that each rate added may miss by rounding: a bound errs outward only."""
+
 
 @njit(cache=True)
-def undominated(duration: Ints, demand: Floats) -> Bools:
-    """Which modes have no other one that is as short and as small in every resource.
-
-    Parameters
-    ----------
-    duration : ndarray of int, shape (modes,)
-        Sorted in ascending order.
-    demand : ndarray, shape (modes, resources)
-        Resources in each slot; among equal durations a smaller sum should come first.
-    """
+def undominated(demand: Floats) -> Bools:
+    """Which rows of (choices, resources) are no earlier row's equal or more in every resource."""
     count, resources = demand.shape
-    keep = np.zeros(count, dtype=np.bool_)
-    kept = np.empty(count, dtype=np.int64)
-    number = 0
+    keep = np.ones(count, dtype=np.bool_)
     for i in range(count):
-        dominated = False
-        for k in range(number):
-            smaller = True
+        for k in range(i):
+            smaller = keep[k]
             for r in range(resources):
-                if demand[kept[k], r] > demand[i, r]:
-                    smaller = False
-                    break
+                smaller = smaller and demand[k, r] <= demand[i, r]
             if smaller:
-                dominated = True
+                keep[i] = False
                 break
-        if not dominated:
-            keep[i] = True
-            kept[number] = i
-            number += 1
     return keep
 
 
@@ -114,3 +108,141 @@ def all_on_merged_server(
             for t in range(start - 1, min(start - 1 + duration[low + mode], use.shape[0])):
                 for r in range(demand.shape[1]):
                     use[t, r] += demand[low + mode, r]
+
+
+@njit(cache=True)
+def _envelope(rate: Floats, cost: Floats, hull: Ints) -> int:
+    """Ways on the lower envelope from (0, 0), by rising rate, written to `hull`; their number."""
+    number = 0
+    for k in range(len(rate)):
+        # a way that is no faster than the last one is on the envelope only in its place
+        while number:
+            last = hull[number - 1]
+            before_rate = rate[hull[number - 2]] if number > 1 else 0.0
+            before_cost = cost[hull[number - 2]] if number > 1 else 0.0
+            left = (cost[last] - before_cost) * (rate[k] - before_rate)
+            right = (cost[k] - before_cost) * (rate[last] - before_rate)
+            if left < right:
+                break
+            number -= 1
+        hull[number] = k
+        number += 1
+    return number
+
+
+@njit(cache=True)
+def cheapest_slots(
+    first: int,
+    work: float,
+    rate: Floats,
+    demand: Floats,
+    values: Floats,
+    prices: Floats,
+    limit: float,
+    used: Floats,
+) -> tuple[float, int]:
+    """Least cost of a job and the last slot it runs in; what it uses is added to `used`.
+
+    Parameters
+    ----------
+    first : int
+        First slot it may use, from 0.
+    work : float
+        What it needs; a slot in way k gives ``rate[k]``.
+    rate : ndarray, shape (ways,)
+        Ascending, above 0.
+    demand : ndarray, shape (ways, resources)
+        Use of a slot in each way.
+    values : ndarray, shape (slots,)
+        Cost of ending in each slot; never falls.
+    prices : ndarray, shape (slots, resources)
+        Price of each resource in each slot, at least 0.
+    limit : float
+        Only a cost below this is of interest.
+    used : ndarray, shape (slots, resources)
+        Receives the use of what is found.
+
+    Returns
+    -------
+    (cost, last slot)
+        ``(limit, -1)`` if nothing is cheaper.
+    """
+    slots, resources = prices.shape
+    hull = np.empty(len(rate), dtype=np.int64)
+    best, end, threshold = limit, -1, 0.0
+    bought, paid, added = 0.0, 0.0, 4
+    dearest = [(0.0, 0.0)]
+    for t in range(first, slots):
+        if values[t] >= best:
+            break
+        cost = demand @ prices[t]
+        number = _envelope(rate, cost, hull)
+        before_rate = before_cost = 0.0
+        for i in range(number):
+            k = hull[i]
+            size = rate[k] - before_rate
+            if size <= 0.0:
+                continue
+            slope = (cost[k] - before_cost) / size
+            heappush(dearest, (-slope, size))
+            bought += size
+            added += 2  # it may be taken back
+            paid += size * slope
+            before_rate, before_cost = rate[k], cost[k]
+        while bought > work:
+            slope, size = heappop(dearest)
+            slope = -slope
+            excess = bought - work
+            if size > excess:
+                heappush(dearest, (-slope, size - excess))
+                size = excess
+            bought -= size
+            paid -= size * slope
+            if size == excess:
+                bought = work
+        if bought >= work * (1.0 - ROUNDING * added) and values[t] + paid < best:
+            best, end = values[t] + paid, t
+            threshold = -dearest[0][0]
+    if end < 0:
+        return best, end
+    left = work
+    for exact in range(2):  # what is cheaper than the dearest work bought, then what is as dear
+        for t in range(first, end + 1):
+            cost = demand @ prices[t]
+            number = _envelope(rate, cost, hull)
+            before = -1
+            for i in range(number):
+                k = hull[i]
+                size = rate[k] - (rate[before] if before >= 0 else 0.0)
+                if size <= 0.0:
+                    continue
+                slope = (cost[k] - (cost[before] if before >= 0 else 0.0)) / size
+                if (slope < threshold) if exact == 0 else (slope == threshold):
+                    part = min(size, left) / size
+                    left -= part * size
+                    for r in range(resources):
+                        old = demand[before, r] if before >= 0 else 0.0
+                        used[t, r] += part * (demand[k, r] - old)
+                before = k
+    return best, end
+
+
+@njit(cache=True)
+def all_cheapest_slots(
+    start: Ints,
+    first: Ints,
+    work: Floats,
+    rate: Floats,
+    demand: Floats,
+    values: Floats,
+    prices: Floats,
+    outside: Floats,
+    found: Floats,
+    used: Floats,
+) -> None:
+    """Cost of every job, at most its `outside` option, and their total use; jobs end to end."""
+    for j in range(len(first)):
+        low, high = start[j], start[j + 1]
+        found[j], _ = cheapest_slots(
+            first[j], work[j], rate[low:high], demand[low:high], values[j], prices, outside[j], used
+        )

@@ -62,14 +62,6 @@ def test_engines_pay_the_same(architecture):
 
 
 @pytest.mark.parametrize("architecture", BOTH)
-def test_printed_enumeration_of_durations_gives_no_better_schedule(architecture):
-    inst = generate("small", 2, jobs=4, architecture=architecture)
-    every = simulate(inst, "batchsched-exact", settings={"every_duration": True})
-    pruned = simulate(inst, "batchsched-exact")
-    assert every.objective == pytest.approx(pruned.objective)
-
-
-@pytest.mark.parametrize("architecture", BOTH)
 def test_left_shift_ends_no_job_later(architecture):
     gained = 0.0
     for seed in range(4):

@@ -12,7 +12,8 @@ from hindsched.instances.batchsched.instance import PARAMETER_SERVER, RING_ALLRE
 from hindsched.online.baselines.baseline import Drf, Fifo
 from hindsched.online.baselines.infeasible_baselines import relaxing
 from hindsched.online.baselines.ranked import Tiresias, TiresiasL
-from hindsched.online.batchsched.baselines import AntMan, Wspt, greedy_right_to_left
+from hindsched.online.batchsched.baselines import AntMan, Wspt
+from hindsched.online.batchsched.rounds import greedy_right_to_left
 from hindsched.online.batchsched.theorem import densities
 from hindsched.online.protocol import Decision, OnlineAlgorithm
 from hindsched.online.simulator import simulate

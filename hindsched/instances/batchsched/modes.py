@@ -46,20 +46,8 @@ def durations(instance: BatchschedInstance, job: BatchschedJob) -> Ints:
     return least_durations(job.total_minibatches, times, exact, NEVER)
 
 
-def modes(
-    instance: BatchschedInstance, job: BatchschedJob, *, every_duration: int | None = None
-) -> Modes:
+def modes(instance: BatchschedInstance, job: BatchschedJob) -> Modes:
     """Modes worth considering for a job.
-
-    Parameters
-    ----------
-    instance : BatchschedInstance
-        The cluster.
-    job : BatchschedJob
-        The job.
-    every_duration : int, optional
-        For the printed enumeration of Algorithms 4-7: every duration up to this many slots with
-        the least number of workers for it, nothing pruned.
 
     Notes
     -----
@@ -74,8 +62,6 @@ def modes(
     """
     length = durations(instance, job)
     num_n = length.shape[3]
-    if every_duration is not None:
-        return _every_duration(instance, job, every_duration)
     if not instance.has_ps:
         length[:, :, 0, 0] = NEVER
     keep = np.ones(length.shape, dtype=bool)
@@ -114,18 +100,3 @@ def slot_modes(instance: BatchschedInstance, job: BatchschedJob) -> tuple[Modes,
             found.append((m, p, q, count, 1))
             rates.append(count / time.of(count))
     return Modes.of(*np.array(found, dtype=np.int64).reshape(-1, 5).T), rates
-
-
-def _every_duration(instance: BatchschedInstance, job: BatchschedJob, longest: int) -> Modes:
-    least = durations(instance, job)
-    found: list[tuple[int, int, int, int, int]] = []
-    for m in range(least.shape[0]):
-        for q in (1, 0):
-            for p in range(least.shape[1]):
-                need = least[m, p, q]
-                for length in range(int(need.min()), min(int(need.max()), longest) + 1):
-                    fewest = np.flatnonzero(need <= length)
-                    if len(fewest):
-                        found.append((m, p, q, int(fewest[0]) + 1, length))
-    columns = np.array(found, dtype=np.int64).reshape(-1, 5).T
-    return Modes.of(*columns)

@@ -31,9 +31,9 @@ from hindsched.json_types import JsonObject
 from hindsched.online.baselines.baseline import Drf, Fifo
 from hindsched.online.baselines.infeasible_baselines import relaxing, relaxing_baselines
 from hindsched.online.baselines.ranked import Tiresias, TiresiasL
-from hindsched.online.batchsched.baselines import AntMan, Wspt, greedy_right_to_left
+from hindsched.online.batchsched.baselines import AntMan, Wspt
 from hindsched.online.batchsched.engines import BatchschedDualPrice, BatchschedReoptimise
-from hindsched.online.batchsched.left_shift import LeftShift
+from hindsched.online.batchsched.rounds import LeftShift, ServerRound, greedy_right_to_left
 from hindsched.online.batchsched.theorem import (
     OBSERVED_ALPHA,
     densities,
@@ -43,8 +43,6 @@ from hindsched.online.batchsched.theorem import (
 )
 from hindsched.online.engines.batching import (
     Admission,
-    BatchRound,
-    ExponentialLedger,
     GeometricBatches,
     Offer,
     post_prices,
@@ -54,96 +52,10 @@ from hindsched.online.protocol import Environment
 from hindsched.online.registry import Factory
 from hindsched.solutions.base import Assignment
 from hindsched.solutions.batchsched.solution import read_row, write_row
-from hindsched.solvers.door.subproblem import model_response
-from hindsched.solvers.families.batchsched.oracle import ServerOracle, schedule_of
-from hindsched.solvers.families.batchsched.oracle_search import ModeIndex, Schedule, ScheduleSearch
+from hindsched.solvers.families.batchsched.oracle import schedule_of
+from hindsched.solvers.families.batchsched.oracle_search import ModeIndex, Schedule
 
 Order = Literal["index", "weight", "density"]
-TIE_WEIGHT = 1e-6
-"""Share of a job's value that the model engine sets on completing earlier."""
-
-
-class ServerRound(BatchRound):
-    """A sub-round on an empty cluster with one price a server, resource and slot.
-
-    Parameters
-    ----------
-    instance : BatchschedInstance
-        The cluster.
-    horizon, last : int
-        tau, and the last slot that schedules may use.
-    base : float
-        lambda.
-    index : callable
-        Modes of a job.
-    most_workers : int
-        Most workers of any job of the batch.
-    greedy : bool
-        Place by Algorithm 4.
-    engine : {"oracle", "model"}
-        Who finds the cheapest schedule.
-    """
-
-    def __init__(
-        self,
-        instance: BatchschedInstance,
-        horizon: int,
-        last: int,
-        base: float,
-        index: Callable[[BatchschedJob], ModeIndex],
-        most_workers: int,
-        greedy: bool,
-        engine: Engine,
-    ) -> None:
-        self.instance, self.last = instance, last
-        self.greedy, self.engine, self._index = greedy, engine, index
-        self._unit = resource_units(instance)
-        capacity = (instance.server_capacity / self._unit).ravel()
-        self.ledger = ExponentialLedger(capacity, horizon, base)
-        self.search = ScheduleSearch(instance, horizon, most_workers)
-
-    def offer(self, job: BatchschedJob, limit: float) -> Offer | None:
-        """Cheapest schedule; ties go to the earlier completion, then the order of modes."""
-        if self.engine == "model":
-            schedule = self._by_model(job, limit)
-        else:
-            schedule = self.search.cheapest(
-                self._index(job), limit=limit, last=self.last, greedy=self.greedy
-            )
-        if schedule is None:
-            return None
-        demand = (self.search.use(schedule) / self._unit).ravel()
-        return Offer(schedule.start, schedule.duration, demand, schedule.cost, schedule)
-
-    def _by_model(self, job: BatchschedJob, limit: float) -> Schedule | None:
-        """Solve the subproblem as an integer program.
-
-        A weight too small to matter stands for the oracle's rule that among schedules of equal
-        cost the earlier completion is taken.
-        """
-        tie = TIE_WEIGHT * limit / self.last
-        free = job.model_copy(update={"arrival": 1, "weight": tie})
-        oracle = ServerOracle(self.instance.with_jobs((free,)), None, self.last)
-        arrays = [
-            np.ascontiguousarray(values[: self.last].transpose(1, 2, 0)).ravel()
-            for values in (self.search.prices, self.search.residual)
-        ]
-        if not len(oracle.index(0).modes):
-            return None
-        response = model_response(oracle, 0, arrays[0], arrays[1])
-        if response is None or response.plan is None:
-            return None
-        cost = response.value - response.objective
-        return None if cost >= limit else schedule_of(response.plan[0], cost)
-
-    def book(self, job: BatchschedJob, offer: Offer) -> None:
-        """Take the schedule's resources and post the new prices."""
-        self.ledger.book(offer)
-        self.search.book(offer.plan)
-        shape = (offer.duration, *self.instance.server_capacity.shape)
-        prices = self.ledger.prices(offer.start, offer.last).reshape(shape) / self._unit
-        servers = np.flatnonzero(self.search.use(offer.plan).any(axis=1))
-        self.search.set_prices(offer.start, offer.last, servers, prices[:, servers])
 
 
 class BatchschedOnline(GeometricBatches):
@@ -163,9 +75,6 @@ class BatchschedOnline(GeometricBatches):
         Factor on F (the paper's Figures 4 and 11).
     declared : bool
         Whether F and the smallest density are declared in advance or estimated from the jobs seen.
-    every_duration : bool
-        Enumerate every duration as Algorithms 4-7 do, not only those that fewer slots of the same
-        workers do not give; slow.
     engine : {"oracle", "model"}
         Who finds the cheapest schedule; the model is always exact.
     """
@@ -180,7 +89,6 @@ class BatchschedOnline(GeometricBatches):
         price_base: float | None = None,
         density_scale: float = 1.0,
         declared: bool = True,
-        every_duration: bool = False,
         engine: Engine = "oracle",
     ) -> None:
         super().__init__(alpha)
@@ -190,7 +98,7 @@ class BatchschedOnline(GeometricBatches):
             raise InputError("set.density_scale", density_scale, "must be positive and finite")
         self.order, self.tight_slots, self.price_base = order, tight_slots, price_base
         self.density_scale, self.declared = density_scale, declared
-        self.every_duration, self.engine = every_duration, engine
+        self.engine = engine
 
     def start(self, environment: Environment) -> None:
         """Begin with no jobs."""
@@ -202,11 +110,7 @@ class BatchschedOnline(GeometricBatches):
     def index(self, job: BatchschedJob) -> ModeIndex:
         """Modes of a job, prepared once."""
         if job.name not in self._modes:
-            longest = self._horizon if self.every_duration else None
-            table = modes(self.cluster, job, every_duration=longest)
-            if self.every_duration:
-                return ModeIndex.of(table)
-            self._modes[job.name] = ModeIndex.of(table)
+            self._modes[job.name] = ModeIndex.of(modes(self.cluster, job))
         return self._modes[job.name]
 
     def density(self, job: BatchschedJob) -> float:
@@ -248,15 +152,9 @@ class BatchschedOnline(GeometricBatches):
 
     def plan_round(self, jobs: list[BatchschedJob], horizon: int, last: int) -> list[Admission]:
         """Post prices to the jobs in order."""
+        base, most = self.base(horizon), max(job.chunks for job in jobs)
         batch_round = ServerRound(
-            self.cluster,
-            horizon,
-            last,
-            self.base(horizon),
-            self.index,
-            max(job.chunks for job in jobs),
-            self.greedy,
-            self.engine,
+            self.cluster, horizon, last, base, self.index, most, self.greedy, self.engine
         )
         unit = self.density_range()[0]
         admitted = post_prices(batch_round, jobs, [float(job.weight) / unit for job in jobs])
@@ -303,9 +201,7 @@ class BatchschedAdaptive(BatchschedExact):
         engine: Engine = "oracle",
         left_shift: bool = False,
     ) -> None:
-        super().__init__(
-            alpha, order, tight_slots, price_base, density_scale, declared, False, engine
-        )
+        super().__init__(alpha, order, tight_slots, price_base, density_scale, declared, engine)
         self.left_shift = left_shift
 
     def start(self, environment: Environment) -> None:

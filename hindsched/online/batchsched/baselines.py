@@ -1,12 +1,10 @@
-"""Baselines of batchsched's evaluation: ``antman``, ``wspt``, GreedyRTL."""
+"""``antman`` and ``wspt``: batchsched's rivals that no other family has."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from statistics import median
 from typing import Literal
-
-import numpy as np
 
 from hindsched.errors import InputError
 from hindsched.instances.base import JobRecord
@@ -19,6 +17,9 @@ from hindsched.solvers.families.batchsched.oracle_search import ModeIndex, Sched
 
 class AntMan(Baseline):
     """Resource-guarantee jobs run as gangs in order of arrival; opportunistic jobs fill up.
+
+    After the one-line description in batchsched's paper and general knowledge; the full text (Xiao
+    et al., OSDI 2020) was not at hand.
 
     A job is guaranteed if the file says so (``resource_guarantee``), else by the chosen rule.
     Guaranteed jobs start in the order of arrival with their fixed number of workers, never
@@ -184,44 +185,3 @@ class Wspt(OnlineAlgorithm):
             ahead = replace(schedule, start=start, duration=schedule.last - shift - start + 1)
             search.book(ahead)
         return search
-
-
-def greedy_right_to_left(
-    cluster: BatchschedInstance,
-    jobs: list[tuple[BatchschedJob, ModeIndex, float]],
-    last: int,
-) -> dict[str, Schedule]:
-    """Accept jobs by density, each right-aligned before slot ``last + 1``.
-
-    Parameters
-    ----------
-    cluster : BatchschedInstance
-        The cluster, empty in slots 1 .. `last`.
-    jobs : list of (job, modes, density)
-        The batch.
-    last : int
-        Last slot that may be used.
-
-    Returns
-    -------
-    dict
-        Schedules of the accepted jobs by name, in the order of acceptance.
-    """
-    if last < 1 or not jobs:
-        return {}
-    search = ScheduleSearch(cluster, last, max(job.chunks for job, _, _ in jobs))
-    # Prices that fall towards the deadline make the cheapest schedule the least volume, and among
-    # equal volumes the latest: the slope is too small to outweigh a difference in volume.
-    slope = 1e-6 / last
-    per_slot = 1.0 + slope * np.arange(last - 1, -1, -1)
-    mean = cluster.server_capacity.mean(axis=0)
-    unit = np.where(mean > 0, 1.0 / np.where(mean > 0, mean, 1.0), 0.0)
-    prices = per_slot[:, None, None] * np.broadcast_to(unit, cluster.server_capacity.shape)
-    search.reset(prices=prices)
-    accepted: dict[str, Schedule] = {}
-    for job, index, _ in sorted(jobs, key=lambda item: -item[2]):
-        schedule = search.cheapest(index)
-        if schedule is not None:
-            search.book(schedule)
-            accepted[job.name] = schedule
-    return accepted

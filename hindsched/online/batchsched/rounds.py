@@ -1,0 +1,208 @@
+"""How a batch is planned: at posted prices, by GreedyRTL, and moved to the left afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from hindsched.instances.base import JobRecord
+from hindsched.instances.batchsched.instance import BatchschedInstance, BatchschedJob
+from hindsched.online.batchsched.theorem import resource_units
+from hindsched.online.engines.batching import BatchRound, ExponentialLedger, Offer
+from hindsched.online.engines.primal_dual import Engine
+from hindsched.solvers.door.subproblem import model_response
+from hindsched.solvers.families.batchsched.oracle import ServerOracle, schedule_of
+from hindsched.solvers.families.batchsched.oracle_search import ModeIndex, Schedule, ScheduleSearch
+
+TIE_WEIGHT = 1e-6
+"""Share of a job's value that the model engine sets on completing earlier."""
+
+
+class ServerRound(BatchRound):
+    """A sub-round on an empty cluster with one price a server, resource and slot.
+
+    Parameters
+    ----------
+    instance : BatchschedInstance
+        The cluster.
+    horizon, last : int
+        tau, and the last slot that schedules may use.
+    base : float
+        lambda.
+    index : callable
+        Modes of a job.
+    most_workers : int
+        Most workers of any job of the batch.
+    greedy, engine : bool, {"oracle", "model"}
+        Whether Algorithm 4 places, and who finds the cheapest schedule.
+    """
+
+    def __init__(
+        self,
+        instance: BatchschedInstance,
+        horizon: int,
+        last: int,
+        base: float,
+        index: Callable[[BatchschedJob], ModeIndex],
+        most_workers: int,
+        greedy: bool,
+        engine: Engine,
+    ) -> None:
+        self.instance, self.last = instance, last
+        self.greedy, self.engine, self._index = greedy, engine, index
+        self._unit = resource_units(instance)
+        capacity = (instance.server_capacity / self._unit).ravel()
+        self.ledger = ExponentialLedger(capacity, horizon, base)
+        self.search = ScheduleSearch(instance, horizon, most_workers)
+
+    def offer(self, job: BatchschedJob, limit: float) -> Offer | None:
+        """Cheapest schedule; ties go to the earlier completion, then the order of modes."""
+        if self.engine == "model":
+            schedule = self._by_model(job, limit)
+        else:
+            schedule = self.search.cheapest(
+                self._index(job), limit=limit, last=self.last, greedy=self.greedy
+            )
+        if schedule is None:
+            return None
+        demand = (self.search.use(schedule) / self._unit).ravel()
+        return Offer(schedule.start, schedule.duration, demand, schedule.cost, schedule)
+
+    def _by_model(self, job: BatchschedJob, limit: float) -> Schedule | None:
+        """Solve the subproblem as an integer program.
+
+        A weight too small to matter stands for the oracle's rule that among schedules of equal
+        cost the earlier completion is taken.
+        """
+        tie = TIE_WEIGHT * limit / self.last
+        free = job.model_copy(update={"arrival": 1, "weight": tie})
+        oracle = ServerOracle(self.instance.with_jobs((free,)), None, self.last)
+        arrays = [
+            np.ascontiguousarray(values[: self.last].transpose(1, 2, 0)).ravel()
+            for values in (self.search.prices, self.search.residual)
+        ]
+        if not len(oracle.index(0).modes):
+            return None
+        response = model_response(oracle, 0, arrays[0], arrays[1])
+        if response is None or response.plan is None:
+            return None
+        cost = response.value - response.objective
+        return None if cost >= limit else schedule_of(response.plan[0], cost)
+
+    def book(self, job: BatchschedJob, offer: Offer) -> None:
+        """Take the schedule's resources and post the new prices."""
+        self.ledger.book(offer)
+        self.search.book(offer.plan)
+        shape = (offer.duration, *self.instance.server_capacity.shape)
+        prices = self.ledger.prices(offer.start, offer.last).reshape(shape) / self._unit
+        servers = np.flatnonzero(self.search.use(offer.plan).any(axis=1))
+        self.search.set_prices(offer.start, offer.last, servers, prices[:, servers])
+
+
+def greedy_right_to_left(
+    cluster: BatchschedInstance,
+    jobs: list[tuple[BatchschedJob, ModeIndex, float]],
+    last: int,
+) -> dict[str, Schedule]:
+    """Accept jobs by density, each right-aligned before slot ``last + 1``.
+
+    After "Near-optimal scheduling mechanisms for deadline-sensitive jobs in large computing
+    clusters" (Jain, Menache, Naor and Yaniv, SPAA 2012), from general knowledge, not its full text:
+    jobs by weight over least volume, each as late as possible before the deadline with the least
+    volume, skipped if it does not fit.
+
+    Parameters
+    ----------
+    cluster : BatchschedInstance
+        The cluster, empty in slots 1 .. `last`.
+    jobs : list of (job, modes, density)
+        The batch.
+    last : int
+        Last slot that may be used.
+
+    Returns
+    -------
+    dict
+        Schedules of the accepted jobs by name, in the order of acceptance.
+    """
+    if last < 1 or not jobs:
+        return {}
+    search = ScheduleSearch(cluster, last, max(job.chunks for job, _, _ in jobs))
+    # Prices that fall towards the deadline make the cheapest schedule the least volume, and among
+    # equal volumes the latest: the slope is too small to outweigh a difference in volume.
+    slope = 1e-6 / last
+    per_slot = 1.0 + slope * np.arange(last - 1, -1, -1)
+    mean = cluster.server_capacity.mean(axis=0)
+    unit = np.where(mean > 0, 1.0 / np.where(mean > 0, mean, 1.0), 0.0)
+    prices = per_slot[:, None, None] * np.broadcast_to(unit, cluster.server_capacity.shape)
+    search.reset(prices=prices)
+    accepted: dict[str, Schedule] = {}
+    for job, index, _ in sorted(jobs, key=lambda item: -item[2]):
+        schedule = search.cheapest(index)
+        if schedule is not None:
+            search.book(schedule)
+            accepted[job.name] = schedule
+    return accepted
+
+
+class LeftShift:
+    """Moves the jobs of a batch, in the order of their planned starts, to their earliest windows.
+
+    Types, numbers of workers and durations stay as planned; servers may change. While a job is
+    moved all others stand where they are, those of earlier batches included, and its own place
+    stays open to it: no job ends later than planned.
+
+    Parameters
+    ----------
+    cluster : BatchschedInstance
+        The cluster.
+    """
+
+    def __init__(self, cluster: BatchschedInstance) -> None:
+        self.cluster = cluster
+        self._running: list[Schedule] = []
+
+    @property
+    def last(self) -> int:
+        """Last slot that any job uses; 0 without jobs."""
+        return max((schedule.last for schedule in self._running), default=0)
+
+    def shift(
+        self, now: int, batch: list[tuple[JobRecord, ModeIndex, Schedule]]
+    ) -> dict[str, Schedule]:
+        """Place a batch, which starts after slot `now`, for good; all in absolute slots."""
+        self._running = [schedule for schedule in self._running if schedule.last > now]
+        planned = sorted(batch, key=lambda item: item[2].start)
+        slots = max(s.last for s in (*self._running, *(item[2] for item in planned))) - now
+        most = max(job.chunks for job, _, _ in batch)
+        search = ScheduleSearch(self.cluster, slots, most)
+        for schedule in (*self._running, *(item[2] for item in planned)):
+            search.book(_after(schedule, now))
+        placed = {}
+        for job, index, schedule in planned:
+            own = _after(schedule, now)
+            search.book(own, sign=-1.0)
+            found = search.cheapest(_same_mode(index, own, self.cluster.has_ps), rate=1.0)
+            best = own if found is None or found.completion > own.completion else found
+            search.book(best)
+            placed[job.name] = best.shifted(now)
+        self._running += placed.values()
+        return placed
+
+
+def _after(schedule: Schedule, now: int) -> Schedule:
+    """The part of a schedule after slot `now`, counted from there."""
+    first = max(1, schedule.start - now)
+    return replace(schedule, start=first, duration=schedule.last - now - first + 1, cost=0.0)
+
+
+def _same_mode(index: ModeIndex, schedule: Schedule, has_ps: bool) -> ModeIndex:
+    """The modes with the schedule's types, number of workers and duration."""
+    table = index.modes
+    same = (table.worker_type == schedule.worker_type) & (table.duration == schedule.duration)
+    same &= table.workers == int(schedule.workers.sum())
+    if has_ps:
+        same &= table.ps_type == schedule.ps_type
+    return ModeIndex.of(table.take(np.flatnonzero(same)))

@@ -6,7 +6,7 @@ import signal
 import pytest
 
 from hindsched.instances.catalogue import known_instance
-from hindsched.online.oasis import planning
+from hindsched.online.oasis import algorithms
 from hindsched.online.protocol import NOTHING, OnlineAlgorithm
 from hindsched.online.simulator import simulate
 from hindsched.solvers.door.interrupt import catch_interrupt
@@ -65,5 +65,5 @@ def test_all_solves_of_an_oasis_plan_hear_one_interrupt(instance, monkeypatch):
     solve = rest.milp
     monkeypatch.setattr(rest, "milp", milp)
     with pytest.raises(KeyboardInterrupt):
-        simulate(instance, planning.Reoptimise())
+        simulate(instance, algorithms.OasisReoptimise())
     assert heard == [True]

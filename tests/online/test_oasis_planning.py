@@ -11,7 +11,7 @@ from hypothesis import given
 import hindsched as hs
 from hindsched.errors import InputError
 from hindsched.models.base import Commitments
-from hindsched.online.oasis.planning import Reoptimise
+from hindsched.online.oasis.algorithms import OasisReoptimise
 from hindsched.solutions.base import build_solution
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import solve_program
@@ -20,7 +20,7 @@ from hindsched.solvers.families.oasis.rest import rest_of, rows_from
 from tests.strategies.oasis import oasis_instances
 
 
-class Compared(Reoptimise):
+class Compared(OasisReoptimise):
     """Solves every rest by the program over real servers as well."""
 
     def start(self, environment: Any) -> None:

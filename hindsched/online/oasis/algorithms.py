@@ -7,7 +7,9 @@ chunk program of Algorithm 2. Prices are those of `oasis_prices`.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from functools import partial
+from typing import ClassVar
 
 import numpy as np
 
@@ -21,8 +23,8 @@ from hindsched.online.baselines.ranked import LeastAttained, ShortestRemaining
 from hindsched.online.baselines.sia import Sia
 from hindsched.online.engines.dual_price import DualPrice
 from hindsched.online.engines.primal_dual import Engine, PrimalDual
+from hindsched.online.engines.reoptimise import Reoptimise
 from hindsched.online.oasis.baselines import Dorm, Rrh
-from hindsched.online.oasis.planning import Reoptimise
 from hindsched.online.oasis.prices import (
     POOLS,
     ExponentialPrices,
@@ -30,12 +32,18 @@ from hindsched.online.oasis.prices import (
     Units,
     pool_facts,
 )
-from hindsched.online.protocol import Assumption, Environment, Theorem
+from hindsched.online.protocol import Assumption, Capabilities, Environment, Theorem
 from hindsched.online.registry import Factory
+from hindsched.solutions.base import build_solution
+from hindsched.solvers.door.options import SolveOptions
+from hindsched.solvers.door.program import within_gap
 from hindsched.solvers.families.oasis.resources import OasisOracle
+from hindsched.solvers.families.oasis.rest import rest_of, rows_from, solve_rest
 from hindsched.solvers.oracles.base import BlockOracle, Response
 from hindsched.solvers.oracles.rows import Rows
 
+WORK_A_NODE = 10
+"""Units of work that a solve may take for each of `nodes`: conflicts and leaves are work too."""
 SMALL_DEMAND = 0.05
 """Theorem 4 wants demands much smaller than capacities; above this share it does not hold."""
 
@@ -86,13 +94,9 @@ class Oasis(PrimalDual):
             raise InputError("set.lower_floor", lower_floor, "must be in 0..1")
         if not 0 <= least_payoff < math.inf:
             raise InputError("set.least_payoff", least_payoff, "must be at least 0")
-        self.lower_floor = lower_floor
-        self.units = units
-        self.upper_scale = upper_scale
-        self.lower_scale = lower_scale
-        self.upper = upper
-        self.lower = lower
-        self.least_payoff = least_payoff
+        self.lower_floor, self.units, self.least_payoff = lower_floor, units, least_payoff
+        self.upper_scale, self.lower_scale = upper_scale, lower_scale
+        self.upper, self.lower = upper, lower
 
     def price_function(self, environment: Environment, rows: Rows) -> ExponentialPrices:
         """(22) with the declared bounds, scaled or given by the settings."""
@@ -162,11 +166,58 @@ class OasisChunk(Oasis):
         )
 
 
+class OasisReoptimise(Reoptimise):
+    """Solve what is left at each arrival, by the program of ends, and follow its plan.
+
+    Parameters
+    ----------
+    nodes : int
+        What a solve may take, in nodes of branch and bound with the work that goes with them: the
+        result does not depend on the machine. A limit reached keeps the best plan found and is
+        counted in the report.
+    gap : float
+        Relative gap at which a solve stops.
+    """
+
+    card = Capabilities(may_give_up=True)
+
+    solver_options: ClassVar[Mapping[str, object]] = {
+        "mip_allow_cut_separation_at_nodes": False,
+        "mip_allow_restart": False,
+        "mip_detect_symmetry": False,
+        "mip_heuristic_effort": 0.0,
+        "mip_heuristic_run_feasibility_jump": False,
+        "mip_heuristic_run_rens": False,
+        "mip_heuristic_run_rins": False,
+        "mip_heuristic_run_root_reduced_cost": False,
+    }
+    """A program of a few dozen binaries that has a good start takes its time in heuristics."""
+
+    def _plan_again(self, slot: int) -> None:
+        """Solve what is left; the start keeps the present plan and adds the new jobs."""
+        rolling = self._rolling
+        rolling.advance(slot)
+        known = rolling.instance
+        assert isinstance(known, OasisInstance)
+        rest = rest_of(known, rolling.commitments())
+        self._plan = {name: rows_from(rows, slot) for name, rows in self._plan.items()}
+        start = self._extended_plan(rest)
+        if start is None:
+            start = build_solution(rest, {}, rolling.formulation)
+        options = SolveOptions(gap=self.gap, threads=1, solver_options=dict(self.solver_options))
+        found = solve_rest(rest, start, options, WORK_A_NODE * self.nodes)
+        best = found.solution or start
+        self._counts["solves"] += 1
+        closed = within_gap(best.objective(), found.bound, self.gap)
+        self._counts["limits_reached"] += not closed
+        self._plan = best.assignments()
+
+
 ALGORITHMS: dict[str, Factory] = {
     "oasis": Oasis,
     "oasis-chunk": OasisChunk,
     "dual-price": DualPrice,
-    "reoptimise": Reoptimise,
+    "reoptimise": OasisReoptimise,
     "fifo": partial(Fifo, gangs="drawn"),
     "drf": Drf,
     "rrh": Rrh,

@@ -1,4 +1,16 @@
-"""``dorm`` and ``rrh``, as OASiS's paper words them."""
+"""``dorm`` and ``rrh``, as OASiS's paper words them.
+
+After Sun et al., "Towards distributed machine learning in shared clusters: a dynamically-
+partitioned approach" (2017), and Irwin, Grit and Chase, "Balancing risk and reward in a
+market-based task service" (HPDC 2004). The program of Dorm:
+
+==================  =====================================================
+``y[j, h]``         workers of job j on worker server h
+``z[j, k]``         parameter servers of job j on PS server k
+``drift[j]``        distance of j's workers from its DRF number of workers
+``changed[j]``      whether a running job's allocation changes
+==================  =====================================================
+"""
 
 from __future__ import annotations
 
@@ -211,15 +223,8 @@ class Dorm(Baseline):
             held, wanted = (p[name].num_workers if name in p else 0 for p in (self.held, fair))
             loss += self._unit_share(job) * abs(held - wanted)
         changed = sum(self.held.get(name) != placement for name, placement in before.items())
-        self._events.append(
-            {
-                "slot": self.slot,
-                "fairness_loss": loss,
-                "changed": changed,
-                "running": len(before),
-                "kept": kept,
-            }
-        )
+        event = {"slot": self.slot, "fairness_loss": loss, "changed": changed}
+        self._events.append({**event, "running": len(before), "kept": kept})
 
     def report(self) -> Report:
         """Count programs, limits reached and allocations kept; both constraints at every event."""
@@ -272,13 +277,8 @@ class Rrh(FixedWidth):
             / (self.cluster.fixed_workers(job) * self._slots_left(job, self.remaining[name]))
             for name, job in self.jobs.items()
         }
-        held: dict[str, Placement] = {}
         for name in sorted(self.jobs, key=lambda name: -rank[name]):
-            job = self.jobs[name]
-            placement = self.cluster.place(job, self.cluster.fixed_workers(job))
-            if placement is not None:
-                held[name] = placement
-        self.held = held
+            self.hold(name, self.cluster.fixed_workers(self.jobs[name]))
 
     def _slots_left(self, job: OasisJob, work: Fraction) -> int:
         return max(1, math.ceil(work / self.cluster.fixed_workers(job)))

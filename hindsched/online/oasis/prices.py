@@ -38,22 +38,9 @@ POOLS = ("worker_capacity", "ps_capacity")
 class PoolFacts:
     """What the bounds of one pool (worker servers or PS servers) are made of.
 
-    Parameters
-    ----------
-    log_best : ndarray, shape (I,)
-        Logarithm of the largest utility of each job, ``f(dmin - 1)``.
-    log_worst : ndarray, shape (I,)
-        Logarithm of the smallest: ``f(T - a)``, or the last that is above 0.
-    log_priority : ndarray, shape (I,)
-        Logarithm of the utility's scale, for the floor on L.
-    work : ndarray, shape (I,)
-        Worker-slots of each job.
-    demand : ndarray, shape (I, R)
-        Demand of one worker (or PS).
-    total : ndarray, shape (R,)
-        Capacity summed over the pool.
-    horizon : int
-        T.
+    Of each job the logarithms of its largest utility, ``f(dmin - 1)``, of its smallest, ``f(T -
+    a)`` or the last that is above 0, and of its scale, for the floor on L; its worker-slots; its
+    demand of one worker (or PS), shape (I, R). Then the pool's total capacity, shape (R,), and T.
     """
 
     log_best: Floats
@@ -154,36 +141,21 @@ class PriceBounds:
 
 def pool_facts(instance: OasisInstance) -> dict[str, PoolFacts]:
     """Facts of both pools, by the name of their row set."""
-    jobs = instance.jobs
-    horizon = instance.horizon
-    log_best = [
-        _log_utility(job.utility, duration - 1)
-        for job, duration in zip(jobs, instance.min_duration, strict=True)
-    ]
-    log_worst = [
-        _log_smallest(job.utility, duration - 1, horizon - job.arrival)
-        for job, duration in zip(jobs, instance.min_duration, strict=True)
-    ]
-    log_priority = [
-        _log(job.utility.priority)
-        if isinstance(job.utility, SigmoidUtility)
-        else _log_utility(job.utility, 0)
-        for job in jobs
-    ]
+    horizon, best, worst, scale = instance.horizon, [], [], []
+    for job, duration in zip(instance.jobs, instance.min_duration, strict=True):
+        utility = job.utility
+        best.append(_log_utility(utility, duration - 1))
+        worst.append(_log_smallest(utility, duration - 1, horizon - job.arrival))
+        sigmoid = isinstance(utility, SigmoidUtility)
+        scale.append(_log(utility.priority) if sigmoid else _log_utility(utility, 0))
+    utilities = [np.array(column, dtype=float) for column in (best, worst, scale)]
     pools = (
         (instance.worker_demand, instance.worker_capacity),
         (instance.ps_demand, instance.ps_capacity),
     )
+    work = instance.work.astype(float)
     return {
-        name: PoolFacts(
-            np.array(log_best, dtype=float),
-            np.array(log_worst, dtype=float),
-            np.array(log_priority, dtype=float),
-            instance.work.astype(float),
-            demand,
-            capacity.sum(axis=0),
-            horizon,
-        )
+        name: PoolFacts(*utilities, work, demand, capacity.sum(axis=0), horizon)
         for name, (demand, capacity) in zip(POOLS, pools, strict=True)
     }
 

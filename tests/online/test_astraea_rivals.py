@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from hindsched.instances.astraea.instance import AstraeaInstance
 from hindsched.instances.astraea.shares import private_units
-from hindsched.instances.generators.registry import generate
 from hindsched.online.astraea.baselines import Hived
 from hindsched.online.astraea.dynamics import build_cluster
 from hindsched.online.protocol import Environment
@@ -194,13 +193,6 @@ def test_hived_guaranteed_jobs_never_wait_for_foreign_ones(data):
     assert len(result.solution.rows) == len(jobs)
 
 
-def test_the_watch_over_hived_has_seen_queues():
-    jobs = [(f"{t}{k}", t, 0, 5, 2) for t in "ab" for k in range(5)]
-    before = WatchedHived.decisions
-    simulate(cluster_of([3, 2, 2], [("a", 3, 1), ("b", 4, 2)], jobs), WatchedHived())
-    assert WatchedHived.decisions > before
-
-
 # BatchSche
 
 
@@ -233,15 +225,6 @@ def test_batchsche_stays_on_the_tenants_own_units(instance):
         for row in result.solution.rows.get(job.name, ()):
             assert (row.workers <= workers[u, :, row.worker_type]).all()
             assert (row.ps <= ps[u, :, row.ps_type]).all()
-
-
-def test_shares_are_whole_servers_where_tenants_own_stretches():
-    instance = generate("astraea", "paper", 0)
-    workers, ps = private_units(instance)
-    assert (workers.sum(axis=0) == instance.worker_count).all()
-    assert (ps.sum(axis=0) == instance.ps_count).all()
-    assert (workers.sum(axis=1) == instance.worker_quota).all()
-    assert ((workers > 0).sum(axis=0) <= 1).all()
 
 
 @given(astraea_instances(types=2))

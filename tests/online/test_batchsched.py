@@ -88,16 +88,6 @@ def test_exponential_prices():
     assert ledger.residual[1, 0] == 0
 
 
-def test_no_two_algorithms_decide_alike():
-    names = ("batchsched", "batchsched-adaptive", "fifo", "drf", "antman", "tiresias", "wspt",
-             "tiresias-l", "greedy-rtl")  # fmt: skip
-    instances = [generate("small", seed, jobs=7, horizon=3) for seed in range(3)]
-    seen = [
-        str([simulate(inst, name).solution.assignments() for inst in instances]) for name in names
-    ]
-    assert len(set(seen)) == len(names)
-
-
 def test_theorem_and_estimates():
     inst = generate("paper", 0, jobs=30)
     low, high = declared_estimates(inst)["density"].values()

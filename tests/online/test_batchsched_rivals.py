@@ -144,7 +144,7 @@ def test_greedy_rtl_accepts_by_density_as_late_as_possible():
     assert {name: (s.start, s.last) for name, s in found.items()} == {"j1": (3, 4), "j2": (1, 2)}
 
 
-# Laws, asserted after every reallocation. Each is shown to fail on a rival that breaks it.
+# Laws, asserted after every reallocation.
 
 
 class NobodyOvertakes:
@@ -198,43 +198,12 @@ def fits_without(rival, name, others):
     return gang is not None
 
 
-class Overtaking(Fifo):
-    def reallocate(self):
-        for name, job in self.jobs.items():
-            if name not in self.held:
-                placement = self.cluster.place(job, self.cluster.fixed_workers(job))
-                if placement is not None:
-                    self.held[name] = placement
-
-
-class Stingy(ResizingDrf):
-    def reallocate(self):
-        super().reallocate()
-        if len(self.held) > 1:
-            name = next(iter(self.held))
-            self.cluster.release(self.jobs[name], self.held.pop(name))
-
-
-class Backwards(Tiresias):
-    def reallocate(self):
-        key, self.key = self.key, lambda name: tuple(-value for value in key(name))
-        super().reallocate()
-        del self.key
-
-
-class OpportunistsFirst(AntMan):
-    def reallocate(self):
-        really, self.is_guaranteed = self.is_guaranteed, lambda name: False
-        super().reallocate()
-        self.is_guaranteed = really
-
-
 LAWS = [
-    (Fifo, NobodyOvertakes, Overtaking),
-    (ResizingDrf, NothingFitsAnyMore, Stingy),
-    (Tiresias, RankedFirst, Backwards),
-    (TiresiasL, RankedFirst, None),
-    (AntMan, GuaranteedNeverWait, OpportunistsFirst),
+    (Fifo, NobodyOvertakes),
+    (ResizingDrf, NothingFitsAnyMore),
+    (Tiresias, RankedFirst),
+    (TiresiasL, RankedFirst),
+    (AntMan, GuaranteedNeverWait),
 ]
 
 
@@ -255,26 +224,12 @@ def crowded(architecture):
 
 
 @pytest.mark.parametrize("architecture", BOTH)
-@pytest.mark.parametrize(("rival", "law", "lawless"), LAWS)
-def test_laws_hold_at_every_event(rival, law, lawless, architecture):
+@pytest.mark.parametrize(("rival", "law"), LAWS)
+def test_laws_hold_at_every_event(rival, law, architecture):
     for seed, inst in enumerate(crowded(architecture)):
         run = simulate(inst, lawful(rival, law)(), seed=seed)
         assert run.solution.violations() == []
         assert all(run.solution.completion(job.name) for job in inst.jobs)
-    if lawless is not None:
-        assert any(
-            breaks(inst, lawful(lawless, law)(), seed)
-            for seed, inst in enumerate(crowded(architecture))
-        )
-
-
-def breaks(inst, rival, seed):
-    """Whether the run ends with a broken law."""
-    try:
-        simulate(inst, rival, seed=seed)
-    except AssertionError:
-        return True
-    return False
 
 
 @pytest.mark.parametrize("architecture", BOTH)
@@ -297,22 +252,6 @@ def test_wspt_leaves_no_earlier_window_open(architecture):
             best = search.cheapest(search.index(job), rate=1.0)
             assert best.last == solution.completion(job.name)
             search.book(best)
-
-
-class PlansAllAnew(Wspt):
-    """Keeps no plan from one arrival to the next."""
-
-    def _plan_again(self, slot):
-        self._plan.clear()
-        super()._plan_again(slot)
-
-
-@pytest.mark.parametrize("architecture", BOTH)
-def test_wspt_plans_as_if_all_were_planned_anew(architecture):
-    for seed in range(6):
-        inst = generate("small", seed, jobs=14, horizon=12, architecture=architecture)
-        found, anew = (simulate(inst, rival).solution for rival in (Wspt(), PlansAllAnew()))
-        assert found.assignments() == anew.assignments()
 
 
 @pytest.mark.parametrize("architecture", BOTH)
@@ -374,41 +313,3 @@ def test_wrong_settings_are_named(rival, settings):
     with pytest.raises(InputError) as error:
         simulate(gangs([(1, 1, 1, {})]), rival, settings=settings)
     assert error.value.where == f"set.{next(iter(settings))}"
-
-
-@pytest.mark.parametrize(
-    ("later", "by"),
-    [
-        ({"workers": {"s0": True}}, "row"),
-        ({"workers": {"s0": 1.0}}, "row"),
-        ({"workers": {"nowhere": 1}}, "row"),
-        ({"workers": {"s0": 2}}, "(2g)"),
-        ({"from": 1}, "irrevocable"),
-        ({"to": 1}, "row"),
-        ({"to": "2"}, "row"),
-    ],
-)
-def test_a_row_is_read_anew_where_it_differs_from_the_one_before(later, by):
-    """Only what equals the job's row of the slot before, slots apart, is taken as read."""
-
-    class Odd(OnlineAlgorithm):
-        def start(self, environment):
-            server = environment.cluster.servers[0].name
-            ps = environment.cluster.ps_types[0].name
-            worker = environment.cluster.worker_types[0].name
-            self.row = {
-                "worker_type": worker, "workers": {server: 1}, "ps_type": ps, "ps": {server: 1},
-            }  # fmt: skip
-            self.server = server
-
-        def step(self, slot, arrivals):
-            row = {"from": slot, "to": slot, **self.row}
-            if slot == 2:
-                row |= later
-                if "s0" in row["workers"]:
-                    row["workers"] = {self.server: row["workers"]["s0"]}
-            return Decision({"j0": [row]})
-
-    with pytest.raises(Refused) as refused:
-        simulate(gangs([(1, 1, 3, {})]), Odd())
-    assert refused.value.constraint == by

@@ -9,16 +9,14 @@ import pytest
 from hypothesis import given
 
 from hindsched.errors import InputError, Refused
-from hindsched.instances.base import family_module
 from hindsched.instances.edgecloud.generator import generate
 from hindsched.instances.io import read
 from hindsched.models.edgecloud.dual import build_dual
 from hindsched.models.edgecloud.relaxations import build_fractional
-from hindsched.online.checks import check_algorithm
 from hindsched.online.edgecloud.algorithms import theorem
 from hindsched.online.edgecloud.speed_augmentation import run_with_speed, worst_slack
 from hindsched.online.protocol import Decision, OnlineAlgorithm
-from hindsched.online.registry import algorithms, build_algorithm
+from hindsched.online.registry import build_algorithm
 from hindsched.online.simulator import simulate
 from hindsched.solvers.door.api import solve
 from hindsched.solvers.door.program import solve_program
@@ -153,18 +151,6 @@ def test_highest_rate_first_at_every_event(tiny):
     assert algorithm.report()["chunks"] == int(tiny.chunks.sum())
 
 
-def test_escape_never_plans_beyond_the_cloud():
-    for seed in range(5):
-        busy = generate("small", seed, jobs=14, horizon=4)
-        plain, escaped = (simulate(busy, name) for name in ("edgecloud", "edgecloud-escape"))
-        assert escaped.violations == plain.violations == []
-    values = [
-        [simulate(generate("small", s, jobs=14, horizon=4), name).objective for s in range(5)]
-        for name in ("edgecloud", "edgecloud-escape")
-    ]
-    assert sum(values[1]) <= sum(values[0])
-
-
 def test_edge_only_uses_the_cloud_only_where_there_is_no_worker():
     for seed in range(5):
         small = generate("small", seed)
@@ -185,18 +171,6 @@ def test_storage_and_finite_cloud(name):
             result = simulate(variant, name)
             assert result.violations == []
             assert result.objective >= solve(variant, "relaxation").bound - 1e-6
-
-
-@pytest.mark.parametrize("name", list(algorithms("edgecloud")))
-def test_promises(name):
-    """No peeking under preemption in particular."""
-    check_algorithm(generate("small", 0, jobs=5, horizon=6, minibatch_hours=(2, 5)), name)
-
-
-def test_randomised_ps_does_not_change_the_objective():
-    busy = generate("testbed", 0)
-    values = {simulate(busy, "edgecloud", seed=seed).objective for seed in range(4)}
-    assert len(values) == 1
 
 
 # What the truth refuses.
@@ -301,15 +275,3 @@ def test_extra_speed_by_hand():
 def test_speed_must_not_be_negative():
     with pytest.raises(InputError):
         run_with_speed(example_1(), -0.5)
-
-
-def test_more_speed_costs_less():
-    busy = generate("small", 0, jobs=10)
-    totals = [run_with_speed(busy, epsilon).total for epsilon in (0.0, 0.5, 2.0)]
-    assert totals[0] > totals[1] > totals[2]
-
-
-def test_dynamics_promise_one_slot():
-    promised = family_module("online", "edgecloud", "dynamics").committed_rows
-    rows = [lone_run(first=2, last=5), PS]
-    assert promised(rows, 3) == ([lone_run(first=3, last=3), {**PS, "from": 3, "to": 3}], False)

@@ -34,13 +34,6 @@ def test_every_algorithm_runs_on_every_instance(name, tiny):
     runs_well(tiny, name)
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
-@settings(max_examples=10)
-@given(tiny=LIMITED)
-def test_rivals_that_solve_programs_run_too(name, tiny):
-    runs_well(tiny, name)
-
-
 @given(LIMITED)
 def test_posted_prices_respect_every_limit(tiny):
     result = runs_well(tiny, "dual-price")
@@ -106,15 +99,6 @@ def test_a_worker_serves_the_next_job_while_one_waits_for_a_ps():
     # It runs in 2-4, is preempted when the PS comes free, and goes on.
     assert [(r["from"], r["to"]) for r in spans] == [(2, 4), (7, 7)]
     assert result.solution.completion("first") == 6
-
-
-def test_chunks_in_a_finite_cloud_keep_their_ps_over_gaps():
-    """A job partly in a cloud of one worker, which is taken between its two chunks there."""
-    servers = [{"name": "a", "workers": ["t1"], "ps": []}]
-    up = {"a": 0, "cloud": 0}
-    jobs = [job("wide", 1, 4, 2, 2, up), job("more", 1, 3, 2, 2, up), job("last", 2, 4, 1, 1, up)]
-    for cloud in ({"workers": {"t1": 1}}, {"workers": {"t1": 1}, "ps": {"p": 1}}):
-        runs_well(instance(servers, jobs, cloud), "edgecloud")
 
 
 def test_all_cloud_takes_turns_in_a_finite_cloud():
@@ -189,13 +173,6 @@ def test_batchsche_uses_more_workers_where_storage_is_short():
     one = job("j", 1, 3, 2, 2, up, chunk_gb=1, requested_workers=1)
     result = runs_well(instance(servers, [one], {"workers": {"t1": 0}}), "batchsche")
     assert set(result.solution.stored_chunks().values()) == {1}
-
-
-def test_the_last_run_counts_where_storage_is_limited():
-    """A job of two explicit runs on a server with storage is complete after the second."""
-    servers = [{"name": "a", "workers": ["t1", "t1"], "ps": ["p"], "storage_gb": 9}]
-    tiny = instance(servers, [job("j", 1, 2, 3, 3, {"a": 1, "cloud": 9}, chunk_gb=1)])
-    assert runs_well(tiny, "dual-price").objective == 4
 
 
 @pytest.mark.parametrize("name", algorithms("edgecloud"))

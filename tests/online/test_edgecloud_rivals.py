@@ -53,28 +53,6 @@ def test_tiresias_l_by_hand():
     assert spans(result, "pair") == [(4, 4)]
 
 
-def test_tiresias_l_promotes_who_waited():
-    jobs = [job("first", 1, 1, 9, 9, UP), job("second", 2, 1, 9, 9, UP)]
-    one = [{"name": "a", "workers": ["t1"], "ps": ["p"]}]
-    plain = simulate(instance(one, jobs), "tiresias-l", settings={"limits": [3 / 3600], **AS_DRAWN})
-    settings = {"limits": [3 / 3600], "promotion": 1.0, **AS_DRAWN}
-    fair = simulate(instance(one, jobs), "tiresias-l", settings=settings)
-    assert spans(plain, "first") == [(1, 3), (7, 12)]
-    assert spans(plain, "second") == [(4, 6), (13, 18)]
-    # Promoted after three slots, with its service forgotten: it falls again after three more.
-    assert spans(fair, "first") == [(1, 3), (7, 9), (13, 15)]
-    assert spans(fair, "second") == [(4, 6), (10, 12), (16, 18)]
-
-
-def test_tiresias_l_promotes_without_any_other_event():
-    """first falls after slot 4, waits in 5 and 6 while second runs, and is back in 7."""
-    jobs = [job("first", 1, 1, 5, 5, UP), job("second", 1, 1, 9, 9, UP)]
-    one = [{"name": "a", "workers": ["t1"], "ps": ["p"]}]
-    settings = {"limits": [4 / 3600], "promotion": 0.5, **AS_DRAWN}
-    result = simulate(instance(one, jobs), "tiresias-l", settings=settings)
-    assert spans(result, "first") == [(1, 4), (7, 7)]
-
-
 def test_all_cloud_by_hand():
     tiny = instance(PAIR, [job("j", 3, 4, 5, 2, {"a": 0, "cloud": 6})])
     result = simulate(tiny, "all-cloud")

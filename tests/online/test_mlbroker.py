@@ -1,6 +1,11 @@
-"""mlbroker's online algorithms: settings, bounds and theorems."""
+"""mlbroker's online algorithms: by hand, laws, what they are told, bounds and theorems."""
 
+from __future__ import annotations
+
+import itertools
+import json
 import math
+import sys
 
 import numpy as np
 import pytest
@@ -11,13 +16,14 @@ from hindsched.instances.catalogue import known_instance
 from hindsched.instances.mlbroker.generator import generate
 from hindsched.models.mlbroker.offline import build_offline
 from hindsched.online.mlbroker.algorithms import ALGORITHMS, Mlbroker, theorem
-from hindsched.online.mlbroker.baselines import RecedingHorizon
+from hindsched.online.mlbroker.baselines import Local, RecedingHorizon
 from hindsched.online.mlbroker.theorem import r1, r2_paper, ski_rental_ratio
-from hindsched.online.protocol import Decision, OnlineAlgorithm
+from hindsched.online.protocol import Capabilities, Decision, OnlineAlgorithm
+from hindsched.online.registry import algorithms, build_algorithm
 from hindsched.online.simulator import simulate
 from hindsched.solvers.door.program import solve_program
 from hindsched.solvers.families.mlbroker.bound import lagrangian_certificate, relaxation_bound
-from tests.strategies.mlbroker import flicker, instances, scaled, two_jobs
+from tests.strategies.mlbroker import flicker, instances, make, scaled, two_jobs
 
 QUICK = [name for name in ALGORITHMS if name != "reoptimise"]
 
@@ -68,23 +74,6 @@ def test_ratios_do_not_depend_on_the_currency(name):
         assert other == pytest.approx(100 * one, rel=1e-6)
         bound = lagrangian_certificate(dollars).bound
         assert lagrangian_certificate(cents).bound == pytest.approx(100 * bound, rel=1e-6)
-
-
-@pytest.mark.parametrize("name", [n for n in QUICK if n != "receding-horizon"])
-def test_data_of_later_slots_is_not_read(name):
-    """A live job's record holds its whole life; only forecasts may look beyond the present."""
-    instance = generate("small", 4, horizon=6, life_slots=(3, 6))
-    cut = 3
-    data = instance.to_dict()
-    for job in data["jobs"]:
-        for offset in range(len(job["data_gb"])):
-            if job["arrival"] + offset > cut:
-                job["data_gb"][offset] = [7.0, 90.0, 1.0]
-    other = type(instance).parse(data)
-    runs = [simulate(each, name).solution for each in (instance, other)]
-    for part in ("workers", "ps"):
-        one, two = (getattr(run, part)[:, :cut] for run in runs)
-        assert np.array_equal(one, two)
 
 
 def test_the_truth_refuses():
@@ -235,3 +224,176 @@ def test_r2_changes_with_the_currency():
     data = dollars.to_dict()
     data["jobs"][0]["data_gb"][0] = [0.0, 5.0, 5.0]
     assert theorem(type(dollars).parse(data))["value"] is None
+
+
+WITHOUT = [
+    name
+    for name in algorithms("mlbroker")
+    if build_algorithm("mlbroker", name).card.forecasts is None
+]
+
+
+class Noting(Local):
+    """Writes down what it is shown and told."""
+
+    def start(self, environment):
+        super().start(environment)
+        self.shown, self.news = {}, {}
+
+    def told(self, slot, news):
+        super().told(slot, news)
+        self.news[slot] = news
+
+    def step(self, slot, arrivals):
+        self.shown |= {job.name: job.data_gb for job in arrivals}
+        return super().step(slot, arrivals)
+
+
+class Forecasting(Noting):
+    card = Capabilities(forecasts="all of it")
+
+
+def test_a_record_holds_the_first_slot_and_every_slot_tells_its_own():
+    tiny = generate("small", 1)
+    noting = Noting()
+    simulate(tiny, noting)
+    assert any(len(job.data_gb) > 1 for job in tiny.jobs)
+    for job in tiny.jobs:
+        assert noting.shown[job.name] == job.data_gb[:1]
+        told = [
+            noting.news[slot][job.name]["data_gb"] for slot in range(job.arrival, job.departure + 1)
+        ]
+        assert np.array_equal(told, job.data_gb)
+        others = set(noting.news) - set(range(job.arrival, job.departure + 1))
+        assert not any(job.name in noting.news[slot] for slot in others)
+
+
+def test_forecasts_are_shown_to_those_whose_card_says_so():
+    tiny = generate("small", 1)
+    forecasting = Forecasting()
+    simulate(tiny, forecasting)
+    assert forecasting.shown == {job.name: job.data_gb for job in tiny.jobs}
+
+
+@pytest.mark.parametrize("name", WITHOUT)
+def test_a_card_without_forecasts_is_told_nothing_of_later_slots(name):
+    """Other data after the slot 2, the same decisions up to it."""
+    tiny = generate("small", 2)
+    other = []
+    for job in tiny.jobs:
+        known = max(0, 3 - job.arrival)
+        later = tuple(tuple(2.5 * gb + 1 for gb in row) for row in job.data_gb[known:])
+        other.append(job.model_copy(update={"data_gb": job.data_gb[:known] + later}))
+    decided = [
+        {
+            job: [row for row in rows if row["to"] <= 2]
+            for job, rows in simulate(each, name, seed=1).solution.assignments().items()
+        }
+        for each in (tiny, tiny.with_jobs(tuple(other)))
+    ]
+    assert decided[0] == decided[1]
+
+
+def test_a_program_is_told_the_slot_s_data(tmp_path):
+    """The message of a step names every live job's data; the record holds one list."""
+    log = tmp_path / "log"
+    script = tmp_path / "logs.py"
+    script.write_text(
+        "import json, sys\n"
+        "for line in sys.stdin:\n"
+        f"    open({str(log)!r}, 'a').write(line)\n"
+        "    kind = json.loads(line)['type']\n"
+        "    answers = {'hello': 'hello', 'start': 'ready', 'step': 'decision'}\n"
+        "    print(json.dumps({'type': answers.get(kind, kind), 'protocol': 1}), flush=True)\n"
+    )
+    tiny = generate("small", 1)
+    with pytest.raises(Exception, match=r"\(8f\)|scheduler"):
+        simulate(tiny, f"exec:{sys.executable} {script}")
+    steps = [json.loads(line) for line in log.read_text().splitlines()]
+    step = next(one for one in steps if one.get("arrivals"))
+    news = {one["job"]: one["data_gb"] for one in step["events"] if one["type"] == "job-news"}
+    for job in step["arrivals"]:
+        assert job["data_gb"] == [news[job["name"]]]
+
+
+@pytest.mark.parametrize("name", ["local", "central", "oasis-style"])
+def test_k7_nobody_alone_earns_the_discount(name):
+    assert simulate(two_jobs(0.5), name).objective == pytest.approx(64)
+    assert simulate(two_jobs(1), name).objective == pytest.approx(64)
+
+
+@pytest.mark.parametrize("name", ["mlbroker-tight", "mlbroker-cheaper"])
+def test_k7_together_they_do(name):
+    assert simulate(two_jobs(0.5), name).objective == pytest.approx(62)
+    assert simulate(two_jobs(1), name).objective == pytest.approx(64)
+
+
+def three_centers():
+    """One job, 10 GB at r1 and 3 GB at r2, workers of 4 GB; r3 is cheap but far."""
+    job = {"n": 2, "m": 1, "P": 4, "B": 1, "c": 1, "D": [[10, 3, 0]]}
+    return make(3, 1, 0.5, [(3, 3, 0), (4, 4, 0), (2, 2, 0)], [job])
+
+
+def test_local_by_hand():
+    """3 workers at r1, 1 at r2, the PS anywhere: 18 + 8, the PS, its launch and exchanges."""
+    result = simulate(three_centers(), "local", seed=4)
+    assert result.solution.workers[0, 0].tolist() == [3, 1, 0]
+    ps = int(result.solution.ps[0, 0])
+    price, launches = (3, 4, 2)[ps], 2 + (ps == 2)
+    remote = {0: 1, 1: 3, 2: 4}[ps]
+    assert result.objective == pytest.approx(18 + 8 + price + launches + 0.5 * remote)
+    places = {int(simulate(three_centers(), "local", seed=s).solution.ps[0, 0]) for s in range(20)}
+    assert places == {0, 1, 2}
+
+
+def test_central_by_hand():
+    """4 workers and the PS: r1 27 + 1.5, r2 36 + 5, r3 18 + 6.5, each and 1 to launch."""
+    result = simulate(three_centers(), "central")
+    assert result.solution.workers[0, 0].tolist() == [0, 0, 4]
+    assert result.objective == pytest.approx(18 + 6.5 + 1)
+
+
+def test_oasis_style_by_hand():
+    """Best of all placements of 4 workers at full prices, by enumeration."""
+    result = simulate(three_centers(), "oasis-style")
+    best = min(
+        simulated_cost(workers, ps)
+        for workers in itertools.product(range(5), repeat=3)
+        if sum(workers) == 4
+        for ps in range(3)
+    )
+    assert result.objective == pytest.approx(best)
+
+
+def simulated_cost(workers, ps):
+    from hindsched.solutions.mlbroker.solution import MlbrokerSolution
+
+    solution = MlbrokerSolution(three_centers(), np.array([[workers]]), np.array([[ps]]))
+    return solution.objective() if solution.is_feasible() else math.inf
+
+
+@given(instance=instances(centers=3, slots=3, jobs=3, kinds=2, pins=False))
+def test_laws_of_the_rivals(instance):
+    local = simulate(instance, "local").solution
+    assert local.costs.by_cost["transfer"] == 0
+    for index in range(len(instance.jobs)):
+        assert len(set(local.ps[index][instance.alive[index]].tolist())) == 1
+    central = simulate(instance, "central").solution
+    assert central.costs.by_cost["communication"] == 0
+    assert (central.workers.sum(axis=2) == instance.workers_needed)[instance.alive].all()
+    # with full prices only, nobody does better against itself than its best response
+    oasis = simulate(instance, "oasis-style").solution
+    first = int(np.flatnonzero(instance.alive.any(axis=0))[0])
+    assert full_price(instance, oasis, first) <= full_price(instance, central, first) + 1e-9
+
+
+def full_price(instance, solution, slot):
+    """Cost of a slot if the lower tier did not exist."""
+    costs, w = solution.costs, instance.weights
+    jobs = w[0] * costs.transfer + w[2] * costs.deployment + w[3] * costs.communication
+    return float(jobs[:, slot].sum() + w[1] * (instance.unit_price * costs.used[slot]).sum())
+
+
+def test_oasis_style_marginal():
+    found = simulate(two_jobs(0.5), "oasis-style", settings={"prices": "marginal"})
+    assert found.objective == pytest.approx(62)

@@ -85,8 +85,3 @@ def test_relaxation_program_and_algorithms_stand_in_order_on_one_set() -> None:
     assert len(nobody) >= EXAMPLES
     assert sum(binds) >= 0.3 * len(binds), sum(binds)
     assert sum(nobody) >= 0.2 * len(nobody), sum(nobody)
-
-
-@given(oasis_instances())
-def test_engines_agree_at_every_decision(instance: Any) -> None:
-    assert simulate(instance, BothEngines(lower_floor=0.1)).violations == []

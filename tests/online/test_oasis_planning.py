@@ -9,13 +9,11 @@ import pytest
 from hypothesis import given
 
 import hindsched as hs
-from hindsched.errors import InputError
 from hindsched.models.base import Commitments
 from hindsched.online.oasis.algorithms import OasisReoptimise
 from hindsched.solutions.base import build_solution
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import solve_program
-from hindsched.solvers.door.rolling import RollingProgram
 from hindsched.solvers.families.oasis.rest import rest_of, rows_from
 from tests.strategies.oasis import oasis_instances
 
@@ -70,19 +68,6 @@ def test_every_plan_is_optimal_on_odd_instances(instance):
     compare(instance)
 
 
-def test_it_does_the_same_on_every_machine_and_says_where_it_stopped():
-    contended = hs.generate("oasis", "small", 1, jobs=8, horizon=6)
-    hard = {"nodes": 1, "gap": 0.0}
-    limited, again = (hs.simulate(contended, "reoptimise", settings=hard) for _ in range(2))
-    assert limited.solution.assignments() == again.solution.assignments()
-    assert limited.report == again.report
-    assert limited.report["nodes_a_solve"] == 1
-    free = hs.simulate(contended, "reoptimise")
-    assert free.report["limits_reached"] == 0
-    with pytest.raises(InputError, match=r"set\.nodes"):
-        hs.simulate(contended, "reoptimise", settings={"nodes": 0})
-
-
 def test_the_rest_knows_what_was_done_and_who_was_refused():
     instance = hs.generate("oasis", seed=1, jobs=3, horizon=9)
     first, second, third = instance.jobs
@@ -101,9 +86,3 @@ def test_rows_are_cut_at_a_slot():
     rows = [{"from": 1, "to": 2, "x": 0}, {"from": 2, "to": 5, "x": 1}, {"from": 6, "to": 6}]
     assert rows_from(rows, 4) == [{"from": 4, "to": 5, "x": 1}, {"from": 6, "to": 6}]
     assert rows[1]["from"] == 2
-
-
-def test_rolling_programs_are_only_built_here_for_comparison(monkeypatch):
-    monkeypatch.setattr(RollingProgram, "build", None)
-    run = hs.simulate(hs.generate("oasis", seed=2, jobs=5, horizon=6), "reoptimise")
-    assert run.report["solves"] > 1

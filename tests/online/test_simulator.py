@@ -1,15 +1,29 @@
-"""The simulator against algorithms that cheat: refused by name, or without any effect."""
+"""The simulator against algorithms that cheat, wait for ever, or are interrupted."""
 
+from __future__ import annotations
+
+import ast
 import math
+import os
+import signal
+from pathlib import Path
 
 import pytest
 
 import hindsched as hs
-from hindsched.errors import InputError, Refused
+import hindsched.online
+from hindsched.errors import InputError, Refused, SolveFailed
 from hindsched.instances.catalogue import known_instance
+from hindsched.instances.generators.registry import generate
+from hindsched.instances.io import parse_instance
+from hindsched.limits import time_limit
+from hindsched.memory import memory_limit
+from hindsched.online.oasis.algorithms import OasisReoptimise
 from hindsched.online.protocol import NOTHING, Capabilities, Decision, OnlineAlgorithm
-from hindsched.online.registry import build_algorithm
+from hindsched.online.registry import algorithms, build_algorithm, settings_of
 from hindsched.online.simulator import simulate
+from hindsched.solvers.door.interrupt import catch_interrupt
+from hindsched.solvers.families.oasis import rest
 
 
 @pytest.fixture(scope="module")
@@ -215,20 +229,6 @@ def test_a_changed_cluster_is_only_the_algorithm_s_own(instance):
     assert instance.sha256() == before
 
 
-def test_estimates_given_by_the_caller_stay_the_caller_s(instance):
-    class Clears(Honest):
-        def start(self, environment):
-            super().start(environment)
-            environment.estimates.clear()
-
-    from hindsched.online.registry import declared_estimates
-
-    given = declared_estimates(instance)
-    copy = dict(given)
-    simulate(instance, Clears(), estimates=given)
-    assert given == copy
-
-
 def test_the_simulator_has_the_last_word_in_the_report_and_on_what_is_relaxed(instance):
     class Boasts(Honest):
         def step(self, slot, arrivals):
@@ -248,35 +248,6 @@ def test_the_simulator_has_the_last_word_in_the_report_and_on_what_is_relaxed(in
 def test_a_seed_that_is_none_is_named(instance, seed):
     with pytest.raises(InputError, match=r"^seed: "):
         simulate(instance, "fifo", seed=seed)
-
-
-class MovesToTheFront(Honest):
-    """Hands out rows that refuse to be copied, and in the last slot moves them ahead."""
-
-    class Row(dict):
-        def __deepcopy__(self, memo):
-            return self
-
-    def start(self, environment):
-        super().start(environment)
-        self.kept, self.last = [], environment.cluster.horizon
-
-    def step(self, slot, arrivals):
-        decision = super().step(slot, arrivals)
-        rows = {
-            job: [self.Row(row) for row in given] for job, given in decision.assignments.items()
-        }
-        self.kept += [row for given in rows.values() for row in given]
-        if slot == self.last:
-            for row in self.kept:
-                row.update({"from": 1, "to": 1 + row["to"] - row["from"]})
-        return Decision(rows)
-
-
-def test_rows_of_a_class_that_refuses_to_be_copied_are_copied(instance):
-    honest = simulate(instance, Honest())
-    cheated = simulate(instance, MovesToTheFront())
-    assert cheated.solution.assignments() == honest.solution.assignments()
 
 
 class TwoFaced(dict):
@@ -310,25 +281,6 @@ def test_a_row_holds_nothing_that_no_file_could_hold(instance, value):
         simulate(instance, tampered(lambda row, slot: row.update(workers=value)))
 
 
-class SaysItBetweenTimes(Honest):
-    """Calls itself clairvoyant in `start` and an online algorithm again before anybody asks."""
-
-    def start(self, environment):
-        super().start(environment)
-        self.card = Capabilities(clairvoyant=True)
-
-    def foresee(self, jobs):
-        raise AssertionError("the future was told")
-
-    def step(self, slot, arrivals):
-        self.card = Capabilities()
-        return super().step(slot, arrivals)
-
-
-def test_what_an_algorithm_may_know_is_settled_before_it_starts(instance):
-    assert simulate(instance, SaysItBetweenTimes()).mark == ""
-
-
 def test_durations_are_not_told_to_a_card_that_turns_in_the_middle():
     class Turns(OnlineAlgorithm):
         card = Capabilities(knows_durations=False)
@@ -346,3 +298,195 @@ def test_durations_are_not_told_to_a_card_that_turns_in_the_middle():
     mine = Turns()
     simulate(roomy, mine)
     assert mine.told == [False] * 3
+
+
+EXAMPLES = {
+    "oasis": "oasis-t10-i10-h10-s0",
+    "batchsched": "batchsched-ps-j5-s200",
+    "astraea": "astraea-j5-s40",
+    "edgecloud": "edgecloud-j5-s601",
+    "gang": "gang/small/j6-s1",
+}
+MILLIONS = 3_000_000
+
+
+def example(family, **changed):
+    return hs.named_instance(EXAMPLES[family]).with_fields(**changed)
+
+
+def lone_job(**changed):
+    """A job of batchsched alone, whose work the change may make long."""
+    data = example("batchsched").to_dict()
+    data["jobs"] = [data["jobs"][0] | {"arrival": 1} | changed]
+    data["horizon"] = 3
+    return parse_instance(data)
+
+
+class Waits(OnlineAlgorithm):
+    """Plays a schedule of `fifo` from a later slot on, or never."""
+
+    def __init__(self, row, start):
+        self.row, self.first = row, start
+
+    def start(self, environment):
+        self.name = None
+
+    def step(self, slot, arrivals):
+        for job in arrivals:
+            self.name = job.name
+        if slot != self.first:
+            return NOTHING
+        length = self.row["to"] - self.row["from"]
+        return Decision({self.name: [self.row | {"from": slot, "to": slot + length}]})
+
+
+@pytest.mark.parametrize("family", ["oasis", "batchsched", "astraea", "edgecloud"])
+def test_millions_of_slots_are_refused_before_anything_is_built(family):
+    with pytest.raises(InputError, match="3000000 slots: must be at most 1000000 where no limit"):
+        simulate(example(family, horizon=MILLIONS), "reoptimise")
+
+
+def test_a_chunk_of_millions_of_slots_is_refused():
+    data = example("edgecloud").to_dict()
+    data["jobs"][0] |= {"update_slots": float(MILLIONS)}
+    with pytest.raises(InputError, match=r"\d{7} slots: must be at most 1000000 where no limit"):
+        simulate(parse_instance(data), "edgecloud")
+
+
+def test_events_are_no_slots():
+    data = example("gang").to_dict()
+    data["horizon"] += 2 * MILLIONS
+    for job in data["jobs"]:
+        job["submit"] += MILLIONS
+        job["deadline"] = None
+    assert simulate(parse_instance(data), "fifo").violations == []
+
+
+@pytest.mark.parametrize("limit", [time_limit(600), memory_limit(1 << 40)])
+def test_what_somebody_asked_for_is_played(limit, monkeypatch):
+    monkeypatch.setattr("hindsched.limits.UNASKED_SLOTS", 3)
+    with pytest.raises(InputError, match="must be at most 3 where no limit"):
+        simulate(example("oasis"), "fifo")
+    with limit:
+        assert simulate(example("oasis"), "fifo").violations == []
+
+
+def test_slots_after_the_last_arrival_count(monkeypatch):
+    instance = lone_job(epochs=200)
+    last = simulate(instance, "drf").solution.completion(instance.jobs[0].name)
+    assert last > instance.horizon + 5
+    monkeypatch.setattr("hindsched.limits.UNASKED_SLOTS", instance.horizon)
+    with pytest.raises(InputError, match=r"after its last arrival: .* must be at most"):
+        simulate(instance, "drf")
+
+
+def test_only_what_does_nothing_is_stuck(monkeypatch):
+    """A job that runs for long is none, nor one that begins late; one that never begins is."""
+    monkeypatch.setattr("hindsched.online.simulator.STEPS_WITHOUT_PROGRESS", 5)
+    instance = lone_job(epochs=200)
+    run = simulate(instance, "drf")
+    row = run.solution.to_dict()["jobs"][0]["assignments"][0]
+    assert row["to"] - row["from"] > instance.horizon + 5
+    horizon = instance.horizon
+    assert simulate(instance, Waits(row, start=5 * horizon)).violations == []
+    with pytest.raises(SolveFailed, match="left jobs unfinished for"):
+        simulate(instance, Waits(row, start=None))
+
+
+FAMILIES = ("oasis", "batchsched", "astraea", "edgecloud", "mlbroker")
+
+
+def test_no_algorithm_reads_a_clock() -> None:
+    """Nothing of the online floor but the simulator, which times, and processes asks the time."""
+    root = Path(hindsched.online.__file__).parent
+    asking = set()
+    for path in root.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            names = [each.name for each in getattr(node, "names", [])]
+            module = getattr(node, "module", None)
+            if isinstance(node, ast.Import | ast.ImportFrom) and (
+                module == "time" or "time" in names
+            ):
+                asking.add(str(path.relative_to(root)))
+            if isinstance(node, ast.keyword) and node.arg == "time_limit":
+                asking.add(str(path.relative_to(root)))
+    assert asking <= {"simulator.py", "external.py", "processes.py"}
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_no_setting_is_a_time(family: str) -> None:
+    for name, factory in algorithms(family).items():
+        assert not [key for key in settings_of(factory) if "time" in key or "seconds" in key], name
+
+
+def test_reoptimise_stops_by_nodes_and_says_so() -> None:
+    contended = generate("oasis", "small", 1, jobs=6, horizon=6)
+    limited, again = (
+        simulate(contended, "reoptimise", settings={"nodes": 1, "gap": 0.0}) for _ in range(2)
+    )
+    assert limited.report["limits_reached"] > 0
+    assert limited.report["nodes_a_solve"] == 1
+    assert limited.solution.assignments() == again.solution.assignments()
+    with pytest.raises(InputError, match=r"set\.nodes"):
+        simulate(contended, "reoptimise", settings={"nodes": 0})
+
+
+def test_dual_price_stops_by_iterations_and_says_so() -> None:
+    tiny = generate("oasis", "small", 1)
+    limited = simulate(tiny, "dual-price", settings={"iterations": 1})
+    assert limited.report["relaxations_without_duals"] > 0
+    assert limited.report["iterations_a_relaxation"] == 1
+    assert simulate(tiny, "dual-price").report["relaxations_without_duals"] == 0
+    with pytest.raises(InputError, match=r"set\.iterations"):
+        simulate(tiny, "dual-price", settings={"iterations": 0})
+
+
+def press_ctrl_c():
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+class Solves(OnlineAlgorithm):
+    """Decides nothing after a solve that Ctrl-C ends in a slot."""
+
+    def __init__(self, when):
+        self.when, self.last = when, 0
+
+    def start(self, environment):
+        pass
+
+    def step(self, slot, arrivals):
+        self.last = slot
+        with catch_interrupt():
+            if slot == self.when:
+                press_ctrl_c()
+        return NOTHING
+
+
+def test_a_run_ends_with_the_solve_that_was_interrupted(instance):
+    second = sorted({job.arrival for job in instance.jobs})[1]
+    algorithm = Solves(second)
+    with pytest.raises(KeyboardInterrupt):
+        simulate(instance, algorithm)
+    assert algorithm.last == second
+
+
+def test_an_interrupt_before_the_run_does_not_end_it(instance):
+    Solves(1).step(1, ())
+    assert simulate(instance, Solves(None)).solution.is_feasible()
+
+
+def test_all_solves_of_an_oasis_plan_hear_one_interrupt(instance, monkeypatch):
+    heard = []
+
+    def milp(*given, **named):
+        with catch_interrupt():
+            press_ctrl_c()
+        with catch_interrupt() as later:
+            heard.append(later.is_set())
+        return solve(*given, **named)
+
+    solve = rest.milp
+    monkeypatch.setattr(rest, "milp", milp)
+    with pytest.raises(KeyboardInterrupt):
+        simulate(instance, OasisReoptimise())
+    assert heard == [True]

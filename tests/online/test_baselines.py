@@ -1,0 +1,344 @@
+"""Baselines of several families: by hand, known small answers, laws, ties."""
+
+from __future__ import annotations
+
+import math
+import random
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hindsched.errors import InputError, SolveFailed
+from hindsched.instances.generators.registry import generate
+from hindsched.instances.io import parse_instance
+from hindsched.online.baselines.fair_shares import (
+    Present,
+    all_of_the_time,
+    finish_time_shares,
+    max_min_shares,
+)
+from hindsched.online.baselines.ranked import Ranked
+from hindsched.online.baselines.sia import Sia
+from hindsched.online.dynamics import gang_width
+from hindsched.online.registry import algorithms, build_algorithm, settings_of
+from hindsched.online.simulator import simulate
+from tests.strategies.edgecloud import instance as edge_instance
+from tests.strategies.edgecloud import job as edge_job
+
+FOUR = (("j1", 1, 3, 2), ("j2", 1, 2, 3), ("j3", 1, 1, 1), ("j4", 2, 4, 1))
+
+
+def elastic_job(name: str, arrival: int, workers: int, slots: int) -> Any:
+    """A job of workers x slots worker-slots."""
+    return {
+        "name": name, "arrival": arrival, "epochs": slots, "chunks": workers, "minibatches": 1,
+        "minibatch_slots": 1, "gradient_mb": 0, "worker": {"gpu": 1}, "ps": {},
+        "utility": {"kind": "linear", "slope": -1, "intercept": 20},
+    }  # fmt: skip
+
+
+def server_of_four(*jobs: tuple[str, int, int, int]) -> Any:
+    """An oasis instance of jobs (name, arrival, most workers, slots on so many); `FOUR` if none."""
+    return parse_instance(
+        {
+            "format": "hindsched/1", "family": "oasis", "name": "four", "horizon": 12,
+            "slot_seconds": 3600, "resources": ["gpu", "mbps"], "bandwidth_resource": "mbps",
+            "worker_servers": [{"name": "w1", "capacity": {"gpu": 4}}],
+            "ps_servers": [{"name": "p1", "capacity": {"mbps": 1}}],
+            "jobs": [elastic_job(*each) for each in jobs or FOUR],
+        }
+    )  # fmt: skip
+
+
+def completions(result: Any) -> list[int | None]:
+    """Completion of every job in the file's order."""
+    return [result.solution.completion(record.name) for record in result.instance.jobs]
+
+
+SHARED = ("optimus", "gavel", "themis", "sia")
+OVER_TIME = ("oasis", "batchsched", "astraea", "edgecloud")
+
+
+def present(use: Any, left: Any, total: Any = None, waited: Any = None) -> Present:
+    slots = np.array(left, dtype=float)
+    return Present(
+        np.array(use, dtype=float),
+        slots,
+        slots if total is None else np.array(total, dtype=float),
+        np.zeros(len(slots)) if waited is None else np.array(waited, dtype=float),
+    )
+
+
+def test_optimus_by_hand() -> None:
+    # 1: j1 2, j2 1, j3 1. 2: j1 1, j4 1, and j2 saves most by the second. 5: j1 2, j4 2.
+    result = simulate(server_of_four(), "optimus")
+    assert result.violations == []
+    assert completions(result) == [5, 4, 1, 5]
+
+
+def test_max_min_shares_of_a_whole_and_a_half_cluster() -> None:
+    """An equal part is half the time to the job that needs all, all of it to the other."""
+    jobs = present([[1.0, 0.5]], [3, 3])
+    assert jobs.equal == pytest.approx([0.5, 1.0])
+    assert max_min_shares(jobs) == pytest.approx([0.5, 1.0], abs=1e-5)
+
+
+def test_max_min_shares_are_bound_by_the_scarcest_resource() -> None:
+    # Row 1: x1 + x2 <= 1; row 2: x2 + x3 <= 1; equal parts are a third each, so 1/2 for all.
+    jobs = present([[1, 1, 0], [0, 1, 1]], [1, 1, 1])
+    assert max_min_shares(jobs) == pytest.approx([0.5, 0.5, 0.5], abs=1e-5)
+
+
+def test_finish_time_shares() -> None:
+    """Two jobs of the whole cluster: equal ones share equally, whoever waited gets more."""
+    assert finish_time_shares(present([[1, 1]], [4, 4])) == pytest.approx([0.5, 0.5], abs=1e-4)
+    # (4 / x) / 8 = (2 + 1 / (1 - x)) / 2 at x = 1 - sqrt(1/2).
+    waited = present([[1, 1]], [4, 1], waited=[0, 2])
+    root = math.sqrt(0.5)
+    assert finish_time_shares(waited) == pytest.approx([1 - root, root], abs=1e-4)
+
+
+def test_what_is_left_over_is_shared_out_too() -> None:
+    jobs = present([[1, 1, 0], [0, 0, 1]], [1, 1, 1])
+    shares = all_of_the_time(jobs, np.array([0.2, 0.3, 0.1]))
+    assert shares[2] == pytest.approx(1)
+    assert shares[0] + shares[1] == pytest.approx(1)
+    assert shares[0] >= 0.2 - 1e-6
+    assert shares[1] >= 0.3 - 1e-6
+    with pytest.raises(SolveFailed, match="fair shares: infeasible"):
+        all_of_the_time(present([[0.9, 0.9]], [1, 1]), np.array([0.9, 0.9]))
+
+
+@pytest.mark.parametrize("name", ["gavel", "themis"])
+def test_fair_rounds_alternate_by_hand(name: str) -> None:
+    """Two jobs that need the whole server for two slots each take turns; then a third joins."""
+    result = simulate(server_of_four(("a", 1, 4, 2), ("b", 1, 4, 2)), name)
+    assert completions(result) == [3, 4]
+    rows = result.solution.assignments()
+    assert [row["from"] for row in rows["a"]] == [1, 3]
+    assert [row["from"] for row in rows["b"]] == [2, 4]
+
+
+def test_sia_by_hand() -> None:
+    """Two jobs of up to four workers: 2 + 2 saves more than 4 + 0, 2 * 1.1 - 2 / sqrt(2)."""
+    assert completions(simulate(server_of_four(("a", 1, 4, 2), ("b", 1, 4, 2)), "sia")) == [4, 4]
+    # A third would have one worker at the price of two: with idle = 1.1 it waits, with 2 not.
+    three = server_of_four(("a", 1, 4, 2), ("b", 1, 4, 2), ("c", 1, 4, 2))
+    first = {}
+    for idle in (1.1, 2.0):
+        rows = simulate(three, "sia", settings={"idle": idle}).solution.assignments()
+        first[idle] = sum(row["from"] == 1 for given in rows.values() for row in given)
+    assert first == {1.1: 2, 2.0: 3}
+
+
+def test_bad_settings() -> None:
+    for settings in ({"power": 0.5}, {"power": -math.inf}, {"idle": 1.0}, {"nodes": 0}):
+        with pytest.raises(InputError, match=next(iter(settings))):
+            Sia(**settings)
+
+
+YARDSTICKS = ("shortest-remaining", "least-attained")
+OVER_TIME = ("oasis", "batchsched", "astraea", "edgecloud")
+PAIR = [{"name": "a", "workers": ["t1", "t1"], "ps": ["p", "p"]}]
+
+
+@pytest.fixture
+def four_jobs() -> Any:
+    return server_of_four()
+
+
+def test_shortest_remaining_by_hand(four_jobs: Any) -> None:
+    # 1: j3 on 1, j1 on 3. 2: j1 on 3 ends, j4 on 1. 3: j4 (3 left) before j2. Then j2 alone.
+    result = simulate(four_jobs, "shortest-remaining")
+    assert result.violations == []
+    assert completions(result) == [2, 6, 1, 3]
+
+
+def test_least_attained_by_hand(four_jobs: Any) -> None:
+    # 1: j1 3, j2 1. 2: j3 1, j4 3. 3: j2 2, j1 2. 4: j2 2, j4 2. 5: j1 3, j2 1.
+    result = simulate(four_jobs, "least-attained")
+    assert result.violations == []
+    assert completions(result) == [5, 5, 2, 4]
+
+
+def test_gangs_take_all_of_their_workers_or_none(four_jobs: Any) -> None:
+    # 1: j3 1, j1 3. 2: j1 ends; j4 of four workers waits. 3: j4. 4 to 6: j2.
+    result = simulate(four_jobs, "shortest-remaining", settings={"elastic": False})
+    assert completions(result) == [2, 6, 1, 3]
+    workers = {
+        row["from"]: sum(row["workers"].values()) for row in result.solution.assignments()["j4"]
+    }
+    assert workers == {3: 4}
+
+
+def test_shortest_remaining_at_the_edge_by_hand() -> None:
+    """long runs on two, then on one beside short; pair takes what short leaves, then both."""
+    up = {"a": 0, "cloud": 50}
+    jobs = [
+        edge_job("long", 1, 2, 4, 4, up),
+        edge_job("short", 2, 1, 2, 2, up),
+        edge_job("pair", 3, 2, 1, 1, up),
+    ]
+    result = simulate(edge_instance(PAIR, jobs), "shortest-remaining")
+    assert result.violations == []
+    assert completions(result) == [7, 3, 4]
+    assert result.objective == 7 + 2 + 2
+
+
+def test_a_job_that_is_narrow_at_the_edge_goes_to_the_cloud_with_what_it_has_left() -> None:
+    """wide runs on one worker until its data is in the cloud, in slot 4; 9 of 12 are left then."""
+    up = {"a": 0, "cloud": 3}
+    jobs = [edge_job("thin", 1, 1, 5, 5, up), edge_job("wide", 1, 2, 6, 6, up)]
+    result = simulate(edge_instance(PAIR, jobs), "shortest-remaining")
+    assert result.violations == []
+    assert completions(result) == [5, 8]
+    # One that has not begun goes there as a whole, at the faster rate: 3 slots, from slot 4 on.
+    late = [edge_job("both", 1, 2, 5, 5, up), edge_job("later", 1, 2, 6, 3, up)]
+    assert completions(simulate(edge_instance(PAIR, late), "shortest-remaining")) == [5, 6]
+
+
+@pytest.mark.parametrize("family", OVER_TIME)
+@pytest.mark.parametrize("name", YARDSTICKS)
+def test_nobody_is_passed_over_who_would_fit(
+    family: str, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At every event: keys rise in the order of placing, and whoever waits does not fit."""
+    plain, events = Ranked.reallocate, []
+
+    def watched(rival: Ranked) -> None:
+        plain(rival)
+        keys = {each: rival.key(each) for each in rival.jobs}
+        waiting = [each for each in rival.jobs if each not in rival.held]
+        for each in waiting:
+            width = 1 if rival.elastic else rival.width(rival.jobs[each])
+            assert not width or rival.cluster.place(rival.jobs[each], width) is None
+        placed = sorted(rival.held, key=lambda each: (keys[each], list(rival.jobs).index(each)))
+        assert list(rival.held) == placed
+        events.append(len(waiting))
+
+    monkeypatch.setattr(Ranked, "reallocate", watched)
+    result = simulate(generate(family, "small", 1), name)
+    assert result.in_feasible_set is (family == "oasis")
+    assert events
+
+
+GANG_RIVALS = [
+    (family, name)
+    for family in OVER_TIME
+    for name in algorithms(family)
+    if "gangs" in settings_of(algorithms(family)[name])
+]
+
+
+@pytest.mark.parametrize(("family", "name"), GANG_RIVALS)
+def test_best_gangs_are_the_best_of_the_three(family: str, name: str) -> None:
+    tiny = generate(family, "small", 3)
+    settings = {"elastic": False} if name in YARDSTICKS else {}
+    alone = {
+        width: simulate(tiny, name, settings={**settings, "gangs": width}).objective
+        for width in ("ideal", "half", "drawn")
+    }
+    result = simulate(tiny, name, settings={**settings, "gangs": "best"})
+    best = (max if tiny.sense == "max" else min)(alone.values())
+    assert result.objective == best == alone[result.report["gangs"]]
+    assert result.report["objective_by_gangs"] == alone
+    assert result.mark.endswith(f"(best gangs: {result.report['gangs']})")
+
+
+def test_the_best_gangs_are_no_width_before_the_runs() -> None:
+    with pytest.raises(InputError, match="after a run with each width"):
+        gang_width("best", lambda: 1, 2)
+    with pytest.raises(InputError, match=r"set\.gangs"):
+        build_algorithm("oasis", "fifo", {"gangs": "widest"})
+
+
+WORKERS = 7
+TICKETS = {"a": Fraction(3, WORKERS), "b": Fraction(4, WORKERS)}
+
+
+def drawn_jobs(seed: int) -> list[dict[str, Any]]:
+    """Jobs of one server in the order of arrival, each a gang of its chunks."""
+    rng = random.Random(seed)
+    jobs = [
+        {
+            "name": f"j{number}",
+            "tenant": rng.choice("ab"),
+            "arrival": rng.randint(0, 2),
+            "epochs": 1,
+            "chunks": rng.randint(1, WORKERS),
+            "minibatches": rng.choice([1, 3, 6, 7, 12, 14]),
+            "minibatch_slots": 1,
+            "update_slots": 0,
+            "gradient_mb": 0,
+            "utility": {"kind": "power", "scale": 5, "exponent": 1},
+        }
+        for number in range(6)
+    ]
+    return sorted(jobs, key=lambda job: job["arrival"])
+
+
+def one_server(jobs: list[dict[str, Any]]) -> Any:
+    return parse_instance(
+        {
+            "format": "hindsched/1", "family": "astraea", "name": "one", "horizon": 300,
+            "slot_seconds": 8, "utility_origin": "arrival",
+            "tenants": [
+                {"name": name, "worker_quota": int(share * WORKERS), "ps_quota": 50}
+                for name, share in TICKETS.items()
+            ],
+            "servers": [{"name": "s", "workers": WORKERS, "ps": 100}],
+            "worker_bandwidth_mbps": 1, "ps_bandwidth_mbps": 1, "jobs": jobs,
+        }
+    )  # fmt: skip
+
+
+def slots_of(jobs: list[dict[str, Any]], growth: Any, newcomer: Any) -> dict[str, list[int]]:
+    """Slots in which each job runs: every slot, by the smallest sum, whoever fits."""
+    left = {job["name"]: job["minibatches"] for job in jobs}
+    found: dict[str, list[int]] = {name: [] for name in left}
+    sums: dict[str, Fraction] = {}
+    slot = 0
+    while any(left.values()):
+        slot += 1
+        here = [job for job in jobs if job["arrival"] < slot and left[job["name"]]]
+        first = newcomer([sums[job["name"]] for job in here if job["name"] in sums])
+        for job in here:
+            sums.setdefault(job["name"], first)
+        free = WORKERS
+        for job in sorted(here, key=lambda job: sums[job["name"]]):
+            name = job["name"]
+            if job["chunks"] <= free:
+                free -= job["chunks"]
+                sums[name] += growth(job, here)
+                left[name] -= 1
+                found[name].append(slot)
+    return found
+
+
+def service(job: dict[str, Any], here: list[dict[str, Any]]) -> Fraction:
+    return Fraction(job["chunks"], WORKERS)
+
+
+def stride(job: dict[str, Any], here: list[dict[str, Any]]) -> Fraction:
+    own = sum(other["tenant"] == job["tenant"] for other in here)
+    return job["chunks"] * own / TICKETS[job["tenant"]]
+
+
+@pytest.mark.parametrize(
+    ("name", "growth", "newcomer"),
+    [
+        ("least-attained", service, lambda sums: Fraction(0)),
+        ("gandiva-fair", stride, lambda sums: min(sums, default=Fraction(0))),
+    ],
+)
+def test_equal_sums_go_by_arrival(name: str, growth: Any, newcomer: Any) -> None:
+    for seed in range(40):
+        jobs = drawn_jobs(seed)
+        rows = simulate(one_server(jobs), name).solution.assignments()
+        found = {
+            job: [slot for row in given for slot in range(row["from"], row["to"] + 1)]
+            for job, given in rows.items()
+        }
+        assert found == slots_of(jobs, growth, newcomer)

@@ -52,7 +52,7 @@ def worst(
 ) -> int:
     """Search the instance on which an algorithm is worst; Ctrl-C keeps what was found."""
     from hindsched.analysis.worst.search import worst as search_worst
-    from hindsched.instances.search.space import find_space
+    from hindsched.instances.search_space import find_space
 
     space = find_space(family, preset)
     values: JsonObject = dict(parse_settings(settings))

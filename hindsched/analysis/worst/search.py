@@ -13,6 +13,7 @@ import json
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -29,7 +30,7 @@ from hindsched.analysis.worst.witness import Witness, quotient
 from hindsched.errors import HindschedError, InputError, SolveFailed
 from hindsched.instances.base import Instance
 from hindsched.instances.io import read, read_json, write_json
-from hindsched.instances.search.space import JOBS, SearchSpace, copied, find_space
+from hindsched.instances.search_space import JOBS, SearchSpace, find_space
 from hindsched.json_types import Draft, Keywords
 from hindsched.online.protocol import OnlineAlgorithm
 from hindsched.online.registry import build_algorithm, build_from, name_of
@@ -337,7 +338,7 @@ def _candidate(space: SearchSpace, best: Draft | None, seed: int, number: int) -
     random = np.random.default_rng((seed, number))
     if best is None or random.random() < DRAWN:
         return space.draw(random)
-    data = copied(best)
+    data = deepcopy(best)
     lists = [JOBS, *space.lists]
     fields = [
         (item, place) for item, holder in space.all_fields(data) for place in item.places(holder)
@@ -359,7 +360,7 @@ def _variants(space: SearchSpace, data: Draft) -> Iterator[Draft]:
         count, width = len(data[key]), len(data[key]) // 2
         while width >= 1:
             for first in range(0, count, width):
-                made = copied(data)
+                made = deepcopy(data)
                 del made[key][first : first + width]
                 if made[key]:
                     yield made
@@ -374,7 +375,7 @@ def _variants(space: SearchSpace, data: Draft) -> Iterator[Draft]:
         ]  # fmt: skip
         for simple in dict.fromkeys(plain):
             if simple != value:
-                made = copied(data)
+                made = deepcopy(data)
                 changed, where = _at(space, made, number)
                 changed.write(where, simple)
                 yield made
@@ -404,7 +405,7 @@ def _question(
         if name not in known:
             rule = f"must be a range ({', '.join(space.names())}) or a setting"
             raise InputError(f"set.{name}", value, rule)
-    first = space.instance(space.normal(copied(space.base)))
+    first = space.instance(space.normal(deepcopy(space.base)))
     wanted = first.check_formulation(formulation or space.formulation)
     return Question(space, algorithm, against, settings, wanted, seeds)
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from hindsched.instances.search.fields import Field
-from hindsched.instances.search.space import SearchSpace
+from hindsched.instances.search_space import Field, SearchSpace
 from hindsched.json_types import Draft
 
 JOB: Draft = {
@@ -37,7 +36,7 @@ BASE: Draft = {
 }
 
 
-def mend(data: Draft) -> Draft:
+def repair(data: Draft) -> Draft:
     """Quotas add up to the servers' counts, the last tenant has the rest; arrivals in range."""
     for quota, count in (("worker_quota", "workers"), ("ps_quota", "ps")):
         left = sum(server[count] for server in data["servers"])
@@ -70,7 +69,7 @@ LINEAR = SearchSpace(
         Field("horizon", "amount", 8, 16),
     ),
     lists={"servers": (1, 2)},
-    mend=mend,
+    repair=repair,
     exact="auto",
     quick="bound",
     note="two tenants on one or two servers, revenue falling linearly from at least 60",

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from hindsched.instances.search.fields import Field
-from hindsched.instances.search.space import SearchSpace
+from hindsched.instances.search_space import Field, SearchSpace
 from hindsched.json_types import Draft
 
 BASE: Draft = {
@@ -33,7 +32,7 @@ BASE: Draft = {
 }
 
 
-def mend(data: Draft) -> Draft:
+def repair(data: Draft) -> Draft:
     """Arrivals within the horizon."""
     for job in data["jobs"]:
         job["arrival"] = min(job["arrival"], data["horizon"])
@@ -57,7 +56,7 @@ SMALL = SearchSpace(
         Field("horizon", "amount", 1, 8),
     ),
     lists={"servers": (1, 2)},
-    mend=mend,
+    repair=repair,
     exact="auto",
     quick="bound",
     note="up to 3 jobs of up to 3 workers with a parameter server on one or two servers",

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from hindsched.instances.search.fields import Field
-from hindsched.instances.search.space import SearchSpace
+from hindsched.instances.search_space import Field, SearchSpace
 from hindsched.json_types import Draft
 
 BASE: Draft = {
@@ -32,7 +31,7 @@ BASE: Draft = {
 }
 
 
-def mend(data: Draft) -> Draft:
+def repair(data: Draft) -> Draft:
     """Every job can be uploaded to every server and the cloud; arrivals within the horizon."""
     names = [server["name"] for server in data["servers"]]
     cloud = data["cloud"]["name"]
@@ -60,7 +59,7 @@ SMALL = SearchSpace(
         Field("cloud.workers.t1", "amount", 0, 4),
     ),
     lists={"servers": (1, 3)},
-    mend=mend,
+    repair=repair,
     quick="relaxation",
     note="jobs of up to 3 chunks on up to 3 edge servers and a cloud of up to 4 workers",
 )

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from hindsched.instances.search.fields import Field
-from hindsched.instances.search.space import SearchSpace
+from hindsched.instances.search_space import Field, SearchSpace
 from hindsched.json_types import Draft
 
 BASE: Draft = {
@@ -17,7 +16,7 @@ BASE: Draft = {
 FORMULATION = "non-preemptive"
 
 
-def mend(data: Draft) -> Draft:
+def repair(data: Draft) -> Draft:
     """The horizon ends with the last submission; no job is wider than the pool."""
     data["horizon"] = 1 + max(int(job["submit"] // data["slot_seconds"]) for job in data["jobs"])
     if "gpus" in data:
@@ -30,7 +29,7 @@ def weigh_by_duration(data: Draft) -> Draft:
     """Weights equal durations: every order of the queue is one by Smith's rule."""
     for job in data["jobs"]:
         job["weight"] = job["duration"]
-    return mend(data)
+    return repair(data)
 
 
 SMALL = SearchSpace(
@@ -44,7 +43,7 @@ SMALL = SearchSpace(
         Field("weight", "value", 1, 5),
     ),
     cluster_fields=(Field("gpus", "amount", 1, 4),),
-    mend=mend,
+    repair=repair,
     formulation=FORMULATION,
     exact="auto",
     note="weighted flow time of rigid jobs in a pool of up to 4 GPUs",
@@ -58,7 +57,7 @@ ONE_GPU = SearchSpace(
         Field("duration", "size", 1, 500, log=True),
         Field("weight", "value", 1, 1),
     ),
-    mend=mend,
+    repair=repair,
     formulation=FORMULATION,
     exact="auto",
     note="flow time on one GPU; durations over almost three orders of magnitude",
@@ -69,7 +68,7 @@ MACHINES = SearchSpace(
     jobs=(1, 13),
     job_fields=(Field("duration", "size", 1, 12),),
     cluster_fields=(Field("gpus", "amount", 2, 4),),
-    mend=mend,
+    repair=repair,
     formulation=f"{FORMULATION},makespan",
     exact="auto",
     note="makespan of jobs of one GPU each that are all there at 0 (Graham's parallel machines)",
@@ -80,7 +79,7 @@ SMITH = SearchSpace(
     jobs=(2, 60),
     job_fields=(Field("duration", "size", 1, 200, log=True),),
     cluster_fields=(Field("gpus", "amount", 2, 12),),
-    mend=weigh_by_duration,
+    repair=weigh_by_duration,
     formulation=FORMULATION,
     exact="auto",
     note="weighted completion time of jobs of one GPU each, all at 0, weights equal to durations",

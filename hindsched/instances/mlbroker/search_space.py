@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hindsched.instances.search.fields import Field
-from hindsched.instances.search.space import SearchSpace
+from hindsched.instances.search_space import Field, SearchSpace
 from hindsched.json_types import Draft
 
 PRICE = {"unit_usd": 2, "discounted_usd": 1, "threshold": 10}
@@ -33,7 +32,7 @@ BASE: Draft = {
 }
 
 
-def mend(data: Draft) -> Draft:
+def repair(data: Draft) -> Draft:
     """Lives within the horizon, data for each of their slots, prices that are concave."""
     centers, horizon = len(data["datacenters"]), data["horizon"]
     transfer = data["transfer_usd_per_gb"]
@@ -80,7 +79,7 @@ SMALL = SearchSpace(
         Field("transfer_usd_per_gb[][]", "amount", 0, 1, grain=100),
     ),
     lists={"datacenters": (1, 3)},
-    mend=mend,
+    repair=repair,
     exact="auto",
     quick="bound",
     note="up to 4 jobs and 3 data centres over 4 slots, one resource with two price tiers",

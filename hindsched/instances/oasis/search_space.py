@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from hindsched.instances.search.fields import Field
-from hindsched.instances.search.space import SearchSpace
+from hindsched.instances.search_space import Field, SearchSpace
 from hindsched.json_types import Draft
 
 JOB: Draft = {
@@ -31,7 +30,7 @@ BASE: Draft = {
 }
 
 
-def mend(data: Draft) -> Draft:
+def repair(data: Draft) -> Draft:
     """Arrivals within the horizon; a worker fits on the largest server."""
     room = max(server["capacity"]["gpu"] for server in data["worker_servers"])
     for job in data["jobs"]:
@@ -60,7 +59,7 @@ SMALL = SearchSpace(
         Field("horizon", "amount", 2, 6),
     ),
     lists={"worker_servers": (1, 2)},
-    mend=mend,
+    repair=repair,
     exact="auto",
     quick="bound",
     note="elastic jobs with sigmoid utilities on one or two servers for workers and one for PSs",

@@ -3,6 +3,7 @@
 import json
 import math
 import shutil
+from copy import deepcopy
 
 import pytest
 
@@ -12,7 +13,7 @@ from hindsched.analysis.worst.search import complexity, evaluate, quotient, shru
 from hindsched.analysis.worst.witness import check_witness
 from hindsched.errors import InputError, SolveFailed
 from hindsched.instances.io import read_json, write_json
-from hindsched.instances.search.space import copied, find_space
+from hindsched.instances.search_space import find_space
 from hindsched.online.protocol import Decision, OnlineAlgorithm
 
 
@@ -109,7 +110,7 @@ def test_quotients(sense, objective, reference, ratio):
 def test_shrinking_keeps_the_ratio_and_removes_the_rest():
     space = find_space("oasis", "one-slot")
     question = question_of(space, "fifo", None, {}, None, 1)
-    data = copied(space.base)
+    data = deepcopy(space.base)
     space.resize(data, "jobs", 4)
     for job, value in zip(data["jobs"], (1.3, 7.9, 9.4, 2), strict=True):
         job["utility"]["intercept"] = value

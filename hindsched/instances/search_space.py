@@ -1,0 +1,310 @@
+"""Spaces of instances that a search may roam: which fields of a file vary, within which ranges.
+
+A family's ``instances/<family>/search_space.py`` exports ``SPACES: dict[str, SearchSpace]``, the
+default first. The space is over the family's files: whatever its fields are set to, the file is
+parsed as any other, and one that breaks a rule is no member.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterator, Mapping
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from hindsched.errors import InputError
+from hindsched.instances.base import MOST_COUNT, Instance, families_on, family_module
+from hindsched.instances.decimals import exactly
+from hindsched.instances.io import parse_instance
+from hindsched.json_types import Draft
+
+JOBS = "jobs"
+Place = tuple[Any, Any]
+"""A list or an object, and the position or key in it."""
+
+
+@dataclass(frozen=True)
+class Field:
+    """A number, or a choice, that varies.
+
+    Parameters
+    ----------
+    path : str
+        Keys from the job (or, for the cluster, from the file) on, with dots between them; ``[]``
+        stands for every item of a list and ``*`` for every key of an object.
+    role : str
+        What it means to a schedule: ``time`` (an arrival), ``size`` (work), ``value`` (what a job
+        is worth) or ``amount`` (anything else).
+    low, high : float
+        Its range.
+    grain : int
+        Largest denominator of its numbers; 1 for integers.
+    log : bool
+        Whether it is drawn by its logarithm; `low` is above 0 then.
+    choices : tuple
+        What it is chosen from instead of a range.
+    repeats : bool
+        The field is a list of equal items, and the number is how many.
+    """
+
+    path: str
+    role: Literal["time", "size", "value", "amount"]
+    low: float = 0
+    high: float = 0
+    grain: int = 1
+    log: bool = False
+    choices: tuple[Any, ...] = ()
+    repeats: bool = False
+
+    @property
+    def name(self) -> str:
+        """Its last key, by which people name it."""
+        return [word for word in self.path.replace("[]", "").split(".") if word != "*"][-1]
+
+    def places(self, data: Any) -> Iterator[Place]:
+        """Every place of the field in a job's record or in a file's data; none where it is absent.
+
+        Examples
+        --------
+        >>> data = {"servers": [{"gpus": 2}, {"gpus": 4}]}
+        >>> [holder[key] for holder, key in Field("servers[].gpus", "amount").places(data)]
+        [2, 4]
+        """
+        *outer, last = self.path.replace("[]", ".[]").split(".")
+        holders = [data]
+        for word in outer:
+            holders = [holder[key] for holder in holders for key in _keys(holder, word)]
+        return ((holder, key) for holder in holders for key in _keys(holder, last))
+
+    def read(self, place: Place) -> Any:
+        """The number, or the choice, at a place."""
+        holder, key = place
+        return len(holder[key]) if self.repeats else holder[key]
+
+    def write(self, place: Place, value: Any) -> None:
+        """Set the number at a place, on its grain and within its range; or the choice."""
+        holder, key = place
+        if self.choices:
+            holder[key] = value if value in self.choices else self.choices[0]
+        elif self.repeats:
+            holder[key] = [holder[key][0]] * int(self.rounded(value)) if holder[key] else []
+        else:
+            holder[key] = self.rounded(value)
+
+    def rounded(self, value: float) -> int | float:
+        """The nearest number of the range; the simplest denominator that is close enough is taken.
+
+        Examples
+        --------
+        >>> Field("size", "size", 0, 5, grain=10).rounded(1.4999)
+        1.5
+        """
+        value = min(max(float(value), self.low), self.high)
+        for below in range(1, self.grain + 1):
+            if self.grain % below:
+                continue
+            scaled = value * below
+            if below == self.grain or abs(scaled - round(scaled)) < 0.5 * below / self.grain:
+                low = math.ceil(exactly(self.low) * below)
+                high = math.floor(exactly(self.high) * below)
+                if low <= high:
+                    count = min(max(round(scaled), low), high)
+                    return count // below if count % below == 0 else count / below
+        raise AssertionError("a range holds a number of its grain")
+
+    def draw(self, random: np.random.Generator) -> Any:
+        """Draw from the range: half of the time with a small denominator."""
+        if self.choices:
+            return self.choices[int(random.integers(len(self.choices)))]
+        if self.log:
+            value = math.exp(random.uniform(math.log(self.low), math.log(self.high)))
+        else:
+            value = random.uniform(self.low, self.high)
+        if self.grain > 1 and random.random() < 0.5:
+            value = round(value)
+        return self.rounded(value)
+
+    def within(self, given: object) -> Field:
+        """The field with another range, or fewer choices."""
+        where = f"set.{self.name}"
+        if self.choices:
+            chosen = given if isinstance(given, list) else [given]
+            if not chosen or not all(one in self.choices for one in chosen):
+                allowed = ", ".join(map(str, self.choices))
+                raise InputError(where, given, f"must be some of {allowed}")
+            return replace(self, choices=tuple(chosen))
+        low, high = _ends(where, given)
+        if self.log and low <= 0:
+            raise InputError(where, given, "must be above 0")
+        if self.grain == 1 and (low % 1 or high % 1):
+            raise InputError(where, given, "must be integers")
+        return replace(self, low=low, high=high)
+
+
+def _keys(holder: object, word: str) -> list[Any]:
+    if word == "[]":
+        return list(range(len(holder))) if isinstance(holder, list) else []
+    if word == "*":
+        return list(holder) if isinstance(holder, dict) else []
+    return [word] if isinstance(holder, dict) and word in holder else []
+
+
+@dataclass(frozen=True)
+class SearchSpace:
+    """Instances of a family within stated ranges.
+
+    Parameters
+    ----------
+    family : str
+        The family's word.
+    base : dict
+        A valid file with at least one job: what no field sets is as it stands here.
+    jobs : (int, int)
+        Fewest and most jobs.
+    job_fields, cluster_fields : tuple of Field
+        What varies in a job, and outside the jobs.
+    lists : dict
+        Fewest and most items of lists outside the jobs, by key: servers, data centres.
+    repair : callable
+        Brings fields that depend on others into line with them, after every change.
+    formulation : str, optional
+        The family's problem that is meant; None for its default.
+    exact, quick : str
+        Methods of `solve` that find the best schedule of an instance of this size, and that bound
+        it in less time; None where there is none.
+    note : str
+        What the space is, in a line.
+    """
+
+    family: str
+    base: Draft
+    jobs: tuple[int, int]
+    job_fields: tuple[Field, ...]
+    cluster_fields: tuple[Field, ...] = ()
+    lists: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    repair: Callable[[Draft], Draft] = dict
+    formulation: str | None = None
+    exact: str = "milp"
+    quick: str | None = None
+    note: str = ""
+
+    def instance(self, data: Draft, name: str = "candidate") -> Instance:
+        """The instance that data stand for; `InputError` if it breaks a rule of the family."""
+        return parse_instance({**data, "name": name})
+
+    def draw(self, random: np.random.Generator) -> Draft:
+        """Data with every count and every field drawn."""
+        data = deepcopy(self.base)
+        for key, (low, high) in {**self.lists, JOBS: self.jobs}.items():
+            self.resize(data, key, int(random.integers(low, high + 1)))
+        for item, holder in self.all_fields(data):
+            for place in item.places(holder):
+                item.write(place, item.draw(random))
+        return self.normal(data)
+
+    def all_fields(self, data: Draft) -> list[tuple[Field, Any]]:
+        """Every field with what it is a field of: the file or one of its jobs."""
+        in_jobs = [(item, job) for job in data[JOBS] for item in self.job_fields]
+        return [*((item, data) for item in self.cluster_fields), *in_jobs]
+
+    def resize(self, data: Draft, key: str, count: int) -> None:
+        """Cut a list, or repeat its items, to a length."""
+        items = data[key]
+        data[key] = [deepcopy(items[index % len(items)]) for index in range(count)]
+
+    def normal(self, data: Draft) -> Draft:
+        """Data with lists within their ranges, numbers on their grain, names by position."""
+        for key, (low, high) in {**self.lists, JOBS: self.jobs}.items():
+            self.resize(data, key, min(max(len(data[key]), low), high))
+            for number, item in enumerate(data[key], 1):
+                item["name"] = f"{key[0]}{number}"
+        for item, holder in self.all_fields(data):
+            for place in item.places(holder):
+                item.write(place, item.read(place))
+        return self.repair(data)
+
+    def adopt(self, instance: Instance) -> Draft:
+        """Data of somebody's instance: what the space varies is brought into its ranges."""
+        if instance.family != self.family:
+            raise InputError("start", instance.family, f"must be an instance of {self.family}")
+        if not instance.jobs:
+            raise InputError("start", instance.name, "must have jobs")
+        given = instance.to_dict()
+        return self.normal({k: v for k, v in given.items() if k not in ("provenance", "name")})
+
+    def names(self) -> list[str]:
+        """Names of the ranges that can be set."""
+        fields = [item.name for item in (*self.job_fields, *self.cluster_fields)]
+        return list(dict.fromkeys([JOBS, *self.lists, *fields]))
+
+    def with_ranges(self, ranges: Mapping[str, object]) -> SearchSpace:
+        """The space with other ranges.
+
+        Parameters
+        ----------
+        ranges : mapping
+            By name (see `names`): a number, or ``[low, high]``; for a choice the list of choices.
+
+        Raises
+        ------
+        InputError
+            For an unknown name or a range that is none.
+        """
+        space = self
+        for name, value in ranges.items():
+            given = _json_of(value)
+            if name == JOBS:
+                space = replace(space, jobs=_counts(name, given))
+            elif name in space.lists:
+                space = replace(space, lists={**space.lists, name: _counts(name, given)})
+            elif name in space.names():
+                both = (
+                    tuple(item.within(given) if item.name == name else item for item in items)
+                    for items in (space.job_fields, space.cluster_fields)
+                )
+                in_jobs, outside = both
+                space = replace(space, job_fields=in_jobs, cluster_fields=outside)
+            else:
+                rule = f"must be one of {', '.join(space.names())}"
+                raise InputError(f"set.{name}", given, rule)
+        return space
+
+
+def find_space(family: str, preset: str | None = None) -> SearchSpace:
+    """A family's space by name; its first one for None."""
+    known = families_on("instances", "search_space")
+    if family not in known:
+        raise InputError("family", family, f"must be one of {', '.join(known)}")
+    spaces: dict[str, SearchSpace] = family_module("instances", family, "search_space").SPACES
+    name = next(iter(spaces)) if preset is None else preset
+    if name not in spaces:
+        raise InputError("preset", preset, f"{family} has the search spaces {', '.join(spaces)}")
+    return spaces[name]
+
+
+def _json_of(given: object) -> Any:
+    if not isinstance(given, str):
+        return list(given) if isinstance(given, tuple) else given
+    try:
+        return json.loads(given)
+    except ValueError:
+        return given
+
+
+def _ends(where: str, given: Any) -> list[Any]:
+    ends = given if isinstance(given, list) else [given, given]
+    numbers = all(type(end) in (int, float) and abs(end) < float("inf") for end in ends)
+    if len(ends) != 2 or not numbers or ends[0] > ends[1]:
+        raise InputError(where, given, "must be a number or [low, high]")
+    return ends
+
+
+def _counts(name: str, given: object) -> tuple[int, int]:
+    low, high = _ends(f"set.{name}", given)
+    if type(low) is not int or type(high) is not int or not 1 <= low <= high <= MOST_COUNT:
+        raise InputError(f"set.{name}", given, "must be a count of at least 1 or [low, high]")
+    return low, high

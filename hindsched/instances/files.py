@@ -47,18 +47,13 @@ def read_bytes(path: str | Path, most_bytes: int = MOST_BYTES) -> tuple[bytes, s
     >>> read_bytes("x.gz")[0]
     b'job'
     """
-    source = str(path)
+    source, file = str(path), Path(path)
     try:
-        file = Path(path)
         if not (file.is_file() or file.is_fifo()):
             found = "a folder" if file.is_dir() else "a device" if file.exists() else "(absent)"
             raise InputError(source, found, "must be a readable file")
         with file.open("rb") as stream:
-            raw = stream.read(most_bytes + 1)
-        for magic, what in FOREIGN.items():
-            if raw.startswith(magic):
-                raise InputError(source, what, "must be text, or text packed by gzip, bzip2 or xz")
-        data = raw
+            data = raw = stream.read(most_bytes + 1)
         for magic, unpack in OPENERS.items():
             if raw.startswith(magic):
                 data = unpack(io.BytesIO(raw)).read(most_bytes + 1)
@@ -69,6 +64,9 @@ def read_bytes(path: str | Path, most_bytes: int = MOST_BYTES) -> tuple[bytes, s
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise InputError(source, reason, "must be a readable file") from None
+    for magic, what in FOREIGN.items():
+        if raw.startswith(magic):
+            raise InputError(source, what, "must be text, or text packed by gzip, bzip2 or xz")
     if len(data) > most_bytes:
         rule = f"must unpack to at most {most_bytes} bytes (most_bytes)"
         raise InputError(source, f"more than {most_bytes} bytes", rule)

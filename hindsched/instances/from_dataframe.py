@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
 from functools import cached_property, reduce
 from typing import TYPE_CHECKING, Any
 
@@ -56,44 +54,35 @@ def instance(family: str, *, name: str | None = None, **fields: object) -> Insta
     check_family(family)
     if "jobs" not in fields:
         raise InputError("jobs", "(absent)", "is required: a frame, or a list of jobs")
-    shape = Shape.of(schema(family))
+    body = schema(family)
+    shape = Shape([body], body.get("$defs", {}))
     data = {key: _plain(key, value, shape.field(key)) for key, value in fields.items()}
     return parse_instance({"format": FORMAT, "family": family, "name": name or family, **data})
 
 
-JsonSchema = Mapping[str, Any]
-"""A part of a JSON schema, as pydantic writes it."""
-
-
-@dataclass(frozen=True)
 class Shape:
     """What may stand at a place of an instance file, by its JSON Schema."""
 
-    options: Sequence[JsonSchema]
-    kinds: JsonSchema
-    seen: dict[str, Shape] = field(default_factory=dict, repr=False)
-
-    @classmethod
-    def of(cls, rule: JsonSchema, kinds: JsonSchema | None = None) -> Shape:
-        """The shape of a rule of a schema, whose named kinds are `kinds`."""
-        known = rule.get("$defs", {}) if kinds is None else kinds
-        options = [
-            known[option["$ref"].rpartition("/")[2]] if "$ref" in option else option
+    def __init__(self, rules: Iterable[Mapping[str, Any] | None], kinds: Mapping[str, Any]) -> None:
+        rule = next((rule for rule in rules if rule is not None), {})
+        self.kinds = kinds
+        self.options = [
+            kinds[option["$ref"].rpartition("/")[2]] if "$ref" in option else option
             for option in rule.get("anyOf", [rule])
         ]
-        return cls(options, known)
+        self._fields: dict[str, Shape] = {}
 
     def field(self, name: str) -> Shape:
         """The shape of a field of an object."""
-        if name not in self.seen:
+        if name not in self._fields:
             rules = (option.get("properties", {}).get(name) for option in self.options)
-            self.seen[name] = self._inner(rules)
-        return self.seen[name]
+            self._fields[name] = Shape(rules, self.kinds)
+        return self._fields[name]
 
     @cached_property
     def item(self) -> Shape:
         """The shape of an item of a list."""
-        return self._inner(option.get("items") for option in self.options)
+        return Shape((option.get("items") for option in self.options), self.kinds)
 
     @property
     def fields(self) -> set[str]:
@@ -105,10 +94,6 @@ class Shape:
         """Whether text may stand here, and no number."""
         found = {option.get("type") for option in self.options}
         return "string" in found <= {"string", "null"}
-
-    def _inner(self, rules: Iterable[JsonSchema | None]) -> Shape:
-        rule = next((rule for rule in rules if rule is not None), {})
-        return Shape.of(rule, self.kinds)
 
 
 def _plain(where: str, value: object, shape: Shape) -> Any:
@@ -178,34 +163,3 @@ def _with_index(frame: pd.DataFrame, shape: Shape) -> pd.DataFrame:
 def _whole(value: object) -> Any:
     """A whole number as an integer: pandas makes floats of a column with an empty cell."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
-
-
-def gang(frame: pd.DataFrame, gpus: int | None = None, **options: object) -> Any:
-    """Make an instance of rigid GPU jobs from a frame.
-
-    Parameters
-    ----------
-    frame : DataFrame
-        A row a job: ``job, submit, duration, gpus`` and, if there, ``weight, deadline, user``.
-        Times may be numbers of seconds, texts, datetimes or timedeltas.
-    gpus : int
-        GPUs of the cluster, one pool.
-    **options
-        ``servers`` (``"16x8"``, ``"a=8,b=4"`` or pairs, instead of `gpus`), ``placement``,
-        ``columns`` (the frame's column for a role), ``name``, ``time_zone``, ``time_unit``,
-        ``time_step``.
-
-    Raises
-    ------
-    InputError
-        For a row that breaks a rule, counted from 1, or a job that stands twice.
-
-    Examples
-    --------
-    >>> import pandas as pd, hindsched as hs
-    >>> jobs = pd.DataFrame({"job": ["a", "b"], "submit": [0, 5], "duration": [60, 30], "gpus": 2})
-    >>> hs.gang(jobs, gpus=2).total_gpus
-    2
-    """
-    module = importlib.import_module("hindsched.instances.gang.from_log")
-    return module.gang(frame, gpus, **options)

@@ -29,8 +29,6 @@ WAIT_FOR_READER_SECONDS = 30.0
 """How long a result waits for who reads the pipe that it goes to."""
 MOST_DIGITS = 300
 """Digits of a whole number; doubles end at 309."""
-MIGRATIONS: dict[str, tuple[str, Callable[[Draft], Draft]]] = {}
-"""Older format -> (the next newer one, the step between them)."""
 
 
 def _from_version_0(data: Draft) -> Draft:
@@ -43,7 +41,10 @@ def _from_version_0(data: Draft) -> Draft:
     return data
 
 
-MIGRATIONS["hindsched/0"] = ("hindsched/1", _from_version_0)
+MIGRATIONS: dict[str, tuple[str, Callable[[Draft], Draft]]] = {
+    "hindsched/0": ("hindsched/1", _from_version_0),
+}
+"""Older format -> (the next newer one, the step between them)."""
 
 
 def instance_class(family: str) -> type[Instance]:
@@ -149,9 +150,12 @@ def read_json(path: str | Path) -> Any:
         raise InputError(str(path), "(nested too deep)", "must be JSON") from None
     except ValueError as error:
         raise InputError(str(path), str(error), "must be JSON") from None
-    if "\\ud" in text.lower() and _has_lone_surrogates(data):
-        raise InputError(str(path), "a lone surrogate", "must be Unicode text")
-    if _is_deeper(data, DEEPEST):
+    if "\\ud" in text.lower():  # halves of characters, which no file can be written with
+        try:
+            json.dumps(data, ensure_ascii=False).encode()
+        except UnicodeEncodeError:
+            raise InputError(str(path), "a lone surrogate", "must be Unicode text") from None
+    if isinstance(data, dict | list) and _is_deeper(data, DEEPEST):
         raise InputError(str(path), "(nested too deep)", f"must not nest beyond {DEEPEST} levels")
     return data
 
@@ -205,7 +209,8 @@ def write_bytes(data: bytes, path: str | Path) -> None:
     except InputError:
         raise
     except (OSError, ValueError) as error:  # a name with a null byte is a ValueError
-        raise InputError(str(path), _reason(error), "must be writable") from None
+        reason = getattr(error, "strerror", None) or str(error)
+        raise InputError(str(path), reason, "must be writable") from None
 
 
 def _opened(path: str | Path) -> BinaryIO:
@@ -263,23 +268,16 @@ def families() -> tuple[str, ...]:
     return families_on("instances", "instance")
 
 
-def _reason(error: Exception) -> str:
-    return getattr(error, "strerror", None) or str(error)
-
-
 def _kept_float(text: str) -> float:
     """The double that a file means by a decimal; another decimal than its own is refused."""
     value = float(text)
-    if repr(value) != text and (math.isinf(value) or not _is_same(text, repr(value))):
+    try:
+        is_same = repr(value) == text or Decimal(text) == Decimal(repr(value))
+    except InvalidOperation:  # an exponent beyond counting
+        is_same = False
+    if math.isinf(value) or not is_same:
         raise ValueError(f"{text[:40]} has more digits than a double keeps, which is {value!r}")
     return value
-
-
-def _is_same(one: str, other: str) -> bool:
-    try:
-        return Decimal(one) == Decimal(other)
-    except InvalidOperation:  # an exponent beyond counting
-        return False
 
 
 def _kept_int(text: str) -> int:
@@ -302,26 +300,12 @@ def _object_of_unique_keys(pairs: list[tuple[str, Any]]) -> JsonObject:
     return data
 
 
-def _has_lone_surrogates(data: object) -> bool:
-    """Whether JSON data holds halves of characters, which no file can be written with."""
-    try:
-        json.dumps(data, ensure_ascii=False).encode()
-    except UnicodeEncodeError:
-        return True
-    return False
-
-
 def _is_deeper(data: object, levels: int) -> bool:
     """Whether JSON data nests deeper than so many levels."""
     layer = [data]
     for _ in range(levels):
-        layer = [
-            item
-            for value in layer
-            if isinstance(value, dict | list)
-            for item in (value.values() if isinstance(value, dict) else value)
-            if isinstance(item, dict | list)
-        ]
+        holders = (value.values() if isinstance(value, dict) else value for value in layer)
+        layer = [item for holder in holders for item in holder if isinstance(item, dict | list)]
         if not layer:
             return False
     return True

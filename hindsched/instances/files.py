@@ -15,7 +15,7 @@ from typing import IO, Any
 
 from hindsched.errors import InputError
 
-MOST_BYTES = 4 << 30
+MOST_BYTES = 1 << 30
 """What a file may unpack to, unless the caller says otherwise."""
 OPENERS: dict[bytes, Callable[[IO[bytes]], Any]] = {
     b"\x1f\x8b": lambda raw: gzip.GzipFile(fileobj=raw),

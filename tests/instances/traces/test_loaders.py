@@ -39,6 +39,9 @@ def test_elasticflow_reads_a_file_a_folder_and_an_archive(tmp_path: Path) -> Non
     assert table.rows["submit_seconds"].tolist() == [0, 60]
     assert table.reasons() == {"duration not above 0": 1, "no submission time": 1}
     assert table.rejected["row"].tolist() == [3, 4]
+    assert table.window(30, 1).rows["job"].tolist() == ["b"]
+    with pytest.raises(InputError, match="2 jobs"):
+        table.window(0, 3)
     whole = load_trace(archive, "elasticflow")
     folder = load_trace(tmp_path, "elasticflow")
     assert whole.rows.equals(folder.rows)
@@ -47,13 +50,6 @@ def test_elasticflow_reads_a_file_a_folder_and_an_archive(tmp_path: Path) -> Non
     assert whole.provenance()["trace_sha256"]
     assert "trace_part" not in whole.provenance()
     assert whole.part("cluster02").window(0, 1).provenance()["trace_part"] == "cluster02"
-
-
-def test_windows(tmp_path: Path) -> None:
-    table = load_trace(write(tmp_path / "c.csv", ELASTICFLOW), "elasticflow")
-    assert table.window(30, 1).rows["job"].tolist() == ["b"]
-    with pytest.raises(InputError, match="2 jobs"):
-        table.window(0, 3)
 
 
 def test_infinite_numbers_are_rejected(tmp_path: Path) -> None:

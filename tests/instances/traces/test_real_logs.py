@@ -49,29 +49,3 @@ def test_themis_without_events_has_no_start_and_no_work() -> None:
     path = TRACES / "schedules/elasticflow_fig10/themis.job.csv"
     with pytest.raises(ValueError, match="100 times overflowed"):
         read_log(path, "tiresias", settings={"events": "none"})
-
-
-def test_nasa_ipsc() -> None:
-    log = read_log(TRACES / "schedules/swf/NASA-iPSC-1993-3.1-cln.swf.gz", "swf")
-    assert log.rows_read == 18_239
-    assert len(log.jobs) == 18_239 - 173  # ran for no time
-    assert log.capacity is not None
-    assert log.capacity.gpus == 128
-    assert (log.schedule["start"].to_numpy() == log.jobs["submit"].to_numpy()).all()
-    assert log.facts
-
-
-def test_openb_waits() -> None:
-    log = read_log(TRACES / "alibaba_v2023/openb_pod_list_default.csv.gz", "openb")
-    waits = log.waits[0]
-    assert (log.rows_read, waits.rows, waits.most) == (8_152, 7_255, 14_330)
-    assert waits.mean == pytest.approx(61.3, abs=0.05)
-
-
-def test_dlrm_waits() -> None:
-    columns = {"job": "instance_sn", "gpus": "gpu_request", "user": "app_name"}
-    path = TRACES / "schedules/alibaba_v2025_dlrm.csv.gz"
-    log = read_log(path, "openb", columns=columns, time_step="1")
-    waits = log.waits[0]
-    assert (log.rows_read, waits.rows, waits.most) == (23_871, 16_591, 238_116)
-    assert waits.mean == pytest.approx(187.9, abs=0.05)

@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from hindsched.analysis.worst.witness import check_witness
     from hindsched.errors import HindschedError, InputError, Refused, SolveFailed
     from hindsched.instances.catalogue import named_instance, suite
-    from hindsched.instances.from_dataframe import instance
-    from hindsched.instances.gang.from_log import gang
+    from hindsched.instances.from_dataframe import gang, instance
     from hindsched.instances.generators.registry import from_trace, generate
     from hindsched.instances.io import families, read, schema, write
     from hindsched.instances.traces.logs import read_log
@@ -41,8 +40,7 @@ if TYPE_CHECKING:
 _SOURCES = {
     "hindsched.analysis.audit": ("audit",),
     "hindsched.analysis.grid": ("sweep",),
-    "hindsched.instances.from_dataframe": ("instance",),
-    "hindsched.instances.gang.from_log": ("gang",),
+    "hindsched.instances.from_dataframe": ("gang", "instance"),
     "hindsched.instances.traces.logs": ("read_log",),
     "hindsched.analysis.compare": ("compare", "ratio"),
     "hindsched.analysis.score.referee": ("score",),

@@ -33,36 +33,7 @@ def gang(
     time_unit: str = "s",
     time_step: str | None = None,
 ) -> GangInstance:
-    """Make an instance of rigid GPU jobs from a frame.
-
-    Parameters
-    ----------
-    frame : DataFrame
-        A row a job: ``job, submit, duration, gpus`` and, if there, ``weight, deadline, user``.
-        Times may be numbers of seconds, texts, datetimes or timedeltas.
-    gpus, servers
-        GPUs of the cluster, one pool; or servers: ``"16x8"``, ``"a=8,b=4"`` or (name, GPUs) pairs.
-    placement : {"pool", "consolidated"}
-        Whether any free GPUs do, or a job stands on one server (or whole ones and a remainder).
-    columns : mapping, optional
-        The frame's column for a role, such as ``{"job": "JobID"}``.
-    name : str
-        Name of the instance.
-    time_zone, time_unit, time_step
-        As in `read_log`.
-
-    Raises
-    ------
-    InputError
-        For a row that breaks a rule, counted from 1, or a job that stands twice.
-
-    Examples
-    --------
-    >>> import pandas as pd, hindsched as hs
-    >>> jobs = pd.DataFrame({"job": ["a", "b"], "submit": [0, 5], "duration": [60, 30], "gpus": 2})
-    >>> hs.gang(jobs, gpus=2).total_gpus
-    2
-    """
+    """Make an instance from a frame of jobs; see `hindsched.gang`."""
     form = replace(CSV, needed=("job", "submit", "duration", "gpus"))
     clock = Clock(time_zone, time_unit, time_step)
     reading = Reading(form, Path("frame"), clock, columns=columns)

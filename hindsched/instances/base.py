@@ -12,7 +12,7 @@ import importlib
 import importlib.util
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, cached_property
 from numbers import Integral
 from types import ModuleType
@@ -200,6 +200,13 @@ class Record(BaseModel):
         if type(self) is not type(other):
             return NotImplemented
         return all(getattr(self, name) == getattr(other, name) for name in type(self).model_fields)
+
+
+class Server(Record):
+    """A physical server and its capacity by resource; a missing resource is 0."""
+
+    name: Name
+    capacity: Demand
 
 
 class BrokenRule(ValueError):
@@ -455,6 +462,19 @@ def check_unique(where: str, names: list[str]) -> None:
         if name in seen:
             raise BrokenRule(f"{where}[{index}].name", name, "names must be unique")
         seen.add(name)
+
+
+def check_resources(resources: tuple[str, ...], bandwidth: str) -> None:
+    """Inside a validator: refuse resources that stand twice, and a bandwidth that is none."""
+    check_unique("resources", list(resources))
+    if bandwidth not in resources:
+        raise BrokenRule("bandwidth_resource", bandwidth, "must be one of the resources")
+
+
+def amounts_of(demands: Sequence[Demand], resources: tuple[str, ...]) -> Floats:
+    """Amounts by resource as rows, shape (demands, resources); a missing resource is 0."""
+    rows = [[float(demand.get(resource, 0)) for resource in resources] for demand in demands]
+    return np.array(rows, dtype=float).reshape(len(demands), len(resources))
 
 
 def check_keys(where: str, demand: Mapping[str, object], known: tuple[str, ...]) -> None:

@@ -26,8 +26,11 @@ from hindsched.instances.base import (
     Positive,
     PositiveCount,
     Record,
+    Server,
     Slot,
+    amounts_of,
     check_keys,
+    check_resources,
     check_unique,
     cluster_property,
     rounded_up,
@@ -40,13 +43,6 @@ MOST_DURATION = 1_000_000
 """Jobs that cannot end within so many slots are mistakes: they would only exhaust the memory."""
 PARAMETER_SERVER = "parameter-server"
 RING_ALLREDUCE = "ring-allreduce"
-
-
-class BatchschedServer(Record):
-    """A physical server and its capacity by resource."""
-
-    name: Name
-    capacity: Demand
 
 
 class BatchschedType(Record):
@@ -115,19 +111,14 @@ class BatchschedInstance(Instance):
     architecture: Literal["parameter-server", "ring-allreduce"]
     resources: Annotated[tuple[Name, ...], Field(min_length=1)]
     bandwidth_resource: Name
-    servers: Annotated[tuple[BatchschedServer, ...], Field(min_length=1)]
+    servers: Annotated[tuple[Server, ...], Field(min_length=1)]
     worker_types: Annotated[tuple[BatchschedType, ...], Field(min_length=1)]
     ps_types: tuple[BatchschedType, ...] | None = None
     jobs: tuple[BatchschedJob, ...] = ()
 
     @model_validator(mode="after")
     def _cluster_is_consistent(self) -> Self:
-        if len(set(self.resources)) != len(self.resources):
-            raise BrokenRule("resources", list(self.resources), "names must be unique")
-        if self.bandwidth_resource not in self.resources:
-            raise BrokenRule(
-                "bandwidth_resource", self.bandwidth_resource, "must be one of the resources"
-            )
+        check_resources(self.resources, self.bandwidth_resource)
         check_unique("servers", [server.name for server in self.servers])
         for index, server in enumerate(self.servers):
             check_keys(f"servers[{index}].capacity", server.capacity, self.resources)
@@ -147,7 +138,7 @@ class BatchschedInstance(Instance):
             bandwidth = item.demand.get(self.bandwidth_resource, 0)
             if not bandwidth > 0:
                 raise BrokenRule(f"{here}.{self.bandwidth_resource}", bandwidth, "must be positive")
-            demand = amounts(item.demand, self.resources)
+            demand = amounts_of([item.demand], self.resources)
             if not np.any(np.all(demand <= self.server_capacity, axis=1)):
                 raise BrokenRule(here, dict(item.demand), "must fit on some server")
 
@@ -174,28 +165,18 @@ class BatchschedInstance(Instance):
         for index, job in enumerate(self.jobs):
             here = f"jobs[{index}]"
             if job.arrival > self.horizon:
-                raise BrokenRule(
-                    f"{here}.arrival", job.arrival, f"must not exceed horizon = {self.horizon}"
-                )
-            if len(job.minibatch_slots) != len(self.worker_types):
-                raise BrokenRule(
-                    f"{here}.minibatch_slots", len(job.minibatch_slots), "one per worker type"
-                )
-            if self.has_ps:
-                if job.update_slots is None or len(job.update_slots) != self.num_ps_types:
-                    found = None if job.update_slots is None else len(job.update_slots)
-                    raise BrokenRule(f"{here}.update_slots", found, "one per PS type")
-                if job.reduce_slots is not None:
-                    raise BrokenRule(
-                        f"{here}.reduce_slots", job.reduce_slots, "only for ring-allreduce"
-                    )
-            else:
-                if job.reduce_slots is None:
-                    raise BrokenRule(f"{here}.reduce_slots", "(absent)", "is required")
-                if job.update_slots is not None:
-                    raise BrokenRule(
-                        f"{here}.update_slots", job.update_slots, "only for parameter-server"
-                    )
+                rule = f"must not exceed horizon = {self.horizon}"
+                raise BrokenRule(f"{here}.arrival", job.arrival, rule)
+            times = len(job.minibatch_slots)
+            if times != len(self.worker_types):
+                raise BrokenRule(f"{here}.minibatch_slots", times, "one per worker type")
+            updates = None if job.update_slots is None else len(job.update_slots)
+            if updates != (self.num_ps_types if self.has_ps else None):
+                rule = "one per PS type" if self.has_ps else "only for parameter-server"
+                raise BrokenRule(f"{here}.update_slots", updates, rule)
+            if (job.reduce_slots is None) != self.has_ps:
+                rule = "only for ring-allreduce" if self.has_ps else "is required"
+                raise BrokenRule(f"{here}.reduce_slots", job.reduce_slots, rule)
             least = self.least_slots(job)
             if least > MOST_DURATION:
                 rule = f"must be able to end within {MOST_DURATION} slots, but needs {least:.4g}"
@@ -225,12 +206,12 @@ class BatchschedInstance(Instance):
     @cluster_property
     def server_capacity(self) -> Floats:
         """C, shape (servers, resources)."""
-        return np.array([amounts(server.capacity, self.resources) for server in self.servers])
+        return amounts_of([server.capacity for server in self.servers], self.resources)
 
     @cluster_property
     def worker_demand(self) -> Floats:
         """Demand e per worker type, shape (worker types, resources)."""
-        return np.array([amounts(item.demand, self.resources) for item in self.worker_types])
+        return amounts_of([item.demand for item in self.worker_types], self.resources)
 
     @cluster_property
     def worker_room(self) -> Ints:
@@ -245,8 +226,7 @@ class BatchschedInstance(Instance):
     @cluster_property
     def ps_demand(self) -> Floats:
         """Demand z per PS type, shape (PS types, resources)."""
-        rows = [amounts(item.demand, self.resources) for item in self.ps_types or ()]
-        return np.array(rows).reshape(len(rows), len(self.resources))
+        return amounts_of([item.demand for item in self.ps_types or ()], self.resources)
 
     @cluster_property
     def worker_bandwidth(self) -> Floats:
@@ -355,11 +335,6 @@ class BatchschedInstance(Instance):
             return time + float(job.update_slots[ps_type]) + transfer
         assert job.reduce_slots is not None
         return time + (float(job.reduce_slots) + transfer) * (workers - 1) / workers
-
-
-def amounts(demand: Demand, resources: tuple[str, ...]) -> Floats:
-    """Amounts by resource as a vector; a missing resource is 0."""
-    return np.array([float(demand.get(resource, 0)) for resource in resources])
 
 
 INSTANCE = BatchschedInstance

@@ -41,6 +41,7 @@ from hindsched.instances.base import (
     Positive,
     Record,
     Slot,
+    amounts_of,
     check_keys,
     check_unique,
     cluster_property,
@@ -313,12 +314,12 @@ class MlbrokerInstance(Instance):
     @cached_property
     def worker_demand(self) -> Floats:
         """n, units per worker, shape (J, K)."""
-        return self._demand("worker")
+        return amounts_of([job.worker for job in self.jobs], self.resources)
 
     @cached_property
     def ps_demand(self) -> Floats:
         """m, units per PS, shape (J, K)."""
-        return self._demand("ps")
+        return amounts_of([job.ps for job in self.jobs], self.resources)
 
     @cached_property
     def capacity(self) -> Floats:
@@ -366,13 +367,9 @@ class MlbrokerInstance(Instance):
     @cached_property
     def may_leave(self) -> Bools:
         """Whether a job's data may leave a data centre, shape (J, R)."""
-        return np.array(
-            [
-                [center.name not in job.pinned_datacenters for center in self.datacenters]
-                for job in self.jobs
-            ],
-            dtype=bool,
-        ).reshape(len(self.jobs), len(self.datacenters))
+        names = [center.name for center in self.datacenters]
+        rows = [[name not in job.pinned_datacenters for name in names] for job in self.jobs]
+        return np.array(rows, dtype=bool).reshape(len(rows), len(names))
 
     @cached_property
     def weights(self) -> Floats:
@@ -380,19 +377,11 @@ class MlbrokerInstance(Instance):
         return np.array([getattr(self.cost_weights, cost) for cost in COSTS], dtype=float)
 
     def _prices(self, field: str) -> Floats:
-        return np.array(
-            [
-                [getattr(center.prices[resource], field) for resource in self.resources]
-                for center in self.datacenters
-            ],
-            dtype=float,
-        ).reshape(len(self.datacenters), len(self.resources))
-
-    def _demand(self, field: str) -> Floats:
-        return np.array(
-            [[getattr(job, field).get(name, 0) for name in self.resources] for job in self.jobs],
-            dtype=float,
-        ).reshape(len(self.jobs), len(self.resources))
+        rows = [
+            [getattr(center.prices[resource], field) for resource in self.resources]
+            for center in self.datacenters
+        ]
+        return np.array(rows, dtype=float).reshape(len(rows), len(self.resources))
 
 
 INSTANCE = MlbrokerInstance

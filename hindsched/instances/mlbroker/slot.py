@@ -13,6 +13,7 @@ from functools import cached_property
 import numpy as np
 
 from hindsched.arrays import Floats, Ints
+from hindsched.instances.base import amounts_of
 from hindsched.instances.mlbroker.instance import (
     MlbrokerInstance,
     MlbrokerJob,
@@ -82,20 +83,14 @@ class SlotData:
                 center = cluster.datacenter_index[name]
                 arc[index, center] = np.inf
                 arc[index, center, center] = 0.0
-        names = cluster.resources
-
-        def demand(field: str) -> Floats:
-            rows = [[getattr(job, field).get(name, 0) for name in names] for job in jobs]
-            return np.array(rows, dtype=float).reshape(count, len(names))
-
         return cls(
             jobs=tuple(job.name for job in jobs),
             data=np.array(data, dtype=float).reshape(count, centers),
             capacity=np.array([job.capacity_gb for job in jobs], dtype=float),
             exchange=np.array([job.exchange_gb for job in jobs], dtype=float),
             deployment=weights[2] * np.array([job.deployment_usd for job in jobs], dtype=float),
-            worker=demand("worker"),
-            server=demand("ps"),
+            worker=amounts_of([job.worker for job in jobs], cluster.resources),
+            server=amounts_of([job.ps for job in jobs], cluster.resources),
             arc=arc,
             distance=weights[3] * cluster.transfer_price,
             unit=weights[1] * cluster.unit_price,

@@ -38,9 +38,12 @@ from hindsched.instances.base import (
     Positive,
     PositiveCount,
     Record,
+    Server,
     SigmoidUtility,
     Slot,
+    amounts_of,
     check_keys,
+    check_resources,
     check_unique,
     check_work,
     cluster_property,
@@ -58,21 +61,6 @@ from hindsched.instances.decimals import (
 
 OasisUtility = Annotated[SigmoidUtility | LinearUtility, Field(discriminator="kind")]
 """Utilities that are finite at 0, the completion of a job that ends in its arrival slot."""
-
-
-class OasisServer(Record):
-    """A physical server.
-
-    Parameters
-    ----------
-    name : str
-        Name, unique among the servers of its role.
-    capacity : dict
-        Capacity by resource; a missing resource is 0.
-    """
-
-    name: Name
-    capacity: Demand
 
 
 class OasisJob(Record):
@@ -117,7 +105,7 @@ class OasisInstance(Instance):
         Names of the resources, R of them.
     bandwidth_resource : str
         Which of them is bandwidth (Mbps): a worker's or PS's demand for it is b or B.
-    worker_servers, ps_servers : tuple of OasisServer
+    worker_servers, ps_servers : tuple of Server
         H servers for workers, K servers for PSs.
     jobs : tuple of OasisJob
         The jobs; their order breaks ties.
@@ -129,17 +117,15 @@ class OasisInstance(Instance):
     family: Literal["oasis"] = "oasis"
     resources: Annotated[tuple[Name, ...], Field(min_length=1)]
     bandwidth_resource: Name
-    worker_servers: Annotated[tuple[OasisServer, ...], Field(min_length=1)]
-    ps_servers: Annotated[tuple[OasisServer, ...], Field(min_length=1)]
+    worker_servers: Annotated[tuple[Server, ...], Field(min_length=1)]
+    ps_servers: Annotated[tuple[Server, ...], Field(min_length=1)]
     jobs: tuple[OasisJob, ...] = ()
 
     @model_validator(mode="after")
     def _cluster_is_meaningful(self) -> Self:
-        check_unique("resources", list(self.resources))
-        if self.bandwidth_resource not in self.resources:
-            raise BrokenRule("bandwidth_resource", self.bandwidth_resource, "must be a resource")
+        check_resources(self.resources, self.bandwidth_resource)
         for role in ("worker_servers", "ps_servers"):
-            servers: tuple[OasisServer, ...] = getattr(self, role)
+            servers: tuple[Server, ...] = getattr(self, role)
             check_unique(role, [server.name for server in servers])
             for index, server in enumerate(servers):
                 check_keys(f"{role}[{index}].capacity", server.capacity, self.resources)
@@ -158,17 +144,11 @@ class OasisInstance(Instance):
             check_keys(f"{where}.{role}", getattr(job, role), self.resources)
         worker, ps = (demand.get(self.bandwidth_resource, 0) for demand in (job.worker, job.ps))
         if worker == 0 and job.gradient_mb > 0:
-            raise BrokenRule(
-                f"{where}.worker.{self.bandwidth_resource}",
-                worker,
-                "must be above 0 for a job that sends gradients",
-            )
+            rule = "must be above 0 for a job that sends gradients"
+            raise BrokenRule(f"{where}.worker.{self.bandwidth_resource}", worker, rule)
         if worker > 0 and ps == 0:
-            raise BrokenRule(
-                f"{where}.ps.{self.bandwidth_resource}",
-                ps,
-                "must be above 0 where workers have bandwidth",
-            )
+            rule = "must be above 0 where workers have bandwidth"
+            raise BrokenRule(f"{where}.ps.{self.bandwidth_resource}", ps, rule)
         if not self._fits_somewhere(job.worker, self.worker_servers):
             raise BrokenRule(f"{where}.worker", job.worker, "must fit on a worker server")
         if worker > 0 and not self._fits_somewhere(job.ps, self.ps_servers):
@@ -181,7 +161,7 @@ class OasisInstance(Instance):
             raise BrokenRule(f"{where}.utility.slope", job.utility.slope, "must not be above 0")
 
     @staticmethod
-    def _fits_somewhere(demand: Demand, servers: tuple[OasisServer, ...]) -> bool:
+    def _fits_somewhere(demand: Demand, servers: tuple[Server, ...]) -> bool:
         return any(
             all(amount <= server.capacity.get(resource, 0) for resource, amount in demand.items())
             for server in servers
@@ -190,13 +170,6 @@ class OasisInstance(Instance):
     def certain_bound(self) -> float:
         """Every job completes as soon as it arrives."""
         return rounded_up(job.utility.value(0) for job in self.jobs)
-
-    def with_jobs(self, jobs: tuple[OasisJob, ...]) -> Self:
-        """Return the same cluster and horizon with other jobs (not validated again)."""
-        other = super().with_jobs(jobs)
-        for name in ("worker_capacity", "ps_capacity"):
-            other.__dict__[name] = getattr(self, name)
-        return other
 
     @cached_property
     def worker_units(self) -> WholeUnits:
@@ -209,8 +182,7 @@ class OasisInstance(Instance):
         return WholeUnits.of(self.ps_capacity, self.ps_demand)
 
     def _matrix(self, rows: list[Demand]) -> Floats:
-        values = [[float(row.get(name, 0)) for name in self.resources] for row in rows]
-        matrix = np.array(values, dtype=float).reshape(len(rows), len(self.resources))
+        matrix = amounts_of(rows, self.resources)
         matrix.flags.writeable = False
         return matrix
 

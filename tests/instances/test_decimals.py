@@ -4,7 +4,6 @@ import math
 from fractions import Fraction
 
 import numpy as np
-import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -122,12 +121,6 @@ def test_durations_are_exact(work, own, shared, most):
         assert found[n - 1] == min(10**9, max(1, due))
 
 
-@pytest.mark.parametrize("hair", HAIRS)
-def test_a_hair_decides(hair):
-    assert how_many_fit(np.array([[4.0]]), np.array([2 + hair]), 9) == [1 if hair > 0 else 2]
-    assert same_ceilings(2 + hair, 2, 1) == (2 if hair > 0 else 1)
-
-
 @given(st.lists(anything, min_size=1, max_size=5))
 def test_the_common_step_divides_all_and_nothing_larger_does(numbers):
     exact = [exactly(number) for number in numbers]
@@ -135,21 +128,3 @@ def test_the_common_step_divides_all_and_nothing_larger_does(numbers):
     whole = [number / step for number in exact]
     assert all(number.denominator == 1 for number in whole)
     assert math.gcd(*(int(number) for number in whole)) == 1
-
-
-@given(
-    capacity=st.lists(st.lists(anything, min_size=2, max_size=2), min_size=1, max_size=4),
-    demand=st.lists(st.one_of(anything, st.just(0.0)), min_size=2, max_size=2),
-)
-@example(capacity=[[0.3, 4], [0.30000000000000004, 4], [0.29999999999999993, 6]], demand=[0.1, 2])
-def test_the_scarcest_resource_says_how_many_fit(capacity, demand):
-    due = [
-        min([99, *(exactly(c) // exactly(d) for c, d in zip(row, demand, strict=True) if d)])
-        for row in capacity
-    ]
-    found = how_many_fit(np.array(capacity, float), np.array(demand, float), 99)
-    assert found.tolist() == due
-    alone = [
-        int(how_many_fit(np.array(row, float), np.array(demand, float), 99)) for row in capacity
-    ]
-    assert alone == due

@@ -86,7 +86,6 @@ def shared(jobs, tenants=TENANTS):
         (TENANT_JOBS, ["0", "1", "2"]),
         (TENANT_JOBS.set_index(pd.Index([5, 3, 4], name="id")), ["5", "3", "4"]),
         (TENANT_JOBS.assign(id=[1, 1, 2]).set_index(["tenant", "id"]), ["7/1", "8/1", "7/2"]),
-        (TENANT_JOBS.assign(name=list("abc")).set_index(["tenant", "name"]), ["a", "b", "c"]),
         (TENANT_JOBS.assign(name=list("abc")).set_index("arrival"), ["a", "b", "c"]),
     ],
 )
@@ -106,12 +105,6 @@ def test_ids_in_lists_of_objects_become_names():
     assert [(job.name, job.tenant) for job in shared(numbered).jobs] == [
         ("30", "7"), ("10", "8"), ("20", "7"),
     ]  # fmt: skip
-
-
-def test_columns_of_two_levels_are_entries():
-    pairs = [tuple(name.split(".")) if "." in name else (name, "") for name in TENANT_JOBS]
-    jobs = TENANT_JOBS.set_axis(pd.MultiIndex.from_tuples(pairs), axis=1)
-    assert shared(jobs) == shared(TENANT_JOBS)
 
 
 def test_ids_that_stand_twice_are_named():

@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from zoneinfo import ZoneInfo
 
-import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given
@@ -92,36 +91,3 @@ def test_slots_too_fine_for_the_span_are_refused() -> None:
     with pytest.raises(InputError, match="--time-step 1 makes slots of a second"):
         read_frame(frame)
     assert len(read_frame(frame, time_step="1").jobs) == 1
-
-
-@given(
-    st.lists(
-        st.tuples(st.integers(0, 999), st.integers(0, 99), st.integers(1, 99), st.integers(1, 8)),
-        min_size=1,
-        max_size=12,
-    ),
-    st.integers(0, 3),
-)
-def test_jobs_are_the_same_at_every_resolution(
-    rows: list[tuple[int, int, int, int]], digits: int
-) -> None:
-    scale = Decimal(10) ** -digits
-    frame = pd.DataFrame(
-        {
-            "job": [f"j{k}" for k in range(len(rows))],
-            "submit": [str(scale * s) for s, _, _, _ in rows],
-            "start": [str(scale * (s + w)) for s, w, _, _ in rows],
-            "end": [str(scale * (s + w + p)) for s, w, p, _ in rows],
-            "gpus": [g for _, _, _, g in rows],
-        }
-    )
-    log = read_frame(frame)
-    factor = Decimal(1) / log.slots_per_second / scale
-    by_name = log.jobs.set_index("job")
-    for k, (submit, wait, duration, gpus) in enumerate(rows):
-        row = by_name.loc[f"j{k}"]
-        assert row["duration"] * factor == duration
-        assert (row["completion"] - row["submit"]) * factor == wait + duration
-        assert row["gpus"] == gpus
-        assert log.stamp(row["submit"]) == seconds_text(int(scale * submit * NANO))
-    assert np.all(np.diff(log.jobs["submit"]) >= 0)

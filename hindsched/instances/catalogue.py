@@ -319,8 +319,9 @@ def shown_name(instance: Instance) -> str:
     """
     if best_known(instance):
         return _known_name(instance.name)
-    own = members(instance.family) if instance.family in FAMILIES else ()
-    for item in (*all_recipes(), *own):
+    listed: list[Member | Recipe] = list(all_recipes())
+    listed += members(instance.family) if instance.family in FAMILIES else ()
+    for item in listed:
         if item.instance_name == instance.name and item.sha256 == instance.sha256():
             return item.name
     return instance.name
@@ -348,7 +349,8 @@ def list_instances(family: str | None = None) -> list[JsonObject]:
             made = known_instance(name)
             size = len(made.jobs), made.horizon
             rows.append((_known_name(name), facts.family, *size, facts.lower, facts.upper))
-    listed = [*(item for word in words for item in members(word)), *all_recipes()]
+    listed: list[Member | Recipe] = [item for word in words for item in members(word)]
+    listed += all_recipes()
     rows += [
         (item.name, item.family, item.jobs, item.horizon, None, None)
         for item in listed

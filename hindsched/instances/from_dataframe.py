@@ -54,7 +54,7 @@ def instance(family: str, *, name: str | None = None, **fields: object) -> Insta
     check_family(family)
     if "jobs" not in fields:
         raise InputError("jobs", "(absent)", "is required: a frame, or a list of jobs")
-    body = schema(family)
+    body: dict[str, Any] = dict(schema(family))
     shape = Shape([body], body.get("$defs", {}))
     data = {key: _plain(key, value, shape.field(key)) for key, value in fields.items()}
     return parse_instance({"format": FORMAT, "family": family, "name": name or family, **data})

@@ -302,7 +302,7 @@ def _object_of_unique_keys(pairs: list[tuple[str, Any]]) -> JsonObject:
 
 def _is_deeper(data: object, levels: int) -> bool:
     """Whether JSON data nests deeper than so many levels."""
-    layer = [data]
+    layer: list[Any] = [data]
     for _ in range(levels):
         holders = (value.values() if isinstance(value, dict) else value for value in layer)
         layer = [item for holder in holders for item in holder if isinstance(item, dict | list)]

@@ -336,9 +336,10 @@ def _slot_nanoseconds(*tables: pd.DataFrame) -> int:
     unit = NANO
     for table in tables:
         for name in ("submit", "start", "end", "completion", "duration", "ran", "deadline"):
-            times = table[name].dropna().to_numpy(dtype=np.int64) if name in table else []
-            while unit > 1 and np.any(np.asarray(times) % unit):
-                unit //= 10
+            if name in table:
+                times = table[name].dropna().to_numpy(dtype=np.int64)
+                while unit > 1 and (times % unit).any():
+                    unit //= 10
     return unit
 
 

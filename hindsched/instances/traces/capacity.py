@@ -64,9 +64,9 @@ def said_capacity(gpus: int | None, servers: Any) -> Capacity | None:
         if sum(int(part[1] or 1) for part in parts if part) > MOST_SERVERS:
             raise InputError("servers", servers, f"must be at most {MOST_SERVERS} servers")
         for part in filter(None, parts):
-            names = [part[3]] if part[3] else range(len(listed), len(listed) + int(part[1]))
-            count = int(part[4] or part[2])
-            listed += [(n if part[3] else f"{UNNAMED}{n}", count) for n in names]
+            first, more = len(listed), int(part[1] or 1)
+            names = [part[3]] if part[3] else [f"{UNNAMED}{first + k}" for k in range(more)]
+            listed += [(name, int(part[4] or part[2])) for name in names]
     elif Path(servers).is_file():
         listed, said_by = _from_file(servers), servers
     else:

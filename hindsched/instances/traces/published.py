@@ -61,12 +61,13 @@ def chronus(reading: Reading) -> pd.DataFrame:
     kind = kind.mask(cells.text("best_effort") == "1", "best-effort")
     due, values = (cells.text(role).map(_numbers) for role in ("deadlines", "values"))
     timed = kind.isin(["strict", "soft"])
-    matched = [
-        len(worth) == (len(times) if has_deadline else 1)
-        and (not has_deadline or (bool(times) and sorted(times) == list(times)))
+    broken = [
+        len(worth) != (len(times) if has_deadline else 1)
+        or (has_deadline and (not times or sorted(times) != list(times)))
         for times, worth, has_deadline in zip(due, values, timed, strict=True)
     ]
-    reason = pd.Series("", index=kind.index).where(matched, "deadlines and values do not match")
+    wrong = pd.Series(broken, index=kind.index)
+    reason = pd.Series("", index=kind.index).mask(wrong, "deadlines and values do not match")
     seconds = due.map(lambda times: tuple(60 * time for time in times))
     return cells.standard(
         start=pd.NA,
@@ -185,7 +186,10 @@ def philly(reading: Reading) -> pd.DataFrame:
         start=start,
         end=cells.times("end", after=start.where(start.notna(), submit)),
         gpus=cells.amounts("gpus"),
-        **{role: role for role in ("user", "server", "part", "state")},
+        user="user",
+        server="server",
+        part="part",
+        state="state",
     )
 
 

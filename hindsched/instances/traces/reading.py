@@ -321,8 +321,8 @@ class Cells:
         """Refuse the log for the first of some rows, or leave them all out."""
         values = pd.Series(values, index=mask.index)
         for row, value in values[mask].items():
-            self.broken[row] = True
             self.reading.notes.broken(int(str(row)), self.column(role), value, rule)
+        self.broken |= mask
 
     def note(self, mask: pd.Series, role: str, values: Any, rule: str, done: str) -> None:
         """Note the same of the rows of a mask."""
@@ -352,7 +352,7 @@ class Cells:
         if "start" not in changed:
             columns["start"] = self.times("start", after=submit)
         if "end" not in changed:
-            start: pd.Series = changed.get("start", columns.get("start"))
+            start = changed["start"] if "start" in changed else columns["start"]
             columns["end"] = self.times("end", after=start.where(start.notna(), submit))
         usual: dict[str, Callable[[str], pd.Series]] = {
             "gpus": self.amounts, "duration": self.spans, "deadline": self.times,
@@ -377,9 +377,10 @@ class Cells:
                     found[cell] = one(cell)
                 except ValueError as error:
                     found[cell], rules[cell] = None, str(error)
-        for row, cell in cells[cells.isin(list(rules))].items() if rules else ():
-            self.broken[row] = True
+        wrong = cells.isin(list(rules))
+        for row, cell in cells[wrong].items():
             self.reading.notes.broken(int(str(row)), self.column(role), cell, rules[cell])
+        self.broken |= wrong
         return pd.Series([found[cell] for cell in cells], index=cells.index, dtype=object)
 
 

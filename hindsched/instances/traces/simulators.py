@@ -114,7 +114,7 @@ def _held(reading: Reading, path: Path) -> pd.DataFrame:
     servers = {name: match[1] for name in table if (match := GPU_COLUMN.fullmatch(str(name)))}
     if "time" not in table or not servers:
         rule = "must have a column time and a column gpu<server>-<k> for each GPU"
-        raise InputError(f"{source}, row 1", ", ".join(list(table)[:5]), rule)
+        raise InputError(f"{source}, row 1", ", ".join(map(str, list(table)[:5])), rule)
     for row, count in odd[odd > 0].items():
         rule = f"must have {table.shape[1]} cells as the header has"
         raise InputError(f"{source}, row {row}", f"{count} cells", rule)
@@ -168,11 +168,12 @@ def read_batsim(reading: Reading) -> pd.DataFrame:
     if workload.nunique() > 1:  # numbers of jobs are unique within a workload
         job = workload + "!" + job
     held: dict[Any, list[int]] = {}
-    for row, text in sets[~sets.isin(NO_TIME) & start.notna()].items() if per_resource else ():
+    given = sets[~sets.isin(NO_TIME) & start.notna()] if per_resource else sets[:0]
+    for row, text, asked in zip(given.index, given, gpus[given.index], strict=True):
         try:
             held[row] = _resources(text)
-            if len(held[row]) != gpus[row]:
-                raise ValueError(f"must be as many resources as the {gpus[row]:g} requested")
+            if len(held[row]) != asked:
+                raise ValueError(f"must be as many resources as the {asked:g} requested")
         except ValueError as error:
             cells.refuse(pd.Series(sets.index == row, sets.index), "server", text, str(error))
     is_held = per_resource and cells.has("server")

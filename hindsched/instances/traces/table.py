@@ -301,19 +301,19 @@ def load_capacities(path: str | Path, date: str | None, gpus_a_node: int) -> dic
         if set(names) <= set(table):
             break
     else:
-        found = ", ".join(name for name in table if name != "(cells)")
+        found = ", ".join(str(name) for name in table if name != "(cells)")
         raise InputError(str(path), found, "lacks the columns vc and node num, or date and total")
     table = table.drop(columns="(cells)").set_index(names[0])
     if names[0] == "vc":
         if date is not None:
             raise InputError("set.date", date, "is for tables by day only")
-        cells = table["node num"]
+        cells: Any = table["node num"]
     else:
         day = table.index[0] if date is None else date
         if day not in table.index:
             raise InputError("set.date", day, f"must be in {table.index[0]}..{table.index[-1]}")
         cells = table.loc[day]
-    counts = pd.to_numeric(cells, errors="coerce")
+    counts: Any = pd.to_numeric(cells, errors="coerce")
     for name, count in counts.items():
         if not count >= 0 or count % 1:
             raise InputError(f"{path}, {name}", cells[name], "must be a whole number, at least 0")

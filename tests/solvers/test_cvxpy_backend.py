@@ -72,13 +72,6 @@ def test_a_chain_that_ends_without_a_point_has_failed():
         result.dual(problem.constraints[0])
 
 
-def test_the_caller_can_refuse_a_point():
-    problem, _ = entropy()
-    result = solve_convex(problem, accept=lambda found: "not this one")
-    assert result.status is Status.FAILED
-    assert [step.refused for step in result.steps] == ["not this one"] * len(DEFAULT_CHAIN)
-
-
 def test_a_point_that_violates_a_constraint_is_refused(monkeypatch):
     problem, x = entropy()
     solve = cp.Problem.solve

@@ -15,7 +15,7 @@ from hindsched.solvers.bounds.lagrangian import subgradient_bound
 from hindsched.solvers.certificates.certificate import certify, oracle_of
 from hindsched.solvers.certificates.explain import Explainer, explain
 from hindsched.solvers.oracles.base import build_oracle
-from hindsched.solvers.search.neighbourhood import neighbourhood_search
+from tests.searches import searched
 from tests.toy_family import PROBLEMS, ToyOracle, install, make, tiny_instances
 
 mpl.use("agg")
@@ -47,7 +47,7 @@ def test_terms_add_up_at_any_prices(family, formulation, data):
         install(patch)
         instance = data.draw(tiny_instances(family))
         servers = ToyOracle(instance, formulation, "servers")
-        solution = neighbourhood_search(servers, max_iterations=5).solution
+        solution = searched(servers, max_iterations=5)
         if solution is None:
             return
         for layout in ("groups", "servers"):
@@ -63,8 +63,8 @@ def test_oasis_gap(layout):
     instance = read("tests/data/instances/oasis-t10-i10-h10-s0.json")
     oracle = build_oracle(instance, rows=layout)
     certificate = subgradient_bound(oracle, max_iterations=150).certificate
-    search = neighbourhood_search(build_oracle(instance, rows="servers"), max_iterations=100)
-    explanation = explain(search.solution, certificate)
+    found = searched(build_oracle(instance, rows="servers"), max_iterations=100)
+    explanation = explain(found, certificate)
     check_sum(explanation, "max")
     labels, slots, terms = explanation.heat_map()
     assert terms.shape == (len(labels), len(slots))
@@ -144,7 +144,7 @@ def test_what_does_not_belong_together_is_refused(monkeypatch):
 def test_kernels_get_arrays_that_can_be_written_for_which_alone_they_are_compiled(monkeypatch):
     instance = read("tests/data/instances/oasis-t10-i10-h10-s0.json")
     oracle = build_oracle(instance)
-    search = neighbourhood_search(build_oracle(instance, rows="servers"), max_iterations=1)
+    found = searched(build_oracle(instance, rows="servers"), max_iterations=1)
     proof = certify(oracle, np.ones(oracle.rows.size))
     asked = []
     values_at = type(oracle).block_values
@@ -155,7 +155,7 @@ def test_kernels_get_arrays_that_can_be_written_for_which_alone_they_are_compile
 
     monkeypatch.setattr(type(oracle), "block_values", block_values)
     assert not proof.prices.flags.writeable
-    explain(search.solution, proof)
+    explain(found, proof)
     assert asked
     assert all(asked)
     assert not instance.worker_demand.flags.writeable

@@ -1,6 +1,3 @@
-import signal
-import threading
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -9,15 +6,13 @@ from hypothesis import strategies as st
 import hindsched as hs
 from hindsched.instances.io import read
 from hindsched.solvers.bounds.lagrangian import subgradient_bound
-from hindsched.solvers.door.options import SolveOptions
-from hindsched.solvers.door.status import StoppedBy
 from hindsched.solvers.oracles.base import build_oracle
 from hindsched.solvers.search.neighbourhood import (
     FIRST_ATTEMPTS,
     ORDERS,
     NeighbourhoodSearch,
-    neighbourhood_search,
 )
+from tests.searches import searched
 from tests.toy_family import (
     PROBLEMS,
     ToyOracle,
@@ -51,7 +46,7 @@ def test_solutions_are_feasible_and_never_beat_the_optimum(family, formulation, 
         instance = data.draw(tiny_instances(family))
         optimum = brute_force(instance, formulation)
         oracle = ToyOracle(instance, formulation, "servers")
-        found = neighbourhood_search(oracle, max_iterations=30).solution
+        found = searched(oracle, max_iterations=30)
     if optimum is None:
         assert found is None
     elif found is not None:
@@ -67,8 +62,8 @@ def test_finds_the_optimum_of_small_problems(family, formulation):
     jobs = [(1, 2, 1, 9), (1, 1, 2, 5), (2, 1, 1, 7), (1, 1, 1, 3)]
     instance = make(family, jobs, [2, 1], 7)
     oracle, prices = priced(instance, formulation)
-    found = neighbourhood_search(oracle, prices=prices, max_iterations=300)
-    assert found.solution.objective() == pytest.approx(brute_force(instance, formulation))
+    found = searched(oracle, prices=prices, max_iterations=300)
+    assert found.objective() == pytest.approx(brute_force(instance, formulation))
 
 
 @pytest.mark.parametrize(("family", "formulation"), PROBLEMS)
@@ -77,20 +72,19 @@ def test_same_seed_same_solution_and_neighbourhoods_improve(family, formulation)
     rng = np.random.default_rng(1)
     instance = random_instance(family, rng, jobs=12, servers=3, horizon=horizon)
     oracle, prices = priced(instance, formulation)
-    first = neighbourhood_search(oracle, prices=prices)
-    one = neighbourhood_search(oracle, prices=prices, max_iterations=60)
-    two = neighbourhood_search(oracle, prices=prices, max_iterations=60)
-    assert one.solution.to_dict() == two.solution.to_dict()
+    first = searched(oracle, prices=prices)
+    one = searched(oracle, prices=prices, max_iterations=60)
+    two = searched(oracle, prices=prices, max_iterations=60)
+    assert one.to_dict() == two.to_dict()
     sign = 1 if oracle.sense == "max" else -1
-    assert sign * one.solution.objective() >= sign * first.solution.objective()
+    assert sign * one.objective() >= sign * first.objective()
 
 
 def test_a_large_instance_is_within_a_fifth_of_the_bound_at_once():
     """On 100 jobs of which few fit, which order they are inserted in makes the difference."""
     oracle, prices = priced(read("tests/data/instances/oasis-t100-i100-h50-s0.json"))
-    found = neighbourhood_search(oracle, prices=prices)
-    assert found.iterations == 0
-    assert found.solution.objective() > 1384 / 1.2
+    found = searched(oracle, prices=prices)
+    assert found.objective() > 1384 / 1.2
 
 
 def test_the_order_that_achieves_more_is_drawn_more_often():
@@ -117,10 +111,10 @@ def test_starts_from_a_given_solution_and_keeps_its_placement():
     rng = np.random.default_rng(2)
     instance = random_instance("toymax", rng, jobs=20, servers=3, horizon=20)
     oracle, prices = priced(instance)
-    good = neighbourhood_search(oracle, prices=prices, max_iterations=60).solution
-    kept = neighbourhood_search(oracle, start=good, max_iterations=0).solution
+    good = searched(oracle, prices=prices, max_iterations=60)
+    kept = searched(oracle, start=good, max_iterations=0)
     assert kept.assignments() == good.assignments()
-    more = neighbourhood_search(oracle, prices=prices, start=good, max_iterations=60).solution
+    more = searched(oracle, prices=prices, start=good, max_iterations=60)
     assert more.objective() >= good.objective()
 
 
@@ -140,36 +134,15 @@ def test_residuals_survive_many_neighbourhoods():
     assert np.all(used <= oracle.rows.capacity + 1e-9)
 
 
-def test_bound_reached_stops_by_gap_and_limits_stop():
-    instance = make("toymax", [(1, 1, 1, 6)], [1], 2)
-    oracle = build_oracle(instance, rows="servers")
-    options = SolveOptions(time_limit=20.0)
-    assert neighbourhood_search(oracle, options, bound=6.0).stopped_by is StoppedBy.GAP
-    late = neighbourhood_search(oracle, SolveOptions(time_limit=0.0))
-    assert late.stopped_by is StoppedBy.TIME_LIMIT
-    assert late.solution.objective() == 6.0
-
-
-def test_interrupt_keeps_the_best_solution():
-    oracle, prices = priced(read("tests/data/instances/oasis-t10-i10-h10-s0.json"))
-    timer = threading.Timer(0.3, signal.raise_signal, [signal.SIGINT])
-    timer.start()
-    found = neighbourhood_search(oracle, SolveOptions(time_limit=20.0), prices=prices)
-    timer.join()
-    assert found.stopped_by is StoppedBy.INTERRUPTED
-    assert found.solution.violations() == []
-    assert 250 < found.solution.objective() <= 287.065
-
-
 def test_impossible_mandatory_jobs_leave_no_solution():
     instance = make("toymin", [(1, 2, 1, 1), (1, 2, 1, 1)], [1], 3)
     oracle = build_oracle(instance, rows="servers")
-    assert neighbourhood_search(oracle, max_iterations=5).solution is None
+    assert searched(oracle, max_iterations=5) is None
 
 
 def test_nothing_to_schedule():
     oracle = build_oracle(make("toymax", [], [1], 3), rows="servers")
-    assert neighbourhood_search(oracle, max_iterations=5).solution.objective() == 0
+    assert searched(oracle, max_iterations=5).objective() == 0
 
 
 def test_what_is_far_better_is_searched_on_at_once_and_what_is_little_better_in_its_time():

@@ -12,7 +12,7 @@ from __future__ import annotations
 import logging
 import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -137,7 +137,6 @@ def solve_convex(
     problem: cp.Problem,
     *,
     chain: Sequence[ConvexStep] | None = None,
-    accept: Callable[[cp.Problem], str | None] | None = None,
     options: SolveOptions | None = None,
     ignore_dpp: bool = False,
 ) -> ConvexResult:
@@ -149,9 +148,6 @@ def solve_convex(
         The problem; its variables receive the point, or no value at all.
     chain : sequence of ConvexStep, optional
         `LINEAR_CHAIN` for linear and mixed-integer problems and `DEFAULT_CHAIN` for others.
-    accept : callable, optional
-        A further check of a point that stands in the variables: returns why it is refused, or
-        None.
     options : SolveOptions, optional
         Its time limit (for the whole chain), and its gap for mixed-integer problems.
     ignore_dpp : bool
@@ -179,7 +175,7 @@ def solve_convex(
                 if left <= 0 and steps:
                     stopped_by = StoppedBy.TIME_LIMIT
                     break
-            report, status = _take_step(problem, step, options.with_time(left), accept, ignore_dpp)
+            report, status = _take_step(problem, step, options.with_time(left), ignore_dpp)
             steps.append(report)
             if report.refused is None:
                 return _answer(problem, status, steps, started)
@@ -226,7 +222,6 @@ def _take_step(
     problem: cp.Problem,
     step: ConvexStep,
     options: SolveOptions,
-    accept: Callable[[cp.Problem], str | None] | None,
     ignore_dpp: bool,
 ) -> tuple[StepReport, Status]:
     settings = dict(step.settings)
@@ -258,11 +253,9 @@ def _take_step(
     if status is Status.FAILED:
         return StepReport(step.name, claim, None, seconds, "the solver does not say solved"), status
     off = residual(problem)
-    why: str | None = None
+    why = None
     if not off <= step.tolerance:
         why = f"its point violates a constraint by {off:.3g}"
-    elif accept is not None:
-        why = accept(problem)
     return StepReport(step.name, claim, off, seconds, why), status
 
 

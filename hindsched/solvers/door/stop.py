@@ -43,10 +43,6 @@ class Stop:
         self._interrupted, self._deadline = interrupted, math.inf
         self.enough: tuple[float, float] | None = None
 
-    def listen_to(self, interrupted: Event) -> None:
-        """End solves where another event is set."""
-        self._interrupted = interrupted
-
     def after(self, seconds: float | None) -> None:
         """End solves so many seconds from now; where work is counted no clock ends any."""
         late = math.inf if seconds is None or is_counted() else now() + max(seconds, 0.0)

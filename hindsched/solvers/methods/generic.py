@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from hindsched.instances.base import Instance
+from hindsched.solvers.door.answer import Progress
 from hindsched.solvers.door.options import SolveOptions
-from hindsched.solvers.door.progress import Progress
 from hindsched.solvers.door.result import Result
 from hindsched.solvers.methods.auto import solve_auto
 from hindsched.solvers.methods.base import (

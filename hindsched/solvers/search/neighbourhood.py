@@ -28,11 +28,7 @@ import numpy as np
 from hindsched.arrays import Floats, Ints
 from hindsched.errors import SolveFailed
 from hindsched.solutions.base import Assignment, Solution, Violation, build_solution
-from hindsched.solvers.door.answer import Progress
-from hindsched.solvers.door.interrupt import catch_interrupt
-from hindsched.solvers.door.options import SolveOptions
-from hindsched.solvers.door.status import StoppedBy
-from hindsched.solvers.door.work import now, spend
+from hindsched.solvers.door.work import spend
 from hindsched.solvers.oracles.base import BlockOracle, Response
 
 PRICE_MULTIPLES = (0.05, 0.3, 0.6, 0.9, 1.0, 1.15, 1.3)
@@ -59,28 +55,6 @@ HOT, COLD = 5e-3, 1e-4
 FIRST_CYCLE, LONGEST_CYCLE = 125, 1000
 """Neighbourhoods in the first cycle; each further one is twice as long, up to the longest. At its
 end residual capacities are computed anew and the best solution returns."""
-
-
-@dataclass(frozen=True)
-class SearchResult:
-    """The best solution of a neighbourhood search.
-
-    Parameters
-    ----------
-    solution : Solution or None
-        Checked solution; None if no insertion order served all jobs that must be served.
-    stopped_by : StoppedBy
-        Why the search stopped.
-    iterations : int
-        Neighbourhoods tried.
-    seconds : float
-        Wall-clock time.
-    """
-
-    solution: Solution | None
-    stopped_by: StoppedBy
-    iterations: int
-    seconds: float
 
 
 class NeighbourhoodSearch:
@@ -403,69 +377,6 @@ class NeighbourhoodSearch:
 
     def _centre(self, response: Response) -> float:
         return float(self._slots[response.rows].mean()) if response.rows.size else 0.0
-
-
-def neighbourhood_search(
-    oracle: BlockOracle,
-    options: SolveOptions | None = None,
-    *,
-    prices: Floats | None = None,
-    start: Solution | None = None,
-    max_iterations: int | None = None,
-    bound: float | None = None,
-    on_progress: Progress | None = None,
-) -> SearchResult:
-    """Find a good solution by insertion and large-neighbourhood search.
-
-    Parameters
-    ----------
-    oracle : BlockOracle
-        Oracle with one linking row a server.
-    options : SolveOptions, optional
-        Time limit, gap (with `bound`) and seed.
-    prices : ndarray, optional
-        Dual prices on the oracle's rows.
-    start : Solution, optional
-        A feasible solution to begin from.
-    max_iterations : int, optional
-        Neighbourhoods to try, at most. Without any limit none is tried: insertion only.
-    bound : float, optional
-        Bound on the optimum: the search ends when it is reached within the gap.
-    on_progress : callable, optional
-        ``on_progress(bound, objective, seconds, message)`` about once a second.
-    """
-    options = options or SolveOptions()
-    begin = now()
-    if max_iterations is None and options.time_limit is None:
-        max_iterations = 0
-    stopped_by = StoppedBy.ITERATION_LIMIT
-    with catch_interrupt() as interrupted:
-        search = NeighbourhoodSearch(oracle, prices, seed=options.seed, start=start)
-
-        def stop() -> bool:
-            nonlocal stopped_by
-            seconds = now() - begin
-            if on_progress is not None and search.iterations % 100 == 0:
-                message = f"neighbourhood search, iteration {search.iterations}"
-                on_progress(bound, search.objective, seconds, message)
-            if interrupted.is_set():
-                stopped_by = StoppedBy.INTERRUPTED
-            elif options.time_limit is not None and seconds >= options.time_limit:
-                stopped_by = StoppedBy.TIME_LIMIT
-            elif max_iterations is not None and search.iterations >= max_iterations:
-                stopped_by = StoppedBy.ITERATION_LIMIT
-            elif bound is not None and search.objective is not None:
-                stopped_by = StoppedBy.GAP
-                return abs(bound - search.objective) <= options.gap * abs(bound)
-            else:
-                return False
-            return True
-
-        if not search.is_complete:
-            search.construct(stop if options.time_limit is not None else interrupted.is_set)
-        search.improve(stop)
-    seconds = now() - begin
-    return SearchResult(search.solution(), stopped_by, search.iterations, seconds)
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ Array = TypeVar("Array", bound=NDArray[Any])
 SLOTS_OF_A_PAGE = 256
 
 
-class Room(Generic[Array]):
+class CapacityTimeline(Generic[Array]):
     """Capacities by slot, from slot 1 on without end.
 
     Parameters
@@ -29,9 +29,9 @@ class Room(Generic[Array]):
     Examples
     --------
     >>> import numpy as np
-    >>> room = Room(np.array([4, 2]))
-    >>> room.book(1_000_000, 1_000_001, np.array([1, 2]))
-    >>> room.window(999_999, 1_000_000).tolist(), room.pages
+    >>> free = CapacityTimeline(np.array([4, 2]))
+    >>> free.book(1_000_000, 1_000_001, np.array([1, 2]))
+    >>> free.window(999_999, 1_000_000).tolist(), free.pages
     ([[4, 2], [3, 0]], 1)
     """
 

@@ -22,7 +22,7 @@ from hindsched.arrays import Floats
 from hindsched.instances.astraea.modes import most_workers
 from hindsched.models.algebra import Expr, Model
 from hindsched.models.windows.printed import Printed
-from hindsched.solutions.capacity_timeline import Room
+from hindsched.solutions.capacity_timeline import CapacityTimeline
 from hindsched.solutions.window_row import WindowRow
 
 
@@ -39,14 +39,14 @@ class AstraeaPrinted(Printed):
         """(4a)."""
         return self.model.o[j]
 
-    def add(self, now: int, free: Room[Floats], must: bool) -> Expr:
+    def add(self, now: int, free: CapacityTimeline[Floats], must: bool) -> Expr:
         """Add the rules; return the revenue.
 
         Parameters
         ----------
         now : int
             First slot still open.
-        free : Room
+        free : CapacityTimeline
             Workers and PSs that fixed rows leave.
         must : bool
             Whether every job must complete, as (3k) reads literally.
@@ -161,7 +161,7 @@ class AstraeaPrinted(Printed):
         def eq_3k_z(m: Model, j: int, p: int, t: int) -> Expr:
             return total(m.z[j, s, p, t] for s in S) <= int(total_ps[p]) * self.chosen(j, p=p)
 
-    def _add_capacities(self, free: Room[Floats]) -> None:
+    def _add_capacities(self, free: CapacityTimeline[Floats]) -> None:
         """(3a)-(3d), with what fixed rows take off the right sides.
 
         In (3a), (3b) the others' use is moved to the left: every tenant then has the same row.

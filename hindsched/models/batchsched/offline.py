@@ -52,7 +52,7 @@ from hindsched.models.windows.program import (
 )
 from hindsched.models.windows.sets import EmptyCluster, Keep, Pieces, fixed_rows, left_by
 from hindsched.solutions.batchsched.solution import BatchschedRow, BatchschedSolution, read_row
-from hindsched.solutions.capacity_timeline import Room
+from hindsched.solutions.capacity_timeline import CapacityTimeline
 
 BYTES_A_COLUMN = 1_000
 """A column of Pyomo, and its part in the rows."""
@@ -287,7 +287,7 @@ def build_max_weight(
     def eq_7a(_: Any, j: int) -> Any:
         return blocks[j].chosen <= 1
 
-    add_capacities(model, family, blocks, Room(instance.server_capacity))
+    add_capacities(model, family, blocks, CapacityTimeline(instance.server_capacity))
     model.objective = pyo.Objective(
         expr=total(float(instance.jobs[j].weight) * blocks[j].chosen for j in possible),
         sense=pyo.maximize,

@@ -13,7 +13,7 @@ from hindsched.instances.decimals import how_many_left, loosened
 from hindsched.instances.modes import Modes
 from hindsched.models.windows.sets import fixed_rows, hosts, num_ps, row_use
 from hindsched.solutions.batchsched.solution import BatchschedRow, BatchschedSolution, read_row
-from hindsched.solutions.capacity_timeline import Room
+from hindsched.solutions.capacity_timeline import CapacityTimeline
 from hindsched.solutions.commitments import Commitments
 
 FixedRows = dict[str, tuple[BatchschedRow, ...]]
@@ -43,7 +43,7 @@ def plan_rest(
     if tables is None:
         tables = {job.name: modes(instance, job) for job in instance.jobs if job.name not in fixed}
     rows = dict(fixed)
-    free = Room(loosened(instance.server_capacity, instance.server_capacity))
+    free = CapacityTimeline(loosened(instance.server_capacity, instance.server_capacity))
     for row in (row for found in fixed.values() for row in found):
         free.book(row.first, row.last, row_use(instance, row))
     open_jobs = [job for job in instance.jobs if job.name in tables]

@@ -21,7 +21,7 @@ from hindsched.arrays import Floats
 from hindsched.models.algebra import Expr, Model
 from hindsched.models.windows.block import equation
 from hindsched.models.windows.printed import Printed
-from hindsched.solutions.capacity_timeline import Room
+from hindsched.solutions.capacity_timeline import CapacityTimeline
 from hindsched.solutions.window_row import WindowRow
 
 
@@ -38,14 +38,14 @@ class BatchschedPrinted(Printed):
         """Every job is."""
         return 1
 
-    def add(self, now: int, free: Room[Floats], number: str) -> Expr:
+    def add(self, now: int, free: CapacityTimeline[Floats], number: str) -> Expr:
         """Add the rules; return the weighted completion times.
 
         Parameters
         ----------
         now : int
             First slot still open.
-        free : Room
+        free : CapacityTimeline
             What fixed rows leave of the capacities.
         number : str
             That of the capacities: 2h or 15b.
@@ -178,7 +178,7 @@ class BatchschedPrinted(Printed):
                 idle = self.most_ps[j, h, p] * (1 - self._runs(j, t))
                 return m.run_s[j, h, p, t] >= m.s[j, h, p] - idle
 
-    def _add_capacity(self, number: str, free: Room[Floats]) -> None:
+    def _add_capacity(self, number: str, free: CapacityTimeline[Floats]) -> None:
         """(2h)/(15b): what runs on a server in a slot."""
         jobs, M, P = self.jobs, self.M, self.P
         worker, ps = self.instance.worker_demand.tolist(), self.instance.ps_demand.tolist()

@@ -21,7 +21,7 @@ from hindsched.models.windows.block import JobBlock, Paper, equation
 from hindsched.models.windows.printed import Printed
 from hindsched.models.windows.sets import Cell, JobSets, WindowCluster
 from hindsched.solutions.base import Solution
-from hindsched.solutions.capacity_timeline import Room
+from hindsched.solutions.capacity_timeline import CapacityTimeline
 from hindsched.solutions.window_row import WindowRow
 
 Planned = TypeVar("Planned", bound=Solution)
@@ -205,7 +205,7 @@ def use_by_cell(blocks: Mapping[int, JobBlock]) -> dict[Cell, list[Expr]]:
 
 
 def add_capacities(
-    model: Model, family: Family, blocks: Mapping[int, JobBlock], free: Room[Floats]
+    model: Model, family: Family, blocks: Mapping[int, JobBlock], free: CapacityTimeline[Floats]
 ) -> None:
     """What all jobs use of a server's resource in a slot is what is free there."""
     used = use_by_cell(blocks)

@@ -19,7 +19,7 @@ from hindsched.instances.base import Instance
 from hindsched.instances.decimals import NEAR, how_many_left, loosened
 from hindsched.instances.modes import Modes, ps_for, units
 from hindsched.solutions.base import Assignment
-from hindsched.solutions.capacity_timeline import Room
+from hindsched.solutions.capacity_timeline import CapacityTimeline
 from hindsched.solutions.commitments import Commitments
 from hindsched.solutions.window_row import WindowRow
 
@@ -220,9 +220,11 @@ def fixed_rows(
     return found
 
 
-def left_by(cluster: WindowCluster, fixed: Mapping[str, Iterable[WindowRow]]) -> Room[Floats]:
+def left_by(
+    cluster: WindowCluster, fixed: Mapping[str, Iterable[WindowRow]]
+) -> CapacityTimeline[Floats]:
     """What fixed rows leave of the servers, by slot."""
-    free = Room(cluster.server_capacity)
+    free = CapacityTimeline(cluster.server_capacity)
     for rows in fixed.values():
         for row in rows:
             free.book(row.first, row.last, row_use(cluster, row))

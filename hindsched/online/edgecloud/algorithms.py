@@ -215,16 +215,14 @@ def theorem(instance: Instance, epsilon: float = EPSILON) -> Theorem:
 def _overtaking(instance: EdgecloudInstance) -> int:
     """Most slots by which a later job's chunk is available before an earlier job's on a server."""
     worst = 0
+    jobs = sorted(enumerate(instance.jobs), key=lambda item: item[1].arrival)
     for s, server in enumerate(instance.servers):
-        for kind in set(server.workers):
-            latest = 0
-            jobs = [
-                (job.arrival, j) for j, job in enumerate(instance.jobs) if job.worker_type == kind
-            ]
-            for arrival, j in sorted(jobs):
-                ready = arrival + int(instance.upload[j, s])
-                worst = max(worst, latest - ready)
-                latest = max(latest, ready)
+        latest = dict.fromkeys(server.workers, 0)
+        for j, job in jobs:
+            if job.worker_type in latest:
+                ready = job.arrival + int(instance.upload[j, s])
+                worst = max(worst, latest[job.worker_type] - ready)
+                latest[job.worker_type] = max(latest[job.worker_type], ready)
     return worst
 
 

@@ -63,31 +63,13 @@ class Window:
 class EdgeCloudRound(BatchRound):
     """A sub-round: empty workers and PSs at the edge, and the cloud.
 
-    Parameters
-    ----------
-    cluster : EdgecloudInstance
-        The cluster.
-    base : int
-        Last slot before the sub-round.
-    slots : int
-        Its length.
-    storage : StorageLedger
-        What the servers store.
-    now : int
-        The slot in which the batch is planned.
-    price_base : float
-        What a full worker type's price is the base's power of, less 1.
+    It is `slots` long and begins after slot `base`; its batch is planned in slot `now`.
     """
 
     def __init__(
-        self,
-        cluster: EdgecloudInstance,
-        base: int,
-        slots: int,
-        storage: StorageLedger,
-        now: int,
+        self, cluster: EdgecloudInstance, base: int, slots: int, storage: StorageLedger, now: int,
         price_base: float,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.cluster, self.base, self.slots = cluster, base, slots
         self.storage, self.now = storage, now
         counts: dict[Column, int] = {

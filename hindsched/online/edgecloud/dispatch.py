@@ -46,10 +46,8 @@ class Dispatch:
         (chunk, worker) of the chunks at the edge.
     cloud : list of (int, float, float)
         (chunk, begin, end) of the chunks in the cloud.
-    alphas : list of float
-        Q of each chunk when it was placed.
-    corrected_alpha : float
-        alpha'' of the job, the same for each of its chunks.
+    alphas, corrected_alpha : list of float, float
+        Q of each chunk when it was placed; alpha'' of the job, the same for each of its chunks.
     """
 
     together: bool = False
@@ -147,18 +145,9 @@ class Dispatcher:
     ) -> Dispatch:
         """Place all chunks of a job that arrives now; every queue has been advanced to now.
 
-        Parameters
-        ----------
-        index : int
-            Number of the job in its queue entries.
-        job : EdgecloudJob
-            The job.
-        edge_work, cloud_work : float
-            Time of a chunk with zeta = 0 and 1.
-        room : list of float, optional
-            Chunks that each server can still store; None if storage is unlimited.
-        may_be_together : bool
-            False if no PS in the cloud is free for it.
+        `index` is the job's number in queue entries, the works the times of a chunk with zeta = 0
+        and 1, `room` the chunks that each server can still store (None if storage is unlimited).
+        The job may not be together in the cloud if no PS is free for it there.
 
         Raises
         ------
@@ -220,12 +209,8 @@ class Dispatcher:
         if self.increment == "printed":
             first = (delay + outlook[:, 0] + work) / D + work * outlook[:, 1]
         else:
-            first = np.array(
-                [
-                    self._marginal(int(w), job, 0, float(ready[i]), work)
-                    for i, w in enumerate(workers)
-                ]
-            )
+            pairs = zip(workers.tolist(), ready.tolist(), strict=True)
+            first = np.array([self._marginal(w, job, 0, when, work) for w, when in pairs])
         heap = [
             (round(q, DIGITS), i) for i, q in enumerate(first.tolist()) if room[servers[i]] >= 1
         ]
@@ -236,13 +221,11 @@ class Dispatcher:
         self, worker: int, job: EdgecloudJob, count: int, ready: float, work: float
     ) -> float:
         """Exact increase of the worker's planned sum when chunk number `count` + 1 is added."""
-        plan = [
-            self.queues.weighted_completion(
-                worker, n, job.chunks * work, ready, work, 1.0 / job.chunks
-            )
-            for n in (count, count + 1)
-        ]
-        return plan[1] - plan[0] - job.arrival / job.chunks
+        facts = (job.chunks * work, ready, work, 1.0 / job.chunks)
+        before, after = (
+            self.queues.weighted_completion(worker, n, *facts) for n in (count, count + 1)
+        )
+        return after - before - job.arrival / job.chunks
 
     def _spread(
         self,
@@ -285,20 +268,15 @@ class Dispatcher:
                 raise Refused("(7b)", f"job {job.name}, chunk {chunk}", detail)
 
     def _insert(self, index: int, job: EdgecloudJob, offer: _Offer, work: float) -> None:
+        key, weight = job.chunks * work, 1.0 / job.chunks
         for i, count in offer.counts.items():
-            ready = float(offer.ready[i])
-            self.queues.insert(
-                int(offer.workers[i]), index, count, job.chunks * work, ready, work,
-                1.0 / job.chunks,
-            )  # fmt: skip
+            worker, ready = int(offer.workers[i]), float(offer.ready[i])
+            self.queues.insert(worker, index, count, key, ready, work, weight)
 
     def _all_in(
-        self,
-        dispatch: Dispatch,
-        job: EdgecloudJob,
-        pool: CloudPool,
+        self, dispatch: Dispatch, job: EdgecloudJob, pool: CloudPool,
         spans: list[tuple[float, float]],
-    ) -> Dispatch:
+    ) -> Dispatch:  # fmt: skip
         """The whole job to the cloud."""
         pool.book(spans)
         dispatch.together = True

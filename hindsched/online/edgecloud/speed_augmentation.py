@@ -24,20 +24,9 @@ from hindsched.solvers.kernels.edgecloud.preemptive_queue import serve
 class RunDual:
     """A dual point built from a run: alpha a job, and beta from its unfinished chunks.
 
-    Parameters
-    ----------
-    alpha : ndarray, shape (J,)
-        Alpha of each chunk of a job.
-    work : ndarray, shape (J,)
-        Processing time of a chunk at the edge, in the run.
-    worker, job : ndarray of int, shape (n,)
-        Where the edge chunks ran and whose they are.
-    end : ndarray, shape (n,)
-        When they ended, in slots since the beginning of slot 0.
-    in_cloud : ndarray of int, shape (m,)
-        Jobs of the chunks in the cloud, and their ends.
-    cloud_end : ndarray, shape (m,)
-        When those ended.
+    Of each job the alpha of its chunks and the processing time of one at the edge; of each edge
+    chunk the worker, its job and when it ended, in slots since the beginning of slot 0; of each
+    chunk in the cloud its job and when it ended.
     """
 
     alpha: Floats
@@ -50,10 +39,9 @@ class RunDual:
 
     def sum_beta(self, instance: EdgecloudInstance) -> float:
         """Sum of beta over workers, the cloud and time: the average flow time of the run."""
-        arrival, chunks = instance.arrivals, instance.chunks
-        at_edge = (self.end - arrival[self.job]) / chunks[self.job]
-        at_cloud = (self.cloud_end - arrival[self.in_cloud]) / chunks[self.in_cloud]
-        return float(at_edge.sum() + at_cloud.sum())
+        jobs = np.concatenate([self.job, self.in_cloud])
+        flow = np.concatenate([self.end, self.cloud_end]) - instance.arrivals[jobs]
+        return float((flow / instance.chunks[jobs]).sum())
 
 
 def worst_slack(instance: EdgecloudInstance, point: RunDual) -> float:
@@ -84,16 +72,6 @@ def worst_slack(instance: EdgecloudInstance, point: RunDual) -> float:
     return worst
 
 
-def dual_bound(instance: EdgecloudInstance, point: RunDual, epsilon: float) -> float:
-    """``sum alpha - sum beta / (1 + epsilon)``: Theorem 3's dual objective (11).
-
-    A lower bound on (2) if the point came from a run with (1 + epsilon) speed and `worst_slack` is
-    not negative.
-    """
-    total = float((point.alpha * instance.chunks).sum())
-    return total - point.sum_beta(instance) / (1.0 + epsilon)
-
-
 @dataclass(frozen=True)
 class SpeedRun:
     """A run with extra speed.
@@ -109,7 +87,8 @@ class SpeedRun:
     point : RunDual
         The dual point with the corrected alpha''.
     bound : float
-        Lower bound on (2) that the point proves; meaningful for epsilon > 0.
+        ``sum alpha - sum beta / (1 + epsilon)``, Theorem 3's dual objective (11): a lower bound on
+        (2) for epsilon > 0 if the slack is not negative.
     slack : float
         Smallest slack of (6a): the point is feasible if it is not negative.
     average_flow : float
@@ -159,33 +138,31 @@ def run_with_speed(
     """
     if not 0 <= epsilon < math.inf:
         raise InputError("epsilon", epsilon, "must be at least 0")
-    speed = 1.0 + epsilon
     dispatcher = Dispatcher(instance.with_jobs(()), increment, escape, use_cloud)
-    edge, cloud = _work(instance, whole_slots)
-    edge, cloud = edge / speed, cloud / speed
+    edge, cloud = instance.edge_slots.astype(float), instance.cloud_slots.astype(float)
+    if not whole_slots:
+        edge, cloud = (
+            np.array(
+                [j.exact_chunk_slots(instance.slot_seconds, in_cloud=c) for j in instance.jobs]
+            )
+            for c in (False, True)
+        )
+    edge, cloud = edge / (1.0 + epsilon), cloud / (1.0 + epsilon)
     dispatches: dict[int, Dispatch] = {}
     for j in sorted(range(len(instance.jobs)), key=lambda j: (instance.jobs[j].arrival, j)):
         job = instance.jobs[j]
         dispatcher.queues.advance(float(job.arrival))
         dispatches[j] = dispatcher.place(j, job, float(edge[j]), float(cloud[j]))
-    found = tuple(dispatches[j] for j in range(len(instance.jobs)))
     point = _dual_point(instance, dispatches, edge)
+    jobs = np.concatenate([point.job, point.in_cloud])
+    ends = np.concatenate([point.end, point.cloud_end])
     times = np.zeros(len(instance.jobs))
-    np.maximum.at(times, point.job, point.end - instance.arrivals[point.job])
-    np.maximum.at(times, point.in_cloud, point.cloud_end - instance.arrivals[point.in_cloud])
-    bound = dual_bound(instance, point, epsilon)
+    np.maximum.at(times, jobs, ends - instance.arrivals[jobs])
+    flow = point.sum_beta(instance)
+    bound = float((point.alpha * instance.chunks).sum()) - flow / (1.0 + epsilon)
+    found = tuple(dispatches[j] for j in range(len(instance.jobs)))
     slack = worst_slack(instance, point)
-    return SpeedRun(epsilon, times, found, point, bound, slack, point.sum_beta(instance))
-
-
-def _work(instance: EdgecloudInstance, whole_slots: bool) -> tuple[Floats, Floats]:
-    if whole_slots:
-        return instance.edge_slots.astype(float), instance.cloud_slots.astype(float)
-    seconds = instance.slot_seconds
-    return (
-        np.array([job.exact_chunk_slots(seconds, in_cloud=False) for job in instance.jobs]),
-        np.array([job.exact_chunk_slots(seconds, in_cloud=True) for job in instance.jobs]),
-    )
+    return SpeedRun(epsilon, times, found, point, bound, slack, flow)
 
 
 def _dual_point(

@@ -37,18 +37,9 @@ AstraeaTheorem = TypedDict(
 def theorem(instance: Instance) -> AstraeaTheorem:
     """Theorem 1: an additive bound for linear utilities, a ratio for power utilities.
 
-    Parameters
-    ----------
-    instance : AstraeaInstance
-        The instance.
-
-    Returns
-    -------
-    dict
-        ``kind``, ``value`` (OPT - ALG for ``additive``, OPT / ALG for ``ratio``: the inverse of the
-        paper's; None where no theorem applies or the number overflows), ``assumptions``, and
-        ``lambda`` (Lemma 1), ``sigma`` (Lemma 3), ``theta_workers``, ``theta_ps``, ``batches`` (L),
-        ``log10_value``.
+    The value is OPT - ALG for ``additive`` and OPT / ALG for ``ratio``, the inverse of the paper's;
+    None where no theorem applies or the number overflows. ``lambda`` is Lemma 1's, ``sigma`` Lemma
+    3's, ``batches`` L.
 
     Notes
     -----

@@ -60,20 +60,11 @@ class BatchschedTheorem(Theorem, total=False):
 
 
 def theorem(instance: Instance) -> BatchschedTheorem:
-    """Theorem 5: A_online is ``4 alpha``-competitive.
+    """Theorem 5: A_online is ``4 alpha``-competitive, with the theorem's alpha.
 
-    Parameters
-    ----------
-    instance : BatchschedInstance
-        The instance.
-
-    Returns
-    -------
-    dict
-        ``kind``, ``value`` (4 alpha with the theorem's alpha), ``assumptions``, and the paper's
-        further quantities: log2 lambda, Theorem 3's ``2 log2 lambda``, the alpha of (6) per batch
-        and the constant one that the paper observes. ``worst`` is by what factor an assumption is
-        missed: above 1 it does not hold.
+    Beside it stand the paper's further quantities: log2 lambda, Theorem 3's ``2 log2 lambda``, the
+    alpha of (6) per batch and the constant one that the paper observes. ``worst`` is by what factor
+    an assumption is missed: above 1 it does not hold.
 
     Notes
     -----
@@ -114,23 +105,14 @@ def theorem(instance: Instance) -> BatchschedTheorem:
         "log2_lambda": log_base,
         "max_weight_ratio": gamma,
         "assumptions": [
-            {
-                "name": "1 <= weight / (resources x slots) <= F for every schedule (Section 5.1)",
-                "holds": thinnest >= 1.0,
-                "worst": 1.0 / thinnest,
-            },
-            {
-                "name": "demand of a job on a server / capacity <= 1 / log2 lambda (Theorem 3)",
-                "holds": share <= 1.0 / log_base,
-                "worst": share * log_base,
-            },
-            {
-                "name": "F, the weights and their minimum are known in advance",
-                "holds": False,
-                "worst": spread,
-            },
+            {"name": "1 <= weight / (resources x slots) <= F for every schedule (Section 5.1)",
+             "holds": thinnest >= 1.0, "worst": 1.0 / thinnest},
+            {"name": "demand of a job on a server / capacity <= 1 / log2 lambda (Theorem 3)",
+             "holds": share <= 1.0 / log_base, "worst": share * log_base},
+            {"name": "F, the weights and their minimum are known in advance", "holds": False,
+             "worst": spread},
         ],
-    }
+    }  # fmt: skip
 
 
 def _alpha(total: float, least: float, gamma: float) -> int:
@@ -145,11 +127,6 @@ def _largest_share(instance: BatchschedInstance) -> float:
     for demand in (*instance.worker_demand, *instance.ps_demand):
         fits = np.all(demand <= instance.server_capacity * (1 + 1e-9), axis=1)
         capacity = instance.server_capacity[fits]
-        share = np.divide(
-            np.broadcast_to(demand, capacity.shape),
-            capacity,
-            out=np.zeros_like(capacity),
-            where=capacity > 0,
-        )
+        share = np.divide(demand, capacity, out=np.zeros_like(capacity), where=capacity > 0)
         worst = max(worst, float(share.max(initial=0.0)))
     return worst

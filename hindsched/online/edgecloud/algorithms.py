@@ -172,18 +172,7 @@ def declared_estimates(instance: Instance) -> JsonObject:
 def theorem(instance: Instance, epsilon: float = EPSILON) -> Theorem:
     """Theorem 3: with (1 + epsilon) speed, ``D_max (1 + 1 / epsilon)``-competitive for (2).
 
-    Parameters
-    ----------
-    instance : EdgecloudInstance
-        The instance.
-    epsilon : float
-        The speed augmentation, above 0.
-
-    Returns
-    -------
-    dict
-        ``kind``, ``value`` (None without jobs), ``assumptions``, ``quantities`` (the constant for
-        problem (4)) and a ``note`` on what the printed proof leaves open.
+    ``quantities`` holds the constant for problem (4), ``note`` what the printed proof leaves open.
     """
     assert isinstance(instance, EdgecloudInstance)
     if not instance.jobs:

@@ -30,6 +30,7 @@ from hindsched.solvers.families.mlbroker.slot import largest_remainder
 SNAP = 1e-4
 INTEGRAL = 1e-9
 Last = Literal["up", "unbiased"]
+ZeroWeights = Literal["bernoulli", "ignore"]
 Rounding = Literal["paper", "round2", "independent", "greedy", "largest-remainder"]
 
 
@@ -38,21 +39,8 @@ def dependent_round(
 ) -> Ints:
     """Algorithm 3 for one set: round fractional parts to 0 or 1 in pairs.
 
-    Parameters
-    ----------
-    parts : ndarray, shape (n,)
-        p, each in [0, 1]; 0 and 1 stay.
-    weights : ndarray, shape (n,)
-        omega, positive: each pair keeps ``omega1 p1 + omega2 p2``.
-    generator : numpy.random.Generator
-        Source of the pairs and of the coins.
-    last : {"up", "unbiased"}
-        What happens to the element that remains without a partner.
-
-    Returns
-    -------
-    ndarray of int, shape (n,)
-        0 or 1 for each element.
+    Each pair keeps ``omega1 p1 + omega2 p2``, omega the positive weights; parts of 0 and 1 stay.
+    `last` says what happens to the element that remains without a partner.
     """
     p = np.array(parts, dtype=float)
     undecided = [i for i in range(p.size) if INTEGRAL < p[i] < 1 - INTEGRAL]
@@ -82,13 +70,9 @@ def snapped(fractional: Floats) -> Floats:
 
 
 def round1(
-    fractional: Floats,
-    weights: Floats,
-    slot: int,
-    seed: int,
-    purpose: str,
-    zero_weights: Literal["bernoulli", "ignore"] = "bernoulli",
-) -> Ints:
+    fractional: Floats, weights: Floats, slot: int, seed: int, purpose: str,
+    zero_weights: ZeroWeights = "bernoulli",
+) -> Ints:  # fmt: skip
     """Round1_y: in each centre over the jobs, keeping the units of one resource.
 
     Jobs of weight 0 are rounded up by themselves with their fraction as probability, or down
@@ -120,13 +104,9 @@ def round2(fractional: Floats, names: tuple[str, ...], slot: int, seed: int) -> 
 
 
 def round_workers(
-    view: SlotData,
-    fractional: Floats,
-    slot: int,
-    seed: int,
-    method: Rounding = "paper",
-    zero_weights: Literal["bernoulli", "ignore"] = "bernoulli",
-) -> Ints:
+    view: SlotData, fractional: Floats, slot: int, seed: int, method: Rounding = "paper",
+    zero_weights: ZeroWeights = "bernoulli",
+) -> Ints:  # fmt: skip
     """Integer workers by one of the methods; not yet repaired.
 
     ``paper`` takes the largest of the K + 1 roundings of Algorithm 2, ``round2`` the second alone,
@@ -163,15 +143,7 @@ def round_server(
 
 
 def repair(view: SlotData, workers: Ints, fractional: Floats) -> tuple[Ints, int]:
-    """Add workers until the data fits; never remove any.
-
-    Returns
-    -------
-    workers : ndarray of int, shape (J, R)
-        Workers that can train all data.
-    repairs : int
-        Number of jobs that needed more workers.
-    """
+    """Add workers until the data fits, never remove any; also how many jobs needed more."""
     workers = workers.copy()
     repairs = 0
     for j in range(len(view.jobs)):

@@ -64,20 +64,9 @@ def r2_paper(instance: MlbrokerInstance) -> dict[str, float | None]:
 
 
 def theorem(instance: Instance, epsilon: float = 0.01) -> Theorem:
-    """Theorem 5's ratio r1 r2, its parts, and what speaks against it.
+    """Theorem 5's ratio r1 r2 as printed, its parts, and what speaks against it.
 
-    Parameters
-    ----------
-    instance : MlbrokerInstance
-        The instance.
-    epsilon : float
-        eps of the regulariser.
-
-    Returns
-    -------
-    dict
-        ``kind``, ``value`` (r1 r2 as printed, None where r2 divides by 0), ``assumptions``,
-        ``quantities`` (``r1``, ``r2_paper``, ``lambda``) and ``warning``.
+    The value is None where r2 divides by 0; `epsilon` is that of the regulariser.
     """
     assert isinstance(instance, MlbrokerInstance)
     second = r2_paper(instance)
@@ -102,6 +91,6 @@ def theorem(instance: Instance, epsilon: float = 0.01) -> Theorem:
             "r2_paper": second["r2"],
             "lambda": second["lambda"],
             "epsilon": epsilon,
-        },
+        },  # fmt: skip
         "warning": R2_WARNING,
     }

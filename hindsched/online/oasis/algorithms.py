@@ -234,19 +234,9 @@ ALGORITHMS: dict[str, Factory] = {
 def declared_estimates(
     instance: Instance, lower_floor: float = 0.0, units: Units = "file"
 ) -> JsonObject:
-    """U and L of each pool, exact, as the paper's experiments declare them.
+    """U and L of each pool, exact, as the paper's experiments declare them: logarithms.
 
-    Parameters
-    ----------
-    instance : OasisInstance
-        The whole instance.
-    lower_floor, units
-        As for the algorithm: on them L depends.
-
-    Returns
-    -------
-    dict
-        `PriceBounds.to_dict` by pool: logarithms by resource.
+    On `lower_floor` and `units`, the algorithm's settings, L depends.
     """
     assert isinstance(instance, OasisInstance)
     facts = pool_facts(instance)
@@ -258,18 +248,8 @@ def declared_estimates(
 def theorem(instance: Instance, lower_floor: float = 0.0, units: Units = "file") -> Theorem:
     """Theorem 4: OASiS is ``2 alpha``-competitive, with what it assumes.
 
-    Parameters
-    ----------
-    instance : OasisInstance
-        The instance.
-    lower_floor, units
-        As for the algorithm; a floor above 0 leaves the theorem's setting.
-
-    Returns
-    -------
-    dict
-        ``kind``, ``value`` (None without jobs), ``assumptions`` and the ``quantities`` U, L, eta,
-        alpha, as natural logarithms where they underflow.
+    Settings are the algorithm's; a floor above 0 leaves the theorem's setting. ``quantities`` are
+    U, L, eta and alpha, as natural logarithms where they underflow.
     """
     assert isinstance(instance, OasisInstance)
     if not instance.jobs:

@@ -91,6 +91,6 @@ def theorem(instance: Instance, epsilon: float = 0.01) -> Theorem:
             "r2_paper": second["r2"],
             "lambda": second["lambda"],
             "epsilon": epsilon,
-        },  # fmt: skip
+        },
         "warning": R2_WARNING,
     }

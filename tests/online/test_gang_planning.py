@@ -11,10 +11,8 @@ from hindsched.instances.gang.generator import generate
 from hindsched.instances.gang.instance import GangInstance
 from hindsched.models.base import Commitments
 from hindsched.models.gang.sets import outlook
-from hindsched.online.gang.planning import held_by
 from hindsched.solutions.base import build_solution
 from hindsched.solvers.families.gang.planning import (
-    best_on_servers,
     best_plan,
     open_jobs,
     plan_in_order,
@@ -100,24 +98,6 @@ def test_plans_on_servers_are_better_than_a_queue():
     }
     assert cost["reoptimise"] <= replay(instance, "wspt").objective()
     assert max(cost["reoptimise"], cost["dual-price"]) < cost["easy"]
-
-
-def test_what_holds_servers_keeps_them_and_the_rest_fits_beside_it():
-    instance = generate("servers", 3, **BUSY_SERVERS)
-    begun, now, view, left = half_begun(instance)
-    keys = [np.arange(len(view.tasks), dtype=float)]
-    plans = [best_on_servers(left, instance.server_gpus, keys, rounds) for rounds in (0, 5_000)]
-    for plan in plans:
-        rows = dict(begun)
-        for number, task in enumerate(view.tasks):
-            job, start = instance.jobs[task.job], int(plan.starts[number])
-            held = held_by(instance, plan.cluster, left.fixed + number)
-            rows[job.name] = [{"from": start + 1, "to": start + job.duration, "servers": held}]
-            assert start >= now
-        assert build_solution(instance, rows).violations() == []
-    fixed = left.jobs.submit[: left.fixed]
-    cost = [total_cost(left.jobs, np.concatenate([fixed, plan.starts])) for plan in plans]
-    assert cost[1] < cost[0] < 1e30
 
 
 def test_absurd_settings_are_one_line():

@@ -172,17 +172,3 @@ def test_a_makespan_is_that_of_the_last_job_however_many_are_settled():
     rolling.add(instance.jobs[2:])
     rolling.advance(6)
     assert (rolling.solve().objective, over.objective, first.objective) == (7.0, 4.0, 4.0)
-
-
-def test_what_was_committed_does_not_change_with_the_callers_rows():
-    instance = hs.generate("batchsched", jobs=1, seed=1)
-    rolling = RollingProgram(instance)
-    rolling.add(instance.jobs)
-    first = rolling.solve()
-    plan = first.plan.assignments()
-    rolling.commit(plan, whole=plan)
-    rolling.advance(10_000)
-    over = rolling.solve()
-    for row in plan[instance.jobs[0].name]:
-        row["from"], row["to"] = row["from"] + 5, row["to"] + 5
-    assert over.objective == first.objective

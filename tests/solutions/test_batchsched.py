@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
-
-from hindsched.errors import InputError
 from hindsched.instances.batchsched.instance import PARAMETER_SERVER, RING_ALLREDUCE
-from hindsched.solutions.base import read_solution, write_solution
 from hindsched.solutions.batchsched.solution import BatchschedSolution
-from tests.strategies.batchsched import instance, known_b
+from tests.strategies.batchsched import instance
 
 JOB = {"arrival": 2, "weight": 3, "epochs": 1, "chunks": 2, "minibatches": 2, "gradient_mb": 0.5,
        "minibatch_slots": [0.75, 0.75], "update_slots": [0.25, 0.25]}  # fmt: skip
@@ -43,34 +39,3 @@ def test_a_good_solution_and_its_objective():
 def test_rows_that_follow_each_other_are_one_window():
     parts = [row(2, 2, {"s0": 2}, {"s0": 1}), row(3, 3, {"s0": 2}, {"s0": 1})]
     assert numbers(PS, parts) == []
-
-
-@pytest.mark.parametrize(
-    "bad",
-    [
-        {"workers": {"s9": 1}},
-        {"workers": {"s0": 1.5}},
-        {"worker_type": "nothing"},
-        {"from": 0},
-        {"to": 10**12},
-        {"workers": {"s0": 10**20}},
-        {"workers": [1]},
-        {"worker_type": ["w0"]},
-        {"to": 1},
-        {"ps": {"s0": "one"}},
-        {"more": 1},
-    ],
-)
-def test_malformed_rows_are_input_errors(bad):
-    with pytest.raises(InputError):
-        BatchschedSolution.from_assignments(PS, {"j0": [{**GOOD, **bad}]})
-
-
-def test_solution_files(tmp_path):
-    inst = known_b(PARAMETER_SERVER)
-    rows = {"j0": [row(1, 3, {"s0": 2}, {"s0": 1}, "w0", "p0")]}
-    solution = BatchschedSolution.from_assignments(inst, rows)
-    write_solution(solution, tmp_path / "s.json")
-    assert read_solution(tmp_path / "s.json", inst).assignments() == rows
-    with pytest.raises(InputError):
-        read_solution(tmp_path / "s.json", known_b(RING_ALLREDUCE))

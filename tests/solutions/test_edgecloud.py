@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hindsched.errors import InputError
-from hindsched.solutions.base import build_solution, read_solution, write_solution
+from hindsched.solutions.base import build_solution
 from hindsched.solvers.door.api import solve
 from tests.strategies.edgecloud import instance, job, tiny_instances
 
@@ -204,41 +203,6 @@ def test_all_cloud_needs_the_cloud_ps():
     [row] = bad.job_rows()
     assert (row["start"], row["completion"], row["value"]) == (8, None, None)
     assert bad.completion("j") is None
-
-
-@pytest.mark.parametrize(
-    "row",
-    [
-        {"chunk": 3, "server": "a", "worker": 1, "from": 3, "to": 4},
-        {"chunk": 1, "server": "z", "worker": 1, "from": 3, "to": 4},
-        {"chunk": 1, "server": "a", "worker": 3, "from": 3, "to": 4},
-        {"chunk": 1, "server": "a", "worker": True, "from": 3, "to": 4},
-        {"chunk": 1, "server": "a", "worker": [1], "from": 3, "to": 4},
-        {"chunk": 1, "server": ["a"], "worker": 1, "from": 3, "to": 4},
-        {"chunk": 1, "server": {"a": 1}, "worker": 1, "from": 3, "to": 4},
-        {"chunk": 1, "server": "a", "worker": 1, "from": 3, "to": 10**30},
-        {"chunk": 1, "server": "a", "worker": 1, "from": 3},
-        {"ps": ["a"], "from": 3, "to": 4},
-        {"chunk": 1, "server": "a", "from": 3, "to": 4},
-        {"chunk": 1, "server": "cloud", "worker": 1, "from": 3, "to": 4},
-        {"chunk": 1, "server": "a", "worker": 1, "from": 4, "to": 3},
-        {"chunk": 1.0, "server": "a", "worker": 1, "from": 3, "to": 4},
-        {"ps": "z", "from": 3, "to": 4},
-        {"ps": "a", "from": 3, "to": 4, "why": 1},
-    ],
-)
-def test_malformed_rows(row):
-    with pytest.raises(InputError):
-        build_solution(pair(), {"j": [row]})
-
-
-def test_solution_files_round_trip(tmp_path):
-    for formulation in FORMULATIONS:
-        found = solve(pair(), "milp", formulation=formulation).solution
-        write_solution(found, tmp_path / "s.json")
-        again = read_solution(tmp_path / "s.json", pair())
-        assert again.assignments() == found.assignments()
-        assert again.objective() == found.objective()
 
 
 def test_a_job_of_ten_million_slots_is_checked_without_a_number_for_each():

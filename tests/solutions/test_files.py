@@ -1,13 +1,83 @@
-"""Solution files with a wrong job: one line each."""
+"""Solution files of every family: they read back, belong to their instance, and refuse bad rows."""
+
+import copy
+import functools
 
 import pytest
 
+import hindsched as hs
 from hindsched.errors import InputError
+from hindsched.instances.base import families_on
 from hindsched.instances.io import read_json, write_json
 from hindsched.solutions.base import build_solution, read_solution, write_solution
 from tests.astraea_example import worked_example
 
+FAMILIES = families_on("solutions", "solution")
 ROW = {"from": 4, "to": 5, "workers": {"s1": 2}, "ps": {"s1": 1}}
+
+
+@functools.cache
+def served(family):
+    """A run of the family's first algorithm on a small instance."""
+    return hs.simulate(hs.generate(family, seed=1), next(iter(hs.algorithms(family)))).solution
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_file_reads_back_and_belongs_to_its_instance(family, tmp_path):
+    solution, path = served(family), tmp_path / "s.json"
+    write_solution(solution, path, {"method": "run"})
+    again = read_solution(path, solution.instance)
+    assert again.assignments() == solution.assignments()
+    assert (again.objective(), again.violations()) == (solution.objective(), [])
+    assert again.job_rows() == solution.job_rows()
+    assert again.usage_rows() == solution.usage_rows()
+    with pytest.raises(InputError, match="instance_sha256"):
+        read_solution(path, hs.generate(family, seed=2))
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize(
+    ("key", "value", "match"),
+    [
+        ("objective", 1e9, "objective"),
+        ("objective", "much", "must be a number"),
+        ("formulation", "imagined", "formulation"),
+        ("formulation", 7, "must be a word"),
+        ("jobs", {}, "must be a list"),
+        ("format", "hindsched-solution/9", "format"),
+    ],
+)
+def test_what_a_file_claims_is_checked(family, key, value, match, tmp_path):
+    solution, path = served(family), tmp_path / "s.json"
+    write_solution(solution, path)
+    write_json(read_json(path) | {key: value}, path)
+    with pytest.raises(InputError, match=match):
+        read_solution(path, solution.instance)
+
+
+def malformed(row):
+    """Rows that are none: a key too many or too few, and values of no kind that a file has."""
+    yield row | {"colour": 1}
+    for key in row:
+        if key != "payment":
+            if key in ("from", "to"):
+                yield {name: value for name, value in row.items() if name != key}
+            for value in (None, True, 1.5, -1, 10**30, "word", [1], {"nowhere": 1}):
+                if not (isinstance(row[key], dict) and value is None):
+                    yield row | {key: value}
+    yield row | {"from": row["to"] + 1}
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_malformed_rows_are_refused_in_one_line(family):
+    solution = served(family)
+    name, rows = next(iter(solution.assignments().items()))
+    for bad in malformed(copy.deepcopy(rows[0])):
+        with pytest.raises(InputError) as refused:
+            build_solution(solution.instance, {name: [bad]})
+        assert "\n" not in str(refused.value)
+    with pytest.raises(InputError, match="must name a job"):
+        build_solution(solution.instance, {"nobody": rows})
 
 
 def changed(tmp_path, key, value):

@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from hindsched.errors import InputError
-from hindsched.instances.catalogue import known_instance
 from hindsched.instances.mlbroker.generator import generate
-from hindsched.solutions.base import build_solution, read_solution, write_solution
+from hindsched.solutions.base import build_solution
 from hindsched.solutions.mlbroker.solution import (
     MlbrokerSolution,
     arc_prices,
@@ -199,43 +198,10 @@ def test_one_row_a_slot_without_from_and_to():
     assert [row["to"] for row in solution.assignments()["j1"]] == [2, 4]
 
 
-@pytest.mark.parametrize(
-    ("row", "where"),
-    [
-        ({"from": 1, "to": 1, "workers": {"r9": 1}, "ps": "r1"}, "workers"),
-        ({"from": 1, "to": 1, "workers": {"r1": 1.5}, "ps": "r1"}, "workers.r1"),
-        ({"from": 1, "to": 1, "workers": {"r1": -1}, "ps": "r1"}, "workers.r1"),
-        ({"from": 1, "to": 1, "workers": {"r1": 10**30}, "ps": "r1"}, "workers.r1"),
-        ({"from": 1, "to": 1, "workers": [], "ps": "r1"}, "workers"),
-        ({"from": 1, "to": 1, "workers": {}, "ps": None}, "ps"),
-        ({"from": 0, "to": 1, "workers": {}, "ps": "r1"}, "from"),
-        ({"from": 1, "to": 9, "workers": {}, "ps": "r1"}, "to"),
-        ({"from": 2, "to": 1, "workers": {}, "ps": "r1"}, "to"),
-        ({"from": 1, "to": 1, "workers": {}}, "assignments"),
-        ({"from": 1, "to": 1, "workers": {}, "ps": "r1", "gpus": 2}, "assignments"),
-    ],
-)
-def test_malformed_rows_are_one_line_errors(row, where):
-    with pytest.raises(InputError) as caught:
-        build_solution(flicker(), {"j1": [row]})
-    assert where in str(caught.value)
-    assert "\n" not in str(caught.value)
-
-
 def test_a_slot_cannot_be_covered_twice():
     row = {"from": 1, "to": 2, "workers": {"r1": 1}, "ps": "r1"}
     with pytest.raises(InputError, match="twice"):
         build_solution(flicker(), {"j1": [row, {**row, "from": 2}]})
-
-
-def test_file_round_trip(tmp_path):
-    instance = known_instance("mlbroker-r3-t2-s51")
-    solution = find_schedule(instance, "tight")
-    assert solution.objective() == pytest.approx(184.72025, abs=1e-4)
-    path = tmp_path / "solution.json"
-    write_solution(solution, path)
-    again = read_solution(path, instance)
-    assert again.objective() == solution.objective()
 
 
 @pytest.mark.parametrize("formulation", ["tight", "paper"])

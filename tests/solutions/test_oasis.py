@@ -5,9 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hindsched.errors import InputError
 from hindsched.instances.oasis.instance import OasisInstance
-from hindsched.solutions.base import read_solution, write_solution
 from hindsched.solutions.oasis.solution import OasisSolution
 
 
@@ -77,43 +75,6 @@ def test_a_job_without_all_its_work_earns_nothing():
     assert solution.completion("j") is None
     assert solution.objective() == 0
     assert built([]).violations() == []
-
-
-@pytest.mark.parametrize(
-    ("rows", "where"),
-    [
-        ([row(0, 3, {}, {})], "assignments[0].from"),
-        ([row(2, 6, {}, {})], "assignments[0].to"),
-        ([row(3, 2, {}, {})], "assignments[0].to"),
-        ([row(2, 3, {"w9": 1}, {})], "assignments[0].workers"),
-        ([row(2, 3, {"w1": 1.5}, {})], "assignments[0].workers.w1"),
-        ([row(2, 3, {"w1": True}, {})], "assignments[0].workers.w1"),
-        ([row(2, 3, [], {})], "assignments[0].workers"),
-        ([{"from": 2, "to": 3, "workers": {}, "cloud": 1}], "assignments[0]"),
-        ([3], "assignments[0]"),
-    ],
-)
-def test_malformed_rows_are_one_line_errors(rows, where):
-    with pytest.raises(InputError) as caught:
-        built(rows)
-    assert where in caught.value.where
-    assert "\n" not in str(caught.value)
-
-
-def test_an_unknown_job_is_an_error():
-    with pytest.raises(InputError, match="must name a job"):
-        OasisSolution.from_assignments(make(), {"k": GOOD})
-
-
-def test_files_round_trip_and_belong_to_their_instance(tmp_path):
-    solution = built(GOOD)
-    path = tmp_path / "s.json"
-    write_solution(solution, path, {"method": "hand"})
-    again = read_solution(path, solution.instance)
-    assert again.assignments() == solution.assignments()
-    assert (again.workers["j"] == solution.workers["j"]).all()
-    with pytest.raises(InputError, match="instance_sha256"):
-        read_solution(path, make(arrival=1))
 
 
 def test_run_length_merges_neighbours_and_splits_changes():

@@ -26,7 +26,7 @@ from cpu_clock import count_cpu_seconds
 from jinja2 import StrictUndefined, Template
 
 import hindsched as hs
-from hindsched.analysis.gang.verdict import Verdict, seconds
+from hindsched.analysis.audit.gang.verdict import Verdict, seconds
 from hindsched.analysis.interval import Interval
 from hindsched.instances.gang.generator import from_trace
 from hindsched.instances.gang.instance import GangInstance

@@ -25,7 +25,7 @@ from types import FrameType
 from typing import Any
 
 import hindsched as hs
-from hindsched.analysis.library.records import Records
+from hindsched.analysis.library import Records
 from hindsched.instances.base import FAMILIES
 from hindsched.instances.catalogue import all_recipes
 from hindsched.kernel.__main__ import main as check_files

@@ -134,9 +134,9 @@ def api() -> str:
         if name == "plot":
             continue
         parts.append(f"## hs.{name} {{ #hs.{name} }}\n\n::: {home_of(getattr(hs, name))}\n")
-    for name, value in vars(hs.plot).items():
-        if callable(value):
-            parts.append(f"## hs.plot.{name} {{ #hs.plot.{name} }}\n\n::: {home_of(value)}\n")
+    for name in hs.plot.__all__:
+        home = home_of(getattr(hs.plot, name))
+        parts.append(f"## hs.plot.{name} {{ #hs.plot.{name} }}\n\n::: {home}\n")
     return "\n".join(parts)
 
 

@@ -10,14 +10,12 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from hindsched.analysis.audit import audit
-    from hindsched.analysis.compare import compare, ratio
-    from hindsched.analysis.grid import sweep
-    from hindsched.analysis.plots import names as plot
+    from hindsched.analysis import plots as plot
+    from hindsched.analysis.audit.judge import audit
+    from hindsched.analysis.compare import compare, ratio, sweep
     from hindsched.analysis.score.referee import score
     from hindsched.analysis.verify import verify
-    from hindsched.analysis.worst.search import worst
-    from hindsched.analysis.worst.witness import check_witness
+    from hindsched.analysis.worst import check_witness, worst
     from hindsched.errors import HindschedError, InputError, Refused, SolveFailed
     from hindsched.instances.catalogue import named_instance, suite
     from hindsched.instances.from_dataframe import gang, instance
@@ -38,15 +36,13 @@ if TYPE_CHECKING:
     from hindsched.solvers.tree.method import certify_optimum
 
 _SOURCES = {
-    "hindsched.analysis.audit": ("audit",),
-    "hindsched.analysis.grid": ("sweep",),
+    "hindsched.analysis.audit.judge": ("audit",),
     "hindsched.instances.from_dataframe": ("gang", "instance"),
     "hindsched.instances.traces.logs": ("read_log",),
-    "hindsched.analysis.compare": ("compare", "ratio"),
+    "hindsched.analysis.compare": ("compare", "ratio", "sweep"),
     "hindsched.analysis.score.referee": ("score",),
     "hindsched.analysis.verify": ("verify",),
-    "hindsched.analysis.worst.search": ("worst",),
-    "hindsched.analysis.worst.witness": ("check_witness",),
+    "hindsched.analysis.worst": ("check_witness", "worst"),
     "hindsched.errors": ("HindschedError", "InputError", "Refused", "SolveFailed"),
     "hindsched.instances.generators.registry": ("from_trace", "generate"),
     "hindsched.instances.io": ("families", "read", "schema", "write"),
@@ -64,7 +60,7 @@ _SOURCES = {
     "hindsched.solvers.model.offline": ("model",),
     "hindsched.solvers.door.versions": ("versions",),
 }
-_MODULES = {"plot": "hindsched.analysis.plots.names"}
+_MODULES = {"plot": "hindsched.analysis.plots"}
 _SOURCE_OF = {name: module for module, names in _SOURCES.items() for name in names}
 
 __all__ = [

@@ -167,6 +167,6 @@ def check_count(what: str, count: int, things: str, most: int | None = None) -> 
     if count > most and nobody_asked():
         rule = (
             f"must be at most {most} where no limit is given: take longer slots"
-            " or fewer jobs, or say by --time-limit or --memory-limit what it may take"
+            " or fewer jobs, or say by --time-limit what it may take"
         )
         raise InputError(what, f"{count} {things}", rule)

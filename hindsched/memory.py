@@ -122,13 +122,13 @@ def check_memory(what: str, needed: float) -> None:
     about = f"about {in_words(needed)}"
     if needed > free:
         raise TooLarge(what, about, (
-            f"must fit into the memory that is left, {in_words(free)}: {less} raise --memory-limit"
-            " where the machine has more"
+            f"must fit into the memory that is left, {in_words(free)}: {less} use a machine"
+            " that has more"
         ))  # fmt: skip
     if needed > UNASKED_MEMORY and nobody_asked():
         raise TooLarge(what, about, (
             f"must fit into {in_words(UNASKED_MEMORY)} where no limit is given: {less} say by"
-            " --time-limit or --memory-limit what it may take"
+            " --time-limit what it may take"
         ))  # fmt: skip
     if needed > SURELY_THERE + FASTEST_BUILDING * left:
         raise NoTimeLeft(

@@ -26,7 +26,7 @@ from pathlib import Path
 import pandas as pd
 
 import hindsched as hs
-from hindsched.analysis.gang.pictures import plot_policies, plot_use
+from hindsched.analysis.audit.gang.page import plot_policies, plot_use
 
 EXAMPLES = Path(str(files("hindsched.instances.traces") / "examples"))
 SECONDS = 2 if os.environ.get("HINDSCHED_QUICK") == "1" else 30

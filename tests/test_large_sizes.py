@@ -32,15 +32,6 @@ def test_columns_are_counted_before_they_are_built():
     )
 
 
-def test_too_little_memory_for_the_prices_is_one_line(tmp_path, capsys):
-    write(hostile("oasis"), tmp_path / "x.json")
-    assert run(["solve", str(tmp_path / "x.json"), "--memory-limit", "1800M"]) == 2
-    error = capsys.readouterr().err
-    assert error.startswith("error: prices of 40000000 rows over 1000000 slots: about 2.43 GB: ")
-    assert "raise --memory-limit" in error
-    assert error.count("\n") == 1
-
-
 @pytest.mark.parametrize("command", [
     ["solve", "{}"], ["solve", "{}", "--method", "milp"], ["solve", "{}", "--method", "relaxation"],
     ["model", "{}"],
@@ -57,7 +48,7 @@ def test_a_program_of_many_slots_is_refused_where_nobody_set_a_limit(
     error = capsys.readouterr().err
     assert error.count("\n") == 1
     assert "GB: must fit into 2 GB where no limit is given: take longer slots" in error
-    assert error.endswith("say by --time-limit or --memory-limit what it may take\n")
+    assert error.endswith("say by --time-limit what it may take\n")
 
 
 def test_what_somebody_asked_for_is_built(monkeypatch):

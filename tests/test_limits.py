@@ -1,6 +1,5 @@
 """Limits of time and memory: they stop what looks at them, and only that."""
 
-import json
 import subprocess
 import sys
 import time
@@ -12,7 +11,6 @@ import pytest
 
 import hindsched as hs
 from hindsched import memory
-from hindsched.cli.app import run
 from hindsched.errors import InputError
 from hindsched.instances.io import write
 from hindsched.limits import OutOfTime, check_time, hard_stop, time_left, time_limit, uncounted
@@ -170,20 +168,9 @@ def test_a_method_without_time_to_build_says_what_is_certain(monkeypatch):
     assert (result.objective, result.bound) == (0, hostile("oasis").certain_bound())
 
 
-def test_a_command_without_time_to_build_says_what_it_needs(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(memory, "FASTEST_BUILDING", 1)
-    monkeypatch.setattr(memory, "SURELY_THERE", 0)
-    write(hostile("oasis"), tmp_path / "x.json")
-    assert run(["model", str(tmp_path / "x.json"), "--time-limit", "600"]) == 2
-    error = capsys.readouterr().err
-    assert error.startswith(f"error: the program of {hostile('oasis').name}: about ")
-    assert error.endswith("or raise --time-limit\n")
-    assert error.count("\n") == 1
-
-
 @pytest.mark.parametrize(("command", "unneeded"), [
     ("list families", {"numba", "cvxpy", "pyomo", "highspy"}), ("model", {"numba", "cvxpy"}),
-    ("describe", {"numba", "cvxpy", "pyomo"}), ("solve --method milp", {"cvxpy"}),
+    ("describe", {"numba", "cvxpy", "pyomo"}), ("solve --method milp --time-limit 9", {"cvxpy"}),
     ("simulate --algorithm astraea", {"cvxpy"}),
 ])  # fmt: skip
 def test_a_command_loads_what_it_needs(command, unneeded, tmp_path):
@@ -191,19 +178,9 @@ def test_a_command_loads_what_it_needs(command, unneeded, tmp_path):
     path = tmp_path / "x.json"
     write(hs.named_instance(EXAMPLES["astraea"]), path)
     word, *options = command.split()
-    given = [word, *options, *([] if word == "list" else [str(path)]), "--time-limit", "9"]
+    given = [word, *options, *([] if word == "list" else [str(path)])]
     code = (
         f"import sys; from hindsched.cli.app import run; assert run({given}) == 0\n"
         f"assert not {unneeded} & set(sys.modules), {unneeded} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL)
-
-
-def test_every_command_has_the_limits(monkeypatch, capsys):
-    monkeypatch.setattr("hindsched.cli.generate.parse_settings", lambda *_: run_for_ever())
-    assert run(["generate", "oasis", "-o", "x.json", "--time-limit", "0.2"]) == 1
-    assert capsys.readouterr().err == "error: stopped after 0.2 s (--time-limit)\n"
-    assert run(["list", "instances", "--time-limit", "-1"]) == 2
-    assert "time-limit" in capsys.readouterr().err
-    assert run(["list", "families", "--time-limit", "60", "--memory-limit", "1T", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)

@@ -2,28 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import fields
 from inspect import signature
+from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from hindsched.analysis.comparison import Comparison, InstanceComparison
-from hindsched.analysis.jsonable import jsonable
-from hindsched.analysis.plan import DEFAULT_SEEDS, Contender, plan_tasks
-from hindsched.analysis.records import Record
+from hindsched.analysis.store import MANIFEST, ResultStore
 from hindsched.analysis.sweep import run_tasks
-from hindsched.analysis.tasks import Task
+from hindsched.analysis.tables import jsonable
+from hindsched.analysis.tasks import OFFLINE, ONLINE, Record, Task, file_name
 from hindsched.errors import InputError, SolveFailed
-from hindsched.instances.base import Instance
-from hindsched.json_types import Keywords
+from hindsched.instances.base import Instance, whole_number
+from hindsched.instances.generators.registry import generate
+from hindsched.json_types import JsonObject, Keywords
+from hindsched.online.protocol import OnlineAlgorithm
+from hindsched.online.registry import (
+    Factory,
+    algorithms,
+    build_from,
+    find_algorithm,
+    is_registered_name,
+    name_of,
+    settings_of,
+)
 from hindsched.solvers.door.options import SolveOptions
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    import pandas as pd
 
-    from hindsched.analysis.store import ResultStore
+DEFAULT_SEEDS = 5
+Contender = str | type[OnlineAlgorithm] | OnlineAlgorithm
+"""An algorithm to compare: a name (see `find_algorithm`), a class or an object of one's own."""
+Value = TypeVar("Value")
 
 
 def compare(
@@ -99,11 +117,11 @@ def compare(
         settings=settings,
         offline={"method": method, **options},
     )
+    shown = "comparing" if progress else None
     if out is not None:
         store = _store(Path(out), chosen, tasks, run_limit, resume=resume)
-        shown = "comparing" if progress else None
         return finish(store, tasks, workers=workers, dask=dask, title=shown)
-    with _bar(len(tasks), "comparing" if progress else None) as advance:
+    with progress_bar(len(tasks), shown) as advance:
         records = run_tasks(
             tasks,
             chosen,
@@ -114,99 +132,6 @@ def compare(
             run_limit=run_limit,
         )
     return Comparison(records)
-
-
-def finish(
-    store: ResultStore,
-    tasks: Sequence[Task] | None = None,
-    *,
-    workers: int = 0,
-    dask: str | None = None,
-    title: str | None = None,
-    console: Console | None = None,
-) -> Comparison:
-    """Run what is missing of a folder of results, then write its tables and its report.
-
-    Parameters
-    ----------
-    store : ResultStore
-        The folder.
-    tasks : sequence of Task, optional
-        Its tasks with what no file holds: algorithms of the caller's own.
-    workers, dask
-        Where to run, as in `run_tasks`.
-    title : str, optional
-        Of the progress bar; None for no bar.
-    console : rich.console.Console, optional
-        Where the bar is drawn.
-    """
-    from hindsched.analysis.report.html import write_report
-
-    store.remove_leftovers()
-    instances, keys = store.instances(), {task.key for task in store.missing()}
-    missing = [task for task in tasks or store.tasks if task.key in keys]
-    total = len(store.tasks)
-    with _bar(total, title, done=total - len(missing), console=console) as advance:
-
-        def keep(record: Record) -> None:
-            store.add(record)
-            advance(record["task"])
-
-        run_tasks(
-            missing,
-            instances,
-            workers=workers,
-            dask=dask,
-            on_record=keep,
-            run_limit=store.run_limit,
-        )
-    comparison = Comparison(store.records())
-    store.write_tables(comparison)
-    write_report(store, comparison)
-    return comparison
-
-
-def _store(
-    folder: Path,
-    instances: Sequence[Instance],
-    tasks: Sequence[Task],
-    run_limit: float | None,
-    *,
-    resume: bool,
-) -> ResultStore:
-    """A new folder, or one that holds part of the same comparison."""
-    from hindsched.analysis.store import MANIFEST, ResultStore
-
-    if not (resume and (folder / MANIFEST).is_file()):
-        settings = {} if run_limit is None else {"run_limit": run_limit}
-        return ResultStore.create(folder, instances, tasks, settings)
-    store = ResultStore.open(folder)
-    wanted = {instance.name: instance.sha256() for instance in instances}
-    same_tasks = [task.to_dict() for task in store.tasks] == [
-        Task.of(jsonable(task.to_dict())).to_dict() for task in tasks
-    ]
-    if wanted != store.manifest["instances"] or not same_tasks or run_limit != store.run_limit:
-        raise InputError("out", str(folder), "holds another comparison: go elsewhere")
-    return store
-
-
-def _bar(total: int, title: str | None, *, done: int = 0, console: Console | None = None) -> Any:
-    """A progress bar, or nothing without a title."""
-    if title is None:
-        return nullcontext(lambda text: None)
-    from hindsched.analysis.progress import progress_bar
-
-    return progress_bar(total, title, done=done, console=console)
-
-
-def check_options(options: Keywords, *functions: Callable[..., Any]) -> None:
-    """Refuse options that neither functions nor solves have; the closest name is named."""
-    own = (signature(function).parameters.values() for function in functions)
-    known = [item.name for found in own for item in found if item.kind is item.KEYWORD_ONLY]
-    known += [item.name for item in fields(SolveOptions) if item.name not in known]
-    for name, value in options.items():
-        if name not in known:
-            raise InputError(name, value, f"must be an option: {', '.join(known)}")
 
 
 def ratio(
@@ -234,3 +159,357 @@ def ratio(
     if comparison.contradiction is not None:
         raise SolveFailed(comparison.contradiction)
     return comparison
+
+
+def sweep(
+    family: str,
+    grid: Mapping[str, Sequence[Any]],
+    algorithms: Sequence[Contender] | None = None,
+    *,
+    preset: str = "small",
+    instances: int = 1,
+    first_instance: int = 0,
+    **options: Any,
+) -> pd.DataFrame:
+    """Compare algorithms on generated instances over every combination of settings.
+
+    Parameters
+    ----------
+    family : str
+        The family's word.
+    grid : mapping
+        Values to try by setting of the family's generator: ``{"jobs": [5, 10], "load": [1, 2]}``;
+        lists, ranges, arrays or series.
+    algorithms : sequence of str, class or OnlineAlgorithm, optional
+        As in `compare`; None for all of the family.
+    preset : str
+        Preset of the other settings.
+    instances : int
+        Instances of each combination, with the seeds `first_instance` and the following.
+    first_instance : int
+        Seed of the first instance.
+    **options
+        Of `compare`: ``seeds, settings, method, workers, out, resume, time_limit``, ...
+
+    Returns
+    -------
+    DataFrame
+        `Comparison.to_frame` with the grid's settings and ``instance_seed`` in front: a row a run.
+
+    Raises
+    ------
+    InputError
+        For a setting that the generator does not have, or an empty grid.
+
+    Examples
+    --------
+    >>> import hindsched as hs
+    >>> frame = hs.sweep(
+    ...     "oasis", {"jobs": [2, 3]}, ["fifo"], seeds=1, method="bound", time_limit=1,
+    ...     progress=False,
+    ... )
+    >>> frame[["jobs", "instance_seed", "algorithm"]].values.tolist()
+    [[2, 0, 'fifo'], [3, 0, 'fifo']]
+    """
+    instances = whole_number("instances", instances, 1)
+    first_instance = whole_number("first_instance", first_instance, 0)
+    if not grid:
+        raise InputError("grid", grid, "must have a setting with its values")
+    check_options(options, sweep, compare)
+    tried = {name: _values(name, values) for name, values in grid.items()}
+    made: dict[str, tuple[Instance, JsonObject]] = {}
+    for chosen in product(*tried.values()):
+        settings = dict(zip(grid, chosen, strict=True))
+        for seed in range(first_instance, first_instance + instances):
+            instance = generate(family, preset, seed, **settings)
+            suffix = "-".join(f"{name}={value}" for name, value in settings.items())
+            instance = instance.with_fields(name=f"{instance.name}-{suffix}".rstrip("-"))
+            made[instance.name] = instance, {**settings, "instance_seed": seed}
+    frame = compare([item for item, _ in made.values()], algorithms, **options).to_frame()
+    names = list(frame["instance"])
+    for place, column in enumerate([*grid, "instance_seed"]):
+        frame.insert(place, column, [made[name][1][column] for name in names])
+    return frame
+
+
+def _values(name: str, values: object) -> list[Any]:
+    """Values of a setting as a list of plain ones: arrays and series say theirs."""
+    plain = values.tolist() if hasattr(values, "tolist") else values
+    if isinstance(plain, str) or not isinstance(plain, Sequence) or not plain:
+        raise InputError(f"grid.{name}", values, "must be a list of values")
+    return list(plain)
+
+
+def finish(
+    store: ResultStore,
+    tasks: Sequence[Task] | None = None,
+    *,
+    workers: int = 0,
+    dask: str | None = None,
+    title: str | None = None,
+    console: Console | None = None,
+) -> Comparison:
+    """Run what is missing of a folder of results, then write its tables and its report.
+
+    Parameters
+    ----------
+    store : ResultStore
+        The folder.
+    tasks : sequence of Task, optional
+        Its tasks with what no file holds: algorithms of the caller's own.
+    workers, dask
+        Where to run, as in `run_tasks`.
+    title : str, optional
+        Of the progress bar; None for no bar.
+    console : rich.console.Console, optional
+        Where the bar is drawn.
+    """
+    store.remove_leftovers()
+    instances, keys = store.instances(), {task.key for task in store.missing()}
+    missing = [task for task in tasks or store.tasks if task.key in keys]
+    total = len(store.tasks)
+    with progress_bar(total, title, done=total - len(missing), console=console) as advance:
+
+        def keep(record: Record) -> None:
+            store.add(record)
+            advance(record["task"])
+
+        run_tasks(
+            missing,
+            instances,
+            workers=workers,
+            dask=dask,
+            on_record=keep,
+            run_limit=store.run_limit,
+        )
+    return write_all(store)
+
+
+def write_all(store: ResultStore) -> Comparison:
+    """Write tables and report of a folder of results from its records; what they say."""
+    from hindsched.analysis.report.html import write_report
+
+    comparison = Comparison(store.records())
+    store.write_tables(comparison)
+    write_report(store, comparison)
+    return comparison
+
+
+def _store(
+    folder: Path,
+    instances: Sequence[Instance],
+    tasks: Sequence[Task],
+    run_limit: float | None,
+    *,
+    resume: bool,
+) -> ResultStore:
+    """A new folder, or one that holds part of the same comparison."""
+    if not (resume and (folder / MANIFEST).is_file()):
+        settings = {} if run_limit is None else {"run_limit": run_limit}
+        return ResultStore.create(folder, instances, tasks, settings)
+    store = ResultStore.open(folder)
+    wanted = {instance.name: instance.sha256() for instance in instances}
+    same_tasks = store.manifest["tasks"] == [jsonable(task.to_dict()) for task in tasks]
+    if wanted != store.manifest["instances"] or not same_tasks or run_limit != store.run_limit:
+        raise InputError("out", str(folder), "holds another comparison: go elsewhere")
+    return store
+
+
+@contextmanager
+def progress_bar(
+    total: int, title: str | None, *, done: int = 0, console: Console | None = None
+) -> Iterator[Callable[[str], None]]:
+    """Show a bar; where standard error is no terminal, one line per tenth of the work.
+
+    Parameters
+    ----------
+    total : int
+        Number of steps.
+    title : str, optional
+        What is being done; None for no bar.
+    done : int
+        Steps done before.
+    console : rich.console.Console, optional
+        Where to write; None for standard error.
+
+    Yields
+    ------
+    callable
+        ``advance(text)``: one step more, and what it was.
+    """
+    console = console or Console(stderr=True)
+    if title is None:
+        yield lambda text: None
+    elif console.is_terminal or console.is_jupyter:
+        columns = (
+            TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
+            TextColumn("left:"), TimeRemainingColumn(),
+            TextColumn("{task.fields[last]}", style="dim"),
+        )  # fmt: skip
+        with Progress(*columns, console=console, transient=True) as bar:
+            task = bar.add_task(title, total=total, completed=done, last="")
+            yield lambda text: bar.update(task, advance=1, last=text)
+    else:
+        yield _line_writer(console, total, title, done)
+
+
+def _line_writer(console: Console, total: int, title: str, done: int) -> Callable[[str], None]:
+    count, started, every = done, time.monotonic(), max(1, total // 10)
+
+    def advance(text: str) -> None:
+        nonlocal count
+        count += 1
+        if count % every == 0 or count == total:
+            left = (time.monotonic() - started) / (count - done) * (total - count)
+            words = "done" if count == total else f"about {left:.0f} s left"
+            line = f"{title}: {count}/{total} {text} ({words})"
+            console.print(line, soft_wrap=True, highlight=False, markup=False)
+
+    return advance
+
+
+def check_options(options: Keywords, *functions: Callable[..., Any]) -> None:
+    """Refuse options that neither functions nor solves have; the closest name is named."""
+    own = (signature(function).parameters.values() for function in functions)
+    known = [item.name for found in own for item in found if item.kind is item.KEYWORD_ONLY]
+    known += [item.name for item in fields(SolveOptions) if item.name not in known]
+    for name, value in options.items():
+        if name not in known:
+            raise InputError(name, value, f"must be an option: {', '.join(known)}")
+
+
+def plan_tasks(
+    instances: Sequence[Instance],
+    contenders: Sequence[Contender] | None = None,
+    *,
+    seeds: int = DEFAULT_SEEDS,
+    first_seed: int = 0,
+    settings: Keywords | None = None,
+    offline: Keywords | None = None,
+) -> list[Task]:
+    """List the tasks of a comparison: offline solves first, because they take longest.
+
+    Parameters
+    ----------
+    instances : sequence of Instance
+        What to compare on; names must be unique.
+    contenders : sequence of str, class or OnlineAlgorithm, optional
+        Algorithms; None for all of each instance's family. With several families a registered
+        algorithm is run where its family has it, one's own everywhere.
+    seeds : int
+        Number of seeds of each randomised algorithm; the others run once.
+    first_seed : int
+        The first seed.
+    settings : mapping, optional
+        Settings, each handed to every algorithm that has it.
+    offline : mapping, optional
+        Method and options of the offline solves.
+
+    Raises
+    ------
+    InputError
+        For an unknown algorithm, setting, method or option, or an instance or own algorithm whose
+        name stands twice.
+    """
+    seeds, first_seed = whole_number("seeds", seeds, 1), whole_number("seed", first_seed, 0)
+    if not instances:
+        raise InputError("instances", "(none)", "at least one instance is needed")
+    seen: set[str] = set()
+    for instance in instances:
+        if (name := file_name(instance.name)) in seen:
+            raise InputError("instances", instance.name, "names must be unique as file names")
+        seen.add(name)
+    families = list(dict.fromkeys(instance.family for instance in instances))
+    _check_offline(families, offline or {})
+    entries = {family: _entries(family, contenders, settings or {}) for family in families}
+    _check_all_used(contenders, settings or {}, entries)
+    solves: list[Task] = []
+    runs: list[Task] = []
+    for instance in instances:
+        formulation, has_rivals = instance.check_formulation(None), False
+        for contender, (label, own, built, _) in entries[instance.family].items():
+            held = None if isinstance(contender, str) else contender
+            has_rivals |= built.relaxes(formulation)
+            for seed in range(first_seed, first_seed + (seeds if built.randomised else 1)):
+                runs.append(Task(ONLINE, instance.name, label, seed, own, held))
+        asked = dict(offline or {})
+        solves.append(Task(OFFLINE, instance.name, settings=asked, has_rivals=has_rivals))
+    return solves + runs
+
+
+def own_settings(
+    family: str, contender: str | type[OnlineAlgorithm], settings: Mapping[str, Value]
+) -> dict[str, Value]:
+    """The settings that this algorithm has."""
+    known = settings_of(_factory(family, contender))
+    return {key: value for key, value in settings.items() if key in known}
+
+
+def label_of(contender: Contender) -> str:
+    """An algorithm's name for people."""
+    if isinstance(contender, OnlineAlgorithm):
+        return name_of(contender)
+    return contender if isinstance(contender, str) else contender.__name__
+
+
+def _factory(family: str, contender: str | type[OnlineAlgorithm]) -> Factory:
+    return find_algorithm(family, contender) if isinstance(contender, str) else contender
+
+
+Entry = tuple[str, JsonObject, OnlineAlgorithm, Iterable[str]]
+"""Label, own settings, the algorithm that they make, and the names of all its settings."""
+
+
+def _entries(
+    family: str, contenders: Sequence[Contender] | None, settings: Keywords
+) -> dict[Contender, Entry]:
+    """What runs on a family's instances; settings are checked by building the algorithms."""
+    found: dict[Contender, Entry] = {}
+    known = algorithms(family)
+    for item in known if contenders is None else contenders:
+        is_class = isinstance(item, type) and issubclass(item, OnlineAlgorithm)
+        if isinstance(item, OnlineAlgorithm):
+            found[item] = name_of(item), {}, item, ()
+        elif not (is_class or isinstance(item, str)):
+            rule = "must be a name, or a class or object of an OnlineAlgorithm"
+            raise InputError("algorithm", type(item).__name__, rule)
+        elif not isinstance(item, str) or item in known or not is_registered_name(item):
+            factory, label = _factory(family, item), label_of(item)
+            names = settings_of(factory)
+            own = {key: value for key, value in settings.items() if key in names}
+            found[item] = label, own, build_from(factory, label, own), names
+    return found
+
+
+def _check_offline(families: Iterable[str], offline: Keywords) -> None:
+    from hindsched.solvers.door.api import methods
+
+    options = dict(offline)
+    method = options.pop("method", "auto")
+    SolveOptions.of(options)
+    for family in families:
+        if method not in (known := methods(family)):
+            raise InputError("method", method, f"must be one of {', '.join(known)}")
+
+
+def _check_all_used(
+    contenders: Sequence[Contender] | None,
+    settings: Keywords,
+    entries: Mapping[str, Mapping[Contender, Entry]],
+) -> None:
+    """Refuse a name or a setting that no family has, and algorithms of one name."""
+    labels = []
+    for item in contenders or ():
+        if not isinstance(item, str):
+            labels.append(label_of(item))
+        elif not any(item in found for found in entries.values()):
+            known = dict.fromkeys(word for family in entries for word in algorithms(family))
+            raise InputError("algorithm", item, f"must be one of {', '.join(known)}")
+    for label in labels:
+        if labels.count(label) > 1:
+            raise InputError("algorithm", label, "stands twice: objects differ by their settings")
+    names = dict.fromkeys(n for own in entries.values() for *_, all_ in own.values() for n in all_)
+    for key, value in settings.items():
+        if key not in names:
+            rule = f"the algorithms have the settings: {', '.join(names) or 'none'}"
+            raise InputError(f"set.{key}", value, rule)

@@ -5,21 +5,36 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
-from hindsched.analysis.algorithm_ratio import AlgorithmRatio, ratio_of
-from hindsched.analysis.ratio import INVERSE_NOTE, STAR_NOTE, Optimum, Sense, optimum_of
-from hindsched.analysis.records import Record
-from hindsched.analysis.statistics import CONFIDENCE, paired_rows, profile_rows, summary_numbers
-from hindsched.analysis.summary import SummaryRow, interval_of, summary_row
-from hindsched.analysis.tasks import OFFLINE, ONLINE
-from hindsched.analysis.verdict import verdicts
+from hindsched.analysis.ratio import (
+    INVERSE_NOTE,
+    STAR_NOTE,
+    AlgorithmRatio,
+    Optimum,
+    Sense,
+    optimum_of,
+    ratio_of,
+)
+from hindsched.analysis.statistics import (
+    CONFIDENCE,
+    Row,
+    paired_rows,
+    profile_rows,
+    summary_numbers,
+    summary_row,
+)
+from hindsched.analysis.tasks import OFFLINE, ONLINE, Record
+from hindsched.analysis.verdict import Verdict, ranked
 from hindsched.errors import InputError, SolveFailed
 from hindsched.json_types import JsonObject
-from hindsched.notebook_card import card
 
 if TYPE_CHECKING:
     import pandas as pd
+
+OPTIMUM_FACTS = (
+    "method", "formulation", "objective", "bound", "gap", "stopped_by", "seconds", "backend",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -59,49 +74,36 @@ class InstanceComparison:
         """Everything that failed, one line each."""
         lines = [] if self.offline["status"] == "ok" else [f"offline: {self.offline['error']}"]
         lines += [] if self.contradiction is None else [self.contradiction]
-        for row in self.algorithms:
-            lines += [f"{row.algorithm}: {line}" for line in row.errors]
-        return lines
+        return [
+            *lines, *(f"{row.algorithm}: {line}" for row in self.algorithms for line in row.errors)
+        ]  # fmt: skip
 
     def to_dict(self) -> JsonObject:
         """The object that ``ratio --json`` prints."""
+        told = ("method", "objective", "bound", "gap", "seconds", "error")
         return {
             "instance": self.instance,
             "family": self.family,
             "optimum": self.optimum.to_dict(),
-            "offline": {
-                "method": self.offline.get("method"),
-                "objective": self.offline.get("objective"),
-                "bound": self.offline.get("bound"),
-                "gap": self.offline.get("gap"),
-                "seconds": self.offline.get("seconds"),
-                "error": self.offline["error"],
-            },
+            "offline": {name: self.offline.get(name) for name in told},
             "algorithms": [row.to_dict() for row in self.algorithms],
             "note": INVERSE_NOTE,
         }
 
     def to_frame(self) -> pd.DataFrame:
         """One row a run, as a pandas frame."""
-        return Comparison([self.offline, *self._online_records()]).to_frame()
+        runs = [record for row in self.algorithms for record, _ in row.runs]
+        return Comparison([self.offline, *runs]).to_frame()
 
     def optimum_row(self) -> JsonObject:
         """One row of `Comparison.optima_frame`: what is known of the optimum."""
-        facts = (
-            "method", "formulation", "objective", "bound", "gap", "stopped_by", "seconds",
-            "backend",
-        )  # fmt: skip
+        optimum = self.optimum
         return {
-            "family": self.family,
-            "instance": self.instance,
-            "lower": self.optimum.interval.lower,
-            "upper": self.optimum.interval.upper,
-            "status": self.optimum.status,
-            "best": self.optimum.best,
-            "proof": self.optimum.proof,
-            **{name: self.offline.get(name) for name in facts},
+            "family": self.family, "instance": self.instance, "lower": optimum.interval.lower,
+            "upper": optimum.interval.upper, "status": optimum.status, "best": optimum.best,
+            "proof": optimum.proof, **{name: self.offline.get(name) for name in OPTIMUM_FACTS},
             "error": self.offline["error"],
-        }
+        }  # fmt: skip
 
     def lines(self) -> list[tuple[str, ...]]:
         """Cells of the text table: the optimum, then objective and ratio of each algorithm."""
@@ -119,29 +121,7 @@ class InstanceComparison:
     def __str__(self) -> str:
         return _text_table([self])
 
-    def __repr__(self) -> str:
-        return str(self)
-
-    def _repr_html_(self) -> str:
-        """Notebooks show the optimum and each algorithm's ratio."""
-        facts = {
-            "optimum in": self.optimum.interval,
-            "status": f"{self.optimum.status} ({self.optimum.proof})",
-        }
-        rows = [
-            {
-                "algorithm": row.label + (" *" if row.ratio.starred else ""),
-                "objective": row.objective,
-                "ratio in": row.ratio.interval if row.ratio.exists else None,
-                "OPT - ALG in": row.ratio.difference,
-                "note": row.ratio.reason,
-            }
-            for row in self.algorithms
-        ]
-        return card(f"Ratios on {self.instance}", facts, rows, most=len(rows))
-
-    def _online_records(self) -> list[Record]:
-        return [record for row in self.algorithms for record, _ in row.runs]
+    __repr__ = __str__
 
 
 @dataclass(frozen=True)
@@ -169,45 +149,51 @@ class Comparison:
     def __str__(self) -> str:
         return _text_table(self.instances)
 
-    def __repr__(self) -> str:
-        return str(self)
-
-    def _repr_html_(self) -> str:
-        """Notebooks show the verdict, and each algorithm over its instances."""
-        rows = [
-            {
-                "family": row["family"],
-                "algorithm": row["label"] + (" *" if row["starred"] else ""),
-                "instances": row["instances"],
-                **{f"{name} ratio": interval_of(row, name) for name in ("median", "worst")},
-            }
-            for row in self.summary_rows()
-        ]
-        found = verdicts(self)
-        note = " ".join(f"{item.sentence()} {item.proof()}" for item in found)
-        return card("Comparison", rows=rows, note=note, most=len(rows))
+    __repr__ = __str__
 
     @property
     def errors(self) -> list[str]:
         """Everything that failed, one line each."""
         return [f"{item.instance}: {line}" for item in self.instances for line in item.errors]
 
-    def summary_rows(self) -> list[SummaryRow]:
-        """One row per family and algorithm over its instances.
-
-        Returns
-        -------
-        list of dict
-            Columns of `summary.summary_row`.
-        """
-        return [summary_row(*key, found) for key, found in self._by_algorithm().items()]
-
-    def _by_algorithm(self) -> dict[tuple[str, str], list[AlgorithmRatio]]:
-        grouped: dict[tuple[str, str], list[AlgorithmRatio]] = {}
+    def by_family(self) -> dict[str, dict[str, list[AlgorithmRatio]]]:
+        """Ratios by family and algorithm."""
+        found: dict[str, dict[str, list[AlgorithmRatio]]] = {}
         for item in self.instances:
+            own = found.setdefault(item.family, {})
             for row in item.algorithms:
-                grouped.setdefault((item.family, row.algorithm), []).append(row)
-        return grouped
+                own.setdefault(row.algorithm, []).append(row)
+        return found
+
+    def summary_rows(self) -> list[Row]:
+        """One row per family and algorithm over its instances, see `statistics.summary_row`."""
+        return [
+            summary_row(family, algorithm, rows)
+            for family, own in self.by_family().items()
+            for algorithm, rows in own.items()
+        ]
+
+    def verdicts(self) -> list[Verdict]:
+        """The verdict on each family, in their order."""
+        rows, found = self.summary_rows(), []
+        for family in self.by_family():
+            items = [item for item in self.instances if item.family == family]
+            own = [row for row in rows if row["family"] == family]
+            out = [row for row in own if row["rival"] or row["starred"]]
+            order = ranked([row for row in own if row not in out])
+            online = [row for row in order if not row["foresight"]]
+            names = [row["algorithm"] for row in online[:2]]
+            verdict = Verdict(
+                family,
+                sense=items[0].optimum.sense,
+                ranking=online,
+                optima=[item.optimum for item in items],
+                left_out=[str(row["label"]) for row in out],
+                foresight=[row for row in order if row["foresight"]],
+                is_ahead=len(names) == 2 and all(_is_better(item, *names) for item in items),
+            )
+            found.append(verdict)
+        return found
 
     def summary_frame(self, confidence: float = CONFIDENCE) -> pd.DataFrame:
         """One row a family and algorithm: mean, median and worst ratio over the instances.
@@ -225,15 +211,17 @@ class Comparison:
         """
         import pandas as pd
 
+        _check_level(confidence)
         rows = [
             {
                 "family": family,
                 "algorithm": algorithm,
                 "commitment": rows[0].commitment,
                 "starred": any(row.ratio.starred for row in rows),
-                **summary_numbers(rows, _level(confidence)),
+                **summary_numbers(rows, confidence),
             }
-            for (family, algorithm), rows in self._by_algorithm().items()
+            for family, own in self.by_family().items()
+            for algorithm, rows in own.items()
         ]
         return pd.DataFrame(rows)
 
@@ -241,36 +229,29 @@ class Comparison:
         """Each two algorithms on the same instances, see `statistics.paired_rows`."""
         import pandas as pd
 
-        level = _level(confidence)
-        found = self.by_family().values()
-        return pd.DataFrame([row for item in found for row in paired_rows(item, confidence=level)])
+        _check_level(confidence)
+        rows = [
+            row
+            for own in self.by_family().values()
+            for row in paired_rows(own, confidence=confidence)
+        ]
+        return pd.DataFrame(rows)
 
     def profile_frame(self) -> pd.DataFrame:
         """Performance profiles, see `statistics.profile_rows`."""
         import pandas as pd
 
-        rows = [row for item in self.by_family().values() for row in profile_rows(item)]
-        return pd.DataFrame(rows)
-
-    def by_family(self) -> dict[str, dict[str, list[AlgorithmRatio]]]:
-        """Ratios by family and algorithm."""
-        found: dict[str, dict[str, list[AlgorithmRatio]]] = {}
-        for (family, algorithm), rows in self._by_algorithm().items():
-            found.setdefault(family, {})[algorithm] = rows
-        return found
+        return pd.DataFrame([row for own in self.by_family().values() for row in profile_rows(own)])
 
     def to_frame(self) -> pd.DataFrame:
         """Tidy table of runs: one row per (instance, algorithm, seed)."""
-        import pandas as pd
-
-        rows = [row for item in self.instances for found in item.algorithms for row in found.rows()]
-        return pd.DataFrame(rows, columns=None if rows else ["family", "instance", "algorithm"])
+        return _frame(
+            [row for item in self.instances for found in item.algorithms for row in found.rows()]
+        )
 
     def optima_frame(self) -> pd.DataFrame:
         """Tidy table of offline solves: one row an instance."""
-        import pandas as pd
-
-        return pd.DataFrame([item.optimum_row() for item in self.instances])
+        return _frame([item.optimum_row() for item in self.instances])
 
     def job_frame(self) -> pd.DataFrame:
         """Tidy table of jobs: one row per (instance, algorithm, seed, job)."""
@@ -280,48 +261,79 @@ class Comparison:
         """Tidy table of use and prices: a row per (instance, algorithm, seed, slot, resource)."""
         return self._rows_frame("slots")
 
-    def _rows_frame(self, key: Literal["jobs", "slots"]) -> pd.DataFrame:
-        import pandas as pd
-
-        rows: list[JsonObject] = []
-        for record in self.records:
-            who = {
-                "family": record.get("family"),
-                "instance": record["instance"],
-                "algorithm": record["algorithm"] or "offline",
-                "seed": record["seed"],
-            }
-            rows += [{**who, **row} for row in record.get(key, ())]
-        return pd.DataFrame(rows, columns=None if rows else ["family", "instance", "algorithm"])
+    def _rows_frame(self, key: str) -> pd.DataFrame:
+        return _frame(
+            [
+                {"family": record.get("family"), "instance": record["instance"],
+                 "algorithm": record["algorithm"] or "offline", "seed": record["seed"], **row}
+                for record in self.records for row in record.get(key, ())
+            ]
+        )  # fmt: skip
 
 
-def _level(confidence: float) -> float:
+def _frame(rows: list[JsonObject]) -> pd.DataFrame:
+    import pandas as pd
+
+    return pd.DataFrame(rows, columns=None if rows else ["family", "instance", "algorithm"])
+
+
+def _check_level(confidence: float) -> None:
     if not 0 < confidence < 1:
         raise InputError("confidence", confidence, "must be above 0 and below 1")
-    return confidence
+
+
+def _is_better(item: InstanceComparison, first: str, second: str) -> bool:
+    """Whether an algorithm's mean objective on an instance is better than another's."""
+    objectives = {ratio.algorithm: ratio.objective for ratio in item.algorithms}
+    one, other = objectives.get(first), objectives.get(second)
+    if one is None or other is None:
+        return False
+    return one > other if item.optimum.sense == "max" else one < other
 
 
 def _compare_one(offline: Record, online: Sequence[Record]) -> InstanceComparison:
-    optimum, contradiction = _optimum(offline, online)
-    for_rivals, contradicted = _optimum_for_rivals(optimum, offline, online)
+    sense: Sense = next((item["sense"] for item in (offline, *online) if "sense" in item), "max")
+    solved = optimum_of(
+        sense,
+        offline.get("objective"),
+        offline.get("bound"),
+        str(offline.get("solve_status", "failed")),
+        proof=offline.get("proof") or ("checked fast" if offline.get("certified") else "solver"),
+    )
+    inside = [
+        record for record in online
+        if record["status"] == "ok" and record["in_feasible_set"] and not record["violations"]
+    ]  # fmt: skip
+    optimum, contradiction = _improved(solved, inside)
+    if contradiction is not None:
+        optimum = replace(solved, status="contradicted", proof="none")
+    bound = (offline.get("rivals") or {}).get("bound")
+    for_rivals = None
+    if bound is not None:  # every solution of the problem itself is one of the rivals' problem
+        known, _ = optimum.known_and_bound
+        larger = optimum_of(sense, known, bound, "feasible", proof="checked fast")
+        beyond = [record for record in online if _are_rivals([record])]
+        for_rivals, contradicted = _improved(replace(larger, for_rivals=True), beyond)
+        for_rivals = for_rivals if contradicted is None else None
+        contradiction = contradiction or contradicted
     grouped: dict[str, list[Record]] = {}
     for record in online:
         grouped.setdefault(str(record["algorithm"]), []).append(record)
-    rows = [
-        AlgorithmRatio(
-            instance=offline["instance"],
-            family=offline.get("family", ""),
-            algorithm=name,
-            settings=records[0]["settings"],
-            runs=[(record, ratio_of(measure, record)) for record in records],
-            optimum=measure,
-            theorem=next((item["theorem"] for item in records if item.get("theorem")), None),
+    rows = []
+    for name, records in grouped.items():
+        measure = for_rivals if for_rivals and _are_rivals(records) else optimum
+        rows.append(
+            AlgorithmRatio(
+                instance=offline["instance"],
+                family=offline.get("family", ""),
+                algorithm=name,
+                settings=records[0]["settings"],
+                runs=[(record, ratio_of(measure, record)) for record in records],
+                optimum=measure,
+                theorem=next((item["theorem"] for item in records if item.get("theorem")), None),
+            )
         )
-        for name, records in grouped.items()
-        for measure in [for_rivals if for_rivals and _are_rivals(records) else optimum]
-    ]
     family = offline.get("family", "")
-    contradiction = contradiction or contradicted
     return InstanceComparison(offline["instance"], family, optimum, offline, rows, contradiction)
 
 
@@ -335,49 +347,14 @@ def _are_rivals(records: Sequence[Record]) -> bool:
     )
 
 
-def _optimum_for_rivals(
-    optimum: Optimum, offline: Record, online: Sequence[Record]
-) -> tuple[Optimum | None, str | None]:
-    """What is known of the optimum of the problem that rivals solve; None without its bound.
-
-    Every solution of the problem itself is one of that problem.
-    """
-    rivals = offline.get("rivals")
-    bound = None if rivals is None else rivals["bound"]
-    if bound is None:
-        return None, None
-    known = optimum.interval.lower if optimum.sense == "max" else optimum.interval.upper
-    found = replace(
-        optimum_of(optimum.sense, known, bound, "feasible", proof="checked fast"), for_rivals=True
-    )
-    for record in online:
-        objective = record.get("objective")
-        if objective is not None and _are_rivals([record]):
+def _improved(optimum: Optimum, records: Sequence[Record]) -> tuple[Optimum, str | None]:
+    """What is known of an optimum beside these schedules of its problem; what contradicts it."""
+    for record in records:
+        if record.get("objective") is not None:
             try:
-                found = found.improved(objective, str(record["algorithm"]))
+                optimum = optimum.improved(record["objective"], str(record["algorithm"]))
             except SolveFailed as error:
-                return None, str(error)
-    return found, None
-
-
-def _optimum(offline: Record, online: Sequence[Record]) -> tuple[Optimum, str | None]:
-    sense: Sense = next((item["sense"] for item in (offline, *online) if "sense" in item), "max")
-    optimum = optimum_of(
-        sense,
-        offline.get("objective"),
-        offline.get("bound"),
-        str(offline.get("solve_status", "failed")),
-        proof=offline.get("proof") or ("checked fast" if offline.get("certified") else "solver"),
-    )
-    solved = optimum
-    for record in online:
-        objective = record.get("objective")
-        feasible = record["status"] == "ok" and record["in_feasible_set"]
-        if objective is not None and feasible and not record["violations"]:
-            try:
-                optimum = optimum.improved(objective, str(record["algorithm"]))
-            except SolveFailed as error:
-                return replace(solved, status="contradicted", proof="none"), str(error)
+                return optimum, str(error)
     return optimum, None
 
 

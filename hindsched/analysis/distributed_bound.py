@@ -40,7 +40,6 @@ def divided_bound(
     dask: str | None = None,
     formulation: str | None = None,
     options: SolveOptions | Keywords | None = None,
-    on_progress: Progress | None = None,
 ) -> Result:
     """Bound an instance's optimum with its blocks divided over workers.
 
@@ -51,10 +50,10 @@ def divided_bound(
     method : {"bound", "preemptive"}
         A method that asks a pricing oracle for all blocks at once.
     workers : int
-        Local processes; 0 for none. Ignored with `dask`.
+        Local processes, at least 1. Ignored with `dask`.
     dask : str, optional
         Address of a Dask scheduler, all of whose workers take part.
-    formulation, options, on_progress
+    formulation, options
         As in `hindsched.solve`.
 
     Returns
@@ -75,16 +74,8 @@ def divided_bound(
         rule = f"must be 0 or absent: {method} of {instance.family} does not divide its blocks"
         raise InputError("dask" if dask else "workers", dask or workers, rule)
     check_workers(workers)
-
-    def run() -> Result:
-        return solve(
-            instance, method, formulation=formulation, options=options, on_progress=on_progress
-        )
-
-    if dask is None and workers == 0:
-        return run()
     with local_team(workers) if dask is None else cluster_team(dask) as team, divided_over(team):
-        found = run()
+        found = solve(instance, method, formulation=formulation, options=options)
     details = {
         **found.details,
         "shares": team.size,
@@ -94,24 +85,8 @@ def divided_bound(
     return replace(found, details=details, backend=f"{found.backend}, {team.size} shares")
 
 
-@contextmanager
-def local_team(workers: int) -> Iterator[LocalTeam]:
-    """A team of local processes, each with one share."""
-    team = LocalTeam(workers)
-    try:
-        yield team
-    finally:
-        team.close()
-
-
 class LocalTeam(ShareTeam):
-    """Local processes, each with one share; one that dies is started again.
-
-    Parameters
-    ----------
-    workers : int
-        Number of processes, at least 1.
-    """
+    """Local processes, each with one share; one that dies is started again."""
 
     def __init__(self, workers: int) -> None:
         self.size = workers
@@ -154,15 +129,7 @@ class LocalTeam(ShareTeam):
 
 
 class ClusterTeam(ShareTeam):
-    """Workers of a Dask cluster, as many shares as workers; nothing but prices and answers travels.
-
-    Parameters
-    ----------
-    client : distributed.Client
-        Client of the scheduler.
-    address : str
-        Its address, for messages.
-    """
+    """Workers of a Dask cluster, a share each; nothing but prices and answers travels."""
 
     def __init__(self, client: Any, address: str) -> None:
         self._client, self._address = client, address
@@ -174,15 +141,14 @@ class ClusterTeam(ShareTeam):
     def hold(self, shares: Sequence[BlockOracle]) -> None:
         """Send each share to a worker, which keeps it."""
         self._held = [
-            self._client.submit(_same, share, workers=[home], pure=False)
-            for share, home in zip(shares, self._homes, strict=False)
+            self._at(home, _same, share) for share, home in zip(shares, self._homes, strict=False)
         ]
 
     def ask(self, prices: Floats) -> Sequence[ShareAnswer]:
         """Answers of all shares."""
         asked = [
-            self._client.submit(answer, held, prices, workers=[home], pure=False)
-            for held, home in zip(self._held, self._homes, strict=False)
+            self._at(home, answer, own, prices)
+            for own, home in zip(self._held, self._homes, strict=False)
         ]
         try:
             found: list[ShareAnswer] = self._client.gather(asked)
@@ -190,6 +156,19 @@ class ClusterTeam(ShareTeam):
             lost = f"a worker or the scheduler of {self._address} is lost ({error})"
             raise SchedulerLost(lost) from None
         return found
+
+    def _at(self, home: str, function: Any, *given: Any) -> Any:
+        return self._client.submit(function, *given, workers=[home], pure=False)
+
+
+@contextmanager
+def local_team(workers: int) -> Iterator[LocalTeam]:
+    """A team of local processes, each with one share."""
+    team = LocalTeam(workers)
+    try:
+        yield team
+    finally:
+        team.close()
 
 
 @contextmanager

@@ -45,26 +45,14 @@ prices alone, a solver, or nobody."""
 
 @dataclass(frozen=True)
 class ExactCheck:
-    """What the kernel said.
+    """What the kernel said: its lines, the objective of the last solution, and its exit code.
 
-    Parameters
-    ----------
-    code : int
-        Its exit code: 0 all that the files claim is true, 1 infeasible or contradicting, 2 refused.
-    lines : tuple of str
-        Its lines.
-    objective : float, optional
-        That of the last solution.
+    That is 0 where all that the files claim is true, 1 infeasible or contradicting, 2 refused.
     """
 
     code: int
     lines: tuple[str, ...]
     objective: float | None = None
-
-    @property
-    def is_too_large(self) -> bool:
-        """Whether the files ask for more than a limit allows, which says nothing against them."""
-        return self.code == 2 and any(ABOVE_A_LIMIT.search(line) for line in self.lines)
 
     @property
     def verdict(self) -> str:
@@ -162,5 +150,5 @@ def exact_check(
     lines = tuple(line.replace(f"{folder}/", "") for line in found.lines)
     objective = float(found.objectives[-1].low) if found.objectives else None
     check = ExactCheck(found.code, lines, objective)
-    too_long = seconds is not None and check.is_too_large and "too much work" in check.verdict
-    return None if too_long else check
+    too_long = seconds is not None and check.code == 2 and "too much work" in check.verdict
+    return None if too_long and ABOVE_A_LIMIT.search(check.verdict) else check

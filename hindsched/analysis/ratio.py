@@ -9,11 +9,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from statistics import fmean, median
 from typing import Literal
 
 from hindsched.analysis.interval import Interval
+from hindsched.analysis.tasks import Record
 from hindsched.errors import SolveFailed
-from hindsched.json_types import JsonObject
+from hindsched.json_types import JsonObject, Keywords
+from hindsched.online.protocol import FORECASTS, SEES_ALL, Theorem
 from hindsched.solvers.door.options import DEFAULT_GAP
 from hindsched.solvers.door.result import relative_gap
 
@@ -24,16 +28,17 @@ CONTRADICTION = 1e-6
 CERTIFIED_CONTRADICTION = 1e-9
 """The same over a certificate's bound, which is rounded outward: only the objective's sum may be
 off."""
-
 INVERSE_NOTE = (
     "Ratios are OPT/ALG when maximising and ALG/OPT when minimising, so 1 is perfect and larger is "
     "worse; figures of papers that report the inverse were converted."
 )
-
 STAR_NOTE = (
     "* may do what the offline problem forbids: the plain quotient to its optimum, which may be "
     "below 1."
 )
+RUN_FACTS = (
+    "jobs_completed", "jobs_rejected", "decision_ms_median", "decision_ms_max", "seconds",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -66,12 +71,15 @@ class Optimum:
     for_rivals: bool = False
 
     @property
+    def known_and_bound(self) -> tuple[float | None, float | None]:
+        """Objective of the best solution known, and the bound."""
+        ends = self.interval.lower, self.interval.upper
+        return ends if self.sense == "max" else ends[::-1]
+
+    @property
     def gap(self) -> float | None:
         """Relative gap between the best solution and the bound; None if one is absent."""
-        known, bound = self.interval.lower, self.interval.upper
-        if self.sense == "min":
-            known, bound = bound, known
-        return relative_gap(known, bound)
+        return relative_gap(*self.known_and_bound)
 
     @property
     def is_proven(self) -> bool:
@@ -84,9 +92,7 @@ class Optimum:
         An online schedule inside the feasible set is an offline solution, so the optimum is at
         least as good.
         """
-        known, bound = self.interval.lower, self.interval.upper
-        if self.sense == "min":
-            known, bound = bound, known
+        known, bound = self.known_and_bound
         sign = 1.0 if self.sense == "max" else -1.0
         rounding = CONTRADICTION if self.proof == "solver" else CERTIFIED_CONTRADICTION
         if bound is not None and sign * (objective - bound) > rounding * abs(bound):
@@ -104,12 +110,8 @@ class Optimum:
 
     def to_dict(self) -> JsonObject:
         """JSON data: ``lower, upper, status, best, proof``."""
-        return {
-            **self.interval.to_dict(),
-            "status": self.status,
-            "best": self.best,
-            "proof": self.proof,
-        }
+        facts = {"status": self.status, "best": self.best, "proof": self.proof}
+        return {**self.interval.to_dict(), **facts}
 
 
 @dataclass(frozen=True)
@@ -159,11 +161,8 @@ def optimum_of(
     sense: Sense, objective: float | None, bound: float | None, status: str, *, proof: str
 ) -> Optimum:
     """What a solve says of the optimum: its best solution on one side, its bound on the other."""
-    if sense == "max":
-        interval = Interval(objective, bound)
-    else:
-        interval = Interval(bound, objective)
-    return Optimum(sense, interval, status, proof="none" if bound is None else proof)
+    ends = (objective, bound) if sense == "max" else (bound, objective)
+    return Optimum(sense, Interval(*ends), status, proof="none" if bound is None else proof)
 
 
 def competitive_ratio(
@@ -196,10 +195,8 @@ def competitive_ratio(
     )
     if violations and in_feasible_set:
         return Ratio(Interval(), difference, f"breaks {violations} constraints")
-    if optimum.sense == "max":
-        interval, reason = _ratio_of_values(known, objective)
-    else:
-        interval, reason = _ratio_of_costs(known, objective)
+    quotient = _ratio_of_values if optimum.sense == "max" else _ratio_of_costs
+    interval, reason = quotient(known, objective)
     if not in_feasible_set:
         against = "against the bound of the problem without these rules"
         forbidden = "may do what the offline problem forbids"
@@ -220,8 +217,8 @@ def _ratio_of_values(known: Interval, earned: float) -> tuple[Interval, str | No
         if known.lower is None or known.lower <= 0:
             return Interval(1.0, math.inf), "earns nothing, and perhaps nothing can be earned"
         return Interval(math.inf, math.inf), "earns nothing"
-    reason = None if known.upper is not None else "the optimum has no upper bound"
-    return Interval(_divide(known.lower, earned), _divide(known.upper, earned)), reason
+    lower, upper = (None if end is None else end / earned for end in (known.lower, known.upper))
+    return Interval(lower, upper), None if upper is not None else "the optimum has no upper bound"
 
 
 def _ratio_of_costs(known: Interval, cost: float) -> tuple[Interval, str | None]:
@@ -242,17 +239,148 @@ def spread(ratios: Sequence[Ratio]) -> tuple[Interval, Interval]:
 
     An end that one of them lacks is None.
     """
-    lowers = [ratio.interval.lower for ratio in ratios]
-    uppers = [ratio.interval.upper for ratio in ratios]
-    return _spread(lowers), _spread(uppers)
+
+    def of(ends: Sequence[float | None]) -> Interval:
+        known = [end for end in ends if end is not None]
+        whole = known and len(known) == len(ends)
+        return Interval(min(known), max(known)) if whole else Interval()
+
+    lowers, uppers = ([getattr(r.interval, end) for r in ratios] for end in ("lower", "upper"))
+    return of(lowers), of(uppers)
 
 
-def _spread(ends: Sequence[float | None]) -> Interval:
-    known = [end for end in ends if end is not None]
-    if not known or len(known) < len(ends):
-        return Interval()
-    return Interval(min(known), max(known))
+def ratio_of(optimum: Optimum, record: Record) -> Ratio:
+    """Ratio of one run, from its record."""
+    return competitive_ratio(
+        optimum,
+        record.get("objective"),
+        in_feasible_set=record.get("in_feasible_set", True),
+        violations=len(record.get("violations", ())),
+    )
 
 
-def _divide(value: float | None, by: float) -> float | None:
-    return None if value is None else value / by
+@dataclass(frozen=True)
+class AlgorithmRatio:
+    """An algorithm on one instance, over its seeds.
+
+    Parameters
+    ----------
+    instance, family, algorithm : str
+        What ran on what.
+    settings : dict
+        Its settings.
+    runs : list of (Record, Ratio)
+        Each seed's record and ratio; one for a deterministic algorithm.
+    optimum : Optimum
+        What is known of the instance's optimum.
+    theorem : dict, optional
+        ``{kind, value, assumptions}`` of the paper's own algorithm.
+    """
+
+    instance: str
+    family: str
+    algorithm: str
+    settings: Keywords
+    runs: Sequence[tuple[Record, Ratio]]
+    optimum: Optimum
+    theorem: Theorem | None = None
+
+    @property
+    def objective(self) -> float | None:
+        """Mean objective over the seeds; None if a run failed."""
+        found = [record.get("objective") for record, _ in self.runs]
+        known = [value for value in found if value is not None]
+        return fmean(known) if known and len(known) == len(found) else None
+
+    @cached_property
+    def ratio(self) -> Ratio:
+        """``OPT / E[ALG]`` (``E[ALG] / OPT`` minimising), E being the mean over the seeds.
+
+        None of the seeds' own ratios is averaged: where an algorithm is near nothing on one seed,
+        the mean of ratios says nothing of what it earns.
+        """
+        if len(self.runs) == 1:
+            return self.runs[0][1]
+        failed = sum(record.get("objective") is None for record, _ in self.runs)
+        if failed or self.objective is None:
+            return Ratio(Interval(), Interval(), f"{failed} of {len(self.runs)} runs failed")
+        mean = competitive_ratio(self.optimum, self.objective, in_feasible_set=self.in_feasible_set)
+        reasons = dict.fromkeys(str(ratio.reason) for _, ratio in self.runs if not ratio.exists)
+        return Ratio(Interval(), mean.difference, "; ".join(reasons)) if reasons else mean
+
+    @property
+    def label(self) -> str:
+        """Its name, with a word behind it if it knows more than an online algorithm does."""
+        return self.algorithm + self.mark
+
+    @property
+    def mark(self) -> str:
+        """What stands behind its name, empty for a plain online algorithm."""
+        return str(next((r["mark"] for r, _ in self.runs if r.get("mark")), ""))
+
+    @property
+    def commitment(self) -> str:
+        """When it is bound by what it decides, in words; empty where no run says it."""
+        return next((r["commitment"] for r, _ in self.runs if r.get("commitment")), "")
+
+    @property
+    def has_foresight(self) -> bool:
+        """Whether it knows of the future what no online algorithm does."""
+        return self.mark.startswith((SEES_ALL, FORECASTS))
+
+    @property
+    def errors(self) -> list[str]:
+        """Why runs failed."""
+        return [str(record["error"]) for record, _ in self.runs if record["status"] != "ok"]
+
+    @property
+    def in_feasible_set(self) -> bool:
+        """False for a baseline that may do what the offline problem forbids."""
+        return all(record.get("in_feasible_set", True) for record, _ in self.runs)
+
+    def to_dict(self) -> JsonObject:
+        """One entry of ``algorithms`` that ``ratio --json`` prints."""
+        lower_spread, upper_spread = spread([ratio for _, ratio in self.runs])
+        facts: JsonObject = {}
+        for name in RUN_FACTS:
+            known = [record[name] for record, _ in self.runs if record.get(name) is not None]
+            facts[name] = median(known) if known else None
+        return {
+            "algorithm": self.algorithm,
+            "settings": dict(self.settings),
+            "objective": self.objective,
+            **self.ratio.to_dict(),
+            "in_feasible_set": self.in_feasible_set,
+            "spread": {"lower": lower_spread.to_dict(), "upper": upper_spread.to_dict()},
+            "seeds": [
+                {"seed": record["seed"], "objective": record.get("objective"), **ratio.to_dict(),
+                 "error": record["error"]}
+                for record, ratio in self.runs
+            ],
+            "theorem": self.theorem,
+            **facts,
+        }  # fmt: skip
+
+    def rows(self) -> list[JsonObject]:
+        """Rows of `Comparison.to_frame`: a run and its ratio each."""
+        return [
+            {
+                "family": self.family, "instance": self.instance, "algorithm": self.algorithm,
+                "seed": record["seed"],
+                "settings": ", ".join(f"{key}={v}" for key, v in record["settings"].items()),
+                "objective": record.get("objective"),
+                "ratio_lower": ratio.interval.lower, "ratio_upper": ratio.interval.upper,
+                "difference_lower": ratio.difference.lower,
+                "difference_upper": ratio.difference.upper,
+                "starred": ratio.starred, "reason": ratio.reason,
+                "commitment": record.get("commitment"),
+                "optimum_lower": self.optimum.interval.lower,
+                "optimum_upper": self.optimum.interval.upper,
+                "optimum_status": self.optimum.status,
+                "theorem": theorem["value"] if (theorem := record.get("theorem")) else None,
+                "in_feasible_set": record.get("in_feasible_set"),
+                "violations": len(record.get("violations", ())),
+                **{name: record.get(name) for name in RUN_FACTS}, "error": record["error"],
+            }
+            for record, ratio in self.runs
+        ]  # fmt: skip

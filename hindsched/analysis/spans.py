@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import defaultdict
 from itertools import pairwise
+from typing import NamedTuple
 
 from hindsched.solutions.base import Solution
 
 
-@dataclass(frozen=True)
-class Span:
+class Span(NamedTuple):
     """Slots ``first..last`` in which a job runs with the same number of workers."""
 
     first: int
@@ -33,20 +33,19 @@ def spans_of(runs: list[tuple[int, int, float]]) -> list[Span]:
     runs : list of (int, int, float)
         First slot, last slot and workers; what runs at once adds up.
     """
-    changes: dict[int, list[float]] = {}
+    changes: defaultdict[int, list[float]] = defaultdict(list)
     for first, last, workers in runs:
         if workers and first <= last:
-            changes.setdefault(first, []).append(workers)
-            changes.setdefault(last + 1, []).append(-workers)
+            changes[first].append(workers)
+            changes[last + 1].append(-workers)
     spans: list[Span] = []
     at_work: list[float] = []
     for slot, after in pairwise(sorted(changes)):
         for workers in changes[slot]:
             at_work.append(workers) if workers > 0 else at_work.remove(-workers)
         total = sum(at_work)
-        before = spans[-1] if spans else None
-        if before is not None and before.last == slot - 1 and before.workers == total:
-            spans[-1] = Span(before.first, after - 1, total)
+        if spans and (spans[-1].last, spans[-1].workers) == (slot - 1, total):
+            spans[-1] = spans[-1]._replace(last=after - 1)
         elif at_work:
             spans.append(Span(slot, after - 1, total))
     return spans

@@ -1,4 +1,4 @@
-"""Statistics over instances: paired comparisons and performance profiles.
+"""Statistics over instances: summaries, paired comparisons and performance profiles.
 
 Two algorithms are compared on the same instances, pair by pair: differences between instances, much
 larger than those between algorithms, cancel. No distribution is assumed: intervals come from the
@@ -8,35 +8,105 @@ bootstrap over instances, tests from signs and ranks.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import combinations
-from typing import Any, TypedDict
+from statistics import fmean, median
+from typing import Any
 
 import numpy as np
 
-from hindsched.analysis.algorithm_ratio import AlgorithmRatio
-from hindsched.json_types import JsonObject
+from hindsched.analysis.interval import Interval
+from hindsched.analysis.ratio import AlgorithmRatio, competitive_ratio, optimum_of, spread
+from hindsched.arrays import Floats
 
-RESAMPLES = 2000
-CONFIDENCE = 0.95
+RESAMPLES, CONFIDENCE = 2000, 0.95
 SAME = 1e-9
 """Objectives that differ by less than this share are a tie."""
 
 Ratios = Mapping[str, Sequence[AlgorithmRatio]]
+Row = dict[str, Any]
 
 
-class ProfileRow(TypedDict):
-    """A point of an algorithm's performance profile."""
+def summary_row(family: str, algorithm: str, found: Sequence[AlgorithmRatio]) -> Row:
+    """One row of `Comparison.summary_rows`: an algorithm over its instances, one of `found` each.
 
-    family: str
-    algorithm: str
-    factor: float
-    share: float
+    Returns
+    -------
+    dict
+        ``family, algorithm, instances``; ``label``: the name as tables show it, with what the
+        algorithm knows more than others behind it; ``median_lower, median_upper``, ``mean_...`` and
+        ``worst_...``: of the lower and of the upper ends of the ratios, infinite ones included;
+        ``sums_...``: the ratio of the sums of OPT and of ALG over the instances; ``infinite``:
+        instances on which the algorithm earns nothing; ``without_ratio``: instances on which there
+        is no ratio, which all numbers leave out; ``starred``: whether the ratios are plain
+        quotients, see `Ratio`; ``rival``: whether the algorithm may do what the offline problem
+        forbids; ``foresight``: whether it knows more of the future than an online algorithm does;
+        ``commitment``: when it is bound by what it decides. An upper number is None if the optimum
+        of one of the instances has no bound.
+    """
+    known = [row for row in found if row.ratio.exists]
+    lowers = [row.ratio.interval.lower for row in known]
+    uppers = [row.ratio.interval.upper for row in known]
+    worst_lower, worst_upper = spread([row.ratio for row in known])
+    sums = _ratio_of_sums(known)
+    return {
+        "family": family, "algorithm": algorithm,
+        "label": algorithm + _common_mark([row.mark for row in found]), "instances": len(found),
+        "median_lower": _of_all(lowers, median), "median_upper": _of_all(uppers, median),
+        "mean_lower": _of_all(lowers, fmean), "mean_upper": _of_all(uppers, fmean),
+        "worst_lower": worst_lower.upper, "worst_upper": worst_upper.upper,
+        "sums_lower": sums.lower, "sums_upper": sums.upper,
+        "infinite": sum(row.ratio.is_infinite for row in known),
+        "without_ratio": len(found) - len(known),
+        "starred": any(row.ratio.starred for row in known),
+        "rival": not all(row.in_feasible_set for row in found),
+        "foresight": any(row.has_foresight for row in found),
+        "commitment": found[0].commitment,
+    }  # fmt: skip
+
+
+def interval_of(row: Row, of: str) -> Interval:
+    """The interval of one of a summary row's numbers: ``median``, ``worst`` or ``sums``."""
+    return Interval(row[f"{of}_lower"], row[f"{of}_upper"])
+
+
+def note_of(row: Row) -> str:
+    """What the numbers of a summary row leave open: infinite, absent and starred ratios."""
+    notes = [f"inf on {row['infinite']}"] if row["infinite"] else []
+    notes += [f"no ratio on {row['without_ratio']}"] if row["without_ratio"] else []
+    return "; ".join([*notes, *(["*"] if row["starred"] else [])])
+
+
+def _common_mark(marks: Sequence[str]) -> str:
+    """The mark of all instances; where they differ in a detail behind a colon, without it."""
+    known = list(dict.fromkeys(filter(None, marks)))
+    if len(known) < 2:
+        return "".join(known)
+    return "".join(dict.fromkeys(mark.split(":")[0].removesuffix(")") + ")" for mark in known))
+
+
+def _of_all(
+    ends: Sequence[float | None], average: Callable[[Sequence[float]], float]
+) -> float | None:
+    """Average of ends that are all known; None otherwise."""
+    known = [end for end in ends if end is not None]
+    return float(average(known)) if known and len(known) == len(ends) else None
+
+
+def _ratio_of_sums(rows: Sequence[AlgorithmRatio]) -> Interval:
+    """The ratio of a single instance made of all: interval of sum OPT against sum ALG."""
+    if not rows:
+        return Interval()
+    known, bounds = zip(*(row.optimum.known_and_bound for row in rows), strict=True)
+    sums = _of_all(known, sum), _of_all(bounds, sum)
+    optimum = optimum_of(rows[0].optimum.sense, *sums, "feasible", proof="none")
+    total = sum(row.objective for row in rows if row.objective is not None)
+    return competitive_ratio(optimum, total).interval
 
 
 def summary_numbers(
     found: Sequence[AlgorithmRatio], confidence: float = CONFIDENCE, seed: int = 0
-) -> JsonObject:
+) -> Row:
     """An algorithm's ratio over its instances: what holds of the upper ends, which are proven.
 
     Parameters
@@ -56,7 +126,7 @@ def summary_numbers(
     """
     uppers = [row.ratio.interval.upper for row in found]
     finite = np.array([end for end in uppers if end is not None and math.isfinite(end)])
-    numbers: JsonObject = {"instances": len(found)}
+    numbers: Row = {"instances": len(found)}
     numbers |= dict.fromkeys(("mean", "mean_lower", "mean_upper", "median", "worst"))
     if finite.size:
         low, high = _bootstrap(finite, confidence, seed)
@@ -69,7 +139,7 @@ def summary_numbers(
     return {**numbers, "level": confidence}
 
 
-def _bootstrap(values: Any, confidence: float, seed: int) -> tuple[float, float]:
+def _bootstrap(values: Floats, confidence: float, seed: int) -> tuple[float, float]:
     """Interval of the mean over resampled instances."""
     draws = np.random.default_rng(seed).integers(0, len(values), (RESAMPLES, len(values)))
     tail = 50 * (1 - confidence)
@@ -77,7 +147,7 @@ def _bootstrap(values: Any, confidence: float, seed: int) -> tuple[float, float]
     return float(low), float(high)
 
 
-def paired_rows(found: Ratios, seed: int = 0, confidence: float = CONFIDENCE) -> list[JsonObject]:
+def paired_rows(found: Ratios, seed: int = 0, confidence: float = CONFIDENCE) -> list[Row]:
     """Compare each two algorithms of a family on the instances that both finished.
 
     Parameters
@@ -101,9 +171,11 @@ def paired_rows(found: Ratios, seed: int = 0, confidence: float = CONFIDENCE) ->
     """
     rows = []
     for name, rival in combinations(found, 2):
-        own = {row.instance: row for row in found[name]}
-        other = {row.instance: row for row in found[rival]}
-        both = [key for key in own if key in other and _finished(own[key], other[key])]
+        own, other = ({r.instance: r for r in found[key]} for key in (name, rival))
+        both = [
+            key for key in own if key in other
+            and own[key].objective is not None and other[key].objective is not None
+        ]  # fmt: skip
         if not both:
             continue
         logs = np.array([_log_advantage(own[key], other[key]) for key in both])
@@ -112,7 +184,7 @@ def paired_rows(found: Ratios, seed: int = 0, confidence: float = CONFIDENCE) ->
     return rows
 
 
-def profile_rows(found: Ratios, points: int = 101) -> list[ProfileRow]:
+def profile_rows(found: Ratios, points: int = 101) -> list[Row]:
     """Performance profiles (Dolan and More, 2002): how often an algorithm is near the best.
 
     Parameters
@@ -142,58 +214,43 @@ def profile_rows(found: Ratios, points: int = 101) -> list[ProfileRow]:
     finite = behind[np.isfinite(behind)]
     axis = np.linspace(0.0, max(float(finite.max(initial=0.0)), SAME), points)
     return [
-        {
-            "family": rows[0].family,
-            "algorithm": name,
-            "factor": float(np.exp(point)),
-            "share": float((behind[index] <= point + SAME).mean()),
-        }
+        {"family": rows[0].family, "algorithm": name, "factor": float(np.exp(point)),
+         "share": float((behind[index] <= point + SAME).mean())}
         for index, (name, rows) in enumerate(found.items())
         for point in axis
-    ]
-
-
-def _finished(*rows: AlgorithmRatio) -> bool:
-    return all(row.objective is not None for row in rows)
+    ]  # fmt: skip
 
 
 def _log_cost(row: AlgorithmRatio) -> float:
     """Logarithm of the objective, smaller is better; of what is below 0 that of 0."""
-    assert row.objective is not None
-    sign = 1.0 if row.optimum.sense == "min" else -1.0
-    return sign * math.log(row.objective) if row.objective > 0 else -sign * math.inf
+    objective, sign = row.objective or 0.0, 1.0 if row.optimum.sense == "min" else -1.0
+    return sign * math.log(objective) if objective > 0 else -sign * math.inf
 
 
 def _log_advantage(own: AlgorithmRatio, other: AlgorithmRatio) -> float:
     """Logarithm of how many times better; 0 for a tie."""
     first, second = _log_cost(own), _log_cost(other)
-    if own.objective == other.objective or abs(second - first) <= SAME:
+    mine, theirs = own.objective or 0.0, other.objective or 0.0
+    if mine == theirs or abs(second - first) <= SAME:
         return 0.0
     if first == second:  # of two that have no logarithm one is below 0
-        assert own.objective is not None
-        assert other.objective is not None
-        is_more = own.objective > other.objective
-        return math.inf if is_more is (own.optimum.sense == "max") else -math.inf
+        return math.inf if (mine > theirs) is (own.optimum.sense == "max") else -math.inf
     return second - first
 
 
-def _tests(logs: Any, seed: int, confidence: float) -> JsonObject:
+def _tests(logs: Floats, seed: int, confidence: float) -> Row:
     """Counts, advantage with its interval, and both tests."""
     from scipy.stats import binomtest, wilcoxon
 
-    better, worse = int((logs > 0).sum()), int((logs < 0).sum())
-    facts: JsonObject = {"better": better, "worse": worse, "ties": len(logs) - better - worse}
-    facts |= dict.fromkeys(("advantage", "advantage_lower", "advantage_upper"))
-    if np.isfinite(logs).all():
-        low, high = _bootstrap(logs, confidence, seed)
-        facts |= {
-            "advantage": float(np.exp(logs.mean())),
-            "advantage_lower": float(np.exp(low)),
-            "advantage_upper": float(np.exp(high)),
-        }
+    better, worse, finite = int((logs > 0).sum()), int((logs < 0).sum()), np.isfinite(logs).all()
+    facts: Row = {"better": better, "worse": worse, "ties": len(logs) - better - worse}
+    facts |= dict.fromkeys(names := ("advantage", "advantage_lower", "advantage_upper"))
+    if finite:
+        numbers = np.exp([logs.mean(), *_bootstrap(logs, confidence, seed)])
+        facts |= zip(names, numbers.tolist(), strict=True)
     facts["level"] = confidence
     decided = better + worse
     facts["sign_p"] = float(binomtest(better, decided).pvalue) if decided else None
-    ranks = np.isfinite(logs).all() and decided
-    facts["wilcoxon_p"] = float(wilcoxon(logs, zero_method="wilcox").pvalue) if ranks else None
+    ranked = finite and decided
+    facts["wilcoxon_p"] = float(wilcoxon(logs, zero_method="wilcox").pvalue) if ranked else None
     return facts

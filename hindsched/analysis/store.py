@@ -24,43 +24,33 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 from hindsched.analysis.comparison import Comparison
-from hindsched.analysis.jsonable import jsonable
-from hindsched.analysis.records import Record
-from hindsched.analysis.spreadsheets import for_spreadsheets
-from hindsched.analysis.tasks import OFFLINE, Task, check_record, file_name
+from hindsched.analysis.tables import jsonable, to_csv
+from hindsched.analysis.tasks import OFFLINE, Record, Task, check_record, file_name
 from hindsched.errors import HindschedError, InputError
 from hindsched.instances.base import Instance
 from hindsched.instances.io import read, read_json, write, write_bytes, write_json, write_text
-from hindsched.json_types import JsonObject, Keywords
+from hindsched.json_types import Keywords
 from hindsched.solvers.door.versions import versions
 
 RESULTS_FORMAT = "hindsched-results/1"
 MANIFEST = "manifest.json"
 MANIFEST_KEYS = {
     "created": str, "settings": dict, "versions": dict, "instances": dict, "tasks": list,
+    "files": dict,
 }  # fmt: skip
 REPORT = "report.html"
-FILES: tuple[Literal["solution", "certificate"], ...] = ("solution", "certificate")
+FILES = ("solution", "certificate")
 """What a record keeps in files of their own."""
-HASHED = ("tasks", "solutions", "certificates")
 SAME_OBJECTIVE, SAME_BOUND = 1e-9, 1e-6
 """Relative differences up to which a recomputed number is the recorded one."""
 
 
 @dataclass(frozen=True)
 class Damage:
-    """Something in a folder of results that is not what was written.
-
-    Parameters
-    ----------
-    task : str
-        Key of the task that makes it again.
-    what : str
-        What is wrong, with the file's name.
-    """
+    """What is wrong in a folder of results, and the key of the task that makes it again."""
 
     task: str
     what: str
@@ -130,20 +120,19 @@ class ResultStore:
     def open(cls, folder: str | Path) -> Self:
         """Open a store; `InputError` if the folder holds none."""
         path = Path(folder)
+        where = str(path / MANIFEST)
         if not (path / MANIFEST).is_file():
             raise InputError("results", str(path), f"must be a folder of results with {MANIFEST}")
-        manifest = read_json(path / MANIFEST)
+        manifest = read_json(where)
         if not isinstance(manifest, dict) or manifest.get("format") != RESULTS_FORMAT:
-            raise InputError(str(path / MANIFEST), manifest, f"must have format {RESULTS_FORMAT}")
+            raise InputError(where, manifest, f"must have format {RESULTS_FORMAT}")
+        manifest.setdefault("files", {})
         for name, kind in MANIFEST_KEYS.items():
             if not isinstance(manifest.get(name), kind):
-                where = f"{path / MANIFEST}: {name}"
-                raise InputError(where, manifest.get(name, "(absent)"), "must be as it was written")
+                found = manifest.get(name, "(absent)")
+                raise InputError(f"{where}: {name}", found, "must be as it was written")
         for data in manifest["tasks"]:
             Task.of(data)
-        if not isinstance(manifest.setdefault("files", {}), dict):
-            where = f"{path / MANIFEST}: files"
-            raise InputError(where, manifest["files"], "must be as it was written")
         return cls(path, manifest)
 
     @property
@@ -162,21 +151,19 @@ class ResultStore:
 
     def instances(self) -> list[Instance]:
         """The instances, read once, checked against the hashes of the manifest."""
-        if self._instances is not None:
-            return self._instances.copy()
-        found: list[Instance] = []
-        for name, sha256 in self.manifest["instances"].items():
-            path = self.folder / "instances" / f"{file_name(name)}.json"
-            instance = read(path)
-            if instance.sha256() != sha256:
-                raise InputError(str(path), instance.sha256(), f"must have the hash {sha256}")
-            found.append(instance)
-        self._instances = found
-        return found.copy()
+        if self._instances is None:
+            found = {}
+            for name, sha256 in self.manifest["instances"].items():
+                path = self.folder / "instances" / f"{file_name(name)}.json"
+                found[name] = read(path)
+                if (own := found[name].sha256()) != sha256:
+                    raise InputError(str(path), own, f"must have the hash {sha256}")
+            self._instances = list(found.values())
+        return self._instances.copy()
 
     def add(self, record: Record) -> None:
         """Keep a task's record; its file appears in one step, after all that belongs to it."""
-        content: JsonObject = {**record}
+        content = dict(record)
         found = {kind: content.pop(kind, None) for kind in FILES}
         paths = self._paths(record["task"], record["instance"], record["kind"])
         stale = {self._name(path) for path in paths.values()} & set(self.manifest["files"])
@@ -184,12 +171,12 @@ class ResultStore:
             for name in stale:
                 del self.manifest["files"][name]
             write_json(self.manifest, self.folder / MANIFEST)
-        for kind in FILES:
-            if found[kind] is not None:
-                _make_room(paths[kind])
-                write_json(found[kind], paths[kind])
-        _make_room(paths["task"])
-        write_json(content, paths["task"])
+        for kind, data in (*found.items(), ("task", content)):
+            if data is not None:
+                path = paths[kind]
+                if path.exists() and not path.is_file() and not path.is_dir():
+                    path.unlink()  # a link to a device, or a pipe, would swallow what is written
+                write_json(data, path)
 
     def records(self) -> list[Record]:
         """Records of the tasks that have one, failed ones included, in the order of the tasks.
@@ -268,8 +255,8 @@ class ResultStore:
         path = self.folder / "solutions" / f"{record['task']}.json"
         return path if path.is_file() else None
 
-    def write_tables(self, comparison: Comparison | None = None) -> list[Path]:
-        """Write the tidy tables from the records (parquet too with pyarrow), and all hashes.
+    def write_tables(self, comparison: Comparison | None = None) -> None:
+        """Write the tidy tables of what the records say (parquet too with pyarrow), and all hashes.
 
         Parameters
         ----------
@@ -283,20 +270,18 @@ class ResultStore:
             "jobs": comparison.job_frame(),
             "slots": comparison.slot_frame(),
         }
-        paths: list[Path] = []
         for name, frame in tables.items():
-            path = self.folder / f"{name}.csv"
-            write_text(for_spreadsheets(frame).to_csv(index=False), path)
-            paths.append(path)
-            parquet = _write_parquet(frame, path.with_suffix(".parquet"))
-            paths += [parquet] if parquet is not None else []
+            write_text(to_csv(frame), self.folder / f"{name}.csv")
+            if importlib.util.find_spec("pyarrow") is not None:
+                buffer = io.BytesIO()
+                frame.to_parquet(buffer, index=False)
+                write_bytes(buffer.getvalue(), self.folder / f"{name}.parquet")
         bad = {damage.task for damage in self.damages()}
         for task in self.tasks:
             for path in self._paths_of(task).values():
                 if task.key not in bad and path.is_file():
                     self.manifest["files"][self._name(path)] = file_hash(path)
         write_json(self.manifest, self.folder / MANIFEST)
-        return paths
 
 
 def file_hash(path: Path) -> str:
@@ -338,12 +323,6 @@ def _same(one: object, other: object, tolerance: float) -> bool:
     return one == other or math.isclose(one, other, rel_tol=tolerance, abs_tol=1e-9)
 
 
-def _make_room(path: Path) -> None:
-    """Remove a link to a device, or a pipe: it would swallow what is written to this folder."""
-    if path.exists() and not path.is_file() and not path.is_dir():
-        path.unlink()
-
-
 @contextmanager
 def folder_to_fill(folder: str | Path) -> Iterator[Path]:
     """A folder that can be written; gone again if it was made here and nothing came of it."""
@@ -366,17 +345,6 @@ def check_folder(folder: str | Path) -> Path:
         with tempfile.TemporaryFile(dir=path):
             pass
     except OSError as error:
-        reason = error.strerror or str(error)
-        raise InputError(
-            "out", str(path), f"must be a folder that can be written ({reason})"
-        ) from None
-    return path
-
-
-def _write_parquet(frame: Any, path: Path) -> Path | None:
-    if importlib.util.find_spec("pyarrow") is None:
-        return None
-    buffer = io.BytesIO()
-    frame.to_parquet(buffer, index=False)
-    write_bytes(buffer.getvalue(), path)
+        rule = f"must be a folder that can be written ({error.strerror or error})"
+        raise InputError("out", str(path), rule) from None
     return path

@@ -15,7 +15,7 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import closing, suppress
 from dataclasses import dataclass
@@ -24,8 +24,7 @@ from itertools import zip_longest
 from pickle import dumps, loads
 from typing import TYPE_CHECKING, Any
 
-from hindsched.analysis.records import Record
-from hindsched.analysis.tasks import OFFLINE, Task, failed_record, run_task
+from hindsched.analysis.tasks import OFFLINE, Record, Task, failed_record, run_task
 from hindsched.errors import HindschedError, InputError
 from hindsched.instances.base import Instance
 from hindsched.solvers.door.interrupt import catch_interrupt, interruption, without_interrupts
@@ -68,8 +67,8 @@ def map_calls(
     workers: int = DEFAULT_WORKERS,
     dask: str | None = None,
     time_limit: float | None = None,
-) -> Iterator[tuple[int, Any]]:
-    """Call a function on many arguments, and yield each place and result as the calls end.
+) -> Generator[tuple[int, Any]]:
+    """Call a function on many arguments; each place and result, or `Lost`, as the calls end.
 
     Parameters
     ----------
@@ -84,24 +83,13 @@ def map_calls(
     time_limit : float, optional
         Seconds of a call: a local process that goes on far beyond them is killed.
 
-    Yields
-    ------
-    (int, object)
-        Place in `arguments`; the result, or `Lost`.
-
     Raises
     ------
     InputError
         For a negative number of workers, or an address without a scheduler that can do the work.
-    SchedulerLost
-        If the cluster's scheduler goes away.
-    KeyboardInterrupt
-        On Ctrl-C, after the results that were there; ``Terminated`` on SIGTERM.
-
-    Examples
-    --------
-    >>> sorted(map_calls(pow, [(2, 3), (3, 2)], workers=0))
-    [(0, 8), (1, 9)]
+    SchedulerLost, KeyboardInterrupt
+        If the cluster's scheduler goes away; on Ctrl-C (``Terminated`` on SIGTERM), after the
+        results that were there.
     """
     check_workers(workers)
     if dask is not None:
@@ -145,17 +133,15 @@ def run_tasks(
         As in `map_calls`; records that came in before were handed to `on_record`.
     """
     named = {instance.name: instance for instance in instances}
-    if dask is None and workers == 0:
-        run: Callable[..., Record] = run_task
-        ordered = list(tasks)
-        given: list[tuple[Any, ...]] = [(named[t.instance], t, run_limit) for t in ordered]
-    else:
-        run, ordered = run_packed, in_turns(tasks, named)
-        packed = {name: dumps(named[name]) for name in {task.instance for task in tasks}}
-        given = [(packed[t.instance], t, run_limit) for t in ordered]
-    limit = None if run_limit is None else max([run_limit, *map(longest_solve, tasks)])
+    run: Callable[..., Record] = run_task
+    ordered, sent = list(tasks), dict[str, Any](named)
+    if dask is not None or workers != 0:
+        run, ordered = _run_packed, _in_turns(tasks, named)
+        sent = {name: dumps(named[name]) for name in {task.instance for task in tasks}}
+    given = [(sent[task.instance], task, run_limit) for task in ordered]
+    limit = None if run_limit is None else max([run_limit, *map(_longest_solve, tasks)])
     records: dict[str, Record] = {}
-    calls: Any = map_calls(run, given, workers=workers, dask=dask, time_limit=limit)
+    calls = map_calls(run, given, workers=workers, dask=dask, time_limit=limit)
     with closing(calls) as finished:
         for place, found in finished:
             task = ordered[place]
@@ -168,15 +154,13 @@ def run_tasks(
     return [records[task.key] for task in tasks]
 
 
-def longest_solve(task: Task) -> float:
+def _longest_solve(task: Task) -> float:
     """Seconds of an offline task: a solve, and the bound for rivals; infinite without a limit."""
-    if task.kind != OFFLINE:
-        return 0.0
-    seconds = task.settings.get("time_limit")
+    seconds = task.settings.get("time_limit") if task.kind == OFFLINE else 0.0
     return 2.0 * seconds if isinstance(seconds, int | float) else math.inf
 
 
-def in_turns(tasks: Sequence[Task], instances: dict[str, Instance]) -> list[Task]:
+def _in_turns(tasks: Sequence[Task], instances: dict[str, Instance]) -> list[Task]:
     """The tasks, families in turn: workers do not begin by compiling the same kernels."""
     by_family: dict[str, list[Task]] = {}
     for task in tasks:
@@ -184,7 +168,7 @@ def in_turns(tasks: Sequence[Task], instances: dict[str, Instance]) -> list[Task
     return [task for turn in zip_longest(*by_family.values()) for task in turn if task is not None]
 
 
-def run_packed(packed: bytes, task: Task, run_limit: float | None) -> Record:
+def _run_packed(packed: bytes, task: Task, run_limit: float | None) -> Record:
     """`run_task` on an instance that travelled as bytes, the same object for all its tasks."""
     return run_task(_unpacked(packed), task, run_limit)
 
@@ -233,7 +217,7 @@ def _locally(
     arguments: Sequence[tuple[Any, ...]],
     workers: int,
     time_limit: float | None,
-) -> Iterator[tuple[int, Any]]:
+) -> Generator[tuple[int, Any]]:
     from joblib.externals.loky.process_executor import BrokenProcessPool
 
     most = None if time_limit is None else OVERRUN_SHARE * time_limit + OVERRUN_SECONDS
@@ -305,7 +289,7 @@ def connect(address: str) -> Any:
 
 def _on_cluster(
     function: Callable[..., Any], arguments: Sequence[tuple[Any, ...]], address: str
-) -> Iterator[tuple[int, Any]]:
+) -> Generator[tuple[int, Any]]:
     from distributed import KilledWorker, as_completed
 
     client = connect(address)

@@ -10,15 +10,14 @@ import copy
 import re
 import time
 import traceback
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import Any, Self, TypeAlias
 
-from hindsched.analysis.jsonable import jsonable
-from hindsched.analysis.records import Record, RivalsBound, SlotRow, TaskData
 from hindsched.analysis.spans import job_spans
+from hindsched.analysis.tables import jsonable
 from hindsched.errors import HindschedError, InputError
 from hindsched.instances.base import Instance, family_module, has_module
 from hindsched.json_types import JsonObject, Keywords
@@ -27,19 +26,16 @@ from hindsched.online.registry import build_from, find_algorithm
 from hindsched.printable import printable, said_by
 from hindsched.solutions.base import Solution
 
-if TYPE_CHECKING:
-    from hindsched.online.simulator import SimulationResult
-    from hindsched.solvers.oracles.rows import PriceRow
-
+Record: TypeAlias = dict[str, Any]
+"""What a finished task leaves behind, as its JSON file has it: the task (``task, kind, instance,
+algorithm, seed, settings``), ``status, error``, and what `run_task` found."""
 OFFLINE, ONLINE = "offline", "online"
 SECONDS_OF_PROOF = 20.0
 """How long the kernel may read a certificate of a comparison, whose table says who vouches."""
 MOST_SLOTS = 1_000_000
 """A schedule that ends later has no rows by slot."""
-LONGEST_NAME = 60
-"""Characters of an algorithm's name that a file name keeps."""
-LONGEST_INSTANCE_NAME = 120
-"""Characters of an instance's name that a file name keeps: with the rest less than 255."""
+LONGEST_NAME, LONGEST_INSTANCE_NAME = 60, 120
+"""Characters of names of algorithms and instances that a file name keeps."""
 
 
 @dataclass(frozen=True)
@@ -79,20 +75,21 @@ class Task:
         """Name of the task, fit for a file name and unique within a comparison."""
         if self.kind == OFFLINE:
             return f"{file_name(self.instance)}--offline"
-        return f"{file_name(self.instance)}--{_short_name(self.algorithm or '')}--s{self.seed}"
+        algorithm = self.algorithm or ""
+        short = file_name(algorithm)
+        if short != algorithm or len(short) > LONGEST_NAME:  # a path or a command
+            short = f"{short[-LONGEST_NAME:]}-{_digest(algorithm)}"
+        return f"{file_name(self.instance)}--{short}--s{self.seed}"
 
-    def to_dict(self) -> TaskData:
+    def to_dict(self) -> Record:
         """JSON data."""
         return {
-            "kind": self.kind,
-            "instance": self.instance,
-            "algorithm": self.algorithm,
-            "seed": self.seed,
-            "settings": dict(self.settings),
-        }
+            "kind": self.kind, "instance": self.instance, "algorithm": self.algorithm,
+            "seed": self.seed, "settings": dict(self.settings),
+        }  # fmt: skip
 
     @classmethod
-    def of(cls, data: Mapping[str, Any]) -> Self:
+    def of(cls, data: object) -> Self:
         """Build from JSON data; `InputError` if it is no task."""
         names = {item.name for item in fields(cls)} - {"own", "has_rivals"}
         if not isinstance(data, Mapping) or set(data) != names:
@@ -119,7 +116,7 @@ def run_task(instance: Instance, task: Task, run_limit: float | None = None) -> 
 
     A run of an algorithm that overruns `run_limit` seconds is stopped, and its record says so.
     """
-    record: JsonObject = {"task": task.key, **task.to_dict(), "status": "failed", "error": None}
+    record: Record = {"task": task.key, **task.to_dict(), "status": "failed", "error": None}
     try:
         record |= {"family": instance.family, "sha256": instance.sha256()}
         found = (
@@ -135,12 +132,13 @@ def run_task(instance: Instance, task: Task, run_limit: float | None = None) -> 
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # also an algorithm's own sys.exit(): the other tasks go on
-        record["error"] = f"{said_by(error)} ({_place_of(error)})"
+        frame = traceback.extract_tb(error.__traceback__)[-1]
+        record["error"] = f"{said_by(error)} ({frame.filename}, line {frame.lineno})"
         record["traceback"] = printable(traceback.format_exc())
     if record["error"] is not None:
-        said = " ".join(printable(str(record["error"])).split())
-        record = jsonable({**record, "error": said})
-    return cast(Record, record)  # what each kind of task adds has the types that `Record` names
+        record["error"] = " ".join(printable(str(record["error"])).split())
+        record = jsonable(record)
+    return record
 
 
 def check_record(record: object, task: Task, where: str) -> Record:
@@ -153,16 +151,12 @@ def check_record(record: object, task: Task, where: str) -> Record:
             raise InputError(where, f"{name}: {record.get(name, '(absent)')!r}", rule)
     if record.get("status") not in ("ok", "failed") or "error" not in record:
         raise InputError(where, f"status: {record.get('status', '(absent)')!r}", rule)
-    return cast(Record, record)
+    return record
 
 
 def failed_record(task: Task, reason: str) -> Record:
     """Record of a task whose process died."""
-    return {
-        "task": task.key, "kind": task.kind, "instance": task.instance,
-        "algorithm": task.algorithm, "seed": task.seed, "settings": dict(task.settings),
-        "status": "failed", "error": reason,
-    }  # fmt: skip
+    return {"task": task.key, **task.to_dict(), "status": "failed", "error": reason}
 
 
 def file_name(name: str) -> str:
@@ -170,21 +164,11 @@ def file_name(name: str) -> str:
     safe = re.sub(r"[^A-Za-z0-9._+=@-]+", "_", name)
     if len(safe) <= LONGEST_INSTANCE_NAME:
         return safe
-    return f"{safe[:LONGEST_INSTANCE_NAME]}-{sha256(name.encode()).hexdigest()[:8]}"
+    return f"{safe[:LONGEST_INSTANCE_NAME]}-{_digest(name)}"
 
 
-def _short_name(algorithm: str) -> str:
-    """An algorithm's name as part of a file name; a path or a command is cut and told apart."""
-    safe = file_name(algorithm)
-    if safe == algorithm and len(safe) <= LONGEST_NAME:
-        return safe
-    return f"{safe[-LONGEST_NAME:]}-{sha256(algorithm.encode()).hexdigest()[:8]}"
-
-
-def _place_of(error: BaseException) -> str:
-    """File and line in which an exception arose."""
-    frame = traceback.extract_tb(error.__traceback__)[-1]
-    return f"{frame.filename}, line {frame.lineno}"
+def _digest(name: str) -> str:
+    return sha256(name.encode()).hexdigest()[:8]
 
 
 def theorem_of(instance: Instance, algorithm: str) -> Theorem | None:
@@ -203,7 +187,7 @@ def theorem_of(instance: Instance, algorithm: str) -> Theorem | None:
     return promised
 
 
-def _offline(instance: Instance, task: Task) -> JsonObject:
+def _offline(instance: Instance, task: Task) -> Record:
     from hindsched.analysis.exact import proof_of
     from hindsched.solvers.door.api import solve
 
@@ -227,7 +211,7 @@ def _offline(instance: Instance, task: Task) -> JsonObject:
     }
 
 
-def _bound_for_rivals(instance: Instance, options: Keywords) -> RivalsBound | None:
+def _bound_for_rivals(instance: Instance, options: Keywords) -> JsonObject | None:
     """Bound and certificate of the problem that rivals outside the feasible set solve, if any."""
     from hindsched.solvers.door.api import solve
 
@@ -245,7 +229,7 @@ def _bound_for_rivals(instance: Instance, options: Keywords) -> RivalsBound | No
     }
 
 
-def _online(instance: Instance, task: Task, run_limit: float | None) -> JsonObject:
+def _online(instance: Instance, task: Task, run_limit: float | None) -> Record:
     from hindsched.online.simulator import simulate
 
     assert task.algorithm is not None
@@ -264,11 +248,6 @@ def _online(instance: Instance, task: Task, run_limit: float | None) -> JsonObje
     run = simulate(
         instance, given, seed=task.seed, settings=task.settings, on_slot=look_at_the_clock
     )
-    return {**_online_record(instance, task, run), "commitment": algorithm.card.commitment}
-
-
-def _online_record(instance: Instance, task: Task, run: SimulationResult) -> JsonObject:
-    assert task.algorithm is not None
     produced_by = {"algorithm": task.algorithm, "options": dict(task.settings), "seed": task.seed}
     return {
         "sense": instance.sense,
@@ -279,10 +258,11 @@ def _online_record(instance: Instance, task: Task, run: SimulationResult) -> Jso
         "jobs": run.solution.job_rows(),
         "slots": slot_rows(run.solution, run.price_path),
         "theorem": theorem_of(instance, task.algorithm),
+        "commitment": algorithm.card.commitment,
     }
 
 
-def slot_rows(solution: Solution, price_path: Sequence[PriceRow] = ()) -> list[SlotRow]:
+def slot_rows(solution: Solution, price_path: Sequence[Mapping[str, Any]] = ()) -> list[JsonObject]:
     """Use and price per slot and resource.
 
     Parameters
@@ -303,23 +283,16 @@ def slot_rows(solution: Solution, price_path: Sequence[PriceRow] = ()) -> list[S
     last = max((span.last for spans in running.values() for span in spans), default=0)
     if last > MOST_SLOTS:
         return []
-    used: dict[tuple[int, str], float] = {}
+    used: defaultdict[tuple[int, str], float] = defaultdict(float)
     for row in solution.usage_rows():
-        key = row["slot"], row["resource"]
-        used[key] = used.get(key, 0.0) + row["used"]
+        used[row["slot"], row["resource"]] += row["used"]
     prices = {(row["slot"], row["resource"]): row["price"] for row in price_path}
     active: Counter[int] = Counter()
     for spans in running.values():
         for span in spans:
             active.update(range(span.first, span.last + 1))
-    keys = sorted({*used, *(key for key, price in prices.items() if price)})
     return [
-        {
-            "slot": slot,
-            "resource": resource,
-            "used": used.get((slot, resource), 0.0),
-            "price": prices.get((slot, resource)),
-            "active_jobs": active[slot],
-        }
-        for slot, resource in keys
-    ]
+        {"slot": slot, "resource": resource, "used": used[slot, resource],
+         "price": prices.get((slot, resource)), "active_jobs": active[slot]}
+        for slot, resource in sorted({*used, *(key for key, price in prices.items() if price)})
+    ]  # fmt: skip

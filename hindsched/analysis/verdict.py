@@ -6,17 +6,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR
-from typing import Any, TypeAlias
 
 from hindsched.analysis.interval import Interval, percent_rounded, rounded_down
 from hindsched.analysis.ratio import Optimum, Sense
-from hindsched.analysis.summary import SummaryRow, interval_of
+from hindsched.analysis.statistics import Row as SummaryRow
+from hindsched.analysis.statistics import interval_of
 from hindsched.solvers.door.options import DEFAULT_GAP
-
-Comparison: TypeAlias = Any
-InstanceComparison: TypeAlias = Any
-"""As `comparison.py` has them, which needs this file."""
-
 
 PLURAL = {
     "commits at arrival": "commit at arrival",
@@ -31,21 +26,17 @@ class Verdict:
 
     Parameters
     ----------
-    family : str
-        The family's word.
-    sense : {"max", "min"}
-        Of its objective.
+    family, sense : str
+        The family's word and the sense of its objective.
     ranking : sequence of dict
         Rows of `Comparison.summary_rows` of online algorithms that have a ratio and are no plain
-        quotients, the smallest median first: by upper ends, which are proven to hold, then by lower
-        ones.
+        quotients, as `ranked`.
     optima : sequence of Optimum
         What is known of each instance's optimum.
     left_out : sequence of str
         Algorithms that may do what the offline problem forbids.
     foresight : sequence of dict
-        Rows of algorithms that know more of the future than an online algorithm does, in the same
-        order; they are no competitors.
+        Rows of algorithms that know more of the future than an online algorithm does.
     is_ahead : bool
         Whether the best has a better objective than the next on every instance: against the same
         optimum it is better then, however little is known of the optimum.
@@ -94,27 +85,21 @@ class Verdict:
         ways = [f"{proofs.count(key)} {words}" for key, words in by.items() if key in proofs]
         if len(ways) == 1:
             ways = [by[proofs[0]]]
-        if not proofs:
-            text = "No optimum is proven"
-        elif len(proofs) == count:
-            every = "The optimum" if count == 1 else f"All {count} optima"
-            text = f"{every} {'is' if count == 1 else 'are'} proven, {' and '.join(ways)}"
-        else:
-            text = f"{len(proofs)} of {count} optima are proven, {' and '.join(ways)}"
         gaps = [item.gap for item in self.optima if not item.is_proven]
-        if not gaps:
-            return f"{text}."
-        if count == 1:
+        if count == 1 and gaps:
             lies = "it has no bound" if gaps[0] is None else f"it lies within {_gap(gaps[0])}"
             lies = "its bound is 0 and tells nothing" if gaps[0] == math.inf else lies
             return f"The optimum is not proven; {lies}."
+        how = f"proven, {' and '.join(ways)}"
+        if not gaps:
+            return f"The optimum is {how}." if count == 1 else f"All {count} optima are {how}."
+        text = f"{len(proofs)} of {count} optima are {how}" if proofs else "No optimum is proven"
         others = "the others" if proofs else "them" if {None, math.inf} & {*gaps} else "they"
         if None in gaps:
             return f"{text}; {gaps.count(None)} of {others} have no bound."
         if math.inf in gaps:
-            return (
-                f"{text}; of {gaps.count(math.inf)} of {others} the bound is 0 and tells nothing."
-            )
+            number = gaps.count(math.inf)
+            return f"{text}; of {number} of {others} the bound is 0 and tells nothing."
         widest = max(gap for gap in gaps if gap is not None)
         return f"{text}; {others} lie in intervals, the widest of {_gap(widest)}."
 
@@ -174,45 +159,15 @@ class Verdict:
         return f" Next is {name}, at a median ratio of {rounded_down(lower)} or more."
 
 
-def verdicts(comparison: Comparison) -> list[Verdict]:
-    """The verdict on each family of a comparison, in its order."""
-    rows = comparison.summary_rows()
-    found = []
-    for family in dict.fromkeys(item.family for item in comparison.instances):
-        own = [row for row in rows if row["family"] == family]
-        optima = [item.optimum for item in comparison.instances if item.family == family]
-        out = [row for row in own if row["rival"] or row["starred"]]
-        ranked = [row for row in own if row not in out and row["median_lower"] is not None]
-        ranked.sort(key=_rank)
-        online = [row for row in ranked if not row["foresight"]]
-        informed = [row for row in ranked if row["foresight"]]
-        left_out = [str(row["label"]) for row in out]
-        sense = optima[0].sense
-        names = [row["algorithm"] for row in online[:2]]
-        ahead = len(names) == 2 and all(
-            _is_better(sense, item, *names)
-            for item in comparison.instances
-            if item.family == family
-        )
-        found.append(Verdict(family, sense, online, optima, left_out, informed, ahead))
-    return found
+def ranked(rows: Sequence[SummaryRow]) -> list[SummaryRow]:
+    """Rows that have a ratio, the smallest median first: by upper ends, which are proven."""
 
+    def key(row: SummaryRow) -> tuple[float, float]:
+        upper = row["median_upper"]
+        return (math.inf if upper is None else upper, row["median_lower"])
 
-def _is_better(sense: Sense, item: InstanceComparison, first: str, second: str) -> bool:
-    """Whether an algorithm's mean objective on an instance is better than another's."""
-    objectives = {ratio.algorithm: ratio.objective for ratio in item.algorithms}
-    one, other = objectives.get(first), objectives.get(second)
-    if one is None or other is None:
-        return False
-    return one > other if sense == "max" else one < other
+    return sorted((row for row in rows if row["median_lower"] is not None), key=key)
 
 
 def _gap(gap: float) -> str:
     return percent_rounded(gap, ROUND_CEILING, decimals=2)
-
-
-def _rank(row: SummaryRow) -> tuple[float, float]:
-    upper = row["median_upper"]
-    lower = row["median_lower"]
-    assert lower is not None, "rows without a lower end are not ranked"
-    return (math.inf if upper is None else upper, lower)

@@ -22,24 +22,9 @@ if TYPE_CHECKING:
 class Verification:
     """What was recomputed from the definition and the pricing oracle alone.
 
-    Parameters
-    ----------
-    instance, family, formulation : str
-        What was checked.
-    sense : {"max", "min"}
-        Of the objective.
-    objective : float
-        Recomputed from the decisions.
-    violations : list of Violation
-        Every broken constraint; empty when feasible.
-    bound : float, optional
-        Recomputed from the certificate's prices, when one was given.
-    kind : str, optional
-        Kind of the certificate.
-    leaves : int, optional
-        Leaves of a certificate of kind ``tree``.
-    claims_less : tuple of (float, float)
-        Bounds that certificates state, and what their prices prove, where that is better.
+    ``bound`` is the tightest of the certificates', ``kind`` and ``leaves`` are of that one;
+    ``claims_less`` has the bounds that certificates state, and what their prices prove, where that
+    is better.
     """
 
     instance: str
@@ -81,23 +66,14 @@ class Verification:
 
     def to_dict(self) -> JsonObject:
         """The object that ``verify --json`` prints."""
+        less = [{"stated": stated, "proven": proven} for stated, proven in self.claims_less]
         return {
-            "family": self.family,
-            "instance": self.instance,
-            "formulation": self.formulation,
-            "sense": self.sense,
-            "feasible": self.is_feasible,
-            "objective": self.objective,
+            "family": self.family, "instance": self.instance, "formulation": self.formulation,
+            "sense": self.sense, "feasible": self.is_feasible, "objective": self.objective,
             "violations": [str(violation) for violation in self.violations],
-            "bound": self.bound,
-            "gap": self.gap,
-            "certificate": self.kind,
-            "leaves": self.leaves,
-            "proves_optimal": self.proves_optimal,
-            "claims_less": [
-                {"stated": stated, "proven": proven} for stated, proven in self.claims_less
-            ],
-        }
+            "bound": self.bound, "gap": self.gap, "certificate": self.kind, "leaves": self.leaves,
+            "proves_optimal": self.proves_optimal, "claims_less": less,
+        }  # fmt: skip
 
 
 def verify(

@@ -1,11 +1,10 @@
-"""The command line: thin commands over the library, one file per group."""
+"""The command line: thin commands over the library, one file a command."""
 
 from __future__ import annotations
 
 import gc
 import os
 import signal
-import time
 import warnings
 
 from hindsched.cli.signals import WORDS, hold_signals, leave_at_once
@@ -13,7 +12,6 @@ from hindsched.cli.signals import WORDS, hold_signals, leave_at_once
 
 def main() -> None:
     """Entry point of the ``hindsched`` command."""
-    began = time.monotonic()
     leave_at_once("before anything began; what was there is as it was")  # modules are loaded
     from hindsched.cli.app import run
     from hindsched.solvers.door.interrupt import Terminated, raise_terminated
@@ -22,7 +20,7 @@ def main() -> None:
     signal.signal(signal.SIGTERM, raise_terminated)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        code = run(began=began)
+        code = run(is_process=True)
         if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
             leave_at_once("after everything was done")
     except KeyboardInterrupt as stopped:

@@ -3,46 +3,42 @@
 from __future__ import annotations
 
 import errno
+import functools
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from contextvars import ContextVar
 from typing import Annotated, Any
 
 import typer
 
-from hindsched.cli import (
-    audit,
-    bench,
-    explain,
-    figure,
-    generate,
-    model,
-    new_family,
-    report,
-    score,
-    simulate,
-    solve,
-    worst,
-)
-from hindsched.cli import info as look
-from hindsched.cli.library import library
-from hindsched.cli.limits import limited, process_began
+from hindsched.cli.audit import audit
+from hindsched.cli.bench import bench
+from hindsched.cli.explain import explain
+from hindsched.cli.figure import figure
+from hindsched.cli.generate import generate
+from hindsched.cli.look import describe, list_, schema
+from hindsched.cli.model import model
+from hindsched.cli.new_family import new_family
 from hindsched.cli.output import errors, out
+from hindsched.cli.ratio import ratio
+from hindsched.cli.report import report
+from hindsched.cli.score import score
 from hindsched.cli.signals import hold_signals
+from hindsched.cli.simulate import simulate
+from hindsched.cli.solve import solve
+from hindsched.cli.verify import verify
+from hindsched.cli.worst import worst
 from hindsched.errors import INTERRUPTED, HindschedError
+from hindsched.limits import chosen, hard_stop
 from hindsched.printable import said_by
 
-BAD_INPUT, FAILED = 2, 1
-
-app = typer.Typer(
-    name="hindsched",
-    help="How good was an online scheduler for distributed ML jobs, in hindsight, with proof.",
-    add_completion=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-)
+COMMANDS = (
+    audit, generate, solve, model, simulate, verify, explain, worst, score, figure, schema,
+    describe, report, new_family,
+)  # fmt: skip
+BAD_INPUT, FAILED, TERMINATED = 2, 1, 143
 WELCOME = """\
 hindsched: how good was an online scheduler, in hindsight, and can you prove it?
 
@@ -51,6 +47,40 @@ hindsched: how good was an online scheduler, in hindsight, and can you prove it?
   hindsched ratio x.json --algorithm oasis   one algorithm on one instance
 
 hindsched --help lists all commands, hindsched COMMAND --help explains one."""
+app = typer.Typer(
+    name="hindsched",
+    help="How good was an online scheduler for distributed ML jobs, in hindsight, with proof.",
+    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+STOP_SHARE, STOP_SECONDS = 2.0, 60.0
+"""A process that has no answer after so many times its command's time limit, and so many seconds
+more, in which kernels may be compiled, ends without one."""
+_is_alone: ContextVar[bool] = ContextVar("whether the process is there for one command")
+
+
+def held(command: Callable[..., int | None]) -> Callable[..., int | None]:
+    """A command that ends in one line where it does not heed its own ``time_limit``."""
+
+    @functools.wraps(command)
+    def run_held(**given: Any) -> int | None:
+        limit = given.get("time_limit")
+        if limit is None or not 0 <= limit < float("inf"):
+            return command(**given)
+        ends = STOP_SHARE * limit + STOP_SECONDS if _is_alone.get(False) else None
+        with hard_stop(ends, f"stopped after {limit:g} s (--time-limit)"), chosen():
+            return command(**given)
+
+    return run_held
+
+
+for each in (bench, ratio):  # whose limit is that of a solve, or of a run
+    app.command()(each)
+for each in COMMANDS:
+    app.command()(held(each))
+app.command("list")(list_)
 
 
 @app.callback(invoke_without_command=True)
@@ -72,98 +102,84 @@ def main(
         out.print(WELCOME, markup=False)
 
 
-app.command()(limited(bench.bench, of_each=True))
-app.command()(limited(audit.audit))
-app.command()(limited(generate.generate))
-app.command()(limited(solve.solve))
-app.command()(limited(model.model))
-app.command()(limited(simulate.simulate))
-app.command()(limited(simulate.ratio, of_each=True))
-app.command()(limited(solve.verify))
-app.command()(limited(explain.explain))
-app.command()(limited(worst.worst))
-app.command()(limited(score.score))
-app.command()(limited(figure.figure))
-app.command()(limited(look.schema))
-app.command("list")(limited(look.list_))
-app.command()(limited(look.describe))
-app.command()(limited(report.report))
-app.command()(limited(new_family.new_family))
-app.add_typer(library)
-
-
-def run(arguments: Sequence[str] | None = None, began: float | None = None) -> int:
+def run(arguments: Sequence[str] | None = None, *, is_process: bool = False) -> int:
     """Run the command line and return the exit code.
 
     Parameters
     ----------
     arguments : sequence of str, optional
         Arguments; None for those of the process.
-    began : float, optional
-        When the process started that is there for this command, by ``time.monotonic``.
+    is_process : bool
+        Whether the process is there for this command alone.
 
     Returns
     -------
     int
-        0 success, 1 a solve or run that failed, 2 bad input, 130 interrupted.
+        0 success, 1 a solve or run that failed, 2 bad input, 130 interrupted, 143 terminated.
     """
-    _open_missing_streams()
-    given = list(sys.argv[1:] if arguments is None else arguments)
-    process_began.set(began)
+    if sys.stdout is None:  # the caller has closed it, as `>&-` does
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+    _is_alone.set(is_process)
     try:
-        code = app(given, standalone_mode=False)
-    except HindschedError as error:
-        return _fail(str(error), error.exit_code)
-    except (KeyboardInterrupt, typer.Abort) as stopped:
-        if isinstance(stopped.__cause__, EOFError):  # typer takes a file cut short for a Ctrl-D
-            return _fail(f"EOFError: {stopped.__cause__}", FAILED)
-        return _fail("interrupted", INTERRUPTED)
-    except BrokenPipeError:  # the reader of our output has gone, as `head` does
-        _discard_output()
-        return FAILED
-    except OSError as error:
-        _discard_output()
-        name = f"{error.filename}: " if error.filename else ""
-        wrong_name = error.errno in (errno.ENAMETOOLONG, errno.ELOOP)
-        return _fail(f"{name}{error.strerror or error}", BAD_INPUT if wrong_name else FAILED)
-    except Exception as error:
-        # Typer's own errors come from its copy of click or from click itself, by version.
-        if hasattr(error, "format_message"):
-            return _fail(_said_by_typer(error), BAD_INPUT)
-        if os.environ.get("HINDSCHED_TRACEBACK"):
+        code = app(list(sys.argv[1:] if arguments is None else arguments), standalone_mode=False)
+        return code if isinstance(code, int) else 0
+    except BaseException as error:
+        told = _told(error)
+        if told is None:
             raise
-        where = _own_place(error) or "a bug; HINDSCHED_TRACEBACK=1 shows where"
-        return _fail(f"{said_by(error)} ({where})", FAILED)
-    except SystemExit as error:
-        if (place := _own_place(error)) is None:
-            raise
-        return _fail(f"{said_by(error)} ({place})", FAILED)
-    return code if isinstance(code, int) else 0
+    if is_process:
+        hold_signals()
+    message, failed = told
+    if message:
+        errors.print(f"error: {' '.join(message.split())}", markup=False, soft_wrap=True)
+    return failed
 
 
-def _own_place(error: BaseException) -> str | None:
-    """Where in an algorithm of the user's own an exception arose."""
+def _told(error: BaseException) -> tuple[str, int] | None:
+    """The line and the exit code of what ended a command; None for what is to be raised on."""
     from hindsched.online.registry import place_in_own_file
+    from hindsched.solvers.door.interrupt import Terminated
 
-    return place_in_own_file(error)
+    cause = error.__cause__
+    match error:
+        case HindschedError():
+            return str(error), error.exit_code
+        case typer.Abort() if isinstance(cause, EOFError):  # taken for a Ctrl-D
+            return f"EOFError: {cause}", FAILED
+        case Terminated():
+            return "terminated", TERMINATED
+        case KeyboardInterrupt() | typer.Abort():
+            is_term = isinstance(cause or error.__context__, Terminated)
+            return ("terminated", TERMINATED) if is_term else ("interrupted", INTERRUPTED)
+        case ImportError() if isinstance(cause, KeyboardInterrupt):  # of a compiled module
+            return _told(cause)
+        case BrokenPipeError():  # the reader of our output has gone, as `head` does
+            _discard_output()
+            return "", FAILED
+        case OSError():
+            _discard_output()
+            name = f"{error.filename}: " if error.filename else ""
+            wrong_name = error.errno in (errno.ENAMETOOLONG, errno.ELOOP)
+            return f"{name}{error.strerror or error}", BAD_INPUT if wrong_name else FAILED
+        case MemoryError():
+            return f"not enough memory ({error or 'no more is left'})", FAILED
+    if hasattr(error, "format_message"):  # of typer's copy of click or of click itself
+        return _said_by_typer(error), BAD_INPUT
+    place = place_in_own_file(error)  # in an algorithm of the user's own
+    if place is None and (
+        not isinstance(error, Exception) or os.environ.get("HINDSCHED_TRACEBACK")
+    ):
+        return None
+    return f"{said_by(error)} ({place or 'a bug; HINDSCHED_TRACEBACK=1 shows where'})", FAILED
 
 
 def _said_by_typer(error: Any) -> str:
     """A complaint of the parser; of what is missing, what it is."""
     message: str = error.format_message()
-    parameter = getattr(error, "param", None)
-    if not message.startswith("Missing") or parameter is None:
-        return message
-    meant = parameter.help
-    return f"{message.rstrip('.')}: {meant}" if meant else message
-
-
-def _open_missing_streams() -> None:
-    """Send output nowhere where the caller has closed it, as ``>&-`` does."""
-    if sys.stdout is None:
-        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
-    if sys.stderr is None:
-        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+    meant = getattr(getattr(error, "param", None), "help", None)
+    return f"{message.rstrip('.')}: {meant}" if message.startswith("Missing") and meant else message
 
 
 def _discard_output() -> None:
@@ -173,10 +189,3 @@ def _discard_output() -> None:
             sys.stdout.flush()
         except OSError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def _fail(message: str, code: int) -> int:
-    if process_began.get() is not None:
-        hold_signals()
-    errors.print(f"error: {' '.join(message.split())}", markup=False, soft_wrap=True)
-    return code

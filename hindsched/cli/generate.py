@@ -4,46 +4,20 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
-from hindsched.cli.output import STDOUT, Json, emit_json, errors, facts, out
-from hindsched.cli.settings import (
-    Family,
-    Jobs,
-    Servers,
-    Settings,
-    SlotSeconds,
-    Start,
-    TraceFile,
-    TraceFormat,
-    TracePart,
-    check_targets,
-    options_named,
-    parse_settings,
-    refuse_options,
-    trace_instance,
-)
+from hindsched.cli import settings as opt
+from hindsched.cli.output import Json, emit_json, errors, facts, out
 from hindsched.errors import InputError
 
 
 def generate(
-    family: Family,
-    output: Annotated[
-        str, typer.Option("-o", "--output", help="Instance file to write; - for standard output.")
-    ],
-    preset: Annotated[
-        str | None,
-        typer.Option(help="Preset of the generator; small."),
-    ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of the draws.")] = 0,
-    settings: Settings = None,
-    from_trace: TraceFile = None,
-    trace_format: TraceFormat = None,
-    trace_part: TracePart = None,
-    jobs: Jobs = None,
-    start: Start = None,
-    servers: Servers = None,
-    slot_seconds: SlotSeconds = None,
+    family: opt.Family,
+    output: Annotated[str, opt.option("File to write; - for standard output.", "-o", "--output")],
+    preset: Annotated[str | None, opt.option("Preset of the generator; small.")] = None,
+    seed: opt.Seed = 0,
+    settings: opt.Settings = None,
+    from_trace: opt.Trace = None,
+    trace_format: opt.TraceFormat = None,
+    jobs: opt.Jobs = None,
     as_json: Json = False,
 ) -> None:
     """Make an instance: random by a preset and a seed, or from a cluster trace."""
@@ -53,32 +27,19 @@ def generate(
     from hindsched.instances.io import write
 
     check_family(family)
-    if output == "-":
-        output = STDOUT
-    check_targets([from_trace], output=output)
-    values = parse_settings(settings)
-    refuse_options(values, "family", "preset", "seed")
-    if from_trace is None:
-        given = {
-            "trace-format": trace_format, "trace-part": trace_part, "start": start,
-            "servers": servers, "slot-seconds": slot_seconds,
-        }  # fmt: skip
-        for name, value in given.items():
-            if value is not None:
-                raise InputError(name, value, "needs --from-trace")
-        if jobs is not None:
-            refuse_options(values, "jobs")
-            values = {"jobs": str(jobs), **values}
-        with options_named(["jobs"] if jobs is not None else []):
-            instance = generate_instance(family, preset or "small", seed, **values)
+    is_piped = output == "-"
+    output = "/dev/stdout" if is_piped else output
+    opt.check_targets([from_trace], output=output)
+    values = opt.parse_settings(settings)
+    opt.refuse_options(values, "family", "preset", "seed", *([] if jobs is None else ["jobs"]))
+    if from_trace is not None:
+        values |= {} if preset is None else {"preset": preset}
+        instance = opt.trace_instance(family, from_trace, trace_format, jobs, seed, values)
     else:
-        if preset is not None:
-            values = {"preset": preset, **values}
-        instance = trace_instance(
-            family, from_trace, trace_format, trace_part,
-            jobs=jobs, start=start, seed=seed, servers=servers, slot_seconds=slot_seconds,
-            settings=dict(values),
-        )  # fmt: skip
+        if trace_format is not None:
+            raise InputError("trace-format", trace_format, "needs --from-trace")
+        values |= {} if jobs is None else {"jobs": str(jobs)}
+        instance = generate_instance(family, preset or "small", seed, **values)
     write(instance, output)
     summary = {
         "family": instance.family,
@@ -93,5 +54,4 @@ def generate(
         origin.pop("trace_rows", None)  # a row a job: it stands in the file
         emit_json({**summary, "provenance": origin})
     else:
-        shown = {**summary, "instance": shown_name(instance)}
-        (errors if output == STDOUT else out).print(facts(shown))
+        (errors if is_piped else out).print(facts({**summary, "instance": shown_name(instance)}))

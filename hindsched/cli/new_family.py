@@ -9,7 +9,8 @@ from typing import Annotated
 
 import typer
 
-from hindsched.cli.output import out
+from hindsched.cli.output import tell
+from hindsched.cli.settings import Folder
 from hindsched.errors import InputError
 
 SKELETON = Path(__file__).parent / "skeleton"
@@ -18,12 +19,9 @@ SKELETON = Path(__file__).parent / "skeleton"
 
 def new_family(
     name: Annotated[str, typer.Argument(help="The family's word: small letters, digits and _.")],
-    output: Annotated[
-        str | None,
-        typer.Option("-o", "--output", help="Folder to write; hindsched-NAME by default."),
-    ] = None,
+    output: Folder = None,
 ) -> None:
-    """Write the skeleton of a family of your own: a package that works, to be changed."""
+    """Write the skeleton of a family of your own to hindsched-NAME: a package to be changed."""
     from hindsched.instances.base import FAMILIES
 
     if not re.fullmatch(r"[a-z][a-z0-9_]{0,30}", name) or iskeyword(name):
@@ -33,16 +31,15 @@ def new_family(
     folder = Path(output or f"hindsched-{name}")
     if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
         raise InputError("output", str(folder), "must be a folder that is empty or not there yet")
+    words = {"tollbooth": name, "Tollbooth": "".join(map(str.capitalize, name.split("_")))}
+
+    def renamed(text: str) -> str:
+        return re.sub("[tT]ollbooth", lambda found: words[found[0]], text)
+
     for source in sorted(SKELETON.rglob("*.*")):
         if source.suffix in (".py", ".toml"):
-            target = folder / _renamed(str(source.relative_to(SKELETON)), name)
+            target = folder / renamed(str(source.relative_to(SKELETON)))
             target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_text(_renamed(source.read_text("utf-8"), name), "utf-8")
-            out.print(str(target), markup=False, soft_wrap=True)
-    out.print(f"next: pip install -e {folder} && pytest {folder}", markup=False, soft_wrap=True)
-
-
-def _renamed(text: str, name: str) -> str:
-    """A text of the skeleton with the family's word instead of the skeleton's."""
-    capitals = "".join(part.capitalize() for part in name.split("_"))
-    return text.replace("tollbooth", name).replace("Tollbooth", capitals)
+            target.write_text(renamed(source.read_text("utf-8")), "utf-8")
+            tell(str(target))
+    tell(f"next: pip install -e {folder} && pytest {folder}")

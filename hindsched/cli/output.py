@@ -14,33 +14,26 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from hindsched.analysis.jsonable import jsonable
+from hindsched.analysis.tables import jsonable
 from hindsched.printable import printable
 
 PIPE_COLUMNS = 200
 """Width of output that is no terminal, where ``COLUMNS`` says nothing."""
-STDOUT = "/dev/stdout"
-"""What a file named - means where one is written."""
-Json = Annotated[
-    bool,
-    typer.Option("--json", help="Print one JSON object on standard output.", rich_help_panel=None),
-]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output.")]
 
 
-class _Streams:
-    """Consoles that follow ``sys.stdout`` and ``sys.stderr`` even if those are replaced."""
+class _Stream:
+    """A console that follows ``sys.stdout`` or ``sys.stderr`` even if that is replaced."""
 
-    def __init__(self, *, stderr: bool) -> None:
-        self.stderr = stderr
+    def __init__(self, name: str) -> None:
+        self.name = name
 
     @property
     def console(self) -> Console:
         """A console on the present stream, as wide as its terminal or ``COLUMNS`` says."""
-        stream = sys.stderr if self.stderr else sys.stdout
-        says = os.environ.get("COLUMNS", "")
+        stream, says = getattr(sys, self.name), os.environ.get("COLUMNS", "")
         piped = int(says) if says.isdecimal() and int(says) > 0 else PIPE_COLUMNS
-        width = None if stream.isatty() else piped
-        return Console(file=stream, highlight=False, width=width)
+        return Console(file=stream, highlight=False, width=None if stream.isatty() else piped)
 
     def print(self, *values: Any, **options: Any) -> None:
         """Print like rich does; characters that could mislead are spelled out."""
@@ -48,8 +41,7 @@ class _Streams:
         self.console.print(*texts, **options)
 
 
-errors = _Streams(stderr=True)
-out = _Streams(stderr=False)
+errors, out = _Stream("stderr"), _Stream("stdout")
 
 
 def emit_json(data: Mapping[str, object]) -> None:
@@ -63,9 +55,9 @@ def say(text: str) -> None:
     errors.print(text, markup=False, soft_wrap=True)
 
 
-def one_line(text: str) -> str:
-    """Spell out what a terminal would act on, the ends of lines too: a file's name has them."""
-    return printable(text).replace("\n", "\\n")
+def tell(text: str) -> None:
+    """Print a line that is part of the answer, on standard output."""
+    out.print(text, markup=False, soft_wrap=True)
 
 
 def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Table:
@@ -75,14 +67,9 @@ def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> 
     texts go on in the next line.
     """
     made = Table(
-        title=title or None,
-        title_justify="left",
-        header_style="bold",
-        box=SIMPLE_HEAD,
-        padding=(0, 1, 0, 0),
-        pad_edge=False,
-        show_edge=False,
-    )
+        title=title or None, title_justify="left", header_style="bold", box=SIMPLE_HEAD,
+        padding=(0, 1, 0, 0), pad_edge=False, show_edge=False,
+    )  # fmt: skip
     for index, column in enumerate(columns):
         values = [row[index] for row in rows]
         numeric = any(isinstance(value, int | float) for value in values)
@@ -90,21 +77,26 @@ def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> 
         if numeric:
             made.columns[-1].min_width = max(len(cell(value)) for value in values)
     for row in rows:
-        made.add_row(*(Text(one_line(cell(value))) for value in row))
+        made.add_row(*(_text(value) for value in row))
     console = out.console
     if console.measure(made).maximum >= console.width:
         made.padding = 0
     return made
 
 
-def percent(share: float | None) -> str:
-    """Write a share as a percentage with two decimals; absent is a dash."""
-    return "-" if share is None else f"{share:.2%}"
+def facts(data: Mapping[str, object]) -> Table:
+    """Make a two-column table of facts."""
+    made = Table(show_header=False, box=None, pad_edge=False)
+    made.add_column(style="bold")
+    made.add_column(overflow="fold")
+    for key, value in data.items():
+        made.add_row(key.replace("_", " "), _text(value))
+    return made
 
 
-def digits(value: object, number: int) -> Any:
-    """Round a float to so many significant digits; anything else is left as it is."""
-    return float(f"{value:.{number}g}") if isinstance(value, float) else value
+def _text(value: object) -> Text:
+    """A cell; a file's name has what a terminal would act on, the ends of lines too."""
+    return Text(printable(cell(value)).replace("\n", "\\n"))
 
 
 def cell(value: object) -> str:
@@ -113,16 +105,9 @@ def cell(value: object) -> str:
         return "-"
     if isinstance(value, bool):
         return "yes" if value else "no"
-    if isinstance(value, float):
-        return f"{value:.6g}"
-    return str(value)
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
-def facts(data: Mapping[str, object]) -> Table:
-    """Make a two-column table of facts."""
-    made = Table(show_header=False, box=None, pad_edge=False)
-    made.add_column(style="bold")
-    made.add_column()
-    for key, value in data.items():
-        made.add_row(key.replace("_", " "), Text(one_line(cell(value)), overflow="fold"))
-    return made
+def digits(value: object, number: int) -> Any:
+    """Round a float to so many significant digits; anything else is left as it is."""
+    return float(f"{value:.{number}g}") if isinstance(value, float) else value

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hindsched.cli.output import Json, digits, emit_json, out, percent, say, table
+from hindsched.cli.output import Json, digits, emit_json, out, say, table, tell
 
 if TYPE_CHECKING:
     from hindsched.analysis.comparison import Comparison
@@ -20,7 +19,6 @@ RATIO_LEGEND = """\
 on: number of instances; [at least, at most] of a ratio, 1 is perfect; median, worst: over the
 instances; of sums: all OPT against all ALG; inf: earns nothing; proof: who vouches for the bound;
 gap: between the ends of the optimum, of which the best schedule of all is one; -: no bound"""
-SHOWN: tuple[Literal["median", "worst", "sums"], ...] = ("median", "worst", "sums")
 MOST_COLUMNS = 100
 """Of a table; a wider one is folded, also in a pipe."""
 
@@ -34,15 +32,12 @@ def report(
     Every record, schedule and certificate is compared with the hash in the manifest. What is
     damaged is named, left out, and exit code 1.
     """
-    from hindsched.analysis.comparison import Comparison
-    from hindsched.analysis.report.html import write_report
+    from hindsched.analysis.compare import write_all
     from hindsched.analysis.store import ResultStore
 
     store = ResultStore.open(folder)
     damages = store.damages()
-    comparison = Comparison(store.records())
-    store.write_tables(comparison)
-    write_report(store, comparison)
+    comparison = write_all(store)
     show(comparison, store, as_json=as_json)
     total = len(comparison.records)
     say(f"{total} records compared with their hashes; hindsched verify {folder} recomputes them")
@@ -59,9 +54,8 @@ def report(
 def show(comparison: Comparison, store: ResultStore, *, as_json: bool) -> None:
     """Print what a comparison found, and where its page is."""
     from hindsched.analysis.ratio import STAR_NOTE
+    from hindsched.analysis.statistics import interval_of, note_of
     from hindsched.analysis.store import REPORT
-    from hindsched.analysis.summary import interval_of
-    from hindsched.analysis.verdict import verdicts
     from hindsched.instances.catalogue import shown_name
 
     path = store.folder / REPORT
@@ -70,53 +64,33 @@ def show(comparison: Comparison, store: ResultStore, *, as_json: bool) -> None:
     if as_json:
         emit_json(
             {
-                "out": str(store.folder),
-                "report": str(path),
-                "tasks": len(store.tasks),
-                "missing": len(store.missing(comparison.records)),
-                "failed": comparison.errors,
+                "out": str(store.folder), "report": str(path), "tasks": len(store.tasks),
+                "missing": len(store.missing(comparison.records)), "failed": comparison.errors,
                 "instances": [item.to_dict() for item in comparison.instances],
             }
-        )
+        )  # fmt: skip
         return
     summary = comparison.summary_rows()
     names = {item.name: shown_name(item) for item in store.instances()}
     width = min(out.console.width, MOST_COLUMNS)
     for family in dict.fromkeys(item.family for item in comparison.instances):
         optima = [
-            (
-                names[item.instance],
-                str(item.optimum.interval),
-                item.optimum.status,
-                item.optimum.proof,
-                percent(item.optimum.gap),
-                digits(item.offline.get("seconds"), 3),
-            )
-            for item in comparison.instances
-            if item.family == family
-        ]
+            (names[item.instance], str(optimum.interval), optimum.status, optimum.proof,
+             "-" if optimum.gap is None else f"{optimum.gap:.2%}",
+             digits(item.offline.get("seconds"), 3))
+            for item in comparison.instances if item.family == family
+            for optimum in [item.optimum]
+        ]  # fmt: skip
         out.print(table(f"{family}: optima", OPTIMA_COLUMNS, optima), width=width)
         ratios = [
-            (
-                row["label"],
-                row["instances"],
-                *(str(interval_of(row, of)) for of in SHOWN),
-                note_of(row),
-            )
-            for row in summary
-            if row["family"] == family
-        ]
+            (row["label"], row["instances"],
+             *(str(interval_of(row, of)) for of in ("median", "worst", "sums")), note_of(row))
+            for row in summary if row["family"] == family
+        ]  # fmt: skip
         out.print(table(f"{family}: competitive ratios", RATIO_COLUMNS, ratios), width=width)
     out.print(RATIO_LEGEND, markup=False)
     if any(row["starred"] for row in summary):
         say(STAR_NOTE)
-    out.print(f"report: {path}", markup=False, soft_wrap=True)
-    for verdict in verdicts(comparison):
+    tell(f"report: {path}")
+    for verdict in comparison.verdicts():
         out.print(f"{verdict.sentence()} {verdict.proof()}", markup=False, width=width)
-
-
-def note_of(row: Mapping[str, object]) -> str:
-    """What the numbers of a summary row leave open: infinite, absent and starred ratios."""
-    notes = [f"inf on {row['infinite']}"] if row["infinite"] else []
-    notes += [f"no ratio on {row['without_ratio']}"] if row["without_ratio"] else []
-    return "; ".join([*notes, *(["*"] if row["starred"] else [])])

@@ -1,5 +1,6 @@
 """What is said of a schedule: broken rules by job, slots and server; and what every check needs."""
 
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -129,11 +130,13 @@ class Broken:
                     over[-1][1] = last
                 elif height > limit:
                     over.append([first, last, height])
+            order = sorted(range(len(parts)), key=lambda i: (parts[i][0], i)) if over else []
+            begins = [parts[i][0] for i in order]
             for first, last, height in over:
-                own = [
-                    (f, i) for i, (f, e, n, _) in enumerate(parts) if f <= last and e >= first and n
-                ]
-                name = parts[max(own)[1]][3]
+                at = bisect_right(begins, last) - 1
+                while parts[order[at]][1] < first or not parts[order[at]][2]:
+                    at -= 1
+                name = parts[order[at]][3]
                 self.note(height - limit, rule, name, first, last, server, resource)
         order = sorted(range(len(self.found)), key=lambda i: (self.found[i].first, i))
         return Verdict(tuple(self.found[i] for i in order), value, notes)

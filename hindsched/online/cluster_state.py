@@ -238,6 +238,8 @@ class ClusterState(Generic[Job]):
             found = self.solution()
             broken = found.violations()
         except InputError as error:
+            if error.where == "family":  # its part of the kernel is missing
+                raise
             raise Refused("row", self.instance.name, str(error)) from None
         wrong = [violation for violation in broken if not self.is_left_out(violation, found)]
         if wrong and self.environment.in_feasible_set:

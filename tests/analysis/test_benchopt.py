@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 import hindsched as hs
-from hindsched.analysis.library.records import Records
-from hindsched.errors import SolveFailed
+from hindsched.analysis.library import Records
 from hindsched.instances.catalogue import find_recipe
 from hindsched.solutions.base import read_solution
 from hindsched.solvers.certificates.file import read_certificate
@@ -59,42 +58,6 @@ def test_records_are_judged_optimal_and_what_is_absent_is_infinitely_far(utils):
     assert nothing["value"] == nothing["bound_gap"] == math.inf
     assert math.isnan(nothing["objective"])
     assert nothing["claimed_bound"] == 1.0
-
-
-def test_what_the_kernel_refuses_has_no_value(utils):
-    judge, library, _ = utils
-    data = library.data_of(GANG)
-    jobs = data["instance"].jobs
-    rows = {
-        job.name: [{"from": job.submit + 1, "to": job.submit + job.duration, "gpus": job.gpus}]
-        for job in jobs
-    }
-    at_once = hs.build_solution(data["instance"], rows)
-    assert not at_once.is_feasible()
-    with pytest.raises(SolveFailed, match="infeasible"):
-        judge.judge(data["instance"], judge.Answer(at_once), 60.0, 60.0)
-
-
-def test_highs_solves_the_program_as_it_is(utils):
-    judge, library, program = utils
-    data = library.data_of(GANG)
-    answer = program.solve_program(data["instance"], "highs", 60.0)
-    found = judge.judge(data["instance"], answer, data["best_objective"], data["best_bound"])
-    assert found["objective"] == found["claimed_bound"] == data["best_objective"]
-
-
-@pytest.mark.skipif(find_spec("ortools") is None, reason="OR-Tools is not installed")
-def test_cp_sat_finds_the_optimum():
-    problem = (
-        '{"gpus": 2, "seconds": 10, "submits": [0, 0, 1], "durations": [3, 1, 2],'
-        ' "widths": [2, 1, 1], "weights": [1.0, 1.0, 1.0]}'
-    )
-    program = BENCHMARK / "benchmark_utils" / "cpsat.py"
-    done = subprocess.run(
-        [sys.executable, str(program)], input=problem, capture_output=True, text=True, check=True
-    )
-    # The two narrow jobs first (1 and 2 to wait), the wide one from second 3 on (6): 9 in all.
-    assert done.stdout == '{"begins": [3, 0, 1], "bound": 9.0}'
 
 
 @pytest.mark.skipif(find_spec("benchopt") is None, reason="benchopt is not installed")

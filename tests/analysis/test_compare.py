@@ -1,159 +1,20 @@
-"""Comparisons: tables from records worked by hand, and real runs."""
+"""Real comparisons: what reaches the algorithms, sweeps, and runs that are slow or fail."""
 
-import math
-import sys
+import json
+import re
+import time
 
 import pytest
 
 import hindsched as hs
-from hindsched.analysis.compare import compare, ratio
-from hindsched.analysis.comparison import Comparison
-from hindsched.analysis.ratio import Interval
+from hindsched.analysis import tasks
+from hindsched.analysis.compare import compare, plan_tasks, ratio
+from hindsched.cli.app import run
 from hindsched.errors import InputError, SolveFailed
-from tests.analysis import records
+from hindsched.instances.io import write
 
-
-def test_a_deterministic_algorithm():
-    comparison = Comparison([records.offline("a", 90.0, 120.0), records.online("a", "oasis", 60.0)])
-    [item] = comparison.instances
-    assert item.optimum.interval == Interval(90.0, 120.0)
-    assert item.algorithm("oasis").ratio.interval == Interval(1.5, 2.0)
-    assert item.algorithm("oasis").objective == 60.0
-    data = item.to_dict()
-    assert data["optimum"] == {
-        "lower": 90.0,
-        "upper": 120.0,
-        "status": "feasible",
-        "best": "offline",
-        "proof": "certificate",
-    }
-    [row] = data["algorithms"]
-    assert row["ratio"] == {"lower": 1.5, "upper": 2.0}
-    assert row["difference"] == {"lower": 30.0, "upper": 60.0}
-
-
-def test_the_ratio_of_a_randomised_algorithm_is_that_of_its_expected_objective():
-    runs = [
-        records.online("a", "fifo", value, seed=seed) for seed, value in enumerate((60.0, 30.0))
-    ]
-    [item] = Comparison([records.offline("a", 120.0, 120.0), *runs]).instances
-    row = item.algorithm("fifo")
-    assert row.objective == 45.0
-    assert row.ratio.interval == Interval(120 / 45, 120 / 45)
-    data = row.to_dict()
-    assert data["spread"]["lower"] == {"lower": 2.0, "upper": 4.0}
-    assert [seed["ratio"]["upper"] for seed in data["seeds"]] == [2.0, 4.0]
-    assert data["difference"] == {"lower": 75.0, "upper": 75.0}
-
-
-def test_a_seed_that_earns_nothing_counts():
-    runs = [records.online("a", "fifo", value, seed=i) for i, value in enumerate((0.0, 30.0))]
-    [item] = Comparison([records.offline("a", 120.0, 120.0), *runs]).instances
-    row = item.algorithm("fifo")
-    assert row.ratio.interval == Interval(8.0, 8.0)
-    assert row.to_dict()["spread"]["upper"] == {"lower": 4.0, "upper": "inf"}
-
-
-def test_a_failed_seed_leaves_no_ratio():
-    runs = [records.online("a", "fifo", 30.0, seed=1), records.failed("a", "fifo")]
-    [item] = Comparison([records.offline("a", 120.0, 120.0), *runs]).instances
-    assert item.algorithm("fifo").ratio.reason == "1 of 2 runs failed"
-
-
-def test_a_better_online_schedule_raises_the_optimum_for_all():
-    comparison = Comparison(
-        [
-            records.offline("a", 40.0, 120.0),
-            records.online("a", "oasis", 60.0),
-            records.online("a", "fifo", 30.0),
-        ]
-    )
-    [item] = comparison.instances
-    assert item.optimum.best == "oasis"
-    assert item.algorithm("fifo").ratio.interval == Interval(2.0, 4.0)
-    assert item.algorithm("oasis").ratio.interval == Interval(1.0, 2.0)
-
-
-def test_it_prints_as_a_table():
-    comparison = Comparison([records.offline("a", 90.0, 120.0), records.online("a", "oasis", 60.0)])
-    assert str(comparison).splitlines() == [
-        "instance  algorithm  objective  ratio",
-        "a         (offline)                       optimum in [90, 120]",
-        "          oasis      60         [1.5, 2]",
-    ]
-    assert str(comparison.instances[0]) == str(comparison)
-
-
-def test_a_baseline_outside_the_feasible_set_raises_nothing():
-    comparison = Comparison(
-        [
-            records.offline("a", 40.0, 50.0),
-            records.online("a", "srtf", 60.0, in_feasible_set=False),
-        ]
-    )
-    [item] = comparison.instances
-    assert item.optimum.interval == Interval(40.0, 50.0)
-    assert item.contradiction is None
-    [row] = item.to_dict()["algorithms"]
-    assert row["ratio"] == {"lower": 40 / 60, "upper": 50 / 60}
-    assert row["starred"] is True
-    assert str(comparison).splitlines()[-1].startswith("* may do what the offline problem forbids")
-    assert row["in_feasible_set"] is False
-    assert row["reason"] == "may do what the offline problem forbids"
-    assert row["difference"] == {"lower": -20.0, "upper": -10.0}
-
-
-def test_a_contradiction_is_reported():
-    comparison = Comparison([records.offline("a", 40.0, 50.0), records.online("a", "oasis", 60.0)])
-    assert comparison.instances[0].optimum.status == "contradicted"
-    assert "beyond the proven bound" in comparison.errors[0]
-
-
-def test_a_failed_run_has_a_row_and_an_error():
-    comparison = Comparison([records.offline("a", 40.0, 50.0), records.failed("a", "dorm")])
-    assert comparison.errors == ["a: dorm: SolveFailed: stuck"]
-    frame = comparison.to_frame()
-    assert frame.loc[0, "error"] == "SolveFailed: stuck"
-    assert math.isnan(frame["objective"].astype(float)[0])
-    assert comparison.instances[0].algorithm("dorm").ratio.reason == "the run failed"
-
-
-def test_summary_over_instances():
-    comparison = Comparison(
-        [
-            records.offline("a", 100.0, 120.0),
-            records.offline("b", 100.0, 100.0),
-            records.offline("c", 100.0, 100.0),
-            records.online("a", "oasis", 50.0),
-            records.online("b", "oasis", 25.0),
-            records.online("c", "oasis", 0.0),
-        ]
-    )
-    assert comparison.summary_rows() == [
-        {
-            "family": "oasis",
-            "algorithm": "oasis",
-            "label": "oasis",
-            "instances": 3,
-            "median_lower": 4.0,
-            "median_upper": 4.0,
-            "mean_lower": math.inf,
-            "mean_upper": math.inf,
-            "worst_lower": math.inf,
-            "worst_upper": math.inf,
-            "sums_lower": 4.0,
-            "sums_upper": pytest.approx(320 / 75),
-            "infinite": 1,
-            "without_ratio": 0,
-            "starred": False,
-            "rival": False,
-            "foresight": False,
-            "commitment": "",
-        }
-    ]
-    optima = comparison.optima_frame()
-    assert list(optima["lower"]) == [100.0, 100.0, 100.0]
-    assert set(optima["proof"]) == {"certificate"}
+INSTANCE = hs.generate("oasis", preset="small", seed=1)
+QUICK = {"seeds": 1, "method": "bound", "time_limit": 1, "progress": False}
 
 
 @pytest.fixture(scope="module")
@@ -178,14 +39,6 @@ def test_real_runs(instance):
     assert item.algorithm("fifo").theorem is None
     assert set(comparison.job_frame()["algorithm"]) == {"oasis", "fifo"}
     assert (comparison.slot_frame()["used"] > 0).all()
-
-
-def test_ratio_is_one_instance_of_compare(instance):
-    found = ratio(instance, ["oasis"], method="bound", time_limit=2, progress=False)
-    assert found.algorithm("oasis").ratio.exists
-    assert len(found.to_frame()) == 1
-    with pytest.raises(KeyError):
-        found.algorithm("fifo")
 
 
 def test_settings_reach_the_algorithms_that_have_them(instance):
@@ -214,11 +67,6 @@ def test_bad_input_is_found_before_anything_runs(instance, arguments, message):
         compare(instance, **arguments)
 
 
-def test_two_instances_of_one_name(instance):
-    with pytest.raises(InputError, match="names must be unique"):
-        compare([instance, instance])
-
-
 def test_a_failed_offline_solve_is_no_ratio(instance, monkeypatch):
     def breaks(*args, **kwargs):
         raise SolveFailed("it broke")
@@ -233,4 +81,112 @@ def test_the_bar_goes_to_standard_error(instance, capsys):
     captured = capsys.readouterr()
     assert captured.out == ""
     assert "comparing: 2/2" in captured.err
-    assert sys.stdout is not None
+
+
+def test_every_combination_is_a_row_with_its_settings():
+    grid = {"jobs": [2, 3], "horizon": [6, 7]}
+    frame = hs.sweep("oasis", grid, ["oasis", "fifo"], instances=2, first_instance=5, **QUICK)
+    assert len(frame) == 2 * 2 * 2 * 2
+    assert frame["instance"].nunique() == 8
+    assert set(frame["instance_seed"]) == {5, 6}
+    one = frame[(frame["jobs"] == 3) & (frame["horizon"] == 7) & (frame["instance_seed"] == 6)]
+    direct = hs.generate("oasis", seed=6, jobs=3, horizon=7)
+    run = hs.simulate(direct, "oasis")
+    own = one[one["algorithm"] == "oasis"]["objective"].item()
+    assert own == pytest.approx(run.objective)
+    assert (frame["ratio_lower"].dropna() >= 1 - 1e-9).all()
+
+
+@pytest.mark.parametrize(
+    ("grid", "options", "message"),
+    [
+        ({"colour": [1]}, {}, "set.colour"),
+        ({"jobs": []}, {}, "grid.jobs"),
+        ({"jobs": "12"}, {}, "grid.jobs"),
+        ({"jobs": [1]}, {"instances": 0}, "instances"),
+    ],
+)
+def test_what_cannot_be_swept_is_named(grid, options, message):
+    with pytest.raises(InputError, match=message):
+        hs.sweep("oasis", grid, ["fifo"], **options, **QUICK)
+
+
+@pytest.mark.parametrize(
+    ("options", "hint"),
+    [
+        ({"instnces": 2}, "did you mean instances?"),
+        ({"tim_limit": 2}, "did you mean time_limit?"),
+        ({"workrs": 2}, "did you mean workers?"),
+        ({"instances": 1.5}, "must be at least 1, a whole number"),
+        ({"seeds": True}, "must be at least 1, a whole number"),
+    ],
+)
+def test_an_option_that_is_wrong_is_named_with_the_closest(options, hint):
+    with pytest.raises(InputError, match=f"^{next(iter(options))}: .*{re.escape(hint)}$"):
+        hs.sweep("oasis", {"jobs": [2]}, ["fifo"], **options)
+    with pytest.raises(InputError, match="did you mean jobs"):
+        hs.sweep("oasis", {"jbs": [2]}, ["fifo"])
+
+
+class Slow(hs.OnlineAlgorithm):
+    """Takes its time in every slot."""
+
+    def start(self, environment):
+        pass
+
+    def step(self, slot, arrivals):
+        time.sleep(0.15)
+        return hs.Decision()
+
+
+def test_the_time_limit_of_bench_is_for_runs_too(tmp_path, capsys):
+    own = tmp_path / "own.py"
+    own.write_text(
+        "import hindsched as hs\n"
+        "import time\n"
+        "class Slow(hs.OnlineAlgorithm):\n"
+        "    def start(self, environment): pass\n"
+        "    def step(self, slot, arrivals):\n"
+        "        time.sleep(0.2); return hs.Decision()\n"
+    )
+    write(INSTANCE, tmp_path / "x.json")
+    folder = str(tmp_path / "out")
+    limit = ["--time-limit", "0.3", "--json"]
+    given = [str(tmp_path / "x.json"), "--algorithm", f"{own}:Slow", "--algorithm", "fifo"]
+    bench = ["--method", "bound", "--workers", "0", "--out", folder]
+    assert run(["bench", *given, *bench, *limit]) == 1
+    answer = json.loads(capsys.readouterr().out)
+    assert ["time limit: " in line for line in answer["failed"]] == [True]
+    assert answer["missing"] == 1  # a resumed run tries it again, with the same limit
+    assert run(["bench", "--resume", "--workers", "0", "--out", folder, "--json"]) == 1
+    again = json.loads(capsys.readouterr().out)
+    assert again["failed"] == answer["failed"]
+    ratios = {row["algorithm"]: row["ratio"] for row in again["instances"][0]["algorithms"]}
+    assert ratios[f"{own}:Slow"] is None
+    assert ratios["fifo"] is not None
+
+
+@pytest.mark.parametrize(("algorithm", "needed"), [("batchsched", False), ("drf", True)])
+def test_the_rivals_problem_is_bounded_only_where_a_rival_runs(algorithm, needed):
+    """It is a second solve, with a limit of its own."""
+    instance = hs.generate("batchsched", jobs=2)
+    [solve, *_] = plan_tasks([instance], [algorithm])
+    assert solve.has_rivals is needed
+    assert (tasks.run_task(instance, solve)["rivals"] is not None) is needed
+
+
+class Multi(hs.OnlineAlgorithm):
+    """Fails with a message of two lines."""
+
+    def start(self, environment):
+        raise ValueError("first\nsecond")
+
+    def step(self, slot, arrivals):
+        raise AssertionError
+
+
+def test_an_error_of_several_lines_is_recorded_in_one():
+    task = tasks.Task("online", INSTANCE.name, "multi", own=Multi)
+    error = tasks.run_task(INSTANCE, task)["error"]
+    assert error.startswith("ValueError: first second (")
+    assert "\n" not in error

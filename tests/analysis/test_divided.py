@@ -53,14 +53,6 @@ def test_shares_give_the_same_bound_bit_for_bit(family, shares):
     assert (found.prices == alone.prices).all()
 
 
-@pytest.mark.parametrize("family", ["batchsched", "astraea"])
-def test_shares_whose_use_is_rounded_prove_their_own_bound(family):
-    oracle = build_oracle(small(family), rows="preemptive")
-    found = bounded(DividedOracle(oracle, Here(2)))
-    assert found.bound == oracle.bound(found.prices)
-    assert found.bound == pytest.approx(bounded(oracle).bound, rel=1e-6)
-
-
 @pytest.mark.nightly
 def test_a_local_worker_that_dies_is_replaced():
     instance = small("batchsched")
@@ -111,8 +103,3 @@ def test_the_result_says_how_it_was_divided():
 def test_a_bound_that_is_not_divided_is_refused(family):
     with pytest.raises(InputError, match=rf"workers.*bound of {family} does not divide its blocks"):
         divided_bound(small(family), workers=2)
-
-
-def test_a_method_without_blocks_is_refused():
-    with pytest.raises(InputError, match=r"dask.*milp of oasis does not divide its blocks"):
-        divided_bound(small("oasis"), "milp", dask="tcp://nowhere:1")

@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
-from hindsched.analysis.plan import plan_tasks
+from hindsched.analysis.compare import plan_tasks
 from hindsched.analysis.store import ResultStore
 from hindsched.analysis.sweep import run_tasks
 from hindsched.analysis.tasks import failed_record

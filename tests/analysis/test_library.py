@@ -7,9 +7,7 @@ from pathlib import Path
 import pytest
 
 import hindsched as hs
-from hindsched.analysis.library.records import Records, choose
-from hindsched.analysis.library.work import check_records
-from hindsched.cli.app import run
+from hindsched.analysis.library import Records, check_records, choose
 from hindsched.errors import InputError, SolveFailed
 from hindsched.instances.base import families_on
 from hindsched.instances.catalogue import Recipe, all_recipes, find_recipe
@@ -29,10 +27,6 @@ def records(tmp_path):
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(path, target)
     return found
-
-
-def data_of(records, part):
-    return json.loads(records.path(find_recipe(NAME), part).read_text())
 
 
 def test_there_are_200_instances_of_all_families_in_three_sizes():
@@ -71,9 +65,9 @@ def test_the_kernel_accepts_the_records_of_an_instance(family):
         return sum(path.stat().st_size for path in ON_FILE.files(recipe))
 
     smallest = min(choose(family=family, suite="small"), key=size)
-    (row,) = check_records([smallest], ON_FILE)
-    assert row["accepted"], row["verdict"]
-    assert row["verdict"] != "no records"
+    [(_, verdict, accepted)] = check_records([smallest], ON_FILE)
+    assert accepted, verdict
+    assert verdict != "no records"
 
 
 def test_the_page_shows_what_is_on_file():
@@ -88,58 +82,18 @@ def test_a_generator_that_changed_is_noticed():
         changed.make()
 
 
-def test_a_damaged_record_is_named(records, capsys):
-    path = records.path(find_recipe(NAME), "solution")
-    data = json.loads(path.read_text())
-    data["objective"] += 1
-    path.write_text(json.dumps(data))
-    assert run(["library", "check", NAME, "--folder", str(records.folder), "--workers", "1"]) == 1
-    assert NAME in capsys.readouterr().out
-
-
-def test_the_board_and_export(records, tmp_path, capsys):
-    assert run(["library", "list", NAME, "--folder", str(records.folder), "--json"]) == 0
-    (row,) = json.loads(capsys.readouterr().out)["instances"]
-    assert row["proven"]
-    assert row["name"] == NAME
-    assert (
-        run(
-            [
-                "library",
-                "export",
-                NAME,
-                "-o",
-                str(tmp_path / "out"),
-                "--json",
-                "--folder",
-                str(records.folder),
-            ]
-        )
-        == 0
-    )
-    assert len(json.loads(capsys.readouterr().out)["files"]) == 3
-    solution = hs.read_solution(
-        tmp_path / "out/solution.json", hs.read(tmp_path / "out/instance.json")
-    )
-    assert solution.objective() == pytest.approx(row["objective"])
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["list", "oasis/library-small/none"], "must be an instance of the library"),
-        (["list", "--family", "none"], "must be one of"),
-        (["list", "--size", "tiny"], "must be one of"),
-        (["check", "--folder", __file__], "must be a folder"),
-    ],
-)
-def test_bad_input_is_one_line(arguments, said, capsys):
-    assert run(["library", *arguments]) == 2
-    error = capsys.readouterr().err.strip()
-    assert said in error
-    assert "\n" not in error
-
-
 def test_an_unknown_name_is_refused():
     with pytest.raises(InputError, match="library"):
         find_recipe("oasis/library-small/none")
+
+
+def test_a_damaged_record_is_named(records):
+    recipe = find_recipe(NAME)
+    path = records.path(recipe, "solution")
+    data = json.loads(path.read_text())
+    assert records.standing(recipe).is_proven
+    path.write_text(json.dumps({**data, "objective": data["objective"] + 1}))
+    [(found, _, accepted)] = check_records([recipe], records)
+    assert (found.name, accepted) == (NAME, False)
+    with pytest.raises(InputError, match="must be one of"):
+        choose(suite="tiny")

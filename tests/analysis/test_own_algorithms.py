@@ -1,14 +1,11 @@
 """Algorithms of one's own in comparisons: classes, objects, files and commands, in any process."""
 
 import re
-import sys
 from pathlib import Path
 
 import pytest
 
 import hindsched as hs
-from hindsched.analysis.plan import plan_tasks
-from hindsched.analysis.sweep import run_tasks
 from hindsched.cli.app import run
 from hindsched.errors import InputError
 
@@ -96,40 +93,6 @@ def test_the_command_line_shows_file_and_line(command, body, said, tmp_path, cap
     hs.write(INSTANCE, instance)
     assert run([*command, instance, "--algorithm", f"{file}:Mine"]) == 1
     assert f"{said} ({file}, line 3)" in " ".join(capsys.readouterr().err.split())
-
-
-def test_on_a_dask_cluster():
-    distributed = pytest.importorskip("distributed")
-    with distributed.LocalCluster(
-        n_workers=1, threads_per_worker=1, dashboard_address=None, processes=True
-    ) as cluster:
-        tasks = plan_tasks([INSTANCE], [Refuses], offline={"method": "bound", "time_limit": 0.2})
-        records = run_tasks(tasks, [INSTANCE], dask=cluster.scheduler_address)
-    assert [record["error"] for record in records] == [None, None]
-
-
-def test_a_file_and_a_command(tmp_path):
-    file = tmp_path / "mine.py"
-    file.write_text(
-        "import hindsched as hs\n"
-        "class Idle(hs.OnlineAlgorithm):\n"
-        "    def start(self, environment): pass\n"
-        "    def step(self, slot, arrivals): return hs.Decision()\n"
-    )
-    example = DOCS.parent / "examples" / "schedulers" / "one_at_a_time.py"
-    chosen = [f"{file}:Idle", f"exec:{sys.executable} {example}", "exec:/no/such/program"]
-    found = hs.compare(INSTANCE, chosen, workers=2, **QUICK)
-    assert names(found) == chosen
-    idle, other, absent = found.instances[0].algorithms
-    assert idle.ratio.is_infinite
-    assert other.ratio.exists
-    assert "cannot be started" in absent.errors[0]
-
-
-def test_an_object_keeps_nothing_from_run_to_run():
-    mine = Refuses()
-    hs.compare([INSTANCE, hs.generate("oasis", preset="small", seed=2)], [mine], **QUICK)
-    assert not hasattr(mine, "seen")
 
 
 @pytest.mark.parametrize(

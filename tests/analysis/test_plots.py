@@ -6,13 +6,10 @@ import numpy as np
 import pytest
 
 import hindsched as hs
-from hindsched.analysis.plots.prices import price_lines
-from hindsched.analysis.plots.style import PALETTE, RC
-from hindsched.analysis.plots.utilisation import utilisation
+from hindsched.analysis.plots import price_lines
+from hindsched.analysis.plots import used_shares as utilisation
 from hindsched.analysis.spans import Span, job_spans
 from hindsched.errors import InputError
-from hindsched.instances.base import FAMILIES
-from hindsched.online.registry import algorithms
 from hindsched.solutions.base import build_solution
 
 PNG = b"\x89PNG"
@@ -109,19 +106,6 @@ def test_spans_merge_rows_by_worker_count():
     }
 
 
-@pytest.mark.parametrize("family", [word for word in FAMILIES if algorithms(word)])
-def test_every_family_names_what_can_be_used(family):
-    instance = hs.generate(family, "small")
-    simulated = hs.simulate(instance, next(iter(algorithms(family)))).solution
-    places = set(simulated.places())
-    assert places
-    used = {(row["server"], row["resource"]) for row in simulated.usage_rows()}
-    assert used
-    assert {server for server, _ in used - places} <= {"cloud"}
-    spans = job_spans(simulated)
-    assert all(spans[row["job"]] for row in simulated.job_rows() if row["completion"] is not None)
-
-
 def test_bars_stand_where_the_job_runs(instance):
     job = instance.jobs[4]
     rows = {job.name: [{"from": 4, "to": 6, "workers": {"w1": 1}, "ps": {"p1": 1}}]}
@@ -147,27 +131,6 @@ def test_utilisation_counts_idle_servers(instance):
         utilisation(solution, "nope")
 
 
-def test_an_empty_solution_can_be_drawn(instance):
-    empty = build_solution(instance, {})
-    assert hs.plot.gantt(empty).get_title("left").endswith("objective 0")
-    assert "0% of capacity" in hs.plot.utilisation(empty).get_title("left")
-
-
-def test_price_lines_are_what_the_capacity_is_worth(certificate):
-    total = sum(float(np.sum(path)) for _, path in price_lines(certificate).values())
-    worth = float(certificate.prices @ certificate.rows.capacity)
-    assert total == pytest.approx(worth, rel=1e-2)
-
-
-def test_ratio_intervals_are_drawn_at_their_ends(measured):
-    axes = hs.plot.ratios(measured)
-    row = measured.algorithm("oasis")
-    drawn = [line.get_xdata() for line in axes.lines if line.get_marker() != "None"]
-    assert [row.ratio.interval.lower, row.ratio.interval.upper] in [list(ends) for ends in drawn]
-    with pytest.raises(InputError, match="must have been compared"):
-        hs.plot.ratios(measured, family="astraea")
-
-
 def test_pictures_take_runs_results_and_frames(instance, measured, tmp_path):
     run, result = hs.simulate(instance, "fifo"), hs.solve(instance, "bound", time_limit=1)
     assert hs.plot.gantt(run).patches
@@ -181,21 +144,6 @@ def test_pictures_take_runs_results_and_frames(instance, measured, tmp_path):
     assert (tmp_path / "x.png").read_bytes().startswith(PNG)
     with pytest.raises(InputError, match="must have a solution to draw"):
         hs.plot.gantt(result.bound)
-
-
-def test_colours_differ():
-    assert len(set(PALETTE)) == len(PALETTE)
-    assert RC["axes.grid"] is True
-
-
-def test_a_centre_that_is_fuller_than_its_threshold_is_drawn_so(tmp_path):
-    run = hs.simulate(hs.named_instance("mlbroker-r3-t2-s51"), "mlbroker")
-    resource, servers, share = utilisation(run.solution)
-    order = [centre.name for centre in run.instance.datacenters]
-    assert servers == sorted(servers, key=order.index)
-    ax = hs.plot.utilisation(run.solution)
-    assert ax.images[0].get_clim()[1] == max(1.0, share.max())
-    assert f"{resource}, {share.mean():.0%} of the discount's threshold" in ax.get_title("left")
 
 
 def test_prices_on_rows_of_capacity_0_are_drawn_themselves():
@@ -212,7 +160,7 @@ def test_drawing_leaves_a_notebooks_settings_as_the_backend_set_them():
     """In an interactive session drawing switches nothing off and leaves no setting of ours."""
     import matplotlib as mpl
 
-    from hindsched.analysis.plots.style import common_look
+    from hindsched.analysis.plots import common_look
 
     before = mpl.rcParams["axes.grid"]
 

@@ -8,19 +8,17 @@ import pytest
 from typer.testing import CliRunner
 
 import hindsched as hs
+from hindsched.analysis.compare import plan_tasks
 from hindsched.analysis.comparison import Comparison
 from hindsched.analysis.interval import Interval
-from hindsched.analysis.plan import plan_tasks
-from hindsched.analysis.report import html, svg
-from hindsched.analysis.report.commands import command_of
+from hindsched.analysis.report import svg
 from hindsched.analysis.report.html import render_report
 from hindsched.analysis.spans import job_spans
 from hindsched.analysis.store import ResultStore
 from hindsched.analysis.sweep import run_tasks
-from hindsched.analysis.verdict import verdicts
 from hindsched.cli.app import app
 from hindsched.solutions.base import read_solution
-from tests.analysis.records import failed, offline, online
+from tests.analysis.records import offline, online
 
 
 @pytest.fixture(scope="module")
@@ -77,25 +75,8 @@ def test_an_open_end_is_a_ring_and_names_are_text():
     assert svg.profiles({"a": [(1.0, 1.0)]}).count("<path") == 3
 
 
-def test_what_is_too_much_stays_in_its_file(store, monkeypatch):
-    monkeypatch.setattr(html, "MOST_JOBS_DRAWN", 1)
-    page = render_report(store)
-    assert "schedule: " not in page
-    assert "2 schedules are not drawn" in page
-
-
-def test_commands_quote_what_a_shell_would_read():
-    record = {**online("a b", "exec:./mine $x", 1.0), "settings": {"p": "1;2"}}
-    assert shlex.split(command_of(record)) == [
-        "hindsched", "simulate", "instances/a_b.json", "--algorithm", "exec:./mine $x",
-        "--seed", "0", "--set", "p=1;2",
-    ]  # fmt: skip
-    solve = command_of({**offline("x", 1, 2), "settings": {"method": "milp", "gap": 0.1}})
-    assert solve == "hindsched solve instances/x.json --method milp --gap 0.1"
-
-
 def verdict(*records):
-    (found,) = verdicts(Comparison(records))
+    (found,) = Comparison(records).verdicts()
     return found
 
 
@@ -135,17 +116,6 @@ def test_verdict_of_a_minimum_and_of_what_cannot_be_told_apart():
         online("a", "y", 120.0, sense="min"), online("b", "y", 125.0, sense="min"),
     )  # fmt: skip
     assert wide.sentence().endswith("y cannot be told apart from it at the median.")
-
-
-def test_a_bound_of_nothing_is_called_that():
-    one = verdict(offline("a", 110.0, 0.0, sense="min"), online("a", "x", 121.0, sense="min"))
-    assert one.proof() == "The optimum is not proven; its bound is 0 and tells nothing."
-    assert "is no nearer than a ratio of 1.1 (no bound says how far" in one.sentence()
-    two = verdict(
-        offline("a", 110.0, 0.0, sense="min"), offline("b", 110.0, 100.0, sense="min"),
-        online("a", "x", 121.0, sense="min"), online("b", "x", 121.0, sense="min"),
-    )  # fmt: skip
-    assert two.proof() == "No optimum is proven; of 1 of them the bound is 0 and tells nothing."
 
 
 def test_what_the_verdict_states_is_never_rounded_to_what_does_not_hold():
@@ -202,26 +172,3 @@ def test_the_verdict_is_split_by_what_an_algorithm_may_do():
         "It may give a job up; of those that decide as they run y comes closest (median ratio "
         "1.25); of those that commit at arrival z comes closest (median ratio 2)."
     ) in found.sentence()
-
-
-def test_what_reaches_the_optimum_is_said_to_be_optimal():
-    found = verdict(
-        offline("a", 100.0, 100.0, status="optimal"), online("a", "x", 100.0),
-        offline("b", 100.0, 100.0, status="optimal"), online("b", "x", 100.0),
-        offline("c", 100.0, 100.0, status="optimal"), online("c", "x", 99.0),
-    )  # fmt: skip
-    assert found.sentence() == (
-        "oasis: x comes closest to the optimum. On the median of 3 instances it is optimal, "
-        "at worst it earns at least 99.0% of what hindsight could (ratio 1.0101)."
-    )
-
-
-def test_verdict_without_bounds_ratios_or_earnings():
-    unbounded = verdict(offline("a", 10.0, None), online("a", "x", 5.0))
-    assert "is no nearer than a ratio of 2" in unbounded.sentence()
-    assert unbounded.proof() == "The optimum is not proven; it has no bound."
-    nothing = verdict(offline("a", 10.0, 10.0, status="optimal"), online("a", "x", 0.0))
-    assert "On the one instance it earns nothing." in nothing.sentence()
-    none = verdict(offline("a", 10.0, 10.0, status="optimal"), failed("a", "x"))
-    assert none.sentence() == "oasis: no algorithm has a ratio."
-    assert none.proof() == "The optimum is proven, by prices that anyone can recompute."

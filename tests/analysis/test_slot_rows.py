@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 import hindsched as hs
+from hindsched.analysis.spans import Span, job_spans, spans_of
 from hindsched.analysis.tasks import slot_rows
+from hindsched.instances.gang.instance import GangInstance, gang_data
 
 
 def rows_of(family, algorithm, **settings):
@@ -38,13 +40,6 @@ def test_prices_of_batches_stand_in_the_slots_of_their_rounds():
         assert row["price"] == pytest.approx(theta[kind] ** (row["used"] / total[kind]) - 1)
 
 
-@pytest.mark.parametrize("family", ["batchsched", "edgecloud"])
-def test_a_price_is_posted_where_a_batch_algorithm_places_jobs(family):
-    _, rows = rows_of(family, {"edgecloud": "batchsche"}.get(family, family))
-    assert any(row["price"] for row in rows)
-    assert all(row["price"] is None or row["price"] >= 0 for row in rows)
-
-
 def test_use_and_running_jobs_are_those_of_the_schedule():
     run, rows = rows_of("batchsched", "fifo")
     assert {row["price"] for row in rows} == {None}
@@ -62,3 +57,24 @@ def test_use_and_running_jobs_are_those_of_the_schedule():
     )
     per_slot = {row["slot"]: row["active_jobs"] for row in rows}
     assert sum(per_slot.values()) == work
+
+
+def test_a_schedule_of_ten_million_slots_has_spans_and_no_rows_by_slot():
+    rows = [{"name": "a", "submit": 0, "duration": 10**7, "gpus": 2}]
+    rows.append({"name": "b", "submit": 5, "duration": 10, "gpus": 1})
+    instance = GangInstance.parse(gang_data("long", rows, gpus=4))
+    solution = hs.simulate(instance, "easy").solution
+    assert slot_rows(solution) == []
+    assert job_spans(solution) == {"a": [Span(1, 10**7, 2.0)], "b": [Span(6, 15, 1.0)]}
+
+
+def test_spans_join_what_runs_on_with_as_many_workers():
+    runs = [(3, 5, 1.0), (1, 2, 1.0), (6, 9, 2.0), (8, 9, 1.0), (12, 12, 1.0), (20, 20, 0.0)]
+    whole = dict.fromkeys(range(1, 21), 0.0)
+    for first, last, workers in runs:
+        for slot in range(first, last + 1):
+            whole[slot] += workers
+    spans = spans_of(runs)
+    laid_out = {slot: s.workers for s in spans for slot in range(s.first, s.last + 1)}
+    assert laid_out == {slot: workers for slot, workers in whole.items() if workers}
+    assert [(s.first, s.last) for s in spans] == [(1, 5), (6, 7), (8, 9), (12, 12)]

@@ -7,12 +7,11 @@ from html.parser import HTMLParser
 import pytest
 
 import hindsched as hs
-from hindsched.analysis.plan import plan_tasks
+from hindsched.analysis.compare import plan_tasks
 from hindsched.analysis.report.html import render_report, write_report
 from hindsched.analysis.store import ResultStore, check_folder
 from hindsched.analysis.sweep import run_tasks
 from hindsched.errors import InputError
-from hindsched.solutions.base import read_solution
 
 OFFLINE = {"method": "bound", "time_limit": 1.0}
 
@@ -44,21 +43,11 @@ def test_everything_is_kept(full, instance, tasks):
     assert "highspy" in again.manifest["versions"]
 
 
-def test_schedules_and_prices_can_be_verified_from_the_files(full, instance):
-    runs = [record for record in full.records() if record["kind"] == "online"]
-    for record in runs:
-        solution = read_solution(full.solution_file(record), instance)
-        assert solution.objective() == pytest.approx(record["objective"], rel=1e-12)
-        assert solution.is_feasible()
-    certificate = full.folder / "certificates" / f"{instance.name}.json"
-    checked = hs.verify(instance, full.solution_file(runs[0]), certificate)
-    assert checked.bound == pytest.approx(full.records()[0]["bound"], rel=1e-6)
-
-
 def test_tables(full):
     import pandas as pd
 
-    paths = {path.name for path in full.write_tables()}
+    full.write_tables()
+    paths = {path.name for path in full.folder.iterdir()}
     assert {"runs.csv", "optima.csv", "jobs.csv", "slots.csv"} <= paths
     runs = pd.read_csv(full.folder / "runs.csv")
     assert list(runs["algorithm"]) == ["oasis", "fifo", "fifo"]
@@ -110,38 +99,6 @@ def test_names_cannot_break_the_page(full):
     page = render_report(full)
     assert "<script>alert" not in page
     assert "</script>" not in page
-
-
-def test_names_are_spelled_out_on_the_page(full):
-    full.manifest["settings"] = {"suite": "\u202eabc\x1b[31m"}
-    page = render_report(full)
-    assert "\u202e" not in page
-    assert "\x1b" not in page
-    assert "\\u202eabc\\x1b[31m" in page
-
-
-def test_a_partial_store_names_what_is_missing(instance, tasks, tmp_path):
-    store = ResultStore.create(tmp_path / "out", [instance], tasks)
-    run_tasks(tasks[:2], [instance], workers=0, on_record=store.add)
-    assert store.missing() == tasks[2:]
-    assert "Not everything succeeded" in render_report(store)
-
-
-def test_a_failed_task_is_missing_and_reported(instance, tasks, tmp_path):
-    store = ResultStore.create(tmp_path / "out", [instance], tasks[:2])
-    run_tasks(tasks[:1], [instance], workers=0, on_record=store.add)
-    store.add(
-        {"task": tasks[1].key, **tasks[1].to_dict(), "status": "failed", "error": "SolveFailed: x"}
-    )
-    assert store.missing() == tasks[1:2]
-    assert "SolveFailed: x" in render_report(store)
-
-
-def test_a_half_written_task_does_not_count(instance, tasks, tmp_path):
-    store = ResultStore.create(tmp_path / "out", [instance], tasks)
-    (store.folder / "tasks").mkdir()
-    (store.folder / "tasks" / f".{tasks[0].key}.json.abc").write_text("{")
-    assert store.missing() == tasks
 
 
 def test_folders_that_are_refused(full, instance, tasks, tmp_path):

@@ -7,7 +7,6 @@ import pytest
 
 import hindsched as hs
 from hindsched.cli.app import run
-from hindsched.errors import InputError
 
 LINE = "error: pictures: matplotlib: is not installed: pip install 'hindsched[plots]'\n"
 
@@ -56,13 +55,6 @@ def test_a_heat_map_is_refused_before_work(tmp_path, capsys):
     files = [str(tmp_path / name) for name in ("x.json", "absent.json")]
     assert run(["explain", *files, "--prices", "none.json", "-o", str(tmp_path / "gap.png")]) == 2
     assert capsys.readouterr().err == LINE
-
-
-@pytest.mark.usefixtures("_no_matplotlib")
-def test_a_chart_is_refused():
-    solution = hs.simulate(hs.generate("oasis", seed=1, jobs=3), "fifo").solution
-    with pytest.raises(InputError, match=r"hindsched\[plots\]"):
-        hs.plot.gantt(solution)
 
 
 @pytest.mark.usefixtures("_no_matplotlib")

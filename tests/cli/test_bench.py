@@ -14,8 +14,6 @@ import pytest
 from hindsched.analysis.store import ResultStore
 from hindsched.cli.app import run
 from hindsched.errors import InputError
-from hindsched.instances.generators.registry import generate
-from hindsched.instances.io import write
 
 COMMAND = [sys.executable, "-m", "hindsched"]
 FEW = ["--algorithm", "oasis", "--algorithm", "fifo", "--seeds", "2"]
@@ -193,41 +191,6 @@ def test_a_failed_task_is_exit_code_1_and_is_tried_again(answer, capsys, tmp_pat
     assert "SolveFailed: it broke" in capsys.readouterr().err
     code, report = answer("bench", "--resume", "--out", folder, "--workers", "0")
     assert (code, report["failed"]) == (0, [])
-
-
-@pytest.mark.nightly
-def test_ctrl_c_during_a_solve_gives_the_interval():
-    name = "oasis-t100-i100-h50-s0"
-    process = start("solve", name, "--method", "bound", "--json")
-    seen = []
-
-    def progress():
-        seen.append(process.stderr.readline())
-        return "bound" in seen[-1]
-
-    wait_until(progress, process)
-    os.killpg(process.pid, signal.SIGINT)
-    out, err = process.communicate(timeout=60)
-    assert "Traceback" not in err
-    result = json.loads(out)
-    assert process.returncode == 0
-    assert result["stopped_by"] == "interrupted"
-    # No feasible schedule can exceed the bound; 1253.7 is the value of one.
-    assert result["bound"] >= 1253.7
-
-
-def test_tables_fit_a_hundred_columns_in_a_pipe(tmp_path, capsys):
-    path = tmp_path / "x.json"
-    write(generate("oasis", jobs=3), path)
-    names = ("fifo", "drf", "shortest-remaining")
-    chosen = [part for name in names for part in ("--algorithm", name)]
-    command = ["bench", str(path), *chosen, "--time-limit", "5", "--workers", "0"]
-    assert run([*command, "--out", str(tmp_path / "out")]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    end = next(n for n, line in enumerate(lines) if line.startswith("report: "))
-    assert max(map(len, lines[:end])) <= 100  # drf's ratios are long, those of fifo infinite
-    assert max(map(len, lines[end + 1 :])) <= 100
-    assert "comes closest to the optimum" in " ".join(lines[end + 1 :])
 
 
 def test_tables_have_the_librarys_names_and_gaps_also_where_only_bounds_were_asked_for(

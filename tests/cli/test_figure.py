@@ -6,8 +6,7 @@ import matplotlib.pyplot as plt
 import pandas as pd
 import pytest
 
-from hindsched.analysis.figures.base import Figure, figures
-from hindsched.analysis.figures.drawing import Plot
+from hindsched.analysis.figures.base import Figure, Plot, figures
 from hindsched.cli.app import run
 
 
@@ -68,8 +67,7 @@ def test_claims_are_shown_with_their_verdicts(tmp_path, capsys):
         (["gang", "3"], "error: number: 3: gang has no figures"),
         (["oasis", "99"], "error: number: 99: oasis has the figures "),
         (["nobody", "3"], "error: family: nobody: must be one of oasis, "),
-        (["nobody"], "error: Missing argument 'number': The paper's number"),
-        (["edgecloud", "7", "--trace-part", "a"], "error: trace-part: a: is only for --from-trace"),
+        (["nobody"], "error: Missing argument 'number': Its number in the paper"),
         (["oasis", "3", "--quick", "--set", "seed=5"], "error: set.seed: 5: is no setting but an "),
         (["oasis", "3", "--quick", "--set", "preset=a"], "error: set.preset: a: is no setting but"),
         (
@@ -95,14 +93,3 @@ def test_a_start_that_is_no_time_is_one_line(start, tmp_path, capsys):
     assert run(["figure", *asked, "-o", str(tmp_path / "out")]) == 2
     [said] = capsys.readouterr().err.splitlines()
     assert said.startswith("error: set.start: ")
-
-
-def test_what_cannot_be_written_is_said_before_the_experiment_runs(folder, monkeypatch, capsys):
-    (folder / "oasis-7x.png").mkdir(parents=True)
-
-    def never(scale, on_row):
-        raise AssertionError("it ran")
-
-    monkeypatch.setitem(figures("oasis"), "7x", Figure("7x", "A figure", "grows", never, PLOT))
-    assert run(["figure", "oasis", "7x", "-o", str(folder)]) == 2
-    assert "must be a file, not a folder" in capsys.readouterr().err

@@ -1,6 +1,5 @@
 """Ctrl-C and SIGTERM at any moment: one line that says what became of what was there."""
 
-import gc
 import signal
 import subprocess
 import sys
@@ -8,10 +7,7 @@ import sys
 import pytest
 
 import hindsched as hs
-from hindsched import cli
 from hindsched.cli.app import run
-from hindsched.cli.limits import limited
-from hindsched.errors import Interrupted
 from hindsched.instances.io import write
 from hindsched.solvers.door.interrupt import Terminated
 
@@ -44,37 +40,6 @@ def test_while_modules_are_loaded(number, code, word):
     assert (process.returncode, errors) == (code, line)
 
 
-AGAIN = """
-import atexit, hindsched.cli, os, signal, sys
-from hindsched.cli import app
-moment = sys.argv.pop()
-def again(*_, told=app.errors.print, **more):
-    if moment == "leaving":
-        atexit.register(os.kill, os.getpid(), signal.SIGINT)
-        told(*_, **more)
-    elif moment == "telling":
-        os.kill(os.getpid(), signal.SIGINT)
-        told(*_, **more)
-    else:
-        raise KeyboardInterrupt
-app.errors.print = again
-hindsched.cli.main()
-"""
-
-
-@pytest.mark.parametrize(
-    ("moment", "code", "line"),
-    [("telling", 2, "error: missing.json: (absent): must be a readable file\n"),
-     ("leaving", 2, "error: missing.json: (absent): must be a readable file\n"),
-     ("unwinding", 130, "error: interrupted\n")],
-)  # fmt: skip
-def test_once_more_while_the_reason_is_told(moment, code, line):
-    """Somebody who presses Ctrl-C twice reads one line, and no traceback."""
-    command = [sys.executable, "-c", AGAIN, "describe", "missing.json"]
-    done = subprocess.run([*command, moment], text=True, capture_output=True, timeout=120)
-    assert (done.returncode, done.stderr) == (code, line)
-
-
 @pytest.mark.parametrize(
     ("reason", "code", "word"),
     [(KeyboardInterrupt, 130, "interrupted"), (Terminated, 143, "terminated")],
@@ -104,34 +69,3 @@ def test_before_and_after_the_tasks(tmp_path, capsys, monkeypatch, moment, reaso
         f"{word}: 2 of 2 tasks are kept; go on with",
         f"  hindsched bench --resume --out {folder}",
     ]
-
-
-def test_nothing_is_collected_once_the_answer_is_there(monkeypatch):
-    """Half a second of every command, and more where a large program was stopped half built."""
-    monkeypatch.setattr("hindsched.cli.app.run", lambda **_: 0)
-    monkeypatch.setattr(cli, "leave_at_once", lambda when: None)
-    monkeypatch.setattr(sys, "unraisablehook", sys.unraisablehook)
-    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        with pytest.raises(SystemExit):
-            cli.main()
-        assert gc.get_freeze_count() > 0
-    finally:
-        gc.unfreeze()
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
-
-
-@pytest.mark.parametrize(
-    ("reason", "code"), [(KeyboardInterrupt, 130), (Terminated, 143), (OSError, None)]
-)
-def test_a_signal_while_a_compiled_module_is_loaded(reason, code):
-    def command():
-        try:
-            raise reason
-        except BaseException as stopped:  # as pybind11 does
-            raise ImportError("initialization failed") from stopped
-
-    with pytest.raises(ImportError if code is None else Interrupted) as raised:
-        limited(command)(time_limit=None, memory_limit=None)
-    assert code is None or raised.value.exit_code == code

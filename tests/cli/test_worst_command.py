@@ -24,7 +24,7 @@ def test_the_command_says_what_goes_wrong_and_writes_the_witness(tmp_path, capsy
 
 
 def test_json_is_one_object(capsys):
-    assert run([*QUICK, "--work-limit", "30", "--jobs", "2", "--json"]) == 0
+    assert run([*QUICK, "--work-limit", "30", "--set", "jobs=[1,2]", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["jobs"] <= 2
     assert found["ratio"]["lower"] >= 1
@@ -37,7 +37,7 @@ def test_json_is_one_object(capsys):
     [
         (["--preset", "huge"], "oasis has the search spaces small, one-slot"),
         (["--set", "speed=3"], "set.speed"),
-        (["--jobs", "0"], "must be a count of at least 1"),
+        (["--set", "jobs=[0,0]"], "jobs"),
         (["--start", "absent.json"], "absent.json"),
     ],
 )
@@ -55,7 +55,7 @@ def test_bad_input_is_one_line_and_code_2(arguments, line, capsys):
 )
 def test_ones_own_algorithm_from_the_command_line(algorithm, capsys):
     asked = ["worst", "gang", "--algorithm", algorithm, "--preset", "machines", "--set", "gpus=2"]
-    asked += ["--work-limit", "5", "--workers", "0", "--no-shrink"]
+    asked += ["--work-limit", "5", "--workers", "0"]
     assert run([*asked, "--against", "fifo", "--json"]) == 0
     against = json.loads(capsys.readouterr().out)
     assert against["against"] == "fifo"
@@ -67,7 +67,7 @@ def test_ones_own_algorithm_from_the_command_line(algorithm, capsys):
 
 
 def test_a_folder_that_cannot_be_made_is_refused_before_the_search(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr("hindsched.analysis.worst.search.worst", None)
+    monkeypatch.setattr("hindsched.analysis.worst.worst", None)
     monkeypatch.chdir(tmp_path)  # long paths are cut in what is said
     (tmp_path / "file").touch()
     assert run(["worst", "oasis", "--algorithm", "fifo", "-o", "file/below"]) == 2

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import hindsched as hs
-from hindsched.analysis.plots.gaps import plot_gap
+from hindsched.analysis.plots import gap as plot_gap
 from hindsched.errors import InputError
 from hindsched.instances.io import read
 from hindsched.solutions.base import build_solution

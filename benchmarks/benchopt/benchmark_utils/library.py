@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hindsched.analysis.library.records import Records, choose
+from hindsched.analysis.library import Records, choose
 from hindsched.instances.catalogue import find_recipe
 
 

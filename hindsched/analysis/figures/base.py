@@ -1,26 +1,292 @@
-"""What a paper's figure is: an experiment that yields a tidy table, and a drawing of that table."""
+"""The papers' figures: experiments that yield tidy tables, and drawings of those.
+
+Most are one `Experiment`: data that says over what is swept, which schemes run and what is measured
+of a run; any function ``run(scale, on_row)`` that returns a table is one as well.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
-from typing import TYPE_CHECKING
+from itertools import product
+from typing import TYPE_CHECKING, Any
 
-from hindsched.analysis.figures.drawing import Plot, draw
-from hindsched.analysis.figures.scale import FULL_SEEDS as FULL_SEEDS
-from hindsched.analysis.figures.scale import QUICK_SEEDS as QUICK_SEEDS
-from hindsched.analysis.figures.scale import FigureScale as FigureScale
-from hindsched.analysis.figures.scale import TraceInput as TraceInput
+from hindsched.analysis.plots import GREY, MARKERS, colour, common_look
 from hindsched.errors import InputError
-from hindsched.instances.base import check_family, family_module, has_module
+from hindsched.instances.base import Instance, check_family, family_module, has_module
+from hindsched.instances.generators.registry import from_trace, generate, trace_settings
+from hindsched.json_types import JsonObject, Keywords
+from hindsched.online.simulator import simulate
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure as Picture
 
+    from hindsched.instances.traces.table import TraceTable
+
+QUICK_SEEDS, FULL_SEEDS = 1, 5
+FROM_A_TRACE = ("jobs", "servers", "utility", "minibatch_scale")
+"""Settings of an experiment that also say something about an instance made from a trace."""
 OnRow = Callable[[str], None]
 """Called after each finished run, for progress."""
+Axis = tuple[Sequence[Any], Sequence[Any]]
+"""Values of a setting that is swept, in full and in quick mode."""
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class TraceInput:
+    """A trace to make instances from; each seed begins in another part of it.
+
+    Parameters
+    ----------
+    table : TraceTable
+        Its rows.
+    path : str
+        File it was read from, for messages.
+    """
+
+    table: TraceTable
+    path: str
+
+    def start(self, seed: int, seeds: int) -> float:
+        """Second at which a seed's window begins: windows are spread evenly over the trace."""
+        span = float(self.table.rows["submit_seconds"].max())
+        return round(span * (seed + 1) / (seeds + 1))
+
+
+@dataclass(frozen=True)
+class FigureScale:
+    """How large to run an experiment.
+
+    Parameters
+    ----------
+    quick : bool
+        A small version of the same experiment that ends within about 20 seconds.
+    seeds : int
+        Number of seeds; the spread over them is shown.
+    settings : mapping
+        Settings of the generator in place of the experiment's. What the experiment varies takes a
+        list: the values to run.
+    trace : TraceInput, optional
+        Make the instances from this trace.
+    schemes : tuple of str, optional
+        Only these of the figure's schemes.
+    """
+
+    quick: bool = False
+    seeds: int = FULL_SEEDS
+    settings: Keywords = field(default_factory=dict, hash=False)
+    trace: TraceInput | None = field(default=None, hash=False)
+    schemes: tuple[str, ...] | None = None
+    axes: dict[str, tuple[int, int]] = field(default_factory=dict, compare=False, repr=False)
+    """Filled while the experiment runs: how many values each axis has in full mode, and now."""
+    middles: JsonObject = field(default_factory=dict, compare=False, repr=False)
+    """Filled likewise: the middle one of the values that each axis has in full mode."""
+
+    def pick(self, full: object, quick: object) -> Any:
+        """Choose between the full and the quick setting."""
+        return quick if self.quick else full
+
+    def chosen(self, schemes: Iterable[str]) -> list[str]:
+        """Those of a figure's schemes that are to be run; `InputError` for one it does not have."""
+        known = list(dict.fromkeys(schemes))
+        for name in self.schemes or ():
+            if name not in known:
+                raise InputError("schemes", name, f"must be one of {', '.join(known)}")
+        return known if self.schemes is None else [n for n in known if n in self.schemes]
+
+    def axis(self, name: str, full: Sequence[Any], quick: Sequence[Any]) -> list[Any]:
+        """Values of a generator's setting that the experiment varies.
+
+        Raises
+        ------
+        InputError
+            If the settings name no values, or one of them twice.
+        """
+        given = self.settings.get(name, self.pick(full, quick))
+        values = list(given) if isinstance(given, list | tuple) else [given]
+        if not values:
+            raise InputError(f"set.{name}", given, "must hold at least one value")
+        if any(value in values[:index] for index, value in enumerate(values)):
+            raise InputError(f"set.{name}", given, "must not hold a value twice")
+        self.axes[name] = len(full), len(values)
+        self.middles[name] = full[len(full) // 2]
+        return values
+
+    def instance(
+        self, family: str, preset: str, seed: int, varied: Keywords | None = None, **fixed: object
+    ) -> Any:
+        """Make one instance of the experiment.
+
+        Parameters
+        ----------
+        family, preset : str
+            Whose generator, and with which preset.
+        seed : int
+            Of the draws; with a trace also of the window.
+        varied : mapping, optional
+            What the experiment varies: the settings cannot change it.
+        **fixed
+            What it does not: the settings can.
+
+        Raises
+        ------
+        InputError
+            For a setting that the experiment varies otherwise, or that the generator lacks.
+        """
+        varied = varied or {}
+        given = {name: value for name, value in self.settings.items() if name not in self.axes}
+        for name in given:
+            if name in varied:
+                raise InputError(f"set.{name}", given[name], "is what this figure varies itself")
+        if self.trace is None:
+            return generate(family, preset, seed, **{**fixed, **given, **varied})
+        known = trace_settings(family) | {"jobs"}
+        for name in varied:
+            if name not in known:
+                rule = f"an instance from a trace has no {name}, which this figure varies"
+                raise InputError("from-trace", self.trace.path, rule)
+        kept = {name: fixed[name] for name in FROM_A_TRACE if name in fixed and name in known}
+        start = {"start": self.trace.start(seed, self.seeds)}
+        settings: dict[str, Any] = {**start, **kept, **given, **varied}
+        return from_trace(family, self.trace.table, seed=seed, **settings)
+
+
+@dataclass(frozen=True)
+class Scheme:
+    """What runs on every instance.
+
+    Parameters
+    ----------
+    columns : mapping
+        What the table says of it; the first value is the name by which it is chosen.
+    algorithm : str
+        The algorithm's name.
+    settings : mapping
+        Its settings.
+    """
+
+    columns: Keywords
+    algorithm: str = ""
+    settings: Keywords = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """The name by which it is chosen."""
+        return str(next(iter(self.columns.values())))
+
+
+def schemes_of(
+    names: Iterable[str] | Mapping[str, tuple[str, Keywords]], column: str = "scheme"
+) -> tuple[Scheme, ...]:
+    """Schemes by name: of algorithms of this name, or of (algorithm, settings) by name."""
+    pairs = names if isinstance(names, Mapping) else {name: (name, {}) for name in names}
+    return tuple(Scheme({column: name}, *pair) for name, pair in pairs.items())
+
+
+def run_scheme(instance: Any, scheme: Scheme, seed: int) -> Any:
+    """Simulate a scheme's algorithm."""
+    return simulate(instance, scheme.algorithm, seed=seed, settings=scheme.settings)
+
+
+@dataclass(frozen=True, eq=False)
+class Experiment:
+    """A sweep: instances over axes and seeds, every scheme on each, rows of what is measured.
+
+    Parameters
+    ----------
+    family, preset : str
+        Whose generator, and with which preset.
+    schemes : sequence of Scheme
+        What runs.
+    measure : callable
+        ``measure(run) -> rows``: what the table says of one run; with `facts` ``measure(run,
+        known)``.
+    axes : mapping
+        Full and quick values of what is varied, by setting of the generator.
+    full, quick : mapping
+        Other settings of the generator in either mode.
+    vary : callable, optional
+        Makes the generator's settings of a point of the axes; by default they are the point.
+    facts : callable, optional
+        ``facts(instance, scale)``: what is known of an instance and handed to `measure`.
+    play : callable
+        ``play(instance, scheme, seed)``: the run.
+    finish : callable, optional
+        Makes the table of the frame of all rows.
+    """
+
+    family: str
+    schemes: Sequence[Scheme]
+    measure: Callable[..., Iterable[Row] | Row]
+    axes: Mapping[str, Axis] = field(default_factory=dict)
+    full: Keywords = field(default_factory=dict)
+    quick: Keywords = field(default_factory=dict)
+    preset: str = "paper"
+    vary: Callable[[Row], Keywords] | None = None
+    facts: Callable[[Any, FigureScale], Any] | None = None
+    play: Callable[[Any, Scheme, int], Any] = run_scheme
+    finish: Callable[[pd.DataFrame], pd.DataFrame] | None = None
+
+    def __call__(self, scale: FigureScale, on_row: OnRow) -> pd.DataFrame:
+        """Run it."""
+        import pandas as pd
+
+        kept = scale.chosen(scheme.name for scheme in self.schemes)
+        schemes = [scheme for scheme in self.schemes if scheme.name in kept]
+        values = [scale.axis(name, *axis) for name, axis in self.axes.items()]
+        rows: list[Row] = []
+        for chosen in product(*values):
+            point: Row = dict(zip(self.axes, chosen, strict=True))
+            for seed in range(scale.seeds):
+                instance = self.instance(scale, seed, point)
+                known = () if self.facts is None else (self.facts(instance, scale),)
+                for scheme in schemes:
+                    found = self.measure(self.play(instance, scheme, seed), *known)
+                    for row in [found] if isinstance(found, dict) else found:
+                        rows.append({**point, **scheme.columns, "seed": seed, **row})
+                    on_row(f"{instance.name} {scheme.name}")
+        frame = pd.DataFrame(rows)
+        return frame if self.finish is None else self.finish(frame)
+
+    def instance(self, scale: FigureScale, seed: int, point: Row) -> Instance:
+        """The instance at a point of the axes."""
+        varied = point if self.vary is None else self.vary(point)
+        fixed: Any = scale.pick(self.full, self.quick)
+        made: Instance = scale.instance(self.family, self.preset, seed, varied, **fixed)
+        return made
+
+
+@dataclass(frozen=True)
+class Plot:
+    """A drawing of a table; its columns are the labels.
+
+    Parameters
+    ----------
+    x, y : str
+        Columns.
+    by : str
+        Column: a line, bar or colour a value.
+    kind : {"lines", "bars", "points"}
+        Lines and bars show means with whiskers from least to most; points every row.
+    panels : str, optional
+        A column: one panel a value, side by side.
+    log_x, log_y : bool
+        Logarithmic axes.
+    percent : bool
+        Draw by how many per cent `y` is above 1, for ratios of costs.
+    """
+
+    x: str
+    y: str
+    by: str = "scheme"
+    kind: str = "lines"
+    panels: str | None = None
+    log_x: bool = False
+    log_y: bool = False
+    percent: bool = False
 
 
 @dataclass(frozen=True)
@@ -75,3 +341,75 @@ def figure(family: str, number: str) -> Figure:
         has = f"has the figures {', '.join(known)}" if known else "has no figures"
         raise InputError("number", number, f"{family} {has}")
     return known[number]
+
+
+@common_look
+def draw(
+    frame: pd.DataFrame, plot: Plot, *, title: str = "", levels: Sequence[float] = ()
+) -> Picture:
+    """Draw a table.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        Rows with the plot's columns; rows where `y` is missing are counted in the legend. Series
+        for which ``in_feasible_set`` is False anywhere are dashed and starred.
+    plot : Plot
+        How.
+    title : str
+        Heading.
+    levels : sequence of float
+        Values that the paper's text states, as dotted lines.
+    """
+    import matplotlib.pyplot as plt
+
+    frame = frame if plot.x in frame else frame.assign(**{plot.x: ""})
+    y = plot.y
+    if plot.percent:
+        y = f"{plot.y}: % above 1"
+        frame = frame.assign(**{y: 100 * (frame[plot.y].astype(float) - 1)})
+    values = [None] if plot.panels is None else list(dict.fromkeys(frame[plot.panels]))
+    size = (1.8 + 4.2 * len(values), 3.4)
+    picture, grid = plt.subplots(1, len(values), figsize=size, sharey=True, squeeze=False)
+    series, groups = (list(dict.fromkeys(frame[name])) for name in (plot.by, plot.x))
+    outside: set[Any] = set()
+    if "in_feasible_set" in frame:
+        outside = set(frame.loc[~frame["in_feasible_set"].astype(bool), plot.by])
+    for axes, value in zip(grid[0], values, strict=True):
+        part = frame if value is None else frame[frame[plot.panels] == value]
+        for index, name in enumerate(series):
+            whole = frame.loc[frame[plot.by] == name, y]
+            own = part[part[plot.by] == name].dropna(subset=[y])
+            if own.empty:
+                continue
+            missing = int(whole.isna().sum())
+            left_out = f" ({missing} of {len(whole)} runs without a value)" if missing else ""
+            label = str(name) + " *" * (name in outside) + left_out
+            look: Any = {"color": colour(index), "label": label}
+            if plot.kind == "points":
+                axes.scatter(own[plot.x], own[y], s=14, marker=MARKERS[index % 8], **look)
+                continue
+            stats = own.astype({y: float}).groupby(plot.x, sort=plot.kind == "lines")[y]
+            mean = stats.mean()
+            look |= {"yerr": [mean - stats.min(), stats.max() - mean], "capsize": 2}
+            if plot.kind == "lines":
+                line = "--" if name in outside else "-"
+                axes.errorbar(mean.index, mean, linestyle=line, marker=MARKERS[index % 8],
+                              markersize=4, linewidth=1.3, **look)  # fmt: skip
+            else:
+                width = 0.8 / len(series)
+                shift = (index - (len(series) - 1) / 2) * width
+                axes.bar([groups.index(x) + shift for x in mean.index], mean, width, **look)
+        for level in levels:
+            axes.axhline(level, color=GREY, linewidth=1.0, linestyle=":", zorder=0)
+        if plot.kind == "bars":
+            axes.set_xticks(range(len(groups)), [str(group) for group in groups])
+        axes.set_xscale("log" if plot.log_x else axes.get_xscale())
+        axes.set_yscale("log" if plot.log_y else axes.get_yscale())
+        axes.set_xlabel(plot.x.replace("_", " "))
+        axes.set_title("" if value is None else f"{plot.panels} = {value}")
+    grid[0][0].set_ylabel(y.replace("_", " "))
+    heading = plot.by.replace("_", " ") + ("\n(* outside the feasible set)" if outside else "")
+    grid[0][-1].legend(loc="center left", bbox_to_anchor=(1.0, 0.5), title=heading)
+    picture.suptitle(title, fontsize=10, x=0.01, ha="left")
+    return picture

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -25,26 +25,15 @@ if TYPE_CHECKING:
 
 CONFIDENCE = 0.95
 REPRODUCED, CONDITIONAL, FAILED, NOT_RUN = (
-    "reproduced",
-    "reproduced if",
-    "not reproduced",
-    "not measured",
-)
+    "reproduced", "reproduced if", "not reproduced", "not measured",
+)  # fmt: skip
 LONGEST_LIST = 4
 """Cases that a condition lists one by one; more are counted."""
 
 
 @dataclass(frozen=True)
 class Rule:
-    """What a quantity must meet, ends included unless `strict`.
-
-    Parameters
-    ----------
-    low, high : float, optional
-        Least and greatest value.
-    strict : bool
-        Whether the ends themselves fail.
-    """
+    """What a quantity must meet: least and greatest value, ends included unless `strict`."""
 
     low: float | None = None
     high: float | None = None
@@ -52,15 +41,12 @@ class Rule:
 
     def holds(self, value: float) -> bool:
         """Whether a value meets it; no number meets none."""
-        if math.isnan(value):
-            return False
-        if self.strict and value in (self.low, self.high):
+        if math.isnan(value) or (self.strict and value in (self.low, self.high)):
             return False
         above = self.low is None or value >= self.low
         return above and (self.high is None or value <= self.high)
 
     def __str__(self) -> str:
-        """Write the rule in words."""
         if self.low is not None and self.high is not None:
             return f"from {self.low:g} to {self.high:g}"
         if self.low is not None:
@@ -112,15 +98,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class CaseResult:
-    """A quantity under one case, over the seeds.
-
-    Parameters
-    ----------
-    case : Case
-        Which.
-    values : tuple of float
-        A value a seed; not a number where a seed has none.
-    """
+    """A quantity under one case: a value a seed, not a number where a seed has none."""
 
     case: Case
     values: tuple[float, ...]
@@ -139,7 +117,7 @@ class CaseResult:
     def interval(self) -> tuple[float, float] | None:
         """Student's 95 % interval of the mean; None with fewer than two finite values."""
         count = len(self.known)
-        if count < 2 or not all(math.isfinite(value) for value in self.known):
+        if count < 2 or not all(map(math.isfinite, self.known)):
             return None
         from scipy.stats import t
 
@@ -176,8 +154,7 @@ class Verdict:
     is_sure: bool = True
 
     def __str__(self) -> str:
-        """Write the verdict, with its condition."""
-        return f"{self.word} {self.condition}" if self.condition else self.word
+        return f"{self.word} {self.condition}".strip()
 
 
 @cache
@@ -187,13 +164,7 @@ def claims(family: str) -> list[Claim]:
     if not source.is_file():
         return []
     rows: list[dict[str, Any]] = json.loads(source.read_text(encoding="utf-8"))
-    return [
-        Claim(
-            row["key"], row["figure"], row["place"], row["claim"], row["paper"], row["quantity"],
-            row["measure"], Rule(**row["rule"]), row.get("note", ""),
-        )
-        for row in rows
-    ]  # fmt: skip
+    return [Claim(words=row.pop("claim"), rule=Rule(**row.pop("rule")), **row) for row in rows]
 
 
 def claims_of(family: str, number: str) -> list[Claim]:
@@ -209,8 +180,7 @@ def measured(claim: Claim, frame: pd.DataFrame) -> list[CaseResult]:
     seeds = [own for _, own in frame.groupby("seed", sort=True)]
     for index, own in enumerate(seeds):
         for case, value in measure(claim.measure, own).items():
-            values = by_case.setdefault(case, [math.nan] * len(seeds))
-            values[index] = float(value)
+            by_case.setdefault(case, [math.nan] * len(seeds))[index] = float(value)
     return [CaseResult(case, tuple(values)) for case, values in by_case.items()]
 
 
@@ -221,12 +191,10 @@ def judge(claim: Claim, results: Sequence[CaseResult]) -> Verdict:
         return Verdict(NOT_RUN)
     holding = [result.case for result in results if claim.rule.holds(result.mean)]
     sure = all(result.is_sure(claim.rule) for result in results)
-    if len(holding) == len(results):
-        return Verdict(REPRODUCED, is_sure=sure)
-    if not holding:
-        return Verdict(FAILED, is_sure=sure)
-    condition = condition_of(holding, [result.case for result in results])
-    return Verdict(CONDITIONAL, condition, sure)
+    if 0 < len(holding) < len(results):
+        condition = condition_of(holding, [result.case for result in results])
+        return Verdict(CONDITIONAL, condition, sure)
+    return Verdict(REPRODUCED if holding else FAILED, is_sure=sure)
 
 
 def verdicts_on(family: str, number: str, frame: pd.DataFrame) -> list[JsonObject]:
@@ -250,17 +218,12 @@ def verdicts_on(family: str, number: str, frame: pd.DataFrame) -> list[JsonObjec
         results = measured(claim, frame)
         rows.append(
             {
-                "key": claim.key,
-                "place": claim.place,
-                "claim": claim.words,
-                "the paper": claim.paper,
-                "quantity": claim.quantity,
-                "measured": measured_words(results),
-                "rule": str(claim.rule),
-                "verdict": str(judge(claim, results)),
-                "cases": to_data(results),
+                "key": claim.key, "place": claim.place, "claim": claim.words,
+                "the paper": claim.paper, "quantity": claim.quantity,
+                "measured": measured_words(results), "rule": str(claim.rule),
+                "verdict": str(judge(claim, results)), "cases": to_data(results),
             }
-        )
+        )  # fmt: skip
     return rows
 
 
@@ -275,50 +238,42 @@ def condition_of(holding: Sequence[Case], cases: Sequence[Case]) -> str:
     >>> condition_of(cases[:3], cases)
     'load is 1, jobs is 50; load is 1, jobs is 100; load is 2, jobs is 50'
     """
-    names = [name for name, _ in cases[0]]
-    kept = [_distinct(case[index][1] for case in holding) for index in range(len(names))]
-    every = [_distinct(case[index][1] for case in cases) for index in range(len(names))]
-    possible = set(product(*kept)) & {_values(case) for case in cases}
-    if possible == {_values(case) for case in holding}:
-        parts = [
+
+    def values(found: Sequence[Case]) -> Iterable[tuple[Any, ...]]:
+        return [tuple(value for _, value in case) for case in found]
+
+    kept, every = ([list(dict.fromkeys(c)) for c in zip(*values(f), strict=True)]
+                   for f in (holding, cases))  # fmt: skip
+    if set(product(*kept)) & set(values(cases)) == set(values(holding)):
+        return ", ".join(
             f"{name} is {_listed(own)}"
-            for name, own, whole in zip(names, kept, every, strict=True)
+            for (name, _), own, whole in zip(cases[0], kept, every, strict=True)
             if len(own) < len(whole)
-        ]
-        return ", ".join(parts)
+        )
     if len(holding) <= LONGEST_LIST:
-        return "; ".join(case_words(case) for case in holding)
+        return "; ".join(map(case_words, holding))
     return f"chosen well: in {len(holding)} of {len(cases)} cases"
 
 
 def case_words(case: Case) -> str:
     """Write a case in words."""
-    return ", ".join(f"{name} is {_word(value)}" for name, value in case)
-
-
-def _values(case: Case) -> tuple[Any, ...]:
-    return tuple(value for _, value in case)
-
-
-def _distinct(values: Any) -> list[Any]:
-    return list(dict.fromkeys(values))
-
-
-def _word(value: object) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    return ", ".join(f"{name} is {_listed([value])}" for name, value in case)
 
 
 def _listed(values: Sequence[object]) -> str:
-    words = [_word(value) for value in values]
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
+    words = [f"{value:g}" if isinstance(value, float) else str(value) for value in values]
+    return " or ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
 
 
 def to_data(results: Sequence[CaseResult]) -> list[JsonObject]:
     """Write results as JSON data; a value that is no number is null."""
-    return [
-        {"case": dict(result.case), "values": [_json(value) for value in result.values]}
-        for result in results
-    ]
+
+    def plain(value: float) -> float | str | None:
+        if math.isnan(value):
+            return None
+        return float(f"{value:.6g}") if math.isfinite(value) else str(value)
+
+    return [{"case": dict(r.case), "values": [plain(value) for value in r.values]} for r in results]
 
 
 def of_data(data: Sequence[Mapping[str, Any]]) -> list[CaseResult]:
@@ -332,12 +287,6 @@ def of_data(data: Sequence[Mapping[str, Any]]) -> list[CaseResult]:
     ]
 
 
-def _json(value: float) -> float | str | None:
-    if math.isnan(value):
-        return None
-    return float(f"{value:.6g}") if math.isfinite(value) else str(value)
-
-
 def measured_words(results: Sequence[CaseResult]) -> str:
     """Write a mean with its interval, or the least and the most over several cases."""
     results = [result for result in results if result.known]
@@ -349,8 +298,7 @@ def measured_words(results: Sequence[CaseResult]) -> str:
     (result,) = results
     if result.interval is None:
         return digits(result.mean)
-    low, high = result.interval
-    return f"{digits(result.mean)} ({digits(low)} to {digits(high)})"
+    return f"{digits(result.mean)} ({' to '.join(map(digits, result.interval))})"
 
 
 def digits(number: float) -> str:

@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hindsched.analysis.algorithm_ratio import AlgorithmRatio
 from hindsched.analysis.comparison import Comparison, InstanceComparison
 from hindsched.analysis.interval import Interval
-from hindsched.analysis.ratio import INVERSE_NOTE, STAR_NOTE
-from hindsched.analysis.records import Record
+from hindsched.analysis.ratio import INVERSE_NOTE, STAR_NOTE, AlgorithmRatio
 from hindsched.analysis.report import svg
-from hindsched.analysis.report.commands import check_command, command_of, instance_file
-from hindsched.analysis.statistics import profile_rows
+from hindsched.analysis.statistics import Row, interval_of, profile_rows
 from hindsched.analysis.store import REPORT, ResultStore
-from hindsched.analysis.summary import SummaryRow, interval_of
-from hindsched.analysis.tasks import file_name
-from hindsched.analysis.verdict import Verdict, verdicts
+from hindsched.analysis.tasks import OFFLINE, Record, file_name
+from hindsched.analysis.verdict import Verdict
 from hindsched.instances.catalogue import shown_name
 from hindsched.instances.io import write_text
-from hindsched.json_types import JsonObject
+from hindsched.json_types import JsonObject, Keywords
 from hindsched.printable import printable
 from hindsched.solutions.base import read_solution
 
@@ -32,6 +29,7 @@ PROFILE_POINTS = 25
 MOST_JOBS_DRAWN, MOST_PICTURE_BYTES = 60, 60_000
 """Schedules of more jobs, and what goes beyond so many bytes a page, stay in their files."""
 OTHER_RULES = "other rules"
+OPTIONS = {"method": "--method", "solver": "--solver", "time_limit": "--time-limit", "gap": "--gap"}
 
 
 def write_report(store: ResultStore, comparison: Comparison | None = None) -> Path:
@@ -57,7 +55,7 @@ def render_report(store: ResultStore, comparison: Comparison | None = None) -> s
     summary = comparison.summary_rows()
     pictures = Pictures(store)
     families = [
-        _family(store, comparison, found, summary, pictures) for found in verdicts(comparison)
+        _family(store, comparison, found, summary, pictures) for found in comparison.verdicts()
     ]
     style = (files("hindsched.analysis.report") / "page.css").read_text(encoding="utf-8")
     return environment.get_template("page.html").render(
@@ -78,7 +76,7 @@ def _family(
     store: ResultStore,
     comparison: Comparison,
     found: Verdict,
-    summary: Sequence[SummaryRow],
+    summary: Sequence[Row],
     pictures: Pictures,
 ) -> JsonObject:
     """What the page says of a family."""
@@ -112,7 +110,7 @@ def _family(
     }
 
 
-def _named(row: SummaryRow | None) -> JsonObject | None:
+def _named(row: Row | None) -> JsonObject | None:
     """An algorithm and its median ratio."""
     if row is None:
         return None
@@ -136,9 +134,9 @@ def _instance(store: ResultStore, item: InstanceComparison, pictures: Pictures) 
         "optimum": item.optimum,
         "seconds": item.offline.get("seconds"),
         "sha256": store.manifest["instances"][item.instance],
-        "command": command_of(item.offline),
-        "simulate": f"hindsched simulate {instance_file(item.instance)} --algorithm NAME --seed 0",
-        "check": check_command(
+        "command": _command_of(item.offline),
+        "simulate": f"hindsched simulate {_instance_file(item.instance)} --algorithm NAME --seed 0",
+        "check": _check_command(
             item.instance,
             None if solution is None else f"solutions/{solution.name}",
             certificate if has_certificate else None,
@@ -164,7 +162,7 @@ def _run(row: AlgorithmRatio) -> JsonObject:
         "ratio": row.ratio.interval if row.ratio.exists else Interval(),
         "completed": record.get("jobs_completed"),
         "note": "; ".join([*filter(None, [reason]), *row.errors]),
-        "command": command_of(record) if record["settings"] else None,
+        "command": _command_of(record) if record["settings"] else None,
     }
 
 
@@ -217,3 +215,32 @@ def show_number(value: object) -> str:
 def show_percent(share: float | None) -> str:
     """Write a share as a percentage; absent is a dash."""
     return "–" if share is None else f"{share:.2%}"
+
+
+def _instance_file(name: str) -> str:
+    """Path of an instance within the folder."""
+    return f"instances/{file_name(name)}.json"
+
+
+def _command_of(record: Record) -> str:
+    """The command that does a task again."""
+    file = _instance_file(record["instance"])
+    settings: Keywords = record["settings"]
+    if record["kind"] == OFFLINE:
+        given = [(OPTIONS[key], settings[key]) for key in OPTIONS if key in settings]
+        return _line("solve", file, *(word for pair in given for word in pair))
+    pairs = [word for name, value in settings.items() for word in ("--set", f"{name}={value}")]
+    options = ["--algorithm", record["algorithm"], "--seed", record["seed"]]
+    return _line("simulate", file, *options, *pairs)
+
+
+def _check_command(instance: str, solution: str | None, certificate: str | None) -> str | None:
+    """The command that checks a schedule and a bound without a solver; None if nothing is there."""
+    if solution is None:
+        return None
+    prices = [] if certificate is None else ["--prices", certificate]
+    return _line("verify", _instance_file(instance), solution, *prices)
+
+
+def _line(*words: object) -> str:
+    return shlex.join(["hindsched", *(str(word) for word in words)])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, get_type_hints
 
@@ -66,7 +67,7 @@ def generate(family: str, preset: str = "small", seed: int = 0, **settings: obje
 
 
 def from_trace(
-    family: str, table: object, *, jobs: int | None = None, seed: int = 0, **settings: object
+    family: str, table: Any, *, jobs: int | None = None, seed: int = 0, **settings: object
 ) -> Instance:
     """Make an instance from a cluster trace.
 
@@ -81,7 +82,8 @@ def from_trace(
     seed : int
         Seed of what the trace does not say.
     **settings
-        Settings of the family's mapping, for example where in the trace to start.
+        Settings of the family's mapping; ``start`` is in every family the second of the trace from
+        which jobs are taken.
 
     Examples
     --------
@@ -93,9 +95,14 @@ def from_trace(
     >>> [job.name for job in hs.from_trace("oasis", table, jobs=2).jobs]
     ['a', 'b']
     """
-    function = trace_mapping(family)
-    owner = f"the trace mapping of {family}"
-    values = _checked(settings, trace_settings(family), function, owner)
+    function, names = trace_mapping(family), trace_settings(family)
+    start = _plain(settings.get("start", 0))
+    if not isinstance(start, int | float) or isinstance(start, bool) or not 0 <= start < math.inf:
+        raise InputError("set.start", start, "must be a number of seconds, at least 0")
+    if "start" in settings and "start" not in names:  # mlbroker skips rows: it cuts its own window
+        settings = {key: settings[key] for key in settings if key != "start"}
+        table = table.window(start, int((table.rows["submit_seconds"] >= start).sum()))
+    values = _checked(settings, names, function, f"the trace mapping of {family}")
     seed = whole_number("seed", seed, 0)
     count = {} if jobs is None else {"jobs": whole_number("jobs", jobs, 1)}
     made: Instance = function(table, seed=seed, **count, **values)

@@ -50,32 +50,9 @@ def test_feasible_schemes_never_beat_the_optimum():
     assert set(table.loc[~table["in_feasible_set"], "scheme"]) == {"gandiva-fair", "hived"}
 
 
-def test_fairness_ratios_are_revenue_shares_over_initial_shares():
-    table = table_of("7")
-    for _, own in table.groupby("scheme"):
-        assert (own["fairness"] * own["share"]).sum() == pytest.approx(1.0)
-
-
 def test_admitted_jobs_earn_more_than_they_cost():
     table = table_of("12")
     assert (table["ideal_revenue"] > table["cost"]).all()
-
-
-def test_utilisation_is_a_share():
-    table = table_of("13")
-    assert table["utilisation"].between(0, 1).all()
-
-
-def test_gains_are_shares_of_a_whole():
-    table = table_of("P4")
-    sums = table.groupby(["load", "instance"])["gained"].sum()
-    assert sums.tolist() == pytest.approx([1.0] * len(sums))
-
-
-def test_theta_at_its_condition_is_the_measure_of_the_others():
-    table = table_of("11")
-    assert (table.loc[table["percent"] == 100, "relative"] == 1).all()
-    assert table["relative"].gt(0).all()
 
 
 def test_no_lie_about_demand_or_value_pays_within_its_phase():

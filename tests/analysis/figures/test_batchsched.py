@@ -51,66 +51,12 @@ def test_what_is_outside_the_feasible_set_is_starred_and_dashed():
     assert styles == ["-", "--"]
 
 
-def test_f_is_drawn_on_a_logarithmic_axis():
-    table = pd.DataFrame(rows("batchsched", {1: 3.0, 1e8: 4.0})).rename(
-        columns={"jobs": "density_scale"}
-    )
-    assert FOUND["4"].picture(table).axes[0].get_xscale() == "log"
-
-
-def test_left_shift_is_a_scheme_of_its_own():
-    instance = generate("small", 3, jobs=6)
-    plain, shifted = (
-        figures._run(instance, name, 0, {}, lambda text: None)
-        for name in ("batchsched-adaptive", figures.LEFT_SHIFT)
-    )
-    assert shifted["algorithm"] == figures.LEFT_SHIFT
-    assert shifted["objective"] <= plain["objective"]
-    assert shifted["in_feasible_set"]
-
-
-def test_a_sweep_keeps_the_architectures_apart(monkeypatch):
-    def small(scale, seed, architecture, settings, **fixed):
-        wanted = {key: settings[key] for key in settings if key == "fixed_worker_type"}
-        wanted["ec2_workers"] = fixed["ec2_workers"]
-        return generate("small", seed, architecture=architecture, **wanted)
-
-    monkeypatch.setattr(figures, "_instance", small)
-    table = FOUND["9"].run(FigureScale(quick=True, seeds=1), lambda text: None)
-    assert set(table["scheme"].str.split(", ").str[1]) == {"PS", "RAR"}
-    keys = ["capacity_fraction", "fixed_worker_type", "scheme", "seed"]
-    assert len(table) == len(table.drop_duplicates(keys))
-    assert set(table["fixed_worker_type"]) == {"p3.4xlarge", "p2.xlarge", "free choice"}
-
-
 def test_the_printed_ratio_is_measured_on_small_instances():
     scale = FigureScale(quick=True, seeds=1, settings={"jobs": [2]})
     table = FOUND["theorem-5"].run(scale, lambda text: None)
     assert len(table) == 2 * len(figures.VARIANTS)
     assert (table["ratio_upper"] >= 1 - 1e-6).all()
     assert (table["ratio_upper"] <= table["theorem"]).all()
-
-
-def test_contention_is_an_axis_with_a_panel_a_value(monkeypatch):
-    """Figures 2, 3, 5, 6, 9 and 10 run over it and draw a panel for each value."""
-    asked = []
-
-    def small(scale, seed, architecture, settings, **fixed):
-        asked.append(settings["capacity_fraction"])
-        return generate("small", seed, architecture=architecture, jobs=5)
-
-    monkeypatch.setattr(figures, "_instance", small)
-    monkeypatch.setattr(figures, "SCHEMES", ("fifo", "wspt"))
-    for number in ("2", "3", "5", "6", "9", "10"):
-        asked.clear()
-        figure = FOUND[number]
-        table = figure.run(FigureScale(quick=True, seeds=1), lambda text: None)
-        assert set(asked) == set(table["capacity_fraction"]) == set(figures.QUICK_CONTENTION)
-        drawn = figure.picture(table)
-        titles = [axes.get_title() or axes.get_title("left") for axes in drawn.axes]
-        assert titles == [f"capacity_fraction = {value}" for value in figures.QUICK_CONTENTION]
-    assert min(figures.CONTENTION) == 0.05
-    assert max(figures.CONTENTION) == 0.5
 
 
 def test_one_round_accepts_no_more_than_everything():

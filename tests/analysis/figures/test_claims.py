@@ -17,7 +17,6 @@ from hindsched.analysis.figures.claims import (
     condition_of,
     judge,
     measured,
-    measured_words,
     of_data,
     to_data,
 )
@@ -96,24 +95,6 @@ def test_a_verdict_is_sure_only_where_the_interval_decides():
     assert not judge(asked, [CaseResult((), (1.5,))]).is_sure  # one seed has no interval
     around = claim(None, Rule(0.9, 1.1))  # mean and both ends fail, on either side of the rule
     assert not judge(around, [CaseResult((), (0.3, 1.2, 2.1))]).is_sure
-
-
-def test_student_interval():
-    low, high = CaseResult((), (1.0, 2.0, 3.0)).interval
-    assert (low, high) == pytest.approx((2 - 2.4841, 2 + 2.4841), abs=1e-4)
-
-
-def test_what_has_no_value_is_not_measured():
-    nothing = [CaseResult((), (math.nan,))]
-    assert str(judge(claim(None, above(0)), nothing)) == "not measured"
-    assert measured_words(nothing) == "-"
-    assert str(judge(claim(None, above(0)), [])) == "not measured"
-
-
-def test_a_trend_needs_two_values_of_its_axis():
-    one = table().query("load == 1")
-    assert change(one, "y", "load", where={"scheme": "ours"}) == {}
-    assert spread(one, "y", "load", where={"scheme": "ours"}) == {}
 
 
 def test_measures_by_hand():

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
 import matplotlib.pyplot as plt
 import pandas as pd
 import pytest
 
-from hindsched.analysis.figures.base import FigureScale, TraceInput, figure
-from hindsched.analysis.figures.drawing import Plot, draw
+from hindsched.analysis.figures.base import FigureScale, Plot, TraceInput, draw, figure
 from hindsched.errors import InputError
 from hindsched.instances.traces.table import load_trace
 
@@ -54,13 +52,6 @@ def test_settings_that_make_no_sense(settings, message):
         run("astraea", "4a", **settings)
 
 
-def test_two_scales_share_a_sweep_only_if_their_settings_agree():
-    one, two = FigureScale(settings={"jobs": 5}), FigureScale(settings={"jobs": 6})
-    assert one != two
-    assert hash(one) == hash(two)  # found in the same bucket, told apart there
-    assert one == FigureScale(settings={"jobs": 5})
-
-
 @pytest.fixture
 def trace(tmp_path):
     """Hourly jobs of two virtual clusters."""
@@ -71,13 +62,6 @@ def trace(tmp_path):
     path = tmp_path / "philly.csv"
     path.write_text("\n".join(rows))
     return TraceInput(load_trace(path, "philly"), str(path))
-
-
-def test_each_seed_begins_in_another_part_of_the_trace(trace):
-    starts = [trace.start(seed, 3) for seed in range(3)]
-    assert starts == sorted(set(starts))
-    assert starts[0] > 0
-    assert starts[-1] < trace.table.rows["submit_seconds"].max()
 
 
 @pytest.mark.parametrize(("family", "number"), [("astraea", "4a"), ("edgecloud", "7")])
@@ -95,16 +79,6 @@ def test_what_a_trace_does_not_have_cannot_be_varied(trace):
     scale = FigureScale(quick=True, trace=trace)
     with pytest.raises(InputError, match=r"from-trace: .*has no tenants, which this figure varies"):
         scale.instance("astraea", "paper", 0, {"tenants": 3})
-
-
-@pytest.mark.skipif(TRACES is None, reason="needs HINDSCHED_TRACES: the folder of real traces")
-def test_on_the_philly_trace():
-    path = Path(TRACES) / "philly/philly.csv.gz"
-    source = TraceInput(load_trace(path, "philly"), str(path))
-    scale = FigureScale(quick=True, seeds=1, settings={"jobs": [6]}, trace=source)
-    frame = figure("astraea", "4a").run(scale, lambda text: None)
-    assert len(frame) == 5
-    assert (frame["revenue"] > 0).all()
 
 
 def test_the_papers_values_are_in_its_figures():

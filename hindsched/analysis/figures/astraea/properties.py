@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from hindsched.analysis.figures.base import Figure, FigureScale, OnRow
-from hindsched.analysis.figures.drawing import Plot
+from hindsched.analysis.figures.base import Figure, FigureScale, OnRow, Plot
 from hindsched.instances.astraea.instance import AstraeaInstance, AstraeaJob
 from hindsched.instances.astraea.shares import tenant_alone
 from hindsched.json_types import JsonObject, Keywords

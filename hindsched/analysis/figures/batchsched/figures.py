@@ -11,15 +11,23 @@ outside the problem's feasible set and marked so in tables and drawings. The pap
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from functools import partial
-from itertools import product
 from typing import Any
 
 import pandas as pd
 
-from hindsched.analysis.figures.base import Figure, FigureScale, OnRow
-from hindsched.analysis.figures.drawing import Plot
+from hindsched.analysis.figures.base import (
+    Axis,
+    Experiment,
+    Figure,
+    FigureScale,
+    OnRow,
+    Plot,
+    Row,
+    Scheme,
+    schemes_of,
+)
 from hindsched.instances.batchsched.generator import EC2_WORKERS
 from hindsched.instances.batchsched.instance import (
     PARAMETER_SERVER,
@@ -27,7 +35,6 @@ from hindsched.instances.batchsched.instance import (
     BatchschedInstance,
 )
 from hindsched.instances.generators.registry import generate
-from hindsched.json_types import JsonObject
 from hindsched.online.batchsched.algorithms import (
     BatchschedExact,
     BatchschedOnline,
@@ -35,129 +42,74 @@ from hindsched.online.batchsched.algorithms import (
     declared_estimates,
 )
 from hindsched.online.batchsched.theorem import theorem
-from hindsched.online.simulator import environment_of, simulate
+from hindsched.online.simulator import SimulationResult, environment_of, simulate
 from hindsched.solvers.door.api import solve
 from hindsched.solvers.door.options import SolveOptions
 
 LEFT_SHIFT = "batchsched-adaptive, left shift"
-VARIANTS = ("batchsched", "batchsched-exact", "batchsched-adaptive")
+VARIANTS = schemes_of(("batchsched", "batchsched-exact", "batchsched-adaptive"), "algorithm")
 SCHEMES = (
-    "batchsched",
-    "batchsched-adaptive",
-    LEFT_SHIFT,
-    "fifo",
-    "drf",
-    "antman",
-    "tiresias",
-    "wspt",
+    *schemes_of(("batchsched", "batchsched-adaptive"), "algorithm"),
+    Scheme({"algorithm": LEFT_SHIFT}, "batchsched-adaptive", {"left_shift": True}),
+    *schemes_of(("fifo", "drf", "antman", "tiresias", "wspt"), "algorithm"),
 )
+PS, RAR, BOTH = (PARAMETER_SERVER,), (RING_ALLREDUCE,), (PARAMETER_SERVER, RING_ALLREDUCE)
 SHORT = {PARAMETER_SERVER: "PS", RING_ALLREDUCE: "RAR"}
 ROUND_HORIZON = 64
 CONTENTION = (0.05, 0.1, 0.2, 0.35, 0.5)
 """Capacity of the cluster as a share of the summed ideal demand: less of it, longer queues."""
 QUICK_CONTENTION = (0.05, 0.35)
-USUAL = (0.35,)
+FACTORS = (1, 1e2, 1e4, 1e6, 1e8)
+BY_JOBS: dict[str, Axis] = {"jobs": ((50, 100, 150, 200), (10, 20))}
+BY_SERVERS: dict[str, Axis] = {"servers": ((50, 100, 150, 200), (10, 20))}
 
 
-def _instance(
-    scale: FigureScale, seed: int, architecture: str, varied: JsonObject, **fixed: object
-) -> BatchschedInstance:
-    changed = {"architecture": architecture, **varied}
-    made = scale.instance("batchsched", "paper", seed, changed, **fixed)
-    assert isinstance(made, BatchschedInstance)
-    return made
-
-
-def _run(
-    instance: BatchschedInstance, name: str, seed: int, settings: JsonObject, on_row: OnRow
-) -> JsonObject:
-    if name == LEFT_SHIFT:
-        algorithm, settings = "batchsched-adaptive", {**settings, "left_shift": True}
-    else:
-        algorithm = name
+def _timed(instance: Any, scheme: Scheme, seed: int) -> tuple[SimulationResult, float]:
     began = time.perf_counter()
-    run = simulate(instance, algorithm, seed=seed, settings=settings)
-    on_row(f"{instance.name} {name}")
-    return {
-        "algorithm": name,
-        "seed": seed,
-        "objective": run.objective,
-        "seconds": time.perf_counter() - began,
-        "in_feasible_set": run.in_feasible_set and not run.violations,
-    }
+    run = simulate(instance, scheme.algorithm, seed=seed, settings=scheme.settings)
+    return run, time.perf_counter() - began
+
+
+def _cost_row(found: tuple[SimulationResult, float]) -> Row:
+    run, seconds = found
+    inside = run.in_feasible_set and not run.violations
+    return {"objective": run.objective, "seconds": seconds, "in_feasible_set": inside}
 
 
 def _sweep(
-    scale: FigureScale,
-    on_row: OnRow,
-    *,
-    axis: str,
-    full: Iterable[object],
-    quick: Iterable[object],
+    axes: dict[str, Axis],
     architectures: tuple[str, ...],
-    schemes: tuple[str, ...] = SCHEMES,
-    base: JsonObject | None = None,
-    quick_base: JsonObject | None = None,
-    contention: bool = True,
-) -> pd.DataFrame:
-    """Run schemes over the values of one generator setting, and over the contention."""
-    rows = []
-    shared = scale.pick(
-        base or {}, {"jobs": 20, "servers": 20, "horizon": 40, **(quick_base or {})}
-    )
-    shares = (CONTENTION, QUICK_CONTENTION) if contention else (USUAL, USUAL)
-    fractions = scale.axis("capacity_fraction", *shares)
-    values = scale.axis(axis, full, quick)
-    settings = product(fractions, architectures, values, range(scale.seeds))
-    for fraction, architecture, value, seed in settings:
-        changed = {"capacity_fraction": fraction, axis: value}
-        instance = _instance(scale, seed, architecture, changed, **shared)
-        for name in scale.chosen(schemes):
-            row = _run(instance, name, seed, {}, on_row)
-            facts = {**changed, axis: "free choice" if value is None else value}
-            rows.append({**facts, "architecture": architecture, **row})
-    return pd.DataFrame(rows)
+    schemes: Sequence[Scheme] = SCHEMES,
+    *,
+    contention: Axis = (CONTENTION, QUICK_CONTENTION),
+    finish: Callable[[pd.DataFrame], pd.DataFrame] | None = None,
+    quick: Row | None = None,
+    **full: object,
+) -> Experiment:
+    """Schemes over the values of a generator's setting, and over the contention."""
+    whole = {"capacity_fraction": contention, "architecture": (architectures, architectures)}
+    small = {"jobs": 20, "servers": 20, "horizon": 40, **(quick or {})}
+    return Experiment(
+        "batchsched", schemes, _cost_row, {**whole, **axes}, full, small, play=_timed,
+        finish=finish,
+    )  # fmt: skip
 
 
 def _running_time(scale: FigureScale, on_row: OnRow) -> pd.DataFrame:
     """Figure 7; compiled code is loaded before the clock runs."""
     for architecture in BOTH:
         tiny = generate("batchsched", "small", 0, architecture=architecture)
-        for name in VARIANTS:
-            simulate(tiny, name)
-    return _jobs(scale, on_row, architectures=BOTH, schemes=VARIANTS, contention=False)
+        for scheme in VARIANTS:
+            simulate(tiny, scheme.algorithm)
+    return _sweep(BY_JOBS, BOTH, VARIANTS, contention=((0.35,), (0.35,)))(scale, on_row)
 
 
-def _forced_types(scale: FigureScale, on_row: OnRow) -> pd.DataFrame:
+def _by_type(frame: pd.DataFrame) -> pd.DataFrame:
     """Figure 9: a bar an algorithm and architecture; the worker types are the paper's."""
-    table = _sweep(
-        scale,
-        on_row,
-        axis="fixed_worker_type",
-        full=(*range(1, len(EC2_WORKERS) + 1), None),
-        quick=(1, 4, None),
-        base={"ec2_workers": True},
-        quick_base={"ec2_workers": True},
-        architectures=BOTH,
-        schemes=("batchsched", "batchsched-adaptive"),
-    )
-    names = {number: name for number, (name, *_) in enumerate(EC2_WORKERS, 1)}
-    table["fixed_worker_type"] = table["fixed_worker_type"].replace(names)
-    table["scheme"] = table["algorithm"] + ", " + table["architecture"].map(SHORT)
-    return table
-
-
-def _density_scale(scale: FigureScale, on_row: OnRow) -> pd.DataFrame:
-    """Figure 4: A_online at several multiples of F."""
-    rows = []
-    settings = scale.pick({}, {"jobs": 20, "servers": 10, "horizon": 40})
-    for seed in range(scale.seeds):
-        instance = _instance(scale, seed, PARAMETER_SERVER, {}, **settings, capacity_fraction=0.2)
-        for factor in scale.pick((1, 1e2, 1e4, 1e6, 1e8), (1, 1e4, 1e8)):
-            for name in scale.chosen(VARIANTS):
-                row = _run(instance, name, seed, {"density_scale": factor}, on_row)
-                rows.append({"density_scale": factor, **row})
-    return pd.DataFrame(rows)
+    names: dict[Any, str] = {number: row[0] for number, row in enumerate(EC2_WORKERS, 1)}
+    kinds = [names.get(kind, "free choice") for kind in frame["fixed_worker_type"]]
+    scheme = frame["algorithm"] + ", " + frame["architecture"].map(SHORT)
+    return frame.assign(fixed_worker_type=kinds, scheme=scheme)
 
 
 def accepted_weight(
@@ -170,76 +122,49 @@ def accepted_weight(
 
 
 def _rounds(
-    scale: FigureScale,
-    on_row: OnRow,
-    *,
-    axis: str,
-    full: Iterable[object],
-    quick: Iterable[object],
-    algorithms: dict[str, Callable[[], BatchschedOnline]],
-    setting: bool = True,
-    jobs: int | None = None,
-) -> pd.DataFrame:
-    """Total weight of one sub-round over the values of a generator or algorithm setting."""
-    rows = []
-    shared = scale.pick({"jobs": 100, "servers": 50}, {"jobs": 30, "servers": 15})
-    shared = {**shared, "capacity_fraction": 0.05, **({} if jobs is None else {"jobs": jobs})}
-    for value in scale.axis(axis, full, quick) if setting else scale.pick(full, quick):
-        for seed in range(scale.seeds):
-            changed = {axis: value} if setting else {}
-            instance = _instance(scale, seed, PARAMETER_SERVER, changed, **shared)
-            for name in scale.chosen(algorithms):
-                algorithm = algorithms[name]()
-                if not setting:
-                    algorithm.density_scale = value
-                weight = accepted_weight(instance, algorithm, ROUND_HORIZON, seed)
-                rows.append({axis: value, "algorithm": name, "seed": seed, "weight": weight})
-                on_row(f"{instance.name} {name} {axis}={value}")
-    return pd.DataFrame(rows)
+    axes: dict[str, Axis], schemes: dict[str, Callable[[], BatchschedOnline]], **columns: float
+) -> Experiment:
+    """Total weight of one sub-round by algorithms that this file makes."""
+    return Experiment(
+        "batchsched", tuple(Scheme({"algorithm": name, **columns}) for name in schemes),
+        lambda weight: {"weight": weight}, axes,
+        {"jobs": 100, "servers": 50, "capacity_fraction": 0.05},
+        {"jobs": 30, "servers": 15, "capacity_fraction": 0.05},
+        vary=lambda point: {"architecture": PARAMETER_SERVER, **point},
+        play=lambda instance, scheme, seed: accepted_weight(
+            instance, schemes[scheme.name](), ROUND_HORIZON, seed
+        ),
+    )  # fmt: skip
 
 
-def _servers_and_jobs(scale: FigureScale, on_row: OnRow) -> pd.DataFrame:
-    """Figure 12: against the servers, at several numbers of jobs."""
+def _figure_11(scale: FigureScale, on_row: OnRow) -> pd.DataFrame:
+    """Weight accepted at several multiples of F."""
     parts = []
-    for jobs in scale.axis("jobs", (50, 100, 200), (15, 30)):
-        part = _rounds(
-            scale,
-            on_row,
-            axis="servers",
-            full=(25, 50, 100, 150),
-            quick=(10, 20),
-            algorithms=ROUND_ALGORITHMS,
-            jobs=jobs,
-        )
-        parts.append(part.assign(jobs=jobs))
+    for factor in scale.pick(FACTORS, FACTORS[::2]):
+
+        def scaled(kind: type[BatchschedOnline], factor: float = factor) -> BatchschedOnline:
+            made = kind()
+            made.density_scale = factor
+            return made
+
+        makers = {"A_maxweight": BatchschedOnline, "A_maxweight, exact": BatchschedExact}
+        found: dict[str, Callable[[], BatchschedOnline]] = {
+            name: partial(scaled, kind) for name, kind in makers.items()
+        }
+        parts.append(_rounds({}, found, density_scale=factor)(scale, on_row))
     return pd.concat(parts, ignore_index=True)
 
 
-def _competitive(scale: FigureScale, on_row: OnRow) -> pd.DataFrame:
-    """A_online over the optimum, on instances that are small enough for it."""
-    options = SolveOptions(work_limit=scale.pick(6000, 500))
-    rows = []
-    counts = scale.axis("jobs", (3, 4, 5, 6), (2, 3))
-    for architecture, jobs, seed in product(BOTH, counts, range(scale.seeds)):
-        changed = {"architecture": architecture, "jobs": jobs}
-        instance = scale.instance("batchsched", "small", seed, changed, horizon=scale.pick(12, 8))
-        best = solve(instance, options=options)
-        promised = theorem(instance)["value"]
-        for name in scale.chosen(VARIANTS):
-            cost = simulate(instance, name, seed=seed).objective
-            rows.append(
-                {
-                    **changed,
-                    "algorithm": name,
-                    "seed": seed,
-                    "objective": cost,
-                    "optimum_lower": best.bound,
-                    "ratio_upper": cost / best.bound if best.bound else None,
-                    "theorem": promised,
-                }
-            )
-        on_row(f"{instance.name} {best.status}")
-    return pd.DataFrame(rows)
+def _solved(instance: BatchschedInstance, scale: FigureScale) -> Row:
+    """The optimum's bound on instances that are small enough for it, and the promise."""
+    best = solve(instance, options=SolveOptions(work_limit=scale.pick(6000, 500)))
+    return {"optimum_lower": best.bound, "theorem": theorem(instance)["value"]}
+
+
+def _ratio_row(run: SimulationResult, known: Row) -> Row:
+    bound = known["optimum_lower"]
+    ratio = run.objective / bound if bound else None
+    return {"objective": run.objective, **known, "ratio_upper": ratio}
 
 
 ROUND_ALGORITHMS: dict[str, Callable[[], BatchschedOnline]] = {
@@ -248,11 +173,22 @@ ROUND_ALGORITHMS: dict[str, Callable[[], BatchschedOnline]] = {
     "A_maxweight, exact, by density": partial(BatchschedExact, order="density"),
     "Jain et al. (GreedyRTL)": GreedyRtl,
 }
-BOTH = (PARAMETER_SERVER, RING_ALLREDUCE)
-_jobs = partial(_sweep, axis="jobs", full=(50, 100, 150, 200), quick=(10, 20))
-_servers = partial(
-    _sweep, axis="servers", full=(50, 100, 150, 200), quick=(10, 20), quick_base={"jobs": 15}
-)
+BY_F = Experiment(
+    "batchsched",
+    tuple(
+        Scheme({**scheme.columns, "density_scale": factor}, scheme.algorithm,
+               {"density_scale": factor})
+        for factor in FACTORS for scheme in VARIANTS
+    ),
+    _cost_row, full={"capacity_fraction": 0.2},
+    quick={"jobs": 20, "servers": 10, "horizon": 40, "capacity_fraction": 0.2},
+    vary=lambda _: {"architecture": PARAMETER_SERVER}, play=_timed,
+)  # fmt: skip
+SMALL_OPTIMA = Experiment(
+    "batchsched", VARIANTS, _ratio_row,
+    {"architecture": (BOTH, BOTH), "jobs": ((3, 4, 5, 6), (2, 3))}, {"horizon": 12},
+    {"horizon": 8}, preset="small", facts=_solved,
+)  # fmt: skip
 
 
 def _cost(x: str, *, contention: bool = True, **more: Any) -> Plot:
@@ -265,35 +201,35 @@ FIGURES = [
         "2",
         "Total weighted completion time against jobs, parameter servers",
         "A_online is at least 30 % better than FIFO, DRF, AntMan and Tiresias.",
-        partial(_jobs, architectures=(PARAMETER_SERVER,), base={"horizon": 300}),
+        _sweep(BY_JOBS, PS, horizon=300),
         _cost("jobs"),
     ),
     Figure(
         "3",
         "Total weighted completion time against servers at fixed total capacity, parameter servers",
         "The total grows with the number of servers: more fragments, and a larger lambda.",
-        partial(_servers, architectures=(PARAMETER_SERVER,)),
+        _sweep(BY_SERVERS, PS, quick={"jobs": 15}),
         _cost("servers"),
     ),
     Figure(
         "4",
         "A_online against the declared F",
         "A larger F gives a larger total: light jobs are put off.",
-        _density_scale,
+        BY_F,
         _cost("density_scale", contention=False, log_x=True),
     ),
     Figure(
         "5",
         "Total weighted completion time against jobs, Ring-AllReduce",
         "As in Figure 2: A_online is best.",
-        partial(_jobs, architectures=(RING_ALLREDUCE,), base={"horizon": 300}),
+        _sweep(BY_JOBS, RAR, horizon=300),
         _cost("jobs"),
     ),
     Figure(
         "6",
         "Total weighted completion time against servers at fixed total capacity, Ring-AllReduce",
         "The total grows with the number of servers, as in Figure 3.",
-        partial(_servers, architectures=(RING_ALLREDUCE,)),
+        _sweep(BY_SERVERS, RAR, quick={"jobs": 15}),
         _cost("servers"),
     ),
     Figure(
@@ -308,62 +244,52 @@ FIGURES = [
         "8",
         "Weight accepted by A_maxweight and by Jain et al.",
         "A_maxweight accepts much more weight.",
-        partial(
-            _rounds,
-            axis="jobs",
-            full=(50, 100, 150, 200),
-            quick=(20, 40),
-            algorithms=ROUND_ALGORITHMS,
-        ),
+        _rounds({"jobs": ((50, 100, 150, 200), (20, 40))}, ROUND_ALGORITHMS),
         Plot("jobs", "weight", "algorithm"),
     ),
     Figure(
         "9",
         "One worker type forced against free choice, both architectures",
         "Free choice of the worker type gives the least total.",
-        _forced_types,
+        _sweep(
+            {"fixed_worker_type": ((*range(1, len(EC2_WORKERS) + 1), None), (1, 4, None))},
+            BOTH,
+            SCHEMES[:2],
+            finish=_by_type,
+            quick={"ec2_workers": True},
+            ec2_workers=True,
+        ),
         Plot("fixed_worker_type", "objective", kind="bars", panels="capacity_fraction"),
     ),
     Figure(
         "10",
         "Number of workers forced",
         "The total falls as more workers are deployed for each job.",
-        partial(
-            _sweep,
-            axis="fixed_workers",
-            full=(1, 2, 5, 10, 20, 30),
-            quick=(2, 5, 10),
-            architectures=(PARAMETER_SERVER,),
-            schemes=VARIANTS,
-        ),
+        _sweep({"fixed_workers": ((1, 2, 5, 10, 20, 30), (2, 5, 10))}, PS, VARIANTS),
         _cost("fixed_workers"),
     ),
     Figure(
         "11",
         "Weight accepted by A_maxweight against F",
         "A smaller F accepts more weight.",
-        partial(
-            _rounds,
-            axis="density_scale",
-            full=(1, 1e2, 1e4, 1e6, 1e8),
-            quick=(1, 1e4, 1e8),
-            algorithms={"A_maxweight": BatchschedOnline, "A_maxweight, exact": BatchschedExact},
-            setting=False,
-        ),
+        _figure_11,
         Plot("density_scale", "weight", "algorithm", log_x=True),
     ),
     Figure(
         "12",
         "Weight accepted by A_maxweight against servers at fixed total capacity, and against jobs",
         "The weight falls with the number of servers, for fragmentation, and grows with the jobs.",
-        _servers_and_jobs,
+        _rounds(
+            {"jobs": ((50, 100, 200), (15, 30)), "servers": ((25, 50, 100, 150), (10, 20))},
+            ROUND_ALGORITHMS,
+        ),
         Plot("servers", "weight", "algorithm", panels="jobs"),
     ),
     Figure(
         "theorem-5",
         "Total weighted completion time of A_online over the optimum, small instances",
         "(not drawn in the paper) A_online is 4 alpha-competitive.",
-        _competitive,
+        SMALL_OPTIMA,
         Plot("jobs", "ratio_upper", "algorithm", panels="architecture"),
     ),
 ]

@@ -7,90 +7,104 @@ by it (5-7), and the certified Lagrangian bound elsewhere. ``mlbroker`` is the p
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from functools import partial
+from typing import Any
 
 import pandas as pd
 
-from hindsched.analysis.figures.base import Figure, FigureScale, OnRow
-from hindsched.analysis.figures.drawing import Plot
+from hindsched.analysis.figures.base import (
+    Experiment,
+    Figure,
+    FigureScale,
+    OnRow,
+    Plot,
+    Row,
+    Scheme,
+    schemes_of,
+)
 from hindsched.instances.mlbroker.instance import MlbrokerInstance
-from hindsched.json_types import Draft
-from hindsched.models.mlbroker.convex import Price
 from hindsched.online.mlbroker.theorem import r1, theorem
 from hindsched.online.simulator import SimulationResult, simulate
-from hindsched.solutions.mlbroker.solution import MlbrokerSolution
 from hindsched.solvers.families.mlbroker.bound import lagrangian_certificate, relaxation_bound
 
-Setting = Draft
-
-ALGORITHMS = ("mlbroker", "mlbroker-tight", "mlbroker-prices", "central", "oasis-style", "local")
+ALGORITHMS = schemes_of(
+    ("mlbroker", "mlbroker-tight", "mlbroker-prices", "central", "oasis-style", "local"),
+    "algorithm",
+)
 SIZES = (100, 200, 300, 400, 500, 600, 700)
 """Data per job and slot in GB: the paper's range."""
-
-ABLATION: dict[str, tuple[str, Setting]] = {
-    "mlbroker (the paper)": ("mlbroker", {}),
-    "chord price": ("mlbroker", {"price": "chord"}),
-    "... and Round2 alone": ("mlbroker", {"price": "chord", "rounding": "round2"}),
-    "... or largest remainder": (
-        "mlbroker",
-        {"price": "chord", "rounding": "largest-remainder"},
-    ),
-    "... and plain switching": (
-        "mlbroker",
-        {"price": "chord", "rounding": "largest-remainder", "switching": "relu"},
-    ),
-    "conditioned on the PS": ("mlbroker-tight", {"relocation": False}),
-    "mlbroker-tight": ("mlbroker-tight", {}),
-    "mlbroker-prices": ("mlbroker-prices", {}),
-    "central": ("central", {}),
-    "oasis-style": ("oasis-style", {}),
-}
+REMAINDER = {"price": "chord", "rounding": "largest-remainder"}
+ABLATION = schemes_of(
+    {
+        "mlbroker (the paper)": ("mlbroker", {}),
+        "chord price": ("mlbroker", {"price": "chord"}),
+        "... and Round2 alone": ("mlbroker", {"price": "chord", "rounding": "round2"}),
+        "... or largest remainder": ("mlbroker", REMAINDER),
+        "... and plain switching": ("mlbroker", {**REMAINDER, "switching": "relu"}),
+        "conditioned on the PS": ("mlbroker-tight", {"relocation": False}),
+        "mlbroker-tight": ("mlbroker-tight", {}),
+        "mlbroker-prices": ("mlbroker-prices", {}),
+        "central": ("central", {}),
+        "oasis-style": ("oasis-style", {}),
+    },
+    "algorithm",
+)
 """One change at a time, from the paper's algorithm to ours."""
+REGIMES: dict[str, Row] = {
+    "Section 6.1": {},
+    "transfer x 5": {"transfer_usd": (0.05, 0.1)},
+    "transfer x 5, nothing exchanged": {"transfer_usd": (0.05, 0.1), "exchange_gb": 0},
+}
+"""Where local data matters more and more."""
+FULL = {"datacenters": 15, "horizon": 50, "jobs": 145}
+QUICK = {"datacenters": 5, "horizon": 6, "jobs": 12, "life_slots": (2, 5)}
 
 
-def _instance(
-    scale: FigureScale, seed: int, varied: Setting, preset: str = "paper", **fixed: object
-) -> MlbrokerInstance:
-    made = scale.instance("mlbroker", preset, seed, varied, **fixed)
-    assert isinstance(made, MlbrokerInstance)
-    return made
+def _roundings(*roundings: str, prices: tuple[str, ...]) -> tuple[Scheme, ...]:
+    """The paper's algorithm with each relaxation and rounding."""
+    return tuple(
+        Scheme({"rounding": rounding, "relaxation": price}, "mlbroker",
+               {"rounding": rounding, "price": price})
+        for price in prices for rounding in roundings
+    )  # fmt: skip
 
 
-def _size(scale: FigureScale) -> Setting:
-    """Settings of the experiments beside the one that a figure varies: the paper's in full mode."""
-    return scale.pick(
-        {"datacenters": 15, "horizon": 50, "jobs": 145},
-        {"datacenters": 5, "horizon": 6, "jobs": 12, "life_slots": (2, 5)},
-    )
+def _costs(run: SimulationResult) -> Row:
+    solution: Any = run.solution
+    return {"total": run.objective, **solution.costs.by_cost}
 
 
-def _costs(result: SimulationResult) -> dict[str, float]:
-    solution = result.solution
-    assert isinstance(solution, MlbrokerSolution)
-    return {"total": solution.objective(), **solution.costs.by_cost}
+def _known(instance: MlbrokerInstance, scale: FigureScale) -> Row:
+    """The certified bound, and what the theorem promises."""
+    bound = lagrangian_certificate(instance).bound
+    return {"bound": bound, "theorem": theorem(instance)["value"]}
 
 
-def _compare(
-    scale: FigureScale,
-    instances: Iterable[tuple[Setting, MlbrokerInstance, int]],
-    on_row: OnRow,
-    schemes: dict[str, tuple[str, Setting]] | None = None,
-) -> pd.DataFrame:
-    """Run the algorithms; a row holds the costs and the ratio to the certified bound."""
-    chosen = schemes or {name: (name, {}) for name in ALGORITHMS}
-    rows = []
-    for setting, instance, seed in instances:
-        bound = lagrangian_certificate(instance).bound
-        promised = theorem(instance)["value"]
-        for label in scale.chosen(chosen):
-            algorithm, settings = chosen[label]
-            result = simulate(instance, algorithm, seed=seed, settings=settings)
-            costs = _costs(result)
-            extra = {"bound": bound, "ratio": costs["total"] / bound, "theorem": promised}
-            rows.append({**setting, "algorithm": label, "seed": seed, **costs, **extra})
-            on_row(f"{instance.name} {label}")
-    return pd.DataFrame(rows)
+def _against_bound(run: SimulationResult, known: Row) -> Row:
+    """The costs and the ratio to the certified bound."""
+    return {**_costs(run), **known, "ratio": run.objective / known["bound"]}
+
+
+def _rounding_loss(run: SimulationResult, promised: float) -> Row:
+    """What rounding costs beyond the fractional solution."""
+    report = run.report
+    return {
+        "ratio": run.objective / report["fractional_cost"],
+        "r2": promised,
+        "total": run.objective,
+        "repairs": report["infeasible_repairs"],
+        "extra_workers": report["workers_placed"] / report["workers_needed"] - 1,
+    }
+
+
+def _real_experiment(run: SimulationResult) -> Row:
+    """The real experiment, simulated: costs, instance-hours and discount rates."""
+    solution: Any = run.solution
+    return {
+        **_costs(run),
+        "instance_hours": float(solution.costs.used.sum()) * run.instance.slot_seconds / 3600,
+        "discount_rate": solution.discount_rate(),
+        **{f"broker_{name}": value for name, value in solution.broker_margin().items()},
+    }
 
 
 def _figure_5(scale: FigureScale, on_row: OnRow) -> pd.DataFrame:
@@ -98,7 +112,7 @@ def _figure_5(scale: FigureScale, on_row: OnRow) -> pd.DataFrame:
 
     A third case makes launches 100 times dearer: as printed they are too small to matter.
     """
-    cases: dict[str, tuple[Price, Setting]] = {
+    cases: dict[str, tuple[Any, Row]] = {
         "big-M bill": ("paper", {}),
         "chord": ("chord", {}),
         "chord, launches x 100": ("chord", {"deployment_gb": 100}),
@@ -111,145 +125,63 @@ def _figure_5(scale: FigureScale, on_row: OnRow) -> pd.DataFrame:
         for seed in range(scale.seeds):
             for case, (price, change) in cases.items():
                 varied = {"datacenters": centers, **change}
-                instance = _instance(scale, seed, varied, **sizes)
+                instance = scale.instance("mlbroker", "paper", seed, varied, **sizes)
                 optimum = relaxation_bound(instance, price)
                 for epsilon in scale.pick((0.001, 0.01, 0.1, 1.0, 10.0), (0.01, 1.0)):
                     settings = {"price": price, "epsilon": epsilon}
-                    result = simulate(instance, "mlbroker", seed=seed, settings=settings)
+                    run = simulate(instance, "mlbroker", seed=seed, settings=settings)
                     rows.append(
-                        {
-                            "centers": centers,
-                            "epsilon": epsilon,
-                            "case": case,
-                            "relaxation": price,
-                            "seed": seed,
-                            "ratio": result.report["fractional_cost"] / optimum,
-                            "r1": r1(epsilon),
-                        }
-                    )
+                        {"centers": centers, "epsilon": epsilon, "case": case,
+                         "relaxation": price, "seed": seed,
+                         "ratio": run.report["fractional_cost"] / optimum, "r1": r1(epsilon)}
+                    )  # fmt: skip
                     on_row(f"{instance.name} {case} eps {epsilon}")
     return pd.DataFrame(rows)
 
 
-def _rounding_rows(
-    instances: Iterable[tuple[Setting, MlbrokerInstance, int]],
-    roundings: Iterable[tuple[str, str]],
-    on_row: OnRow,
-) -> pd.DataFrame:
-    rows = []
-    for setting, instance, seed in instances:
-        promised = theorem(instance)["quantities"]["r2_paper"]
-        for price, rounding in roundings:
-            settings = {"rounding": rounding, "price": price}
-            result = simulate(instance, "mlbroker", seed=seed, settings=settings)
-            report = result.report
-            rows.append(
-                {
-                    **setting,
-                    "rounding": rounding,
-                    "relaxation": price,
-                    "seed": seed,
-                    "ratio": result.objective / report["fractional_cost"],
-                    "r2": promised,
-                    "total": result.objective,
-                    "repairs": report["infeasible_repairs"],
-                    "extra_workers": report["workers_placed"] / report["workers_needed"] - 1,
-                }
-            )
-            on_row(f"{instance.name} {price} {rounding}")
-    return pd.DataFrame(rows)
+def _promised(instance: MlbrokerInstance, scale: FigureScale) -> Any:
+    return theorem(instance)["quantities"]["r2_paper"]
 
 
-def _figure_6(scale: FigureScale, on_row: OnRow) -> pd.DataFrame:
-    capacities = scale.over("capacity_gb", (16, 33, 50, 66), (16, 66))
-    amounts = scale.over("data_gb", SIZES, (100, 700))
-    settings = [{**capacity, **amount} for capacity in capacities for amount in amounts]
-    made = partial(_instance, scale, **_size(scale))
-    return _rounding_rows(scale.each(settings, made), [("paper", "paper")], on_row)
+def _without(name: str, sizes: Row) -> Row:
+    return {key: value for key, value in sizes.items() if key != name}
 
 
-def _figure_7(scale: FigureScale, on_row: OnRow) -> pd.DataFrame:
-    sizes = {key: value for key, value in _size(scale).items() if key != "datacenters"}
-    methods = ("paper", "independent", "greedy", "round2", "largest-remainder")
-    centers = [{"centers": count} for count in scale.axis("datacenters", (5, 10, 15, 20), (3, 5))]
-
-    def made(seed: int, setting: Setting) -> MlbrokerInstance:
-        return _instance(scale, seed, {"datacenters": setting["centers"]}, **sizes)
-
-    ways = [(price, method) for price in ("paper", "chord") for method in methods]
-    return _rounding_rows(scale.each(centers, made), ways, on_row)
-
-
-_SWEEPS: dict[FigureScale, pd.DataFrame] = {}
-
-
-def _data_sweep(scale: FigureScale, on_row: OnRow) -> pd.DataFrame:
-    """All algorithms against the data size: one run serves Figures 8 and 11-14."""
-    amounts = scale.over("data_gb", SIZES, (100, 400, 700))
-    if scale not in _SWEEPS:
-        made = partial(_instance, scale, **_size(scale))
-        _SWEEPS[scale] = _compare(scale, scale.each(amounts, made), on_row)
-    return _SWEEPS[scale].copy()
-
-
-def _figure_9(scale: FigureScale, on_row: OnRow) -> pd.DataFrame:
-    sizes = {**_size(scale), "data_gb": 700}
-    values = scale.axis("horizon", (50, 60, 70, 80, 90, 100), (4, 8))
-
-    def made(seed: int, setting: Setting) -> MlbrokerInstance:
-        slots = setting["slots"]
-        return _instance(scale, seed, {"horizon": slots, "jobs": 3 * slots}, **sizes)
-
-    return _compare(scale, scale.each([{"slots": slots} for slots in values], made), on_row)
-
-
-def _figure_10(scale: FigureScale, on_row: OnRow) -> pd.DataFrame:
-    sizes = {**_size(scale), "data_gb": 700}
-    jobs = scale.over("jobs", (29, 58, 87, 116, 145, 174), (6, 18))
-    return _compare(scale, scale.each(jobs, partial(_instance, scale, **sizes)), on_row)
-
-
-def _section_64(scale: FigureScale, on_row: OnRow) -> pd.DataFrame:
-    """The real experiment, simulated: costs, instance-hours and discount rates."""
-    rows = []
-    for seed in range(scale.seeds):
-        instance = _instance(scale, seed, {}, "section-6.4")
-        hours = instance.slot_seconds / 3600
-        for algorithm in scale.chosen(ALGORITHMS):
-            result = simulate(instance, algorithm, seed=seed)
-            solution = result.solution
-            assert isinstance(solution, MlbrokerSolution)
-            rows.append(
-                {
-                    "algorithm": algorithm,
-                    "seed": seed,
-                    **_costs(result),
-                    "instance_hours": float(solution.costs.used.sum()) * hours,
-                    "discount_rate": solution.discount_rate(),
-                    **{f"broker_{k}": v for k, v in solution.broker_margin().items()},
-                }
-            )
-            on_row(f"{instance.name} {algorithm}")
-    return pd.DataFrame(rows)
-
-
-def _ablation(scale: FigureScale, on_row: OnRow) -> pd.DataFrame:
-    """From the paper's algorithm to ours, and in the regime where local data matters most."""
-    cases: dict[str, Setting] = {
-        "Section 6.1": {},
-        "transfer x 5": {"transfer_usd": (0.05, 0.1)},
-        "transfer x 5, nothing exchanged": {"transfer_usd": (0.05, 0.1), "exchange_gb": 0},
-    }
-    sizes = _size(scale)
-
-    def made(seed: int, setting: Setting) -> MlbrokerInstance:
-        return _instance(scale, seed, cases[setting["setting"]], **sizes)
-
-    return _compare(
-        scale, scale.each([{"setting": name} for name in cases], made), on_row, ABLATION
-    )
-
-
+BY_DATA = Experiment(
+    "mlbroker", ALGORITHMS, _against_bound, {"data_gb": (SIZES, (100, 400, 700))}, FULL, QUICK,
+    facts=_known,
+)  # fmt: skip
+"""All algorithms against the data size: one run serves Figures 8 and 11-14."""
+SECTION_64 = Experiment("mlbroker", ALGORITHMS, _real_experiment, preset="section-6.4")
+BY_CAPACITY = Experiment(
+    "mlbroker", _roundings("paper", prices=("paper",)), _rounding_loss,
+    {"capacity_gb": ((16, 33, 50, 66), (16, 66)), "data_gb": (SIZES, (100, 700))}, FULL, QUICK,
+    facts=_promised,
+)  # fmt: skip
+BY_ROUNDING = Experiment(
+    "mlbroker",
+    _roundings(
+        "paper", "independent", "greedy", "round2", "largest-remainder", prices=("paper", "chord")
+    ),
+    _rounding_loss, {"datacenters": ((5, 10, 15, 20), (3, 5))}, _without("datacenters", FULL),
+    _without("datacenters", QUICK), facts=_promised,
+    finish=lambda frame: frame.rename(columns={"datacenters": "centers"}),
+)  # fmt: skip
+BY_SLOTS = Experiment(
+    "mlbroker", ALGORITHMS, _against_bound,
+    {"horizon": ((50, 60, 70, 80, 90, 100), (4, 8))}, {**FULL, "data_gb": 700},
+    {**QUICK, "data_gb": 700}, facts=_known,
+    vary=lambda point: {**point, "jobs": 3 * point["horizon"]},
+    finish=lambda frame: frame.rename(columns={"horizon": "slots"}),
+)  # fmt: skip
+BY_JOBS = Experiment(
+    "mlbroker", ALGORITHMS, _against_bound, {"jobs": ((29, 58, 87, 116, 145, 174), (6, 18))},
+    {**FULL, "data_gb": 700}, {**QUICK, "data_gb": 700}, facts=_known,
+)  # fmt: skip
+BY_CHANGE = Experiment(
+    "mlbroker", ABLATION, _against_bound, {"setting": (tuple(REGIMES), tuple(REGIMES))}, FULL,
+    QUICK, facts=_known, vary=lambda point: REGIMES[point["setting"]],
+)  # fmt: skip
 COST = Plot("experiment", "total", "algorithm", "bars")
 PARTS = {
     "11": ("transfer", "C1, data transfer", "rises with the data for Central and OASiS."),
@@ -270,7 +202,7 @@ FIGURES = [
         "6",
         "Rounding loss against a worker's capacity and the data size",
         "The ratio falls with more data and with smaller P.",
-        _figure_6,
+        BY_CAPACITY,
         Plot("data_gb", "ratio", "capacity_gb"),
         levels=(2.5,),
     ),
@@ -278,7 +210,7 @@ FIGURES = [
         "7",
         "A_round, Independent and Greedy Rounding",
         "A_round is better than both for every number of centres.",
-        _figure_7,
+        BY_ROUNDING,
         Plot("centers", "ratio", "rounding", panels="relaxation"),
         levels=(2.5,),
     ),
@@ -286,21 +218,21 @@ FIGURES = [
         "8",
         "Total cost against the data size",
         "mlBroker is always the cheapest, by 20 to 50 %; Local beats Central for much data.",
-        _data_sweep,
+        BY_DATA,
         Plot("data_gb", "ratio", "algorithm", percent=True, log_y=True),
     ),
     Figure(
         "9",
         "Ratio against the number of slots, 700 GB",
         "The ratio grows slightly with the number of slots.",
-        _figure_9,
+        BY_SLOTS,
         Plot("slots", "ratio", "algorithm", percent=True, log_y=True),
     ),
     Figure(
         "10",
         "Ratio against the number of jobs, 700 GB",
         "The ratio stays stable.",
-        _figure_10,
+        BY_JOBS,
         Plot("jobs", "ratio", "algorithm", percent=True, log_y=True),
     ),
     *(
@@ -308,7 +240,7 @@ FIGURES = [
             number,
             f"{title} against the data size",
             f"{title}: {claim}",
-            _data_sweep,
+            BY_DATA,
             Plot("data_gb", column, "algorithm"),
         )
         for number, (column, title, claim) in PARTS.items()
@@ -317,42 +249,42 @@ FIGURES = [
         "15",
         "Total cost in the setting of the real experiment, simulated",
         "mlBroker is the cheapest: 1070 USD against 1100 (Central), 1201 (OASiS), 1386 (Local).",
-        _section_64,
+        SECTION_64,
         COST,
     ),
     Figure(
         "16",
         "Running time of all instances in that setting",
         "Central needs the least: 389 hours against 392 (mlBroker), 397 (OASiS), 418 (Local).",
-        _section_64,
+        SECTION_64,
         Plot("experiment", "instance_hours", "algorithm", "bars"),
     ),
     Figure(
         "17",
         "Discount rate in that setting",
         "mlBroker earns the largest discount: 0.85 against 0.91, 0.93 and 0.98.",
-        _section_64,
+        SECTION_64,
         Plot("experiment", "discount_rate", "algorithm", "bars"),
     ),
     Figure(
         "table-4",
         "The four costs in the setting of the real experiment",
         "Resources are nearly everything; C3 is 1.4 % of mlBroker's cost.",
-        _section_64,
+        SECTION_64,
         Plot("experiment", "resource", "algorithm", "bars"),
     ),
     Figure(
         "table-5",
         "Running time and discount rate in that setting",
         "392.2 hours x 0.85 for mlBroker.",
-        _section_64,
+        SECTION_64,
         Plot("instance_hours", "discount_rate", "algorithm", "points"),
     ),
     Figure(
         "ablation",
         "From the paper's algorithm to ours, one change at a time",
         "(not in the paper) Why the headline of 20 to 50 % does not reproduce.",
-        _ablation,
+        BY_CHANGE,
         Plot("setting", "ratio", "algorithm", "bars", percent=True),
     ),
 ]

@@ -1,0 +1,1 @@
+"""The audit of a log whose jobs are those of `gang`."""

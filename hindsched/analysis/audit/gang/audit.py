@@ -1,0 +1,181 @@
+"""Judging a schedule that somebody else made: whether it can have been, and how good it was."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from hindsched.analysis.audit.gang.findings import Findings, verdict_on
+from hindsched.analysis.audit.gang.gap import Schedule
+from hindsched.analysis.audit.gang.impossible import BEATS_BOUND, REFUSED, Breach, find_breaches
+from hindsched.analysis.audit.gang.page import render_page, write_folder
+from hindsched.analysis.audit.gang.verdict import ROUNDING
+from hindsched.analysis.audit.judge import Clock
+from hindsched.errors import InputError
+from hindsched.instances.gang.from_log import instance_of_log
+from hindsched.instances.gang.instance import KINDS, GangInstance, split_formulation
+from hindsched.instances.traces.build_log import runs_of
+from hindsched.instances.traces.log import Log
+from hindsched.solutions.gang.rows import pool_rows
+from hindsched.solutions.gang.solution import GangSolution
+from hindsched.solvers.door.api import solve
+from hindsched.solvers.families.gang.prices import certify_without_prices
+from hindsched.solvers.families.gang.replay import POLICIES, replay
+
+GOALS = {"mean-jct": "completion", "makespan": "makespan", "deadlines-met": "deadlines"}
+"""Word of the command line: objective of the family."""
+LEAST_SECONDS = 0.01
+"""Of bound and search, which then are what is known at once."""
+
+
+class Audit(Findings):
+    """`Findings` that can be written."""
+
+    def to_html(self) -> str:
+        """The audit as one self-contained page."""
+        return render_page(self)
+
+    def write(self, folder: str | Path) -> list[Path]:
+        """Write page, tables, schedules and certificate to a folder; the files, the page first."""
+        return write_folder(self, folder)
+
+
+def audit_log(
+    log: Log,
+    clock: Clock,
+    *,
+    objective: str = "mean-jct",
+    formulation: str | None = None,
+    policies: Sequence[str] | None = None,
+    say: Callable[[str], None] | None = None,
+) -> Audit:
+    """Judge the schedule of a log; parameters as of `hindsched.audit`.
+
+    The clock is looked at between the steps: policies for which no time is left are not replayed,
+    and bound and search end in time for the page to be written.
+    """
+    tell = say or (lambda text: None)
+    chosen = tuple(POLICIES) if policies is None else tuple(policies)
+    if objective not in GOALS:
+        raise InputError("objective", objective, f"must be one of {', '.join(GOALS)}")
+    for name in chosen:
+        if name not in POLICIES:
+            raise InputError("policy", name, f"must be one of {', '.join(POLICIES)}")
+    kind = _kind(log, formulation)
+    full = kind if objective == "mean-jct" else f"{kind},{GOALS[objective]}"
+    instance = instance_of_log(log, formulation=kind)
+    if objective == "deadlines-met" and not (instance.deadlines >= 0).any():
+        raise InputError("objective", objective, "no job of the log has a deadline")
+    if kind == KINDS[-1] and policies:
+        raise InputError("policy", ", ".join(policies), "widths changed: no policy is defined")
+    clock.reserve(len(instance.jobs))
+    schedule = _schedule_of(log, instance, full)
+    tell(f"{len(instance.jobs)} jobs on {instance.total_gpus} GPUs: what is impossible")
+    breaches = find_breaches(log)
+    if schedule.is_known and not breaches.listed:
+        for broken in schedule.solution.violations():
+            breaches = breaches.with_one(Breach(REFUSED, 0, str(broken), log.stamp(0), "", 0, 0))
+    clock.lap("checks")
+    replayed: list[Schedule] = []
+    late: list[str] = []
+    for name in () if kind == KINDS[-1] else chosen:
+        if not clock.has_time_for_policies:
+            late.append(name)
+            continue
+        tell(f"what {name} would have done")
+        pauses = POLICIES[name].preemptive
+        own = full if not pauses or kind != KINDS[0] else full.replace(KINDS[0], KINDS[1])
+        replayed.append(_schedule(name, replay(instance, name, own), pauses))
+    clock.lap("policies")
+    tell(f"bound and search ({full})")
+    limit = max(LEAST_SECONDS, clock.seconds_left)
+    result = solve(instance, formulation=full, time_limit=limit)
+    certificate = result.certificate or certify_without_prices(instance, full)
+    bound = float(certificate.bound)
+    clock.lap("bound")
+    candidates = [item for item in replayed if not item.pauses or kind != KINDS[0]]
+    if isinstance(result.solution, GangSolution):
+        candidates.insert(0, _schedule("best found", result.solution, kind != KINDS[0]))
+    value = schedule.solution.objective()
+    if value < bound * (1 - ROUNDING):  # below what is proven of every schedule
+        breach = Breach(BEATS_BOUND, 0, "all jobs", log.stamp(0), "", value, bound)
+        breaches = breaches.with_one(breach)
+    if not breaches.listed:
+        candidates.insert(0, schedule)
+    best = min(candidates, key=lambda item: item.solution.exact_objective, default=None)
+    remarks = _remarks(log, instance)
+    if late:
+        remarks.append(f"Not replayed, for no time was left: {', '.join(late)}.")
+    return Audit(
+        log=log, instance=instance, objective=objective, formulation=full, breaches=breaches,
+        schedule=schedule, policies=tuple(replayed), best=best, certificate=certificate,
+        verdict=verdict_on(instance, objective, value, bound, best), seconds=clock.laps,
+        remarks=tuple(remarks),
+    )  # fmt: skip
+
+
+def _kind(log: Log, formulation: str | None) -> str:
+    """How freely the log is judged: never less freely than it was scheduled."""
+    if formulation is None:
+        return log.formulation
+    if formulation not in KINDS:
+        raise InputError("formulation", formulation, f"must be one of {', '.join(KINDS)}")
+    if KINDS.index(formulation) < KINDS.index(log.formulation):
+        rule = f"the log's own schedule is {log.formulation}: it cannot be judged by less freedom"
+        raise InputError("formulation", formulation, rule)
+    return formulation
+
+
+def _schedule(name: str, solution: GangSolution, pauses: bool) -> Schedule:
+    return Schedule(name, solution, solution.starts, pauses)
+
+
+def _schedule_of(log: Log, instance: GangInstance, formulation: str) -> Schedule:
+    """The log's own schedule of the jobs that it is judged by, which stand in its order."""
+    jobs = log.jobs
+    first = log.schedule.groupby("job", sort=False)["start"].min().reindex(jobs["job"])
+    starts = np.where(first.isna(), -1, first.fillna(-1)).astype(np.int64)
+    runs = runs_of(jobs, log.schedule)
+    columns = [runs[name] for name in ("job", "start", "end", "gpus")]
+    too_short = (jobs["ran"].notna() & (jobs["ran"] < jobs["duration"])).to_numpy(bool)
+    odd = np.flatnonzero(too_short | jobs["completion_only"].to_numpy(bool))
+    if odd.size:  # known by their completions: their work stands before them
+        kept = ~np.isin(columns[0], odd)
+        ends = jobs["completion"].to_numpy(dtype=np.int64)[odd]
+        own = (odd, ends - instance.durations[odd], ends, instance.job_gpus[odd])
+        columns = [np.concatenate([a[kept], b]) for a, b in zip(columns, own, strict=True)]
+    rows = pool_rows(*columns)
+    solution = GangSolution(instance, rows, formulation)
+    pauses = bool((jobs["runs"] > 1).any() or not log.is_slotwise)
+    return Schedule("log", solution, starts, pauses, log.is_slotwise)
+
+
+def _remarks(log: Log, instance: GangInstance) -> list[str]:
+    remarks = list(log.facts)
+    aside = log.others["job"].nunique()
+    if aside:
+        verb = "s are" if aside > 1 else " is"
+        remarks.append(
+            f"{aside} job{verb} not judged beside the {len(instance.jobs)} that are: the scheduler "
+            "served them too, so the ratio may blame it for room that they took."
+        )
+    if split_formulation(log.formulation)[0] == KINDS[-1]:
+        remarks.append(
+            "Widths changed, so jobs are known by the GPU-seconds that they held: the bound is for "
+            "schedules that give each job the same GPU-seconds, on any number of GPUs and with "
+            "linear speed-up. Real speed-up is less, and at another width a job needs others."
+        )
+    if not log.is_slotwise:
+        remarks.append(
+            "Of some jobs only start and end are known, and their work is less than the time "
+            "between: they are judged by their completions, and capacity cannot be checked slot by "
+            "slot."
+        )
+    if "lost" in log.schedule and log.schedule["lost"].any():
+        lost = log.schedule[log.schedule["lost"]]
+        slots = int(((lost["end"] - lost["start"]) * lost["gpus"]).sum())
+        held = f"{log.seconds(slots):,} GPU-seconds"
+        remarks.append(f"Runs whose work was lost: {len(lost)}. They held {held} for nothing.")
+    return remarks

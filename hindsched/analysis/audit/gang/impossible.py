@@ -1,0 +1,207 @@
+"""What makes a logged schedule impossible, by row and moment, as the judge of schedules finds it.
+
+Every row of the log that held GPUs is a job of its own for the exact kernel, on one pool of all
+GPUs and on the servers that the log names: jobs that cannot be judged, and runs whose work was
+lost, held their GPUs too. Where it is not known when a job held its GPUs, it is left out and the
+answer says so: what is found is wrong all the same, what is not found may be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
+
+import numpy as np
+import pandas as pd
+
+from hindsched import kernel
+from hindsched.arrays import Ints
+from hindsched.instances.traces.log import Log
+
+BEATS_BOUND, REFUSED = "better than possible", "refused"
+WORDS = {
+    "capacity": "more GPUs held than there are",
+    "server": "more GPUs held on a server than it has",
+    "before submission": "started before submission",
+    "too short": "ran too short",
+    BEATS_BOUND: "better than the best possible",
+    REFUSED: "refused by the judge of schedules",
+}
+
+
+@dataclass(frozen=True)
+class Breach:
+    """One thing that cannot have been.
+
+    Parameters
+    ----------
+    kind : str
+        One of `WORDS`.
+    row : int
+        Row of the log: of the job, or of the last to start of those that hold too much.
+    where : str
+        Job or server.
+    begin, end : str
+        From when to when, as the log writes times.
+    found, allowed : int or float
+        GPUs held and there, or seconds run and needed; seconds early and 0.
+    """
+
+    kind: str
+    row: int
+    where: str
+    begin: str
+    end: str
+    found: float
+    allowed: float
+
+    def __str__(self) -> str:
+        what = f"{self.found:g} GPUs held where there are {self.allowed:g}"
+        if self.kind == "before submission":
+            what = f"starts {self.found:g} s before its submission"
+        elif self.kind == "too short":
+            what = f"runs {self.found:g} s where its work takes {self.allowed:g} s"
+        when = f" from {self.begin} to {self.end}" if self.end else f" at {self.begin}"
+        return f"row {self.row}, {self.where}: {what}{when}"
+
+
+@dataclass(frozen=True)
+class Breaches:
+    """All breaches, what could not be checked, and the most GPUs known to be held at once."""
+
+    listed: tuple[Breach, ...]
+    unchecked: tuple[str, ...]
+    peak: int
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many of each kind."""
+        kinds = [breach.kind for breach in self.listed]
+        return {kind: kinds.count(kind) for kind in WORDS if kind in kinds}
+
+    def with_one(self, breach: Breach) -> Breaches:
+        """The same and one more."""
+        return replace(self, listed=(*self.listed, breach))
+
+    def to_frame(self) -> pd.DataFrame:
+        """A row a breach."""
+        rows = [asdict(each) for each in self.listed]
+        return pd.DataFrame(rows, columns=[*Breach.__annotations__])
+
+
+def find_breaches(log: Log) -> Breaches:
+    """What is impossible in a log's schedule; somebody must have said its capacity."""
+    held, gpus = held_rows(log), log.need_capacity().gpus
+    unchecked: list[str] = []
+    hidden = int(log.jobs["completion_only"].sum())
+    if hidden:
+        unchecked.append(
+            f"capacity, slot by slot: of {hidden} job{'s' * (hidden > 1)} only start and end are "
+            "known, and they stood still in between for a time that the log does not say"
+        )
+    sizes = _known_servers(log, held, unchecked)
+    listed = [*_judged(log, held, gpus, {})]
+    if sizes:
+        named = held[held["server"].fillna("").astype(str).isin(sizes)]
+        listed += _judged(log, named, sum(sizes.values()), sizes)
+    jobs = log.jobs
+    for _, job in jobs[(jobs["ran"].notna() & (jobs["ran"] < jobs["duration"]))].iterrows():
+        ran, needed = log.seconds(job["ran"]), log.seconds(job["duration"])
+        end, where = log.stamp(job["completion"]), f"job {job['job']}"
+        listed.append(Breach("too short", int(job["row"]), where, end, "", ran, needed))
+    _, used = use_over_time(*(held[name].to_numpy() for name in ("start", "end", "gpus")))
+    return Breaches(tuple(listed), tuple(unchecked), int(used.max(initial=0)))
+
+
+def held_rows(log: Log) -> pd.DataFrame:
+    """What held GPUs from when to when: rows of judged jobs that are known, and of all others."""
+    hidden = set(log.jobs["job"][log.jobs["completion_only"]])
+    known = log.schedule[~log.schedule["job"].isin(hidden)]
+    submit = log.jobs.set_index("job")["submit"].reindex(known["job"])
+    known = known.assign(submit=submit.to_numpy())
+    others = log.others[~(log.others["start"].isna() & log.others["end"].isna())]
+    if not len(others):
+        return known
+    times = pd.concat([known["start"], known["end"], others["start"], others["end"]]).dropna()
+    aside = others[["row", "job", "gpus"]].assign(
+        start=others["start"].fillna(min(0, times.min())).astype("int64"),
+        end=others["end"].fillna(times.max() + 1).astype("int64"),
+    )
+    aside = aside[aside["start"] < aside["end"]].assign(submit=lambda rows: rows["start"])
+    return pd.concat([known, aside], ignore_index=True)
+
+
+def use_over_time(start: Ints, end: Ints, width: Ints) -> tuple[Ints, Ints]:
+    """Moments at which the number of GPUs held changes, and the number from then on."""
+    moments, where = np.unique(np.concatenate([start, end]), return_inverse=True)
+    change = np.zeros(len(moments), dtype=np.int64)
+    np.add.at(change, where, np.concatenate([width, -width]))
+    return moments, np.cumsum(change)
+
+
+def _known_servers(log: Log, held: pd.DataFrame, unchecked: list[str]) -> dict[str, int]:
+    """GPUs of the servers that the rows name, where they are known; what is not is said."""
+    capacity = log.need_capacity()
+    if "server" not in held:
+        if capacity.servers:
+            unchecked.append("each server: the log does not say which ones its jobs ran on")
+        return {}
+    server = held["server"].fillna("").astype(str)
+    if (number := int((server == "").sum())) > 0:
+        runs = f"{number} run{'s' * (number > 1)}"
+        unchecked.append(f"each server: of {runs} the log does not say what each server held")
+    names = sorted(set(server) - {""})
+    sizes = {name: log.gpus_a_server or capacity.of_server(name) for name in names}
+    unknown = [name for name, gpus in sizes.items() if gpus is None]
+    if unknown:
+        unchecked.append(
+            f"each server: nobody has said how many GPUs {len(unknown)} of them have, such as "
+            f"{unknown[0]} (--servers)"
+        )
+    return {name: gpus for name, gpus in sizes.items() if gpus is not None}
+
+
+def _judged(
+    log: Log, held: pd.DataFrame, gpus: int, servers: Mapping[str, int]
+) -> Iterator[Breach]:
+    """What the exact kernel says of rows as jobs of their own, on one pool or on each server."""
+    if not len(held):
+        return
+    zero = min(0, int(held["start"].min()), int(held["submit"].min()))
+    jobs, runs = [], []
+    columns = [held[name].tolist() for name in ("submit", "start", "end", "gpus")]
+    places = held["server"].astype(str).tolist() if servers else [""] * len(held)
+    for number, (submit, start, end, width) in enumerate(zip(*columns, strict=True)):
+        own = {"servers": {places[number]: width}} if servers else {"gpus": width}
+        jobs.append({"name": str(number), "submit": submit - zero, "duration": end - start,
+                     "gpus": min(width, gpus)})  # fmt: skip
+        rows = [{"from": start - zero + 1, "to": end - zero, **own}]
+        runs.append({"name": str(number), "assignments": rows})
+    listed = [{"name": name, "gpus": size} for name, size in servers.items()]
+    cluster = {"servers": listed} if servers else {"gpus": gpus}
+    instance = {"family": "gang", "slot_seconds": 1, "jobs": jobs, **cluster}
+    found = kernel.check(instance, {"formulation": "non-preemptive", "jobs": runs})
+    last: dict[str, tuple[int, Breach]] = {}  # by place: when its last breach ends, and that
+    for each in found.violations:
+        row = held.iloc[int(each.job)]
+        begin, number, amount = each.first - 1 + zero, int(row["row"]), int(each.amount)
+        if each.rule == "(2)" and not servers:
+            early = log.seconds(amount)
+            where = f"job {row['job']}"
+            yield Breach("before submission", number, where, log.stamp(begin), "", early, 0)
+        if each.rule != "(5)" or (each.server == "cluster") == bool(servers):
+            continue
+        room = servers.get(each.server, gpus)
+        where = f"server {each.server}" if servers else "the cluster"
+        until, before = last.get(each.server, (-1, None))
+        if before is not None and until == each.first - 1:  # goes on at another height
+            made = replace(before, found=max(before.found, room + amount))
+            made = replace(made, end=log.stamp(each.last + zero))
+        else:
+            if before is not None:
+                yield before
+            kind = "server" if servers else "capacity"
+            end = log.stamp(each.last + zero)
+            made = Breach(kind, number, where, log.stamp(begin), end, room + amount, room)
+        last[each.server] = each.last, made
+    yield from (breach for _, breach in last.values())

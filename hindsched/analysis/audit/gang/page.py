@@ -1,0 +1,205 @@
+"""An audit as one self-contained HTML page, and as a folder of files that somebody can check."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from hindsched.analysis.audit.gang.findings import Findings
+from hindsched.analysis.audit.gang.impossible import held_rows, use_over_time
+from hindsched.analysis.audit.gang.verdict import seconds
+from hindsched.analysis.plots import (
+    GREY,
+    NO_PICTURES,
+    PALETTE,
+    common_look,
+    has_matplotlib,
+    new_axes,
+    render,
+)
+from hindsched.analysis.tables import jsonable, to_csv
+from hindsched.errors import InputError
+from hindsched.instances.io import write, write_bytes, write_json, write_text
+from hindsched.instances.traces.log import Log
+from hindsched.instances.traces.times import NANO
+from hindsched.printable import printable
+from hindsched.solutions.base import write_solution
+from hindsched.solvers.certificates.file import write_certificate
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+ROWS_SHOWN = 25
+LOG_COLOUR, BEST_COLOUR, OVER_COLOUR = PALETTE[0], PALETTE[2], PALETTE[5]
+MOST_STEPS = 600
+"""Stretches of time over which a curve with more steps is averaged."""
+
+
+def render_page(
+    audit: Findings, commands: Sequence[str] = (), pictures: dict[str, bytes] | None = None
+) -> str:
+    """Make the page as text, with commands by which somebody else checks the audit."""
+    from jinja2 import Environment
+
+    from hindsched.solvers.door.versions import versions
+
+    inline = {
+        name: base64.b64encode(data).decode("ascii")
+        for name, data in (draw(audit) if pictures is None else pictures).items()
+    }
+    template = (
+        files("hindsched.analysis.audit.gang").joinpath("page.html").read_text(encoding="utf-8")
+    )
+    environment = Environment(autoescape=True, finalize=lambda value: value if value is None or
+                              hasattr(value, "__html__") else printable(str(value)))  # fmt: skip
+    environment.globals = {"table": show_table}
+    return environment.from_string(template).render(
+        audit=audit, log=audit.log, capacity=audit.log.need_capacity(), pictures=inline,
+        no_pictures="" if has_matplotlib() else NO_PICTURES, shown=ROWS_SHOWN,
+        frame=pd.DataFrame, commands=commands, versions=versions(),
+    )  # fmt: skip
+
+
+def show_table(frame: pd.DataFrame) -> str:
+    """The first rows of a frame as HTML; absent values are dashes."""
+    from markupsafe import Markup
+
+    shown = frame.head(ROWS_SHOWN).map(_cell)
+    shown.columns = [str(name).replace("_", " ") for name in shown.columns]
+    note = f"<p class='note'>{len(frame)} in all, {len(shown)} shown.</p>"
+    text = shown.to_html(index=False, border=0)
+    return Markup(f"<div class='scroll'>{text}</div>{note if len(frame) > len(shown) else ''}")
+
+
+def _cell(value: object) -> str:
+    if value is None or value is pd.NaT or value != value:
+        return "–"
+    if isinstance(value, float):
+        return seconds(value) if abs(value) >= 1000 else f"{value:.4g}"
+    if isinstance(value, int) and not isinstance(value, bool):
+        return f"{value:,}"
+    return printable(str(value))
+
+
+def draw(audit: Findings) -> dict[str, bytes]:
+    """Pictures by their name; none without matplotlib."""
+    if not has_matplotlib():
+        return {}
+    drawn = {"schedulers": plot_policies(audit)}
+    if audit.schedule.is_known:
+        drawn["use"] = plot_use(audit)
+    return {name: render(axes.figure, "png") for name, axes in drawn.items()}
+
+
+def write_folder(audit: Findings, folder: str | Path) -> list[Path]:
+    """Write everything; return the files in the order of their importance.
+
+    Files: ``audit.html`` (the page), ``audit.json`` (what ``--json`` prints), ``instance.json``,
+    ``certificate.json``, ``best.json`` (best schedule found), ``logged.json`` (the log's schedule,
+    where every run is known), tables ``jobs.csv, schedulers.csv, notes.csv, breaches.csv,
+    gap_jobs.csv, gap_hours.csv`` and pictures ``use.png, schedulers.png`` (not without matplotlib).
+    """
+    place = Path(folder)
+    if place.exists() and not place.is_dir():
+        raise InputError("output", str(folder), "must be a folder")
+    instance, certificate, best = (
+        place / f"{name}.json" for name in ("instance", "certificate", "best")
+    )
+    pictures = draw(audit)
+    commands = [
+        f"hindsched verify {instance} {best} --prices {certificate}",
+        f"python -m hindsched.kernel {instance} {best} {certificate}",
+    ]
+    place.mkdir(parents=True, exist_ok=True)
+    page = render_page(audit, commands if audit.best is not None else (), pictures)
+    write_text(page, place / "audit.html")
+    write_json(jsonable(audit.to_dict()), place / "audit.json")
+    write(audit.instance, instance)
+    write_certificate(audit.certificate, certificate)
+    written = [place / "audit.html", place / "audit.json", instance, certificate]
+    for path, schedule in ((best, audit.best), (place / "logged.json", audit.schedule)):
+        if schedule is not None and schedule.is_known:
+            write_solution(schedule.solution, path, {"scheduler": schedule.name})
+            written.append(path)
+    tables = {
+        "jobs": audit.jobs(),
+        "schedulers": audit.to_frame(),
+        "notes": audit.log.notes.to_frame(),
+        "breaches": audit.breaches.to_frame(),
+    }
+    if audit.gap is not None:
+        tables |= {"gap_jobs": audit.gap.jobs, "gap_hours": audit.gap.hours}
+    for name, table in tables.items():
+        write_text(to_csv(table), place / f"{name}.csv")
+        written.append(place / f"{name}.csv")
+    for name, data in pictures.items():
+        write_bytes(data, place / f"{name}.png")
+        written.append(place / f"{name}.png")
+    return written
+
+
+@common_look
+def plot_use(audit: Findings) -> Axes:
+    """Draw GPUs in use over time: the log's, the best schedule's, and how many there are."""
+    log, room, held = audit.log, audit.instance.total_gpus, held_rows(audit.log)
+    ax = new_axes(8.6, 3.2)
+    end = int(audit.schedule.solution.completions.max())
+    exact = use_over_time(*(held[name].to_numpy() for name in ("start", "end", "gpus")))
+    times, used = _curve(log, *exact, end)
+    ax.fill_between(times, used, step="post", color=LOG_COLOUR, alpha=0.35, lw=0, label="log")
+    times, used = _curve(log, exact[0], np.where(exact[1] > room, exact[1], 0), end)
+    if used.any():
+        label = "more than there are"
+        ax.fill_between(times, used, step="post", color=OVER_COLOUR, lw=1, label=label)
+    best = audit.best
+    if best is not None and best is not audit.schedule:
+        rows = best.solution.rows
+        times, used = _curve(log, *use_over_time(rows.start, rows.end, rows.gpus), end)
+        ax.step(times, used, where="post", color=BEST_COLOUR, lw=1, label=best.name)
+    ax.axhline(room, color=GREY, lw=1, ls="--")
+    ax.set_ylim(0, None)
+    ax.set_ylabel(f"GPUs in use (of {room})")
+    ax.set_xlabel(f"time ({log.zone or 'UTC'})" if log.clock == "stamps" else "hours")
+    ax.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=3)
+    return ax
+
+
+@common_look
+def plot_policies(audit: Findings) -> Axes:
+    """Draw every scheduler's value beside the interval of the best possible."""
+    frame, verdict = audit.to_frame(), audit.verdict
+    ax = new_axes(7.2, 1.1 + 0.28 * len(frame))
+    names = frame["scheduler"] + np.where(frame["pauses"], " *", "")
+    colours = np.where(frame["scheduler"] == "log", LOG_COLOUR, GREY)
+    ax.barh(range(len(frame)), frame["value"], color=colours, height=0.65)
+    ax.set_yticks(range(len(frame)), names)
+    ax.set_ylim(len(frame) - 0.4, -0.6)
+    ax.grid(False, axis="y")
+    if verdict.best.lower is not None and verdict.best.upper is not None:
+        ax.axvspan(verdict.best.lower, verdict.best.upper, color=BEST_COLOUR, alpha=0.4, lw=1)
+    unit = "" if verdict.objective == "deadlines-met" else " in seconds"
+    paused = " (*: pauses jobs)" if frame["pauses"].any() else ""
+    ax.set_xlabel(f"{verdict.word}{unit}; green: where the best possible lies{paused}")
+    return ax
+
+
+def _curve(log: Log, moments: Any, used: Any, end: int) -> tuple[Any, Any]:
+    """Times (dates for stamps, else hours) and values, of few enough steps, until `end`."""
+    kept = moments <= end
+    moments, used = moments[kept], used[kept]
+    if len(moments) > MOST_STEPS:
+        edges = np.linspace(moments[0], end, MOST_STEPS + 1).astype(np.int64)
+        area = np.concatenate([[0.0], np.cumsum(used[:-1] * np.diff(moments).astype(float))])
+        at = np.searchsorted(moments, edges, side="right") - 1
+        means = np.diff(area[at] + used[at] * (edges - moments[at])) / np.maximum(np.diff(edges), 1)
+        moments, used = edges, np.append(means, 0.0)
+    nanoseconds = [log.zero + int(slot) * (NANO // log.slots_per_second) for slot in moments]
+    if log.clock == "stamps":
+        return pd.to_datetime(nanoseconds, utc=True).tz_convert(log.zone or "UTC"), used
+    return [moment / (3600 * NANO) for moment in nanoseconds], used

@@ -1,1 +1,0 @@
-"""Audits: anybody's schedule of rigid jobs judged."""

@@ -1,1 +1,0 @@
-"""The benchmark library's best known objectives and bounds, as files that the kernel accepts."""

@@ -1,0 +1,531 @@
+"""Pictures, ``hs.plot``: each function draws on given axes, or a new figure, and returns the axes.
+
+One look for all of them: colours that colour-blind readers can tell apart, plain axes.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import io
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+
+import numpy as np
+
+from hindsched.analysis.spans import Span, job_spans
+from hindsched.arrays import Floats
+from hindsched.errors import InputError
+from hindsched.instances.io import write_bytes
+from hindsched.solutions.base import Solution
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure, SubFigure
+
+    from hindsched.solvers.certificates.certificate import Certificate
+    from hindsched.solvers.certificates.explain import Explanation
+
+__all__ = ["gantt", "gap", "prices", "ratios", "save", "utilisation"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#000000", "#F0E442")
+"""Okabe and Ito's colours, told apart under every common colour-vision deficiency."""
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+SEQUENTIAL = "YlGnBu"
+"""Light for little, dark for much; reads the same in grey."""
+GREY = "#8A8A8A"
+DOTS_PER_INCH = 150
+INSTALL = "pip install 'hindsched[plots]'"
+NO_PICTURES = f"without pictures, for matplotlib is not installed: {INSTALL}"
+RC = {
+    "axes.axisbelow": True, "axes.grid": True, "axes.spines.right": False,
+    "axes.spines.top": False, "axes.titlesize": 10, "axes.titlelocation": "left",
+    "axes.labelsize": 9, "axes.prop_cycle": "cycler('color', ['" + "', '".join(PALETTE) + "'])",
+    "figure.constrained_layout.use": True, "font.size": 9, "grid.alpha": 0.35,
+    "grid.linewidth": 0.6, "legend.fontsize": 8, "legend.frameon": False, "svg.fonttype": "path",
+    "svg.hashsalt": "hindsched", "xtick.labelsize": 8, "ytick.labelsize": 8,
+}  # fmt: skip
+LABELS_SHOWN, JOBS_SHOWN, LINES_SHOWN = 40, 12, 8
+VISIBLE = 1e-3
+"""Bars and lines below this share of the largest are left out."""
+LOG_BEYOND, LOG_LEFT = 8.0, 0.92
+LOG_TICKS = [digit * 10.0**power for power in range(9) for digit in (1, 2, 5)]
+
+
+def has_matplotlib() -> bool:
+    """Whether pictures can be drawn."""
+    return importlib.util.find_spec("matplotlib") is not None
+
+
+def check_matplotlib() -> None:
+    """Say what to install where pictures cannot be drawn.
+
+    Raises
+    ------
+    InputError
+        If matplotlib is not installed.
+    """
+    if not has_matplotlib():
+        raise InputError("pictures", "matplotlib", f"is not installed: {INSTALL}")
+
+
+@contextmanager
+def look() -> Iterator[None]:
+    """Our settings for as long as the context lasts; only these are put back at its end.
+
+    ``rc_context`` puts back all settings, among them ``interactive``, which a notebook's backend
+    switches on the first time that something is drawn: nothing would be shown ever after.
+    """
+    import matplotlib as mpl
+
+    before = {name: mpl.rcParams[name] for name in RC}
+    mpl.rcParams.update(RC)
+    try:
+        yield
+    finally:
+        mpl.rcParams.update(before)
+
+
+def common_look(draw: Callable[P, R]) -> Callable[P, R]:
+    """Let a drawing function draw in the common look and leave matplotlib's settings alone."""
+
+    @wraps(draw)
+    def wrapper(*args: P.args, **kwargs: P.kwargs) -> R:
+        check_matplotlib()
+        with look():
+            return draw(*args, **kwargs)
+
+    return wrapper
+
+
+def new_axes(width: float = 6.4, height: float = 3.6) -> Axes:
+    """Axes of a new figure of the given size in inches, shown where figures are shown."""
+    import matplotlib.pyplot as plt
+
+    return plt.figure(figsize=(width, height)).subplots()
+
+
+def save(picture: Axes | Figure | SubFigure, path: str | Path) -> None:
+    """Write a figure, or the one that axes belong to, to a file by its suffix, and close it.
+
+    Examples
+    --------
+    >>> import hindsched as hs
+    >>> run = hs.simulate(hs.generate("oasis", seed=2), "oasis")
+    >>> hs.plot.save(hs.plot.gantt(run), "run.png")
+    """
+    figure: Any = picture if hasattr(picture, "canvas") else picture.figure
+    kind = Path(path).suffix.removeprefix(".") or "png"
+    if kind not in figure.canvas.get_supported_filetypes():
+        raise InputError("output", str(path), "must end in .png, .svg or .pdf")
+    write_bytes(render(figure, kind), path)
+
+
+def render(figure: Figure | SubFigure, kind: str) -> bytes:
+    """Draw a figure as the bytes of a file of this kind, and close it."""
+    import matplotlib.pyplot as plt
+
+    root = figure.get_figure(root=True)
+    assert root is not None
+    buffer, metadata = io.BytesIO(), {"Date": None} if kind == "svg" else {}
+    with look():
+        root.savefig(buffer, format=kind, dpi=DOTS_PER_INCH, metadata=metadata)
+    plt.close(root)
+    return buffer.getvalue()
+
+
+@common_look
+def gantt(solution: Any, ax: Axes | None = None) -> Axes:
+    """Draw when each job runs.
+
+    Parameters
+    ----------
+    solution : Solution, Result or SimulationResult
+        Any family's solution, or what found it.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; None for a new figure.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        A bar per job, the darker the more workers are at work; a thin line from arrival to
+        completion; jobs that are not served have grey names.
+
+    Examples
+    --------
+    >>> import hindsched as hs
+    >>> run = hs.simulate(hs.generate("oasis", seed=2), "oasis")
+    >>> hs.plot.gantt(run).get_ylabel()
+    'job (grey: not completed)'
+    """
+    import matplotlib as mpl
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colors import Normalize
+
+    solution = _solution_of(solution)
+    rows, found = solution.job_rows(), job_spans(solution)
+    spans: list[list[Span]] = [found.get(row["job"], []) for row in rows]
+    whole = [span for own in spans for span in own]
+    ax = ax or new_axes(7.2, min(12.0, max(2.2, 1.2 + 0.22 * len(rows))))
+    scale = Normalize(0, max([1.0, *(span.workers for span in whole)]))
+    colours = mpl.colormaps[SEQUENTIAL]
+    for place, (row, own) in enumerate(zip(rows, spans, strict=True)):
+        arrival, completion = row["arrival"], row["completion"]
+        if completion is not None:
+            ax.plot([arrival - 0.5, completion + 0.5], [place, place], color=GREY, lw=0.8, zorder=1)
+        ax.plot(arrival - 0.5, place, marker=">", color="black", ms=3, zorder=3, ls="none")
+        for span in own:
+            ax.barh(
+                place, span.last - span.first + 1, left=span.first - 0.5, height=0.7,
+                color=colours(scale(span.workers)), edgecolor=GREY, linewidth=0.4, zorder=2,
+            )  # fmt: skip
+    shown = _label_rows(ax, [str(row["job"]) for row in rows], most=60)
+    for label, index in zip(ax.get_yticklabels(), shown, strict=True):
+        if rows[index]["completion"] is None:
+            label.set(color=GREY, fontstyle="italic")
+    ax.set_ylim(len(rows) - 0.4, -0.6)
+    unserved = any(row["completion"] is None for row in rows)
+    ax.set_ylabel("job (grey: not completed)" if unserved else "job")
+    ax.grid(False, axis="y")
+    last = max([solution.instance.horizon, *(span.last for span in whole)])
+    ax.set_xlim(0.5, last + 0.5)
+    _whole_slots(ax.xaxis)
+    ax.set_xlabel("slot (triangle: arrival)")
+    ax.set_title(f"{solution.instance.name}: objective {solution.objective():.6g}")
+    bar = _colour_bar(ax, ScalarMappable(scale, colours), "workers at work")
+    _whole_slots(bar.ax.yaxis)
+    return ax
+
+
+@common_look
+def utilisation(solution: Any, resource: str | None = None, ax: Axes | None = None) -> Axes:
+    """Draw used over capacity by server and slot.
+
+    Parameters
+    ----------
+    solution : Solution, Result or SimulationResult
+        Any family's solution, or what found it.
+    resource : str, optional
+        Which resource; None for the one that is fullest on average.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; None for a new figure.
+
+    Raises
+    ------
+    InputError
+        If nothing uses such a resource.
+
+    Examples
+    --------
+    >>> import hindsched as hs
+    >>> run = hs.simulate(hs.generate("oasis", seed=2), "oasis")
+    >>> hs.plot.utilisation(run, "gpu").get_ylabel()
+    'server'
+    """
+    solution = _solution_of(solution)
+    resource, servers, share = used_shares(solution, resource)
+    ax = ax or new_axes(7.2, min(10.0, max(2.4, 1.3 + 0.16 * len(servers))))
+    most = max(1.0, float(share.max(initial=0.0)))
+    image = _heat_map(ax, share, servers, (1, share.shape[1]), most)
+    ax.set_ylabel("server")
+    name, of = solution.instance.name, solution.capacity_name
+    ax.set_title(f"{name}: {resource}, {np.mean(share):.0%} of {of} on average")
+    _colour_bar(ax, image, f"used / {of}")
+    return ax
+
+
+def used_shares(solution: Solution, resource: str | None = None) -> tuple[str, list[str], Floats]:
+    """Used over capacity of one resource, None for the one that is fullest on average.
+
+    Returns
+    -------
+    resource : str
+        The resource.
+    servers : list of str
+        Every server that has it, in the instance's order.
+    share : ndarray, shape (servers, slots)
+        From slot 1 to the horizon or the last slot used, whichever is later.
+    """
+    import pandas as pd
+
+    rows = pd.DataFrame(solution.usage_rows(), columns=["slot", "server", "resource", "used",
+                                                        "capacity"])  # fmt: skip
+    last = int(max([solution.instance.horizon, *rows["slot"]]))
+    known = list(dict.fromkeys([*(name for _, name in solution.places()), *rows["resource"]]))
+    if resource is not None and resource not in known:
+        raise InputError("resource", resource, f"must be one of {', '.join(known)}")
+    if not known:
+        raise InputError("solution", solution.instance.name, "must use a resource")
+    found = {}
+    for name in known if resource is None else [resource]:
+        own = rows[rows["resource"] == name]
+        idle = [server for server, other in solution.places() if other == name]
+        servers = list(dict.fromkeys([*idle, *own["server"]]))
+        share = np.zeros((len(servers), last))
+        own = own[own["capacity"].fillna(0).astype(float) > 0]
+        places = [servers.index(server) for server in own["server"]]
+        share[places, own["slot"].to_numpy(int) - 1] = (own["used"] / own["capacity"]).astype(float)
+        found[name] = servers, share
+    fullest = max(found, key=lambda name: float(np.mean(found[name][1])))
+    return (fullest, *found[fullest])
+
+
+@common_look
+def gap(explanation: Explanation, ax: Axes | None = None) -> Axes:
+    """Draw price x idle capacity by server and slot, and the jobs' terms beside it.
+
+    Parameters
+    ----------
+    explanation : Explanation
+        What ``explain`` returned.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw the heat map alone; None for a new figure with a panel for the jobs.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The axes of the heat map.
+
+    Examples
+    --------
+    >>> import hindsched as hs
+    >>> instance = hs.generate("oasis", seed=2)
+    >>> proof = hs.solve(instance, "bound", time_limit=1).certificate
+    >>> found = hs.explain(hs.simulate(instance, "oasis").solution, proof)
+    >>> hs.plot.gap(found).get_xlabel()
+    'slot'
+    """
+    import matplotlib.pyplot as plt
+
+    labels, slots, terms = explanation.heat_map()
+    if ax is None:
+        height = min(10.0, max(3.0, 1.4 + 0.2 * max(len(labels), JOBS_SHOWN)))
+        ratios = {"width_ratios": (2.0, 1.0)}
+        _, (ax, jobs) = plt.subplots(1, 2, figsize=(10.5, height), gridspec_kw=ratios)
+        _draw_job_terms(jobs, explanation)
+    assert ax is not None
+    whole = explanation.gap
+    share = f"{float(explanation.row_terms.sum()) / whole:.0%}" if whole else "none"
+    ax.set_title(
+        f"{explanation.instance}: bound {explanation.bound:.6g}, objective "
+        f"{explanation.objective:.6g}\nidle capacity holds {share} of the gap"
+    )
+    if labels:
+        image = _heat_map(ax, terms, list(labels), (slots[0], slots[-1]), None)
+        _colour_bar(ax, image, "price × idle capacity\n(units of the objective)")
+    else:
+        ax.text(0.5, 0.5, "no idle capacity has a price", ha="center", transform=ax.transAxes)
+        ax.set(xticks=[], yticks=[], xlabel="slot")
+    return ax
+
+
+def _draw_job_terms(ax: Axes, explanation: Explanation) -> None:
+    """Bars of the largest job terms."""
+    terms = explanation.job_terms.tolist()
+    triples = zip(explanation.jobs, explanation.job_states, terms, strict=True)
+    largest = sorted((item for item in triples if item[2] > 0), key=lambda item: -item[2])
+    shown = [item for item in largest[:JOBS_SHOWN] if item[2] > VISIBLE * largest[0][2]]
+    colours = [PALETTE[state != "served"] for _, state, _ in shown]
+    ax.barh(range(len(shown)), [term for _, _, term in shown], color=colours, height=0.7)
+    ax.set_yticks(range(len(shown)), [f"{name} ({state})" for name, state, _ in shown])
+    ax.set_ylim(max(len(shown), 4) - 0.4, -0.6)
+    ax.set_xlabel("lost against its best response\n(units of the objective)")
+    hidden = len(largest) - len(shown)
+    share = sum(terms) / explanation.gap if explanation.gap else 0.0
+    ax.set_title(f"jobs hold {share:.0%}" + (f"\n({hidden} smaller not shown)" if hidden else ""))
+    ax.grid(False, axis="y")
+
+
+@common_look
+def prices(certificate: Any, ax: Axes | None = None) -> Axes:
+    """Draw price x capacity per slot, one line per row set and resource.
+
+    Multiplied by capacity, prices of different resources share the unit of the objective: a line is
+    what the whole cluster's capacity for that resource is worth in a slot. Where every price stands
+    on a row of capacity 0, as those do that only link decisions, their sums are drawn instead.
+
+    Parameters
+    ----------
+    certificate : Certificate or Result
+        Prices on the linking rows, or the result that has them.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; None for a new figure.
+
+    Examples
+    --------
+    >>> import hindsched as hs
+    >>> proof = hs.solve(hs.generate("oasis", seed=2), "bound", time_limit=1).certificate
+    >>> hs.plot.prices(proof).get_xlabel()
+    'slot'
+    """
+    certificate = getattr(certificate, "certificate", certificate)
+    if certificate is None:
+        raise InputError("certificate", None, "a result without certificate has no prices")
+    ax = ax or new_axes(7.2, 3.2)
+    lines, what = price_lines(certificate), "price × capacity"
+    if not lines:
+        lines, what = price_lines(certificate, of_capacity=False), "sum of prices"
+    shown = sorted(lines, key=lambda name: -float(np.sum(np.abs(lines[name][1]))))[:LINES_SHOWN]
+    for index, name in enumerate(name for name in lines if name in shown):
+        style = "-" if index < len(shown) / 2 else "--"
+        ax.step(*lines[name], where="mid", color=colour(index), label=name, lw=1.4, ls=style)
+    _whole_slots(ax.xaxis)
+    ax.set_xlabel("slot")
+    ax.set_ylabel(f"{what}\n(units of the objective)")
+    ax.set_title(f"{certificate.instance}: prices that prove {certificate.bound:.6g}")
+    if shown:
+        ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
+    else:
+        ax.text(0.5, 0.5, "no row with slots has a price", ha="center", transform=ax.transAxes)
+    return ax
+
+
+def price_lines(
+    certificate: Certificate, *, of_capacity: bool = True
+) -> dict[str, tuple[Any, Any]]:
+    """Slots and price x capacity, or price, by line, summed over all axes but the resource."""
+    arrays = certificate.rows.unpack(certificate.prices)
+    lines: dict[str, tuple[Any, Any]] = {}
+    for row_set in certificate.rows.sets:
+        if not row_set.has_slots:
+            continue
+        worth = arrays[row_set.name] * (row_set.capacity if of_capacity else 1.0)
+        axes, slots = [axis for axis, _ in row_set.axes], row_set.axes[-1][1]
+        kept = axes.index("resource") if "resource" in axes[:-1] else None
+        paths = worth.sum(axis=tuple(i for i in range(len(axes) - 1) if i != kept))
+        if kept is None:
+            lines[row_set.name] = slots, paths
+        else:
+            labels = row_set.axes[kept][1]
+            lines |= {
+                f"{row_set.name}: {a}": (slots, b) for a, b in zip(labels, paths, strict=True)
+            }
+    largest = max((float(np.max(np.abs(worth))) for _, worth in lines.values()), default=0.0)
+    return {
+        name: line
+        for name, line in lines.items()
+        if np.max(np.abs(line[1]), initial=0.0) > VISIBLE * largest
+    }
+
+
+@common_look
+def ratios(comparison: Any, ax: Axes | None = None, *, family: str | None = None) -> Axes:
+    """Draw a line from lower to upper end per algorithm and instance; 1 is perfect.
+
+    Parameters
+    ----------
+    comparison : Comparison, InstanceComparison or DataFrame
+        What `compare` or `ratio` returned, or the frame of runs that it became.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; None for a new figure.
+    family : str, optional
+        Only this family.
+
+    Examples
+    --------
+    >>> import hindsched as hs
+    >>> found = hs.ratio(hs.generate("oasis", seed=2), ["oasis"], time_limit=1, progress=False)
+    >>> [label.get_text() for label in hs.plot.ratios(found).get_yticklabels()]
+    ['oasis']
+    """
+    frame = comparison if hasattr(comparison, "groupby") else comparison.to_frame()
+    frame = frame if family is None or not len(frame) else frame[frame["family"] == family]
+    names = list(dict.fromkeys(frame["algorithm"])) if len(frame) else []
+    if not names:
+        raise InputError("family", family, "must have been compared")
+    ax = ax or new_axes(7.2, max(2.2, 1.1 + 0.42 * len(names)))
+    groups = list(frame.groupby("instance", sort=False))
+    has_legend = 1 < len(groups) <= 8
+    offsets = np.linspace(-0.3, 0.3, len(groups)) if len(groups) > 1 else [0.0]
+    largest, drawn = 1.0, set()
+    for index, ((instance, own), offset) in enumerate(zip(groups, offsets, strict=True)):
+        label, series = (str(instance), index) if has_legend else (None, 0)
+        for row in own.itertuples():
+            ends = (row.ratio_lower, row.ratio_upper)
+            known = [e for e in ends if isinstance(e, int | float) and math.isfinite(e)]
+            if known:
+                ax.plot(
+                    known, [names.index(row.algorithm) + offset] * len(known), label=label,
+                    color=colour(series), marker=MARKERS[series % len(MARKERS)], ms=4, lw=1.6,
+                    mfc=colour(series) if len(known) == 2 else "white", zorder=2,
+                )  # fmt: skip
+                label = None
+                drawn.add(row.algorithm)
+                largest = max(largest, *known)
+    ax.axvline(1.0, color="black", lw=0.8, zorder=1)
+    if largest > LOG_BEYOND:
+        ax.set_xscale("log")
+        ax.set_xlim(LOG_LEFT, largest * 1.1)
+        ax.set_xticks([tick for tick in LOG_TICKS if tick <= largest * 1.1])
+        ax.xaxis.set_major_formatter("{x:g}")
+        ax.minorticks_off()
+    ax.set_yticks(range(len(names)), names)
+    ax.set_ylim(len(names) - 0.5, -0.5)
+    for place, name in enumerate(names):
+        if place:
+            ax.axhline(place - 0.5, color="#D5D5D5", lw=0.6, zorder=0)
+        if name not in drawn:
+            where: Any = {"transform": ax.get_yaxis_transform(), "va": "center", "fontsize": 8}
+            ax.text(0.15, place, "no finite ratio", color=GREY, **where)
+    ax.grid(False, axis="y")
+    ax.set_xlabel("competitive ratio (1 is perfect; open ring: no upper end known)")
+    title = family or ", ".join(dict.fromkeys(frame["family"]))
+    ax.set_title(f"{title}: {groups[0][0] if len(groups) == 1 else f'{len(groups)} instances'}")
+    if has_legend and drawn:
+        ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
+    return ax
+
+
+def colour(index: int) -> str:
+    """Colour of a series by its position."""
+    return PALETTE[index % len(PALETTE)]
+
+
+def _whole_slots(axis: Any) -> None:
+    """Put ticks at whole numbers only."""
+    from matplotlib.ticker import MaxNLocator
+
+    axis.set_major_locator(MaxNLocator(integer=True))
+
+
+def _label_rows(ax: Axes, labels: list[str], most: int = LABELS_SHOWN) -> range:
+    """Name the rows of a picture, or so many of them as can be read; which ones."""
+    shown = range(0, len(labels), max(1, -(-len(labels) // most)))
+    ax.set_yticks(list(shown), [labels[index] for index in shown])
+    return shown
+
+
+def _heat_map(
+    ax: Axes, values: Any, labels: list[str], slots: tuple[int, int], most: float | None
+) -> Any:
+    """Draw a matrix, a row a label and a column a slot."""
+    extent = (slots[0] - 0.5, slots[1] + 0.5, len(labels) - 0.5, -0.5)
+    image = ax.imshow(
+        values, aspect="auto", cmap=SEQUENTIAL, vmin=0, vmax=most, interpolation="nearest",
+        extent=extent,
+    )  # fmt: skip
+    _label_rows(ax, labels)
+    ax.grid(False)
+    _whole_slots(ax.xaxis)
+    ax.set_xlabel("slot")
+    return image
+
+
+def _colour_bar(ax: Axes, mapped: Any, label: str) -> Any:
+    bar = ax.figure.colorbar(mapped, ax=ax, pad=0.02, aspect=30)
+    bar.set_label(label)
+    return bar
+
+
+def _solution_of(found: Any) -> Solution:
+    """The solution itself, or that of a result or run; `InputError` if it has none."""
+    solution = found if isinstance(found, Solution) else getattr(found, "solution", None)
+    if not isinstance(solution, Solution):
+        raise InputError("solution", type(found).__name__, "must have a solution to draw")
+    return solution

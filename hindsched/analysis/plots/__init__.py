@@ -1,1 +1,0 @@
-"""Pictures: each function draws on given axes and returns them."""

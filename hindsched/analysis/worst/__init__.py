@@ -1,1 +1,0 @@
-"""The instance on which an algorithm is worst: search, shrinking, witness."""

@@ -1,0 +1,136 @@
+"""``hindsched list``, ``schema`` and ``describe``: looking without computing."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any
+
+import typer
+
+from hindsched.cli import settings as opt
+from hindsched.cli.output import Json, cell, emit_json, facts, out, say, table, tell
+from hindsched.errors import InputError
+from hindsched.json_types import JsonObject
+
+Rows = list[JsonObject]
+LISTS = {
+    "families": "the problems, each with its formulations",
+    "algorithms": "who can be run online, and what it knows",
+    "suites": "sets of instances that bench takes",
+    "instances": "names that solve, ratio and every other command take",
+    "solvers": "solvers of the offline programs, and which are installed",
+}
+MOST_ENTRIES = 20
+"""Entries of an object in an instance's provenance that `describe` spells out."""
+
+
+def schema(family: opt.Family, as_json: Json = False) -> None:
+    """Print the JSON Schema of a family's instance files."""
+    from hindsched.instances.io import schema as schema_of
+
+    if as_json:
+        emit_json(schema_of(family))
+    else:
+        tell(json.dumps(schema_of(family), indent=1))
+
+
+def list_(
+    what: Annotated[str | None, typer.Argument(help=f"{', '.join(LISTS)}; or nothing.")] = None,
+    family: opt.OneFamily = None,
+    as_json: Json = False,
+) -> None:
+    """List what there is."""
+    if what not in LISTS and (what is not None or family is not None):
+        raise InputError("list", what or "(absent)", f"must be one of {', '.join(LISTS)}")
+    if what is None:
+        rows = [{"list": word, "shows": shows} for word, shows in LISTS.items()]
+        what = "lists"
+    else:
+        rows = _rows(what, family)
+    if as_json:
+        emit_json({what: rows})
+        return
+    columns = list(dict.fromkeys(key for row in rows for key in row))
+    if family is None and "settings" in columns:
+        columns.remove("settings")
+        say("their settings: hindsched list algorithms --family FAMILY, or --json")
+    title = "hindsched list ..." if what == "lists" else what
+    shown = [column.replace("_", " ") for column in columns]
+    out.print(table(title, shown, [[row.get(column) for column in columns] for row in rows]))
+
+
+def _rows(what: str, family: str | None) -> Rows:
+    from hindsched.instances.catalogue import families_or_all, list_instances, list_suites
+    from hindsched.instances.io import instance_class
+    from hindsched.online.registry import algorithms
+    from hindsched.solvers.door.options import SOLVERS
+    from hindsched.solvers.door.others import OTHERS
+
+    if what == "suites":
+        return list_suites(family)
+    if what == "instances":
+        return list_instances(family)
+    if what == "solvers":
+        if family is not None:
+            raise InputError("family", family, "solvers belong to no family")
+        return [
+            {"solver": name, "installed": name not in OTHERS or OTHERS[name].is_installed}
+            for name in SOLVERS
+        ]
+    if what == "families":
+        words = families_or_all(family, "instances", "instance")
+        kinds = {word: instance_class(word) for word in words}
+        return [{"family": word, "sense": kind.sense, "formulations": ", ".join(kind.formulations)}
+                for word, kind in kinds.items()]  # fmt: skip
+    return [
+        _algorithm_row(word, name, factory)
+        for word in families_or_all(family, "online", "algorithms")
+        for name, factory in algorithms(word).items()
+    ]
+
+
+def _algorithm_row(family: str, name: str, factory: Any) -> JsonObject:
+    from hindsched.online.registry import build_algorithm, settings_of
+
+    made = build_algorithm(family, name)
+    settings = [
+        key if item.default is item.empty else f"{key}={item.default}"
+        for key, item in settings_of(factory).items()
+    ]
+    return {
+        "family": family, "algorithm": name, "randomised": made.randomised,
+        "in_feasible_set": not made.relaxes_constraints, "knows": made.card.words,
+        "settings": ", ".join(settings),
+    }  # fmt: skip
+
+
+def describe(file: opt.File, as_json: Json = False) -> None:
+    """Summarise an instance."""
+    from hindsched.instances.catalogue import best_known, shown_name
+
+    instance = opt.load(file)
+    given = getattr(instance, "arrivals", None)  # jobs of gang say when they were submitted
+    arrivals = [job.arrival for job in instance.jobs] if given is None else given
+    summary: JsonObject = {
+        "family": instance.family, "instance": instance.name, "sense": instance.sense,
+        "formulations": ", ".join(instance.formulations), "horizon": instance.horizon,
+        "slot_seconds": instance.slot_seconds, "jobs": len(instance.jobs),
+        "first_arrival": min(arrivals, default=None), "last_arrival": max(arrivals, default=None),
+        "sha256": instance.sha256(),
+    }  # fmt: skip
+    for name in type(instance).model_fields:
+        value = getattr(instance, name)
+        if name != "jobs" and isinstance(value, tuple | list):
+            names: list[Any] = [getattr(item, "name", item) for item in value]
+            simple = len(names) <= 8 and all(isinstance(item, str) for item in names)
+            summary[name] = ", ".join(names) if simple else len(names)
+    for known in best_known(instance):
+        key = f"known_optimum_{known.formulation or instance.formulations[0]}"
+        summary[key] = [known.lower, known.upper]
+    if as_json:
+        emit_json({**summary, "provenance": instance.provenance})
+        return
+    out.print(facts({**summary, "instance": shown_name(instance)}))
+    for key, value in (instance.provenance or {}).items():
+        is_long = isinstance(value, dict) and len(value) > MOST_ENTRIES
+        tell(f"  {key}: {f'{len(value)} entries' if is_long else cell(value)}")

@@ -1,0 +1,53 @@
+"""``hindsched ratio``: what online algorithms lose on one instance."""
+
+from __future__ import annotations
+
+from hindsched.cli import settings as opt
+from hindsched.cli.output import Json, cell, emit_json, errors, out, say, table
+
+COLUMNS = ("algorithm", "objective", "ratio >=", "ratio <=", "OPT - ALG", "theorem", "note")
+
+
+def ratio(
+    file: opt.File,
+    algorithm: opt.Algorithms = None,
+    seeds: opt.Seeds = 5,
+    settings: opt.Settings = None,
+    method: opt.Method = "auto",
+    time_limit: opt.TimeLimit = None,
+    work_limit: opt.WorkLimit = None,
+    as_json: Json = False,
+) -> int:
+    """Bound the competitive ratio of online algorithms on an instance.
+
+    The time limit is that of the offline solve, and of each run.
+    """
+    from hindsched.analysis.compare import ratio as measure
+    from hindsched.analysis.ratio import INVERSE_NOTE
+    from hindsched.instances.catalogue import shown_name
+
+    instance = opt.load(file)
+    found = measure(
+        instance, algorithm, seeds=seeds, settings=opt.parse_settings(settings), method=method,
+        progress=errors.console.is_terminal, time_limit=time_limit, run_limit=time_limit,
+        work_limit=work_limit, threads=1,
+    )  # fmt: skip
+    if as_json:
+        emit_json(found.to_dict())
+    else:
+        name, optimum = shown_name(instance), found.optimum
+        say(f"{name}: optimum in {optimum.interval} ({optimum.status}, {optimum.proof})")
+        rows = [
+            (
+                row.algorithm, row.objective, row.ratio.interval.lower, row.ratio.interval.upper,
+                str(row.ratio.difference),
+                row.theorem and f"{row.theorem['kind']} {cell(row.theorem['value'])}",
+                row.ratio.reason or "; ".join(row.errors),
+            )
+            for row in found.algorithms
+        ]  # fmt: skip
+        out.print(table(name, COLUMNS, rows))
+        say(INVERSE_NOTE)
+    for line in found.errors:
+        say(f"failed: {line}")
+    return 1 if found.errors else 0

@@ -1,0 +1,110 @@
+"""``hindsched verify``: a solution, a bound or a folder of results checked without a solver."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from hindsched.cli import settings as opt
+from hindsched.cli.output import Json, emit_json, facts, out, say, tell
+from hindsched.errors import InputError
+
+
+def verify(
+    file: Annotated[
+        str, typer.Argument(help="Instance: a file, - or a name; or a folder of results.")
+    ],
+    solution: Annotated[str | None, typer.Argument(help="Solution file.")] = None,
+    prices: Annotated[
+        list[str] | None, opt.option("Certificate of a bound; may be repeated, each is checked.")
+    ] = None,
+    exact: Annotated[
+        bool | None,
+        opt.option(
+            "Wait for the exact kernel, or leave it out; if absent, 5 seconds.", "--exact/--fast"
+        ),
+    ] = None,
+    as_json: Json = False,
+) -> int:
+    """Check a solution, and bounds, without any solver; exit code 1 if it is infeasible.
+
+    Two checkers answer: a fast one in floating point that rounds outward, and the exact kernel,
+    which has no tolerance and whose word counts.
+    """
+    from hindsched.analysis.exact import QUICK_SECONDS, exact_check, has_kernel
+    from hindsched.analysis.verify import verify as verify_files
+    from hindsched.instances.catalogue import shown_name
+
+    if Path(file).is_dir() and solution is None:
+        return _verify_folder(file, as_json=as_json)
+    if solution is None:
+        raise InputError("solution", "(absent)", "is required beside an instance")
+    certificates = prices or []
+    if "" in certificates:
+        raise InputError("prices", "", "must be a certificate file")
+    instance = opt.load(file)
+    checked = verify_files(instance, solution, certificates)
+    kernel = None
+    if exact or (exact is None and has_kernel(instance.family)):
+        source = file if Path(file).exists() else instance
+        seconds = None if exact else QUICK_SECONDS
+        kernel = exact_check(source, solution, *certificates, seconds=seconds)
+    summary = checked.to_dict()
+    if as_json:
+        emit_json({**summary, "exact": None if kernel is None else kernel.to_dict()})
+    else:
+        of_bounds = ("certificate", "leaves", "proves_optimal")
+        left_out = {"violations", "claims_less", *(of_bounds if checked.kind is None else ())}
+        shown = {key: value for key, value in summary.items() if key not in left_out}
+        out.print(facts({**shown, "instance": shown_name(instance)}))
+        for stated, proven in checked.claims_less:
+            tell(f"stated {stated!r}, weaker than the bound that the prices prove: {proven!r}")
+        if checked.proves_optimal:
+            tell("solution and certificate together prove: this solution is optimal")
+        for violation in checked.violations:
+            tell(f"  breaks {violation}")
+        if kernel is not None:
+            tell(f"exact kernel: {kernel.verdict}")
+        elif exact is None and has_kernel(instance.family):
+            say("fast check only; --exact lets the exact kernel finish")
+    if kernel is not None and kernel.code:
+        if as_json:
+            say(f"exact kernel: {kernel.verdict}")
+        return kernel.code
+    return 0 if checked.is_feasible else 1
+
+
+def _verify_folder(folder: str, *, as_json: bool) -> int:
+    """Compare a folder's files with their hashes and recompute what its records say."""
+    from hindsched.analysis.store import ResultStore
+
+    if (Path(folder) / "score.json").exists():
+        return _verify_score(folder, as_json=as_json)
+    store = ResultStore.open(folder)
+    damages = [*store.damages(), *store.recompute()]
+    records = len(store.records())
+    if as_json:
+        emit_json({"records": records, "damages": [str(damage) for damage in damages]})
+    else:
+        for damage in damages:
+            tell(f"damaged: {damage}")
+        good = records - len({damage.task for damage in damages})
+        tell(f"{good} records say what their schedules and certificates say")
+    return 1 if damages else 0
+
+
+def _verify_score(folder: str, *, as_json: bool) -> int:
+    """Judge a scored folder again, without running its candidate."""
+    from hindsched.analysis.score.page import read_score, verify_score
+
+    wrong, stated = verify_score(folder), read_score(folder)["combined_score"]
+    if as_json:
+        emit_json({"combined_score": stated, "wrong": wrong})
+    else:
+        for line in wrong:
+            tell(f"wrong: {line}")
+        said = "does not follow" if wrong else "follows"
+        tell(f"score {stated!r} {said} from the folder's schedules and certificates")
+    return 1 if wrong else 0

@@ -1,0 +1,168 @@
+"""Audits: the interval holds the truth, files can be checked, and what is impossible is said."""
+
+from __future__ import annotations
+
+import json
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+import hindsched as hs
+from hindsched.analysis.audit.gang.findings import verdict_on
+from hindsched.cli.app import run
+from hindsched.errors import InputError
+
+EXAMPLES = Path(str(files("hindsched.instances.traces") / "examples"))
+LOG = pd.DataFrame(
+    {"job": ["=a", "b", "c"], "submit": 0, "start": [0, 60, 90], "end": [60, 90, 100], "gpus": 2}
+)
+
+
+def frame_of(jobs: list[tuple[int, int, int, int]]) -> pd.DataFrame:
+    rows = [(f"j{k}", s, p, g, s + p + slack) for k, (s, p, g, slack) in enumerate(jobs)]
+    return pd.DataFrame(rows, columns=["job", "submit", "duration", "gpus", "deadline"])
+
+
+def test_a_frame_is_judged() -> None:
+    found = hs.audit(LOG, gpus=2, time_limit=2)
+    assert found.is_possible
+    assert found.verdict.value == pytest.approx((60 + 90 + 100) / 3)
+    assert found.verdict.best.is_point
+    assert found.verdict.best.upper == 50.0  # 10, 40, 100
+    assert found.best is not None
+    assert found.best.name == "best found"
+    frame = found.to_frame()
+    assert frame["scheduler"].tolist()[0] == "log"
+    assert (frame["ratio_lower"] >= 1).all()
+    assert found.jobs()["job"].tolist() == ["=a", "b", "c"]
+    assert "the best possible is 50.00 s: you take 1.667 times that" in found.sentence()
+
+
+def test_the_gap_names_jobs_and_hours() -> None:
+    late = pd.DataFrame(
+        {"job": ["a", "b"], "submit": [0, 0], "start": [0, 7200], "end": [3600, 7300], "gpus": 1}
+    )
+    found = hs.audit(late, gpus=2, time_limit=2)
+    gap = found.gap
+    assert gap is not None
+    assert gap.jobs[["job", "later"]].values.tolist() == [["b", 7200], ["a", 0]]
+    # One GPU idle for the waiting job in each of the two hours; the second one is not wanted.
+    assert gap.hours[["begin", "end", "idle"]].values.tolist() == [
+        ["0", "3600", 3600],
+        ["3600", "7200", 3600],
+    ]
+    assert gap.sentence().startswith("1 of 2 jobs end later")
+    assert hs.audit(late.assign(start=0, end=[3600, 100]), gpus=2, time_limit=2).gap is None
+
+
+def test_what_is_impossible_counts_for_nothing() -> None:
+    doubled = LOG.assign(start=[0, 10, 20], end=[60, 40, 30])
+    found = hs.audit(doubled, gpus=2, time_limit=2)
+    assert not found.is_possible
+    assert found.sentence().startswith("This schedule is impossible: more GPUs held than there are")
+    assert found.best is not None
+    assert found.best.name != "log"
+    # It ends before anybody could, which proves it impossible by itself.
+    assert "better than the best possible" in found.sentence()
+
+
+def test_deadlines_are_met_in_whole_numbers() -> None:
+    instance = hs.gang(frame_of([(0, 9, 1, 0), (0, 9, 1, 0), (0, 9, 1, 0)]), gpus=1)
+    for bound, most in ((0.001, 2), (1.0 - 1e-15, 2), (1.0 + 1e-15, 2), (1.2, 1), (2.0, 1)):
+        found = verdict_on(instance, "deadlines-met", 2.0, bound, None)
+        assert (found.value, found.best.lower, found.best.upper) == (1.0, None, most)
+
+
+def test_a_log_known_by_completions_can_beat_the_bound() -> None:
+    hidden = LOG.assign(start=0, end=[30, 30, 30], duration=[20, 20, 20])
+    found = hs.audit(hidden, gpus=2, time_limit=2)
+    assert found.formulation == "preemptive"
+    assert found.breaches.counts == {"better than possible": 1}
+    assert "capacity cannot be checked slot by slot" in " ".join(found.remarks)
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"objective": "speed"}, "objective: speed: must be one of mean-jct"),
+        ({"objective": "deadlines-met"}, "no job of the log has a deadline"),
+        ({"policies": ["fifa"]}, "policy: fifa: must be one of fifo"),
+        ({"formulation": "free"}, "formulation: free: must be one of"),
+        ({"time_limit": -1}, "time_limit: -1"),
+        ({"gpus": None}, "--gpus or --servers must"),
+        ({"gpus": 1}, "frame, row 1, column gpus: 2: there are only 1 GPUs"),
+    ],
+)
+def test_a_question_that_has_no_answer_is_one_line(options: dict[str, Any], expected: str) -> None:
+    with pytest.raises(InputError) as caught:
+        hs.audit(LOG, **{"gpus": 2, "time_limit": 2, **options})
+    assert expected in str(caught.value)
+
+
+def test_the_folder_holds_what_others_can_check(tmp_path: Path) -> None:
+    found = hs.audit(LOG, gpus=2, time_limit=2)
+    written = {path.name for path in found.write(tmp_path)}
+    assert {"audit.html", "audit.json", "instance.json", "best.json", "logged.json"} <= written
+    page = (tmp_path / "audit.html").read_text()
+    assert found.sentence().replace("'", "&#39;") in page
+    assert page.count("<img") == 2
+    assert "http://" not in page
+    assert "https://" not in page
+    assert json.loads((tmp_path / "audit.json").read_text())["sentence"] == found.sentence()
+    jobs = pd.read_csv(tmp_path / "jobs.csv")
+    assert jobs["job"].tolist() == ["'=a", "b", "c"]  # no formula for a spreadsheet
+    assert jobs["best_found_jct"].tolist() == [100, 40, 10]
+    with pytest.raises(InputError, match="must be a folder"):
+        found.write(tmp_path / "audit.html")
+
+
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log = str(EXAMPLES / "jobs.csv")
+    options = ["--servers", "gpu01=8,gpu02=8", "--time-limit", "2", "--policy", "easy"]
+    assert run(["audit", log, *options, "--json", "-o", str(tmp_path / "out")]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["jobs"] == 5
+    assert told["jobs_set_aside"] == 1
+    assert [row["scheduler"] for row in told["schedulers"]] == ["log", "easy", "best found"]
+    assert run(["audit", log, *options]) == 0
+    text = capsys.readouterr().out
+    assert text.startswith("Your scheduler's weighted mean JCT is 3,158 s;")
+    assert "a share of a GPU" in text
+    # Half of the GPUs: the log's own schedule cannot have been.
+    half = ["--servers", "gpu01=4,gpu02=8", "--time-limit", "2", "--policy", "fifo"]
+    assert run(["audit", log, *half]) == 1
+    text = capsys.readouterr().out
+    assert text.startswith("This schedule is impossible: more GPUs held on a server than it has")
+    assert "row 3, server gpu01: 8 GPUs held where there are 4" in text
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["/dev/zero"],
+        [str(EXAMPLES / "jobs.csv")],
+        [str(EXAMPLES / "jobs.csv"), "--gpus", "16", "--column", "job"],
+        [str(EXAMPLES / "jobs.csv"), "--gpus", "16", "--column", "job=name"],
+        [str(EXAMPLES / "sacct.txt"), "--format", "sacct", "--gpus", "16"],
+    ],
+)
+def test_bad_input_exits_with_2_and_one_line(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["audit", *arguments]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith("error: ")
+    assert captured.err.count("\n") == 1
+
+
+def test_policies_for_which_no_time_is_left_are_left_out_and_named(tmp_path: Path) -> None:
+    """A limit is one of everything; the verdict and its page are written all the same."""
+    found = hs.audit(LOG, gpus=2, time_limit=1e-6, policies=["fifo", "easy"])
+    assert not {"fifo", "easy"} & {row["scheduler"] for row in found.rows()}
+    assert "Not replayed, for no time was left: fifo, easy." in found.remarks
+    assert found.certificate.bound > 0
+    assert found.write(tmp_path)[0].name == "audit.html"

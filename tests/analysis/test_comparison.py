@@ -1,0 +1,189 @@
+"""Comparisons of records that are worked by hand: ratios, summaries, paired tests, profiles."""
+
+import math
+
+import pytest
+
+from hindsched.analysis.comparison import Comparison
+from hindsched.analysis.ratio import Interval
+from hindsched.errors import InputError
+from tests.analysis import records
+
+
+def test_a_deterministic_algorithm():
+    comparison = Comparison([records.offline("a", 90.0, 120.0), records.online("a", "oasis", 60.0)])
+    [item] = comparison.instances
+    assert item.optimum.interval == Interval(90.0, 120.0)
+    assert item.algorithm("oasis").ratio.interval == Interval(1.5, 2.0)
+    assert item.algorithm("oasis").objective == 60.0
+    data = item.to_dict()
+    assert data["optimum"] == {
+        "lower": 90.0,
+        "upper": 120.0,
+        "status": "feasible",
+        "best": "offline",
+        "proof": "certificate",
+    }
+    [row] = data["algorithms"]
+    assert row["ratio"] == {"lower": 1.5, "upper": 2.0}
+    assert row["difference"] == {"lower": 30.0, "upper": 60.0}
+
+
+def test_the_ratio_of_a_randomised_algorithm_is_that_of_its_expected_objective():
+    runs = [
+        records.online("a", "fifo", value, seed=seed) for seed, value in enumerate((60.0, 30.0))
+    ]
+    [item] = Comparison([records.offline("a", 120.0, 120.0), *runs]).instances
+    row = item.algorithm("fifo")
+    assert row.objective == 45.0
+    assert row.ratio.interval == Interval(120 / 45, 120 / 45)
+    data = row.to_dict()
+    assert data["spread"]["lower"] == {"lower": 2.0, "upper": 4.0}
+    assert [seed["ratio"]["upper"] for seed in data["seeds"]] == [2.0, 4.0]
+    assert data["difference"] == {"lower": 75.0, "upper": 75.0}
+
+
+def test_a_failed_seed_leaves_no_ratio():
+    runs = [records.online("a", "fifo", 30.0, seed=1), records.failed("a", "fifo")]
+    [item] = Comparison([records.offline("a", 120.0, 120.0), *runs]).instances
+    assert item.algorithm("fifo").ratio.reason == "1 of 2 runs failed"
+
+
+def test_a_better_online_schedule_raises_the_optimum_for_all():
+    comparison = Comparison(
+        [
+            records.offline("a", 40.0, 120.0),
+            records.online("a", "oasis", 60.0),
+            records.online("a", "fifo", 30.0),
+        ]
+    )
+    [item] = comparison.instances
+    assert item.optimum.best == "oasis"
+    assert item.algorithm("fifo").ratio.interval == Interval(2.0, 4.0)
+    assert item.algorithm("oasis").ratio.interval == Interval(1.0, 2.0)
+
+
+def test_it_prints_as_a_table():
+    comparison = Comparison([records.offline("a", 90.0, 120.0), records.online("a", "oasis", 60.0)])
+    assert str(comparison).splitlines() == [
+        "instance  algorithm  objective  ratio",
+        "a         (offline)                       optimum in [90, 120]",
+        "          oasis      60         [1.5, 2]",
+    ]
+    assert str(comparison.instances[0]) == str(comparison)
+
+
+def test_a_baseline_outside_the_feasible_set_raises_nothing():
+    comparison = Comparison(
+        [
+            records.offline("a", 40.0, 50.0),
+            records.online("a", "srtf", 60.0, in_feasible_set=False),
+        ]
+    )
+    [item] = comparison.instances
+    assert item.optimum.interval == Interval(40.0, 50.0)
+    assert item.contradiction is None
+    [row] = item.to_dict()["algorithms"]
+    assert row["ratio"] == {"lower": 40 / 60, "upper": 50 / 60}
+    assert row["starred"] is True
+    assert str(comparison).splitlines()[-1].startswith("* may do what the offline problem forbids")
+    assert row["in_feasible_set"] is False
+    assert row["reason"] == "may do what the offline problem forbids"
+    assert row["difference"] == {"lower": -20.0, "upper": -10.0}
+
+
+def test_a_contradiction_is_reported():
+    comparison = Comparison([records.offline("a", 40.0, 50.0), records.online("a", "oasis", 60.0)])
+    assert comparison.instances[0].optimum.status == "contradicted"
+    assert "beyond the proven bound" in comparison.errors[0]
+
+
+def test_summary_over_instances():
+    comparison = Comparison(
+        [
+            records.offline("a", 100.0, 120.0),
+            records.offline("b", 100.0, 100.0),
+            records.offline("c", 100.0, 100.0),
+            records.online("a", "oasis", 50.0),
+            records.online("b", "oasis", 25.0),
+            records.online("c", "oasis", 0.0),
+        ]
+    )
+    assert comparison.summary_rows() == [
+        {
+            "family": "oasis",
+            "algorithm": "oasis",
+            "label": "oasis",
+            "instances": 3,
+            "median_lower": 4.0,
+            "median_upper": 4.0,
+            "mean_lower": math.inf,
+            "mean_upper": math.inf,
+            "worst_lower": math.inf,
+            "worst_upper": math.inf,
+            "sums_lower": 4.0,
+            "sums_upper": pytest.approx(320 / 75),
+            "infinite": 1,
+            "without_ratio": 0,
+            "starred": False,
+            "rival": False,
+            "foresight": False,
+            "commitment": "",
+        }
+    ]
+    optima = comparison.optima_frame()
+    assert list(optima["lower"]) == [100.0, 100.0, 100.0]
+    assert set(optima["proof"]) == {"certificate"}
+
+
+def compared(own, rival, sense="max"):
+    """Algorithms ``oasis`` and ``fifo`` with one objective an instance."""
+    rows = []
+    for index, values in enumerate(zip(own, rival, strict=True)):
+        ends = (100.0, 100.0) if sense == "max" else (1.0, 1.0)
+        rows.append(records.offline(f"i{index}", *ends, sense=sense, status="optimal"))
+        for name, value in zip(("oasis", "fifo"), values, strict=True):
+            rows.append(records.online(f"i{index}", name, value, sense=sense))
+    return Comparison(rows)
+
+
+def test_always_twice_as_good():
+    [row] = (
+        compared([20.0, 40.0, 60.0, 8.0], [10.0, 20.0, 30.0, 4.0]).paired_frame().to_dict("records")
+    )
+    assert (row["algorithm"], row["rival"], row["instances"]) == ("oasis", "fifo", 4)
+    assert (row["better"], row["worse"], row["ties"]) == (4, 0, 0)
+    for name in ("advantage", "advantage_lower", "advantage_upper"):
+        assert row[name] == pytest.approx(2.0)
+    assert row["sign_p"] == pytest.approx(2 / 2**4)
+    assert row["wilcoxon_p"] == pytest.approx(0.125)
+
+
+def test_smaller_is_better_when_minimising():
+    [row] = compared([2.0, 4.0], [4.0, 4.0], "min").paired_frame().to_dict("records")
+    assert (row["better"], row["worse"], row["ties"]) == (1, 0, 1)
+    assert row["advantage"] == pytest.approx(math.sqrt(2))
+
+
+def test_profiles_rise_to_one_and_start_at_the_share_of_wins():
+    frame = compared([10.0, 10.0, 10.0, 0.0], [5.0, 10.0, 20.0, 1.0]).profile_frame()
+    ends = frame.groupby("algorithm")["share"].agg(["first", "last"])
+    assert ends.loc["oasis"].tolist() == [0.5, 0.75]
+    assert ends.loc["fifo"].tolist() == [0.75, 1.0]
+    at_two = frame[frame["factor"] >= 2.0 - 1e-9].groupby("algorithm")["share"].first()
+    assert at_two.tolist() == [1.0, 0.75]
+    assert (frame.groupby("algorithm")["share"].diff().dropna() >= 0).all()
+
+
+def test_the_summary_counts_infinite_ratios_apart_and_says_its_level():
+    found = compared([50.0, 25.0, 0.0], [100.0, 100.0, 100.0])
+    frame = found.summary_frame(confidence=0.9).set_index("algorithm")
+    ours = frame.loc["oasis"]
+    assert (ours["mean"], ours["median"], ours["worst"]) == (3.0, 3.0, 4.0)
+    assert 2.0 <= ours["mean_lower"] <= 3.0 <= ours["mean_upper"] <= 4.0
+    assert (ours["infinite"], ours["without_ratio"], ours["level"]) == (1, 0, 0.9)
+    assert frame.loc["fifo", ["mean_lower", "mean_upper"]].tolist() == [1.0, 1.0]
+    assert not frame["starred"].any()
+    assert set(found.paired_frame()["level"]) == {0.95}
+    with pytest.raises(InputError, match="confidence: 2"):
+        found.summary_frame(confidence=2)

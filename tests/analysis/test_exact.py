@@ -1,0 +1,116 @@
+"""Certified means that the exact kernel accepts what would be written."""
+
+from dataclasses import replace
+from fractions import Fraction
+
+import pytest
+
+import hindsched as hs
+from hindsched.analysis import exact
+from hindsched.analysis.exact import has_kernel, proof_of
+from hindsched.analysis.ratio import optimum_of
+from hindsched.errors import InputError
+from hindsched.kernel import Interval, Refused
+from hindsched.solutions.base import build_solution
+from hindsched.solvers.door.status import StoppedBy
+
+
+@pytest.fixture(scope="module")
+def result():
+    return hs.solve(hs.generate("oasis", jobs=2, horizon=5, seed=3), "bound")
+
+
+def test_the_kernel_reads_the_certificate(result):
+    assert (result.proof, proof_of(result)) == ("certificate", "certificate")
+
+
+def test_what_the_kernel_has_no_time_for_is_only_checked_fast(result):
+    assert proof_of(result, seconds=0.001) == "checked fast"
+
+
+def test_nobody_waits_long_for_the_kernel_after_ctrl_c(result, monkeypatch):
+    steps = []
+
+    def bound(instance, certificate, limits):
+        steps.append(limits["steps"])
+        raise Refused("too much work (--limit steps=... raises it)")
+
+    monkeypatch.setattr(exact.kernel, "bound", bound)
+    for stopped_by in (StoppedBy.TIME_LIMIT, StoppedBy.INTERRUPTED):
+        assert proof_of(replace(result, stopped_by=stopped_by)) == "checked fast"
+    seconds = (exact.QUICK_SECONDS, exact.INTERRUPTED_SECONDS)
+    assert steps == [exact.STEPS_A_SECOND * each for each in seconds]
+
+
+def test_a_bound_that_the_kernel_refuses_is_loud(result):
+    better = replace(result.certificate, bound=result.certificate.bound * 0.9)
+    with pytest.raises(hs.SolveFailed, match="the exact kernel proves"):
+        proof_of(replace(result, certificate=better, bound=better.bound))
+
+
+def test_a_solution_that_beats_its_bound_is_loud_and_both_are_named(result, monkeypatch):
+    low, run = Fraction(-9), hs.simulate(result.instance, "oasis")
+    result = replace(result, solution=run.solution)
+    monkeypatch.setattr(exact.kernel, "bound", lambda *_: Interval(low, low))
+    with pytest.raises(hs.SolveFailed, match="contradiction: the objective beats the bound"):
+        proof_of(result)
+
+
+def test_a_family_without_a_kernel_is_checked_fast(result, monkeypatch):
+    monkeypatch.setattr(exact, "has_kernel", lambda family: False)
+    assert proof_of(result) == "checked fast"
+    assert has_kernel("oasis")
+    assert not has_kernel("tollbooth")
+
+
+@pytest.mark.parametrize(("proof", "excess"), [("certificate", 1e-8), ("solver", 1e-5)])
+def test_an_online_schedule_beyond_the_bound_is_a_contradiction(proof, excess):
+    known = optimum_of("max", 1e-3, 2e-3, "feasible", proof=proof)
+    assert known.improved(2e-3, "luck").status == "optimal"
+    with pytest.raises(hs.SolveFailed, match=rf"luck reaches .* bound 0\.002 \({proof}\)"):
+        known.improved(2e-3 * (1 + excess), "luck")
+
+
+@pytest.fixture(scope="module")
+def instance():
+    return hs.named_instance("oasis-t10-i10-h25-s0")
+
+
+@pytest.fixture(scope="module")
+def solution(instance):
+    return hs.simulate(instance, "oasis").solution
+
+
+@pytest.fixture(scope="module")
+def certificate(instance):
+    return hs.solve(instance, "bound", options={"time_limit": 1}).certificate
+
+
+def test_objects_and_files_give_the_same(instance, solution, certificate, tmp_path):
+    hs.write_solution(solution, tmp_path / "s.json")
+    hs.write_certificate(certificate, tmp_path / "c.json")
+    from_objects = hs.verify(instance, solution, certificate)
+    from_files = hs.verify(instance, tmp_path / "s.json", tmp_path / "c.json")
+    from_data = hs.verify(instance, solution, certificate.to_dict())
+    assert from_objects == from_files == from_data
+    assert from_objects.is_feasible
+    assert from_objects.objective == solution.objective()
+    assert from_objects.bound == pytest.approx(certificate.bound, rel=1e-9)
+    expected = (from_objects.bound - from_objects.objective) / from_objects.bound
+    assert from_objects.gap == pytest.approx(expected)
+
+
+def test_another_instance(instance, solution, certificate):
+    other = hs.named_instance("oasis-t10-i10-h5-s1")
+    with pytest.raises(InputError, match="must be of the same instance"):
+        hs.verify(other, solution)
+    mine = build_solution(other, {})
+    with pytest.raises(InputError, match="instance_sha256"):
+        hs.verify(other, mine, certificate)
+
+
+def test_a_bound_that_the_prices_do_not_prove(instance, solution, certificate):
+    data = certificate.to_dict()
+    data["bound"] -= 1.0
+    with pytest.raises(InputError, match="the prices prove"):
+        hs.verify(instance, solution, data)

@@ -21,7 +21,6 @@ from hindsched.errors import InputError, SolveFailed
 from hindsched.instances.base import Instance
 from hindsched.json_types import Keywords
 from hindsched.solvers.bounds.distributed import ShareAnswer, ShareTeam, answer, divided_over
-from hindsched.solvers.door.answer import Progress
 from hindsched.solvers.door.api import methods, solve
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.result import Result

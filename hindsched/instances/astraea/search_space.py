@@ -8,32 +8,20 @@ from hindsched.instances.search_space import Field, SearchSpace
 from hindsched.json_types import Draft
 
 JOB: Draft = {
-    "name": "j1",
-    "tenant": "t1",
-    "arrival": 0,
-    "epochs": 1,
-    "chunks": 1,
-    "minibatches": 1,
-    "minibatch_slots": 1,
-    "update_slots": 0,
-    "gradient_mb": 0,
+    "name": "j1", "tenant": "t1", "arrival": 0, "epochs": 1, "chunks": 1, "minibatches": 1,
+    "minibatch_slots": 1, "update_slots": 0, "gradient_mb": 0,
     "utility": {"kind": "linear", "slope": -1, "intercept": 60},
-}
+}  # fmt: skip
 BASE: Draft = {
-    "format": "hindsched/1",
-    "family": "astraea",
-    "horizon": 16,
-    "slot_seconds": 3600,
+    "format": "hindsched/1", "family": "astraea", "horizon": 16, "slot_seconds": 3600,
     "utility_origin": "absolute",
     "tenants": [
         {"name": "t1", "worker_quota": 1, "ps_quota": 1},
         {"name": "t2", "worker_quota": 0, "ps_quota": 0},
     ],
-    "servers": [{"name": "s1", "workers": 1, "ps": 1}],
-    "worker_bandwidth_mbps": 1000,
-    "ps_bandwidth_mbps": 4000,
-    "jobs": [JOB],
-}
+    "servers": [{"name": "s1", "workers": 1, "ps": 1}], "worker_bandwidth_mbps": 1000,
+    "ps_bandwidth_mbps": 4000, "jobs": [JOB],
+}  # fmt: skip
 
 
 def repair(data: Draft) -> Draft:

@@ -6,30 +6,17 @@ from hindsched.instances.search_space import Field, SearchSpace
 from hindsched.json_types import Draft
 
 BASE: Draft = {
-    "format": "hindsched/1",
-    "family": "batchsched",
-    "horizon": 8,
-    "slot_seconds": 3600,
-    "architecture": "parameter-server",
-    "resources": ["gpu", "cpu", "bandwidth_mbps"],
+    "format": "hindsched/1", "family": "batchsched", "horizon": 8, "slot_seconds": 3600,
+    "architecture": "parameter-server", "resources": ["gpu", "cpu", "bandwidth_mbps"],
     "bandwidth_resource": "bandwidth_mbps",
     "servers": [{"name": "s1", "capacity": {"gpu": 2, "cpu": 8, "bandwidth_mbps": 20000}}],
     "worker_types": [{"name": "w1", "demand": {"gpu": 1, "cpu": 1, "bandwidth_mbps": 1000}}],
     "ps_types": [{"name": "p1", "demand": {"cpu": 1, "bandwidth_mbps": 4000}}],
-    "jobs": [
-        {
-            "name": "j1",
-            "arrival": 1,
-            "weight": 1,
-            "epochs": 1,
-            "chunks": 1,
-            "minibatches": 1,
-            "minibatch_slots": [1],
-            "update_slots": [0],
-            "gradient_mb": 0,
-        }
-    ],
-}
+    "jobs": [{
+        "name": "j1", "arrival": 1, "weight": 1, "epochs": 1, "chunks": 1, "minibatches": 1,
+        "minibatch_slots": [1], "update_slots": [0], "gradient_mb": 0,
+    }],
+}  # fmt: skip
 
 
 def repair(data: Draft) -> Draft:

@@ -6,29 +6,15 @@ from hindsched.instances.search_space import Field, SearchSpace
 from hindsched.json_types import Draft
 
 BASE: Draft = {
-    "format": "hindsched/1",
-    "family": "edgecloud",
-    "horizon": 6,
-    "slot_seconds": 3600,
+    "format": "hindsched/1", "family": "edgecloud", "horizon": 6, "slot_seconds": 3600,
     "servers": [{"name": "s1", "workers": ["t1"], "ps": ["p1"]}],
     "cloud": {"name": "cloud", "workers": {"t1": 0}, "ps": {"p1": 4}},
-    "jobs": [
-        {
-            "name": "j1",
-            "arrival": 1,
-            "epochs": 1,
-            "chunks": 1,
-            "minibatches": 1,
-            "minibatch_slots": 1,
-            "update_slots": 0,
-            "gradient_mb": 0,
-            "bandwidth_mbps": 1000,
-            "worker_type": "t1",
-            "ps_type": "p1",
-            "upload_slots": {"s1": 1, "cloud": 6},
-        }
-    ],
-}
+    "jobs": [{
+        "name": "j1", "arrival": 1, "epochs": 1, "chunks": 1, "minibatches": 1,
+        "minibatch_slots": 1, "update_slots": 0, "gradient_mb": 0, "bandwidth_mbps": 1000,
+        "worker_type": "t1", "ps_type": "p1", "upload_slots": {"s1": 1, "cloud": 6},
+    }],
+}  # fmt: skip
 
 
 def repair(data: Draft) -> Draft:

@@ -9,27 +9,14 @@ from hindsched.json_types import Draft
 
 PRICE = {"unit_usd": 2, "discounted_usd": 1, "threshold": 10}
 BASE: Draft = {
-    "format": "hindsched/1",
-    "family": "mlbroker",
-    "horizon": 4,
-    "slot_seconds": 43200,
-    "resources": ["gpu"],
-    "datacenters": [{"name": "d1", "prices": {"gpu": PRICE}}],
+    "format": "hindsched/1", "family": "mlbroker", "horizon": 4, "slot_seconds": 43200,
+    "resources": ["gpu"], "datacenters": [{"name": "d1", "prices": {"gpu": PRICE}}],
     "transfer_usd_per_gb": [[0]],
-    "jobs": [
-        {
-            "name": "j1",
-            "arrival": 1,
-            "departure": 1,
-            "worker": {"gpu": 1},
-            "ps": {"gpu": 0},
-            "capacity_gb": 16,
-            "exchange_gb": 5,
-            "deployment_usd": 0.1,
-            "data_gb": [[10]],
-        }
-    ],
-}
+    "jobs": [{
+        "name": "j1", "arrival": 1, "departure": 1, "worker": {"gpu": 1}, "ps": {"gpu": 0},
+        "capacity_gb": 16, "exchange_gb": 5, "deployment_usd": 0.1, "data_gb": [[10]],
+    }],
+}  # fmt: skip
 
 
 def repair(data: Draft) -> Draft:

@@ -6,28 +6,16 @@ from hindsched.instances.search_space import Field, SearchSpace
 from hindsched.json_types import Draft
 
 JOB: Draft = {
-    "name": "j1",
-    "arrival": 1,
-    "epochs": 1,
-    "chunks": 1,
-    "minibatches": 1,
-    "minibatch_slots": 1,
-    "gradient_mb": 0,
-    "worker": {"gpu": 1, "mbps": 1},
-    "ps": {"cpu": 1, "mbps": 1},
+    "name": "j1", "arrival": 1, "epochs": 1, "chunks": 1, "minibatches": 1, "minibatch_slots": 1,
+    "gradient_mb": 0, "worker": {"gpu": 1, "mbps": 1}, "ps": {"cpu": 1, "mbps": 1},
     "utility": {"kind": "sigmoid", "priority": 1, "decay": 0, "target": 1},
-}
+}  # fmt: skip
 BASE: Draft = {
-    "format": "hindsched/1",
-    "family": "oasis",
-    "horizon": 6,
-    "slot_seconds": 3600,
-    "resources": ["gpu", "cpu", "mbps"],
-    "bandwidth_resource": "mbps",
+    "format": "hindsched/1", "family": "oasis", "horizon": 6, "slot_seconds": 3600,
+    "resources": ["gpu", "cpu", "mbps"], "bandwidth_resource": "mbps",
     "worker_servers": [{"name": "w1", "capacity": {"gpu": 2, "mbps": 100}}],
-    "ps_servers": [{"name": "p1", "capacity": {"cpu": 8, "mbps": 100}}],
-    "jobs": [JOB],
-}
+    "ps_servers": [{"name": "p1", "capacity": {"cpu": 8, "mbps": 100}}], "jobs": [JOB],
+}  # fmt: skip
 
 
 def repair(data: Draft) -> Draft:

@@ -15,8 +15,8 @@ from hindsched.models.convex import ConvexProgram
 from hindsched.solvers.door.convex import ConvexResult, solve_convex
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.status import Status
-from hindsched.solvers.model.face import Held
-from hindsched.solvers.model.numbers import LabelledResult
+from hindsched.solvers.model.held import Held
+from hindsched.solvers.model.result import LabelledResult
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -14,7 +14,7 @@ from hindsched.models.base import DualProgram, Prices
 from hindsched.solutions.base import Violation
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.status import Status
-from hindsched.solvers.model.face import HeldPyomo
+from hindsched.solvers.model.held import HeldPyomo
 from hindsched.solvers.model.result import ModelResult, solve_declared
 from hindsched.solvers.oracles.base import BlockOracle, build_oracle
 

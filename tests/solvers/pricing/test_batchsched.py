@@ -262,14 +262,6 @@ def test_lists_place_every_job_as_early_as_it_can_be(instance, seed):
     assert scheduler.fastest.tolist() == shortest
     density = [job.weight / d for job, d in zip(instance.jobs, shortest, strict=True)]
     assert scheduler.density_order() == sorted(range(4), key=lambda j: -density[j])
-    total = instance.server_capacity.sum(axis=0)
-    least = [
-        min(d * n * float((instance.worker_demand[w] / total).sum()) for w, _, _, n, d in table)
-        for table in tables
-    ]
-    volume = [job.weight / v for job, v in zip(instance.jobs, least, strict=True)]
-    found = [volume[j] for j in scheduler.volume_order()]
-    assert found == pytest.approx(sorted(volume, reverse=True))
     order = random.permutation(4).tolist()
     slots = 40
     for multiple in (0.0, 2.0):
@@ -290,13 +282,12 @@ def test_lists_place_every_job_as_early_as_it_can_be(instance, seed):
         assert as_solution(instance, run).violations() == []
     value = weighted_completion(instance, list_schedule(instance))
     assert value == weighted_completion(instance, scheduler.run(scheduler.density_order()))
-    other = weighted_completion(instance, scheduler.run(scheduler.volume_order()))
     better = improved_list_schedule(instance, insertions=10, seed=seed)
     solution = as_solution(instance, better)
     assert solution.violations() == []
-    assert solution.objective() <= min(value, other)
+    assert solution.objective() <= value
     guided = improved_list_schedule(instance, prices=prices, insertions=0)
-    assert weighted_completion(instance, guided) <= min(value, other)
+    assert weighted_completion(instance, guided) <= value
 
 
 @settings(max_examples=40, **EXAMPLES)

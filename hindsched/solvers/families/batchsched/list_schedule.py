@@ -67,18 +67,12 @@ class ListScheduler:
         return placed
 
     def _place(
-        self,
-        order: list[int],
-        prices: Floats | None,
-        multiple: float,
-        placed: dict[str, Schedule],
+        self, order: list[int], prices: Floats | None, multiple: float, placed: dict[str, Schedule]
     ) -> bool:
         """Schedule the jobs that are not placed yet; return whether all fit the slots."""
+        jobs, spread = self.instance.jobs, None
         if self._search is None:
-            self._search = ScheduleSearch(
-                self.instance, self._slots, most_workers(self.instance.jobs)
-            )
-        spread = None
+            self._search = ScheduleSearch(self.instance, self._slots, most_workers(jobs))
         if prices is not None and multiple > 0:
             spread = np.zeros((self._slots, *self.instance.server_capacity.shape))
             common = min(self._slots, len(prices))
@@ -87,7 +81,7 @@ class ListScheduler:
         for known in placed.values():
             self._search.book(known)
         for position in order[len(placed) :]:
-            job = self.instance.jobs[position]
+            job = jobs[position]
             schedule = self._search.cheapest(
                 self.index[position], rate=float(job.weight), earliest=job.arrival
             )
@@ -100,26 +94,8 @@ class ListScheduler:
     def density_order(self) -> list[int]:
         """Jobs by weight over shortest duration, densest first (Smith's rule on durations)."""
         weights = np.array([job.weight for job in self.instance.jobs], dtype=float)
-        return [int(j) for j in np.argsort(-weights / self.fastest, kind="stable")]
-
-    def volume_order(self) -> list[int]:
-        """Jobs by weight over least volume (mean share of the cluster x slots), densest first."""
-        instance = self.instance
-        total = instance.server_capacity.sum(axis=0)
-        share = np.where(total > 0, 1.0 / np.where(total > 0, total, 1.0), 0.0)
-        worker = instance.worker_demand @ share
-        weights = np.array([job.weight for job in instance.jobs], dtype=float)
-        least = np.array(
-            [
-                float(
-                    (
-                        index.modes.duration * index.modes.workers * worker[index.modes.worker_type]
-                    ).min()
-                )
-                for index in self.index
-            ]
-        )
-        return [int(j) for j in np.argsort(-weights / least, kind="stable")]
+        found: list[int] = np.argsort(-weights / self.fastest, kind="stable").tolist()
+        return found
 
 
 def list_schedule(instance: BatchschedInstance) -> Mapping[str, Schedule]:
@@ -146,7 +122,7 @@ def improved_list_schedule(
     insertions: int = 200,
     seed: int = 0,
 ) -> dict[str, Schedule]:
-    """List schedules in several orders, then random moves of one job, kept when they help.
+    """List schedules at several multiples of prices, then moves of one job, kept when they help.
 
     Parameters
     ----------
@@ -161,15 +137,13 @@ def improved_list_schedule(
     """
     scheduler = ListScheduler(instance)
     multiples = (0.0,) if prices is None else PRICE_MULTIPLES
-    best: dict[str, Schedule] = {}
-    order: list[int] = []
+    best, order = dict[str, Schedule](), scheduler.density_order()
     value, used = float("inf"), 0.0
-    for tried in (scheduler.density_order(), scheduler.volume_order()):
-        for multiple in multiples:
-            run = scheduler.run(tried, prices, multiple)
-            found = weighted_completion(instance, run)
-            if found < value:
-                order, best, value, used = tried, run, found, multiple
+    for multiple in multiples:
+        run = scheduler.run(order, prices, multiple)
+        found = weighted_completion(instance, run)
+        if found < value:
+            best, value, used = run, found, multiple
     random = np.random.Generator(np.random.PCG64(seed))
     for move in range(insertions if len(order) > 1 else 0):
         moved = list(order)

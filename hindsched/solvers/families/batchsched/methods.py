@@ -103,14 +103,9 @@ def reduced_program(
     if left is not None:
         left -= now() - begin
     return solve_milp(
-        instance,
-        formulation,
-        options.with_time(left),
-        on_progress,
-        incumbent=incumbent,
-        method=method,
-        **build,
-    )
+        instance, formulation, options.with_time(left), on_progress,
+        incumbent=incumbent, method=method, **build,
+    )  # fmt: skip
 
 
 def reduction(instance: Instance, incumbent: Solution, options: SolveOptions) -> ColumnReduction:

@@ -25,7 +25,6 @@ from hindsched.solvers.door.work import spend
 from hindsched.solvers.families.batchsched.list_schedule import list_schedule
 from hindsched.solvers.kernels.batchsched.window_moves import improve, insert_all
 from hindsched.solvers.kernels.batchsched.window_plan import (
-    Changed,
     Cluster,
     Jobs,
     Plan,
@@ -298,9 +297,8 @@ def empty_cluster(jobs: Jobs, instance: BatchschedInstance, slots: int) -> Clust
         np.zeros((types, slots, servers), dtype=np.int16),
         np.zeros((types, slots), dtype=np.int32),
     )
-    spans = np.array([(h, 0, slots) for h in range(servers)]).reshape(-1, 3)
-    everywhere = Changed(spans, np.zeros(servers, dtype=np.int64), np.full(1, servers))
-    renew_room(cluster, jobs.share, everywhere)
+    for h in range(servers):
+        renew_room(h, 0, slots, cluster, jobs.share)
     return cluster
 
 

@@ -17,9 +17,7 @@ from hindsched.solvers.kernels.batchsched.window_plan import (
     Plan,
     Prices,
     find,
-    nothing_changed,
     place,
-    renew_room,
     use,
 )
 from hindsched.solvers.kernels.draws import Words, below, unit
@@ -56,7 +54,6 @@ def insert_all(
     for j in order:
         ahead += jobs.weight[j] * (jobs.arrival[j] + jobs.shortest[j] + 1)
     cost = 0.0
-    changed = nothing_changed(plan.workers.shape[1])
     for done, j in enumerate(order):
         ahead -= jobs.weight[j] * (jobs.arrival[j] + jobs.shortest[j] + 1)
         k, m, t = find(j, prices, cluster, jobs)
@@ -66,8 +63,7 @@ def insert_all(
         if cost + ahead > budget:
             return done, cost
         place(j, k, m, t, prices, plan, cluster, jobs, word)
-        use(TAKE, j, plan, cluster, jobs, changed)
-        renew_room(cluster, jobs.share, changed)
+        use(TAKE, j, plan, cluster, jobs)
     return len(order), cost
 
 
@@ -155,7 +151,6 @@ def improve(
     """
     what = np.empty((MOST_REMOVED, plan.what.shape[1]), np.int64)
     workers = np.empty((MOST_REMOVED, plan.workers.shape[1]), np.int32)
-    changed = nothing_changed(plan.workers.shape[1])
     for tried in range(moves):
         warm = heat[0] * (heat[1] / heat[0]) ** (tried / moves) if heat[0] > 0 else 0.0
         chosen = choose(plan, jobs, word)
@@ -167,9 +162,8 @@ def improve(
             copy_to(what[i], plan.what[j])
             copy_to(workers[i], plan.workers[j])
             before += jobs.weight[j] * (plan.what[j, 2] + 1)
-            use(GIVE_BACK, j, plan, cluster, jobs, changed)
+            use(GIVE_BACK, j, plan, cluster, jobs)
             keys[i] = -prices.density[j] * np.exp(unit(word) + unit(word) + unit(word))
-        renew_room(cluster, jobs.share, changed)
         if unit(word) < 0.4:
             keys[0] = -np.inf
         order = chosen[stable_order(keys)]
@@ -184,9 +178,8 @@ def improve(
                     copy_job(j, plan, kept)
             continue
         for i in range(done):
-            use(GIVE_BACK, order[i], plan, cluster, jobs, changed)
+            use(GIVE_BACK, order[i], plan, cluster, jobs)
         for i in range(count):
             copy_to(plan.what[chosen[i]], what[i])
             copy_to(plan.workers[chosen[i]], workers[i])
-            use(TAKE, chosen[i], plan, cluster, jobs, changed)
-        renew_room(cluster, jobs.share, changed)
+            use(TAKE, chosen[i], plan, cluster, jobs)

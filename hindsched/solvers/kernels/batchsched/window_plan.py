@@ -143,92 +143,37 @@ def excess_costs(jobs: Jobs, prices: Prices, slots: int) -> Floats:
     return found
 
 
-class Changed(NamedTuple):
-    """Where what is free has changed since the workers that fit were counted.
-
-    Parameters
-    ----------
-    spans : ndarray of int, shape (most, 3)
-        Server, first slot and the one behind the last.
-    latest : ndarray of int, shape (servers,)
-        The latest span of each server; -1 where there is none.
-    size : ndarray of int, shape (1,)
-        How many spans there are.
-    """
-
-    spans: Ints
-    latest: Ints
-    size: Ints
-
-
-SPANS = 12
-"""Spans that are kept, relative to the servers, before what fits is counted anew."""
-
-
 @njit(cache=True)
-def nothing_changed(servers: int) -> Changed:
-    """No spans, and room for some."""
-    latest, size = np.full(servers, np.int64(-1)), np.zeros(1, np.int64)
-    return Changed(np.empty((SPANS * servers, 3), np.int64), latest, size)
-
-
-@njit(cache=True)
-def note_change(h: int, first: int, stop: int, changed: Changed) -> None:
-    """Add a span of slots, to the server's latest one where they touch."""
-    spans, latest, size = changed
-    at = latest[h]
-    if at >= 0 and first <= spans[at, 2] and spans[at, 1] <= stop:
-        spans[at, 1], spans[at, 2] = min(spans[at, 1], first), max(spans[at, 2], stop)
-        return
-    at = latest[h] = size[0]
-    spans[at, 0], spans[at, 1], spans[at, 2] = h, first, stop
-    size[0] = at + 1
-
-
-@njit(cache=True)
-def renew_room(cluster: Cluster, share: Floats, changed: Changed) -> None:
-    """Count anew the workers that fit where something changed; then nothing has.
+def renew_room(h: int, start: int, stop: int, cluster: Cluster, share: Floats) -> None:
+    """Count anew the workers that fit on a server in slots from `start` on, before `stop`.
 
     Half a unit more changes no quotient of whole numbers, and no rounding can then change one.
     Unsigned slots never count from an array's end, and what is written is never what was read: so
-    that several are counted at once. One type after the other: what is written lies together.
+    that several are counted at once.
     """
     free, room, total = cluster
     types, resources = share.shape
-    longest = free.shape[2]
-    least, lower, most = np.empty(longest), np.empty(longest), np.empty(longest, np.int32)
+    slots = range(np.uint64(0), np.uint64(stop - start))
+    least, lower = np.empty(stop - start), np.empty(stop - start)
     for m in range(types):
-        for at in range(changed.size[0]):
-            h = changed.spans[at, 0]
-            slots = range(np.uint64(changed.spans[at, 1]), np.uint64(changed.spans[at, 2]))
-            by = share[m, 0]
+        for t in slots:
+            least[t] = MOST
+        for r in range(resources):
+            by, row = share[m, r], free[h, r, start:stop]
             for t in slots:
-                least[t] = min(MOST, (free[h, 0, t] + 0.5) * by)
-            for r in range(1, resources):
-                by = share[m, r]
-                for t in slots:
-                    lower[t] = min(least[t], (free[h, r, t] + 0.5) * by)
-                least, lower = lower, least
-            for t in slots:
-                most[t] = np.int32(max(0.0, least[t]))
-            for t in slots:
-                total[m, t] += most[t] - room[m, t, h]
-                room[m, t, h] = most[t]
-    changed.latest[:] = -1
-    changed.size[0] = 0
+                lower[t] = min(least[t], (row[t] + 0.5) * by)
+            least, lower = lower, least
+        for t in range(stop - start):
+            most = np.int32(max(0.0, least[t]))
+            total[m, start + t] += most - room[m, start + t, h]
+            room[m, start + t, h] = most
 
 
 @njit(cache=True)
-def use(sign: np.int64, j: int, plan: Plan, cluster: Cluster, jobs: Jobs, changed: Changed) -> None:
-    """Take what a job's schedule uses (`TAKE`), or give it back (`GIVE_BACK`).
-
-    Which workers fit is to be counted anew then, for all jobs at once: see `renew_room`.
-    """
+def use(sign: np.int64, j: int, plan: Plan, cluster: Cluster, jobs: Jobs) -> None:
+    """Take what a job's schedule uses (`TAKE`), or give it back (`GIVE_BACK`)."""
     m, start, stop, host, p, units = plan.what[j]
     free, workers, worker, ps = cluster.free, plan.workers, jobs.worker, jobs.ps
-    slots = range(np.uint64(start), np.uint64(stop))
-    if changed.size[0] + workers.shape[1] > changed.spans.shape[0]:
-        renew_room(cluster, jobs.share, changed)
     for h in range(workers.shape[1]):
         count = workers[j, h]
         if count <= 0 and h != host:
@@ -238,27 +183,16 @@ def use(sign: np.int64, j: int, plan: Plan, cluster: Cluster, jobs: Jobs, change
             if h == host:
                 used += units * ps[p, r]
             used *= sign
-            for t in slots:
+            for t in range(np.uint64(start), np.uint64(stop)):
                 free[h, r, t] -= used
-        note_change(h, start, stop, changed)
+        renew_room(h, start, stop, cluster, jobs.share)
 
 
 @njit(cache=True)
 def use_all(plan: Plan, cluster: Cluster, jobs: Jobs) -> None:
     """Take what all schedules use from the empty cluster."""
-    changed = nothing_changed(plan.workers.shape[1])
     for j in range(plan.what.shape[0]):
-        use(TAKE, j, plan, cluster, jobs, changed)
-    renew_room(cluster, jobs.share, changed)
-
-
-@njit(cache=True)
-def least_of(row: Floats, first: int, stop: int) -> float:
-    """What of a row is free in all of some slots."""
-    least = row[first]
-    for t in range(first + 1, stop):
-        least = min(least, row[t])
-    return float(least)
+        use(TAKE, j, plan, cluster, jobs)
 
 
 @njit(cache=True)
@@ -303,16 +237,14 @@ def beside(
 @njit(cache=True)
 def has_host(k: int, m: int, total: int, room: NDArray[np.int16], left: Floats, jobs: Jobs) -> bool:
     """Whether some server can hold the fewest PSs of a mode that any server needs."""
-    mode, ps = jobs.modes[k], jobs.ps
-    resources = left.shape[1]
+    mode = jobs.modes[k]
     for pair in range(mode[3], mode[4]):
         p, fewest = jobs.hosted[pair]
         for h in range(room.shape[0]):
-            has = True
-            for r in range(resources):
-                if fewest * ps[p, r] > left[h, r]:
-                    has = False
-                    break
+            has, r = True, 0
+            while has and r < left.shape[1]:
+                has = fewest * jobs.ps[p, r] <= left[h, r]
+                r += 1
             if has:
                 _, units = beside(mode, m, p, room[h], total - room[h], left[h], jobs)
                 if 0 < units <= fewest:
@@ -333,18 +265,10 @@ def find(j: int, prices: Prices, cluster: Cluster, jobs: Jobs) -> tuple[int, int
     room = np.empty(servers, np.int16)
     left = np.empty((servers, resources))
     types = jobs.worker.shape[0]
-    fewest, briefest = np.full(types, np.int64(1) << 40), np.full(types, slots)
-    blocked = np.full(types, -1)
-    for m in range(types):
-        for k in range(jobs.first[j, m], jobs.first[j, m + 1]):
-            fewest[m] = min(fewest[m], modes[k, 1])
-            briefest[m] = min(briefest[m], modes[k, 2])
     for t in range(jobs.arrival[j], slots):
         if weight * (t + 1 + shortest) >= limit:
             break
         for m in range(types):
-            if t <= blocked[m]:
-                continue
             seen, least = 0, np.int64(1) << 40
             filled, lowered, total, largest = 0, 0, np.int64(0), 0
             for k in range(jobs.first[j, m], jobs.first[j, m + 1]):
@@ -353,12 +277,10 @@ def find(j: int, prices: Prices, cluster: Cluster, jobs: Jobs) -> tuple[int, int
                 cost = weight * (stop + 1)
                 if stop > slots or cost >= limit:
                     break
-                while seen < length and least >= fewest[m]:
+                while seen < length:
                     least = min(least, in_all[m, t + seen])
                     seen += 1
-                if least < fewest[m]:
-                    if seen <= briefest[m]:
-                        blocked[m] = t + seen - 1
+                if least == 0:
                     break
                 if least < count:
                     continue
@@ -371,9 +293,7 @@ def find(j: int, prices: Prices, cluster: Cluster, jobs: Jobs) -> tuple[int, int
                     continue
                 if filled < length:
                     if filled == 0:
-                        for h in range(servers):
-                            room[h] = all_room[m, t, h]
-                        filled = 1
+                        room[:] = all_room[m, t]
                     for at in range(t + filled, stop):
                         for h in range(servers):
                             room[h] = min(room[h], all_room[m, at, h])
@@ -388,9 +308,7 @@ def find(j: int, prices: Prices, cluster: Cluster, jobs: Jobs) -> tuple[int, int
                     continue
                 if jobs.has_ps:
                     if lowered == 0:
-                        for h in range(servers):
-                            for r in range(resources):
-                                left[h, r] = cluster.free[h, r, t]
+                        left[:] = np.inf
                     lower(left, cluster.free, t + lowered, stop)
                     lowered = length
                     if not has_host(k, m, total, room, left, jobs):
@@ -419,9 +337,9 @@ def place(
     servers, resources, slots = free.shape
     stop = start + length
     room, waste = np.empty(servers, np.int16), np.empty(servers)
-    left, value = np.zeros((servers, resources)), np.zeros(servers)
-    for h in range(servers):
-        room[h] = all_room[m, start, h]
+    left, value = np.full((servers, resources), np.inf), np.zeros(servers)
+    lower(left, free, start, stop)
+    room[:] = all_room[m, start]
     for t in range(start + 1, stop):
         for h in range(servers):
             room[h] = min(room[h], all_room[m, t, h])
@@ -433,7 +351,6 @@ def place(
         take = min(room[h], count)
         if take > 0 or jobs.has_ps:
             for r in range(resources):
-                left[h, r] = least_of(free[h, r], start, stop)
                 value[h] += worth[r] * left[h, r] / whole
         if take == 0:
             waste[h] = np.inf

@@ -1,8 +1,16 @@
-"""One job of the edgecloud family at given prices: its cheapest schedule, exactly."""
+"""One job of the edgecloud family at given prices: its cheapest schedule, exactly.
+
+Under a branching's decisions (`RestrictedJob`) every completion c is looked at together: a group's
+n chunks take its workers' cheapest slots up to c, one layer after the other, and chunks in the
+cloud the cheapest window that has ended by c. What all places charge for 0, 1, ... of the job's
+chunks is added up place by place. A completion is when the job stops paying for time: its work may
+be done before. So a decision "completes in k at the earliest" is a price of waiting and bars no
+schedule that is worth having.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,13 +19,16 @@ import numpy as np
 from hindsched.arrays import Floats, Ints
 from hindsched.instances.decimals import loosened
 from hindsched.models.edgecloud.sets import lone_time
-from hindsched.solvers.families.edgecloud.priced_rows import PricedRows
+from hindsched.solvers.families.edgecloud.priced_rows import PS_SETS, SET_NAMES, PricedRows
 from hindsched.solvers.kernels.edgecloud.cheapest_chunks import (
     cheapest_by_completion,
     cheapest_units_by_completion,
     cheapest_windows,
 )
 from hindsched.solvers.oracles.base import Response
+from hindsched.solvers.oracles.decisions import COMPLETES, Feature, Limits, window_of
+
+CHUNKS, CLOUD_CHUNKS = "chunks", "cloud_chunks"
 
 
 @dataclass(frozen=True)
@@ -46,23 +57,32 @@ class EdgecloudPlan:
 
 
 class JobView:
-    """One job at given prices, with slots counted from its arrival."""
+    """One job at given prices, with slots counted from its arrival.
+
+    Parameters
+    ----------
+    priced : PricedRows
+        The rows.
+    formulation : str
+        Which problem.
+    block : int
+        Position of the job.
+    prices, residual : ndarray
+        Price and what is left of each row; None for all.
+    restricted : bool
+        Whether decisions may keep it from the cloud and from most workers.
+    """
 
     def __init__(
-        self,
-        priced: PricedRows,
-        formulation: str,
-        block: int,
-        prices: Floats,
-        residual: Floats | None,
-        *,
-        restricted: bool = False,
-    ) -> None:
-        self.priced, self.formulation, self.j = priced, formulation, block
+        self, priced: PricedRows, formulation: str, block: int, prices: Floats,
+        residual: Floats | None, *, restricted: bool = False,
+    ) -> None:  # fmt: skip
+        self.priced, self.formulation, self.j, self.prices = priced, formulation, block, prices
         instance = priced.instance
         self.job = job = instance.jobs[block]
         places = priced.places_of(block)
         self.rows = [row for row, _, _ in places]
+        self.owner = np.array([priced.server_of(row) for row in self.rows], dtype=np.int64)
         self.work = int(instance.edge_slots[block])
         self.cloud_work = int(instance.cloud_slots[block])
         self.first = np.array([delay for _, delay, _ in places], dtype=np.int64)
@@ -70,58 +90,38 @@ class JobView:
         self.limit = instance.cloud_workers(job.worker_type)
         self.ready = int(instance.cloud_upload[block])
         self.may_be_together = self.limit != 0 and instance.cloud_ps(job.ps_type) != 0
-        self.few_ps = residual is not None and instance.cloud_ps(job.ps_type) is not None
-        self.prices = prices
-        self.length = self._length(restricted)
-        self.price = np.zeros((len(self.rows), self.length))
-        self.free = np.repeat(self.count[:, None].astype(float), self.length, axis=1)
+        few_ps = residual is not None and instance.cloud_ps(job.ps_type) is not None
+        self.length = self._length(restricted, few_ps)
+        shape, own = (len(self.rows), self.length), SET_NAMES[priced.layout]
+        self.price, self.free, self.extra = np.zeros(shape), np.zeros(shape), np.zeros(shape)
+        self.free[:] = self.count[:, None]
         for i, row in enumerate(self.rows):
-            base = row * priced.last
-            self._fill(self.price[i], prices, base)
+            self.price[i] = self._series(prices, own, row)
             if residual is not None:
-                self.free[i] = 0.0
-                self._fill(self.free[i], residual, base)
+                self.free[i] = self._series(residual, own, row)
                 self.price[i][self.free[i] < 1] = np.inf
-        self.extra = np.zeros_like(self.price)
-        self.owner = np.array([self._server(row) for row in self.rows], dtype=np.int64)
         self.room = np.zeros((0, self.length))
-        self._add_storage(prices, residual)
-        self.cloud_price = np.zeros(self.length)
+        if job.chunk_gb:
+            self._add_storage(prices, residual)
+        self.cloud_price = self._series(prices, "cloud_capacity", job.worker_type)
         self.cloud_room: Floats | None = None
-        if (cloud := priced.cloud_row(job.worker_type)) is not None:
-            self._fill(self.cloud_price, prices, cloud)
-            if residual is not None:
-                self.cloud_room = np.zeros(self.length)
-                self._fill(self.cloud_room, residual, cloud)
+        if residual is not None and priced.first("cloud_capacity", job.worker_type) is not None:
+            self.cloud_room = self._series(residual, "cloud_capacity", job.worker_type)
         self.together_price = self.cloud_price.copy()
-        if self.few_ps:
-            assert residual is not None
-            self._mask_ps(residual)
+        if few_ps and residual is not None:  # nothing runs where no PS is left
+            everywhere, in_cloud = (self._series(residual, n, job.ps_type) < 1 for n in PS_SETS)
+            self.price[:, everywhere] = np.inf
+            self.cloud_price[everywhere] = np.inf
+            self.together_price[everywhere | in_cloud] = np.inf
 
-    def _server(self, row: int) -> int:
-        """Server of a row; the first one in the layout ``types``."""
-        return self.priced.instance.worker_list[self.priced.places.members[row][0]][0]
-
-    def _mask_ps(self, residual: Floats) -> None:
-        """Nothing runs where no PS is left, and nothing wholly in the cloud where none is there."""
-        for name, targets in (
-            ("parameter_servers", (*self.price, self.cloud_price, self.together_price)),
-            ("cloud_parameter_servers", (self.together_price,)),
-        ):
-            left = np.zeros(self.length)
-            base = self.priced.ps_row(name, self.job.ps_type)
-            self._fill(left, residual, base)
-            for target in targets:
-                target[left < 1] = np.inf
-
-    def _length(self, restricted: bool) -> int:
+    def _length(self, restricted: bool, few_ps: bool) -> int:
         """Slots from the arrival in which the best response must lie.
 
         Behind the last priced slot everything is free: there the job can run in waves on its
         workers at the edge, or if it has none on those of a cloud that has few; under decisions
         all on one worker.
         """
-        if self.limit is None and self.may_be_together and not (self.few_ps or restricted):
+        if self.limit is None and self.may_be_together and not (few_ps or restricted):
             return self.ready + self.cloud_work
         workers = int(self.count.sum()) if len(self.rows) and not restricted else int(restricted)
         alone = max([self.ready, *self.first.tolist()]) + 1
@@ -129,34 +129,32 @@ class JobView:
         tail = alone + waves * max(self.work, self.cloud_work)
         return max(0, self.priced.last - self.job.arrival + 1) + tail
 
-    def _fill(self, target: Floats, source: Floats, base: int) -> None:
-        """Copy a row's slots from the arrival on; what lies behind the last one stays."""
-        begin = self.job.arrival - 1
-        width = max(0, min(self.length, self.priced.last - begin))
-        target[:width] = source[base + begin : base + begin + width]
+    def _series(self, source: Floats, name: str, key: object, beyond: float = 0.0) -> Floats:
+        """Numbers of a place's rows from the arrival on, `beyond` behind the last one."""
+        found, base = np.full(self.length, beyond), self.priced.first(name, key)
+        if base is not None:
+            begin = self.job.arrival - 1
+            width = max(0, min(self.length, self.priced.last - begin))
+            found[:width] = source[base + begin : base + begin + width]
+        return found
 
     def _add_storage(self, prices: Floats, residual: Floats | None) -> None:
-        gb = self.job.chunk_gb
-        if not gb or self.priced.storage_slice is None:
-            return
-        if residual is not None:
-            self.room = np.full((len(self.priced.instance.servers), self.length), np.inf)
+        """What storing chunks costs, and how many more a server can store by each completion."""
+        gb, instance = self.job.chunk_gb or 0.0, self.priced.instance
+        limited = [s for s in self.owner.tolist() if self.priced.first("storage", s) is not None]
+        if residual is not None and limited:
+            self.room = np.full((len(instance.servers), self.length), np.inf)
         for i, server in enumerate(self.owner.tolist()):
-            base = self.priced.storage_row(server)
-            if base is None:
+            if server not in limited:
                 continue
-            series = np.zeros(self.length)
-            self._fill(series, prices, base)
+            paid = gb * self._series(prices, "storage", server)
             if self.formulation == "literal":
-                self.price[i] += gb * series
+                self.price[i] += paid
             else:
-                self.extra[i] = gb * np.cumsum(series)
+                self.extra[i] = np.cumsum(paid)
             if residual is not None:
-                left = np.full(self.length, np.inf)
-                self._fill(left, residual, base)
-                least = np.minimum.accumulate(left)
-                storage = self.priced.instance.storage_gb[server]
-                self.room[server] = np.floor(loosened(least, storage) / gb)
+                least = np.minimum.accumulate(self._series(residual, "storage", server, np.inf))
+                self.room[server] = np.floor(loosened(least, instance.storage_gb[server]) / gb)
 
     def no_migration(self) -> Response | None:
         """Chunks stay on their workers."""
@@ -359,57 +357,152 @@ class JobView:
         return free
 
     def _answer(self, plan: EdgecloudPlan, value: float) -> Response:
-        priced = self.priced
+        """A plan and what it uses of the rows."""
+        priced, job, gb = self.priced, self.job, self.job.chunk_gb or 0.0
         rows: list[int] = []
         amounts: list[float] = []
 
-        def add(base: int, slots: Iterable[int], amount: float) -> None:
-            kept = [base + t - 1 for t in slots if t <= priced.last]
-            rows.extend(kept)
-            amounts.extend([amount] * len(kept))
+        def use(name: str, key: object, slots: Iterable[int], amount: float) -> None:
+            base = priced.first(name, key)
+            if base is not None and amount:
+                kept = [base + t - 1 for t in slots if t <= priced.last]
+                rows.extend(kept)
+                amounts.extend([amount] * len(kept))
 
+        own, stay = SET_NAMES[priced.layout], range(job.arrival, plan.completion + 1)
+        running: set[int] = set()
         for row, parts in plan.edge.items():
             for slots, number in parts:
-                add(row * priced.last, slots, float(number))
+                running.update(slots)
+                use(own, row, slots, float(number))
+                use("storage", priced.server_of(row), stay, gb * number)
+        for first, last in plan.cloud:
+            running.update(range(first, last + 1))
+            use("cloud_capacity", job.worker_type, range(first, last + 1), 1.0)
         for (row, t), number in plan.units.items():
-            if row < len(priced.places.labels):
-                add(row * priced.last, (t,), float(number))
-        if (base := priced.cloud_row(self.job.worker_type)) is not None:
-            for first, last in plan.cloud:
-                add(base, range(first, last + 1), 1.0)
-            for (row, t), number in plan.units.items():
-                if row == len(priced.places.labels):
-                    add(base, (t,), float(number))
-        self._store(plan, add)
-        self._hold(plan, add)
+            running.add(t)
+            if row == len(priced.places.labels):
+                use("cloud_capacity", job.worker_type, (t,), float(number))
+            else:
+                use(own, row, (t,), float(number))
+                use("storage", priced.server_of(row), (t,), gb * number)
+        for name in PS_SETS[: 1 + plan.together]:  # one PS wherever it runs
+            use(name, job.ps_type, sorted(running), 1.0)
         index, place = np.unique(np.array(rows, dtype=np.int64), return_inverse=True)
         summed = np.zeros(index.size)
         np.add.at(summed, place, np.array(amounts))
-        time = float(plan.completion - self.job.arrival + 1)
+        time = float(plan.completion - job.arrival + 1)
         return Response(value, time, index, summed, plan)
 
-    def _store(self, plan: EdgecloudPlan, add: Callable[[int, Iterable[int], float], None]) -> None:
-        priced, gb = self.priced, self.job.chunk_gb
-        if not gb:
-            return
-        for row, parts in plan.edge.items():
-            base = priced.storage_row(self._server(row))
-            if base is not None:
-                for _, number in parts:
-                    add(base, range(self.job.arrival, plan.completion + 1), gb * number)
-        for (row, t), number in plan.units.items():
-            if row < len(priced.places.labels):
-                base = priced.storage_row(self._server(row))
-                if base is not None:
-                    add(base, (t,), gb * number)
 
-    def _hold(self, plan: EdgecloudPlan, add: Callable[[int, Iterable[int], float], None]) -> None:
-        """One PS in every slot in which the job runs, in the cloud if all of it is there."""
-        if self.priced.instance.cloud_ps(self.job.ps_type) is None:
-            return
-        slots = {t for parts in plan.edge.values() for chunk, _ in parts for t in chunk}
-        slots |= {t for first, last in plan.cloud for t in range(first, last + 1)}
-        slots |= {t for _, t in plan.units}
-        for name in ("parameter_servers", *(("cloud_parameter_servers",) * plan.together)):
-            if self.priced.layout == "servers":
-                add(self.priced.ps_row(name, self.job.ps_type), sorted(slots), 1.0)
+class RestrictedJob(JobView):
+    """One job without migration on ``groups``, within `limits` of its decisions."""
+
+    def __init__(self, priced: PricedRows, block: int, prices: Floats, limits: Limits) -> None:
+        super().__init__(priced, "no-migration", block, prices, None, restricted=True)
+        self.limits = limits
+        self.is_empty = any(low > high for low, high in limits.values())
+
+    def best(self) -> Response | None:
+        """The cheapest schedule, or None if none is within limits."""
+        low, high = (end - self.job.arrival for end in window_of(self.limits, COMPLETES))
+        if self.is_empty or high < 0:
+            return None
+        tables = [self._charges(i) for i in range(len(self.rows))]
+        sky_low, sky_high = window_of(self.limits, Feature(CLOUD_CHUNKS))
+        numbers = np.arange(self.job.chunks + 1)
+        out = (numbers < sky_low) | (numbers > sky_high)
+        window = np.full(self.length, np.inf)
+        if self.limit != 0:
+            window = cheapest_windows(self.cloud_price, self.ready, self.work)
+        sky = _times(window, numbers)
+        sky[:, out] = np.inf
+        sky[self.windows(self.work)[:, None] < numbers] = np.inf
+        sums = [sky]
+        for table in tables:
+            sums.append(_add(sums[-1], table))
+        mixed = sums[-1][:, -1].copy()
+        mixed[: lone_time(self.priced.instance, self.j, "no-migration") - 1] = np.inf
+        together = np.full(self.length, np.inf)
+        if self.may_be_together and not out[-1] and all(table[-1, 0] == 0 for table in tables):
+            window = cheapest_windows(self.cloud_price, self.ready, self.cloud_work)
+            together = self.job.chunks * window
+            together[self.windows(self.cloud_work) < self.job.chunks] = np.inf
+        begin, end = min(max(low, 0), self.length - 1), min(high, self.length - 1) + 1
+        times = np.maximum(np.arange(begin, end), low) + 1.0
+        values = times + np.minimum(mixed, together)[begin:end]
+        at = int(np.argmin(values))
+        if not np.isfinite(values[at]):
+            return None
+        c, completion = begin + at, self._slot(int(times[at]) - 1)
+        if together[c] <= mixed[c]:
+            windows = self._windows(c, self.cloud_work, self.cloud_price, self.job.chunks)
+            plan = EdgecloudPlan(completion, True, {}, windows)
+        else:
+            plan = self._restricted_plan(c, completion, tables, sums)
+        found = self._answer(plan, 0.0)
+        value = found.objective + float(self.prices[found.rows] @ found.amounts)
+        return Response(value, found.objective, found.rows, found.amounts, plan)
+
+    def _charges(self, i: int) -> Floats:
+        """What a place charges for 0, 1, ... chunks if the job completes by c, (L, D + 1)."""
+        slots, most, count = np.arange(self.length), self.job.chunks, int(self.count[i])
+        low, high = window_of(self.limits, Feature(CHUNKS, (self.rows[i],)))
+        free = (slots >= self.first[i]) & (slots[:, None] >= slots)
+        sums = np.zeros((self.length, self.length + 1))
+        np.cumsum(np.sort(np.where(free, self.price[i], np.inf), axis=1), axis=1, out=sums[:, 1:])
+        found = np.full((self.length, most + 1), np.inf)
+        for n in range(low, min(high, most) + 1):
+            layers, more = divmod(n, count)
+            if (layers + (more > 0)) * self.work > self.length:
+                break
+            cost = count * sums[:, layers * self.work]
+            if more:
+                with np.errstate(invalid="ignore"):
+                    last = sums[:, (layers + 1) * self.work] - sums[:, layers * self.work]
+                cost = cost + more * np.nan_to_num(last, nan=np.inf, posinf=np.inf)
+            found[:, n] = cost + n * self.extra[i]
+        return found
+
+    def _restricted_plan(
+        self, c: int, completion: int, tables: list[Floats], sums: list[Floats]
+    ) -> EdgecloudPlan:
+        left = self.job.chunks
+        edge: dict[int, list[tuple[list[int], int]]] = {}
+        for i in reversed(range(len(tables))):
+            ways = tables[i][c, : left + 1] + sums[i][c, left::-1]
+            n = int(np.argmin(ways))
+            left -= n
+            if n:
+                edge[self.rows[i]] = self._chunks(i, n, c)
+        windows = self._windows(c, self.work, self.cloud_price, left) if left else []
+        return EdgecloudPlan(completion, False, edge, windows)
+
+    def _chunks(self, i: int, n: int, c: int) -> list[tuple[list[int], int]]:
+        """Slots of a place's n chunks, and how many workers take them."""
+        slots = np.arange(self.first[i], c + 1)
+        ranked = slots[np.argsort(self.price[i, slots], kind="stable")]
+        found = []
+        for layer in range(-(-n // int(self.count[i]))):
+            number = min(int(self.count[i]), n - layer * int(self.count[i]))
+            part = np.sort(ranked[layer * self.work : (layer + 1) * self.work])
+            found.append(([self._slot(int(t)) for t in part], number))
+        return found
+
+
+def _times(window: Floats, numbers: Ints) -> Floats:
+    """Price of so many windows by completion; none costs nothing."""
+    found = np.full((window.size, numbers.size), np.inf)
+    found[:, 0] = 0.0
+    found[:, 1:] = window[:, None] * numbers[1:]
+    return found
+
+
+def _add(one: Floats, other: Floats) -> Floats:
+    """Least cost of 0, 1, ... chunks in two sets of places."""
+    found = np.full_like(one, np.inf)
+    for n in range(one.shape[1]):
+        if np.isfinite(other[:, n]).any():
+            shifted = one[:, : one.shape[1] - n] + other[:, n : n + 1]
+            found[:, n:] = np.minimum(found[:, n:], shifted)
+    return found

@@ -68,19 +68,9 @@ def lp_layout(instance: EdgecloudInstance) -> str:
 def lp_4_plus(
     instance: EdgecloudInstance, formulation: str, options: SolveOptions
 ) -> tuple[Certificate, dict[str, Any]]:
-    """Solve LP (4)+ and certify its duals.
+    """Solve LP (4)+ and certify its duals; also its value, layout and columns.
 
-    Returns
-    -------
-    certificate : Certificate
-        What the duals prove; a program that the limit or Ctrl-C ended leaves prices of 0.
-    details : dict
-        Value, layout, columns; ``unfinished`` says why a program ended early.
-
-    Raises
-    ------
-    SolveFailed
-        If a program ends without duals for another reason.
+    A program that the limit or Ctrl-C ended leaves prices of 0, and ``unfinished`` says why.
     """
     layout = lp_layout(instance)
     oracle = EdgecloudOracle(instance, formulation, layout)
@@ -129,12 +119,9 @@ def relaxation(
 
 
 def bound(
-    instance: Instance,
-    formulation: str,
-    options: SolveOptions,
-    on_progress: Progress | None = None,
-    target: float | None = None,
-) -> Result:
+    instance: Instance, formulation: str, options: SolveOptions,
+    on_progress: Progress | None = None, target: float | None = None,
+) -> Result:  # fmt: skip
     """Prices of LP (4)+, improved by the subgradient method on the exact blocks; no solution."""
     assert isinstance(instance, EdgecloudInstance)
     started = now()
@@ -204,13 +191,11 @@ def _auto(
             proven = bound(instance, formulation, within, on_progress, objective)
         incumbent = better(incumbent, beside.result().solution)
         objective = None if incumbent is None else incumbent.objective()
+    details = {**proven.details, "program_columns": columns, "certified_bound": proven.bound}
     known = replace(
-        proven,
-        method="lp+search",
-        status=status_of(incumbent),
-        solution=incumbent,
-        details={**proven.details, "program_columns": columns, "certified_bound": proven.bound},
-    )
+        proven, method="lp+search", status=status_of(incumbent), solution=incumbent,
+        details=details,
+    )  # fmt: skip
     closed = within_gap(objective, proven.bound, options.gap)
     if closed or not small or known.stopped_by == StoppedBy.INTERRUPTED:
         return known
@@ -258,12 +243,8 @@ def tree(
 
 
 METHODS: dict[str, Method] = {
-    "auto": certifying(auto),
-    "tree": tree,
-    "milp": milp,
-    "relaxation": relaxation,
-    "bound": bound,
+    "auto": certifying(auto), "tree": tree, "milp": milp, "relaxation": relaxation, "bound": bound,
     "search": search,
-}
+}  # fmt: skip
 RIVALS_BOUND = ("bound", "literal")
 """Method and formulation of the bound for rivals that may do what the offline problem forbids."""

@@ -38,15 +38,23 @@ from hindsched.solutions.base import Assignment, Solution
 from hindsched.solutions.edgecloud.ps import active_spans
 from hindsched.solutions.edgecloud.runs import ChunkRun, Runs
 from hindsched.solutions.edgecloud.solution import EdgecloudSolution
-from hindsched.solvers.families.edgecloud.block import EdgecloudPlan, JobView
-from hindsched.solvers.families.edgecloud.priced_rows import AXIS_NAMES, SET_NAMES, PricedRows
-from hindsched.solvers.families.edgecloud.restricted import CHUNKS, CLOUD_CHUNKS, RestrictedJob
+from hindsched.solvers.families.edgecloud.block import (
+    CHUNKS,
+    CLOUD_CHUNKS,
+    EdgecloudPlan,
+    JobView,
+    RestrictedJob,
+)
+from hindsched.solvers.families.edgecloud.priced_rows import (
+    AXIS_NAMES,
+    PS_SETS,
+    SET_NAMES,
+    PricedRows,
+)
 from hindsched.solvers.oracles.base import BlockOracle, Response
 from hindsched.solvers.oracles.decisions import COMPLETES, COMPLETION, Axes, Feature, Limits
 
 ORACLE_ROWS = ("groups", "types", "servers")
-PS_SETS = {"parameter_servers", "cloud_parameter_servers"}
-"""Rows for which no block pays, so that their prices count as 0."""
 TREE_ROWS = ("groups",)
 """Layouts in which a job without migration can be restricted."""
 
@@ -102,7 +110,7 @@ class EdgecloudOracle(BlockOracle):
     def paid(self, prices: Floats) -> Floats:
         """Prices without those of PSs, for which no block pays."""
         found = prices.copy()
-        for name in PS_SETS & self.rows.slices.keys():
+        for name in self.rows.slices.keys() & set(PS_SETS):
             found[self.rows.slices[name]] = 0.0
         return found
 
@@ -190,9 +198,7 @@ class EdgecloudOracle(BlockOracle):
             runs += [ChunkRun(block, lane, place, t, t) for lane, place in lanes]
         merged = Runs.of(runs)
         rows: list[Assignment] = []
-        for _, number, place, first, last in zip(
-            *(column.tolist() for column in vars(merged).values()), strict=True
-        ):
+        for _, number, place, first, last in merged.rows():
             where: Assignment = {"server": self.instance.cloud.name}
             if place < cloud:
                 s, worker, _ = self.instance.worker_list[place]
@@ -207,53 +213,36 @@ class EdgecloudOracle(BlockOracle):
     def use_of(self, solution: Solution) -> list[Response | None]:
         """Use of this layout's rows by a solution; see the base class."""
         assert isinstance(solution, EdgecloudSolution)
-        instance, runs = self.instance, solution.runs
-        row_of = np.full(len(instance.worker_list) + 1, -1, dtype=np.int64)
-        for row, members in enumerate(self.priced.places.members):
-            row_of[list(members)] = row
-        found: list[Response | None] = []
-        stored = solution.stored_chunks() if self.priced.storage_slice is not None else {}
-        for j, job in enumerate(instance.jobs):
-            mine = runs.job == j
-            rows: list[int] = []
-            amounts: list[float] = []
-            for place, first, last in zip(
-                runs.place[mine].tolist(), runs.first[mine].tolist(), runs.last[mine].tolist(),
-                strict=True,
-            ):  # fmt: skip
-                slots = range(first, min(last, self.last) + 1)
-                row = int(row_of[place])
-                if row >= 0:
-                    rows += [row * self.last + t - 1 for t in slots]
-                elif (cloud := self.priced.cloud_row(job.worker_type)) is not None:
-                    rows += [cloud + t - 1 for t in slots]
-            amounts += [1.0] * len(rows)
-            completion = solution.completion(job.name)
-            for (i, s), count in stored.items():
-                if i == j and (base := self.priced.storage_row(s)) is not None and job.chunk_gb:
-                    slots = range(job.arrival, min(completion or 0, self.last) + 1)
-                    rows += [base + t - 1 for t in slots]
-                    amounts += [count * job.chunk_gb] * len(slots)
-            time = float(solution.job_completion_times[j])
-            if self.layout == "servers" and instance.cloud_ps(job.ps_type) is not None:
-                held = self._ps_rows(solution, j)
-                rows += held
-                amounts += [1.0] * len(held)
-            index = np.array(rows, dtype=np.int64)
-            found.append(Response(time, time, index, np.array(amounts), completion))
-        return found
+        instance, priced = self.instance, self.priced
+        home = {w: row for row, members in enumerate(priced.places.members) for w in members}
+        rows: list[list[int]] = [[] for _ in instance.jobs]
+        amounts: list[list[float]] = [[] for _ in instance.jobs]
 
-    def _ps_rows(self, solution: EdgecloudSolution, j: int) -> list[int]:
-        """Rows of the PSs that a job holds."""
-        holds, kind = solution.holds, self.instance.jobs[j].ps_type
-        rows: list[int] = []
-        for i in np.flatnonzero(holds.job == j):
-            slots = range(int(holds.first[i]), min(int(holds.last[i]), self.last) + 1)
-            names = ["parameter_servers"]
-            if holds.place[i] == len(self.instance.servers):
-                names.append("cloud_parameter_servers")
-            rows += [self.priced.ps_row(name, kind) + t - 1 for name in names for t in slots]
-        return rows
+        def use(j: int, name: str, key: object, first: int, last: int, amount: float) -> None:
+            base = priced.first(name, key)
+            if base is not None:
+                slots = range(first, min(last, self.last) + 1)
+                rows[j] += [base + t - 1 for t in slots]
+                amounts[j] += [amount] * len(slots)
+
+        for j, _, place, first, last in solution.runs.rows():
+            if place in home:
+                use(j, SET_NAMES[self.layout], home[place], first, last, 1.0)
+            else:
+                use(j, "cloud_capacity", instance.jobs[j].worker_type, first, last, 1.0)
+        for (j, s), count in solution.stored_chunks().items():
+            if gb := instance.jobs[j].chunk_gb:
+                end = solution.completion(instance.jobs[j].name) or 0
+                use(j, "storage", s, instance.jobs[j].arrival, end, count * gb)
+        for j, server, first, last in solution.holds.rows():
+            for name in PS_SETS[: 1 + (server == len(instance.servers))]:
+                use(j, name, instance.jobs[j].ps_type, first, last, 1.0)
+        found: list[Response | None] = []
+        for j, job in enumerate(instance.jobs):
+            time, index = float(solution.job_completion_times[j]), np.array(rows[j], dtype=np.int64)
+            plan = solution.completion(job.name)
+            found.append(Response(time, time, index, np.array(amounts[j]), plan))
+        return found
 
     def prices_on_servers(self, prices: Floats) -> Floats:
         """Prices of a group or type repeated on each of its workers; see the base class."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from hindsched.arrays import Ints
 from hindsched.instances.edgecloud.instance import EdgecloudInstance, EdgecloudJob
 from hindsched.solutions.edgecloud.list_schedule import GreedySchedule
 from hindsched.solutions.edgecloud.past import read_past
@@ -15,34 +16,21 @@ from hindsched.solvers.oracles.rows import Rows, RowSet, slot_labels
 
 SET_NAMES = {"groups": "group_capacity", "types": "type_capacity", "servers": "worker_capacity"}
 AXIS_NAMES = {"groups": "group", "types": "type", "servers": "worker"}
+PS_SETS = ("parameter_servers", "cloud_parameter_servers")
+"""Rows of all PSs of a type, and of those in the cloud."""
 
 
 @dataclass(frozen=True)
 class Places:
-    """The rows of one layout: workers that share a price.
-
-    Parameters
-    ----------
-    labels : tuple of str
-        Name of each.
-    kinds : tuple of str
-        Worker type of each.
-    members : tuple of tuple of int
-        Workers of each, as positions in `EdgecloudInstance.worker_list`.
-    """
+    """The rows of one layout, without slots: workers that share a price."""
 
     labels: tuple[str, ...]
-    kinds: tuple[str, ...]
-    members: tuple[tuple[int, ...], ...]
-
-    @property
-    def counts(self) -> Ints:
-        """Number of workers of each."""
-        return np.array([len(members) for members in self.members], dtype=np.int64)
+    kinds: tuple[str, ...]  # worker type of each
+    members: tuple[tuple[int, ...], ...]  # as positions in `EdgecloudInstance.worker_list`
 
 
 def places_of(instance: EdgecloudInstance, layout: str) -> Places:
-    """The rows of a layout, without slots."""
+    """The places of a layout."""
     names = [server.name for server in instance.servers]
     if layout == "servers":
         found = instance.worker_list
@@ -58,18 +46,15 @@ def places_of(instance: EdgecloudInstance, layout: str) -> Places:
 
 def last_priced_slot(instance: EdgecloudInstance) -> int:
     """Last slot of all layouts but ``servers``: no good schedule runs later."""
-    last = instance.horizon
-    unlimited = True
+    ends = [instance.horizon]
     for j, job in enumerate(instance.jobs):
         if instance.cloud_workers(job.worker_type) is None:
-            end = job.arrival + int(instance.cloud_upload[j] + instance.cloud_slots[j]) - 1
-            last = max(last, end)
-        else:
-            unlimited = False
-    if not unlimited:
+            alone = int(instance.cloud_upload[j] + instance.cloud_slots[j])
+            ends.append(job.arrival + alone - 1)
+    if len(ends) <= len(instance.jobs):  # some cannot flee to an unlimited cloud
         schedule = GreedySchedule(instance, read_past(instance, None)).completion
-        last = max([last, *(schedule or {}).values()])
-    return last
+        ends += (schedule or {}).values()
+    return max(ends)
 
 
 class PricedRows:
@@ -84,64 +69,67 @@ class PricedRows:
     """
 
     def __init__(self, instance: EdgecloudInstance, layout: str) -> None:
-        self.instance = instance
-        self.layout = layout
+        self.instance, self.layout = instance, layout
         self.places = places_of(instance, layout)
         self.last = instance.horizon if layout == "servers" else last_priced_slot(instance)
-        self.cloud_types = tuple(kind for kind, n in (instance.cloud.workers or {}).items() if n)
-        self.rows = Rows(self._row_sets())
-        self.storage_slice = self.rows.slices.get("storage")
-        self.cloud_slice = self.rows.slices.get("cloud_capacity")
+        labels, cloud = self.places.labels, instance.cloud
+        slots = slot_labels(self.last, len(labels))
+        sets: list[RowSet] = []
+        self._first: dict[tuple[str, object], int] = {}
+        start = 0
 
-    def _row_sets(self) -> list[RowSet]:
-        instance = self.instance
-        slots = slot_labels(self.last, len(self.places.labels))
-        counts = self.places.counts.astype(float)
-        sets = [
-            RowSet(
-                SET_NAMES[self.layout],
-                ((AXIS_NAMES[self.layout], self.places.labels), ("slot", slots)),
-                np.repeat(counts[:, None], len(slots), axis=1),
-            )
-        ]
-        if self.cloud_types:
-            limits = [float(instance.cloud_workers(kind) or 0) for kind in self.cloud_types]
-            capacity = np.repeat(np.array(limits)[:, None], len(slots), axis=1)
-            axes = (("type", self.cloud_types), ("slot", slots))
-            sets.append(RowSet("cloud_capacity", axes, capacity))
-        limited = np.isfinite(instance.storage_gb)
-        if limited.any() and self.layout != "types":
-            names = tuple(s.name for s in instance.servers if s.storage_gb is not None)
-            capacity = np.repeat(instance.storage_gb[limited][:, None], len(slots), axis=1)
-            axes = (("server", names), ("slot", slots))
-            sets.append(RowSet("storage", axes, capacity))
-        if instance.cloud.ps and self.layout == "servers":
-            kinds = tuple(instance.cloud.ps)
-            everywhere = [
-                n + sum(m for (_, k), m in instance.ps_counts.items() if k == kind)
-                for kind, n in instance.cloud.ps.items()
-            ]
-            for name, counts_ in (
-                ("parameter_servers", everywhere),
-                ("cloud_parameter_servers", list(instance.cloud.ps.values())),
-            ):
-                capacity = np.repeat(np.array(counts_, dtype=float)[:, None], len(slots), axis=1)
-                sets.append(RowSet(name, (("type", kinds), ("slot", slots)), capacity))
-        return sets
+        def add(name: str, axis: str, named: Mapping[Any, tuple[str, float]]) -> None:
+            """A set of rows by key, each with its label and capacity; none if there is no key."""
+            nonlocal start
+            if not named and sets:
+                return
+            capacity = np.array([amount for _, amount in named.values()], dtype=float)
+            axes = ((axis, tuple(label for label, _ in named.values())), ("slot", slots))
+            sets.append(RowSet(name, axes, np.repeat(capacity[:, None], len(slots), axis=1)))
+            for key in named:
+                self._first[name, key] = start
+                start += len(slots)
+
+        members = self.places.members
+        sizes = {i: (label, len(members[i])) for i, label in enumerate(labels)}
+        add(SET_NAMES[layout], AXIS_NAMES[layout], sizes)
+        add("cloud_capacity", "type", {k: (k, n) for k, n in (cloud.workers or {}).items() if n})
+        if layout != "types":
+            limits = instance.storage_gb.tolist()
+            add("storage", "server", {
+                s: (server.name, limits[s])
+                for s, server in enumerate(instance.servers)
+                if server.storage_gb is not None
+            })  # fmt: skip
+        if layout == "servers":
+            edge = Counter[str]()
+            for (_, kind), number in instance.ps_counts.items():
+                edge[kind] += number
+            in_cloud = cloud.ps or {}
+            add(PS_SETS[0], "type", {k: (k, n + edge[k]) for k, n in in_cloud.items()})
+            add(PS_SETS[1], "type", {k: (k, n) for k, n in in_cloud.items()})
+        self.rows = Rows(sets)
+
+    def first(self, name: str, key: object) -> int | None:
+        """Flat index of the first row of a type or server in a set; None if it is unlimited."""
+        return self._first.get((name, key))
 
     def ps_row(self, name: str, kind: str) -> int:
-        """Flat index of the first row of a PS type in one of the layout's two sets of PSs."""
-        position = list(self.instance.cloud.ps or {}).index(kind)
-        return int(self.rows.slices[name].start) + position * self.last
+        """Flat index of the first row of a PS type in one of `PS_SETS`."""
+        return self._first[name, kind]
+
+    def server_of(self, row: int) -> int:
+        """Server of a place; the first one in the layout ``types``."""
+        return self.instance.worker_list[self.places.members[row][0]][0]
 
     def rows_of(self, job: EdgecloudJob) -> list[int]:
-        """Rows of the layout whose workers qualify."""
+        """Places of the layout whose workers qualify."""
         return [row for row, kind in enumerate(self.places.kinds) if kind == job.worker_type]
 
     def places_of(self, j: int) -> list[tuple[int, int, int]]:
-        """A job's rows, slots until a chunk is uploaded there, and how many workers it reaches so.
+        """A job's places, slots until a chunk is uploaded there, how many workers it so reaches.
 
-        In the layout ``types`` a row stands once for every delay.
+        In the layout ``types`` a place stands once for every delay.
         """
         found = []
         for row in self.rows_of(self.instance.jobs[j]):
@@ -149,16 +137,3 @@ class PricedRows:
             delays = Counter(int(self.instance.upload[j, s]) for s in servers)
             found += [(row, delay, count) for delay, count in sorted(delays.items())]
         return found
-
-    def cloud_row(self, kind: str) -> int | None:
-        """Flat index of the first row of a worker type in the cloud, or None if it is unlimited."""
-        if self.cloud_slice is None or kind not in self.cloud_types:
-            return None
-        return int(self.cloud_slice.start) + self.cloud_types.index(kind) * self.last
-
-    def storage_row(self, server: int) -> int | None:
-        """Flat index of a server's first storage row, or None if its storage is unlimited."""
-        if self.storage_slice is None or not np.isfinite(self.instance.storage_gb[server]):
-            return None
-        before = int(np.isfinite(self.instance.storage_gb[:server]).sum())
-        return int(self.storage_slice.start) + before * self.last

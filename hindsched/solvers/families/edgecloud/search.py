@@ -56,25 +56,12 @@ HOT, COLD = 0.15, 0.002
 
 @dataclass(eq=False)
 class Pool:
-    """Workers of one type, the jobs that need them, and the order that was found best.
+    """Workers of one type, the jobs that need them, and the order that was found best."""
 
-    Parameters
-    ----------
-    jobs : ndarray of int, shape (J,)
-        Positions of the jobs.
-    places : ndarray of int, shape (W,)
-        Position of each column's worker in `EdgecloudInstance.worker_list`; their number means one
-        of the cloud's limited workers.
-    given : PoolJobs
-        What the kernel knows of them.
-    slots : int
-        Slots after which every order is done.
-    """
-
-    jobs: Ints
-    places: Ints
+    jobs: Ints  # positions, (J,)
+    places: Ints  # worker of each column, (W,); their number means one of the cloud's
     given: PoolJobs
-    slots: int
+    slots: int  # after which every order is done
 
     def __post_init__(self) -> None:
         self.busy = np.zeros((self.slots, self.places.size), dtype=np.bool_)
@@ -143,15 +130,6 @@ class Pool:
 class PrioritySearch:
     """The search over all pools, resumable.
 
-    Parameters
-    ----------
-    instance : EdgecloudInstance
-        The instance.
-    formulation : str
-        Which problem the solutions are for.
-    seed : int
-        Seed of all draws.
-
     Attributes
     ----------
     is_possible : bool
@@ -173,13 +151,7 @@ class PrioritySearch:
         return float(ends - self.instance.arrivals.sum())
 
     def improve(self, stop: Callable[[], bool]) -> bool:
-        """Cool the pools in turn until `stop` says so or a whole turn hardly gains.
-
-        Returns
-        -------
-        bool
-            Whether it ended by itself.
-        """
+        """Cool the pools in turn until `stop` says so, or by itself: a whole turn hardly gains."""
         while self.is_possible and not stop():
             before, moves = self.objective, max(pool.moves for pool in self.pools)
             for pool in self.pools:
@@ -218,10 +190,7 @@ def checked(instance: EdgecloudInstance, runs: Runs, formulation: str) -> Soluti
 
 
 def search(
-    instance: Instance,
-    formulation: str,
-    options: SolveOptions,
-    on_progress: Progress | None = None,
+    instance: Instance, formulation: str, options: SolveOptions, on_progress: Progress | None = None
 ) -> Result:
     """Annealing over orders of the jobs; no bound."""
     assert isinstance(instance, EdgecloudInstance)
@@ -241,15 +210,10 @@ def search(
     solution = better(known, found.solution())
     stopped_by = StoppedBy.CONVERGED if settled else StoppedBy.TIME_LIMIT
     return Result(
-        instance=instance,
-        formulation=formulation,
-        method="search",
-        status=status_of(solution),
+        instance=instance, formulation=formulation, method="search", status=status_of(solution),
         stopped_by=StoppedBy.INTERRUPTED if interrupted.is_set() else stopped_by,
-        solution=solution,
-        bound=None,
-        backend="annealing over orders",
-    )
+        solution=solution, backend="annealing over orders",
+    )  # fmt: skip
 
 
 def _pool(instance: EdgecloudInstance, kind: str) -> Pool | None:

@@ -21,15 +21,6 @@ from hindsched.solvers.kernels.stable_order import copy_to
 
 
 @njit(cache=True)
-def _insert_sorted(values: Any, size: int, value: float) -> None:
-    column = size
-    while column > 0 and values[column - 1] > value:
-        values[column] = values[column - 1]
-        column -= 1
-    values[column] = value
-
-
-@njit(cache=True)
 def cheapest_by_completion(
     first: Any, count: Any, price: Any, extra: Any, work: int, chunks: int, cloud: Any,
     windows: Any, owner: Any, room: Any, best: float, earliest: int,
@@ -77,7 +68,11 @@ def cheapest_by_completion(
             break
         for g in range(groups):
             if c >= first[g] and price[g, c] < np.inf:
-                _insert_sorted(ranked[g], size[g], price[g, c])
+                column = size[g]
+                while column > 0 and ranked[g, column - 1] > price[g, c]:
+                    ranked[g, column] = ranked[g, column - 1]
+                    column -= 1
+                ranked[g, column] = price[g, c]
                 size[g] += 1
         sky = min(chunks, windows[c])
         most = 0.0 if cloud[-1, c] == np.inf else float(sky)  # that can have ended by c

@@ -36,42 +36,21 @@ SHARE_NEAR, SHARE_CLOUD = 0.7, 0.15
 
 
 class PoolJobs(NamedTuple):
-    """The jobs of a pool.
+    """The jobs of a pool."""
 
-    Parameters
-    ----------
-    edge : int
-        Columns of edge workers, the first ones.
-    ready : ndarray of int, shape (J, W)
-        First slot that a job can use on a worker, `NEVER` where it cannot be uploaded.
-    work, chunks, cloud_work : ndarray of int, shape (J,)
-        Slots of a chunk, number of chunks, and slots of a chunk of a job that is wholly in a
-        limited cloud.
-    cloud_end : ndarray of int, shape (J,)
-        Slot after a job's last if it runs in an unlimited cloud, `NEVER` if there is none.
-    """
-
-    edge: int
-    ready: Ints
-    work: Ints
-    chunks: Ints
-    cloud_work: Ints
-    cloud_end: Ints
+    edge: int  # columns of edge workers, the first ones
+    ready: Ints  # (J, W), `NEVER` where it cannot be uploaded
+    work: Ints  # (J,)
+    chunks: Ints  # (J,)
+    cloud_work: Ints  # slots of a chunk of a job that is wholly in a limited cloud, (J,)
+    cloud_end: Ints  # slot after the last in an unlimited cloud, `NEVER` if there is none, (J,)
 
 
 class Order(NamedTuple):
-    """Priorities of a pool's jobs, and which of them must go to the cloud if they can.
+    """Priorities of a pool's jobs, and which of them must go to the cloud if they can."""
 
-    Parameters
-    ----------
-    jobs : ndarray of int, shape (J,)
-        Positions in the pool, the first placed first.
-    in_cloud : ndarray of bool, shape (J,)
-        By position in the pool.
-    """
-
-    jobs: Ints
-    in_cloud: Bools
+    jobs: Ints  # positions in the pool, the first placed first, (J,)
+    in_cloud: Bools  # by position in the pool, (J,)
 
 
 @njit(cache=True, nogil=True)
@@ -175,17 +154,9 @@ def place_in_order(pool: PoolJobs, order: Order, busy: Bools, counts: Ints, ends
 
 @njit(cache=True, nogil=True)
 def anneal(
-    pool: PoolJobs,
-    busy: Bools,
-    order: Order,
-    current: int,
-    best_order: Order,
-    best: int,
-    draws: np.random.Generator,
-    moves: int,
-    hot: float,
-    cold: float,
-) -> tuple[int, int]:
+    pool: PoolJobs, busy: Bools, order: Order, current: int, best_order: Order, best: int,
+    draws: np.random.Generator, moves: int, hot: float, cold: float,
+) -> tuple[int, int]:  # fmt: skip
     """Try `moves` changes of the order while the temperature falls from `hot` to `cold`.
 
     Changes `order` in place, and `best_order` where it is beaten; returns the present and the best

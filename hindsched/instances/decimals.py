@@ -242,11 +242,3 @@ def times(counts: Ints, amounts: Whole) -> Whole:
     kind = np.int64 if size < LARGEST_TERM else object
     product: Whole = counts.astype(kind) * amounts.astype(kind)
     return product
-
-
-def added(total: Whole, where: Any, part: Whole) -> Whole:
-    """Add whole numbers in some places of a total; what is returned is the total, or its copy."""
-    if part.dtype != total.dtype:
-        total = total.astype(np.result_type(part, total))
-    total[where] += part
-    return total

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from hindsched.instances.decimals import (
     SEPARATED,
     WholeUnits,
-    added,
     common_step,
     exactly,
     how_many_fit,
@@ -88,7 +87,7 @@ def test_whole_units_add_up_exactly(units, capacity):
     table = WholeUnits.of(np.array([[capacity]], float), amounts)
     total = -table.tables[0]
     for (count, _), whole in zip(units, table.tables[1], strict=True):
-        total = added(total, ..., times(np.array([[count]]), whole))
+        total = total + times(np.array([[count]]), whole)
     due = sum(n * exactly(amount) for n, amount in units) - exactly(capacity)
     assert Fraction(int(total[0, 0])) / table.per_one[0] == due
     assert table.amount(total[0, 0], 0) == float(due)

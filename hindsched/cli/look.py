@@ -63,8 +63,6 @@ def _rows(what: str, family: str | None) -> Rows:
     from hindsched.instances.catalogue import families_or_all, list_instances, list_suites
     from hindsched.instances.io import instance_class
     from hindsched.online.registry import algorithms
-    from hindsched.solvers.door.options import SOLVERS
-    from hindsched.solvers.door.others import OTHERS
 
     if what == "suites":
         return list_suites(family)
@@ -73,6 +71,9 @@ def _rows(what: str, family: str | None) -> Rows:
     if what == "solvers":
         if family is not None:
             raise InputError("family", family, "solvers belong to no family")
+        from hindsched.solvers.door.options import SOLVERS
+        from hindsched.solvers.door.others import OTHERS
+
         return [
             {"solver": name, "installed": name not in OTHERS or OTHERS[name].is_installed}
             for name in SOLVERS

@@ -84,39 +84,36 @@ class BatchschedCluster(GangCluster[BatchschedJob]):
         self._total = np.where(self._free.sum(axis=0) > 0, self._free.sum(axis=0), 1.0)
         self._names = self.instance.server_names
         self._index = {name: h for h, name in enumerate(self._names)}
-        self._ideal: dict[str, tuple[int, int]] = {}
-        self._most: dict[str, int] = {}
-        self._few_ps: dict[str, bool] = {}
+        self._gangs: dict[str, tuple[int, int, int, bool]] = {}
         self._speeds: dict[tuple[str, int], float] = {}
         self._held: dict[str, tuple[Placement, Assignment, Fraction]] = {}
 
-    def ideal_types(self, job: BatchschedJob) -> tuple[int, int]:
-        """Worker and PS type with the least time per mini-batch among those that fit at all."""
-        if job.name not in self._ideal:
-            self._choose(job)
-        return self._ideal[job.name]
+    def gang(self, job: BatchschedJob) -> tuple[int, int, int, bool]:
+        """Ideal worker and PS type, most workers of them, and whether with a single PS.
 
-    def _choose(self, job: BatchschedJob) -> None:
-        instance = self.instance
-        options = sorted(
-            (instance.minibatch_time(job, m, p, False, max(2, job.chunks)), m, p)
-            for m in range(len(instance.worker_types))
-            for p in range(max(1, instance.num_ps_types))
-        )
-        for few_ps in (False, True):
-            for _, m, p in options:
-                most = self._most_on_empty(job, m, p, few_ps)
-                if most:
-                    self._ideal[job.name] = (m, p)
-                    self._most[job.name], self._few_ps[job.name] = most, few_ps
-                    return
-        raise Refused("(2h)", f"job {job.name}", "no pair of types fits the empty cluster")
-
-    def _most_on_empty(self, job: BatchschedJob, m: int, p: int, few_ps: bool) -> int:
-        for count in range(min(job.chunks, self.instance.most_workers), 0, -1):
-            if self._find(self._whole, count, m, p, few_ps) is not None:
-                return count
-        return 0
+        The types are those with the least time per mini-batch among the pairs that fit at all.
+        """
+        if job.name not in self._gangs:
+            instance = self.instance
+            options = sorted(
+                (instance.minibatch_time(job, m, p, False, max(2, job.chunks)), m, p)
+                for m in range(len(instance.worker_types))
+                for p in range(max(1, instance.num_ps_types))
+            )
+            counts = range(min(job.chunks, instance.most_workers), 0, -1)
+            fitting = (
+                (m, p, count, few_ps)
+                for few_ps in (False, True)
+                for _, m, p in options
+                for count in counts
+                if self._find(self._whole, count, m, p, few_ps) is not None
+            )
+            found = next(fitting, None)
+            if found is None:
+                rule = "no pair of types fits the empty cluster"
+                raise Refused("(2h)", f"job {job.name}", rule)
+            self._gangs[job.name] = found
+        return self._gangs[job.name]
 
     def _num_ps(self, count: int, m: int, p: int) -> int:
         return int(ps_for(count, self.instance.ps_ratio[m, p]))
@@ -172,8 +169,8 @@ class BatchschedCluster(GangCluster[BatchschedJob]):
         return placement
 
     def _place_on(self, free: Floats, job: BatchschedJob, workers: int) -> Placement | None:
-        m, p = self.ideal_types(job)
-        found = self._find(free, workers, m, p, self._few_ps[job.name])
+        m, p, _, few_ps = self.gang(job)
+        found = self._find(free, workers, m, p, few_ps)
         if found is None:
             return None
         by_name = [{self._names[h]: n for h, n in part.items()} for part in found]
@@ -228,8 +225,7 @@ class BatchschedCluster(GangCluster[BatchschedJob]):
 
     def max_workers(self, job: BatchschedJob) -> int:
         """Most workers of the ideal type on the empty cluster."""
-        self.ideal_types(job)
-        return self._most[job.name]
+        return self.gang(job)[2]
 
     def drawn_workers(self, job: BatchschedJob) -> int:
         """Requested in the file, else drawn from 1..min(30, most workers) by (seed, job name)."""
@@ -241,7 +237,7 @@ class BatchschedCluster(GangCluster[BatchschedJob]):
 
     def shares(self, job: BatchschedJob, workers: int) -> Floats:
         """Share of each resource's total that the workers and their PSs hold."""
-        m, p = self.ideal_types(job)
+        m, p, _, _ = self.gang(job)
         needed = workers * self.instance.worker_demand[m]
         if self.instance.has_ps:
             needed = needed + self._num_ps(workers, m, p) * self.instance.ps_demand[p]

@@ -23,33 +23,15 @@ TIE_WEIGHT = 1e-6
 class ServerRound(BatchRound):
     """A sub-round on an empty cluster with one price a server, resource and slot.
 
-    Parameters
-    ----------
-    instance : BatchschedInstance
-        The cluster.
-    horizon, last : int
-        tau, and the last slot that schedules may use.
-    base : float
-        lambda.
-    index : callable
-        Modes of a job.
-    most_workers : int
-        Most workers of any job of the batch.
-    greedy, engine : bool, {"oracle", "model"}
-        Whether Algorithm 4 places, and who finds the cheapest schedule.
+    Of tau slots, `horizon`, schedules may use those up to `last`; `base` is lambda. Algorithm 4
+    places if `greedy`, and `engine` finds the cheapest schedule.
     """
 
     def __init__(
-        self,
-        instance: BatchschedInstance,
-        horizon: int,
-        last: int,
-        base: float,
-        index: Callable[[BatchschedJob], ModeIndex],
-        most_workers: int,
-        greedy: bool,
+        self, instance: BatchschedInstance, horizon: int, last: int, base: float,
+        index: Callable[[BatchschedJob], ModeIndex], most_workers: int, greedy: bool,
         engine: Engine,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.instance, self.last = instance, last
         self.greedy, self.engine, self._index = greedy, engine, index
         self._unit = resource_units(instance)

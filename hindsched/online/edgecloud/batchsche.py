@@ -42,16 +42,8 @@ Column = tuple[bool, str]
 class Window:
     """A job's place in a sub-round.
 
-    Parameters
-    ----------
-    column : tuple of (bool, str), optional
-        Which workers are priced; None for an unlimited cloud.
-    workers : list of (int, int)
-        Worker, by position among the column's, and how many chunks it trains in turn.
-    work : int
-        Slots a chunk.
-    together : bool
-        Zeta: everything in the cloud.
+    Which workers are priced (none for an unlimited cloud); the workers, by position among those,
+    and how many chunks each trains in turn; slots a chunk; zeta: everything in the cloud.
     """
 
     column: Column | None

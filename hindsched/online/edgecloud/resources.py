@@ -34,14 +34,7 @@ def place_name(cluster: EdgecloudInstance, server: int) -> str:
 
 
 class ParameterServers(Generic[Key]):
-    """PSs by type and place.
-
-    Parameters
-    ----------
-    cluster : EdgecloudInstance
-        The cluster.
-    seed : int, optional
-        Seed of the random choice among free PSs at the edge; None takes the first one.
+    """PSs by type and place; a seed draws among free ones at the edge, None takes the first.
 
     Attributes
     ----------
@@ -91,18 +84,9 @@ class ParameterServers(Generic[Key]):
         return self.cloud_is_free(kind) if place == self.cloud else place in self._free[kind]
 
     def take(self, key: Key, job: EdgecloudJob, slot: int, together: bool = False) -> int | None:
-        """Give a job a free PS at the edge, else one in the cloud; None if none is free.
+        """Give a job that starts to run a free PS at the edge, else one in the cloud.
 
-        Parameters
-        ----------
-        key : int or str
-            The job's number or name.
-        job : EdgecloudJob
-            The job.
-        slot : int
-            The slot in which it starts to run.
-        together : bool
-            The job is wholly in the cloud, so that its PS must be there.
+        None if none is free. The PS of a job that is wholly in the cloud, `together`, is there.
         """
         kind = job.ps_type
         free = self._free.get(kind)
@@ -121,13 +105,7 @@ class ParameterServers(Generic[Key]):
 
 
 class StorageLedger:
-    """Stored chunks by server and job.
-
-    Parameters
-    ----------
-    cluster : EdgecloudInstance
-        The cluster; its jobs are not read.
-    """
+    """Stored chunks by server and job."""
 
     def __init__(self, cluster: EdgecloudInstance) -> None:
         self.cluster = cluster
@@ -141,12 +119,11 @@ class StorageLedger:
         gb = job.chunk_gb
         if not gb:
             return [math.inf] * len(self._limits)
-        return [
-            limit
-            if math.isinf(limit)
-            else (exactly(limit) - self._peak(s, job, slot)) // exactly(gb)
-            for s, limit in enumerate(self._limits)
-        ]
+        left = list(self._limits)
+        for s, limit in enumerate(self._limits):
+            if math.isfinite(limit):
+                left[s] = (exactly(limit) - self._peak(s, job, slot)) // exactly(gb)
+        return left
 
     def _peak(self, server: int, job: EdgecloudJob, slot: int) -> Fraction:
         """Most GB stored at once on a server from a job's arrival to `slot`."""
@@ -197,13 +174,7 @@ class CloudSite:
     (PSs) are numbered it begins when one of each is free; its chunks then take the workers in turn,
     and it keeps its PS until the last one has ended. Where the cloud has no PS of its type the PS
     is at the edge, and the job works at the rate of zeta = 0.
-
-    Parameters
-    ----------
-    cluster : EdgecloudInstance
-        The cluster.
-    ps : ParameterServers
-        All PSs, shared with whoever else takes some.
+    `ps` are all PSs, shared with whoever else takes some.
 
     Attributes
     ----------
@@ -293,19 +264,7 @@ def _in_turn(free: list[int], first: int, work: int, chunks: int) -> list[Span]:
 def whole_job_rows(
     cluster: EdgecloudInstance, job: EdgecloudJob, spans: list[Span], ps: int
 ) -> list[Assignment]:
-    """Rows of a job whose chunks run in the cloud over `spans`.
-
-    Parameters
-    ----------
-    cluster : EdgecloudInstance
-        The cluster.
-    job : EdgecloudJob
-        The job.
-    spans : list of (int, int)
-        First and last slot of each chunk.
-    ps : int
-        Server of its PS; the number of servers means the cloud.
-    """
+    """Rows of a job whose chunks run in the cloud over `spans`, with its PS on server `ps`."""
     cloud = cluster.cloud.name
     rows: list[Assignment] = [
         {"chunk": chunk, "server": cloud, "from": first, "to": last}

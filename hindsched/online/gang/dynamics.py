@@ -45,20 +45,10 @@ FILE_SPAN = frozenset({"from", "to"})
 
 @dataclass
 class Run:
-    """GPUs that a job holds without a change.
+    """GPUs that a job, given by its position, holds without a change.
 
-    Parameters
-    ----------
-    job : int
-        Position of the job.
-    first, last : int
-        Slots; `last` is that in which the work is done where the row did not say.
-    is_open : bool
-        Whether the row left its end to the work.
-    gpus : int
-        GPUs held.
-    places : tuple of (int, int)
-        Servers and the GPUs held there; empty where none is named.
+    A row that is open leaves its end to the work: `last` is then the slot in which that is done.
+    Places are servers and the GPUs held there, none where none is named.
     """
 
     job: int

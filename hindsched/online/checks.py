@@ -64,13 +64,15 @@ class _Watched(OnlineAlgorithm):
     def __init__(self, algorithm: OnlineAlgorithm, last_slot: int | None) -> None:
         self.algorithm, self.last_slot = algorithm, last_slot
         self.decisions: list[tuple[int, str]] = []
+        self._jobs: tuple[JobRecord, ...] = ()
         own = set(vars(OnlineAlgorithm)) - {"start", "step"}
         for name in (name for name in own if not name.startswith("_")):
             setattr(self, name, getattr(algorithm, name))
 
     def start(self, environment: Environment) -> None:
         """Start the algorithm and remember what it was told."""
-        self._environment, self._jobs = environment, ()
+        self._environment = environment
+        self._jobs = ()
         told = self._view()
         self.algorithm.start(environment)
         self._check_view(told, "start")

@@ -35,7 +35,7 @@ class Window(NamedTuple):
     shape (slots, 2); b_w / b_p.
     """
 
-    count: int
+    num_workers: int
     workers: Ints
     ps: Ints
     quota: int
@@ -45,10 +45,10 @@ class Window(NamedTuple):
 
 def min_cost_d(window: Window) -> Placed | None:
     """Algorithm 4, MINCOSTD; None for a cost of infinity."""
-    most_here = np.minimum(window.count - 1, window.workers)
+    most_here = np.minimum(window.num_workers - 1, window.workers)
     best, fewest = -1, 0
     for s, on_host in enumerate(most_here.tolist()):
-        needed = math.ceil((window.count - on_host) * window.ratio - NEAR)
+        needed = math.ceil((window.num_workers - on_host) * window.ratio - NEAR)
         there = min(needed, int(window.ps[s]), window.quota)
         if there >= 1 and (best < 0 or there < fewest):
             best, fewest = s, there
@@ -56,24 +56,24 @@ def min_cost_d(window: Window) -> Placed | None:
         return None
     workers, ps = np.zeros_like(window.workers), np.zeros_like(window.ps)
     workers[best], ps[best] = most_here[best], fewest
-    left = window.count - int(workers[best])
+    left = window.num_workers - int(workers[best])
     for s in np.argsort(window.workers, kind="stable"):
         if s != best:
             workers[s] = min(int(window.workers[s]), left)
             left -= int(workers[s])
     if left > 0:
         return None
-    return float((window.prices @ [window.count, fewest]).sum()), workers, ps
+    return float((window.prices @ [window.num_workers, fewest]).sum()), workers, ps
 
 
 def min_cost_c(window: Window) -> Placed | None:
     """Algorithm 5, MINCOSTC: any server that takes all; the first is taken. None for infinity."""
-    able = np.flatnonzero((window.workers >= window.count) & (window.ps >= 1))
+    able = np.flatnonzero((window.workers >= window.num_workers) & (window.ps >= 1))
     if window.quota < 1 or not able.size:
         return None
     workers, ps = np.zeros_like(window.workers), np.zeros_like(window.ps)
-    workers[able[0]], ps[able[0]] = window.count, 1
-    return len(window.prices) * float(window.prices[0] @ [window.count, 1]), workers, ps
+    workers[able[0]], ps[able[0]] = window.num_workers, 1
+    return len(window.prices) * float(window.prices[0] @ [window.num_workers, 1]), workers, ps
 
 
 class LiteralRound(TenantRound):

@@ -239,7 +239,7 @@ class GeometricBatches(OnlineAlgorithm):
             else:
                 break
         self._intervals.append({**interval, "accepted": accepted})
-        self._most_rounds = max(self._most_rounds, np.count_nonzero(accepted))
+        self._most_rounds = max(self._most_rounds, sum(count > 0 for count in accepted))
         return self.settle(horizon, rows)
 
     def settle(self, horizon: int, rows: Rows) -> Rows:
@@ -296,6 +296,6 @@ class GeometricBatches(OnlineAlgorithm):
         """Batches: horizon, jobs, sub-rounds used (the paper's alpha as it came out), ledger."""
         return {
             "intervals": list(self._intervals),
-            "most_rounds_used": int(self._most_rounds),
+            "most_rounds_used": self._most_rounds,
             "ledger": list(self._ledger),
         }

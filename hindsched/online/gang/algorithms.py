@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
@@ -119,7 +119,7 @@ def wspt_theorem(instance: Instance) -> Theorem:
     return _promise(value, missed)
 
 
-def _promise(value: float, missed: dict[str, float]) -> Theorem:
+def _promise(value: float, missed: Mapping[str, float]) -> Theorem:
     """A ratio, and None where an assumption is missed by a factor above 1."""
     assumptions: list[Assumption] = [
         {"name": name, "holds": times <= 1, "worst": float(times)} for name, times in missed.items()

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from hindsched.arrays import Floats, Ints
+from hindsched.arrays import Bools, Floats, Ints
 from hindsched.instances.mlbroker.instance import MlbrokerInstance, MlbrokerJob
 from hindsched.instances.mlbroker.slot import SlotData
 from hindsched.online.cluster_state import ClusterState, this_slot
@@ -62,7 +62,7 @@ class Broker(OnlineAlgorithm):
         self.environment, self.cluster, self.seed = environment, cluster, environment.seed
         self.names = [center.name for center in cluster.datacenters]
         self.live: list[MlbrokerJob] = []
-        self.present: dict[str, bool] = {}
+        self.present: dict[str, Bools] = {}
         self.begin()
 
     def begin(self) -> None:

@@ -146,16 +146,18 @@ def pool_facts(instance: OasisInstance) -> dict[str, PoolFacts]:
         utility = job.utility
         best.append(_log_utility(utility, duration - 1))
         worst.append(_log_smallest(utility, duration - 1, horizon - job.arrival))
-        sigmoid = isinstance(utility, SigmoidUtility)
-        scale.append(_log(utility.priority) if sigmoid else _log_utility(utility, 0))
-    utilities = [np.array(column, dtype=float) for column in (best, worst, scale)]
+        if isinstance(utility, SigmoidUtility):
+            scale.append(_log(utility.priority))
+        else:
+            scale.append(_log_utility(utility, 0))
+    log_best, log_worst, log_scale = (np.array(each, float) for each in (best, worst, scale))
     pools = (
         (instance.worker_demand, instance.worker_capacity),
         (instance.ps_demand, instance.ps_capacity),
     )
     work = instance.work.astype(float)
     return {
-        name: PoolFacts(*utilities, work, demand, capacity.sum(axis=0), horizon)
+        name: PoolFacts(log_best, log_worst, log_scale, work, demand, capacity.sum(axis=0), horizon)
         for name, (demand, capacity) in zip(POOLS, pools, strict=True)
     }
 

@@ -158,56 +158,28 @@ def test_commitments_are_kept(instance):
 
 def merged(first, second):
     """Two one-type instances side by side: each keeps its types, servers and jobs."""
-    left, right = first.to_dict(), second.to_dict()
-    never = 1000.0
+    left, right, never = first.to_dict(), second.to_dict(), 1000.0
+    found = {"servers": [], "tenants": [], "jobs": []}
+    for data, own, other in ((left, "a", "b"), (right, "b", "a")):
 
-    def typed(a, p):
-        return {"a": a, "b": p}
+        def typed(value, rest, own=own, other=other):
+            return {own: value, other: rest}
 
-    def rename(data, letter):
-        servers, tenants, jobs = [], [], []
-        for server in data["servers"]:
-            pair = [server["workers"], 0], [server["ps"], 0]
-            counts = [dict(zip("ab" if letter == "a" else "ba", x, strict=True)) for x in pair]
-            servers.append({"name": letter + server["name"], "workers": counts[0], "ps": counts[1]})
-        for tenant in data["tenants"]:
-            pair = [tenant["worker_quota"], 0], [tenant["ps_quota"], 0]
-            counts = [dict(zip("ab" if letter == "a" else "ba", x, strict=True)) for x in pair]
-            tenants.append(
-                {
-                    "name": letter + tenant["name"],
-                    "worker_quota": counts[0],
-                    "ps_quota": counts[1],
-                }
-            )
-        for job in data["jobs"]:
-            times = [job["minibatch_slots"], never], [job["update_slots"], never]
-            keyed = [dict(zip("ab" if letter == "a" else "ba", x, strict=True)) for x in times]
-            jobs.append(
-                {
-                    **job,
-                    "name": letter + job["name"],
-                    "tenant": letter + job["tenant"],
-                    "minibatch_slots": keyed[0],
-                    "update_slots": keyed[1],
-                }
-            )
-        return servers, tenants, jobs
-
-    one, two = rename(left, "a"), rename(right, "b")
+        for name, keys, rest in (
+            ("servers", ("workers", "ps"), 0),
+            ("tenants", ("worker_quota", "ps_quota"), 0),
+            ("jobs", ("minibatch_slots", "update_slots"), never),
+        ):
+            for item in data[name]:
+                changed = {key: typed(item[key], rest) for key in keys}
+                if name == "jobs":
+                    changed["tenant"] = own + item["tenant"]
+                found[name].append({**item, **changed, "name": own + item["name"]})
     bandwidths = {
-        key: typed(left[key], right[key]) for key in ("worker_bandwidth_mbps", "ps_bandwidth_mbps")
+        key: {"a": left[key], "b": right[key]}
+        for key in ("worker_bandwidth_mbps", "ps_bandwidth_mbps")
     }
-    return AstraeaInstance.parse(
-        {
-            **left,
-            "name": "merged",
-            **bandwidths,
-            "servers": one[0] + two[0],
-            "tenants": one[1] + two[1],
-            "jobs": one[2] + two[2],
-        }
-    )
+    return AstraeaInstance.parse({**left, "name": "merged", **bandwidths, **found})
 
 
 @fixed(20)

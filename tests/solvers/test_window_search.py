@@ -141,26 +141,6 @@ def test_the_last_cycle_cools_down_with_the_time_that_is_left(seconds, steps):
     assert shares[steps - 1 : -1] == pytest.approx(np.arange(0.0, left, 10.0) / left)
 
 
-def test_without_a_limit_no_cycle_is_the_last():
-    instance = hs.generate("batchsched", jobs=4, seed=3, servers=2, horizon=4)
-    found = search(instance, 5)
-    found.construct()
-    found.improve(after(400))
-    assert not found._is_last
-    assert found._cycle == 4000
-
-
-def test_the_same_seed_draws_the_same():
-    instance = hs.generate("batchsched", jobs=15, seed=3, servers=4, horizon=8)
-    values = []
-    for _ in range(2):
-        found = search(instance, 5)
-        found.construct()
-        found.improve(after(50))
-        values.append(found.solution().to_dict()["jobs"])
-    assert values[0] == values[1]
-
-
 def test_better_solutions_are_adopted_and_searched_on():
     instance = hs.generate("batchsched", jobs=12, seed=4, servers=4, horizon=8)
     good = search(instance, 1)

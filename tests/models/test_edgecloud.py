@@ -213,12 +213,3 @@ def test_the_parameter_servers_of_locked_jobs_are_taken(formulation, ps):
     found = program.extract()
     assert found.violations() == []
     assert found.assignments()["j0"] == promised
-
-
-@given(tiny_instances(clouds=(None, 0, 1)))
-def test_replanning_at_the_start_changes_nothing(tiny):
-    """With commitments that fix nothing the program is the offline program."""
-    for formulation in FORMULATIONS:
-        plain = solve_program(build_offline(tiny, formulation).pyomo).objective
-        empty = build_offline(tiny, formulation, commitments=Commitments(now=1))
-        assert solve_program(empty.pyomo).objective == pytest.approx(plain)

@@ -9,12 +9,9 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from hindsched.errors import InputError
-from hindsched.instances.mlbroker.generator import generate
 from hindsched.solutions.base import build_solution
 from hindsched.solutions.mlbroker.solution import (
-    MlbrokerSolution,
     arc_prices,
-    realised_costs,
     undelivered,
 )
 from hindsched.solutions.mlbroker.transport import ship
@@ -202,12 +199,3 @@ def test_a_slot_cannot_be_covered_twice():
     row = {"from": 1, "to": 2, "workers": {"r1": 1}, "ps": "r1"}
     with pytest.raises(InputError, match="twice"):
         build_solution(flicker(), {"j1": [row, {**row, "from": 2}]})
-
-
-@pytest.mark.parametrize("formulation", ["tight", "paper"])
-def test_accounting_is_one_function(formulation):
-    instance = generate("small", 3)
-    solution = find_schedule(instance, formulation)
-    costs = realised_costs(instance, solution.workers, solution.ps, formulation)
-    assert costs.total == solution.objective()
-    assert isinstance(solution, MlbrokerSolution)

@@ -7,17 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hindsched.errors import InputError, SolveFailed
-from hindsched.instances.catalogue import known_instance
+from hindsched.errors import SolveFailed
 from hindsched.instances.mlbroker.generator import generate
 from hindsched.instances.mlbroker.instance import MlbrokerInstance
 from hindsched.instances.mlbroker.slot import SlotData
 from hindsched.models.mlbroker.convex import RegularisedSlot, slot_values
 from hindsched.models.mlbroker.offline import build_offline, build_subproblem
 from hindsched.models.mlbroker.sets import most_rented
-from hindsched.online.simulator import simulate
-from hindsched.solutions.base import build_solution
-from hindsched.solvers.certificates.explain import explain
 from hindsched.solvers.certificates.file import verify_certificate
 from hindsched.solvers.door.api import methods, solve
 from hindsched.solvers.door.convex import solve_convex
@@ -82,14 +78,6 @@ def test_oracle_equals_the_subproblem(instance, data):
     assert oracle.bound(prices) == pytest.approx(values, abs=1e-6)
 
 
-@given(instance=instances(), data=st.data(), formulation=st.sampled_from(["tight", "paper"]))
-def test_any_prices_bound_the_optimum(instance, data, formulation):
-    oracle = build_oracle(instance, formulation)
-    prices = np.array([quarters(data.draw, 0, 4) for _ in range(oracle.rows.size)])
-    result = solve_program(build_offline(instance, formulation).model)
-    assert oracle.bound(prices) <= result.objective + 1e-6 * (1 + abs(result.objective))
-
-
 @given(
     instance=instances(centers=3, slots=3, jobs=2), formulation=st.sampled_from(["tight", "paper"])
 )
@@ -143,37 +131,6 @@ def test_duals_of_the_disaggregated_program_certify():
     instance = generate("small", 3)
     result = model(instance, relax=True).solve()
     assert result.certificate().bound >= result.objective - 1e-6 * result.objective
-
-
-@given(
-    instance=instances(centers=3, slots=3, jobs=2), formulation=st.sampled_from(["tight", "paper"])
-)
-def test_use_of_adds_up_and_explain_splits_the_gap(instance, formulation):
-    solution = find_schedule(instance, formulation)
-    oracle = build_oracle(instance, formulation)
-    found = oracle.use_of(solution)
-    total = sum(response.objective for response in found)
-    assert total == pytest.approx(solution.objective(), abs=1e-9)
-    use = np.zeros(oracle.rows.size)
-    for response in found:
-        np.add.at(use, response.rows, response.amounts)
-    assert (use <= 1e-9).all()
-    explanation = explain(solution, lagrangian_certificate(instance, formulation))
-    gap = solution.objective() - explanation.bound
-    assert explanation.gap == pytest.approx(abs(gap))
-
-
-def test_oracle_responses_are_schedules():
-    instance = known_instance("mlbroker-r3-t2-s51")
-    oracle = build_oracle(instance)
-    rows = {}
-    for block, job in enumerate(instance.jobs):
-        response = oracle.best_response(block, np.zeros(oracle.rows.size))
-        rows[job.name] = oracle.assignments(block, response)
-    assert build_solution(instance, rows).is_feasible()
-    assert oracle.block_name(len(instance.jobs)) == "broker"
-    with pytest.raises(InputError, match="rows: groups: must be servers"):
-        build_oracle(instance, rows="groups")
 
 
 @given(instance=instances(centers=3, slots=1, jobs=1, workers=5, kinds=1), data=st.data())
@@ -422,12 +379,3 @@ def test_a_slot_without_jobs():
     slot = SlotData.of(generate("small", 0), [], [])
     for engine in ("oracle", "model"):
         assert solve_fractional(slot, np.zeros((0, 3)), engine=engine).objective == 0
-
-
-def test_small_exact_optimum_is_matched_online():
-    """3 centres, 5 slots, 5 jobs: proven, and reached by the price iteration."""
-    instance = generate("small", 0, horizon=5)
-    best = solve(instance, "auto")
-    assert best.status == "optimal"
-    online = simulate(instance, "mlbroker-prices").objective
-    assert best.objective - 1e-6 <= online <= 1.03 * best.objective

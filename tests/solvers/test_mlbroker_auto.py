@@ -64,24 +64,6 @@ def test_answers_that_are_remembered_are_those_that_would_be_given(torn, monkeyp
             assert all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
 
 
-def test_a_decision_on_one_job_asks_that_job_alone(torn, monkeypatch):
-    oracle = build_oracle(torn, "tight")
-    asked = []
-    price = oracle._priced
-
-    def counted(job, *args):
-        asked.append(job)
-        return price(job, *args)
-
-    monkeypatch.setattr(oracle, "_priced", counted)
-    prices = np.full(oracle.rows.size, 0.5)
-    jobs = list(range(len(torn.jobs)))
-    slot = torn.jobs[0].arrival - 1
-    for most in (1, 0):
-        oracle.priced_within(prices, {0: {Feature(WORKERS, (0, slot)): (0, most)}})
-    assert asked == [*jobs, 0]
-
-
 def test_prices_lead_to_a_schedule_as_soon_as_there_is_a_bound():
     """Without time for any other search the jobs' answers to the prices are relocated."""
     instance = generate("paper", 1, datacenters=6, horizon=6, jobs=12)
@@ -107,12 +89,3 @@ def test_a_search_that_overruns_the_limit_leaves_bound_and_answers(torn, monkeyp
     assert found.certificate.bound == found.bound
     assert found.solution.is_feasible()
     assert found.objective < 1.1 * found.bound
-
-
-def test_what_a_bound_asked_is_known_afterwards(torn, monkeypatch):
-    oracle = build_oracle(torn, "tight")
-    certificate = methods.lagrangian_certificate(torn, oracle=oracle)
-    monkeypatch.setattr(oracle, "_priced", None)
-    bound, plans = oracle.priced_within(certificate.prices, {})
-    assert bound == certificate.bound
-    assert len(plans) == len(torn.jobs)

@@ -9,8 +9,6 @@ from hypothesis import strategies as st
 
 from hindsched.instances.edgecloud.generator import generate
 from hindsched.instances.io import read
-from hindsched.solutions.base import build_solution
-from hindsched.solvers.certificates.certificate import certify
 from hindsched.solvers.certificates.file import verify_certificate
 from hindsched.solvers.door.api import solve
 from hindsched.solvers.door.options import SolveOptions
@@ -54,27 +52,6 @@ def test_best_response_equals_the_program(tiny, seed, limited):
                 assert found.value == pytest.approx(exact.value, abs=1e-6)
 
 
-@given(tiny_instances(max_jobs=2, storage=True), st.integers(0, 10**6))
-def test_a_response_costs_what_it_says(tiny, seed):
-    """Value = time + prices x use, in every layout; on servers the rows are a feasible schedule."""
-    for formulation in FORMULATIONS:
-        for layout in ORACLE_ROWS:
-            oracle = build_oracle(tiny, formulation, rows=layout)
-            prices = random_prices(oracle, seed)
-            for block in range(oracle.num_blocks):
-                found = oracle.best_response(block, prices)
-                cost = float(prices[found.rows] @ found.amounts)
-                assert found.value == pytest.approx(found.objective + cost)
-                if layout != "servers" or tiny.cloud.workers:
-                    continue
-                job = tiny.jobs[block]
-                rows = {job.name: oracle.assignments(block, found)}
-                placed = build_solution(tiny.with_jobs((job,)), rows, formulation)
-                broken = [v for v in placed.violations() if v.rule != "(7b)"]
-                assert broken == []
-                assert placed.objective() <= found.objective
-
-
 @given(tiny_instances(storage=True), st.integers(0, 10**6))
 def test_any_prices_bound_the_optimum(tiny, seed):
     optima = {f: solve(tiny, "milp", formulation=f).objective for f in FORMULATIONS}
@@ -102,22 +79,6 @@ def test_certified_duals_prove_lp_4_plus(tiny):
             assert certificate.bound <= best + 1e-6
 
 
-@given(tiny_instances(storage=True))
-def test_use_of_a_solution(tiny):
-    for formulation in FORMULATIONS:
-        solution = solve(tiny, "milp", formulation=formulation).solution
-        if solution is None:
-            continue
-        for layout in ORACLE_ROWS:
-            oracle = build_oracle(tiny, formulation, rows=layout)
-            use = np.zeros(oracle.rows.size)
-            found = oracle.use_of(solution)
-            for response in found:
-                np.add.at(use, response.rows, response.amounts)
-            assert sum(r.objective for r in found) == pytest.approx(solution.objective())
-            assert np.all(use <= oracle.rows.capacity + 1e-6)
-
-
 def test_certificate_files_are_checked_without_a_solver():
     known = read("tests/data/instances/edgecloud-j7-s600.json")
     for formulation, value in (("no-migration", 52), ("literal", 50)):
@@ -142,19 +103,6 @@ def test_lp_4_plus_is_close_on_the_small_suite():
     assert np.mean(shares) >= 0.85
 
 
-def test_prices_move_to_servers():
-    small = generate("small", 1)
-    for layout in ("groups", "types"):
-        oracle = build_oracle(small, rows=layout)
-        prices = random_prices(oracle, 3)
-        moved = oracle.prices_on_servers(prices)
-        servers = build_oracle(small, rows="servers")
-        assert moved.shape == (servers.rows.size,)
-        if layout == "groups":
-            # The certificate loses nothing while the layout's slots reach as far.
-            assert servers.bound(moved) <= solve(small, "milp").objective + 1e-6
-
-
 def test_simple_schedules_are_feasible_on_all_variants():
     found = []
     for settings_ in ({}, {"cloud_workers": 2}, {"cloud_workers": 0}, {"storage_gb": 8}):
@@ -168,12 +116,6 @@ def test_simple_schedules_are_feasible_on_all_variants():
                     assert made.objective() >= best - 1e-6
                     found.append(number)
     assert set(found) == {0, 1}
-
-
-def test_certify_refuses_negative_prices():
-    oracle = build_oracle(generate("small", 0))
-    with pytest.raises(ValueError, match="not negative"):
-        certify(oracle, np.full(oracle.rows.size, -1.0))
 
 
 def crowded(seed):

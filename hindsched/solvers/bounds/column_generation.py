@@ -26,7 +26,7 @@ import highspy
 import numpy as np
 
 from hindsched.arrays import Bools, Floats
-from hindsched.errors import InputError, SolveFailed
+from hindsched.errors import SolveFailed
 from hindsched.json_types import JsonObject
 from hindsched.solvers.bounds.lagrangian import (
     BoundResult,
@@ -333,8 +333,6 @@ def column_generation_bound(
     options: SolveOptions | None = None,
     *,
     start_prices: Floats | None = None,
-    target: float | None = None,
-    smoothing: float = SMOOTHING,
     max_iterations: int | None = None,
     on_progress: Progress | None = None,
 ) -> BoundResult:
@@ -345,13 +343,9 @@ def column_generation_bound(
     oracle : BlockOracle
         Exact oracle of the instance.
     options : SolveOptions, optional
-        Its time limit and gap are used.
+        Its time limit is used.
     start_prices : ndarray, shape (rows.size,), optional
         First prices; by default some subgradient iterations find them.
-    target : float, optional
-        Objective of a feasible solution.
-    smoothing : float
-        Weight of the best prices in the prices tried, at least 0 and below 1.
     max_iterations : int, optional
         Limit on master solves.
     on_progress : callable, optional
@@ -366,27 +360,23 @@ def column_generation_bound(
 
     Raises
     ------
-    InputError
-        For a smoothing outside [0, 1).
     SolveFailed
         If a mandatory job has no schedule at all, or HiGHS fails on the master. Jobs that cannot
         all be served together end the search by ``infeasible``, with the best bound so far.
     """
-    if not 0 <= smoothing < 1:
-        raise InputError("smoothing", smoothing, "must be at least 0 and below 1")
     check_certifies(oracle)
     options = options or SolveOptions()
     begin = now()
     with catch_interrupt() as interrupted:
         search = Subgradient(oracle, start_prices)
-        run = _Run(oracle, options, begin, target, smoothing, interrupted, search.size)
+        run = _Run(oracle, options, begin, interrupted, search.size)
         run.take(search.best)
         if search.is_infeasible or not oracle.num_blocks:
             return run.result(StoppedBy.CONVERGED)
         while search.iterations < WARM_ITERATIONS and start_prices is None:
             if interrupted.is_set() or run.is_late() or search.converged:
                 break
-            search.step(target)
+            search.step(None)
             run.take(search.point)
         stopped_by = None
         while stopped_by is None:
@@ -399,7 +389,7 @@ def column_generation_bound(
                 if on_progress is not None:
                     seconds = now() - begin
                     message = f"column generation, iteration {run.iterations}"
-                    on_progress(run.best.bound, target, seconds, message)
+                    on_progress(run.best.bound, None, seconds, message)
         return run.result(stopped_by)
 
 
@@ -411,14 +401,11 @@ class _Run:
         oracle: BlockOracle,
         options: SolveOptions,
         begin: float,
-        target: float | None,
-        smoothing: float,
         interrupted: Event,
         size: float,
     ) -> None:
         self.interrupted = interrupted
-        self.oracle, self.options, self.begin, self.target = oracle, options, begin, target
-        self.smoothing = smoothing
+        self.oracle, self.options, self.begin = oracle, options, begin
         self.sign = 1.0 if oracle.sense == "max" else -1.0
         self.best = PricePoint(np.zeros(0), self.sign * math.inf, np.zeros(0), np.zeros(0))
         self.iterations = self.evaluations = 0
@@ -441,10 +428,6 @@ class _Run:
 
     def iterate(self) -> StoppedBy | None:
         """Solve the master once and price its duals; return why to stop, if so."""
-        if self.target is not None:
-            distance = abs(self.best.bound - self.target)
-            if distance <= self.options.gap * abs(self.best.bound):
-                return StoppedBy.GAP
         if self.is_late():
             return StoppedBy.TIME_LIMIT
         if self.master is None:
@@ -462,8 +445,8 @@ class _Run:
             return StoppedBy.CONVERGED
         if self.iterations % PRUNE_EVERY == 0:
             self.master.prune()
-        added = self._price(self.smoothing * self.best.prices + (1 - self.smoothing) * duals)
-        if not added and self.smoothing:
+        added = self._price(SMOOTHING * self.best.prices + (1 - SMOOTHING) * duals)
+        if not added:
             added = self._price(duals)
         if not added:
             if self._whole:

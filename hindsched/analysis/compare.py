@@ -249,21 +249,7 @@ def finish(
     title: str | None = None,
     console: Console | None = None,
 ) -> Comparison:
-    """Run what is missing of a folder of results, then write its tables and its report.
-
-    Parameters
-    ----------
-    store : ResultStore
-        The folder.
-    tasks : sequence of Task, optional
-        Its tasks with what no file holds: algorithms of the caller's own.
-    workers, dask
-        Where to run, as in `run_tasks`.
-    title : str, optional
-        Of the progress bar; None for no bar.
-    console : rich.console.Console, optional
-        Where the bar is drawn.
-    """
+    """Run what is missing of a folder of results, then write its tables and its report."""
     store.remove_leftovers()
     instances, keys = store.instances(), {task.key for task in store.missing()}
     missing = [task for task in tasks or store.tasks if task.key in keys]
@@ -319,24 +305,7 @@ def _store(
 def progress_bar(
     total: int, title: str | None, *, done: int = 0, console: Console | None = None
 ) -> Iterator[Callable[[str], None]]:
-    """Show a bar; where standard error is no terminal, one line per tenth of the work.
-
-    Parameters
-    ----------
-    total : int
-        Number of steps.
-    title : str, optional
-        What is being done; None for no bar.
-    done : int
-        Steps done before.
-    console : rich.console.Console, optional
-        Where to write; None for standard error.
-
-    Yields
-    ------
-    callable
-        ``advance(text)``: one step more, and what it was.
-    """
+    """Show a bar; where standard error is no terminal, one line per tenth of the work."""
     console = console or Console(stderr=True)
     if title is None:
         yield lambda text: None
@@ -388,22 +357,6 @@ def plan_tasks(
     offline: Keywords | None = None,
 ) -> list[Task]:
     """List the tasks of a comparison: offline solves first, because they take longest.
-
-    Parameters
-    ----------
-    instances : sequence of Instance
-        What to compare on; names must be unique.
-    contenders : sequence of str, class or OnlineAlgorithm, optional
-        Algorithms; None for all of each instance's family. With several families a registered
-        algorithm is run where its family has it, one's own everywhere.
-    seeds : int
-        Number of seeds of each randomised algorithm; the others run once.
-    first_seed : int
-        The first seed.
-    settings : mapping, optional
-        Settings, each handed to every algorithm that has it.
-    offline : mapping, optional
-        Method and options of the offline solves.
 
     Raises
     ------

@@ -42,25 +42,6 @@ def divided_bound(
 ) -> Result:
     """Bound an instance's optimum with its blocks divided over workers.
 
-    Parameters
-    ----------
-    instance : Instance
-        The instance.
-    method : {"bound", "preemptive"}
-        A method that asks a pricing oracle for all blocks at once.
-    workers : int
-        Local processes, at least 1. Ignored with `dask`.
-    dask : str, optional
-        Address of a Dask scheduler, all of whose workers take part.
-    formulation, options
-        As in `hindsched.solve`.
-
-    Returns
-    -------
-    Result
-        As of `hindsched.solve`; ``details`` tell how many ``shares`` there were, the bytes that
-        moved in an evaluation, and how many shares were taken over from workers that died.
-
     Raises
     ------
     InputError

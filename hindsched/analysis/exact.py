@@ -68,15 +68,6 @@ class ExactCheck:
 def proof_of(result: Result, seconds: float = QUICK_SECONDS) -> Proof:
     """Who vouches for a result's bound: the exact kernel reads what would be written.
 
-    Parameters
-    ----------
-    result : Result
-        What a solve found.
-    seconds : float
-        How long the kernel may take, no longer than the solve's own time limit lets it, and at most
-        `INTERRUPTED_SECONDS` after Ctrl-C; what needs more steps than that, or asks for more than
-        its limits allow, is ``checked fast``.
-
     Raises
     ------
     SolveFailed
@@ -124,22 +115,7 @@ def has_kernel(family: str) -> bool:
 def exact_check(
     instance: Instance | str | Path, *files: str | Path, seconds: float | None = None
 ) -> ExactCheck | None:
-    """Let the exact kernel check a solution, a certificate, or both.
-
-    Parameters
-    ----------
-    instance : Instance, str or Path
-        The instance or its file.
-    *files : str or Path
-        Files of a solution and of a certificate, in any order.
-    seconds : float, optional
-        How long it may take, by its count of steps; its own limits are those of `RAISED`.
-
-    Returns
-    -------
-    ExactCheck or None
-        None if it was not done in time.
-    """
+    """Let the exact kernel check a solution, a certificate, or both."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "instance.json"
         if isinstance(instance, Instance):

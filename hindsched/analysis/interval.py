@@ -59,11 +59,6 @@ def rounded_down(value: float) -> str:
 
     Just above 1, where ratios are best, as many digits as tell it from 1.
 
-    Parameters
-    ----------
-    value : float
-        A lower end; infinite ones are a word.
-
     Examples
     --------
     >>> rounded_down(1.19996), rounded_up(1.19996), rounded_up(1.00004)
@@ -73,28 +68,12 @@ def rounded_down(value: float) -> str:
 
 
 def rounded_up(value: float) -> str:
-    """Write a number of which "at most" holds: like `rounded_down`, but never less than it is.
-
-    Parameters
-    ----------
-    value : float
-        An upper end; infinite ones are a word.
-    """
+    """Write a number of which "at most" holds: like `rounded_down`, but never less than it is."""
     return _rounded(value, ROUND_CEILING)
 
 
 def percent_rounded(share: float, rounding: str, decimals: int = 1) -> str:
-    """Write a share in percent, rounded so that what is said of it still holds.
-
-    Parameters
-    ----------
-    share : float
-        1 is 100 %.
-    rounding : str
-        A way of `decimal`: ``ROUND_FLOOR`` or ``ROUND_CEILING``.
-    decimals : int
-        How many at least: as many more, up to four, as tell it from none and from all.
-    """
+    """Write a share in percent, rounded so that what is said of it still holds."""
     if not math.isfinite(share):
         return f"{share}%"
     for places in range(decimals, 5):

@@ -109,15 +109,6 @@ def summary_numbers(
 ) -> Row:
     """An algorithm's ratio over its instances: what holds of the upper ends, which are proven.
 
-    Parameters
-    ----------
-    found : sequence of AlgorithmRatio
-        One an instance.
-    confidence : float
-        Level of the interval of the mean, by the bootstrap over the instances.
-    seed : int
-        Of the bootstrap.
-
     Returns
     -------
     dict
@@ -150,15 +141,6 @@ def _bootstrap(values: Floats, confidence: float, seed: int) -> tuple[float, flo
 def paired_rows(found: Ratios, seed: int = 0, confidence: float = CONFIDENCE) -> list[Row]:
     """Compare each two algorithms of a family on the instances that both finished.
 
-    Parameters
-    ----------
-    found : mapping
-        Ratios by algorithm, one an instance.
-    seed : int
-        Of the bootstrap.
-    confidence : float
-        Level of the bootstrap's interval.
-
     Returns
     -------
     list of dict
@@ -186,13 +168,6 @@ def paired_rows(found: Ratios, seed: int = 0, confidence: float = CONFIDENCE) ->
 
 def profile_rows(found: Ratios, points: int = 101) -> list[Row]:
     """Performance profiles (Dolan and More, 2002): how often an algorithm is near the best.
-
-    Parameters
-    ----------
-    found : mapping
-        Ratios by algorithm, one an instance.
-    points : int
-        Points of the axis, spaced by a constant factor up to the largest finite quotient.
 
     Returns
     -------

@@ -80,17 +80,6 @@ class ResultStore:
     ) -> Self:
         """Make a new store.
 
-        Parameters
-        ----------
-        folder : str or Path
-            A folder that does not exist yet or is empty.
-        instances : sequence of Instance
-            What is compared on.
-        tasks : sequence of Task
-            What there is to do.
-        settings : mapping, optional
-            Settings of the comparison as the user gave them.
-
         Raises
         ------
         InputError
@@ -221,13 +210,7 @@ class ResultStore:
         return found
 
     def missing(self, records: Sequence[Record] | None = None) -> list[Task]:
-        """Tasks to run: not yet successful, or with something damaged.
-
-        Parameters
-        ----------
-        records : sequence of dict, optional
-            `records` as they are now, where they have been read already.
-        """
+        """Tasks to run: not yet successful, or with something damaged."""
         known = self.records() if records is None else records
         done = {record["task"] for record in known if record["status"] == "ok"}
         return [task for task in self.tasks if task.key not in done]
@@ -256,13 +239,7 @@ class ResultStore:
         return path if path.is_file() else None
 
     def write_tables(self, comparison: Comparison | None = None) -> None:
-        """Write the tidy tables of what the records say (parquet too with pyarrow), and all hashes.
-
-        Parameters
-        ----------
-        comparison : Comparison, optional
-            Of the records as they are now, where they have been read already.
-        """
+        """Write the tidy tables of the records (parquet too with pyarrow), and all hashes."""
         comparison = comparison or Comparison(self.records())
         tables = {
             "runs": comparison.to_frame(),

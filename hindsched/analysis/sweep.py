@@ -70,19 +70,6 @@ def map_calls(
 ) -> Generator[tuple[int, Any]]:
     """Call a function on many arguments; each place and result, or `Lost`, as the calls end.
 
-    Parameters
-    ----------
-    function : callable
-        What to call. What it raises is raised here.
-    arguments : sequence of tuple
-        Arguments of each call.
-    workers : int
-        Local processes; 0 for calls in this one, in order.
-    dask : str, optional
-        Address of a Dask scheduler, in place of local processes.
-    time_limit : float, optional
-        Seconds of a call: a local process that goes on far beyond them is killed.
-
     Raises
     ------
     InputError
@@ -110,22 +97,6 @@ def run_tasks(
     run_limit: float | None = None,
 ) -> list[Record]:
     """Run tasks and return their records in the order of the tasks.
-
-    Parameters
-    ----------
-    tasks : sequence of Task
-        What to run.
-    instances : sequence of Instance
-        The instances that the tasks name.
-    workers, dask
-        Where, as in `map_calls`.
-    on_record : callable, optional
-        Called in this process with each record as it comes in; a folder of results keeps it.
-    stop_when_interrupted : bool
-        Whether Ctrl-C during a solve in this process, which ends with the interval it has, stops
-        everything; otherwise its record is kept and the next task runs.
-    run_limit : float, optional
-        Seconds of each run of an algorithm: one that overruns it fails.
 
     Raises
     ------

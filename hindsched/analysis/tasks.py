@@ -263,21 +263,10 @@ def _online(instance: Instance, task: Task, run_limit: float | None) -> Record:
 
 
 def slot_rows(solution: Solution, price_path: Sequence[Mapping[str, Any]] = ()) -> list[JsonObject]:
-    """Use and price per slot and resource.
+    """Use and price per slot and resource, where there are any; no rows beyond `MOST_SLOTS`.
 
-    Parameters
-    ----------
-    solution : Solution
-        The schedule.
-    price_path : sequence of dict
-        ``slot, resource, price`` rows of an algorithm that posts prices.
-
-    Returns
-    -------
-    list of dict
-        ``slot, resource, used`` (summed over servers), ``price`` (None where none is posted) and
-        ``active_jobs`` (that run in the slot); slots and resources with neither use nor price are
-        left out. Of a schedule that ends later than slot `MOST_SLOTS` there are none.
+    ``used`` is summed over servers, ``price`` is None where the run's `price_path` posts none, and
+    ``active_jobs`` run in the slot.
     """
     running = job_spans(solution)
     last = max((span.last for spans in running.values() for span in spans), default=0)

@@ -120,17 +120,6 @@ class FigureScale:
     ) -> Any:
         """Make one instance of the experiment.
 
-        Parameters
-        ----------
-        family, preset : str
-            Whose generator, and with which preset.
-        seed : int
-            Of the draws; with a trace also of the window.
-        varied : mapping, optional
-            What the experiment varies: the settings cannot change it.
-        **fixed
-            What it does not: the settings can.
-
         Raises
         ------
         InputError
@@ -347,20 +336,7 @@ def figure(family: str, number: str) -> Figure:
 def draw(
     frame: pd.DataFrame, plot: Plot, *, title: str = "", levels: Sequence[float] = ()
 ) -> Picture:
-    """Draw a table.
-
-    Parameters
-    ----------
-    frame : DataFrame
-        Rows with the plot's columns; rows where `y` is missing are counted in the legend. Series
-        for which ``in_feasible_set`` is False anywhere are dashed and starred.
-    plot : Plot
-        How.
-    title : str
-        Heading.
-    levels : sequence of float
-        Values that the paper's text states, as dotted lines.
-    """
+    """Draw a table."""
     import matplotlib.pyplot as plt
 
     frame = frame if plot.x in frame else frame.assign(**{plot.x: ""})

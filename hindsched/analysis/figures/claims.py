@@ -198,21 +198,7 @@ def judge(claim: Claim, results: Sequence[CaseResult]) -> Verdict:
 
 
 def verdicts_on(family: str, number: str, frame: pd.DataFrame) -> list[JsonObject]:
-    """Judge every claim that a figure decides.
-
-    Parameters
-    ----------
-    family, number : str
-        The figure.
-    frame : DataFrame
-        Its table.
-
-    Returns
-    -------
-    list of dict
-        ``key``, ``place``, ``claim``, ``the paper``, ``quantity``, ``measured``, ``rule``,
-        ``verdict`` and ``cases`` with the values seed by seed.
-    """
+    """Judge every claim that a figure decides."""
     rows: list[JsonObject] = []
     for claim in claims_of(family, number):
         results = measured(claim, frame)

@@ -33,15 +33,7 @@ OPTIONS = {"method": "--method", "solver": "--solver", "time_limit": "--time-lim
 
 
 def write_report(store: ResultStore, comparison: Comparison | None = None) -> Path:
-    """Write ``report.html`` of a folder of results from what it holds, and return its path.
-
-    Parameters
-    ----------
-    store : ResultStore
-        The folder.
-    comparison : Comparison, optional
-        Of its records as they are now, where they have been read already.
-    """
+    """Write ``report.html`` of a folder of results from what it holds, and return its path."""
     path = store.folder / REPORT
     write_text(render_report(store, comparison), path)
     return path

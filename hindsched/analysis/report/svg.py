@@ -20,13 +20,7 @@ BEYOND = 8.0
 
 
 def intervals(rows: Mapping[str, Sequence[Interval]]) -> str:
-    """A line an algorithm; on it each instance's ratio from lower to upper end.
-
-    Parameters
-    ----------
-    rows : mapping
-        Intervals by algorithm; an open ring is a ratio without upper end.
-    """
+    """A line an algorithm; on it each instance's ratio from lower to upper end."""
     ends = [end for own in rows.values() for i in own for end in (i.lower, i.upper)]
     largest = max([1.01, *(end for end in ends if end is not None and math.isfinite(end))])
     least = min([1.0, *(end for end in ends if end is not None and end > 0)])
@@ -67,13 +61,7 @@ def _half(low: float, high: float, logarithmic: bool) -> float:
 
 
 def profiles(lines: Mapping[str, Sequence[tuple[float, float]]]) -> str:
-    """Performance profiles: share of the instances by the factor behind the best of all.
-
-    Parameters
-    ----------
-    lines : mapping
-        Points (factor, share) by algorithm.
-    """
+    """Performance profiles: share of the instances by the factor behind the best of all."""
     height, top = 220, 6
     largest = max([1.01, *(factor for points in lines.values() for factor, _ in points)])
     parts = [f'<path d="M{LEFT} {top}V{height}H{LEFT + WIDTH}" class="axis" fill="none"/>']

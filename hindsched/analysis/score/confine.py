@@ -25,13 +25,14 @@ DENIED = {  # memory that no limit counts, other processes, namespaces, the kern
 }  # fmt: skip
 """System calls by name: their numbers on x86-64 and on ARM."""
 MACHINES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
-CLONE, OWN_NAMESPACES = (56, 220), 0x7E020080
-"""``clone`` is refused only where it makes namespaces."""
 LOAD, EQUAL, ABOVE, ANY_BIT, RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
+DENIED_IF = [((56, 220), ANY_BIT, 0x7E020080), ((157, 167), EQUAL, 1)]
+"""Calls that are refused by their first argument: ``clone`` with namespaces of its own, ``prctl``
+that would let a process outlive its parent."""
 ALLOW, KILL, FAIL = 0x7FFF0000, 0x80000000, 0x00050000
 NO_SUCH_CALL = 38
 X32 = 0x40000000
-PR_SET_NO_NEW_PRIVS, PR_SET_SECCOMP, FILTER = 38, 22, 2
+PR_SET_PDEATHSIG, PR_SET_NO_NEW_PRIVS, PR_SET_SECCOMP, FILTER = 1, 38, 22, 2
 
 
 def main() -> None:
@@ -60,8 +61,8 @@ def main() -> None:
 def refuse_calls() -> None:
     """Let the kernel refuse `DENIED` from now on, in this process and all that it starts."""
     libc = ctypes.CDLL(None, use_errno=True)
-    if libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0):
-        raise OSError(ctypes.get_errno(), "no_new_privs")
+    if libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) or libc.prctl(PR_SET_PDEATHSIG, 9, 0, 0, 0):
+        raise OSError(ctypes.get_errno(), "prctl")
     if platform.machine() not in MACHINES:
         return
     column, machine = MACHINES[platform.machine()]
@@ -70,8 +71,15 @@ def refuse_calls() -> None:
     code += [(ABOVE, 0, 1, X32), (RETURN, 0, 0, KILL)]
     for number in numbers:
         code += [(EQUAL, 0, 1, number), (RETURN, 0, 0, FAIL | NO_SUCH_CALL)]
-    code += [(EQUAL, 0, 3, CLONE[column]), (LOAD, 0, 0, 16), (ANY_BIT, 0, 1, OWN_NAMESPACES)]
-    code += [(RETURN, 0, 0, FAIL | NO_SUCH_CALL), (RETURN, 0, 0, ALLOW)]
+    for pair, test, value in DENIED_IF:
+        code += [
+            (LOAD, 0, 0, 0),
+            (EQUAL, 0, 3, pair[column]),
+            (LOAD, 0, 0, 16),
+            (test, 0, 1, value),
+        ]
+        code += [(RETURN, 0, 0, FAIL | NO_SUCH_CALL)]
+    code.append((RETURN, 0, 0, ALLOW))
     packed = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *line) for line in code))
     program = struct.pack("HxxxxxxP", len(code), ctypes.addressof(packed))
     if libc.prctl(PR_SET_SECCOMP, FILTER, ctypes.c_char_p(program), 0, 0):

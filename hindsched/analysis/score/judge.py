@@ -24,7 +24,7 @@ from hindsched.instances.io import write, write_json
 from hindsched.kernel.reading import limited, load
 from hindsched.online.registry import algorithms, build_algorithm
 from hindsched.online.simulator import simulate
-from hindsched.solutions.base import Solution, write_solution
+from hindsched.solutions.base import write_solution
 from hindsched.solvers.door.api import solve
 from hindsched.solvers.door.versions import versions
 from hindsched.solvers.tree.method import certify_optimum
@@ -74,7 +74,8 @@ def _make(instance: Instance, work_limit: int, folder: Path) -> None:
         if known and not build_algorithm(instance.family, name).relaxes(rules):
             schedules[name] = simulate(instance, name).solution
     best = max if instance.sense == "max" else min  # what anybody found is known in hindsight
-    schedules[HINDSIGHT] = best([found.solution, *schedules.values()], key=Solution.objective)
+    every = [found.solution, *schedules.values()]
+    schedules[HINDSIGHT] = best(every, key=lambda schedule: schedule.objective())
     for name, schedule in schedules.items():
         write_solution(schedule, folder / "ladder" / f"{name}.json")
 

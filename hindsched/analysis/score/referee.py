@@ -28,7 +28,7 @@ from hindsched.printable import printable, said_by
 from hindsched.solutions.base import write_solution
 from hindsched.solvers.door.versions import versions
 
-PUBLIC_SEEDS = (1, 2)
+PUBLIC_SEEDS = (4, 7)
 """Seeds of the instances that a candidate's author may see."""
 DRAWN, SEED_BITS = 8, 60
 """How many seeds are drawn where none are given, and how long they are."""

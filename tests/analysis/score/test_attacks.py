@@ -171,6 +171,31 @@ sys.exit("saw " + "".join(str(word in seen)[0] for word in words))
 
 
 @sandboxed
+@pytest.mark.parametrize("answer", ["best_known.json", "recipes.json", "known", "gang/worst"])
+def test_a_class_has_the_package_without_its_answers(attack, answer):
+    text = f"""
+import hindsched as hs
+class Reader(hs.OnlineAlgorithm):
+    def start(self, environment):
+        found = os.path.join(os.path.dirname(hs.__file__), "instances", {answer!r})
+        read = os.listdir(found) if os.path.isdir(found) else open(found).read()
+        sys.exit(f"{{os.path.dirname(hs.__file__)}} has {{read!r}}")
+    def step(self, slot, arrivals):
+        return hs.Decision()
+"""
+    reason = attack(text, run_limit=60)["reason"]
+    hidden = "Permission denied: '/library/hindsched" in reason
+    assert hidden or reason.endswith("/library/hindsched has []"), reason
+
+
+@sandboxed
+def test_the_first_process_of_the_namespace_is_out_of_reach(attack):
+    text = "got = [] if os.getpid() == 1 else open('/proc/1/mem', 'r+b')\nsys.exit(f'got {got}')"
+    reason = attack(text)["reason"]
+    assert "got []" in reason or "Permission denied" in reason
+
+
+@sandboxed
 def test_runs_do_not_know_of_each_other(attack):
     text = (
         "import glob\nseen = glob.glob('/tmp/*')\nopen('/tmp/mark', 'w')\nsys.exit(f'saw {seen}')"

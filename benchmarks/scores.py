@@ -1,7 +1,7 @@
 """The first board: every registered algorithm of every family, scored on the same four seeds.
 
 ``python benchmarks/scores.py [FAMILY ...]`` writes ``docs/results/scores.md``; families that
-are not named keep their rows. Also what a run in the sandbox costs beside the same one in this process.
+are not named keep their rows. Also what a run costs in the sandbox, beside one in this process.
 """
 
 import json

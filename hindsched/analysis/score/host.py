@@ -15,42 +15,39 @@ def main() -> None:
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # what the class prints is no answer
     sys.path.insert(0, library)
+    from hindsched.instances.io import parse_instance
+    from hindsched.online.protocol import Environment
     from hindsched.online.registry import load_class
 
-    algorithm, started = load_class(file, name)(), False
+    algorithm, job_class = load_class(file, name)(), None
     for line in sys.stdin:
-        message = json.loads(line)
-        if message["type"] == "hello":
-            said: dict[str, Any] = {"type": "hello", "protocol": 1}
-        elif not started:
-            cluster, started = _start(algorithm, message), True
+        told = json.loads(line)
+        said: dict[str, Any] = {"type": "hello", "protocol": 1}
+        if told["type"] == "start":
+            cluster = parse_instance(told["cluster"])
+            job_class = get_args(type(cluster).model_fields["jobs"].annotation)[0]
+            rest = told["estimates"], told["seed"], told["formulation"]
+            algorithm.start(Environment(cluster, *rest))
             said = {"type": "ready"}
-        else:
-            said = _step(algorithm, cluster, message)
-        answers.write(json.dumps(said, default=_plain) + "\n")
+        elif told["type"] == "step":
+            said = _step(algorithm, job_class, told)
+        answers.write(json.dumps(said, default=lambda number: number.item()) + "\n")
         answers.flush()
 
 
-def _start(algorithm: Any, told: dict[str, Any]) -> Any:
-    from hindsched.instances.io import parse_instance
-    from hindsched.online.protocol import Environment
-
-    cluster = parse_instance(told["cluster"])
-    environment = Environment(cluster, told["estimates"], told["seed"], told["formulation"])
-    algorithm.start(environment)
-    return cluster
-
-
-def _step(algorithm: Any, cluster: Any, told: dict[str, Any]) -> dict[str, Any]:
-    job_class = get_args(type(cluster).model_fields["jobs"].annotation)[0]
-    slot, events = told["slot"], told["events"]
-    if ended := tuple(each["job"] for each in events if each["type"] == "job-completed"):
-        algorithm.completed(slot, ended)
-    news = {each["job"]: {key: value for key, value in each.items() if key not in ("type", "job")}
-            for each in events if each["type"] == "job-news"}  # fmt: skip
+def _step(algorithm: Any, job_class: Any, told: dict[str, Any]) -> dict[str, Any]:
+    slot, ended, news = told["slot"], list[str](), dict[str, Any]()
+    for event in told["events"]:
+        kind, job = event.pop("type"), event.pop("job")
+        if kind == "job-completed":
+            ended.append(job)
+        elif kind == "job-news":
+            news[job] = event
+    if ended:
+        algorithm.completed(slot, tuple(ended))
     if news:
         algorithm.told(slot, news)
-    arrivals = tuple(job_class.model_validate(job) for job in told["arrivals"])
+    arrivals = tuple(_record(job_class, job) for job in told["arrivals"])
     decision = algorithm.step(slot, arrivals)
     return {
         "type": "decision",
@@ -62,9 +59,13 @@ def _step(algorithm: Any, cluster: Any, told: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _plain(value: Any) -> Any:
-    """A number of numpy's as Python's own."""
-    return value.item()
+def _record(job_class: Any, told: dict[str, Any]) -> Any:
+    """A job as far as it is told: each field is read, and no rule asked of the whole."""
+    from pydantic import TypeAdapter
+
+    kinds = {name: job_class.model_fields[name].rebuild_annotation() for name in told}
+    read = {name: TypeAdapter(kinds[name]).validate_python(told[name]) for name in told}
+    return job_class.model_construct(**read)
 
 
 if __name__ == "__main__":

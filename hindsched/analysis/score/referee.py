@@ -59,17 +59,16 @@ class Score:
     @property
     def instances(self) -> Any:
         """A row a hidden instance: score, reason, seconds a decision."""
-        return self._frame("instances")
+        import pandas as pd
+
+        return pd.DataFrame(self.data["instances"])
 
     @property
     def ladder(self) -> Any:
         """A row a yardstick: its score on the same instances, and the candidate beside it."""
-        return self._frame("ladder")
-
-    def _frame(self, key: str) -> Any:
         import pandas as pd
 
-        return pd.DataFrame(self.data[key])
+        return pd.DataFrame(self.data["ladder"])
 
     def __repr__(self) -> str:
         name, sandbox = self.data["candidate"], self.data["sandbox"]

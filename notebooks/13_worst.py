@@ -35,7 +35,7 @@ def draw(witness):
     for ax, solution, title in zip(
         axes, (witness.runs[0].solution, witness.reference), ("online", "better"), strict=True
     ):
-        hs.plot.gantt(solution, ax=ax)
+        hs.plot.gantt(solution, ax=ax, most=4)
         ax.set_title(title, loc="left")
     plt.show()
 

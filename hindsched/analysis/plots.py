@@ -141,7 +141,7 @@ def render(figure: Figure | SubFigure, kind: str) -> bytes:
 
 
 @common_look
-def gantt(solution: Any, ax: Axes | None = None) -> Axes:
+def gantt(solution: Any, ax: Axes | None = None, *, most: int | None = None) -> Axes:
     """Draw when each job runs.
 
     Parameters
@@ -150,6 +150,9 @@ def gantt(solution: Any, ax: Axes | None = None) -> Axes:
         Any family's solution, or what found it.
     ax : matplotlib.axes.Axes, optional
         Where to draw; None for a new figure.
+    most : int, optional
+        Workers of the darkest colour: the same in pictures that are compared. None for the most of
+        any job.
 
     Returns
     -------
@@ -173,7 +176,7 @@ def gantt(solution: Any, ax: Axes | None = None) -> Axes:
     spans: list[list[Span]] = [found.get(row["job"], []) for row in rows]
     whole = [span for own in spans for span in own]
     ax = ax or new_axes(7.2, min(12.0, max(2.2, 1.2 + 0.22 * len(rows))))
-    scale = Normalize(0, max([1.0, *(span.workers for span in whole)]))
+    scale = Normalize(0, most or max([1.0, *(span.workers for span in whole)]))
     colours = mpl.colormaps[SEQUENTIAL]
     for place, (row, own) in enumerate(zip(rows, spans, strict=True)):
         arrival, completion = row["arrival"], row["completion"]

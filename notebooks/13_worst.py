@@ -31,7 +31,7 @@ QUICK = os.environ.get("HINDSCHED_QUICK") == "1"
 
 def draw(witness):
     """Draw the algorithm's schedule beside the better one."""
-    figure, axes = plt.subplots(1, 2, figsize=(10, 3), layout="constrained", sharex=True)
+    _, axes = plt.subplots(1, 2, figsize=(10, 3), layout="constrained", sharex=True)
     for ax, solution, title in zip(
         axes, (witness.runs[0].solution, witness.reference), ("online", "better"), strict=True
     ):

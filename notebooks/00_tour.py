@@ -47,9 +47,9 @@ print(result)
 
 # %%
 MOST = 70  # workers of the darkest colour, in both pictures of this tour
-hs.plot.gantt(result, most=MOST);
+hs.plot.gantt(result, most=MOST)
 # %%
-hs.plot.utilisation(result.solution, "gpu");
+hs.plot.utilisation(result.solution, "gpu")
 # %% [markdown]
 # ## Online runs
 #
@@ -62,7 +62,7 @@ for name in ("oasis", "fifo"):
     print(f"{name:6s} utility {run.objective:8.3f}, violations: {run.violations}")
 
 # %%
-hs.plot.gantt(hs.simulate(instance, "oasis"), most=MOST);
+hs.plot.gantt(hs.simulate(instance, "oasis"), most=MOST)
 # %% [markdown]
 # ## The ratio, as an interval
 #
@@ -80,7 +80,7 @@ oasis = measured.algorithm("oasis")
 print("theorem:", oasis.theorem["kind"], oasis.theorem["value"])
 
 # %%
-hs.plot.ratios(measured);
+hs.plot.ratios(measured)
 # %% [markdown]
 # ## A bound that anyone can check
 #
@@ -95,7 +95,7 @@ checked = hs.verify(instance, result.solution, bounded.certificate)
 print("feasible:", checked.is_feasible, " objective:", checked.objective, " bound:", checked.bound)
 
 # %%
-hs.plot.prices(bounded.certificate);
+hs.plot.prices(bounded.certificate)
 # %% [markdown]
 # ## Many instances
 #
@@ -108,7 +108,7 @@ frame = comparison.to_frame()
 frame[["instance", "algorithm", "seed", "objective", "ratio_lower", "ratio_upper"]]
 
 # %%
-hs.plot.ratios(comparison);
+hs.plot.ratios(comparison)
 # %% [markdown]
 # ## Your own algorithm
 #

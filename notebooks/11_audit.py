@@ -80,8 +80,7 @@ mine.to_frame()[
 plot_use(mine)
 
 # %%
-hs.plot.gantt(mine.schedule.solution);
-
+hs.plot.gantt(mine.schedule.solution)
 # %%
 assert mine.is_possible
 ratio = mine.verdict.ratio

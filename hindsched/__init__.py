@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from hindsched.solvers.certificates.explain import explain
     from hindsched.solvers.certificates.file import read_certificate, write_certificate
     from hindsched.solvers.door.api import solve
-    from hindsched.solvers.door.versions import versions
+    from hindsched.solvers.door.result import versions
     from hindsched.solvers.model.offline import model
     from hindsched.solvers.tree.method import certify_optimum
 
@@ -58,7 +58,7 @@ _SOURCES = {
     "hindsched.solvers.certificates.explain": ("explain",),
     "hindsched.solvers.tree.method": ("certify_optimum",),
     "hindsched.solvers.model.offline": ("model",),
-    "hindsched.solvers.door.versions": ("versions",),
+    "hindsched.solvers.door.result": ("versions",),
 }
 _MODULES = {"plot": "hindsched.analysis.plots"}
 _SOURCE_OF = {name: module for module, names in _SOURCES.items() for name in names}

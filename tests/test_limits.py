@@ -16,7 +16,7 @@ from hindsched.instances.io import write
 from hindsched.limits import OutOfTime, check_time, hard_stop, time_left, time_limit, uncounted
 from hindsched.memory import LEAST_MEMORY, check_memory, free_memory, memory_limit, parse_bytes
 from hindsched.solvers.door import api
-from hindsched.solvers.door.kept import keep
+from hindsched.solvers.door.result import keep
 from hindsched.solvers.door.status import StoppedBy
 from hindsched.solvers.methods.base import certain
 from tests.hostile import EXAMPLES, hostile

@@ -33,7 +33,7 @@ from hindsched.errors import HindschedError, InputError
 from hindsched.instances.base import Instance
 from hindsched.instances.io import read, read_json, write, write_bytes, write_json, write_text
 from hindsched.json_types import Keywords
-from hindsched.solvers.door.versions import versions
+from hindsched.solvers.door.result import versions
 
 RESULTS_FORMAT = "hindsched-results/1"
 MANIFEST = "manifest.json"

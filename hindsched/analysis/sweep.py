@@ -28,7 +28,7 @@ from hindsched.analysis.tasks import OFFLINE, Record, Task, failed_record, run_t
 from hindsched.errors import HindschedError, InputError
 from hindsched.instances.base import Instance
 from hindsched.solvers.door.interrupt import catch_interrupt, interruption, without_interrupts
-from hindsched.solvers.door.versions import versions
+from hindsched.solvers.door.result import versions
 
 if TYPE_CHECKING:
     from joblib.externals.loky import ProcessPoolExecutor

@@ -92,7 +92,7 @@ def main(
 ) -> None:
     """How good was an online scheduler for distributed ML jobs, in hindsight, with proof."""
     if version:
-        from hindsched.solvers.door.versions import versions
+        from hindsched.solvers.door.result import versions
 
         found = versions()
         for name in ("hindsched", *(name for name in found if name != "hindsched")):

@@ -175,7 +175,7 @@ def _given(context: typer.Context) -> JsonObject:
 def _reopen(folder: str | None, suite: str, given: Mapping[str, object]) -> ResultStore:
     """Open the results to resume; options given again must be what they were."""
     from hindsched.analysis.store import MANIFEST, ResultStore
-    from hindsched.solvers.door.versions import versions
+    from hindsched.solvers.door.result import versions
 
     if folder is None:
         candidates = sorted(path.parent for path in RESULTS.glob(f"{suite}-*/{MANIFEST}"))

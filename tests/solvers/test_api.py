@@ -15,10 +15,9 @@ from hindsched.errors import InputError, SolveFailed
 from hindsched.instances.base import FAMILIES, Instance, Name, Record, has_module
 from hindsched.models.oasis.offline import OasisProgram
 from hindsched.solutions.base import Solution, Violation
-from hindsched.solvers.door.answer import LineProgress
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.result import Result
-from hindsched.solvers.door.status import Status, StoppedBy
+from hindsched.solvers.door.status import LineProgress, Status, StoppedBy
 from hindsched.solvers.methods.base import better
 from hindsched.solvers.methods.generic import generic_methods
 

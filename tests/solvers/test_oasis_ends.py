@@ -16,9 +16,9 @@ from hindsched.models.oasis.ends import build_ends, lines_below
 from hindsched.models.oasis.leaf import build_leaf
 from hindsched.solutions.base import build_solution
 from hindsched.solvers.door.api import check_result
-from hindsched.solvers.door.kept import keeping
 from hindsched.solvers.door.options import DEFAULT_GAP, SolveOptions
 from hindsched.solvers.door.program import solve_program
+from hindsched.solvers.door.result import keeping
 from hindsched.solvers.door.status import Status
 from hindsched.solvers.families.oasis.methods import milp
 from hindsched.solvers.families.oasis.promises import Promises, find_patterns

@@ -20,13 +20,12 @@ from pyomo.repn.plugins.standard_form import LinearStandardFormCompiler
 
 from hindsched.errors import InputError, SolveFailed
 from hindsched.solvers.door import program as door
-from hindsched.solvers.door.answer import Answer
 from hindsched.solvers.door.highs import FEW_INTEGERS, SPARED_SEARCHES, HighsProgram
 from hindsched.solvers.door.interrupt import catch_interrupt
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import solve_program, within_gap
 from hindsched.solvers.door.standard_form import compile_program
-from hindsched.solvers.door.status import Status, StoppedBy
+from hindsched.solvers.door.status import Answer, Status, StoppedBy
 from tests import knapsack as knapsack_module
 from tests.knapsack import knapsack
 

@@ -9,7 +9,7 @@ from hindsched.instances.io import parse_instance
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import compile_program as compiled
 from hindsched.solvers.door.program import solve_program
-from hindsched.solvers.door.scaling import Scaling
+from hindsched.solvers.door.standard_form import Scaling
 from tests.second_opinion import instances
 
 MONEY = 1.25e12

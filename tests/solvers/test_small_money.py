@@ -9,7 +9,7 @@ from hindsched.instances.oasis.generator import generate
 from hindsched.solvers.bounds.column_generation import column_generation_bound
 from hindsched.solvers.bounds.lagrangian import subgradient_bound
 from hindsched.solvers.door.api import solve
-from hindsched.solvers.door.scaling import objective_factor
+from hindsched.solvers.door.standard_form import objective_factor
 from hindsched.solvers.oracles.base import build_oracle
 
 FACTOR = 2.0**-27

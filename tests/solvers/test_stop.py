@@ -11,7 +11,7 @@ import highspy
 import numpy as np
 import pytest
 
-from hindsched.solvers.door.stop import Stop
+from hindsched.solvers.door.highs import Stop
 from hindsched.solvers.door.work import counting
 
 OPTIMAL, INTERRUPTED = (

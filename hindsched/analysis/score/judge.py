@@ -26,7 +26,7 @@ from hindsched.online.registry import algorithms, build_algorithm
 from hindsched.online.simulator import simulate
 from hindsched.solutions.base import write_solution
 from hindsched.solvers.door.api import solve
-from hindsched.solvers.door.versions import versions
+from hindsched.solvers.door.result import versions
 from hindsched.solvers.tree.method import certify_optimum
 
 INSTANCE, CERTIFICATE, OWN = "instance.json", "certificate.json", "candidate"

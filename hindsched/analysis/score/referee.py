@@ -26,7 +26,7 @@ from hindsched.online.registry import algorithms, build_algorithm
 from hindsched.online.simulator import simulate
 from hindsched.printable import printable, said_by
 from hindsched.solutions.base import write_solution
-from hindsched.solvers.door.versions import versions
+from hindsched.solvers.door.result import versions
 
 PUBLIC_SEEDS = (4, 7)
 """Seeds of the instances that a candidate's author may see."""

@@ -36,12 +36,11 @@ from hindsched.solvers.bounds.lagrangian import (
     row_scale,
 )
 from hindsched.solvers.certificates.certificate import check_certifies
-from hindsched.solvers.door.answer import Progress
+from hindsched.solvers.door.highs import Stop
 from hindsched.solvers.door.interrupt import catch_interrupt
 from hindsched.solvers.door.options import SolveOptions
-from hindsched.solvers.door.scaling import objective_factor
-from hindsched.solvers.door.status import StoppedBy
-from hindsched.solvers.door.stop import Stop
+from hindsched.solvers.door.standard_form import objective_factor
+from hindsched.solvers.door.status import Progress, StoppedBy
 from hindsched.solvers.door.work import is_counted, now, spend
 from hindsched.solvers.oracles.base import BlockOracle, Response
 

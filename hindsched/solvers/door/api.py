@@ -27,13 +27,11 @@ from hindsched.memory import memory_limit
 from hindsched.models.base import check_size
 from hindsched.solutions.base import build_solution
 from hindsched.solvers.compiling import compile_first
-from hindsched.solvers.door.answer import LineProgress, Progress
 from hindsched.solvers.door.interrupt import catch_interrupt, interruption
-from hindsched.solvers.door.kept import keeping
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import OBJECTIVE_TOLERANCE, within_gap
-from hindsched.solvers.door.result import Result
-from hindsched.solvers.door.status import Status, StoppedBy
+from hindsched.solvers.door.result import Result, keeping
+from hindsched.solvers.door.status import LineProgress, Progress, Status, StoppedBy
 from hindsched.solvers.door.work import UNIT_SECONDS, counting, is_counted
 from hindsched.solvers.methods.base import Method, certain, joined
 from hindsched.solvers.methods.generic import generic_methods

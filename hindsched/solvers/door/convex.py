@@ -22,7 +22,6 @@ import numpy as np
 from hindsched.arrays import Floats
 from hindsched.errors import SolveFailed
 from hindsched.json_types import Keywords
-from hindsched.solvers.door.duals import shadow_prices_of_multipliers
 from hindsched.solvers.door.interrupt import catch_interrupt
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.status import Status, StoppedBy
@@ -120,7 +119,7 @@ class ConvexResult:
     _duals: Mapping[int, Floats] | None = field(default=None, repr=False)
 
     def dual(self, constraint: Any) -> Floats:
-        """Shadow prices of a constraint, in its shape; see `hindsched.solvers.door.duals`.
+        """Shadow prices of a constraint, in its shape; see `ShadowPrices`.
 
         Raises
         ------
@@ -319,8 +318,18 @@ def _duals(problem: cp.Problem) -> dict[int, Floats]:
             kind = "=="
         else:
             kind = ">=" if constant_left else "<="
-        duals[constraint.id] = shadow_prices_of_multipliers(sense, kind, value)
+        duals[constraint.id] = _shadow_prices(sense, kind, value)
     return duals
+
+
+def _shadow_prices(sense: str, kind: str, multipliers: Floats) -> Floats:
+    """Turn CVXPY's multipliers y of one constraint, its constant on the right, into shadow prices.
+
+    CVXPY's Lagrangian of ``min f`` is ``f + y (left - right)``, so the derivative of the minimum
+    with respect to the right side is -y; for ``max f`` it minimises -f, which gives +y.
+    """
+    sign = 1.0 if (sense == "max") != (kind == ">=") else -1.0
+    return np.asarray(sign * np.asarray(multipliers, dtype=float))
 
 
 def _without_variables(problem: cp.Problem, started: float) -> ConvexResult:

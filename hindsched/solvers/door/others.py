@@ -22,11 +22,10 @@ from pyomo.common.log import LoggingIntercept
 
 from hindsched.arrays import Floats
 from hindsched.errors import InputError, SolveFailed
-from hindsched.solvers.door.answer import Answer
 from hindsched.solvers.door.interrupt import catch_interrupt
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.standard_form import LinearProgram
-from hindsched.solvers.door.status import Status, StoppedBy
+from hindsched.solvers.door.status import Answer, Status, StoppedBy
 
 
 @dataclass(frozen=True)

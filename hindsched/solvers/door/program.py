@@ -8,7 +8,7 @@ free variables hold no values at all.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -16,8 +16,6 @@ import numpy as np
 import pyomo.environ as pyo
 
 from hindsched.arrays import Floats
-from hindsched.solvers.door.answer import Answer, Progress
-from hindsched.solvers.door.duals import ShadowPrices
 from hindsched.solvers.door.highs import HighsProgram
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.others import OTHERS, solve_by_other
@@ -26,7 +24,7 @@ from hindsched.solvers.door.standard_form import (
     TriviallyInfeasibleError,
     compile_program,
 )
-from hindsched.solvers.door.status import Status, StoppedBy
+from hindsched.solvers.door.status import Answer, Progress, Status, StoppedBy
 from hindsched.solvers.door.work import now
 
 OBJECTIVE_TOLERANCE = 1e-6
@@ -45,6 +43,53 @@ So it is for an objective of 0 alone that it is absolute: there bounds are round
 """
 
 
+class ShadowPrices(Mapping[Any, float]):
+    """Shadow prices by component: it is looked up as the object that it is.
+
+    A row's is the derivative of the optimal objective, in the model's own sense, with respect to
+    its right side: maximising, that of ``body <= b`` is not negative and that of ``body >= b`` not
+    positive, minimising the other way round. A reduced cost is the same of a variable's bound.
+
+    Parameters
+    ----------
+    sign : int
+        1 if the model minimises, -1 if it maximises and its negation was minimised.
+    components : sequence
+        Constraint (or variable) of each entry; one that occurs twice (a range) gets the sum, since
+        at most one of its sides is active.
+    duals : ndarray
+        Derivatives of the minimised objective.
+    """
+
+    def __init__(self, sign: int, components: Sequence[object], duals: Floats) -> None:
+        self._sign, self._components, self._duals = sign, components, duals
+        self._by_id: dict[int, float] | None = None
+
+    @property
+    def _prices(self) -> dict[int, float]:
+        if self._by_id is None:
+            found: dict[int, float] = {}
+            duals = (self._sign * self._duals).tolist()
+            for component, dual in zip(self._components, duals, strict=True):
+                key = id(component)
+                found[key] = found[key] + dual if key in found else dual
+            self._by_id = found
+        return self._by_id
+
+    def __getitem__(self, component: object) -> float:
+        return self._prices[id(component)]
+
+    def __iter__(self) -> Iterator[Any]:
+        seen: set[int] = set()
+        for component in self._components:
+            if id(component) not in seen:
+                seen.add(id(component))
+                yield component
+
+    def __len__(self) -> int:
+        return len(self._prices)
+
+
 @dataclass(frozen=True)
 class ProgramResult:
     """What is known of a Pyomo model after a solve; all numbers in the model's own sense.
@@ -61,7 +106,7 @@ class ProgramResult:
         Bound on the optimum that the solver claims: upper when maximising. For a linear program
         solved to optimality it is the objective.
     duals : ShadowPrices, optional
-        Shadow prices (`hindsched.solvers.door.duals`), if asked for and the program is linear and
+        Shadow prices, if asked for and the program is linear and
         optimal.
     reduced_costs : ShadowPrices, optional
         The same for the variables' bounds.
@@ -144,7 +189,7 @@ def solve_program(
             answer = solve_by_other(program, within, index, point)
         else:
             highs = HighsProgram(program, within)
-            if small and program.entries.data.size < SMALL_NONZEROS:
+            if small and program.matrix.data.size < SMALL_NONZEROS:
                 highs.begin_small()
             if program.is_mixed_integer:
                 highs.set_start(index, point)

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import platform
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Literal
 
 from hindsched.instances.base import Instance
@@ -108,8 +113,6 @@ class Result:
     @property
     def versions(self) -> dict[str, str]:
         """Versions of the packages that produced the result."""
-        from hindsched.solvers.door.versions import versions
-
         return versions()
 
     def to_dict(self) -> JsonObject:
@@ -178,3 +181,50 @@ def relative_gap(objective: float | None, bound: float | None) -> float | None:
     if difference == 0:
         return 0.0
     return difference / abs(bound) if bound else float("inf")
+
+
+PACKAGES = (
+    "hindsched", "pyomo", "highspy", "cvxpy", "cvxpy-base", "clarabel", "numpy", "scipy",
+    "pandas", "numba", "pydantic",
+)  # fmt: skip
+
+
+@cache
+def versions() -> dict[str, str]:
+    """Version by package name, and Python's; packages that are not installed are left out.
+
+    Examples
+    --------
+    >>> import hindsched as hs
+    >>> "highspy" in hs.versions()
+    True
+    """
+    found = {"python": platform.python_version()}
+    for package in PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+_kept: ContextVar[list[Result] | None] = ContextVar("kept", default=None)
+
+
+def keep(result: Result) -> Result:
+    """Keep what is known; the same result is returned."""
+    found = _kept.get()
+    if found is not None:
+        found.append(result)
+    return result
+
+
+@contextmanager
+def keeping() -> Iterator[list[Result]]:
+    """Collect what is kept inside."""
+    found: list[Result] = []
+    token = _kept.set(found)
+    try:
+        yield found
+    finally:
+        _kept.reset(token)

@@ -1,4 +1,4 @@
-"""A Pyomo model as the arrays of one linear program, and the check of a point against them.
+"""A Pyomo model as the arrays of a linear program, a point's check against them, their scaling.
 
 Solvers get the arrays; a point comes back and is believed only after `LinearProgram.residual`,
 computed here from the same arrays and independent of any solver's status, is small.
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyomo.environ as pyo
@@ -22,6 +22,7 @@ from pyomo.common.errors import (
 )
 from pyomo.core.base.block import TraversalStrategy
 from pyomo.repn.plugins.standard_form import LinearStandardFormCompiler
+from scipy.sparse import csc_array, diags_array
 
 from hindsched.arrays import Bools, Floats
 from hindsched.errors import SolveFailed
@@ -39,30 +40,6 @@ class TriviallyInfeasibleError(Exception):
     """A constraint without free variables, or a variable's own bounds, cannot hold."""
 
 
-class ByColumns(NamedTuple):
-    """A matrix as `scipy.sparse.csc_array` keeps it, without what it takes to make one.
-
-    Parameters
-    ----------
-    data, indices : ndarray
-        Entries and their rows, column after column.
-    indptr : ndarray, shape (num_columns + 1,)
-        Where each column begins.
-    shape : (int, int)
-        Rows and columns.
-    """
-
-    data: Floats
-    indices: NDArray[np.int32]
-    indptr: NDArray[np.int32]
-    shape: tuple[int, int]
-
-    @classmethod
-    def of(cls, matrix: sp.csc_array) -> ByColumns:
-        """The arrays of a matrix."""
-        return cls(matrix.data, matrix.indices, matrix.indptr, matrix.shape)
-
-
 @dataclass
 class LinearProgram:
     """``min cost.x + offset`` over ``row_lower <= A x <= row_upper`` and bounds on x.
@@ -71,7 +48,7 @@ class LinearProgram:
     ----------
     cost, offset : ndarray of shape (num_columns,), float
         The objective, negated if the model maximises.
-    entries : ByColumns
+    matrix : csc_array, shape (num_rows, num_columns)
         A. A range constraint is two rows.
     row_lower, row_upper : ndarray, shape (num_rows,)
         Sides of the rows, infinite where there is none.
@@ -91,7 +68,7 @@ class LinearProgram:
 
     cost: Floats
     offset: float
-    entries: ByColumns
+    matrix: sp.csc_array
     row_lower: Floats
     row_upper: Floats
     lower: Floats
@@ -102,12 +79,6 @@ class LinearProgram:
     idle: list[Any]
     objective: Any
     sign: int
-
-    @cached_property
-    def matrix(self) -> sp.csc_array:
-        """A, shape (num_rows, num_columns)."""
-        data, indices, indptr, shape = self.entries
-        return sp.csc_array((data, indices, indptr), shape=shape)
 
     @cached_property
     def is_mixed_integer(self) -> bool:
@@ -136,8 +107,8 @@ class LinearProgram:
                 off = np.abs(point - np.rint(point)) * self.integer / INTEGER_TOLERANCE
                 found.append(_worst(off, self.columns))
         if self.rows:
-            data, indices, indptr, _ = self.entries
-            parts = data * point.repeat(indptr[1:] - indptr[:-1])
+            indices = self.matrix.indices
+            parts = self.matrix.data * point.repeat(np.diff(self.matrix.indptr))
             use = np.bincount(indices, parts, len(self.rows))
             below, above = self.row_lower - use, use - self.row_upper
             if max(below.max(), above.max()) > 0:
@@ -205,7 +176,7 @@ def compile_program(model: pyo.ConcreteModel) -> LinearProgram:
     program = LinearProgram(
         cost=np.asarray(cost, dtype=float),
         offset=float(form.c_offset[0]) if form.objectives else 0.0,
-        entries=ByColumns.of(sp.csc_array(form.A)),
+        matrix=sp.csc_array(form.A),
         row_lower=np.where(kind <= 0, sides, -np.inf),
         row_upper=np.where(kind >= 0, sides, np.inf),
         lower=np.array([-np.inf if v.lb is None else v.lb for v in form.columns], dtype=float),
@@ -286,3 +257,107 @@ def _worst(excess: Floats, components: Sequence[Any]) -> tuple[float, str]:
     index = int(np.argmax(excess))
     worst = float(excess[index])
     return worst, components[index].name if worst > 1 else ""
+
+
+MODERATE = (2.0**-20, 2.0**20)
+"""Matrices whose coefficients lie between these stay."""
+MODERATE_COSTS = (2.0**-4, 2.0**20)
+"""Objectives whose largest coefficient lies between these stay: duals are right to 1e-7."""
+LARGEST_COST = 2.0**14
+"""About what an objective's largest coefficient is scaled to."""
+ROUNDS = 3
+"""How often columns and rows are scaled in turn; a row with integer columns by these alone."""
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """Powers of two that bring a program's numbers near 1 before a solver with absolute tolerances.
+
+    Where money is of the order of 5e12 HiGHS called a point optimal and stated a bound beyond a
+    better one. A power of two changes no digit of a coefficient, bound or dual. Integer columns are
+    never scaled, and programs whose numbers are moderate stay as they are.
+
+    Parameters
+    ----------
+    rows, columns : ndarray
+        Factor of each row and of each column's coefficients: a column's value is divided by it.
+    objective : float
+        Factor of the objective.
+    """
+
+    rows: Floats
+    columns: Floats
+    objective: float
+
+    @classmethod
+    def of(cls, program: LinearProgram) -> Scaling:
+        """Scaling of a program: 1 throughout if its numbers are moderate."""
+        rows, columns = np.ones(len(program.rows)), np.ones(len(program.columns))
+        sizes = np.abs(program.matrix.data)
+        if sizes.any() and not _is_moderate(sizes[sizes > 0]):
+            matrix = abs(csc_array(program.matrix))
+            rows = _to_one(_largest(matrix[:, program.integer], axis=1))
+            free, open_rows = ~program.integer, matrix[:, program.integer].sum(axis=1) == 0
+            for _ in range(ROUNDS):
+                columns[free] = _to_one(_largest(diags_array(rows) @ matrix[:, free], axis=0))
+                sizes = _largest(matrix @ diags_array(columns), axis=1)
+                rows = np.where(open_rows, _to_one(sizes), rows)
+        return cls(rows, columns, objective_factor(columns * program.cost))
+
+    def objective_for(self, cost: Floats) -> float:
+        """Factor of another objective of the same columns."""
+        return objective_factor(self.columns * cost)
+
+    def matrix(self, matrix: csc_array) -> csc_array:
+        """Coefficients of the rows and columns."""
+        return csc_array(diags_array(self.rows) @ matrix @ diags_array(self.columns))
+
+    @cached_property
+    def is_one(self) -> bool:
+        """Whether rows and columns stay as they are."""
+        return bool((self.rows == 1).all() and (self.columns == 1).all())
+
+    def entries(self, program: LinearProgram) -> csc_array:
+        """The program's own coefficients, scaled."""
+        return program.matrix if self.is_one else self.matrix(program.matrix)
+
+    def costs(self, cost: Floats, columns: Any = slice(None)) -> Floats:
+        """Coefficients of the objective, of some columns."""
+        scaled: Floats = cost * self.columns[columns] * self.objective
+        return scaled
+
+    def row_duals(self, duals: Any) -> Floats:
+        """Duals of the rows as they were, from those of the scaled program."""
+        found: Floats = np.asarray(duals, dtype=float) * self.rows / self.objective
+        return found
+
+    def column_duals(self, duals: Any) -> Floats:
+        """Reduced costs of the columns as they were, from those of the scaled program."""
+        found: Floats = np.asarray(duals, dtype=float) / self.columns / self.objective
+        return found
+
+
+def objective_factor(cost: Floats) -> float:
+    """Power of two by which an objective is multiplied for a solver: 1 if it is moderate."""
+    largest = np.abs(cost).max(initial=0.0)
+    if largest == 0 or MODERATE_COSTS[0] <= largest <= MODERATE_COSTS[1]:
+        return 1.0
+    return LARGEST_COST * float(_to_one(largest))
+
+
+def _is_moderate(sizes: Floats) -> bool:
+    return bool(sizes.min() >= MODERATE[0] and sizes.max() <= MODERATE[1])
+
+
+def _largest(matrix: csc_array, axis: int) -> Floats:
+    """Largest coefficient of every row (axis 1) or column (axis 0); 0 for an empty one."""
+    if 0 in matrix.shape:
+        return np.zeros(matrix.shape[1 - axis])
+    found: Floats = matrix.max(axis=axis).toarray().ravel()
+    return found
+
+
+def _to_one(sizes: Floats) -> Floats:
+    """Powers of two that bring sizes into [1/2, 1); 1 for a size of 0."""
+    found: Floats = np.where(sizes > 0, np.ldexp(1.0, -np.frexp(sizes)[1]), 1.0)
+    return found

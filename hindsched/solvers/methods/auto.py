@@ -26,13 +26,11 @@ from hindsched.instances.base import Instance
 from hindsched.json_types import JsonObject
 from hindsched.solutions.base import Solution, build_solution
 from hindsched.solvers.certificates.certificate import Certificate
-from hindsched.solvers.door.answer import Progress
 from hindsched.solvers.door.interrupt import catch_interrupt, stoppable
-from hindsched.solvers.door.kept import keep
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import within_gap
-from hindsched.solvers.door.result import Result
-from hindsched.solvers.door.status import StoppedBy
+from hindsched.solvers.door.result import Result, keep
+from hindsched.solvers.door.status import Progress, StoppedBy
 from hindsched.solvers.door.work import now
 from hindsched.solvers.methods.base import joined, solve_milp
 from hindsched.solvers.methods.bound_and_search import ENDED, METHOD, BoundAndSearch

@@ -17,11 +17,10 @@ from hindsched.json_types import JsonObject
 from hindsched.solutions.base import Solution, build_solution
 from hindsched.solvers.bounds.lagrangian import Subgradient
 from hindsched.solvers.certificates.certificate import certify
-from hindsched.solvers.door.answer import Progress
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import within_gap
 from hindsched.solvers.door.result import Result, status_of
-from hindsched.solvers.door.status import StoppedBy
+from hindsched.solvers.door.status import Progress, StoppedBy
 from hindsched.solvers.door.work import now
 from hindsched.solvers.methods.base import (
     better,

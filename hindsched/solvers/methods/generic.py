@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from hindsched.instances.base import Instance
-from hindsched.solvers.door.answer import Progress
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.result import Result
+from hindsched.solvers.door.status import Progress
 from hindsched.solvers.methods.auto import solve_auto
 from hindsched.solvers.methods.base import (
     FindIncumbent,

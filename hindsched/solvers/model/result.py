@@ -16,11 +16,9 @@ from hindsched.json_types import JsonObject
 from hindsched.models.base import OfflineProgram
 from hindsched.models.declared import Declared, Face
 from hindsched.solutions.base import Solution
-from hindsched.solvers.door.answer import Progress
-from hindsched.solvers.door.duals import ShadowPrices
 from hindsched.solvers.door.options import SolveOptions
-from hindsched.solvers.door.program import ProgramResult, solve_program
-from hindsched.solvers.door.status import Status, StoppedBy
+from hindsched.solvers.door.program import ProgramResult, ShadowPrices, solve_program
+from hindsched.solvers.door.status import Progress, Status, StoppedBy
 from hindsched.solvers.oracles.base import BlockOracle, build_oracle, row_layouts
 
 if TYPE_CHECKING:

@@ -26,9 +26,8 @@ from hindsched.arrays import Floats
 from hindsched.solutions.base import Solution
 from hindsched.solvers.certificates.certificate import Certificate, certify
 from hindsched.solvers.certificates.tree import certify_tree
-from hindsched.solvers.door.answer import Progress
 from hindsched.solvers.door.program import next_to_nothing
-from hindsched.solvers.door.status import StoppedBy
+from hindsched.solvers.door.status import Progress, StoppedBy
 from hindsched.solvers.door.work import now, spend
 from hindsched.solvers.oracles.base import BlockOracle
 from hindsched.solvers.oracles.decisions import BranchDecision

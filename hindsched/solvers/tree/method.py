@@ -23,12 +23,11 @@ from hindsched.errors import InputError
 from hindsched.instances.base import Instance, family_module, has_module
 from hindsched.solutions.base import Solution
 from hindsched.solvers.bounds.lagrangian import Subgradient, subgradient_bound
-from hindsched.solvers.door.answer import LineProgress, Progress
 from hindsched.solvers.door.interrupt import catch_interrupt
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import within_gap
 from hindsched.solvers.door.result import Result, status_of
-from hindsched.solvers.door.status import Status, StoppedBy
+from hindsched.solvers.door.status import LineProgress, Progress, Status, StoppedBy
 from hindsched.solvers.door.work import UNIT_SECONDS, counting, is_counted, now
 from hindsched.solvers.methods.base import Method
 from hindsched.solvers.methods.bound_and_search import DEFAULT_SECONDS, ENDED, BoundAndSearch

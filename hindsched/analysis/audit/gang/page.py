@@ -47,7 +47,7 @@ def render_page(
     """Make the page as text, with commands by which somebody else checks the audit."""
     from jinja2 import Environment
 
-    from hindsched.solvers.door.versions import versions
+    from hindsched.solvers.door.result import versions
 
     inline = {
         name: base64.b64encode(data).decode("ascii")

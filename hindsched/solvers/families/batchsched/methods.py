@@ -19,9 +19,9 @@ from hindsched.models.batchsched.offline import FORMS
 from hindsched.solutions.base import Solution
 from hindsched.solutions.batchsched.solution import BatchschedSolution
 from hindsched.solvers.bounds.lagrangian import subgradient_bound
-from hindsched.solvers.door.answer import Progress
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.result import Result
+from hindsched.solvers.door.status import Progress
 from hindsched.solvers.door.work import is_counted, now
 from hindsched.solvers.families.batchsched.list_schedule import (
     as_solution,

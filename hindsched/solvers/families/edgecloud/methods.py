@@ -24,12 +24,11 @@ from hindsched.solutions.edgecloud.list_schedule import GreedySchedule
 from hindsched.solutions.edgecloud.past import read_past
 from hindsched.solvers.bounds.lagrangian import subgradient_bound
 from hindsched.solvers.certificates.certificate import Certificate, certify
-from hindsched.solvers.door.answer import Progress
 from hindsched.solvers.door.interrupt import catch_interrupt
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import solve_program, within_gap
 from hindsched.solvers.door.result import Result, status_of
-from hindsched.solvers.door.status import Status, StoppedBy
+from hindsched.solvers.door.status import Progress, Status, StoppedBy
 from hindsched.solvers.door.work import now
 from hindsched.solvers.families.edgecloud.oracle import EdgecloudOracle
 from hindsched.solvers.families.edgecloud.search import DEFAULT_SECONDS, best_incumbent, search

@@ -22,11 +22,10 @@ from hindsched.solutions.edgecloud.past import read_past
 from hindsched.solutions.edgecloud.ps import place_parameter_servers
 from hindsched.solutions.edgecloud.runs import ChunkRun, Runs
 from hindsched.solutions.edgecloud.solution import EdgecloudSolution
-from hindsched.solvers.door.answer import Progress
 from hindsched.solvers.door.interrupt import catch_interrupt
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.result import Result, status_of
-from hindsched.solvers.door.status import StoppedBy
+from hindsched.solvers.door.status import Progress, StoppedBy
 from hindsched.solvers.door.work import now, spend
 from hindsched.solvers.kernels.edgecloud.priority_search import (
     MIXED,

@@ -25,13 +25,11 @@ from hindsched.instances.gang.instance import GangInstance, split_formulation
 from hindsched.models.gang.offline import columns_needed
 from hindsched.solutions.gang.solution import GangSolution
 from hindsched.solvers.certificates.certificate import Certificate, certify
-from hindsched.solvers.door.answer import Progress
 from hindsched.solvers.door.interrupt import catch_interrupt
-from hindsched.solvers.door.kept import keep
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import within_gap
-from hindsched.solvers.door.result import Result
-from hindsched.solvers.door.status import Status, StoppedBy
+from hindsched.solvers.door.result import Result, keep
+from hindsched.solvers.door.status import Progress, Status, StoppedBy
 from hindsched.solvers.door.work import spend
 from hindsched.solvers.families.gang.clock import Clock
 from hindsched.solvers.families.gang.incumbents import in_order, incumbents

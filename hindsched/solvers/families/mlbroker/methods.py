@@ -22,13 +22,11 @@ from hindsched.instances.base import Instance
 from hindsched.instances.mlbroker.instance import MlbrokerInstance
 from hindsched.instances.mlbroker.slot import SlotData
 from hindsched.solutions.mlbroker.solution import MlbrokerSolution
-from hindsched.solvers.door.answer import Progress
 from hindsched.solvers.door.interrupt import catch_interrupt
-from hindsched.solvers.door.kept import keep
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import within_gap
-from hindsched.solvers.door.result import Result
-from hindsched.solvers.door.status import Status, StoppedBy
+from hindsched.solvers.door.result import Result, keep
+from hindsched.solvers.door.status import Progress, Status, StoppedBy
 from hindsched.solvers.door.work import is_counted, now, spend
 from hindsched.solvers.families.mlbroker.bound import (
     ITERATIONS,

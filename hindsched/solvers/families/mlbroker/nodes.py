@@ -24,7 +24,7 @@ from hindsched.arrays import Bools, Floats, Ints
 from hindsched.errors import SolveFailed
 from hindsched.solutions.base import Solution
 from hindsched.solutions.mlbroker.solution import MlbrokerSolution
-from hindsched.solvers.door.scaling import objective_factor
+from hindsched.solvers.door.standard_form import objective_factor
 from hindsched.solvers.door.work import spend
 from hindsched.solvers.families.mlbroker.oracle import PS, TIER, WORKERS, MlbrokerOracle
 from hindsched.solvers.kernels.mlbroker.geo_placement import placement_cost

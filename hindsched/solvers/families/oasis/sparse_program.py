@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from hindsched.arrays import Floats
-from hindsched.solvers.door.stop import Stop
+from hindsched.solvers.door.highs import Stop
 from hindsched.solvers.door.work import is_counted, units_of
 
 GAVE_UP = (

@@ -216,6 +216,9 @@ def sweep(
     if not grid:
         raise InputError("grid", grid, "must have a setting with its values")
     check_options(options, sweep, compare)
+    for name in {"family", "preset", "seed", "instance_seed"} & set(grid):
+        rule = "cannot vary here: say `preset`, or `instances` and `first_instance` for seeds"
+        raise InputError(f"grid.{name}", grid[name], rule)
     tried = {name: _values(name, values) for name, values in grid.items()}
     made: dict[str, tuple[Instance, JsonObject]] = {}
     for chosen in product(*tried.values()):

@@ -41,7 +41,7 @@ SEQUENTIAL = "YlGnBu"
 """Light for little, dark for much; reads the same in grey."""
 GREY = "#8A8A8A"
 DOTS_PER_INCH = 150
-INSTALL = "pip install 'hindsched[plots]'"
+INSTALL = 'pip install ".[plots]"'
 NO_PICTURES = f"without pictures, for matplotlib is not installed: {INSTALL}"
 RC = {
     "axes.axisbelow": True, "axes.grid": True, "axes.spines.right": False,

@@ -239,7 +239,7 @@ def connect(address: str) -> Any:
         from distributed import Client
         from distributed.comm import resolve_address
     except ImportError:
-        raise InputError("dask", address, "needs the extra hindsched[dask]") from None
+        raise InputError("dask", address, 'needs the extra: pip install ".[dask]"') from None
     try:
         resolve_address(address)  # a client of a malformed one complains again when it dies
         client = Client(address, timeout=CONNECT_SECONDS, set_as_default=False)

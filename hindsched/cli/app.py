@@ -76,8 +76,8 @@ def held(command: Callable[..., int | None]) -> Callable[..., int | None]:
     return run_held
 
 
-for each in (bench, ratio):  # whose limit is that of a solve, or of a run
-    app.command()(each)
+app.command()(bench)  # whose limit, as that of the next, is that of a solve, or of a run
+app.command()(ratio)
 for each in COMMANDS:
     app.command()(held(each))
 app.command("list")(list_)

@@ -51,4 +51,4 @@ def explain(
             cells = [[row.get(column) for column in rows[0]] for row in rows[:TERMS_SHOWN]]
             out.print(table(f"{key} ({len(rows)})", list(rows[0]), cells))
     if note is not None:
-        say(note)
+        say(str(note))

@@ -43,7 +43,9 @@ def list_(
     if what not in LISTS and (what is not None or family is not None):
         raise InputError("list", what or "(absent)", f"must be one of {', '.join(LISTS)}")
     if what is None:
-        rows = [{"list": word, "shows": shows} for word, shows in LISTS.items()]
+        rows: list[dict[str, object]] = [
+            {"list": word, "shows": shows} for word, shows in LISTS.items()
+        ]
         what = "lists"
     else:
         rows = _rows(what, family)

@@ -101,6 +101,7 @@ def test_every_combination_is_a_row_with_its_settings():
     ("grid", "options", "message"),
     [
         ({"colour": [1]}, {}, "set.colour"),
+        ({"jobs": [2], "seed": [0, 1]}, {}, "grid.seed"),
         ({"jobs": []}, {}, "grid.jobs"),
         ({"jobs": "12"}, {}, "grid.jobs"),
         ({"jobs": [1]}, {"instances": 0}, "instances"),

@@ -8,7 +8,7 @@ import pytest
 import hindsched as hs
 from hindsched.cli.app import run
 
-LINE = "error: pictures: matplotlib: is not installed: pip install 'hindsched[plots]'\n"
+LINE = 'error: pictures: matplotlib: is not installed: pip install ".[plots]"\n'
 
 
 NOWHERE = """
@@ -62,7 +62,7 @@ def test_an_audit_is_without_pictures_and_says_so(tmp_path, capsys):
     (tmp_path / "log.csv").write_text("job,submit,start,end,gpus\na,0,0,10,1\nb,0,10,12,1\n")
     command = ["audit", str(tmp_path / "log.csv"), "--gpus", "1", "--time-limit", "1"]
     assert run([*command, "-o", str(tmp_path / "out")]) == 0
-    said = "without pictures, for matplotlib is not installed: pip install 'hindsched[plots]'"
+    said = 'without pictures, for matplotlib is not installed: pip install ".[plots]"'
     assert said in capsys.readouterr().err
     page = (tmp_path / "out" / "audit.html").read_text()
     assert f"This page is {said}.".replace("'", "&#39;") in page

@@ -133,6 +133,8 @@ class BatchschedProgram(WindowProgram[BatchschedSolution]):
 class BatchschedSubproblem(WindowSubproblem):
     """Subproblem (12)/(20): the job's block with mutable prices and what is left."""
 
+    instance: BatchschedInstance
+
     SYMBOLS = SYMBOLS
     OBJECTIVE_UNIT = "weighted slots"
 

@@ -247,6 +247,7 @@ class Plan:
                 if job.name in given.locked and job.name in counts:
                     committed[:, now:] += counts[job.name].T[:, now - 1 :, None] * demand[index]
             used.append(Servers.of(capacity, committed, grouped))
+        workers, ps = used
         jobs, decided = dict[int, JobSets](), dict[int, float]()
         for index, job in enumerate(instance.jobs):
             done = int(fixed.workers[job.name].sum()) if job.name in fixed.workers else 0
@@ -256,5 +257,5 @@ class Plan:
                 decided[index] = fixed.value(job.name)
             else:
                 first = max(job.arrival, now)
-                jobs[index] = JobSets.of(instance, job, *used, first, done)
-        return cls(*used, jobs, fixed, decided)
+                jobs[index] = JobSets.of(instance, job, workers, ps, first, done)
+        return cls(workers, ps, jobs, fixed, decided)

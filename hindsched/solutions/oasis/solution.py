@@ -209,7 +209,7 @@ def run_length(
 ) -> list[Assignment]:
     """Rows of the file's form from counts by slot and server, equal neighbours merged."""
     both = np.concatenate([workers, ps], axis=1)
-    busy = both.any(axis=1)
+    busy: Any = both.any(axis=1)
     starts = np.concatenate([[0], np.flatnonzero(np.any(both[1:] != both[:-1], axis=1)) + 1])
     stops = np.concatenate([starts[1:], [workers.shape[0]]])
     return [

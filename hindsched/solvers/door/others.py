@@ -64,11 +64,11 @@ OTHERS = {
     ),
     "glpk": OtherSolver("glpk", "glpsol", "system package glpk-utils", "mipgap", "seed"),
     "scip": OtherSolver(
-        "scip_direct", "pyscipopt", "pip install 'hindsched[solvers]'", "limits/gap",
+        "scip_direct", "pyscipopt", 'pip install ".[solvers]"', "limits/gap",
         "randomization/randomseedshift",
     ),
     "gurobi": OtherSolver(
-        "gurobi_direct_v2", "gurobipy", "pip install 'hindsched[solvers]'", "MIPGap", "Seed",
+        "gurobi_direct_v2", "gurobipy", 'pip install ".[solvers]"', "MIPGap", "Seed",
         "Threads", 2_000_000_000,
     ),
 }  # fmt: skip

@@ -88,7 +88,7 @@ def _figure_5(scale: FigureScale, on_row: OnRow) -> pd.DataFrame:
                 instance = scale.instance("oasis", "paper", seed, varied, **size)
                 key = instance.sha256()
                 optima[key] = best = optima.get(key) or solve(instance, options=options)
-                bounds = theorem(instance, **floor)
+                bounds = theorem(instance, lower_floor=lower_floor)
                 earned = simulate(instance, "oasis", settings=floor).objective
                 lower = max(best.objective or 0.0, earned)
                 setting = f"priority [1, {top}], max_duration {slots}, lower_floor {lower_floor}"

@@ -71,7 +71,8 @@ class BatchschedOracle(WindowOracle):
         """Lay out the rows, of each server or of all merged."""
         usable, resources = self.instance.usable_capacity, self.instance.resources
         usable = usable if servers else usable.sum(axis=0)
-        axes = (("resource", resources), ("slot", slot_labels(self.slots, usable.size)))
+        slots = slot_labels(self.slots, usable.size)
+        axes: tuple[Any, ...] = (("resource", resources), ("slot", slots))
         capacity = np.repeat(usable[..., None], self.slots, axis=-1)
         axes = (("server", servers), *axes) if servers else axes
         self.rows = Rows([RowSet("capacity", axes, capacity)])

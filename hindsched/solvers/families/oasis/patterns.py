@@ -192,7 +192,9 @@ class PatternOracle(BlockOracle):
         self._sides = tuple(sides)
         self.rows = Rows([*groups.rows.sets, *(side.units for side in sides)])
         implied = {
-            side.resources.name: np.broadcast_to(side.whole[:, None, None], side.resources.shape)
+            side.resources.name: np.broadcast_to(
+                1.0 * side.whole[:, None, None], side.resources.shape
+            )
             for side in sides
         }
         self.implied = self.rows.pack(implied).astype(bool)

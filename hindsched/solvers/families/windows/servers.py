@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from functools import cached_property
-from typing import ClassVar
 
 import numpy as np
 
@@ -38,7 +37,7 @@ ON_SERVER, PS_ON_SERVER = "server_workers", "server_ps"
 class WindowServerOracle(WindowOracle):
     """Best responses within limits on real servers, exact."""
 
-    layout: ClassVar[str] = "servers"
+    layout = "servers"
     kinds: Kinds
 
     @abstractmethod

@@ -6,10 +6,12 @@ of a run; any function ``run(scale, on_row)`` that returns a table is one as wel
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from itertools import product
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hindsched.analysis.plots import GREY, MARKERS, colour, common_look
@@ -73,6 +75,8 @@ class FigureScale:
         Make the instances from this trace.
     schemes : tuple of str, optional
         Only these of the figure's schemes.
+    kept : Path, optional
+        A file of finished runs, a line each: what it has is not run again.
     """
 
     quick: bool = False
@@ -80,10 +84,26 @@ class FigureScale:
     settings: Keywords = field(default_factory=dict, hash=False)
     trace: TraceInput | None = field(default=None, hash=False)
     schemes: tuple[str, ...] | None = None
+    kept: Path | None = field(default=None, compare=False)
     axes: dict[str, tuple[int, int]] = field(default_factory=dict, compare=False, repr=False)
     """Filled while the experiment runs: how many values each axis has in full mode, and now."""
     middles: JsonObject = field(default_factory=dict, compare=False, repr=False)
     """Filled likewise: the middle one of the values that each axis has in full mode."""
+
+    def once(self, key: Sequence[object], make: Callable[[], Iterable[Row] | Row]) -> list[Row]:
+        """Rows of one run: those that the file of finished runs has under its key, or made now."""
+        text = json.dumps(key, default=str)
+        if self.kept is not None and self.kept.exists():
+            for line in self.kept.read_text(encoding="utf-8").splitlines():
+                if line.endswith("}]}") and (found := json.loads(line))["key"] == text:
+                    return list(found["rows"])
+        made = make()
+        rows = [made] if isinstance(made, dict) else list(made)
+        if self.kept is not None:
+            line = json.dumps({"key": text, "rows": rows}, default=lambda number: number.item())
+            with self.kept.open("a", encoding="utf-8") as file:
+                file.write(line + "\n")
+        return rows
 
     def pick(self, full: object, quick: object) -> Any:
         """Choose between the full and the quick setting."""
@@ -231,14 +251,23 @@ class Experiment:
             point: Row = dict(zip(self.axes, chosen, strict=True))
             for seed in range(scale.seeds):
                 instance = self.instance(scale, seed, point)
-                known = () if self.facts is None else (self.facts(instance, scale),)
+                own = cache(partial(self._known, instance, scale))
                 for scheme in schemes:
-                    found = self.measure(self.play(instance, scheme, seed), *known)
-                    for row in [found] if isinstance(found, dict) else found:
-                        rows.append({**point, **scheme.columns, "seed": seed, **row})
+                    key = [instance.sha256(), seed, scheme.columns, scheme.settings]
+                    run = partial(self._rows, instance, scheme, seed, own)
+                    same = {**point, **scheme.columns, "seed": seed}
+                    rows += [{**same, **row} for row in scale.once(key, run)]
                     on_row(f"{instance.name} {scheme.name}")
         frame = pd.DataFrame(rows)
         return frame if self.finish is None else self.finish(frame)
+
+    def _known(self, instance: Any, scale: FigureScale) -> tuple[Any, ...]:
+        return () if self.facts is None else (self.facts(instance, scale),)
+
+    def _rows(
+        self, instance: Any, scheme: Scheme, seed: int, known: Callable[[], tuple[Any, ...]]
+    ) -> Iterable[Row] | Row:
+        return self.measure(self.play(instance, scheme, seed), *known())
 
     def instance(self, scale: FigureScale, seed: int, point: Row) -> Instance:
         """The instance at a point of the axes."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -74,6 +74,8 @@ class Mlbroker(Broker):
     """
 
     randomised = True
+    solved: dict[int, Any] | None = None
+    """Solutions of (10) by slot, to be shared by runs that differ in the rounding only."""
 
     def __init__(
         self,
@@ -113,10 +115,14 @@ class Mlbroker(Broker):
         big = None
         if self.price == "paper":
             big = big_m(view, self.big_m_kind, self.big_m_factor)
-        found = self._solve_fractional(
-            view, before, price=self.price, switching=self.switching, epsilon=self.epsilon,
-            big=big, engine=self.engine,
-        )  # fmt: skip
+        found = None if self.solved is None else self.solved.get(slot)
+        if found is None:
+            found = self._solve_fractional(
+                view, before, price=self.price, switching=self.switching, epsilon=self.epsilon,
+                big=big, engine=self.engine,
+            )  # fmt: skip
+        if self.solved is not None:
+            self.solved[slot] = found
         self._v = dict(zip(view.jobs, found.present, strict=True))
         self._backends[found.backend] += 1
         self._fractional_cost += found.static + found.switching

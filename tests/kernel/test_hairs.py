@@ -1,17 +1,12 @@
-"""A hair decides, and alike: the package's checkers and the exact kernel on near ties."""
+"""A hair decides: rules and completions on near ties have no tolerance."""
 
-import json
 from copy import deepcopy
-from fractions import Fraction
 
 import pytest
 
 from hindsched.instances.io import parse_instance
-from hindsched.kernel import astraea, batchsched, oasis
 from hindsched.solutions.base import build_solution
-from tests.kernel.agreement import checked
 
-KERNELS = {"oasis": oasis, "batchsched": batchsched, "astraea": astraea}
 HAIRS = (0, 1e-9, -1e-9, 1e-12, -1e-12)
 
 OASIS = {
@@ -77,20 +72,15 @@ FALLS = ("oasis room", "batchsched bandwidth")
 
 @pytest.mark.parametrize("hair", HAIRS)
 @pytest.mark.parametrize("case", CASES)
-def test_checker_and_kernel_agree_on_a_hair(case, hair):
+def test_a_hair_decides(case, hair):
     data, rows, path, number = CASES[case]
     data = deepcopy(data)
     inner = data
     for key in path[:-1]:
         inner = inner[key]
     inner[path[-1]] += hair
-    instance = parse_instance(data)
-    solution = build_solution(instance, {"j": rows})
+    solution = build_solution(parse_instance(data), {"j": rows})
     broken = {violation.rule for violation in solution.violations()}
     due = hair < 0 if case in FALLS else hair > 0
     assert broken == ({number} if due else set())
-    found = json.loads(json.dumps(solution.to_dict()), parse_float=Fraction)
-    exact = json.loads(json.dumps(instance.to_dict()), parse_float=Fraction)
-    verdict = checked(KERNELS[instance.family], exact, found)
-    assert {violation.rule for violation in verdict.violations} == broken
     assert (solution.completion("j") is None) == (due and "work" in case)

@@ -1,58 +1,11 @@
 """`hindsched.kernel.check`: the cases that were once judged in two ways, and what is said."""
 
-import json
 from fractions import Fraction
-from pathlib import Path
 
 import pytest
 
 import hindsched as hs
 from hindsched import kernel
-from hindsched.instances.base import FAMILIES
-
-ATTACKS = Path(__file__).parents[1] / "data" / "attacks" / "judge"
-DECIDED = {
-    "batchsched-no-type": "keys of a row",
-    "batchsched-payment": "keys of a row",
-    "batchsched-rows-add-up": "(2n)",
-    "batchsched-short-work": "(2f)",
-    "edgecloud-completion": "completion",
-    "edgecloud-literal-lane": "(2c)",
-    "edgecloud-no-upload": "upload_slots: must name s",
-    "edgecloud-unknown-keys": "keys of a row",
-    "gang-longer": "(1)",
-    "gang-row-of-nothing": "whole number from 1",
-    "gang-rows-add-up": "(7)",
-    "mlbroker-completion": "completion",
-    "mlbroker-half-a-row": "keys of a row",
-    "mlbroker-paper-8g": "(8g)",
-    "oasis-negative-row": "whole number from 0",
-    "oasis-rows-add-up": "two rows of slot 1",
-}
-"""The rule that is broken, or why it is no schedule."""
-
-
-@pytest.mark.parametrize("name", DECIDED)
-def test_what_is_no_schedule_and_what_breaks_a_rule(name):
-    data = [json.loads((ATTACKS / f"{name}.{what}.json").read_text())
-            for what in ("instance", "solution")]  # fmt: skip
-    said = DECIDED[name]
-    if said[0] == "(" or said == "completion":
-        verdict = kernel.check(*data)
-        assert {violation.rule for violation in verdict.violations} == {said}
-        assert verdict.objective is None
-    else:
-        with pytest.raises(kernel.Refused) as caught:
-            kernel.check(*data)
-        assert said in str(caught.value)
-
-
-@pytest.mark.parametrize("family", FAMILIES)
-def test_a_run_is_judged_as_its_files_are(family):
-    run = hs.simulate(hs.generate(family, "small", 1), next(iter(hs.algorithms(family))))
-    verdict = kernel.check(run.instance.to_dict(), run.solution.to_dict())
-    assert verdict.feasible
-    assert float(verdict.objective.low) == run.objective
 
 
 def oasis_run():

@@ -6,49 +6,12 @@ import copy
 from fractions import Fraction
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from hindsched.kernel import oasis
 from hindsched.kernel.reading import Refused
-from hindsched.solutions.oasis.solution import OasisSolution
-from tests.brute_force.oasis import optimum
 from tests.kernel.agreement import (
-    INSTANCES,
-    LAYOUTS,
-    build_oracle,
-    certificate,
     checked,
-    exact,
-    kernel_bound,
-    random_prices,
-    slack,
 )  # fmt: skip
-
-
-@given(INSTANCES["oasis"], st.integers(0, 2**32))
-def test_bounds_are_the_packages_on_the_safe_side(instance, seed):
-    for layout in LAYOUTS["oasis"]:
-        oracle = build_oracle(instance, rows=layout)
-        prices = random_prices(oracle, seed)
-        fast = oracle.bound(prices)
-        found = kernel_bound(instance, certificate(oracle, prices, fast, layout=layout))
-        loose, allowed = slack(oracle, prices, fast, found)
-        assert 0 <= loose <= allowed
-
-
-@given(INSTANCES["oasis"], st.integers(0, 2**32))
-def test_no_price_beats_the_optimum_and_its_schedule_is_feasible(instance, seed):
-    best = optimum(instance)
-    solution = OasisSolution.from_assignments(instance, best.assignments).to_dict()
-    verdict = checked(oasis, exact(instance.to_dict()), exact(solution))
-    assert verdict.violations == ()
-    assert float(verdict.objective.low) == pytest.approx(best.value, abs=1e-9)
-    for layout in LAYOUTS["oasis"]:
-        oracle = build_oracle(instance, rows=layout)
-        prices = random_prices(oracle, seed)
-        found = kernel_bound(instance, certificate(oracle, prices, 0, layout=layout))
-        assert found.high >= verdict.objective.low
 
 
 def job(name="j", **other):

@@ -8,11 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import hindsched
-from hindsched.instances.modes import in_pieces
 from hindsched.kernel import trees
 from hindsched.kernel.cheapest import cheapest_units
 from hindsched.kernel.exact import Interval, exactly
@@ -21,18 +18,11 @@ from hindsched.kernel.trees import NEVER
 from hindsched.solvers.certificates.tree import certify_tree
 from hindsched.solvers.oracles.decisions import COMPLETES, BranchDecision, Feature
 from tests.kernel.agreement import (
-    INSTANCES,
     KERNELS,
-    LAYOUTS,
     build_oracle,
     checked,
-    fast_leaf,
     kernel_bound,
-    kernel_leaf,
-    random_decisions,
-    random_prices,
     silent,
-    slack,
 )  # fmt: skip
 from tests.strategies.batchsched import instance as batchsched
 
@@ -45,29 +35,6 @@ OPTIMA = {
     "batchsched-rar-j5-s200": 251,
     "astraea-j5-s40": 347.643944,
 }
-
-
-@pytest.mark.parametrize("family", sorted(INSTANCES))
-@given(st.data(), st.integers(0, 2**32))
-def test_leaves_are_the_packages_on_the_safe_side(family, data, seed):
-    instance = data.draw(INSTANCES[family])
-    for layout in LAYOUTS[family]:
-        known = [word for word in instance.formulations if family == "gang" or not in_pieces(word)]
-        oracle = build_oracle(instance, known[0 if seed % 3 else -1], rows=layout)
-        if not oracle.features:
-            continue
-        prices = random_prices(oracle, seed)
-        decisions = random_decisions(oracle, seed)
-        fast = fast_leaf(oracle, decisions, prices)
-        found = kernel_leaf(oracle, layout, decisions, prices)
-        if found is None and family == "batchsched":
-            continue  # the package's outside option has any features but an early completion
-        assert (fast is None) == (found is None)
-        if fast is None:
-            continue
-        loose, allowed = slack(oracle, prices, fast, found)
-        assert loose >= -allowed / 1000
-        assert loose <= allowed or family == "batchsched"
 
 
 @pytest.mark.parametrize("name", sorted(OPTIMA))

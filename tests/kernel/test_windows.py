@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -11,19 +10,12 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import hindsched as hs
-from hindsched.instances.modes import in_pieces
 from hindsched.kernel import astraea, batchsched, windows
 from hindsched.kernel.reading import Refused
 from hindsched.kernel.verdict import Broken
-from hindsched.solutions.astraea.solution import AstraeaSolution
-from tests.brute_force.astraea import optimum as best_astraea
-from tests.brute_force.batchsched import optimum as best_batchsched
 from tests.kernel.agreement import (
-    INSTANCES,
     LAYOUTS,
     build_oracle,
     certificate,
@@ -34,39 +26,6 @@ from tests.kernel.agreement import (
     silent,
     slack,
 )  # fmt: skip
-
-
-@given(INSTANCES["astraea"], st.integers(0, 2**32))
-def test_astraea_bounds_are_the_packages_on_the_safe_side(instance, seed):
-    for layout in LAYOUTS["astraea"]:
-        formulation = instance.formulations[seed % len(instance.formulations)]
-        if in_pieces(formulation) and layout != "preemptive":
-            continue  # no bound: tests/solvers/test_in_pieces.py
-        oracle = build_oracle(instance, formulation, rows=layout)
-        prices = random_prices(oracle, seed)
-        fast = oracle.bound(prices)
-        found = kernel_bound(instance, certificate(oracle, prices, 0, layout=layout))
-        if found is None:
-            assert math.isinf(fast)
-            continue
-        loose, allowed = slack(oracle, prices, fast, found)
-        assert 0 <= loose <= allowed
-
-
-@given(INSTANCES["batchsched"], st.integers(0, 2**32))
-def test_batchsched_bounds_are_the_packages_on_the_safe_side(instance, seed):
-    for layout in LAYOUTS["batchsched"]:
-        pieces = layout == "preemptive" and seed % 2
-        oracle = build_oracle(instance, "preemptive" if pieces else None, rows=layout)
-        prices = random_prices(oracle, seed)
-        fast = oracle.bound(prices)
-        found = kernel_bound(instance, certificate(oracle, prices, fast, layout=layout))
-        loose, allowed = slack(oracle, prices, fast, found)
-        assert loose >= 0
-        # Beyond the last priced slot the package knows only its outside option.
-        responses = [oracle.best_response(j, prices) for j in range(oracle.num_blocks)]
-        if all(response.rows.size for response in responses):
-            assert loose <= allowed
 
 
 def spread(family, seed):
@@ -114,35 +73,6 @@ def test_jobs_that_need_several_servers_have_the_packages_bounds(family, seed):
         responses = [oracle.best_response(j, prices) for j in range(oracle.num_blocks)]
         if family == "astraea" or all(response.rows.size for response in responses):
             assert loose <= allowed
-
-
-@given(INSTANCES["astraea"], st.integers(0, 2**32))
-def test_no_price_beats_the_optimum_of_astraea(instance, seed):
-    for formulation in ("optional,modes", "must-complete,modes"):
-        best = best_astraea(instance, must_complete=formulation.startswith("must"))
-        if best is None:
-            continue
-        written = AstraeaSolution.from_assignments(
-            instance, best.assignments, formulation
-        ).to_dict()
-        verdict = checked(astraea, exact(instance.to_dict()), exact(written))
-        assert verdict.violations == ()
-        assert float(verdict.objective.low) == pytest.approx(best.value)
-        for layout in LAYOUTS["astraea"]:
-            oracle = build_oracle(instance, formulation, rows=layout)
-            prices = random_prices(oracle, seed)
-            found = kernel_bound(instance, certificate(oracle, prices, 0, layout=layout))
-            assert found.high >= verdict.objective.low
-
-
-@given(INSTANCES["batchsched"], st.integers(0, 2**32))
-def test_no_price_beats_the_optimum_of_batchsched(instance, seed):
-    best = best_batchsched(instance)
-    for layout in LAYOUTS["batchsched"]:
-        oracle = build_oracle(instance, rows=layout)
-        prices = random_prices(oracle, seed)
-        found = kernel_bound(instance, certificate(oracle, prices, 0, layout=layout))
-        assert found.low <= Fraction(best) + Fraction(1, 10**9)
 
 
 def job(**other):

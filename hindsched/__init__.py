@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from hindsched.analysis import plots as plot
     from hindsched.analysis.audit.judge import audit
     from hindsched.analysis.compare import compare, ratio, sweep
+    from hindsched.analysis.foresight.foresight import foresight
     from hindsched.analysis.score.referee import score
     from hindsched.analysis.verify import verify
     from hindsched.analysis.worst import check_witness, worst
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from hindsched.instances.catalogue import named_instance, suite
     from hindsched.instances.from_dataframe import gang, instance
     from hindsched.instances.generators.registry import from_trace, generate
+    from hindsched.instances.generators.tree import tree
     from hindsched.instances.io import families, read, schema, write
     from hindsched.instances.traces.logs import read_log
     from hindsched.instances.traces.table import load_trace
@@ -40,11 +42,13 @@ _SOURCES = {
     "hindsched.instances.from_dataframe": ("gang", "instance"),
     "hindsched.instances.traces.logs": ("read_log",),
     "hindsched.analysis.compare": ("compare", "ratio", "sweep"),
+    "hindsched.analysis.foresight.foresight": ("foresight",),
     "hindsched.analysis.score.referee": ("score",),
     "hindsched.analysis.verify": ("verify",),
     "hindsched.analysis.worst": ("check_witness", "worst"),
     "hindsched.errors": ("HindschedError", "InputError", "Refused", "SolveFailed"),
     "hindsched.instances.generators.registry": ("from_trace", "generate"),
+    "hindsched.instances.generators.tree": ("tree",),
     "hindsched.instances.io": ("families", "read", "schema", "write"),
     "hindsched.instances.catalogue": ("named_instance", "suite"),
     "hindsched.instances.traces.table": ("load_trace",),
@@ -80,6 +84,7 @@ __all__ = [
     "compare",
     "explain",
     "families",
+    "foresight",
     "from_trace",
     "gang",
     "generate",
@@ -99,6 +104,7 @@ __all__ = [
     "solve",
     "suite",
     "sweep",
+    "tree",
     "verify",
     "versions",
     "worst",

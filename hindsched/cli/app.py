@@ -17,6 +17,7 @@ from hindsched.cli.audit import audit
 from hindsched.cli.bench import bench
 from hindsched.cli.explain import explain
 from hindsched.cli.figure import figure
+from hindsched.cli.foresight import foresight
 from hindsched.cli.generate import generate
 from hindsched.cli.look import describe, list_, schema
 from hindsched.cli.model import model
@@ -35,8 +36,8 @@ from hindsched.limits import chosen, hard_stop
 from hindsched.printable import said_by
 
 COMMANDS = (
-    audit, generate, solve, model, simulate, verify, explain, worst, score, figure, schema,
-    describe, report, new_family,
+    audit, generate, solve, model, simulate, verify, explain, worst, foresight, score, figure,
+    schema, describe, report, new_family,
 )  # fmt: skip
 BAD_INPUT, FAILED, TERMINATED = 2, 1, 143
 WELCOME = """\

@@ -82,6 +82,8 @@ def _verify_folder(folder: str, *, as_json: bool) -> int:
 
     if (Path(folder) / "score.json").exists():
         return _verify_score(folder, as_json=as_json)
+    if (Path(folder) / "foresight.json").exists():
+        return _verify_foresight(folder, as_json=as_json)
     store = ResultStore.open(folder)
     damages = [*store.damages(), *store.recompute()]
     records = len(store.records())
@@ -93,6 +95,20 @@ def _verify_folder(folder: str, *, as_json: bool) -> int:
         good = records - len({damage.task for damage in damages})
         tell(f"{good} records say what their schedules and certificates say")
     return 1 if damages else 0
+
+
+def _verify_foresight(folder: str, *, as_json: bool) -> int:
+    """Judge the policies and certificates of a folder of futures."""
+    from hindsched.analysis.foresight.folder import verify_foresight
+
+    wrong = verify_foresight(folder)
+    if as_json:
+        emit_json({"wrong": wrong})
+    else:
+        for line in wrong:
+            tell(f"wrong: {line}")
+        tell("policies and certificates " + ("do not hold" if wrong else "hold"))
+    return 1 if wrong else 0
 
 
 def _verify_score(folder: str, *, as_json: bool) -> int:

@@ -28,7 +28,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from hindsched.arrays import Floats
 from hindsched.errors import InputError
@@ -53,8 +53,28 @@ Prices = Mapping[str, Floats]
 server."""
 Forms = Mapping[str, tuple[str, ...]]
 """Forms by formulation, the default first in both."""
+RUN, COMMIT = POLICIES = ("run", "commit")
+"""Policies that decide slot by slot, or all of a job when it arrives (`models.futures`)."""
 PRINTED = "printed"
 """The one word, in all families, for the program as the paper prints it."""
+
+
+class Hedge(NamedTuple):
+    """What a program must allow to a policy that does not know which future it is in.
+
+    Parameters
+    ----------
+    policies : str
+        ``run`` or ``commit``.
+    last_arrival : int
+        Latest arrival in any future: until then a schedule may wait for a job that never comes.
+    worst : float, optional
+        Where costs are minimised, the largest objective that has to be looked at.
+    """
+
+    policies: str
+    last_arrival: int
+    worst: float | None = None
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -125,6 +125,8 @@ class Face(ABC):
     """Indices and units by component, without the block's index."""
     OBJECTIVE_UNIT: ClassVar[str] = ""
     """What the objective counts in."""
+    BLOCKS: ClassVar[tuple[str, ...]] = ("job",)
+    """What the indices of nested blocks are."""
 
     instance: Instance
     formulation: str
@@ -275,15 +277,16 @@ class Declared(Face):
 
     def indices(self, component: ModelComponent) -> tuple[str, ...]:
         """Names of a component's indices, the block's first."""
-        depth, own = len(_block_index(component)), _dimension(component)
+        depth, own = len(block_index(component)), _dimension(component)
         listed = self.symbol(component.local_name).indices.split("|")
         written = [tuple(n.strip() for n in each.split(",") if n.strip()) for each in listed]
         fitting = [names for names in written if len(names) == own]
         if not fitting:
             return tuple(f"index_{position}" for position in range(depth + own))
         # outside the jobs' blocks a row of a job says so, inside one it does not
-        names = min(fitting, key=lambda names: ("job" in names) == (depth > 0))
-        return (*(["job"] if depth else []), *names)
+        blocks = self.BLOCKS[:depth]
+        names = min(fitting, key=lambda names: ("job" in names) == ("job" in blocks))
+        return (*blocks, *names)
 
     def table(
         self, name: str, value_of: Callable[[ModelComponent], float | None], unit: str | None = None
@@ -314,7 +317,7 @@ class Declared(Face):
         keys: list[tuple[IndexValue, ...]] = []
         values: list[float] = []
         for component in components:
-            prefix = _block_index(component)
+            prefix = block_index(component)
             for key, item in component.items():
                 value = value_of(item)
                 if value is not None:
@@ -389,13 +392,15 @@ def _components(model: pyo.ConcreteModel, kind: type) -> Iterator[ModelComponent
     yield from model.component_objects(kind, active=True if kind is not pyo.Var else None)
 
 
-def _block_index(component: ModelComponent) -> tuple[IndexValue, ...]:
-    """Index of the block that a component stands in; empty on the model itself."""
+def block_index(component: ModelComponent) -> tuple[IndexValue, ...]:
+    """Indices of the blocks that a component stands in; empty on the model itself."""
+    index: tuple[IndexValue, ...] = ()
     block = component.parent_block()
-    if block.parent_block() is None:
-        return ()
-    index = block.index()
-    return index if isinstance(index, tuple) else (index,)
+    while block.parent_block() is not None:
+        own = block.index()
+        index = (*(own if isinstance(own, tuple) else (own,)), *index)
+        block = block.parent_block()
+    return index
 
 
 def _dimension(component: ModelComponent) -> int:

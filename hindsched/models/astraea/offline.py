@@ -62,6 +62,10 @@ FORMS: dict[str, tuple[str, ...]] = {
     )
 }  # fmt: skip
 """``literal`` is an older word for the printed form of the same problem."""
+DECISIONS = {"modes": {"u": 1, "y": 2}, SLOTS: {"u": 1, "y": 2}}
+"""By form the variables that are decided, and where their slot stands; see `models.futures`."""
+TOLD_AFTER_ARRIVAL = 1
+"""Slots between a job's arrival and the step in which it is told."""
 REVENUE = "revenue"
 INDICES = {
     "": "eq_work",

@@ -34,7 +34,7 @@ from hindsched.instances.modes import PREEMPTIVE, Modes
 from hindsched.limits import check_count
 from hindsched.memory import check_memory
 from hindsched.models.algebra import Expr, Model
-from hindsched.models.base import PRINTED, Commitments, Prices, choose_form
+from hindsched.models.base import PRINTED, Commitments, Hedge, Prices, choose_form
 from hindsched.models.batchsched.plan import FixedRows, plan_rest
 from hindsched.models.batchsched.printed import BatchschedPrinted
 from hindsched.models.windows.block import Paper
@@ -62,6 +62,8 @@ FORMS: dict[str, tuple[str, ...]] = {
     "modes": ("modes", PRINTED), "literal": (PRINTED,), PREEMPTIVE: (SLOTS,),
 }  # fmt: skip
 """``literal`` is an older word for the printed form of the same problem."""
+DECISIONS = {"modes": {"u": 1, "y": 2}, SLOTS: {"u": 1, "y": 2}}
+"""By form the variables that are decided, and where their slot stands; see `models.futures`."""
 SYMBOLS = symbols(
     {
         "": "eq_work eq_12a eq_20a",
@@ -159,6 +161,7 @@ def build_offline(
     commitments: Commitments | None = None,
     incumbent: BatchschedSolution | None = None,
     keep: Mapping[int, Keep] | None = None,
+    hedge: Hedge | None = None,
 ) -> BatchschedProgram:
     """Build the offline program.
 
@@ -181,6 +184,8 @@ def build_offline(
         By job, which columns of the ``modes`` form are worth having: the others are left out
         because no schedule better than the incumbent contains them. The program's bound is then
         one on the optimum only up to the incumbent's objective, which the incumbent itself attains.
+    hedge : Hedge, optional
+        For a policy of several futures, whose schedules may be later than any good one of this.
 
     Examples
     --------
@@ -194,7 +199,7 @@ def build_offline(
     form = form or FORMS[formulation][0]
     again = partial(
         build_offline, instance, formulation, form=form, relax=relax, commitments=commitments,
-        incumbent=incumbent, keep=keep,
+        incumbent=incumbent, keep=keep, hedge=hedge,
     )  # fmt: skip
     commitments = commitments or Commitments()
     now, family, fixed = (
@@ -213,7 +218,7 @@ def build_offline(
         for j in jobs:
             ways[j], rates = slot_modes(instance, instance.jobs[j])
             pieces[j] = Pieces(rates, instance.jobs[j].total_minibatches)
-    latest = _latest_completions(instance, fixed, now, incumbent, tables, pieces)
+    latest = _latest_completions(instance, fixed, now, incumbent, tables, pieces, hedge)
     ends = [row.last for rows in fixed.values() for row in rows]
     slots = max([*ends, *(completion - 1 for completion in latest.values())], default=1)
     free, model = left_by(instance, fixed), pyo.ConcreteModel(name=instance.name)
@@ -359,6 +364,7 @@ def _latest_completions(
     incumbent: BatchschedSolution,
     tables: Mapping[int, Modes],
     pieces: Mapping[int, Pieces],
+    hedge: Hedge | None,
 ) -> dict[int, int]:
     """Latest completion t + L of every open job in a schedule no worse than the incumbent.
 
@@ -384,6 +390,13 @@ def _latest_completions(
             raise InputError("incumbent", job.name, "must complete every job")
         spare += weight[j] * (completion + 1)
         last = max(last, completion + 1)
+    if hedge is not None:
+        last = max(last, hedge.last_arrival + sum(longest))
+        if hedge.worst is None:
+            return dict.fromkeys(jobs, last)
+        spare = exactly(hedge.worst) - sum(
+            (weight[j] * done for j, done in least.items()), Fraction()
+        )
     return {
         j: min(last, completion + int(max(spare, Fraction()) / weight[j]))
         for j, completion in least.items()

@@ -22,6 +22,7 @@ from hindsched.models.base import (
     PRINTED,
     Commitments,
     Duals,
+    Hedge,
     OfflineProgram,
     Prices,
     Subproblem,
@@ -37,6 +38,8 @@ from hindsched.solutions.edgecloud.past import Past, read_past
 from hindsched.solutions.edgecloud.solution import EdgecloudSolution
 
 FORMS: dict[str, tuple[str, ...]] = {"no-migration": ("strong",), "literal": (PRINTED,)}
+DECISIONS = {"strong": {"y": 2, "s": 2, "xc": None, "zeta": None}}
+"""By form the variables that are decided, and where their slot stands, if they have one."""
 BUILDERS = {"no-migration": no_migration, "literal": literal}
 
 
@@ -106,6 +109,7 @@ def build_offline(
     relax: bool = False,
     commitments: Commitments | None = None,
     incumbent: Solution | None = None,
+    hedge: Hedge | None = None,
 ) -> EdgecloudProgram:
     """Build the offline program.
 
@@ -123,6 +127,8 @@ def build_offline(
         What is already fixed.
     incumbent : EdgecloudSolution, optional
         A feasible solution, for a shorter time limit.
+    hedge : Hedge, optional
+        For a policy of several futures, whose schedules may be later than any good one of this.
 
     Examples
     --------
@@ -133,14 +139,14 @@ def build_offline(
     formulation, form = choose_form(FORMS, instance.check_formulation(formulation), form)
     past = read_past(instance, commitments)
     given = incumbent if isinstance(incumbent, EdgecloudSolution) else None
-    last = last_slots(instance, formulation, past, given)
+    last = last_slots(instance, formulation, past, given, hedge)
     return EdgecloudProgram(
         instance=instance, formulation=formulation, form=form or FORMS[formulation][0],
         relaxed=relax, past=past, last=last,
         model=BUILDERS[formulation](read_sets(instance, formulation, past, last), relax),
         again=partial(
             build_offline, instance, formulation, form=form, relax=relax, commitments=commitments,
-            incumbent=incumbent,
+            incumbent=incumbent, hedge=hedge,
         ),
     )  # fmt: skip
 

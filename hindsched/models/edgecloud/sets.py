@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from hindsched.instances.edgecloud.instance import EdgecloudInstance
+from hindsched.models.base import Hedge
 from hindsched.solutions.edgecloud.list_schedule import GreedySchedule
 from hindsched.solutions.edgecloud.past import Past
 from hindsched.solutions.edgecloud.solution import EdgecloudSolution
@@ -168,12 +169,13 @@ def _lone_time(
 
 def last_slots(
     instance: EdgecloudInstance, formulation: str, past: Past,
-    incumbent: EdgecloudSolution | None = None,
+    incumbent: EdgecloudSolution | None = None, hedge: Hedge | None = None,
 ) -> dict[int, int]:  # fmt: skip
     """Last slot in which each open job may have to run.
 
     `incumbent` is a feasible solution of the whole instance, whose objective counts if nothing is
-    fixed.
+    fixed. A policy of several futures (`hedge`) may wait until the last arrival in any of them,
+    and may be worse than the cloud in this one.
     """
     jobs, r = past.open_jobs, instance.arrivals.tolist()
     begun = {i for i, _ in past.started}
@@ -182,7 +184,11 @@ def last_slots(
     }
     upper = float("inf")
     plan = GreedySchedule(instance, past).completion
-    if plan is not None and all(instance.cloud_ps(instance.jobs[j].ps_type) is None for j in jobs):
+    if hedge is not None:
+        upper = float("inf") if hedge.worst is None else hedge.worst
+    elif plan is not None and all(
+        instance.cloud_ps(instance.jobs[j].ps_type) is None for j in jobs
+    ):
         upper = float(sum(plan[j] - r[j] + 1 for j in jobs))
     if incumbent is not None and not past.rows and past.now == 1:
         upper = min(upper, incumbent.objective())
@@ -194,8 +200,9 @@ def last_slots(
         taken = [t for slots in past.busy.values() for t in slots]
         taken += [last for *_, last in (*past.cloud_busy, *past.ps_busy)]
         work = sum(int(instance.chunks[j] * instance.edge_slots[j]) for j in jobs)
-        limits = dict.fromkeys(jobs, int(max([past.now, *ready, *taken])) + work)
-    for j in jobs:
+        waits = 0 if hedge is None else hedge.last_arrival
+        limits = dict.fromkeys(jobs, int(max([past.now, waits, *ready, *taken])) + work)
+    for j in jobs if hedge is None else ():
         if j not in begun and not may_wait_in_cloud(instance, j):
             ready_at = max(past.now, r[j] + int(instance.cloud_upload[j]))
             limits[j] = min(limits[j], ready_at + int(instance.cloud_slots[j]) - 1)

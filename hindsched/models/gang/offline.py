@@ -27,7 +27,14 @@ from hindsched.instances.gang.instance import (
     GangInstance,
     split_formulation,
 )
-from hindsched.models.base import PRINTED, Commitments, Duals, OfflineProgram, choose_form
+from hindsched.models.base import (
+    PRINTED,
+    Commitments,
+    Duals,
+    Hedge,
+    OfflineProgram,
+    choose_form,
+)
 from hindsched.models.gang.block import (
     FORM_CLASSES,
     STARTS,
@@ -52,6 +59,8 @@ FORMS = {
 }
 _, MAKESPAN, _ = OBJECTIVES
 WORST_JOB = tuple(name for name in FORMS if split_formulation(name)[1] == MAKESPAN)
+DECISIONS = {STARTS: {"starts": 0, "held": 0}, PRINTED: {"runs": 0, "gpus": 0, "held": 0}}
+"""By form the variables that are decided, and where their slot stands; see `models.futures`."""
 MOST_COLUMNS = 400_000
 """Variables that a program may have; above it would not be solved anyway."""
 COST_DOCS = {
@@ -120,6 +129,7 @@ def build_offline(
     relax: bool = False,
     commitments: Commitments | None = None,
     incumbent: GangSolution | None = None,
+    hedge: Hedge | None = None,
 ) -> GangProgram:
     """Build the offline program.
 
@@ -137,6 +147,8 @@ def build_offline(
         What can no longer be changed.
     incumbent : GangSolution, optional
         A feasible schedule that keeps the commitments: later slots than it needs are left out.
+    hedge : Hedge, optional
+        For a policy of several futures, whose schedules may be later than any good one of this.
 
     Raises
     ------
@@ -156,9 +168,9 @@ def build_offline(
     kind, goal = split_formulation(formulation)
     again = partial(
         build_offline, instance, formulation, form=form, relax=relax, commitments=commitments,
-        incumbent=incumbent,
+        incumbent=incumbent, hedge=hedge,
     )  # fmt: skip
-    view = outlook(instance, formulation, commitments or Commitments(), incumbent)
+    view = outlook(instance, formulation, commitments or Commitments(), incumbent, hedge)
     _check_size(instance, view, form)
     m = pyo.ConcreteModel(name=instance.name)
     m.job = pyo.Block([task.job for task in view.tasks])

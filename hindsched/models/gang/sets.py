@@ -10,10 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import NamedTuple
 
 from hindsched.errors import InputError
+from hindsched.instances.decimals import exactly
 from hindsched.instances.gang.instance import KINDS, GangInstance, split_formulation
+from hindsched.models.base import Hedge
 from hindsched.solutions.commitments import Commitments
 from hindsched.solutions.gang.solution import GangSolution
 
@@ -99,6 +102,7 @@ def outlook(
     formulation: str,
     commitments: Commitments,
     incumbent: GangSolution | None,
+    hedge: Hedge | None = None,
 ) -> Outlook:
     """Open jobs with the slots that they may need.
 
@@ -113,6 +117,8 @@ def outlook(
         what other jobs held before ``now``.
     incumbent : GangSolution, optional
         A feasible schedule that keeps the commitments: nothing worse is looked at.
+    hedge : Hedge, optional
+        For a policy of several futures: until the last arrival in any of them it may wait.
     """
     kind, goal = split_formulation(formulation)
     fixed = _fixed(instance, formulation, commitments)
@@ -124,13 +130,23 @@ def outlook(
             tasks.append(task._replace(first=max(task.first, commitments.now), work=left))
     held_until = int(fixed.rows.end.max(initial=0))
     ready = max([held_until, *(task.first - 1 for task in tasks)], default=held_until)
+    if hedge is not None:
+        ready = max(ready, hedge.last_arrival - 1)
     serial = [-(-task.work * task.gpus // int(instance.job_gpus[task.job])) for task in tasks]
     last = ready + sum(serial)
     if incumbent is not None:
         known = int(incumbent.completions.max(initial=0))
         last = known if goal == "makespan" else max(last, known)
     latest = [last] * len(tasks)
-    if goal == "completion":
+    if goal == "completion" and hedge is not None and hedge.worst is not None:
+        weights, below = instance.exact_weights
+        costs = Fraction(hedge.worst) * below / exactly(instance.slot_seconds)
+        least = sum(
+            weights[task.job] * (task.first - 1 + task.fastest - int(instance.submits[task.job]))
+            for task in tasks
+        )
+        latest = [min(last, end) for end in _latest_within(instance, tasks, int(costs) - least)]
+    elif goal == "completion" and hedge is None:
         ends = _serial_ends(instance, tasks, serial, ready)
         if incumbent is not None:
             ends = [int(incumbent.completions[task.job]) for task in tasks]
@@ -171,12 +187,14 @@ def _serial_ends(
 def _latest_ends(instance: GangInstance, tasks: Sequence[Task], ends: Sequence[int]) -> list[int]:
     """Latest completion of each task in a schedule that costs no more than one with these ends."""
     weights, _ = instance.exact_weights
-    least = [task.first - 1 + task.fastest for task in tasks]
     spare = sum(
-        weights[task.job] * (end - soonest)
-        for task, end, soonest in zip(tasks, ends, least, strict=True)
+        weights[task.job] * (end - (task.first - 1 + task.fastest))
+        for task, end in zip(tasks, ends, strict=True)
     )
-    return [
-        soonest + max(0, spare) // weights[task.job]
-        for task, soonest in zip(tasks, least, strict=True)
-    ]
+    return _latest_within(instance, tasks, spare)
+
+
+def _latest_within(instance: GangInstance, tasks: Sequence[Task], spare: int) -> list[int]:
+    """Latest completion of each task if all may cost so much more than their least."""
+    weights, _ = instance.exact_weights
+    return [task.first - 1 + task.fastest + max(0, spare) // weights[task.job] for task in tasks]

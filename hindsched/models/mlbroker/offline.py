@@ -52,6 +52,8 @@ from hindsched.solutions.mlbroker.transport import ship
 
 FORMS = {"tight": ("disaggregated",), "paper": ("printed",)}
 
+DECISIONS = {"disaggregated": {"workers": 0, "server": 0}, "printed": {"workers": 0, "server": 0}}
+"""By form the variables that are decided, and where their slot stands; see `models.futures`."""
 JOBS_SHARE_COSTS = True
 """A tier's fee of a slot is paid once for all jobs."""
 

@@ -44,7 +44,15 @@ class Domains(NamedTuple):
 RELAXED = Domains(pyo.NonNegativeReals, pyo.UnitInterval)
 
 
-def add_job(b: Model, job: JobSets, form: str, domains: Domains, *, must_run: bool = False) -> None:
+def add_job(
+    b: Model,
+    job: JobSets,
+    form: str,
+    domains: Domains,
+    *,
+    must_run: bool = False,
+    may_give_up: bool = False,
+) -> None:
     """Fill a block with a job's variables and rules.
 
     Parameters
@@ -59,6 +67,8 @@ def add_job(b: Model, job: JobSets, form: str, domains: Domains, *, must_run: bo
         Which variables are integer.
     must_run : bool
         Whether the job has to be admitted, as in the subproblem.
+    may_give_up : bool
+        Whether it may begin and be dropped, which is never worth it to who knows the future.
     """
     b.y = pyo.Var(
         list(job.worker_room), domain=domains.count, doc="(12) workers of a job",
@@ -81,7 +91,9 @@ def add_job(b: Model, job: JobSets, form: str, domains: Domains, *, must_run: bo
     def eq_7(b: Model, t: int) -> Expr:
         return b.servers[t] <= b.workers[t]
 
-    if form == "strong":
+    if may_give_up:
+        _end_or_give_up(b, job)
+    elif form == "strong":
         _end_by_exact_work(b, job)
     else:
         _end_by_sums(b, job)
@@ -123,6 +135,19 @@ def _end_by_exact_work(b: Model, job: JobSets) -> None:
     @b.Constraint(job.worker_slots, doc="(8) the workers of a slot, whatever the end")
     def eq_8(b: Model, t: int) -> Expr:
         return b.workers[t] == total(b.n[e, t] for e in job.ends if (e, t) in b.n)
+
+
+def _end_or_give_up(b: Model, job: JobSets) -> None:
+    """Without (8): workers may be there without admission, and more than are needed."""
+
+    @b.Constraint(list(job.ends), doc="(2) enough is done by the end, if the job ends")
+    def eq_2(b: Model, e: int) -> Expr:
+        done = total(b.workers[t] for t in job.worker_slots if t <= e)
+        return done >= job.work * total(b.u[f] for f in job.ends if f <= e)
+
+    @b.Constraint(job.worker_slots, doc="(3) no more workers at once than chunks")
+    def eq_3(b: Model, t: int) -> Expr:
+        return b.workers[t] <= job.most[t]
 
 
 def _end_by_sums(b: Model, job: JobSets) -> None:

@@ -30,10 +30,18 @@ from pyomo.environ import quicksum as total
 from hindsched.arrays import Floats
 from hindsched.instances.oasis.instance import OasisInstance
 from hindsched.models.algebra import Expr, Model
-from hindsched.models.base import Commitments, Duals, OfflineProgram, choose_form, row_prices
+from hindsched.models.base import (
+    RUN,
+    Commitments,
+    Duals,
+    Hedge,
+    OfflineProgram,
+    choose_form,
+    row_prices,
+)
 from hindsched.models.oasis.block import RELAXED, Domains, add_job
 from hindsched.models.oasis.printed import add_printed_job
-from hindsched.models.oasis.reading import counts_of, load_job, read_job
+from hindsched.models.oasis.reading import Counts, counts_of, load_job, read_job
 from hindsched.models.oasis.sets import Plan
 from hindsched.models.oasis.subproblem import build_subproblem
 from hindsched.models.oasis.symbols import SYMBOLS, OasisNames
@@ -44,6 +52,8 @@ __all__ = ["AGGREGATED", "FORMS", "OasisProgram", "OasisRelaxation", "build_offl
 
 FORMS = {"standard": ("strong", "cumulative", "printed")}
 AGGREGATED = {"aggregate": True}
+DECISIONS = {"strong": {"y": 1, "z": 1}}
+"""By form the variables that are decided, and where their slot stands; see `models.futures`."""
 
 STRONG_SIZE, RELAXED_STRONG_SIZE = 60_000, 6_000
 """Triples (job, end, slot) up to which the strong form is the default, and in a relaxation: its
@@ -59,6 +69,8 @@ class OasisProgram(OasisNames, OfflineProgram[OasisSolution]):
     ----------
     plan : Plan
         Jobs and servers.
+    may_give_up : bool
+        Whether a job may be begun and dropped: its rows then count as use, and as nothing else.
     """
 
     SYMBOLS = SYMBOLS
@@ -66,6 +78,7 @@ class OasisProgram(OasisNames, OfflineProgram[OasisSolution]):
 
     instance: OasisInstance
     plan: Plan
+    may_give_up: bool = False
 
     def load(self, solution: OasisSolution) -> None:
         """Set the variables from a feasible solution that keeps the program's commitments."""
@@ -76,17 +89,31 @@ class OasisProgram(OasisNames, OfflineProgram[OasisSolution]):
     def extract(self) -> OasisSolution | None:
         """Read the solution at the variables' values; jobs whose ``admitted`` is 0 are left out."""
         plan, workers, ps = self.plan, {}, {}
+        dropped: dict[str, Counts] = {}
         for i, job in enumerate(self.instance.jobs):
             ran = counts_of(plan.fixed, job)
             if i in plan.jobs:
                 block = self.model.job[i]
-                if round(pyo.value(block.admitted, exception=False) or 0) != 1:
+                admitted = round(pyo.value(block.admitted, exception=False) or 0) == 1
+                if not admitted and not self.may_give_up:
                     continue
                 for own, more in zip(ran, read_job(block, self.instance, job), strict=True):
                     own += more
+                done = int(np.searchsorted(ran[0].sum(axis=1).cumsum(), self.instance.work_of(job)))
+                ran[0][done + 1 :] = ran[1][done + 1 :] = 0
+                if not admitted and done == self.instance.horizon:
+                    dropped[job.name] = ran
+                    continue
             if i in plan.jobs or plan.fixed.completion(job.name) is not None:
                 workers[job.name], ps[job.name] = ran
-        return OasisSolution(self.instance, workers, ps, formulation=self.formulation)
+        found = OasisSolution(self.instance, workers, ps, formulation=self.formulation)
+        begun = {name: counts for name, counts in dropped.items() if counts[0].any()}
+        given_up = OasisSolution(
+            self.instance, {name: rows for name, (rows, _) in begun.items()},
+            {name: rows for name, (_, rows) in begun.items()}, formulation=self.formulation,
+        )  # fmt: skip
+        found.given_up = given_up.assignments()
+        return found
 
     def capacity_prices(self, duals: Duals) -> dict[str, Floats]:
         """Duals of (4) and (5): ``worker_capacity`` (H, R, T) and ``ps_capacity`` (K, R, T)."""
@@ -123,6 +150,7 @@ def build_offline(
     commitments: Commitments | None = None,
     incumbent: OasisSolution | None = None,
     aggregate: bool = False,
+    hedge: Hedge | None = None,
 ) -> OasisProgram:
     """Build the offline program (1)-(13).
 
@@ -146,6 +174,8 @@ def build_offline(
     aggregate : bool
         Whether identical servers are added up, which makes it an `OasisRelaxation`; the printed
         form has them apart.
+    hedge : Hedge, optional
+        For a policy of several futures: one that decides as it runs may give jobs up.
 
     Returns
     -------
@@ -162,22 +192,25 @@ def build_offline(
     formulation, _ = choose_form(FORMS, instance.check_formulation(formulation), form)
     again = partial(
         build_offline, instance, formulation, form=form, relax=relax, commitments=commitments,
-        aggregate=aggregate,
+        aggregate=aggregate, hedge=hedge,
     )  # fmt: skip
     aggregate = aggregate and form != "printed"
     plan = Plan.of(instance, commitments, grouped=aggregate)
     if form is None:
         size = sum(sets.size for sets in plan.jobs.values())
         form = "strong" if size <= (RELAXED_STRONG_SIZE if relax else STRONG_SIZE) else "cumulative"
-    model = write_rules(instance, plan, form, RELAXED if relax else Domains())
+    give_up = hedge is not None and hedge.policies == RUN
+    model = write_rules(instance, plan, form, RELAXED if relax else Domains(), give_up)
     made = OasisRelaxation if aggregate else OasisProgram
     return made(
         instance=instance, formulation=formulation, form=form, relaxed=relax, model=model,
-        again=again, plan=plan,
+        again=again, plan=plan, may_give_up=give_up,
     )  # fmt: skip
 
 
-def write_rules(instance: OasisInstance, plan: Plan, form: str, domains: Domains) -> Model:
+def write_rules(
+    instance: OasisInstance, plan: Plan, form: str, domains: Domains, may_give_up: bool = False
+) -> Model:
     """All blocks, what they share (4) (5), and the utility (1)."""
     jobs, H, K = plan.jobs, range(len(plan.workers.members)), range(len(plan.ps.members))
 
@@ -185,7 +218,7 @@ def write_rules(instance: OasisInstance, plan: Plan, form: str, domains: Domains
         if form == "printed":
             add_printed_job(b, jobs[i], H, K, domains)
         else:
-            add_job(b, jobs[i], form, domains)
+            add_job(b, jobs[i], form, domains, may_give_up=may_give_up)
 
     m = pyo.ConcreteModel(name=instance.name)
     m.job = pyo.Block(list(jobs), rule=job_rules)

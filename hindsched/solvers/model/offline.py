@@ -8,10 +8,11 @@ is, and the result says what differs from the paper's.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from copy import copy
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 import pyomo.environ as pyo
@@ -28,6 +29,7 @@ from hindsched.models.base import (
     offline_program,
     subproblem,
 )
+from hindsched.models.futures import ExtensiveProgram, Futures, build_extensive
 from hindsched.solutions.base import Solution
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import solve_program
@@ -131,6 +133,49 @@ class Model(HeldPyomo[OfflineProgram]):
         return SubproblemModel(subproblem(self.instance, job, self.program.formulation))
 
 
+class ExtensiveModel(HeldPyomo[ExtensiveProgram]):
+    """Several futures of one cluster in one program, as `model` returns it for a list.
+
+    Parameters
+    ----------
+    program : ExtensiveProgram
+        The extensive form.
+
+    Examples
+    --------
+    >>> import hindsched as hs
+    >>> model = hs.model(hs.tree("gang", at=[2], branches=2))
+    >>> best = model.solve(time_limit=60)
+    >>> len(model.program.schedules())
+    2
+    """
+
+    def solve(
+        self,
+        options: SolveOptions | Keywords | None = None,
+        *,
+        start: bool = False,
+        **option_keywords: object,
+    ) -> ModelResult:
+        """Solve the Pyomo model as it is now; ``program.schedules()`` are then the best policy's.
+
+        Parameters
+        ----------
+        options : SolveOptions or mapping, optional
+            How to solve.
+        start : bool
+            Whether the variables' values are a start.
+        **option_keywords
+            Options by name: ``time_limit=60``.
+        """
+        chosen = SolveOptions.of(options, **option_keywords)
+        return solve_declared(self.program, chosen, start=start, want_duals=self.program.relaxed)
+
+    def relax(self) -> ExtensiveModel:
+        """The linear relaxation, built anew."""
+        return ExtensiveModel(self.program.again(relax=True))
+
+
 class SubproblemModel(HeldPyomo[Subproblem]):
     """One job's best schedule at given prices, which are changed and solved for again.
 
@@ -173,20 +218,34 @@ class SubproblemModel(HeldPyomo[Subproblem]):
         return replace(result, solution=solution)
 
 
+@overload
 def model(
-    instance: Instance,
+    instance: Instance, *, form: str | None = None, formulation: str | None = None,
+    relax: bool = False, **build: object,
+) -> Model: ...  # fmt: skip
+@overload
+def model(
+    instance: Sequence[Instance], probabilities: Sequence[float] | None = None, *,
+    form: str | None = None, formulation: str | None = None, relax: bool = False, **build: object,
+) -> ExtensiveModel: ...  # fmt: skip
+def model(
+    instance: Instance | Sequence[Instance],
+    probabilities: Sequence[float] | None = None,
     *,
     form: str | None = None,
     formulation: str | None = None,
     relax: bool = False,
     **build: object,
-) -> Model:
+) -> Model | ExtensiveModel:
     """Build an instance's offline program, to be read, changed and solved.
 
     Parameters
     ----------
-    instance : Instance
-        The instance.
+    instance : Instance, or sequence of Instance
+        The instance; or several futures of one cluster, whose programs are linked so that who
+        cannot tell them apart decides alike.
+    probabilities : sequence of float, optional
+        Of the futures; equal by default.
     form : str, optional
         How it is written, which never changes the optimum; ``printed`` is as the paper prints it.
     formulation : str, optional
@@ -194,11 +253,12 @@ def model(
     relax : bool
         The linear relaxation.
     **build
-        Further keywords of the family's ``build_offline``: ``commitments``, ``incumbent``, ...
+        Further keywords of the family's ``build_offline``: ``commitments``, ``incumbent``, ...; of
+        futures ``policies``: ``run`` (default) or ``commit``.
 
     Returns
     -------
-    Model
+    Model or ExtensiveModel
         Print it; ``pyomo``, ``write``, ``solve``, ``relax``, ``dual``, ``subproblem``.
 
     Raises
@@ -214,4 +274,8 @@ def model(
     >>> hs.model(instance).solve().objective <= lp.objective + 1e-6
     True
     """
+    if not isinstance(instance, Instance):
+        futures = Futures.of(instance, probabilities)
+        settings: Any = {"formulation": formulation, "form": form, "relax": relax, **build}
+        return ExtensiveModel(build_extensive(futures, **settings))
     return Model(offline_program(instance, formulation, form=form, relax=relax, **build))

@@ -1,0 +1,1 @@
+"""The price of not knowing: what any online algorithm can do on given futures, proven."""

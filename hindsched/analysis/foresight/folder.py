@@ -1,0 +1,143 @@
+"""A folder of what `foresight` found: futures, the best policy, certificates; and its check.
+
+``foresight.json`` says what was found; ``future-N.json`` are the scenarios, ``policy-N.json`` what
+the best policy found does in each of them, ``hindsight-N.json`` a schedule of who sees the future,
+``certificate-*.json`` bounds. The check needs no solver: it judges every schedule, sees that the
+policy decides alike where histories are equal, adds up the values, and recomputes the certificates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import fsum
+from pathlib import Path
+from typing import Any
+
+from hindsched.analysis.foresight.foresight import Foresight
+from hindsched.errors import HindschedError, InputError
+from hindsched.instances.base import canonical_json
+from hindsched.instances.io import read, read_json, write, write_json
+from hindsched.models.base import RUN
+from hindsched.models.futures import Futures
+from hindsched.solutions.base import Solution, read_solution, write_solution
+
+FORMAT, RESULT = "hindsched-foresight/1", "foresight.json"
+NEAR = 1e-9
+RUNS = {"workers", "worker", "gpus", "servers"}
+"""What a row holds that says what runs; of the others, only parameter servers, no end depends."""
+
+
+def write_folder(found: Foresight, folder: str | Path) -> None:
+    """Write all that the check needs."""
+    place = Path(folder)
+    place.mkdir(parents=True, exist_ok=True)
+    for n, instance in enumerate(found.futures.instances):
+        write(instance, place / f"future-{n}.json")
+        if found.policy is not None:
+            write_solution(found.policy.schedules[n], place / f"policy-{n}.json")
+        if (best := found.clairvoyant[n]) is not None:
+            write_solution(best, place / f"hindsight-{n}.json")
+    for name, certificate in found.certificates.items():
+        write_json(certificate, place / f"certificate-{name}.json")
+    write_json({"format": FORMAT, **found.to_dict()}, place / RESULT)
+
+
+def verify_foresight(folder: str | Path) -> list[str]:
+    """Check a folder without a solver.
+
+    Returns
+    -------
+    list of str
+        What does not follow from the files, a line each; nothing if all does.
+
+    Raises
+    ------
+    InputError
+        If it is no such folder.
+    """
+    place = Path(folder)
+    data = read_json(place / RESULT)
+    if not isinstance(data, dict) or data.get("format") != FORMAT:
+        raise InputError(f"{folder}/{RESULT}", "format", f"must be {FORMAT}")
+    try:
+        return _wrong(place, data)
+    except (KeyError, TypeError, ValueError) as error:
+        raise InputError(f"{folder}/{RESULT}", str(error), "must be as it was written") from None
+
+
+def _wrong(place: Path, data: dict[str, Any]) -> list[str]:
+    scenarios, wrong = data["scenarios"], list[str]()
+    instances = [read(place / f"future-{n}.json") for n in range(len(scenarios))]
+    probabilities = [float(row["probability"]) for row in scenarios]
+    futures = Futures.of(instances, probabilities)
+    up = futures.sense == "max"
+    attained = "lower" if up else "upper"
+    if len(futures) != len(scenarios):
+        wrong.append("two futures are the same")
+    policy = list[Solution]()
+    for n, (instance, row) in enumerate(zip(instances, scenarios, strict=True)):
+        for kind in ("policy", "hindsight"):
+            path = place / f"{kind}-{n}.json"
+            if not path.exists():
+                continue
+            try:
+                solution = read_solution(path, instance)
+            except HindschedError as error:
+                wrong.append(f"{path.name}: {error}")
+                continue
+            wrong += [f"{path.name}: breaks {broken}" for broken in solution.violations()[:1]]
+            if kind == "policy":
+                policy.append(solution)
+            elif off(solution.objective(), row["optimum"][attained]):
+                wrong.append(f"{path.name}: has not the objective that is told of it")
+    if wrong:
+        return wrong
+    if len(policy) == len(instances):
+        wrong += peeking(futures, policy, data["policies"])
+        value = fsum(
+            p * own.objective() for p, own in zip(futures.probabilities, policy, strict=True)
+        )
+        if off(value, data["best_online"][attained]):
+            wrong.append(f"best online: the policy's expected value is {value!r}")
+    return wrong
+
+
+def off(value: float, stated: float | None) -> bool:
+    """Whether a number is not the one that is stated."""
+    return stated is None or abs(value - stated) > NEAR * max(1.0, abs(value))
+
+
+def peeking(futures: Futures, policy: Sequence[Solution], policies: str) -> list[str]:
+    """Where a policy's schedules differ though their histories are equal, a line each."""
+    found = list[str]()
+    rows = [
+        {**own.assignments(), **{name: list(rows) for name, rows in own.given_up.items()}}
+        for own in policy
+    ]
+    for s, instance in enumerate(futures.instances):
+        for at, job in enumerate(instance.jobs):
+            told, mine = futures.revealed(s, at), rows[s].get(job.name, ())
+            last = max([told, *(int(row["to"]) for row in mine)])
+            for t in range(told, last + 1) if policies == RUN else (told,):
+                other = next((o for o in futures.members(s, t) if o != s), None)
+                theirs = () if other is None else rows[other].get(job.name, ())
+                if other is not None and _in_slots(mine, t, policies) != _in_slots(
+                    theirs, t, policies
+                ):
+                    who = f"{instance.name} and {futures.instances[other].name}"
+                    found.append(f"policy: {job.name} in slot {t} tells {who} apart")
+                    break
+    return found
+
+
+def _in_slots(rows: Any, slot: int, policies: str) -> list[str]:
+    """What runs in a slot, or of one that commits in all, whatever chunks are called."""
+    found = []
+    for row in rows:
+        if not RUNS & row.keys():
+            continue
+        kept = {key: value for key, value in row.items() if key not in ("chunk", "from", "to")}
+        for t in range(int(row["from"]), int(row["to"]) + 1):
+            if policies != RUN or t == slot:
+                found.append(canonical_json({**kept, "slot": t}))
+    return sorted(found)

@@ -1,0 +1,500 @@
+"""``hindsched.foresight``: how much of a loss is the price of not knowing, and how much is one's own.
+
+    hindsight / algorithm = (hindsight / best online) x (best online / algorithm)   (maximising)
+
+The best online policy is that of the extensive form over given futures (`models.futures`); every
+number is an interval, whose ends a solver proved and the exact kernel evaluated.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from math import fsum, inf
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hindsched.analysis.foresight.policies import commit_greedily, run_on
+from hindsched.analysis.foresight.search import (
+    LEAST_SHARE,
+    FamilySearch,
+    Guarantee,
+    Policy,
+    guarantee,
+    share_of,
+)
+from hindsched.analysis.interval import Interval, percent_rounded, rounded_down, rounded_up
+from hindsched.errors import InputError, SolveFailed
+from hindsched.instances.base import Instance
+from hindsched.json_types import JsonObject
+from hindsched.models.base import COMMIT, POLICIES, RUN
+from hindsched.models.futures import Futures
+from hindsched.notebook_card import card
+from hindsched.online.registry import algorithms as registered
+from hindsched.online.registry import build_algorithm
+from hindsched.solutions.base import Solution
+from hindsched.solvers.door.api import solve
+from hindsched.solvers.door.options import SolveOptions
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SHARES = {"hindsight": 0.25, "online": 0.3, "deterministic": 0.15}
+"""Of the time limit; the rest is for randomised policies."""
+SEEDS = range(5)
+
+
+@dataclass(frozen=True)
+class Loss:
+    """What one algorithm loses, and to what.
+
+    Parameters
+    ----------
+    algorithm : str
+        Its name.
+    commitment : str
+        When it is bound by what it decides.
+    expected : float
+        Its expected value over the scenarios, and over the seeds of a randomised one.
+    ratio : Interval
+        Hindsight over it (it over hindsight, minimising).
+    own : Interval or None
+        Its own loss against the best online policy of the class; None where it may do more.
+    promised : float or None
+        The share of hindsight that it reaches in its worst scenario.
+    """
+
+    algorithm: str
+    commitment: str
+    expected: float
+    ratio: Interval
+    own: Interval | None
+    promised: float | None
+
+
+@dataclass(frozen=True)
+class Foresight:
+    """The price of not knowing on given futures.
+
+    Parameters
+    ----------
+    futures : Futures
+        The scenarios.
+    policies, formulation : str
+        The class of online policies, and the family's problem.
+    hindsight, best_online : Interval
+        Expected values of who sees the future and of the best policy that does not.
+    price : Interval
+        Hindsight over the best online policy (its inverse, minimising): at least 1.
+    guarantee, guarantee_deterministic : Interval
+        The share of hindsight (the factor of it, minimising) that a policy can promise in every
+        scenario, randomised and deterministic.
+    optima : tuple of Interval
+        The scenarios' optima.
+    losses_by_algorithm : tuple of Loss
+        What the algorithms lose.
+    policy : Policy or None
+        The best policy found, a schedule a scenario.
+    mixture : tuple of (float, Policy)
+        The randomised policy with the best guarantee found.
+    weights : tuple of float
+        Of the scenarios' values, where the bound on the guarantee was found.
+    clairvoyant : tuple of Solution or None
+        A schedule of each scenario by who sees the future.
+    certificates : mapping
+        Files of kind ``nonanticipative`` that the kernel checks, by what they bound.
+    seconds : float
+        Time spent.
+    notes : tuple of str
+        What is to be said of the futures.
+    """
+
+    futures: Futures
+    policies: str
+    formulation: str
+    hindsight: Interval
+    best_online: Interval
+    price: Interval
+    guarantee: Interval
+    guarantee_deterministic: Interval
+    optima: tuple[Interval, ...]
+    losses_by_algorithm: tuple[Loss, ...] = ()
+    policy: Policy | None = None
+    mixture: tuple[tuple[float, Policy], ...] = ()
+    weights: tuple[float, ...] = ()
+    clairvoyant: tuple[Solution | None, ...] = ()
+    certificates: Mapping[str, JsonObject] = field(default_factory=dict)
+    seconds: float = 0.0
+    notes: tuple[str, ...] = field(default=())
+
+    @property
+    def is_maximised(self) -> bool:
+        """Whether values are to be large."""
+        return self.futures.sense == "max"
+
+    @property
+    def value_of_information(self) -> Interval:
+        """EVPI: what knowing the future would be worth, in the objective's unit."""
+        return _difference(*self._ordered)
+
+    @property
+    def _ordered(self) -> tuple[Interval, Interval]:
+        """The larger of hindsight and best online first."""
+        both = self.hindsight, self.best_online
+        return both if self.is_maximised else both[::-1]
+
+    @property
+    def distribution(self) -> dict[str, float]:
+        """Yao's: how likely each scenario is in the mixture that is hardest for any algorithm."""
+        worth = [w * float(o.upper or 0) for w, o in zip(self.weights, self.optima, strict=False)]
+        total = fsum(worth)
+        names = [instance.name for instance in self.futures.instances]
+        return {name: w / total for name, w in zip(names, worth, strict=False)} if total else {}
+
+    @property
+    def classes(self) -> dict[int, list[list[str]]]:
+        """Names of the scenarios that cannot be told apart, by the slots in which that changes."""
+        names = [instance.name for instance in self.futures.instances]
+        return {
+            slot: [[names[s] for s in group] for group in groups]
+            for slot, groups in self.futures.classes().items()
+        }
+
+    @property
+    def losses(self) -> pd.DataFrame:
+        """A row an algorithm: expected value, ratio, price of not knowing, own loss."""
+        import pandas as pd
+
+        rows = [
+            {
+                "algorithm": loss.algorithm, "commitment": loss.commitment,
+                "expected": loss.expected,
+                "ratio_lower": loss.ratio.lower, "ratio_upper": loss.ratio.upper,
+                "price_lower": self.price.lower, "price_upper": self.price.upper,
+                "own_lower": None if loss.own is None else loss.own.lower,
+                "own_upper": None if loss.own is None else loss.own.upper,
+                "promised": loss.promised,
+            }
+            for loss in self.losses_by_algorithm
+        ]  # fmt: skip
+        return pd.DataFrame(rows)
+
+    def to_frame(self) -> pd.DataFrame:
+        """`losses`."""
+        return self.losses
+
+    def sentences(self) -> list[str]:
+        """What was found, in words that stay true of the intervals."""
+        up, price, said = self.is_maximised, self.price, []
+        for loss in self.losses_by_algorithm:
+            said.append(_of_algorithm(loss, price, up))
+        if price.upper is not None and price.upper <= 1 + 1e-9:
+            said.append("Not knowing the future costs nothing on these futures.")
+        elif not self.losses_by_algorithm:
+            said.append(f"The price of not knowing is {price} (proven by solver).")
+        end = self.guarantee.upper if up else self.guarantee.lower
+        likely = {n: p for n, p in self.distribution.items() if p >= 0.005}
+        mixture = ", ".join(f"{name} {share:.0%}" for name, share in likely.items())
+        hardest = f"; the hardest mixture: {mixture}" if mixture else ""
+        if end is not None and up and end < 1:
+            said.append(
+                "No online algorithm, randomised or not, can promise more than "
+                f"{rounded_up(end)} of hindsight on these futures (proven by solver{hardest})."
+            )
+        elif end is not None and not up and end > 1:
+            said.append(
+                "No online algorithm, randomised or not, can promise less than "
+                f"{rounded_down(end)} times hindsight on these futures (proven by solver{hardest})."
+            )
+        return [*said, *self.notes]
+
+    def to_dict(self) -> JsonObject:
+        """What ``foresight --json`` prints."""
+        return {
+            "family": self.futures.instances[0].family,
+            "formulation": self.formulation,
+            "policies": self.policies,
+            "scenarios": [
+                {"instance": i.name, "probability": p, "optimum": o.to_dict()}
+                for i, p, o in zip(
+                    self.futures.instances, self.futures.probabilities, self.optima, strict=True
+                )
+            ],
+            "hindsight": self.hindsight.to_dict(),
+            "best_online": self.best_online.to_dict(),
+            "price": self.price.to_dict(),
+            "value_of_information": self.value_of_information.to_dict(),
+            "guarantee": self.guarantee.to_dict(),
+            "guarantee_deterministic": self.guarantee_deterministic.to_dict(),
+            "distribution": self.distribution,
+            "classes": {str(slot): groups for slot, groups in self.classes.items()},
+            "algorithms": [
+                {
+                    "algorithm": loss.algorithm, "commitment": loss.commitment,
+                    "expected": loss.expected, "ratio": loss.ratio.to_dict(),
+                    "own": None if loss.own is None else loss.own.to_dict(),
+                    "promised": loss.promised,
+                }
+                for loss in self.losses_by_algorithm
+            ],
+            "sentences": self.sentences(),
+            "seconds": self.seconds,
+        }  # fmt: skip
+
+    def __str__(self) -> str:
+        return "\n".join(self.sentences())
+
+    def _repr_html_(self) -> str:
+        """Notebooks show the intervals, the algorithms, and the sentences."""
+        facts = {
+            "hindsight": self.hindsight, "best online": self.best_online, "price": self.price,
+            "value of information": self.value_of_information, "guarantee": self.guarantee,
+            "guarantee, deterministic": self.guarantee_deterministic,
+        }  # fmt: skip
+        rows = [
+            {"algorithm": loss.algorithm, "commitment": loss.commitment, "expected": loss.expected,
+             "ratio": str(loss.ratio), "own loss": str(loss.own) if loss.own else None}
+            for loss in self.losses_by_algorithm
+        ]  # fmt: skip
+        title = f"{len(self.futures)} futures, policies that {self.policies}"
+        note = " ".join([*self.sentences(), "A job is known whole when it arrives."])
+        return card(title, facts, rows, note=note)
+
+    def write(self, folder: str | Path) -> None:
+        """Write a folder that ``hindsched verify`` checks without a solver."""
+        from hindsched.analysis.foresight.folder import write_folder
+
+        write_folder(self, folder)
+
+    def plot(self) -> Any:
+        """Bars of the algorithms' losses: the price of not knowing, and one's own."""
+        from hindsched.analysis.foresight.picture import bars
+
+        return bars(self)
+
+    def plot_tree(self) -> Any:
+        """The tree of histories with what the best policy found does at each node."""
+        from hindsched.analysis.foresight.picture import history_tree
+
+        return history_tree(self)
+
+
+def foresight(
+    instances: Sequence[Instance],
+    probabilities: Sequence[float] | None = None,
+    algorithms: Sequence[str] | None = None,
+    policies: str = RUN,
+    *,
+    formulation: str | None = None,
+    time_limit: float = 60.0,
+    options: SolveOptions | None = None,
+) -> Foresight:
+    """Measure the price of not knowing on given futures, and each algorithm's own loss.
+
+    Parameters
+    ----------
+    instances : sequence of Instance
+        Scenarios of one family, cluster and horizon that differ in their jobs.
+    probabilities : sequence of float, optional
+        Equal if not given.
+    algorithms : sequence of str, optional
+        By default the family's own first one.
+    policies : {"run", "commit"}
+        The online policies that are compared with: slot by slot, or all of a job at its arrival.
+    formulation : str, optional
+        Which of the family's problems.
+    time_limit : float
+        Seconds for all solves.
+    options : SolveOptions, optional
+        How to solve.
+
+    Raises
+    ------
+    InputError
+        For scenarios that do not belong together, and for probabilities that are none.
+
+    Examples
+    --------
+    >>> import hindsched as hs
+    >>> found = hs.foresight(hs.tree("gang", at=[2], branches=2), algorithms=["fifo"])
+    >>> found.price.lower >= 1
+    True
+    """
+    begun = time.monotonic()
+    if policies not in POLICIES:
+        raise InputError("policies", policies, f"must be {' or '.join(POLICIES)}")
+    if not 0 < time_limit < inf:
+        raise InputError("time_limit", time_limit, "must be above 0")
+    futures = Futures.of(instances, probabilities)
+    first, up = futures.instances[0], futures.sense == "max"
+    formulation = first.check_formulation(formulation)
+    chosen = options or SolveOptions(threads=1)
+    names = [next(iter(registered(first.family)))] if algorithms is None else list(algorithms)
+    cards = {name: build_algorithm(first.family, name, {}) for name in names}
+    until = begun + SHARES["hindsight"] * time_limit
+    optima, known = list[Interval](), list[Policy]()
+    clairvoyant = list[Solution | None]()
+    for left, instance in zip(range(len(futures), 0, -1), futures.instances, strict=True):
+        seconds = max(2.0, (until - time.monotonic()) / max(1.0, 0.5 * left))
+        solved = solve(instance, formulation=formulation, threads=1, time_limit=seconds)
+        ends = (solved.objective, solved.bound)
+        clairvoyant.append(solved.solution)
+        optima.append(Interval(*(ends if up else ends[::-1])))
+    losses: dict[str, tuple[float, float | None]] = {}
+    for name, built in cards.items():
+        runs = run_on(futures, name, formulation, SEEDS)
+        found = [Policy(tuple(run.objective for run in own), [run.solution for run in own], name)
+                 for own in runs]  # fmt: skip
+        mean = Policy(tuple(fsum(column) / len(found)
+                            for column in zip(*(p.values for p in found), strict=True)))  # fmt: skip
+        losses[name] = mean.expected(futures.probabilities), share_of(mean, optima, up)
+        if _is_of(built, policies, formulation):
+            known += found
+    greedy = commit_greedily(futures, formulation, SolveOptions(time_limit=10.0, threads=1))
+    if greedy is not None:
+        known.append(Policy(tuple(s.objective() for s in greedy), greedy, "commits greedily"))
+    search = FamilySearch(futures, policies, formulation, optima, chosen)
+    best, policy = _best_online(search, known, SHARES["online"] * time_limit, up)
+    hindsight = _expected(optima, futures.probabilities)
+    if up and hindsight.upper is not None:
+        best = Interval(best.lower, min(hindsight.upper, hindsight.upper if best.upper is None
+                                        else best.upper))  # fmt: skip
+    elif hindsight.lower is not None:
+        best = Interval(max(hindsight.lower, best.lower or 0.0), best.upper)
+    found_policies = [*known, *([policy] if policy is not None and policy not in known else [])]
+    fixed = search.least(SHARES["deterministic"] * time_limit, found_policies)
+    found_policies += [own for _, own in fixed.mixture]
+    mixed = Guarantee(Interval(0.0, 1.0) if up else Interval(1.0, None))
+    if found_policies:
+        rest = max(1.0, time_limit * (1 - sum(SHARES.values())))
+        kept = 0.0 if search.whole is not None else LEAST_SHARE
+        mixed = guarantee(search.best, optima, found_policies, up, rest, kept)
+    deterministic = _no_better_than(fixed.interval, mixed.interval, found_policies, optima, up)
+    price = at_least_1(_quotient(hindsight, best) if up else _quotient(best, hindsight))
+    return Foresight(
+        futures=futures, policies=policies, formulation=formulation, hindsight=hindsight,
+        best_online=best, price=price, guarantee=mixed.interval,
+        guarantee_deterministic=deterministic, optima=tuple(optima),
+        losses_by_algorithm=tuple(
+            _loss(name, cards[name], *losses[name], hindsight, best, policies, formulation, up)
+            for name in names
+        ),
+        policy=policy, mixture=mixed.mixture, weights=mixed.weights,
+        clairvoyant=tuple(clairvoyant),
+        seconds=time.monotonic() - begun, notes=_notes(futures),
+    )  # fmt: skip
+
+
+def _best_online(
+    search: FamilySearch, known: Sequence[Policy], seconds: float, up: bool
+) -> tuple[Interval, Policy | None]:
+    """ON: the bound of the extensive form, and the best policy known or found."""
+    weights = search.futures.probabilities
+    bound, policy = search.best(weights, seconds, known)
+    every = [*known, *([] if policy is None else [policy])]
+    if not every:
+        return Interval(None, bound) if up else Interval(bound, None), None
+    best = (max if up else min)(every, key=lambda own: own.expected(weights))
+    reached = best.expected(weights)
+    if bound is not None:  # the solver's tolerance
+        off = reached - bound if up else bound - reached
+        if off > 1e-5 * max(1.0, abs(bound)):
+            raise SolveFailed(f"a policy of {reached!r} is better than the bound {bound!r}")
+        bound = max(bound, reached) if up else min(bound, reached)
+    return Interval(reached, bound) if up else Interval(bound, reached), best
+
+
+def _no_better_than(
+    fixed: Interval, mixed: Interval, known: Sequence[Policy], optima: Sequence[Interval], up: bool
+) -> Interval:
+    """The deterministic guarantee, which no mixture is behind, and any known policy reaches."""
+    shares = [share for share in (share_of(own, optima, up) for own in known) if share is not None]
+    if up:
+        lower = max([fixed.lower or 0.0, *shares])
+        return Interval(lower, max(lower, min(fixed.upper or 1.0, mixed.upper or 1.0)))
+    upper = min([inf if fixed.upper is None else fixed.upper, *shares])
+    return Interval(min(upper, max(fixed.lower or 1.0, mixed.lower or 1.0)), upper)
+
+
+def _is_of(algorithm: Any, policies: str, formulation: str) -> bool:
+    """Whether all that an algorithm may do is allowed to the class."""
+    knows = algorithm.card
+    if knows.clairvoyant or algorithm.relaxes(formulation):
+        return False
+    return policies == RUN or (knows.commits_at_arrival and policies == COMMIT)
+
+
+def _loss(
+    name: str, built: Any, expected: float, promised: float | None, hindsight: Interval,
+    best: Interval, policies: str, formulation: str, up: bool,
+) -> Loss:  # fmt: skip
+    alone, comparable = Interval(expected, expected), _is_of(built, policies, formulation)
+    ratio = _quotient(hindsight, alone) if up else _quotient(alone, hindsight)
+    own = (_quotient(best, alone) if up else _quotient(alone, best)) if comparable else None
+    return Loss(
+        name, built.card.commitment, expected, ratio, None if own is None else at_least_1(own),
+        promised,
+    )  # fmt: skip
+
+
+def _of_algorithm(loss: Loss, price: Interval, up: bool) -> str:
+    """The sentence about one algorithm."""
+    ratio, own = loss.ratio, loss.own
+    if ratio.lower is None or ratio.upper is None or price.lower is None:
+        return f"{loss.algorithm}: {loss.expected:.6g} in expectation; hindsight is not known."
+    if up:
+        reached = percent_rounded(1 / ratio.upper if ratio.upper else 1.0, "ROUND_FLOOR", 0)
+        limit = percent_rounded(1 / price.lower, "ROUND_CEILING", 0)
+        text = (f"{loss.algorithm} reaches {reached} of hindsight in expectation. Nobody who "
+                f"cannot see the future reaches more than {limit} (proven by solver)")  # fmt: skip
+    else:
+        text = (f"{loss.algorithm} costs at most {rounded_up(ratio.upper)} times hindsight in "
+                "expectation. Nobody who cannot see the future costs less than "
+                f"{rounded_down(price.lower)} times (proven by solver)")  # fmt: skip
+    if own is None:
+        return f"{text}; {loss.algorithm} may do what this class of policies may not."
+    return (f"{text}; so of the factor {ratio}, {price} is the price of not knowing and at least "
+            f"{rounded_down(own.lower or 1.0)} is {loss.algorithm}'s own.")  # fmt: skip
+
+
+def _notes(futures: Futures) -> tuple[str, ...]:
+    """What is to be said of the scenarios themselves."""
+    first = min(futures.classes())
+    known = all(len(group) == 1 for group in futures.classes()[first])
+    said = "The futures can be told apart from the first slot on: there is nothing not to know."
+    return (*futures.notes, *([said] if known else []))
+
+
+def _expected(parts: Sequence[Interval], weights: Sequence[float]) -> Interval:
+    def end(name: str) -> float | None:
+        ends = [getattr(part, name) for part in parts]
+        known = [one for one in ends if one is not None]
+        pairs = zip(known, weights, strict=False)
+        return fsum(w * one for one, w in pairs) if len(known) == len(ends) else None
+
+    return Interval(end("lower"), end("upper"))
+
+
+def _difference(one: Interval, other: Interval) -> Interval:
+    lower = None if one.lower is None or other.upper is None else max(0.0, one.lower - other.upper)
+    return Interval(
+        lower, None if one.upper is None or other.lower is None else one.upper - other.lower
+    )
+
+
+def _quotient(one: Interval, other: Interval) -> Interval:
+    """Of numbers that are not negative; 0 by 0 is 1."""
+
+    def divided(a: float | None, b: float | None) -> float | None:
+        if a is None or b is None:
+            return None
+        return a / b if b > 0 else 1.0 if a <= 0 else inf
+
+    return Interval(divided(one.lower, other.upper), divided(one.upper, other.lower))
+
+
+def at_least_1(interval: Interval) -> Interval:
+    """A quotient that is 1 at least by what it means."""
+    lower = max(1.0, interval.lower or 1.0)
+    return Interval(lower, None if interval.upper is None else max(lower, interval.upper))

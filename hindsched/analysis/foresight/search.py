@@ -1,0 +1,309 @@
+"""The best policies of an extensive form, by weights of the scenarios and by the worst of them.
+
+A randomised policy is a mixture of deterministic ones. The best guarantee of a mixture is found by
+column generation over policies: the duals of the master program weigh the scenarios, and the best
+policy for these weights, an extensive form with another objective, is the next column. For *any*
+weights that optimum bounds the guarantee from the other side.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from math import fsum, inf
+from typing import Any
+
+import numpy as np
+import pyomo.environ as pyo
+from scipy.optimize import linprog
+
+from hindsched.analysis.interval import Interval
+from hindsched.arrays import Floats
+from hindsched.errors import InputError
+from hindsched.models.algebra import Expr, Model
+from hindsched.models.futures import ExtensiveProgram, Futures, build_extensive
+from hindsched.solvers.door.options import SolveOptions
+from hindsched.solvers.door.program import solve_program
+
+CLOSE = 1e-6
+"""Relative distance of two ends at which a search stops."""
+SMALL_PROGRAM = 12_000
+"""Columns up to which blocks keep all slots; beyond, what known policies rule out is cut."""
+LEAST_SHARE = 0.02
+"""Of the mean weight that every scenario keeps where blocks are cut by weights."""
+
+
+@dataclass(frozen=True)
+class Policy:
+    """A deterministic policy.
+
+    Parameters
+    ----------
+    values : tuple of float
+        Its value in every scenario.
+    schedules : object
+        What it does there.
+    name : str
+        Where it comes from.
+    """
+
+    values: tuple[float, ...]
+    schedules: Any = None
+    name: str = "found"
+
+    def expected(self, weights: Sequence[float]) -> float:
+        """Weighted sum of the values."""
+        return fsum(w * value for w, value in zip(weights, self.values, strict=True))
+
+
+@dataclass(frozen=True)
+class Guarantee:
+    """The best share of hindsight (a factor of it, minimising) that holds in every scenario.
+
+    Parameters
+    ----------
+    interval : Interval
+        Of the guarantee.
+    weights : tuple of float
+        Of the scenarios' values, at which the bound was found.
+    mixture : tuple of (float, Policy)
+        The randomised policy that was found.
+    """
+
+    interval: Interval
+    weights: tuple[float, ...] = ()
+    mixture: tuple[tuple[float, Policy], ...] = ()
+
+
+@dataclass
+class Search:
+    """Best policies of an extensive form.
+
+    Parameters
+    ----------
+    model : ConcreteModel
+        With an objective ``expected``.
+    values : sequence of expression
+        The scenarios' values.
+    read : callable
+        The policy at the variables' values.
+    options : SolveOptions
+        How to solve.
+    """
+
+    model: Model
+    values: Sequence[Expr]
+    read: Callable[[], Policy]
+    options: SolveOptions
+
+    @property
+    def maximises(self) -> bool:
+        """Whether values are to be large."""
+        return bool(self.model.expected.sense == pyo.maximize)
+
+    def best(
+        self, weights: Sequence[float], seconds: float, known: Sequence[Policy] = ()
+    ) -> tuple[float | None, Policy | None]:
+        """Bound on the weighted sum, and the best policy found within the time."""
+        terms = zip(weights, self.values, strict=True)
+        self.model.expected.set_value(pyo.quicksum(w * value for w, value in terms))
+        return self._solve(seconds)
+
+    def least(self, optima: Sequence[Interval], seconds: float) -> Guarantee:
+        """Best guarantee of a deterministic policy."""
+        m, up = self.model, self.maximises
+        m.share = pyo.Var(bounds=(0, 1) if up else (1, None))
+        counted = [s for s, optimum in enumerate(optima) if (optimum.upper or 0.0) > 0]
+        scale = [float((optima[s].lower if up else optima[s].upper) or 0.0) for s in counted]
+
+        def row(_: Model, i: int) -> Expr:
+            value, right = self.values[counted[i]], scale[i] * m.share
+            return value >= right if up else value <= right
+
+        m.at_least = pyo.Constraint(range(len(counted)), rule=row)
+        m.expected.set_value(m.share)
+        bound, policy = self._solve(seconds)
+        for name in ("at_least", "share"):
+            m.del_component(name)
+        reached = None if policy is None else share_of(policy, optima, up)
+        ends = (reached, bound) if up else (bound, reached)
+        return Guarantee(
+            clipped(Interval(*ends), up), (), () if policy is None else ((1.0, policy),)
+        )
+
+    def _solve(self, seconds: float) -> tuple[float | None, Policy | None]:
+        found = solve_program(self.model, replace(self.options, time_limit=max(0.1, seconds)))
+        return found.bound, self.read() if found.has_point else None
+
+
+def share_of(policy: Policy, optima: Sequence[Interval], up: bool) -> float | None:
+    """What a policy guarantees: the worst quotient by the optimum; None if that is not known."""
+    ends = [optimum.upper if up else optimum.lower for optimum in optima]
+    pairs = [(v, end) for v, end in zip(policy.values, ends, strict=True)]
+    if any(end is None or (not end and not up and v > 0) for v, end in pairs):
+        return None
+    quotients = [v / end for v, end in pairs if end] or [1.0]
+    return min(quotients) if up else max(quotients)
+
+
+def clipped(interval: Interval, up: bool) -> Interval:
+    """Nobody is better than hindsight."""
+    lower, upper = interval.lower, interval.upper
+    if up:
+        return Interval(max(0.0, lower or 0.0), min(1.0, 1.0 if upper is None else upper))
+    return Interval(max(1.0, lower or 1.0), None if upper is None else max(1.0, upper))
+
+
+def guarantee(
+    best: Callable[[Sequence[float], float, Sequence[Policy]], tuple[float | None, Policy | None]],
+    optima: Sequence[Interval],
+    policies: Sequence[Policy],
+    up: bool,
+    seconds: float,
+    least_share: float = 0.0,
+) -> Guarantee:
+    """Best guarantee of a randomised policy, by column generation over deterministic ones.
+
+    Parameters
+    ----------
+    best : callable
+        `Search.best`: weights, seconds and known policies give a bound and a policy.
+    optima : sequence of Interval
+        The scenarios' optima.
+    policies : sequence of Policy
+        Those to begin with, one at least.
+    up : bool
+        Whether values are to be large.
+    seconds : float
+        Time limit.
+    least_share : float
+        Of the mean weight that every scenario keeps.
+    """
+    ends = [(optimum.lower or 0.0, optimum.upper) for optimum in optima]
+    counted = [s for s, (_, upper) in enumerate(ends) if upper is None or upper > 0]
+    if not counted:
+        return Guarantee(Interval(1.0, 1.0))
+    if any(upper is None or lower <= 0 for lower, upper in (ends[s] for s in counted)):
+        return Guarantee(clipped(Interval(), up))
+    far = np.array([float(ends[s][1 if up else 0] or 0.0) for s in counted])
+    near = np.array([float(ends[s][0 if up else 1] or 0.0) for s in counted])
+    columns, stop = list(policies), time.monotonic() + seconds
+    found = Guarantee(clipped(Interval(), up))
+    reached, bound = None, None
+    while True:
+        table = np.array([[p.values[s] for p in columns] for s in counted]) / far[:, None]
+        share, mixture, duals = _mix(table, up)
+        reached = share
+        duals = np.maximum(duals, least_share / len(counted))
+        weights = np.zeros(len(optima))
+        weights[counted] = duals / far / float((duals / far) @ near)
+        seconds = stop - time.monotonic()
+        kept = tuple((float(x), p) for x, p in zip(mixture, columns, strict=True) if x > 1e-9)
+        if seconds > 0:
+            new_bound, policy = best(weights.tolist(), seconds, columns)
+            if new_bound is not None and (
+                bound is None or (new_bound < bound if up else new_bound > bound)
+            ):
+                bound, found = new_bound, replace(found, weights=tuple(weights.tolist()))
+        else:
+            policy = None
+        interval = Interval(reached, bound) if up else Interval(bound, reached)
+        found = replace(found, interval=clipped(interval, up), mixture=kept)
+        is_new = policy is not None and all(
+            np.abs(np.subtract(policy.values, p.values)).max() > CLOSE for p in columns
+        )
+        closed = bound is not None and abs(bound - reached) <= CLOSE * abs(bound)
+        if not is_new or closed or policy is None:
+            return found
+        columns.append(policy)
+
+
+def _mix(table: Floats, up: bool) -> tuple[float, Floats, Floats]:
+    """The best worst row of a mixture of columns, the mixture, and weights of the rows."""
+    rows, columns = table.shape
+    sign = 1.0 if up else -1.0
+    cost = np.zeros(columns + 1)
+    cost[-1] = -sign
+    matrix = np.hstack([-sign * table, np.full((rows, 1), sign)])
+    whole = np.ones((1, columns + 1))
+    whole[0, -1] = 0
+    bounds = [(0, None)] * columns + [(None, None)]
+    found = linprog(cost, matrix, np.zeros(rows), whole, [1.0], bounds=bounds, method="highs")
+    mixture = np.maximum(found.x[:-1], 0)
+    mixture /= mixture.sum()
+    duals = np.maximum(-found.ineqlin.marginals, 0)
+    mixed = table @ mixture  # of the mixture itself, whatever the solver's tolerances
+    return float(mixed.min() if up else mixed.max()), mixture, duals / duals.sum()
+
+
+@dataclass
+class FamilySearch:
+    """Searches of a family's extensive form, built anew where known policies cut its blocks.
+
+    Parameters
+    ----------
+    futures : Futures
+        The scenarios.
+    policies, formulation : str
+        The class, and the family's problem.
+    optima : list of Interval
+        The scenarios' optima.
+    options : SolveOptions
+        How to solve.
+    """
+
+    futures: Futures
+    policies: str
+    formulation: str
+    optima: list[Interval]
+    options: SolveOptions
+    whole: Search | None = None
+
+    def __post_init__(self) -> None:
+        known = all(optimum.lower is not None for optimum in self.optima)
+        alone = Futures(self.futures.instances[:1], (1.0,))
+        size = build_extensive(alone, self.policies, self.formulation).model.nvariables()
+        if self.futures.sense == "max" or size * len(self.futures) <= SMALL_PROGRAM or not known:
+            self.whole = self._searching(
+                build_extensive(self.futures, self.policies, self.formulation)
+            )
+
+    def best(
+        self, weights: Sequence[float], seconds: float, known: Sequence[Policy] = ()
+    ) -> tuple[float | None, Policy | None]:
+        """As `Search.best`; beyond the best known policy's sum nothing is looked at."""
+        if self.whole is not None:
+            return self.whole.best(weights, seconds)
+        least = [float(optimum.lower or 0.0) for optimum in self.optima]
+        top = min((policy.expected(weights) for policy in known), default=inf)
+        spare = top - fsum(w * low for w, low in zip(weights, least, strict=True))
+        worst = [low + spare / w if w else inf for w, low in zip(weights, least, strict=True)]
+        return self._cut(worst).best(weights, seconds)
+
+    def least(self, seconds: float, known: Sequence[Policy]) -> Guarantee:
+        """As `Search.least`."""
+        if self.whole is not None:
+            return self.whole.least(self.optima, seconds)
+        shares = [share_of(policy, self.optima, up=False) for policy in known]
+        top = min((share for share in shares if share is not None), default=inf)
+        return self._cut([top * float(o.upper or inf) for o in self.optima]).least(
+            self.optima, seconds
+        )
+
+    def _cut(self, worst: list[float]) -> Search:
+        if inf in worst:
+            raise InputError(
+                "policies", self.policies, "must have one that is known to be feasible"
+            )
+        kept = [value * (1 + 1e-9) + 1e-9 for value in worst]
+        return self._searching(
+            build_extensive(self.futures, self.policies, self.formulation, worst=kept)
+        )
+
+    def _searching(self, program: ExtensiveProgram) -> Search:
+        def read() -> Policy:
+            found = program.schedules()
+            return Policy(tuple(solution.objective() for solution in found), found)
+
+        return Search(program.model, program.values, read, self.options)

@@ -1,0 +1,72 @@
+"""``hindsched foresight``: the price of not knowing the future."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from hindsched.cli import settings as opt
+from hindsched.cli.output import Json, emit_json, facts, out, say, tell
+from hindsched.errors import InputError
+
+
+def foresight(
+    files: Annotated[
+        list[str] | None, typer.Argument(help="Instances of one cluster: the futures.")
+    ] = None,
+    family: Annotated[str | None, opt.option("Draw a tree of futures of this family.")] = None,
+    preset: Annotated[str, opt.option("Preset of the family's generator.")] = "small",
+    at: Annotated[
+        list[int] | None, opt.option("Slot after which the future is drawn anew; may be repeated.")
+    ] = None,
+    branches: Annotated[int, opt.option("Futures after each history.")] = 4,
+    seed: opt.Seed = 0,
+    settings: opt.Settings = None,
+    probability: Annotated[
+        list[float] | None, opt.option("Of each future, in order; equal if absent.")
+    ] = None,
+    algorithm: opt.Algorithms = None,
+    policies: Annotated[
+        str, opt.option("run: decide slot by slot; commit: all of a job at its arrival.")
+    ] = "run",
+    formulation: opt.Formulation = None,
+    time_limit: opt.TimeLimit = None,
+    output: opt.Folder = None,
+    as_json: Json = False,
+) -> int:
+    """How much of a loss nobody could have avoided, and how much is the algorithm's own."""
+    from hindsched.analysis.foresight.foresight import foresight as measure
+    from hindsched.instances.generators.tree import tree
+
+    if bool(files) == (family is not None):
+        raise InputError("files", files or "(absent)", "must be instances, or --family draws them")
+    if family is None:
+        futures = [opt.load(file) for file in files or ()]
+    else:
+        values = opt.parse_settings(settings)
+        opt.refuse_options(values, "family", "preset", "seed", "at", "branches")
+        slots = at or [2]
+        futures = tree(family, preset, at=slots, branches=branches, seed=seed, **values)
+    if output is not None and Path(output).exists() and not Path(output).is_dir():
+        raise InputError("output", output, "must be a folder")
+    found = measure(
+        futures, probability, algorithm, policies, formulation=formulation,
+        time_limit=60.0 if time_limit is None else time_limit,
+    )  # fmt: skip
+    if output is not None:
+        found.write(output)
+        say(f"check it: hindsched verify {output}")
+    if as_json:
+        emit_json(found.to_dict())
+        return 0
+    out.print(facts({
+        "futures": len(found.futures), "policies": found.policies,
+        "hindsight": str(found.hindsight), "best online": str(found.best_online),
+        "price of not knowing": str(found.price), "guarantee": str(found.guarantee),
+        "deterministic": str(found.guarantee_deterministic),
+    }))  # fmt: skip
+    for sentence in found.sentences():
+        tell(sentence)
+    return 0

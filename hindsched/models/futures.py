@@ -1,0 +1,392 @@
+"""Several futures of one cluster in one program: the extensive form, for policies that see none.
+
+Scenarios are instances of one family, cluster and horizon that differ in their jobs. What an
+algorithm knows of scenario s in slot t is its history: the ordered list of job records revealed by
+then. Scenarios with equal histories are indistinguishable: a policy decides the same in them,
+
+    x_s[.., t] = x_s'[.., t]   for all s, s' with equal history at t                          (N)
+
+for the variables that say what happens, or begins, in slot t. Each family's ``offline`` module
+names these by form in ``DECISIONS``. Two classes of policies:
+
+``run``
+    Slot by slot, as widely as the family's rules allow; in oasis a job may be given up.
+``commit``
+    All that is decided of a job is decided when it arrives: its variables are equal in scenarios
+    that are indistinguishable then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from inspect import signature
+from math import fsum
+from typing import Any
+
+import pyomo.environ as pyo
+
+from hindsched.errors import InputError
+from hindsched.instances.base import Instance, canonical_json
+from hindsched.models.algebra import Expr, Model, Variable
+from hindsched.models.base import POLICIES, RUN, Duals, Hedge, OfflineProgram, model_module
+from hindsched.models.declared import IndexValue, Symbol, block_index
+from hindsched.solutions.base import Solution
+
+MOST_COLUMNS = 2_000_000
+"""Of all scenarios together; no solver ends on more."""
+Label = tuple[tuple[int, ...], Any]
+"""Scenarios that cannot be told apart when it is decided, and what is decided."""
+Decisions = Mapping[Label, Variable]
+
+
+@dataclass(frozen=True)
+class Futures:
+    """Scenarios with probabilities, and who can be told apart when.
+
+    Parameters
+    ----------
+    instances : tuple of Instance
+        The scenarios.
+    probabilities : tuple of float
+        Above 0, with sum 1.
+    notes : tuple of str
+        What was done to them.
+
+    Examples
+    --------
+    >>> import hindsched as hs
+    >>> futures = Futures.of(hs.tree("gang", at=[2], branches=2))
+    >>> futures.members(0, 1), futures.last_arrival > 2
+    ((0, 1), True)
+    """
+
+    instances: tuple[Instance, ...]
+    probabilities: tuple[float, ...]
+    notes: tuple[str, ...] = ()
+
+    @classmethod
+    def of(
+        cls, instances: Sequence[Instance], probabilities: Sequence[float] | None = None
+    ) -> Futures:
+        """Check and merge scenarios; equally likely if nothing is said.
+
+        Raises
+        ------
+        InputError
+            For another family, cluster or horizon, or probabilities that are none.
+        """
+        if not instances:
+            raise InputError("instances", "[]", "must be one scenario at least")
+        given = [1 / len(instances)] * len(instances) if probabilities is None else probabilities
+        if len(given) != len(instances):
+            raise InputError("probabilities", len(given), f"must be {len(instances)} numbers")
+        for at, share in enumerate(given):
+            if isinstance(share, bool) or not isinstance(share, int | float) or not 0 < share <= 1:
+                raise InputError(f"probabilities[{at}]", share, "must be above 0, at most 1")
+        if abs(fsum(given) - 1) > 1e-9:
+            raise InputError("probabilities", fsum(given), "must have the sum 1")
+        first, found, notes = instances[0], dict[str, tuple[Instance, float]](), list[str]()
+        for at, (instance, share) in enumerate(zip(instances, given, strict=True)):
+            here = f"instances[{at}]"
+            for name in ("family", "horizon"):
+                if getattr(instance, name) != getattr(first, name):
+                    rule = f"must be {getattr(first, name)}, as of the first scenario"
+                    raise InputError(f"{here}.{name}", getattr(instance, name), rule)
+            if _cluster(instance) != _cluster(first):
+                raise InputError(here, instance.name, "must have the cluster of the first scenario")
+            if not instance.jobs:
+                raise InputError(f"{here}.jobs", "[]", "must be one job at least")
+            key = canonical_json(instance.to_dict()["jobs"])
+            if key in found:
+                same, before = found[key]
+                notes.append(f"{instance.name} is {same.name} again: merged")
+                found[key] = same, before + share
+            else:
+                found[key] = instance, float(share)
+        kept = tuple(zip(*found.values(), strict=True))
+        return cls(kept[0], kept[1], tuple(notes))
+
+    def __len__(self) -> int:
+        return len(self.instances)
+
+    @property
+    def sense(self) -> str:
+        """``max`` or ``min``."""
+        return self.instances[0].sense
+
+    def revealed(self, s: int, job: int) -> int:
+        """Slot in which an algorithm is told of a job."""
+        return self._histories[s][job][0]
+
+    @cached_property
+    def last_arrival(self) -> int:
+        """Latest slot in which anything is told in any scenario."""
+        return max(slot for jobs in self._histories for slot, _ in jobs)
+
+    @cached_property
+    def _histories(self) -> list[list[tuple[int, str]]]:
+        """Slot and record of each job of each scenario."""
+        later = getattr(model_module(self.instances[0].family), "TOLD_AFTER_ARRIVAL", 0)
+        return [
+            [(instance.arrival_of(job) + later, canonical_json(record))
+             for job, record in zip(instance.jobs, instance.to_dict()["jobs"], strict=True)]
+            for instance in self.instances
+        ]  # fmt: skip
+
+    def record(self, s: int, job: int) -> str:
+        """The job's record, by which it is known in other scenarios."""
+        return self._histories[s][job][1]
+
+    @cached_property
+    def _classes(self) -> dict[int, dict[int, tuple[int, ...]]]:
+        """By slot in which anything is told, the class of each scenario."""
+        slots = sorted({slot for jobs in self._histories for slot, _ in jobs} | {1})
+        found = {}
+        for t in slots:
+            same: dict[tuple[str, ...], list[int]] = {}
+            for s, jobs in enumerate(self._histories):
+                same.setdefault(tuple(job for slot, job in jobs if slot <= t), []).append(s)
+            found[t] = {s: tuple(group) for group in same.values() for s in group}
+        return found
+
+    def members(self, s: int, slot: int) -> tuple[int, ...]:
+        """The scenarios that cannot be told from `s` in a slot, `s` among them."""
+        before = [t for t in self._classes if t <= slot]
+        return self._classes[max(before, default=min(self._classes))][s]
+
+    def classes(self) -> dict[int, list[tuple[int, ...]]]:
+        """Classes of indistinguishable scenarios, by the slots in which they change."""
+        found: dict[int, list[tuple[int, ...]]] = {}
+        for t, own in self._classes.items():
+            groups = sorted(set(own.values()))
+            if not found or groups != found[max(found)]:
+                found[t] = groups
+        return found
+
+
+def _cluster(instance: Instance) -> str:
+    data = instance.to_dict()
+    return canonical_json(
+        {k: v for k, v in data.items() if k not in ("jobs", "name", "provenance")}
+    )
+
+
+def extensive_form(
+    models: Sequence[Model], decisions: Sequence[Decisions], probabilities: Sequence[float]
+) -> tuple[Model, list[Expr]]:
+    """One model of any Pyomo models, one a scenario, linked by (N).
+
+    Parameters
+    ----------
+    models : sequence of ConcreteModel
+        Each with one active objective, all of one sense. They become blocks of the new one.
+    decisions : sequence of mapping
+        Of each scenario its decision variables by `Label`: those with equal labels are equal, and
+        0 where a member has no such variable.
+    probabilities : sequence of float
+        Of the scenarios.
+
+    Returns
+    -------
+    model : ConcreteModel
+        Blocks ``scenario[s]``, rows ``eq_N`` and the objective ``expected``.
+    values : list of expression
+        The scenarios' own objectives.
+
+    Examples
+    --------
+    >>> import pyomo.environ as pyo
+    >>> def rented(days):  # skis that cost 1 a day, or 3 for good
+    ...     m = pyo.ConcreteModel()
+    ...     m.buy = pyo.Var([1, 2], domain=pyo.Binary)
+    ...     m.rent = pyo.Var([1, 2], bounds=(0, 1))
+    ...     m.skis = pyo.Constraint(days, rule=lambda m, t: m.rent[t] + sum(
+    ...         m.buy[s] for s in (1, 2) if s <= t) >= 1)
+    ...     m.cost = pyo.Objective(expr=sum(m.rent.values()) + 1.5 * sum(m.buy.values()))
+    ...     return m
+    >>> models = [rented([1]), rented([1, 2])]
+    >>> first = [{((0, 1), "day 1"): m.buy[1]} for m in models]
+    >>> model, values = extensive_form(models, first, [0.5, 0.5])
+    >>> _ = pyo.SolverFactory("appsi_highs").solve(model)
+    >>> float(pyo.value(model.expected))
+    1.5
+    """
+    m, values = pyo.ConcreteModel(), list[Expr]()
+    m.scenario = pyo.Block(range(len(models)))
+    senses = set()
+    for s, own in enumerate(models):
+        objective = next(own.component_data_objects(pyo.Objective, active=True))
+        objective.deactivate()
+        senses.add(objective.sense)
+        values.append(objective.expr)
+        m.scenario[s].transfer_attributes_from(own)
+    if len(senses) != 1:
+        raise InputError("models", len(models), "must all minimise or all maximise")
+    rows: list[tuple[Any, Any]] = []
+    for s, decided in enumerate(decisions):
+        for label, variable in decided.items():
+            members = label[0]
+            following = members[(members.index(s) + 1) % len(members)]
+            other = decisions[following].get(label, 0.0)
+            if following != s and not (variable.fixed and getattr(other, "fixed", True)):
+                rows.append((variable, other))
+
+    @m.Constraint(range(len(rows)), doc="(N) decided alike where histories are equal")
+    def eq_N(_: Model, row: int) -> Expr:
+        return rows[row][0] == rows[row][1]
+
+    expected = pyo.quicksum(p * value for p, value in zip(probabilities, values, strict=True))
+    m.expected = pyo.Objective(
+        expr=expected, sense=senses.pop(), doc="expected value over the scenarios"
+    )
+    return m, values
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class ExtensiveProgram(OfflineProgram[Any]):
+    """The scenarios' programs as blocks, linked by (N); the objective is the expected value.
+
+    Parameters
+    ----------
+    futures : Futures
+        The scenarios.
+    policies : str
+        ``run`` or ``commit``.
+    programs : list of OfflineProgram
+        The scenarios' own, whose models are blocks of this one.
+    values : list of expression
+        Their objectives.
+    """
+
+    BLOCKS = ("scenario", "job")
+
+    futures: Futures
+    policies: str
+    programs: list[OfflineProgram[Any]] = field(default_factory=list)
+    values: list[Expr] = field(default_factory=list)
+
+    @property
+    def title(self) -> str:
+        """How many scenarios, of what, for which policies."""
+        first = self.programs[0].title
+        return f"{len(self.futures)} scenarios, policies that {self.policies}, of {first}"
+
+    def symbol(self, name: str) -> Symbol:
+        """As of the scenarios' programs."""
+        return Symbol("row") if name == "eq_N" else self.programs[0].symbol(name)
+
+    def unit(self, name: str, kind: str) -> str:
+        """As of the scenarios' programs."""
+        return self.programs[0].unit(name, kind)
+
+    def label(self, index: str, value: IndexValue) -> IndexValue:
+        """Scenarios by their instances' names; jobs by place, as scenarios differ in them."""
+        if index == "scenario" and isinstance(value, int):
+            return self.futures.instances[value].name
+        return value if index == "job" else self.programs[0].label(index, value)
+
+    def weigh(self, weights: Sequence[float]) -> None:
+        """Make the weighted sum of the scenarios' values the objective."""
+        terms = zip(weights, self.values, strict=True)
+        self.model.expected.set_value(pyo.quicksum(w * value for w, value in terms))
+
+    def extract(self) -> None:
+        """Nothing: there is a schedule for every scenario (`schedules`)."""
+
+    def schedules(self) -> list[Solution]:
+        """The scenarios' schedules at the variables' values, checked by their definition."""
+        found = [program.extract() for program in self.programs]
+        for program, solution in zip(self.programs, found, strict=True):
+            broken = "no place" if solution is None else next(iter(solution.violations()), None)
+            if broken:
+                raise InputError("policy", program.title, f"must be feasible: {broken}")
+        return found
+
+    def load(self, solution: Any) -> None:
+        """Set the variables from one schedule a scenario."""
+        for program, own in zip(self.programs, solution, strict=True):
+            program.load(own)
+
+    def capacity_prices(self, duals: Duals) -> Any:
+        """Each scenario has its own: ask its program."""
+        raise InputError("model", self.title, "must be of one scenario for its prices")
+
+
+def build_extensive(
+    futures: Futures,
+    policies: str = RUN,
+    formulation: str | None = None,
+    *,
+    form: str | None = None,
+    relax: bool = False,
+    worst: Sequence[float] | None = None,
+) -> ExtensiveProgram:
+    """Build the extensive form.
+
+    Parameters
+    ----------
+    futures : Futures
+        The scenarios.
+    policies : {"run", "commit"}
+        The class of policies.
+    formulation, form, relax
+        As of the family's ``build_offline``.
+    worst : sequence of float, optional
+        See `Hedge`, by scenario.
+    """
+    if policies not in POLICIES:
+        raise InputError("policies", policies, f"must be {' or '.join(POLICIES)}")
+    family, first = futures.instances[0].family, futures.instances[0]
+    module, formulation = model_module(family), first.check_formulation(formulation)
+    slots = getattr(module, "DECISIONS", {})
+    forms = [each for each in module.FORMS[formulation] if each in slots]
+    if not forms or form not in (None, *forms):
+        raise InputError("form", form or formulation, f"must be {' or '.join(slots) or 'another'}")
+    form = form or forms[0]
+    again = partial(
+        build_extensive, futures, policies, formulation, form=form, relax=relax, worst=worst
+    )
+    programs, decisions = list[OfflineProgram[Any]](), list[Decisions]()
+    hedges = "hedge" in signature(module.build_offline).parameters
+    for s, instance in enumerate(futures.instances):
+        hedge = Hedge(policies, futures.last_arrival, None if worst is None else worst[s])
+        own = module.build_offline(
+            instance, formulation, form=form, relax=relax, **({"hedge": hedge} if hedges else {})
+        )
+        if (columns := own.model.nvariables() * len(futures)) > MOST_COLUMNS:
+            rule = f"would have {columns} columns, at most {MOST_COLUMNS}: fewer or smaller futures"
+            raise InputError("instances", f"{len(futures)} scenarios", rule)
+        programs.append(own)
+        decisions.append(_decisions(futures, policies, s, own.model, slots[form]))
+    m, values = extensive_form([own.model for own in programs], decisions, futures.probabilities)
+    for s, own in enumerate(programs):
+        own.model = m.scenario[s]
+    return ExtensiveProgram(
+        instance=first, formulation=formulation, form=form, relaxed=relax, model=m, again=again,
+        futures=futures, policies=policies, programs=programs, values=values,
+    )  # fmt: skip
+
+
+def _decisions(
+    futures: Futures, policies: str, s: int, model: Model, slots: Mapping[str, int | None]
+) -> dict[Label, Variable]:
+    """A scenario's decision variables: of ``slots`` where each has its slot, None at arrival.
+
+    An index of a variable outside a job's block begins with the job.
+    """
+    found: dict[Label, Variable] = {}
+    for component in model.component_objects(pyo.Var):
+        if component.local_name not in slots:
+            continue
+        place, inside = slots[component.local_name], bool(block_index(component))
+        for key, variable in component.items():
+            index = key if isinstance(key, tuple) else (key,)
+            job = block_index(component)[-1] if inside else index[0]
+            slot = futures.revealed(s, job)
+            if policies == RUN and place is not None:
+                slot = max(slot, index[place])
+            what = component.local_name, futures.record(s, job), index if inside else index[1:]
+            found[futures.members(s, slot), what] = variable
+    return found

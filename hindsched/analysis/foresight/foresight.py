@@ -1,4 +1,4 @@
-"""``hindsched.foresight``: how much of a loss is the price of not knowing, and how much is one's own.
+"""``hindsched.foresight``: how much of a loss is the price of not knowing, how much one's own.
 
     hindsight / algorithm = (hindsight / best online) x (best online / algorithm)   (maximising)
 
@@ -346,8 +346,8 @@ def foresight(
         runs = run_on(futures, name, formulation, SEEDS)
         found = [Policy(tuple(run.objective for run in own), [run.solution for run in own], name)
                  for own in runs]  # fmt: skip
-        mean = Policy(tuple(fsum(column) / len(found)
-                            for column in zip(*(p.values for p in found), strict=True)))  # fmt: skip
+        columns = zip(*(own.values for own in found), strict=True)
+        mean = Policy(tuple(fsum(column) / len(found) for column in columns))
         losses[name] = mean.expected(futures.probabilities), share_of(mean, optima, up)
         if _is_of(built, policies, formulation):
             known += found

@@ -32,7 +32,7 @@ def run_on(
 
 
 def tree_estimates(futures: Futures, algorithm: OnlineAlgorithm) -> JsonObject:
-    """What an algorithm is told in advance, once for the tree: a scenario's own would tell it apart.
+    """What an algorithm is told in advance, once for the tree: a scenario's own would tell.
 
     The estimates of one instance that has the jobs of all scenarios, each record once.
     """

@@ -293,9 +293,7 @@ class FamilySearch:
 
     def _cut(self, worst: list[float]) -> Search:
         if inf in worst:
-            raise InputError(
-                "policies", self.policies, "must have one that is known to be feasible"
-            )
+            raise InputError("policies", self.policies, "must have a known feasible one")
         kept = [value * (1 + 1e-9) + 1e-9 for value in worst]
         return self._searching(
             build_extensive(self.futures, self.policies, self.formulation, worst=kept)

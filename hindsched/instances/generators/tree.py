@@ -9,7 +9,7 @@ from hindsched.instances.base import Instance, whole_number
 from hindsched.instances.generators.registry import generate
 from hindsched.instances.generators.sampling import Draws
 
-MOST_FUTURES = 10_000
+MOST_FUTURES, MOST_DRAWS = 10_000, 100
 
 
 def tree(
@@ -56,13 +56,14 @@ def tree(
             past = [job for job in jobs if first.arrival_of(job) <= slot]
             for branch in range(branches):
                 here = f"{path}.{branch}" if path else str(branch)
-                if branch:  # the first branch goes on as it was
-                    again = Draws(seed, "tree", here).integer(0, 2**31 - 1)
-                    drawn = generate(family, preset, again, **settings)
+                later = [job for job in jobs if first.arrival_of(job) > slot]
+                draws = Draws(seed, "tree", here)
+                for _ in range(MOST_DRAWS if branch else 0):  # the first goes on as it was
+                    drawn = generate(family, preset, draws.integer(0, 2**31 - 1), **settings)
                     later = [job.model_copy(update={"name": f"{job.name}x{here}"})
                              for job in drawn.jobs if first.arrival_of(job) > slot]  # fmt: skip
-                else:
-                    later = [job for job in jobs if first.arrival_of(job) > slot]
+                    if past or later:
+                        break
                 grown.append((here, (*past, *later), drawn))
         paths = grown
     horizon = max(drawn.horizon for *_, drawn in [("", (), first), *paths])

@@ -65,6 +65,6 @@ def test_an_audit_is_without_pictures_and_says_so(tmp_path, capsys):
     said = 'without pictures, for matplotlib is not installed: pip install ".[plots]"'
     assert said in capsys.readouterr().err
     page = (tmp_path / "out" / "audit.html").read_text()
-    assert f"This page is {said}.".replace("'", "&#39;") in page
+    assert f"This page is {said}.".replace('"', "&#34;") in page
     assert "<img" not in page
     assert not list((tmp_path / "out").glob("*.png"))

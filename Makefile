@@ -61,13 +61,12 @@ lint: $(VENV)/.installed-dev
 notebooks: $(VENV)/.installed-dev
 	$(BIN)/jupyter notebook notebooks
 
-# Run all of them, small versions of the experiments; the results are in build/notebooks.
+# Run all of them, small versions of the experiments, and hold their key numbers to those they show.
 run-notebooks: $(VENV)/.installed-dev
 	$(BIN)/python notebooks/run.py --quick --output build/notebooks
 
-# The documentation in build/site, with the notebooks as they were run last.
+# The documentation in build/site.
 site: $(VENV)/.installed-docs
-	[ -d build/notebooks ] || $(MAKE) run-notebooks
 	$(BIN)/python docs/site.py
 
 wheel: $(VENV)/.installed-dev

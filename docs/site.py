@@ -1,8 +1,6 @@
 """Build the documentation site: gather the pages, make those that the program itself gives, build.
 
 Usage: python docs/site.py [--pages-only]
-
-Executed notebooks are taken from ``build/notebooks`` (``make run-notebooks`` fills it).
 """
 
 import argparse
@@ -17,7 +15,6 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = ROOT / "build" / "docs"
-NOTEBOOKS = ROOT / "build" / "notebooks"
 OUTSIDE = {
     "README.md": "index.md",
     "CONTRIBUTING.md": "contributing.md",
@@ -77,11 +74,8 @@ def gather() -> None:
         shutil.copytree(docs / folder, PAGES / folder)
     shutil.copy(ROOT / "CITATION.cff", PAGES)
     (PAGES / "notebooks").mkdir()
-    for script in sorted((ROOT / "notebooks").glob("[0-9][0-9]_*.py")):
-        source = NOTEBOOKS / f"{script.stem}.ipynb"
-        if not source.exists():
-            sys.exit(f"error: {source}: is missing; make run-notebooks makes it")
-        shutil.copy(source, PAGES / "notebooks")
+    for notebook in sorted((ROOT / "notebooks").glob("[0-9][0-9]_*.ipynb")):
+        shutil.copy(notebook, PAGES / "notebooks")
 
 
 def as_mathml(text: str) -> str:

@@ -63,7 +63,7 @@ def test_the_site_lists_only_pages_that_exist():
     )
     made = {"index", "contributing", "changelog", "reference/api", "reference/commands", "gallery"}
     for name, kind in listed:
-        source = ROOT / ("docs" if kind == "md" else "") / f"{name}.{kind.replace('ipynb', 'py')}"
+        source = ROOT / ("docs" if kind == "md" else "") / f"{name}.{kind}"
         assert name in made or source.exists(), source
 
 

@@ -9,7 +9,6 @@ import pytest
 
 import hindsched as hs
 from hindsched.errors import SolveFailed
-from hindsched.solvers.door import api
 from hindsched.solvers.door.interrupt import catch_interrupt, stoppable
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.status import Status, StoppedBy
@@ -103,17 +102,6 @@ def test_a_prover_that_fails_loses_no_optimum(optimum, monkeypatch):
     assert result.status is Status.OPTIMAL
     assert result.objective == pytest.approx(optimum, rel=1e-6)
     assert result.details["part_failed"] == "ZeroDivisionError: of a prover"
-
-
-def test_the_limit_of_a_program_that_hangs_keeps_what_is_known(optimum, monkeypatch):
-    def method(instance, formulation, options, on_progress):
-        return solve_auto(instance, formulation, options, on_progress, program=endless)
-
-    monkeypatch.setattr(api, "methods", lambda family: {"auto": method})
-    result = hs.solve(SMALL, time_limit=2, threads=2)
-    assert result.stopped_by in (StoppedBy.TIME_LIMIT, StoppedBy.GAP)
-    assert result.bound is not None
-    assert 0 < result.objective <= optimum + 1e-9
 
 
 def test_ctrl_c_stops_all_and_keeps_what_is_known():

@@ -16,7 +16,7 @@ SEEDS = [101, 102, 103, 104]
 ROOT = Path(__file__).parents[1]
 PAGE, KEPT = (
     ROOT / "docs" / "results" / "scores.md",
-    ROOT / "benchmarks" / "table_results" / "scores.json",
+    ROOT / "benchmarks" / "results" / "scores.json",
 )
 RUNS = 5
 HEAD = """# Scores of the registered algorithms

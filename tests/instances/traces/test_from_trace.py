@@ -173,7 +173,7 @@ def test_the_command_says_what_is_made_up(tmp_path):
         "generate", "astraea", "--from-trace", str(trace), "--trace-format", "elasticflow",
         "--jobs", "3", "-o", str(tmp_path / "x.json"), "--json",
     ]  # fmt: skip
-    done = CliRunner().invoke(app, [*command, "--servers", "3", "--slot-seconds", "600"])
+    done = CliRunner().invoke(app, [*command, "--set", "servers=3", "--set", "slot_seconds=600"])
     assert done.exit_code == 0, done.output
     assert "made up: 3 nodes of 8 GPUs" in done.stderr
     assert "from the trace: submission: arrival" in done.stderr
@@ -181,15 +181,15 @@ def test_the_command_says_what_is_made_up(tmp_path):
     assert (made.slot_seconds, len(made.servers)) == (600, 3)
     command[1] = "gang"
     for options, said in (
-        (["--servers", "100"], "servers: 100: must be at most"),
-        (["--slot-seconds", "0"], "slot-seconds: 0.0: "),
+        (["--set", "servers=100"], "set.servers: 100: must be at most"),
+        (["--set", "slot_seconds=0"], "set.slot_seconds: 0: "),
         (["--set", "servers=0"], "set.servers: 0: "),
     ):
         refused = CliRunner().invoke(app, [*command, *options])
         assert str(refused.exception).startswith(said)
     command[1] = "mlbroker"
-    refused = CliRunner().invoke(app, [*command, "--servers", "3"])
-    assert "mlbroker has none from a trace" in str(refused.exception)
+    refused = CliRunner().invoke(app, [*command, "--set", "servers=3"])
+    assert "set.servers: 3: the trace mapping of mlbroker has" in str(refused.exception)
 
 
 @pytest.mark.skipif(not REAL.is_dir(), reason="HINDSCHED_TRACES names no folder of real traces")

@@ -29,7 +29,6 @@ from hindsched.instances.oasis.instance import OasisInstance
 from hindsched.memory import check_memory
 from hindsched.solutions.base import Assignment, Solution
 from hindsched.solutions.oasis.solution import OasisSolution, run_length
-from hindsched.solvers.families.oasis.promises import place_together
 from hindsched.solvers.kernels.limited_servers import Range, no_limits
 from hindsched.solvers.kernels.oasis.restricted_worker_slot import best_limited_schedule
 from hindsched.solvers.kernels.oasis.worker_slot import (
@@ -266,6 +265,8 @@ class OasisOracle(BlockOracle):
         if self.layout == "servers":
             return super().place(responses)
         plans = {block: found.plan for block, found in enumerate(responses) if found is not None}
+        from hindsched.solvers.families.oasis.promises import place_together  # loads Pyomo
+
         return place_together(self.instance, plans)
 
     def responses(self, prices: Floats) -> Sequence[Response | None]:

@@ -14,10 +14,23 @@ from hindsched.online.engines.dual_price import DualPrice
 from hindsched.online.engines.reoptimise import Reoptimise
 from hindsched.online.registry import Factory
 
+
+class AstraeaDualPrice(DualPrice):
+    """Best responses to the capacity duals of the relaxation over whole schedules.
+
+    Parameters
+    ----------
+    iterations : int
+        Simplex iterations a relaxation; see `DualPrice`.
+    """
+
+    over_schedules = True
+
+
 ALGORITHMS: dict[str, Factory] = {
     "astraea": Astraea,
     "astraea-literal": AstraeaLiteral,
-    "dual-price": DualPrice,
+    "dual-price": AstraeaDualPrice,
     "reoptimise": Reoptimise,
     "batchsche": Batchsche,
     "gandiva-fair": GandivaFair,

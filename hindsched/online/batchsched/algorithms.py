@@ -23,7 +23,6 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from hindsched.arrays import Floats
 from hindsched.errors import InputError
 from hindsched.instances.base import Instance
 from hindsched.instances.batchsched.instance import BatchschedInstance, BatchschedJob
@@ -257,14 +256,16 @@ class BatchschedReoptimise(Reoptimise):
 class BatchschedDualPrice(DualPrice):
     """Best responses to the capacity duals of the relaxation over the jobs seen so far.
 
-    The relaxation is that of the mode-based program over real servers, so this is for small
-    clusters: its size grows with modes x starts x servers.
+    The relaxation is the one over whole schedules on real servers; each job that arrives alone
+    finds prices of 0, because what it takes is no one else's yet.
 
     Parameters
     ----------
     iterations : int
         Simplex iterations a relaxation; see `DualPrice`.
     """
+
+    over_schedules = True
 
     def start(self, environment: Environment) -> None:
         """Begin with an empty cluster and prices 0."""
@@ -282,8 +283,8 @@ class BatchschedDualPrice(DualPrice):
         cluster = self._environment.cluster
         assert isinstance(cluster, BatchschedInstance)
         last = self._last
-        longest = sum(int(modes(cluster, job).duration.max()) for job in arrivals)
-        self._grow(max(slot, last + 1) + longest)
+        shortest = sum(int(modes(cluster, job).duration.min()) for job in arrivals)
+        self._grow(max(slot, last + 1) + shortest)
         return super().step(slot, arrivals)
 
     def _respond(self, oracle: BlockOracle, block: int) -> list[Assignment] | None:
@@ -309,14 +310,6 @@ class BatchschedDualPrice(DualPrice):
         residual = self._layout.capacity.reshape(self._layout.sets[0].shape).copy()
         residual[:, :, : old[2]] = self._residual.reshape(old)
         self._residual = residual.ravel()
-
-    def lay_out(self, prices: Mapping[str, Floats]) -> Floats:
-        """Lay the program's slots out on the oracle's, which may be more or fewer."""
-        found = prices["capacity"]
-        common = min(found.shape[-1], self._slots)
-        spread = np.zeros(self._layout.sets[0].shape)
-        spread[:, :, :common] = found[..., :common]
-        return spread.ravel()
 
 
 ALGORITHMS: dict[str, Factory] = {

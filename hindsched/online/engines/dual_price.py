@@ -9,6 +9,7 @@ vector and the oracle.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
 import numpy as np
 from pyomo.common.gc_manager import PauseGC
@@ -24,6 +25,7 @@ from hindsched.online.protocol import (
     Report,
 )
 from hindsched.solutions.base import Assignment
+from hindsched.solvers.bounds.schedule_prices import schedule_prices
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.rolling import RollingProgram
 from hindsched.solvers.oracles.base import BlockOracle, build_oracle
@@ -39,8 +41,14 @@ class DualPrice(OnlineAlgorithm):
         Simplex iterations a relaxation: the result does not depend on the machine. One that ends
         without duals is counted in the report as ``relaxations_without_duals`` and the last posted
         prices stay.
+
+    Attributes
+    ----------
+    over_schedules : bool
+        Whether the relaxation is the one over whole schedules (`schedule_prices`).
     """
 
+    over_schedules: ClassVar[bool] = False
     card = Capabilities(commits_at_arrival=True)
 
     def __init__(self, iterations: int = 100_000) -> None:
@@ -66,10 +74,14 @@ class DualPrice(OnlineAlgorithm):
         """Solve the relaxation once for all arrivals of the slot, then let each job respond."""
         if not arrivals:
             return Decision()
-        self._post_prices(slot, arrivals)
         oracle = self.build_oracle(
             self._environment.cluster.with_jobs(arrivals), self._environment.formulation
         )
+        prices = self._duals(slot, arrivals, oracle)
+        self._relaxations += 1
+        self._without_duals += prices is None
+        if prices is not None:
+            self._prices = prices
         new: dict[str, list[Assignment]] = {}
         rejected: list[str] = []
         for block, job in enumerate(arrivals):
@@ -78,20 +90,21 @@ class DualPrice(OnlineAlgorithm):
                 rejected.append(job.name)
             else:
                 new[job.name] = rows
-        self._rolling.commit(new, whole=new, rejected=rejected)
+        if not self.over_schedules:
+            self._rolling.commit(new, whole=new, rejected=rejected)
         return Decision(new, tuple(new), tuple(rejected))
 
-    def _post_prices(self, slot: int, arrivals: tuple[JobRecord, ...]) -> None:
-        """Post the capacity duals of the relaxation with everything decided so far fixed."""
+    def _duals(
+        self, slot: int, arrivals: tuple[JobRecord, ...], oracle: BlockOracle
+    ) -> Floats | None:
+        """Capacity duals of the relaxation with everything decided so far fixed."""
+        if self.over_schedules:
+            return schedule_prices(oracle, self._residual, options=self.options)
         with PauseGC():  # the program is no garbage before its prices are read, and gone after it
             self._rolling.add(arrivals)
             self._rolling.advance(slot)
             prices = self._rolling.solve().prices
-        self._relaxations += 1
-        if prices is None:
-            self._without_duals += 1
-            return
-        self._prices = self.lay_out(prices)
+        return None if prices is None else self.lay_out(prices)
 
     def build_oracle(self, cluster: Instance, formulation: str) -> BlockOracle:
         """Oracle over the jobs of `cluster` with one linking row a server."""

@@ -37,7 +37,7 @@ ELSEWHERE = {
     ("gang", "dual-price"), ("oasis", "reoptimise"), ("batchsched", "dual-price"),
     ("astraea", "dual-price"),
 }  # fmt: skip
-"""Prices that climb a bound or are over whole schedules; optima of what is left, which `test_oasis_planning.py` compares."""
+"""Prices that climb a bound, or over whole schedules; optima of what is left."""
 
 
 class Compared(RollingProgram):

@@ -2,7 +2,7 @@
 
 The linear program chooses among schedules of each job (Dantzig and Wolfe),
 
-    max sum f_s x_s,  sum_s A_s x_s <= residual,  sum_{s of j} x_s <= 1   ("= 1" where jobs must run)
+    max sum f_s x_s,  sum_s A_s x_s <= residual,  sum_{s of j} x_s <= 1   ("= 1": jobs must run)
 
 and the pricing oracle finds the schedules that it lacks, so its size does not depend on how many
 windows, types and placements a job may choose from: at the papers' sizes those are billions.
@@ -101,9 +101,10 @@ def _duals(
     m = pyo.ConcreteModel(name="schedules")
     m.x = pyo.Var(range(len(columns)), bounds=(0, None), doc="(ours) a schedule is taken")
     m.out = pyo.Var(list(jobs), bounds=(0, None), doc="(ours) a job does not run")
+    left = [max(0.0, float(each)) for each in residual]
     m.fits = pyo.Constraint(
         rows, doc="(ours) what is left of a server",
-        rule=lambda m, row: total(a * m.x[s] for s, a in users[row]) <= float(max(0.0, residual[row])),
+        rule=lambda m, row: total(a * m.x[s] for s, a in users[row]) <= left[row],
     )  # fmt: skip
     m.once = pyo.Constraint(
         list(jobs), doc="(ours) a job runs once",

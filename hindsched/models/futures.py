@@ -297,11 +297,13 @@ class ExtensiveProgram(OfflineProgram[Any]):
 
     def schedules(self) -> list[Solution]:
         """The scenarios' schedules at the variables' values, checked by their definition."""
-        found = [program.extract() for program in self.programs]
-        for program, solution in zip(self.programs, found, strict=True):
+        found = []
+        for program in self.programs:
+            solution = program.extract()
             broken = "no place" if solution is None else next(iter(solution.violations()), None)
-            if broken:
+            if solution is None or broken:
                 raise InputError("policy", program.title, f"must be feasible: {broken}")
+            found.append(solution)
         return found
 
     def load(self, solution: Any) -> None:
@@ -383,7 +385,7 @@ def _decisions(
         place, inside = slots[component.local_name], bool(block_index(component))
         for key, variable in component.items():
             index = key if isinstance(key, tuple) else (key,)
-            job = block_index(component)[-1] if inside else index[0]
+            job: Any = block_index(component)[-1] if inside else index[0]
             slot = futures.revealed(s, job)
             if policies == RUN and place is not None:
                 slot = max(slot, index[place])

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import re
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyomo.environ as pyo
 from pyomo.common.collections import ComponentMap
 from pyomo.contrib.latex_printer import latex_printer
 from pyomo.core.expr.numeric_expr import SumExpressionBase
 from pyomo.core.expr.visitor import ExpressionReplacementVisitor, identify_variables
-
-if TYPE_CHECKING:
-    from hindsched.models.declared import Declared
 
 MOST_TERMS, FIRST_TERMS = 5, 2
 """A sum of more terms shows so many first ones, dots, and the last."""
@@ -25,7 +22,7 @@ GREEK = {
 }  # fmt: skip
 
 
-def latex(program: Declared) -> str:
+def latex(program: Any) -> str:
     """The program's equations for a LaTeX document or a page with MathJax.
 
     Each rule stands as its sentence, then the mathematics of one row with the paper's number as

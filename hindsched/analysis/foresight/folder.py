@@ -1,4 +1,4 @@
-"""A folder of what `foresight` found: futures, the best policy, certificates; and its check.
+"""The check of a folder of what `foresight` found: futures, the best policy, certificates.
 
 ``foresight.json`` says what was found; ``future-N.json`` are the scenarios, ``policy-N.json`` what
 the best policy found does in each of them, ``hindsight-N.json`` a schedule of who sees the future,
@@ -13,33 +13,17 @@ from math import fsum
 from pathlib import Path
 from typing import Any
 
-from hindsched.analysis.foresight.foresight import Foresight
 from hindsched.errors import HindschedError, InputError
 from hindsched.instances.base import canonical_json
-from hindsched.instances.io import read, read_json, write, write_json
+from hindsched.instances.io import read, read_json
 from hindsched.models.base import RUN
 from hindsched.models.futures import Futures
-from hindsched.solutions.base import Solution, read_solution, write_solution
+from hindsched.solutions.base import Solution, read_solution
 
 FORMAT, RESULT = "hindsched-foresight/1", "foresight.json"
 NEAR = 1e-9
 RUNS = {"workers", "worker", "gpus", "servers"}
 """What a row holds that says what runs; of the others, only parameter servers, no end depends."""
-
-
-def write_folder(found: Foresight, folder: str | Path) -> None:
-    """Write all that the check needs."""
-    place = Path(folder)
-    place.mkdir(parents=True, exist_ok=True)
-    for n, instance in enumerate(found.futures.instances):
-        write(instance, place / f"future-{n}.json")
-        if found.policy is not None:
-            write_solution(found.policy.schedules[n], place / f"policy-{n}.json")
-        if (best := found.clairvoyant[n]) is not None:
-            write_solution(best, place / f"hindsight-{n}.json")
-    for name, certificate in found.certificates.items():
-        write_json(certificate, place / f"certificate-{name}.json")
-    write_json({"format": FORMAT, **found.to_dict()}, place / RESULT)
 
 
 def verify_foresight(folder: str | Path) -> list[str]:

@@ -15,6 +15,7 @@ from math import fsum, inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hindsched.analysis.foresight.folder import FORMAT, RESULT
 from hindsched.analysis.foresight.policies import commit_greedily, run_on
 from hindsched.analysis.foresight.search import (
     LEAST_SHARE,
@@ -27,13 +28,14 @@ from hindsched.analysis.foresight.search import (
 from hindsched.analysis.interval import Interval, percent_rounded, rounded_down, rounded_up
 from hindsched.errors import InputError, SolveFailed
 from hindsched.instances.base import Instance
+from hindsched.instances.io import write, write_json
 from hindsched.json_types import JsonObject
 from hindsched.models.base import COMMIT, POLICIES, RUN
 from hindsched.models.futures import Futures
 from hindsched.notebook_card import card
 from hindsched.online.registry import algorithms as registered
 from hindsched.online.registry import build_algorithm
-from hindsched.solutions.base import Solution
+from hindsched.solutions.base import Solution, write_solution
 from hindsched.solvers.door.api import solve
 from hindsched.solvers.door.options import SolveOptions
 
@@ -263,21 +265,17 @@ class Foresight:
 
     def write(self, folder: str | Path) -> None:
         """Write a folder that ``hindsched verify`` checks without a solver."""
-        from hindsched.analysis.foresight.folder import write_folder
-
-        write_folder(self, folder)
-
-    def plot(self) -> Any:
-        """Bars of the algorithms' losses: the price of not knowing, and one's own."""
-        from hindsched.analysis.foresight.picture import bars
-
-        return bars(self)
-
-    def plot_tree(self) -> Any:
-        """The tree of histories with what the best policy found does at each node."""
-        from hindsched.analysis.foresight.picture import history_tree
-
-        return history_tree(self)
+        place = Path(folder)
+        place.mkdir(parents=True, exist_ok=True)
+        for n, instance in enumerate(self.futures.instances):
+            write(instance, place / f"future-{n}.json")
+            if self.policy is not None:
+                write_solution(self.policy.schedules[n], place / f"policy-{n}.json")
+            if (best := self.clairvoyant[n]) is not None:
+                write_solution(best, place / f"hindsight-{n}.json")
+        for name, certificate in self.certificates.items():
+            write_json(certificate, place / f"certificate-{name}.json")
+        write_json({"format": FORMAT, **self.to_dict()}, place / RESULT)
 
 
 def foresight(

@@ -20,7 +20,7 @@ from scipy.optimize import linprog
 
 from hindsched.analysis.interval import Interval
 from hindsched.arrays import Floats
-from hindsched.errors import InputError
+from hindsched.errors import InputError, SolveFailed
 from hindsched.models.algebra import Expr, Model
 from hindsched.models.futures import ExtensiveProgram, Futures, build_extensive
 from hindsched.solvers.door.options import SolveOptions
@@ -230,6 +230,8 @@ def _mix(table: Floats, up: bool) -> tuple[float, Floats, Floats]:
     whole[0, -1] = 0
     bounds = [(0, None)] * columns + [(None, None)]
     found = linprog(cost, matrix, np.zeros(rows), whole, [1.0], bounds=bounds, method="highs")
+    if found.x is None:
+        raise SolveFailed(f"no mixture of policies: {found.message}")
     mixture = np.maximum(found.x[:-1], 0)
     mixture /= mixture.sum()
     duals = np.maximum(-found.ineqlin.marginals, 0)

@@ -19,7 +19,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-import hindsched
 from hindsched.errors import InputError, Refused, SolveFailed
 from hindsched.instances.base import JobRecord
 from hindsched.online.external import Conversation, External
@@ -27,7 +26,7 @@ from hindsched.online.process_tree import VARIABLE as MARK
 from hindsched.online.protocol import Decision
 from hindsched.online.registry import EXEC
 
-HERE, PACKAGE = Path(__file__).parent, Path(hindsched.__file__).parent
+HERE, PACKAGE = Path(__file__).parent, Path(__file__).parents[2]
 PYTHON = (sys.executable, "-I")
 INSIDE, LIBRARY, TEMPORARY = "/candidate", "/library", "/tmp"
 SYSTEM = ("/usr", "/lib", "/lib64", "/bin", "/etc/ld.so.cache", "/etc/alternatives")

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from copy import copy
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, cast, overload
 
 import numpy as np
 import pyomo.environ as pyo
@@ -173,7 +173,7 @@ class ExtensiveModel(HeldPyomo[ExtensiveProgram]):
 
     def relax(self) -> ExtensiveModel:
         """The linear relaxation, built anew."""
-        return ExtensiveModel(self.program.again(relax=True))
+        return ExtensiveModel(cast("ExtensiveProgram", self.program.again(relax=True)))
 
 
 class SubproblemModel(HeldPyomo[Subproblem]):
@@ -228,7 +228,7 @@ def model(
     instance: Sequence[Instance], probabilities: Sequence[float] | None = None, *,
     form: str | None = None, formulation: str | None = None, relax: bool = False, **build: object,
 ) -> ExtensiveModel: ...  # fmt: skip
-def model(
+def model(  # type: ignore[misc]
     instance: Instance | Sequence[Instance],
     probabilities: Sequence[float] | None = None,
     *,
@@ -236,7 +236,7 @@ def model(
     formulation: str | None = None,
     relax: bool = False,
     **build: object,
-) -> Model | ExtensiveModel:
+) -> Any:
     """Build an instance's offline program, to be read, changed and solved.
 
     Parameters

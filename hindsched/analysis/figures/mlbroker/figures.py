@@ -80,7 +80,8 @@ def _shared() -> Callable[[Any, Scheme, int], SimulationResult]:
         key = instance.sha256(), scheme.settings["price"]
         if key not in solved and len(solved) > 1:
             solved.clear()
-        algorithm = Mlbroker(**scheme.settings)
+        settings: dict[str, Any] = dict(scheme.settings)
+        algorithm = Mlbroker(**settings)
         algorithm.solved = solved.setdefault(key, {})
         return simulate(instance, algorithm, seed=seed)
 

@@ -33,10 +33,10 @@ from hindsched.solutions.base import Solution
 from hindsched.solvers.families.oasis.resources import (
     Groups,
     OasisOracle,
-    OasisPlan,
     best_within,
     plan_features,
 )
+from hindsched.solvers.families.oasis.schedules import OasisPlan
 from hindsched.solvers.kernels.oasis.maximal_patterns import server_patterns
 from hindsched.solvers.oracles.base import BlockOracle, Response
 from hindsched.solvers.oracles.decisions import Feature, Limits

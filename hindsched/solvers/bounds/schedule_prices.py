@@ -16,6 +16,7 @@ import scipy.sparse as sp
 from pyomo.environ import quicksum as total
 
 from hindsched.arrays import Floats
+from hindsched.models.algebra import Expr, Model
 from hindsched.solvers.bounds.column_generation import Column
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import solve_program
@@ -30,7 +31,7 @@ def schedule_prices(
     residual: Floats,
     most_rounds: int = 20,
     options: SolveOptions | None = None,
-) -> Floats | None:
+) -> Floats | None:  # fmt: skip
     """Duals of the linking rows when the oracle's jobs share what is left.
 
     Parameters

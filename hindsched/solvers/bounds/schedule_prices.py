@@ -16,7 +16,6 @@ import scipy.sparse as sp
 from pyomo.environ import quicksum as total
 
 from hindsched.arrays import Floats
-from hindsched.models.algebra import Expr, Model
 from hindsched.solvers.bounds.column_generation import Column
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import solve_program

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import time
 from collections.abc import Mapping, Sequence
@@ -62,6 +63,8 @@ def bench(
     from hindsched.analysis.sweep import SchedulerLost, check_workers, connect
     from hindsched.solvers.door.interrupt import Terminated
 
+    # The pool's tracker of semaphores would warn of those of workers that Ctrl-C ended.
+    os.environ.setdefault("PYTHONWARNINGS", "ignore:resource_tracker:UserWarning")
     given = _given(context)
     check_workers(workers)
     if dask is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pyomo.environ as pyo
@@ -89,6 +90,9 @@ def test_farmer() -> None:
 
 
 @pytest.mark.nightly
+@pytest.mark.skipif(
+    int(os.environ.get("SECOND_OPINION", "0")) < 1000, reason="takes minutes: make nightly alone"
+)
 @pytest.mark.parametrize(
     ("tree", "policies", "hindsight", "online", "promised"),
     [("oasis-0", "run", 102.77, 102.77, 1.0), ("oasis-0", "commit", 102.77, 86.48, 0.707),

@@ -3,7 +3,7 @@
 ``foresight.json`` says what was found; ``future-N.json`` are the scenarios, ``policy-N.json`` what
 the best policy found does in each of them, ``hindsight-N.json`` a schedule of who sees the future,
 ``certificate-*.json`` bounds. The check needs no solver: it judges every schedule, sees that the
-policy decides alike where histories are equal, adds up the values, and recomputes the certificates.
+policy decides alike where histories are equal and adds up the values.
 """
 
 from __future__ import annotations

@@ -191,6 +191,7 @@ class Conversation:
     def __init__(self, command: Sequence[str], called: str, timeout: float, longest: int) -> None:
         self.called, self.timeout, self.longest = called, timeout, longest
         self._mark = Mark()
+        self._writer: threading.Thread | None = None
         try:
             self._process = subprocess.Popen(
                 command,
@@ -278,6 +279,7 @@ class Conversation:
                 broken.append(error)
 
         writer = threading.Thread(target=write, args=(self._process.stdin,), daemon=True)
+        self._writer = writer
         writer.start()
         writer.join(time_left(self.timeout))
         if writer.is_alive():
@@ -312,6 +314,9 @@ class Conversation:
     def end(self) -> None:
         """Close its input, give it a moment, then end it and what it has started."""
         process = self._process
+        if self._writer is not None and self._writer.is_alive():
+            self.kill()  # closing the input would wait for what it does not read
+            self._mark.kill_all()
         try:
             assert process.stdin is not None
             process.stdin.close()

@@ -10,6 +10,7 @@ import pytest
 
 import hindsched as hs
 from hindsched.errors import InputError, Refused, SolveFailed
+from hindsched.online.external import Conversation
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "schedulers"
 HELLO = """
@@ -161,6 +162,19 @@ def test_events_tell_when_rows_have_ended(tmp_path):
 def test_an_empty_command_is_bad_input(command):
     with pytest.raises(InputError, match="must be a program"):
         hs.External(command)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="pipes are made small on Linux alone")
+def test_who_stops_reading_a_small_pipe_is_ended(tmp_path):
+    text = (
+        "import fcntl, time; fcntl.fcntl(0, 1031, 4096); print('{}', flush=True)\ntime.sleep(90)\n"
+    )
+    talk = Conversation(scheduler(tmp_path, text), "scheduler", timeout=1, longest=10_000)
+    assert talk._next_line("hello").strip() == "{}"
+    began = time.monotonic()
+    with pytest.raises(SolveFailed, match="did not read the message within 1 s"):
+        talk.ask({"long": "x" * 100_000}, "slot 1", "decision")
+    assert time.monotonic() - began < 20
 
 
 def test_a_program_that_is_not_there(instance):

@@ -27,7 +27,9 @@ from hindsched.online.protocol import Decision
 from hindsched.online.registry import EXEC
 
 HERE, PACKAGE = Path(__file__).parent, Path(__file__).parents[2]
-PYTHON = (sys.executable, "-I")
+ISOLATED = (sys.executable, "-I")
+PYTHON = (sys.executable, "-sP")
+"""What runs a candidate, in `ENVIRONMENT` alone: isolated too, with the same hashes in all runs."""
 INSIDE, LIBRARY, TEMPORARY = "/candidate", "/library", "/tmp"
 SYSTEM = ("/usr", "/lib", "/lib64", "/bin", "/etc/ld.so.cache", "/etc/alternatives")
 ANSWERS = ("instances/*.json", "instances/known", "instances/*/worst")
@@ -42,9 +44,10 @@ MOST_TASKS_OF_USER = 4096
 ENVIRONMENT = {
     "PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin", "HOME": TEMPORARY, "LANG": "C.UTF-8",
     "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1",
-    "PYTHONDONTWRITEBYTECODE": "1",
+    "PYTHONDONTWRITEBYTECODE": "1", "PYTHONHASHSEED": "0",
 }  # fmt: skip
 SECONDS_BETWEEN_LOOKS = 0.05
+MOST_SECONDS, MOST_MEMORY = 10**6, 1 << 50
 USERS_FROM, USERS = 200_000, 100_000
 """Where root starts the judge a candidate runs as one of these users, who own nothing."""
 
@@ -56,6 +59,14 @@ class Limits:
     step: float = 10.0
     run: float = 120.0
     memory: int = 2 << 30
+
+    def __post_init__(self) -> None:
+        for where, given, most in (
+            ("step_limit", self.step, MOST_SECONDS), ("run_limit", self.run, MOST_SECONDS),
+            ("memory", self.memory, MOST_MEMORY),
+        ):  # fmt: skip
+            if not 0 < given <= most:
+                raise InputError(where, given, f"must be above 0 and at most {most}")
 
 
 @dataclass(frozen=True)
@@ -93,7 +104,10 @@ def read_candidate(text: str) -> Candidate:
             return Candidate((*PYTHON, file), files)
         files["host.py"] = (HERE / "host.py").read_bytes()
         return Candidate((*PYTHON, f"{INSIDE}/host.py", LIBRARY, file, known[0]), files)
-    words = [text] if Path(text).is_file() else shlex.split(text.removeprefix(EXEC))
+    try:
+        words = [text] if Path(text).is_file() else shlex.split(text.removeprefix(EXEC))
+    except ValueError as error:
+        raise InputError("candidate", text, f"must be a command ({error})") from None
     files = {}
     for place, word in enumerate(words):
         own = Path(word)
@@ -102,7 +116,8 @@ def read_candidate(text: str) -> Candidate:
             words[place] = f"{INSIDE}/{place}-{own.name}"
     if words and words[0] in ("python", "python3"):
         words[0] = sys.executable
-    program = words[0] if words and words[0].startswith("/") else shutil.which("".join(words[:1]))
+    inside = bool(words) and words[0].startswith(f"{INSIDE}/")
+    program = words[0] if inside else shutil.which("".join(words[:1]))
     if program is None:
         raise InputError("candidate", text, "must be a Python file or a command")
     return Candidate((os.path.abspath(program), *words[1:]), files)
@@ -137,7 +152,7 @@ def find_bwrap() -> tuple[str | None, str]:
     if path is None:
         return None, "bubblewrap is not installed"
     with tempfile.TemporaryDirectory() as folder:
-        trial = [*_walls(path, Path(folder), is_class=False), *PYTHON, "-c", "print(1)"]
+        trial = [*_walls(path, Path(folder), is_class=False), *ISOLATED, "-c", "print(1)"]
         done = subprocess.run(trial, capture_output=True, text=True, check=False)
     if done.stdout.strip() == "1":
         return path, ""
@@ -216,11 +231,11 @@ class Contained(External):
         program = [f"{INSIDE}/confine.py", json.dumps(settings), *self.candidate.command]
         if self.bwrap is not None:
             walls = _walls(self.bwrap, folder, is_class="host.py" in self.candidate.files)
-            return [*walls, *PYTHON, "-S", *program]
+            return [*walls, *ISOLATED, "-S", *program]
         real = {INSIDE: str(folder), LIBRARY: str(PACKAGE.parent)}
         parts = [re.match(r"(/[a-z]+|)(.*)", word, re.DOTALL) for word in program]
         places = [real.get(part[1], part[1]) + part[2] for part in parts if part is not None]
-        return [*PYTHON, "-S", *places]
+        return [*ISOLATED, "-S", *places]
 
     def step(self, slot: int, arrivals: tuple[JobRecord, ...]) -> Decision:
         """Ask for a decision, if time is left for it and if it is not too long."""

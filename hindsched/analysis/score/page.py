@@ -36,6 +36,14 @@ def verify_score(folder: str | Path) -> list[str]:
     """Judge a folder again without running the candidate: what does not follow, a line each."""
     place, data, wrong = Path(folder), read_score(folder), list[str]()
     for kind, key in (("hidden", "instances"), ("public", "public")):
+        named = [row["instance"] for row in data[key]]
+        if named != [f"i{number:02d}" for number in range(1, len(named) + 1)]:
+            wrong.append(f"{kind}: the rows must be i01, i02, ..., each once")
+    if data["seeds"] is not None and len(data["seeds"]) != len(data["instances"]):
+        wrong.append("there must be as many seeds as hidden instances")
+    if wrong:
+        return wrong
+    for kind, key in (("hidden", "instances"), ("public", "public")):
         for row in data[key]:
             here = f"{kind} {row['instance']}"
             try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import shutil
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -139,6 +140,12 @@ def score(
     """
     if out is not None and Path(out).exists() and (Path(out).is_file() or any(Path(out).iterdir())):
         raise InputError("output", str(out), "must be a new or an empty folder")
+    if out is not None:
+        try:
+            Path(out).mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            rule = f"must be a folder that can be written ({error.strerror})"
+            raise InputError("output", str(out), rule) from None
     hidden, drawn = _hidden(family, suite, preset, seeds)
     word = hidden[0].family
     if overlap := set(drawn or ()) & set(public_seeds):
@@ -150,7 +157,7 @@ def score(
     if drawn is not None:
         chosen["public"] = [generate(word, preset, seed) for seed in public_seeds]
     with tempfile.TemporaryDirectory() as scratch:
-        folder = Path(scratch if out is None else out)
+        folder = Path(scratch)
         rows: dict[str, list[dict[str, Any]]] = {kind: [] for kind in chosen}
         for kind, instances in chosen.items():
             for number, instance in enumerate(instances, 1):
@@ -175,6 +182,8 @@ def score(
             write_json(data, folder / RESULT)
             write_text(feedback, folder / "feedback.txt")
             write_page(data, folder)
+            # whole or not at all: who interrupts a run may call the same folder again
+            shutil.copytree(folder, out, dirs_exist_ok=True)
     return Score(data, feedback)
 
 

@@ -108,6 +108,35 @@ def test_who_serves_nobody_scores_nothing(tmp_path, cache):
         assert found.combined_score == 0
 
 
+HASHED = """
+import hindsched as hs
+class Hashed(hs.OnlineAlgorithm):
+    def start(self, environment):
+        self.free, self.waiting, self.held = environment.cluster.total_gpus, [], {}
+    def completed(self, slot, jobs):
+        self.free += sum(self.held.pop(name) for name in jobs)
+    def step(self, slot, arrivals):
+        self.waiting = sorted([*self.waiting, *arrivals], key=lambda job: hash(job.name))
+        rows = {}
+        for job in list(self.waiting):
+            if job.gpus <= self.free:
+                rows[job.name] = [{"from": slot, "gpus": job.gpus}]
+                self.held[job.name] = job.gpus
+                self.free -= job.gpus
+                self.waiting.remove(job)
+        return hs.Decision(rows)
+"""
+
+
+def test_hashes_are_the_same_in_all_runs(tmp_path):
+    (tmp_path / "hashed.py").write_text(HASHED)
+    candidate, instance = read_candidate(str(tmp_path / "hashed.py")), hs.generate("gang", jobs=20)
+    runs = [
+        hs.simulate(instance, Contained(candidate, Limits(), find_bwrap()[0])) for _ in range(4)
+    ]
+    assert len({run.objective for run in runs}) == 1
+
+
 def test_feedback_tells_nothing_of_hidden_instances(scored):
     hidden = scored.data["instances"]
     text = scored.feedback
@@ -141,6 +170,11 @@ TAMPERED = {
     "a score": ("score.json", lambda data: data["instances"][0].update(score=0.99)),
     "the sum": ("score.json", lambda data: data.update(combined_score=0.99)),
     "the ladder": ("score.json", lambda data: data["ladder"][1].update(score=0.99)),
+    "a row twice": (
+        "score.json",
+        lambda data: data["instances"].append(data["instances"][0]),
+    ),
+    "fewer rows": ("score.json", lambda data: data["instances"].pop()),
     "a seed": ("score.json", lambda data: data["seeds"].__setitem__(0, 99)),
     "a schedule": (
         "hidden/i01/candidate.json",
@@ -219,6 +253,11 @@ def test_without_a_sandbox_the_result_says_so(cache):
         ({"seeds": [4]}, "public seed"),
         ({"seeds": [7, 7]}, "different"),
         ({"seeds": [-1]}, "seed"),
+        ({"step_limit": 0}, "step_limit: 0: must be above 0"),
+        ({"step_limit": float("nan")}, "step_limit: nan: must be above 0"),
+        ({"run_limit": float("inf")}, "run_limit: inf: must be above 0"),
+        ({"memory": 1 << 70}, "memory"),
+        ({"out": "/proc/x"}, "output: /proc/x: must be a folder"),
         ({"sandbox": "jail"}, "must be auto, bwrap or none"),
         ({"family": "gangs"}, "family"),
     ],
@@ -228,7 +267,9 @@ def test_what_cannot_be_scored_is_one_line(options, message):
         hs.score(FIRST_FIT, **{"family": "gang", "seeds": [11], **options})
 
 
-@pytest.mark.parametrize("text", ["nothing.py", "no-such-program", "", "two.py"])
+@pytest.mark.parametrize(
+    "text", ["nothing.py", "no-such-program", "/no/such/program", "/tmp", "it's", "", "two.py"]
+)
 def test_what_is_no_candidate(tmp_path, monkeypatch, text):
     monkeypatch.chdir(tmp_path)
     Path("two.py").write_text(IDLE + IDLE.replace("Idle", "Busy"))

@@ -56,14 +56,6 @@ class InputError(HindschedError, ValueError):
         return type(self), (self.where, self.value, self.rule)
 
 
-class Interrupted(HindschedError):
-    """Ctrl-C, or SIGTERM, where nothing was there yet to be kept."""
-
-    def __init__(self, what: str, exit_code: int) -> None:
-        self.exit_code = exit_code
-        super().__init__(what)
-
-
 class SolveFailed(HindschedError, RuntimeError):
     """A solver stopped without an answer that could be trusted.
 

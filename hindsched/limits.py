@@ -36,10 +36,6 @@ class NoTimeLeft(OutOfTime):
     exit_code = 2
 
 
-class LimitReached(HindschedError, RuntimeError):
-    """A command stopped at its limit of memory."""
-
-
 _ends: ContextVar[float] = ContextVar("ends", default=math.inf)
 """When the innermost `time_limit` ends, by ``time.monotonic``."""
 _asked: ContextVar[bool] = ContextVar("asked", default=False)

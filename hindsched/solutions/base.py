@@ -27,12 +27,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 SOLUTION_FORMAT = "hindsched-solution/1"
-SOLUTION_KEYS = (
-    "format", "family", "instance", "instance_sha256", "formulation", "objective", "produced_by",
-    "jobs",
-)  # fmt: skip
 JOB_KEYS = ("name", "completion", "assignments")
-"""Fields of a solution file, and of each of its jobs."""
+"""Fields of each job of a solution file."""
 FEASIBILITY_TOLERANCE = 1e-6
 """Slack, in units of the constraint scaled by its right side, below which nothing is violated."""
 

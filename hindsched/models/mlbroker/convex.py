@@ -48,7 +48,6 @@ Price = Literal["paper", "chord"]
 Switching = Literal["entropy", "relu"]
 Values = dict[str, Floats]
 """Values of Parameters by name; for the jobs of a slot with a leading axis (J, ...)."""
-LINKING = "rented"
 
 
 class _Part:

@@ -129,14 +129,6 @@ def replay(
     return GangSolution(instance, rows, formulation)
 
 
-def replay_all(instance: GangInstance) -> None:
-    """Replay a small instance by every kernel that some trace needs: then they are compiled."""
-    for name, policy in POLICIES.items():
-        replay(instance, name)
-        if policy.settings == ESTIMATES:
-            replay(instance, name, estimates=2.0)
-
-
 def started_rows(instance: GangInstance, order: Ints, start: Ints, cluster: Cluster) -> GangRows:
     """Rows of jobs that run in one piece from `start` on; `order` is where each job stands."""
     end = start + instance.durations[order]

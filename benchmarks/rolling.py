@@ -42,6 +42,11 @@ LARGER = {
     "edgecloud": {"horizon": 40, "servers": 100},
 }
 """Clusters of the papers' size; those of batchsched and astraea smaller, as their programs grow."""
+ROLLING = {
+    "dual-price": ("oasis", "edgecloud"),
+    "reoptimise": ("batchsched", "astraea", "edgecloud"),
+}
+"""Families whose program rolls on; the others price whole schedules, or solve what is left anew."""
 STEPS = 20
 REPEATS = 3
 
@@ -151,11 +156,6 @@ if __name__ == "__main__":
     parser.add_argument("--known", nargs="+", type=int, default=[10, 50, 200])
     given = parser.parse_args()
     for family in given.families:
-        if given.reoptimise and family == "oasis":
-            continue  # what is left is an instance of its own there: no program rolls on
-        measure(
-            family,
-            "reoptimise" if given.reoptimise else "dual-price",
-            tuple(given.known),
-            given.larger,
-        )
+        algorithm = "reoptimise" if given.reoptimise else "dual-price"
+        if family in ROLLING[algorithm]:
+            measure(family, algorithm, tuple(given.known), given.larger)

@@ -64,9 +64,11 @@ class DualPrice(OnlineAlgorithm):
         self._prices = 0.0 * oracle.rows.capacity
         self._residual = oracle.rows.capacity.copy()
         self._layout = oracle.rows
-        self._rolling = RollingProgram(
-            environment.cluster, environment.formulation, relax=True, options=self.options
-        )
+        self._rolling = None
+        if not self.over_schedules:
+            self._rolling = RollingProgram(
+                environment.cluster, environment.formulation, relax=True, options=self.options
+            )
         self._without_duals = 0
         self._relaxations = 0
 
@@ -90,7 +92,7 @@ class DualPrice(OnlineAlgorithm):
                 rejected.append(job.name)
             else:
                 new[job.name] = rows
-        if not self.over_schedules:
+        if self._rolling is not None:
             self._rolling.commit(new, whole=new, rejected=rejected)
         return Decision(new, tuple(new), tuple(rejected))
 
@@ -98,7 +100,7 @@ class DualPrice(OnlineAlgorithm):
         self, slot: int, arrivals: tuple[JobRecord, ...], oracle: BlockOracle
     ) -> Floats | None:
         """Capacity duals of the relaxation with everything decided so far fixed."""
-        if self.over_schedules:
+        if self._rolling is None:
             return schedule_prices(oracle, self._residual, options=self.options)
         with PauseGC():  # the program is no garbage before its prices are read, and gone after it
             self._rolling.add(arrivals)

@@ -16,6 +16,7 @@ import gc
 import time
 
 import numpy as np
+import pyomo.environ as pyo
 
 import hindsched as hs
 from hindsched.models.base import Commitments, aggregated, offline_program
@@ -87,7 +88,8 @@ class Timed(RollingProgram):
         step = self.clock(super().solve, start)
         prices = self.clock(lambda: step.prices if self.relax else step.plan)
         scarce = self.relax and any((np.abs(array) > 1e-9).any() for array in prices.values())
-        kind = np.array([len(step.program.model.columns), scarce])
+        columns = sum(1 for _ in step.program.model.component_data_objects(pyo.Var))
+        kind = np.array([columns, scarce])
         decided = Commitments(
             self.slot, dict(self.all_rows), frozenset(self.all_locked), frozenset(self.all_rejected)
         )

@@ -251,6 +251,7 @@ class EdgecloudDualPrice(DualPrice):
         cluster = self._environment.cluster
         longer = cluster.model_copy(update={"horizon": 2 * cluster.horizon})
         self._environment = replace(self._environment, cluster=longer)
+        assert self._rolling is not None, "edgecloud prices its linear program"
         self._rolling.move_to(longer)
         layout = build_oracle(longer, self._environment.formulation, rows="servers").rows
         self._prices = layout.pack(_widened(self._layout.unpack(self._prices), cluster.horizon))

@@ -26,6 +26,8 @@ CELL_TIMEOUT_SECONDS = 1800
 DRAWS = re.compile(r"^(?!def )(?:\w+ = )?(?:hs\.plot\.(?!save)\w+\(|experiment\()", re.MULTILINE)
 NUMBER = re.compile(r"-?\d+(?:,\d{3})*(?:\.\d+)?(?:e[-+]?\d+)?")
 COLOURS = 48
+SECONDS = re.compile(r"[\d.]+ m?s\b")
+"""Times, which are others in every run."""
 MOST_BYTES = 300_000
 """Size of a notebook with its outputs."""
 
@@ -108,7 +110,7 @@ def moved(notebook: nbformat.NotebookNode, shown: list[str]) -> str | None:
     """Name the first key number that is another one than before."""
     for number, (cell, text) in enumerate(zip(notebook.cells, shown, strict=True)):
         before, now = (
-            [float(found.replace(",", "")) for found in NUMBER.findall(each)]
+            [float(found.replace(",", "")) for found in NUMBER.findall(SECONDS.sub("", each))]
             for each in (text, printed(cell))
         )
         same = len(before) == len(now) and all(

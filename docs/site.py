@@ -5,6 +5,7 @@ Usage: python docs/site.py [--pages-only]
 
 import argparse
 import base64
+import inspect
 import json
 import os
 import re
@@ -135,6 +136,8 @@ def api() -> str:
 
 
 def home_of(value: object) -> str:
+    if inspect.ismodule(value):
+        return value.__name__
     return f"{value.__module__}.{value.__qualname__}"  # type: ignore[attr-defined]
 
 

@@ -18,8 +18,10 @@ if TYPE_CHECKING:
     from hindsched.analysis.verify import verify
     from hindsched.analysis.worst import check_witness, worst
     from hindsched.errors import HindschedError, InputError, Refused, SolveFailed
+    from hindsched.instances import astraea, batchsched, edgecloud, mlbroker, oasis
     from hindsched.instances.catalogue import named_instance, suite
-    from hindsched.instances.from_dataframe import gang, instance
+    from hindsched.instances.from_dataframe import instance
+    from hindsched.instances.gang.from_log import gang
     from hindsched.instances.generators.registry import from_trace, generate
     from hindsched.instances.generators.tree import tree
     from hindsched.instances.io import families, read, schema, write
@@ -39,7 +41,8 @@ if TYPE_CHECKING:
 
 _SOURCES = {
     "hindsched.analysis.audit.judge": ("audit",),
-    "hindsched.instances.from_dataframe": ("gang", "instance"),
+    "hindsched.instances.from_dataframe": ("instance",),
+    "hindsched.instances.gang.from_log": ("gang",),
     "hindsched.instances.traces.logs": ("read_log",),
     "hindsched.analysis.compare": ("compare", "ratio", "sweep"),
     "hindsched.analysis.foresight.foresight": ("foresight",),
@@ -64,7 +67,14 @@ _SOURCES = {
     "hindsched.solvers.model.offline": ("model",),
     "hindsched.solvers.door.result": ("versions",),
 }
-_MODULES = {"plot": "hindsched.analysis.plots"}
+_MODULES = {
+    "plot": "hindsched.analysis.plots",
+    "oasis": "hindsched.instances.oasis",
+    "batchsched": "hindsched.instances.batchsched",
+    "astraea": "hindsched.instances.astraea",
+    "edgecloud": "hindsched.instances.edgecloud",
+    "mlbroker": "hindsched.instances.mlbroker",
+}
 _SOURCE_OF = {name: module for module, names in _SOURCES.items() for name in names}
 
 __all__ = [
@@ -77,11 +87,14 @@ __all__ = [
     "Refused",
     "SolveFailed",
     "algorithms",
+    "astraea",
     "audit",
+    "batchsched",
     "build_solution",
     "certify_optimum",
     "check_witness",
     "compare",
+    "edgecloud",
     "explain",
     "families",
     "foresight",
@@ -90,8 +103,10 @@ __all__ = [
     "generate",
     "instance",
     "load_trace",
+    "mlbroker",
     "model",
     "named_instance",
+    "oasis",
     "plot",
     "ratio",
     "read",

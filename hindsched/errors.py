@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import difflib
 import re
+from collections.abc import Sequence
 
+MOST_TOLD = 20
+"""Mistakes of one input that its error names; the rest are counted."""
 INTERRUPTED, TERMINATED = 130, 143
 """Exit codes of a process that Ctrl-C or SIGTERM ended."""
 
@@ -36,6 +39,8 @@ class InputError(HindschedError, ValueError):
         The value found there.
     rule : str
         The rule it breaks, as a statement that should hold.
+    others : sequence of InputError
+        What else is wrong with the same input.
 
     Examples
     --------
@@ -45,15 +50,21 @@ class InputError(HindschedError, ValueError):
 
     exit_code = 2
 
-    def __init__(self, where: str, value: object, rule: str) -> None:
+    def __init__(
+        self, where: str, value: object, rule: str, others: Sequence[InputError] = ()
+    ) -> None:
         self.where = where
         self.value = value
         self.rule = rule
-        super().__init__(f"{where}: {_short(value)}: {rule}{_hint(where, value, rule)}")
+        self.others = tuple(others)
+        told = [f"{where}: {_short(value)}: {rule}{_hint(where, value, rule)}"]
+        told += map(str, self.others[: MOST_TOLD - 1])
+        more = len(self.others) - MOST_TOLD + 1
+        super().__init__("; ".join(told) + (f"; and {more} more" if more > 0 else ""))
 
-    def __reduce__(self) -> tuple[type[InputError], tuple[str, object, str]]:
-        """Pickle by the three parts, so that the error crosses process borders."""
-        return type(self), (self.where, self.value, self.rule)
+    def __reduce__(self) -> tuple[type[InputError], tuple[object, ...]]:
+        """Pickle by its parts, so that the error crosses process borders."""
+        return type(self), (self.where, self.value, self.rule, self.others)
 
 
 class SolveFailed(HindschedError, RuntimeError):

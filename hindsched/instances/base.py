@@ -12,8 +12,9 @@ import importlib
 import importlib.util
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, cached_property
+from itertools import islice
 from numbers import Integral
 from types import ModuleType
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias, TypeVar
@@ -32,7 +33,7 @@ from pydantic import (
 
 from hindsched import kernel
 from hindsched.arrays import Floats
-from hindsched.errors import InputError
+from hindsched.errors import MOST_TOLD, InputError
 from hindsched.instances.decimals import exactly
 from hindsched.notebook_card import ROWS_SHOWN, card
 
@@ -140,12 +141,6 @@ def rounded_up(terms: Iterable[float]) -> float:
     return total + 1e-12 * abs(total)
 
 
-def check_work(where: str, amount: float) -> None:
-    """Inside a validator: refuse a work that is too large to be counted in slots."""
-    if not amount <= LARGEST_NUMBER:
-        raise BrokenRule(where, amount, f"work must be at most {LARGEST_NUMBER:.0e} slots")
-
-
 def _finite(value: float) -> float:
     if not abs(value) <= LARGEST_NUMBER:
         raise ValueError(f"must be finite and at most {LARGEST_NUMBER:.0e} in size")
@@ -190,10 +185,29 @@ class cluster_property(cached_property[Derived]):  # noqa: N801
         return found
 
 
+class BrokenRule(ValueError):
+    """A rule broken at a path relative to the record; its validators raise it, or `rules` yield it.
+
+    `others` are broken as well.
+    """
+
+    def __init__(
+        self, where: str, value: object, rule: str, others: Sequence[BrokenRule] = ()
+    ) -> None:
+        self.where, self.value, self.rule, self.others = where, value, rule, others
+        super().__init__(f"{where}: {rule}")
+
+
 class Record(BaseModel):
-    """A frozen record that refuses unknown fields."""
+    """A frozen record that refuses unknown fields; `InputError` names all that is wrong."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", ignored_types=(cluster_property,))
+
+    def __init__(self, **fields: Any) -> None:
+        try:
+            super().__init__(**fields)
+        except ValidationError as error:
+            raise input_error(error) from None
 
     def __eq__(self, other: object) -> bool:
         """Equal fields; cached arrays do not count."""
@@ -207,14 +221,6 @@ class Server(Record):
 
     name: Name
     capacity: Demand
-
-
-class BrokenRule(ValueError):
-    """Raised inside validators: a rule broken at a path relative to the record."""
-
-    def __init__(self, where: str, value: object, rule: str) -> None:
-        self.where, self.value, self.rule = where, value, rule
-        super().__init__(f"{where}: {rule}")
 
 
 class Utility(Record):
@@ -323,9 +329,33 @@ class Instance(Record):
     jobs: tuple[JobRecord, ...] = ()
 
     @model_validator(mode="after")
-    def _job_names_are_unique(self) -> Self:
-        check_unique("jobs", [job.name for job in self.jobs])
+    def _obeys_its_rules(self) -> Self:
+        if broken := list(islice(self.rules(), MOST_TOLD + 1)):
+            first, *others = broken
+            raise BrokenRule(first.where, first.value, first.rule, others)
         return self
+
+    def rules(self) -> Iterator[BrokenRule]:
+        """Every broken rule; those of the jobs where the cluster breaks none."""
+        cluster = list(self.cluster_rules())
+        yield from cluster
+        yield from unique_names("jobs", self.jobs)
+        if not cluster:
+            for index, job in enumerate(self.jobs):
+                yield from self.job_rules(f"jobs[{index}]", job)
+            yield from self.rules_of_all()
+
+    def cluster_rules(self) -> Iterable[BrokenRule]:
+        """Broken rules of what is no job; a family's own."""
+        return ()
+
+    def job_rules(self, where: str, job: JobRecord) -> Iterable[BrokenRule]:
+        """Broken rules of a job at a path; a family's own."""
+        return ()
+
+    def rules_of_all(self) -> Iterable[BrokenRule]:
+        """Broken rules of the jobs together; a family's own."""
+        return ()
 
     def __repr__(self) -> str:
         return (
@@ -455,20 +485,51 @@ def canonical_json(data: object) -> str:
     return json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
-def check_unique(where: str, names: list[str]) -> None:
-    """Inside a validator: refuse a name that stands twice."""
+def unique_names(where: str, records: Iterable[Any]) -> Iterator[BrokenRule]:
+    """Names, or records with names, that stand twice."""
     seen: set[str] = set()
-    for index, name in enumerate(names):
+    for index, record in enumerate(records):
+        name, at = (record, "") if isinstance(record, str) else (record.name, ".name")
         if name in seen:
-            raise BrokenRule(f"{where}[{index}].name", name, "names must be unique")
+            yield BrokenRule(f"{where}[{index}]{at}", name, "names must be unique")
         seen.add(name)
 
 
-def check_resources(resources: tuple[str, ...], bandwidth: str) -> None:
-    """Inside a validator: refuse resources that stand twice, and a bandwidth that is none."""
-    check_unique("resources", list(resources))
+def known_keys(
+    where: str, amounts: Mapping[str, object], known: Sequence[str]
+) -> Iterator[BrokenRule]:
+    """Keys that the instance does not name."""
+    for key in amounts:
+        if key not in known:
+            yield BrokenRule(f"{where}.{key}", amounts[key], f"must be one of {', '.join(known)}")
+
+
+def sound_servers(
+    where: str, servers: Sequence[Server], resources: Sequence[str]
+) -> Iterator[BrokenRule]:
+    """Servers' names that stand twice, and capacities of unknown resources."""
+    yield from unique_names(where, servers)
+    for index, server in enumerate(servers):
+        yield from known_keys(f"{where}[{index}].capacity", server.capacity, resources)
+
+
+def countable_work(where: str, amount: float) -> Iterator[BrokenRule]:
+    """A work that is too large to be counted in slots."""
+    if not amount <= LARGEST_NUMBER:
+        yield BrokenRule(where, amount, f"work must be at most {LARGEST_NUMBER:.0e} slots")
+
+
+def sound_resources(resources: Sequence[str], bandwidth: str) -> Iterator[BrokenRule]:
+    """Resources that stand twice, and a bandwidth that is none of them."""
+    yield from unique_names("resources", resources)
     if bandwidth not in resources:
-        raise BrokenRule("bandwidth_resource", bandwidth, "must be one of the resources")
+        yield BrokenRule("bandwidth_resource", bandwidth, "must be one of the resources")
+
+
+def arrives_in_time(where: str, arrival: int, horizon: int) -> Iterator[BrokenRule]:
+    """An arrival behind the horizon."""
+    if arrival > horizon:
+        yield BrokenRule(f"{where}.arrival", arrival, f"must be in 1..{horizon}")
 
 
 def amounts_of(demands: Sequence[Demand], resources: tuple[str, ...]) -> Floats:
@@ -477,35 +538,46 @@ def amounts_of(demands: Sequence[Demand], resources: tuple[str, ...]) -> Floats:
     return np.array(rows, dtype=float).reshape(len(demands), len(resources))
 
 
-def check_keys(where: str, demand: Mapping[str, object], known: tuple[str, ...]) -> None:
-    """Inside a validator: refuse an amount for a resource the instance does not name."""
-    for key in demand:
-        if key not in known:
-            raise BrokenRule(f"{where}.{key}", demand[key], f"must be one of {', '.join(known)}")
-
-
 def input_error(error: ValidationError) -> InputError:
-    """Turn pydantic's first complaint into one line: field path, value, rule."""
-    first, *others = error.errors(include_url=False)
-    context = first.get("ctx", {}).get("error")
+    """Turn all that pydantic complains of into one error: field path, value, rule of each."""
+    complaints = error.errors(include_url=False)
+    places = [_place(complaint["loc"]) for complaint in complaints]
+    of_floats = {place for place, c in zip(places, complaints, strict=True) if "float" in c["type"]}
+    found: dict[tuple[Any, ...], list[InputError]] = {}
+    for place, complaint in zip(places, complaints, strict=True):
+        # Each kind that a union allows complains of the same place, or of one within it.
+        if not any(place[:length] in found for length in range(len(place) + 1)):
+            found[place] = _errors_at(place, complaint, place in of_floats)
+    first, *others = [wrong for errors in found.values() for wrong in errors]
+    return InputError(first.where, first.value, first.rule, others)
+
+
+def _place(location: Iterable[Any]) -> tuple[Any, ...]:
+    """Where pydantic complains, without the kinds that a union allows."""
     kinds = {"sigmoid", "linear", "power", "int", "float", "constrained-int", "constrained-float"}
-    location = [part for part in first["loc"] if part not in kinds and "[" not in str(part)]
-    if isinstance(context, BrokenRule):
-        where = ".".join(part for part in (field_path(location), context.where) if part)
-        return InputError(where, context.value, context.rule)
-    where = field_path(location) or "instance"
-    value: object = first["input"]
-    message = first["msg"].removeprefix("Value error, ")
-    if first["type"] == "int_type" and any(other["type"] == "float_type" for other in others):
-        message = "must be a number"  # of either kind: the union complains of both
-    if first["type"] == "missing":
-        return InputError(where, "(absent)", "is required")
-    if first["type"] == "extra_forbidden":
-        return InputError(where, value, "unknown field")
-    return InputError(where, value, message[0].lower() + message[1:])
+    return tuple(part for part in location if part not in kinds and "[" not in str(part))
 
 
-def field_path(location: list[Any]) -> str:
+def _errors_at(place: tuple[Any, ...], complaint: Any, is_number: bool) -> list[InputError]:
+    where, value, kind = field_path(place), complaint["input"], complaint["type"]
+    broken = complaint.get("ctx", {}).get("error")
+    if isinstance(broken, BrokenRule | InputError):
+        return [
+            InputError(".".join(filter(None, (where, each.where))), each.value, each.rule)
+            for each in (broken, *broken.others)
+        ]
+    message = complaint["msg"].removeprefix("Value error, ")
+    rule = message[0].lower() + message[1:]
+    if kind == "int_type" and is_number:
+        rule = "must be a number"  # of either kind: the union complains of both
+    elif kind == "missing":
+        value, rule = "(absent)", "is required"
+    elif kind == "extra_forbidden":
+        rule = "unknown field"
+    return [InputError(where or "instance", value, rule)]
+
+
+def field_path(location: Iterable[Any]) -> str:
     """Write a location as ``jobs[3].worker.gpu``."""
     text = ""
     for part in location:

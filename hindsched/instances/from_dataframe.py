@@ -7,7 +7,7 @@ from functools import cached_property, reduce
 from typing import TYPE_CHECKING, Any
 
 from hindsched.errors import InputError
-from hindsched.instances.base import FORMAT, Instance, check_family, family_module
+from hindsched.instances.base import FORMAT, Instance, check_family
 from hindsched.instances.io import parse_instance, schema
 from hindsched.json_types import Draft
 
@@ -163,35 +163,3 @@ def _with_index(frame: pd.DataFrame, shape: Shape) -> pd.DataFrame:
 def _whole(value: object) -> Any:
     """A whole number as an integer: pandas makes floats of a column with an empty cell."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
-
-
-def gang(frame: pd.DataFrame, gpus: int | None = None, **options: Any) -> Instance:
-    """Make an instance of rigid GPU jobs from a frame.
-
-    Parameters
-    ----------
-    frame : DataFrame
-        A row a job: ``job, submit, duration, gpus`` and, if there, ``weight, deadline, user``.
-        Times may be numbers of seconds, texts, datetimes or timedeltas.
-    gpus : int
-        GPUs of the cluster, one pool.
-    **options
-        ``servers`` (``"16x8"``, ``"a=8,b=4"`` or pairs, instead of `gpus`), ``placement``
-        (``pool``, or ``consolidated``: on one server, or whole ones and a remainder), ``columns``
-        (the frame's column for a role, such as ``{"job": "JobID"}``), ``name``, ``time_zone``,
-        ``time_unit``, ``time_step``.
-
-    Raises
-    ------
-    InputError
-        For a row that breaks a rule, counted from 1, or a job that stands twice.
-
-    Examples
-    --------
-    >>> import pandas as pd, hindsched as hs
-    >>> jobs = pd.DataFrame({"job": ["a", "b"], "submit": [0, 5], "duration": [60, 30], "gpus": 2})
-    >>> hs.gang(jobs, gpus=2).total_gpus
-    2
-    """
-    made: Instance = family_module("instances", "gang", "from_log").gang(frame, gpus, **options)
-    return made

@@ -1,6 +1,7 @@
 """Every public name has an example in its docstring, and the example runs."""
 
 import doctest
+import inspect
 
 import pytest
 
@@ -15,7 +16,7 @@ def test_the_example_of_a_public_name_runs(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     _, _, picture = name.rpartition("plot.")
     value = getattr(hs.plot, picture) if "." in name else getattr(hs, name)
-    module = __import__(value.__module__, fromlist=["*"])
+    module = inspect.getmodule(value)
     found = doctest.DocTestFinder(recurse=False).find(value, name, globs=dict(vars(module)))
     examples = [example for test in found for example in test.examples]
     assert examples, f"{name} has no example"

@@ -101,3 +101,6 @@ def test_the_python_of_a_page_runs(page, tmp_path, monkeypatch, capsys):
         assert printed.startswith("True []\n")
     else:
         assert "jobs[0].chunks: 0: " in printed
+        assert "jobs[2].chunks: 0: " in printed  # and all else that is wrong
+        assert "submit: -5: input should be greater than or equal to 0; gpus: 0: " in printed
+        assert "duration: (absent): is required" in printed

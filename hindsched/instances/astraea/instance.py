@@ -21,12 +21,12 @@ Slot t is the interval (t-1, t]: a job that arrives at time r may use slots r+1,
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Literal, Self
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field, StrictInt, model_validator
+from pydantic import Field, StrictInt
 
 from hindsched.arrays import Floats, Ints
 from hindsched.errors import InputError
@@ -41,9 +41,10 @@ from hindsched.instances.base import (
     PositiveCount,
     PowerUtility,
     Record,
-    check_unique,
     cluster_property,
+    known_keys,
     rounded_up,
+    unique_names,
 )
 from hindsched.instances.decimals import exact_step, exactly
 from hindsched.instances.modes import PREEMPTIVE, MinibatchTime, ps_ratios
@@ -165,58 +166,57 @@ class AstraeaInstance(Instance):
     ps_bandwidth_mbps: TypedPositive
     jobs: tuple[AstraeaJob, ...] = ()
 
-    @model_validator(mode="after")
-    def _cluster_is_meaningful(self) -> Self:
+    def cluster_rules(self) -> Iterator[BrokenRule]:
+        """Names, types, and quotas that add up to what there is."""
         for field, types in (
             ("worker_bandwidth_mbps", self.worker_types),
             ("ps_bandwidth_mbps", self.ps_types),
         ):
             if not types:
-                raise BrokenRule(field, {}, "must name at least one type")
-        check_unique("tenants", [tenant.name for tenant in self.tenants])
-        check_unique("servers", [server.name for server in self.servers])
-        for index, tenant in enumerate(self.tenants):
-            here = f"tenants[{index}]"
-            check_types(f"{here}.worker_quota", tenant.worker_quota, self.worker_types, WORKER)
-            check_types(f"{here}.ps_quota", tenant.ps_quota, self.ps_types, PS)
-        for index, server in enumerate(self.servers):
-            here = f"servers[{index}]"
-            check_types(f"{here}.workers", server.workers, self.worker_types, WORKER)
-            check_types(f"{here}.ps", server.ps, self.ps_types, PS)
+                yield BrokenRule(field, {}, "must name at least one type")
+                return
+        yield from unique_names("tenants", self.tenants)
+        yield from unique_names("servers", self.servers)
+        typed = [
+            *self._typed_rules("tenants", self.tenants, "worker_quota", "ps_quota"),
+            *self._typed_rules("servers", self.servers, "workers", "ps"),
+        ]
+        yield from typed
         for field, quota, count, types in (
             ("worker_quota", self.worker_quota, self.worker_count, self.worker_types),
             ("ps_quota", self.ps_quota, self.ps_count, self.ps_types),
         ):
-            for index, name in enumerate(types):
+            for index, name in enumerate(() if typed else types):
                 given, there = sum(quota[:, index].tolist()), sum(count[:, index].tolist())
                 if given != there:
-                    raise BrokenRule(
-                        f"tenants.{field}", given, f"must add up to the servers' {there} ({name})"
-                    )
-        return self
+                    rule = f"must add up to the servers' {there} ({name})"
+                    yield BrokenRule(f"tenants.{field}", given, rule)
 
-    @model_validator(mode="after")
-    def _jobs_are_meaningful(self) -> Self:
-        known = {tenant.name for tenant in self.tenants}
-        for index, job in enumerate(self.jobs):
-            here = f"jobs[{index}]"
-            if job.tenant not in known:
-                raise BrokenRule(f"{here}.tenant", job.tenant, "must name a tenant")
-            if job.arrival >= self.horizon:
-                raise BrokenRule(
-                    f"{here}.arrival", job.arrival, f"must be in 0..{self.horizon - 1}"
-                )
-            if isinstance(job.utility, LinearUtility) and job.utility.slope > 0:
-                raise BrokenRule(f"{here}.utility.slope", job.utility.slope, "must not exceed 0")
-            if job.total_minibatches > MOST_MINIBATCHES:
-                rule = f"epochs x chunks x minibatches must not exceed {MOST_MINIBATCHES:.0e}"
-                raise BrokenRule(f"{here}.epochs", job.epochs, rule)
-            if not _largest_revenue(job, self.horizon) <= MOST_REVENUE:
-                rule = f"must stay within {MOST_REVENUE:.0e} in every slot"
-                raise BrokenRule(f"{here}.utility", job.utility.model_dump(), rule)
-            check_types(f"{here}.minibatch_slots", job.minibatch_slots, self.worker_types, WORKER)
-            check_types(f"{here}.update_slots", job.update_slots, self.ps_types, PS)
-        return self
+    def _typed_rules(
+        self, where: str, records: Iterable[Any], workers: str, ps: str
+    ) -> Iterator[BrokenRule]:
+        for index, record in enumerate(records):
+            here = f"{where}[{index}]"
+            yield from sound_types(f"{here}.{workers}", getattr(record, workers), self.worker_types)
+            yield from sound_types(f"{here}.{ps}", getattr(record, ps), self.ps_types)
+
+    def job_rules(self, where: str, job: AstraeaJob) -> Iterator[BrokenRule]:
+        """A job has a tenant, can arrive, and its work and revenue can be counted."""
+        if job.tenant not in self.tenant_index:
+            yield BrokenRule(f"{where}.tenant", job.tenant, "must name a tenant")
+        if job.arrival >= self.horizon:
+            rule = f"must be in 0..{self.horizon - 1}"
+            yield BrokenRule(f"{where}.arrival", job.arrival, rule)
+        if isinstance(job.utility, LinearUtility) and job.utility.slope > 0:
+            yield BrokenRule(f"{where}.utility.slope", job.utility.slope, "must not exceed 0")
+        elif not _largest_revenue(job, self.horizon) <= MOST_REVENUE:
+            rule = f"must stay within {MOST_REVENUE:.0e} in every slot"
+            yield BrokenRule(f"{where}.utility", job.utility.model_dump(), rule)
+        if job.total_minibatches > MOST_MINIBATCHES:
+            rule = f"epochs x chunks x minibatches must not exceed {MOST_MINIBATCHES:.0e}"
+            yield BrokenRule(f"{where}.epochs", job.epochs, rule)
+        yield from sound_types(f"{where}.minibatch_slots", job.minibatch_slots, self.worker_types)
+        yield from sound_types(f"{where}.update_slots", job.update_slots, self.ps_types)
 
     def check_formulation(self, formulation: str | None) -> str:
         """Normalise to ``obligation,writing``; a missing token means the default."""
@@ -337,17 +337,14 @@ def type_names(value: object, single: str) -> tuple[str, ...]:
     return tuple(value) if isinstance(value, Mapping) else (single,)
 
 
-def check_types(where: str, value: object, types: tuple[str, ...], single: str) -> None:
-    """Inside a validator: refuse keys that are not the instance's types, and bare numbers."""
+def sound_types(where: str, value: object, types: tuple[str, ...]) -> Iterator[BrokenRule]:
+    """Keys that are not the instance's types, types without a value, and bare numbers."""
     if isinstance(value, Mapping):
-        for key in value:
-            if key not in types:
-                raise BrokenRule(f"{where}.{key}", value[key], f"must be one of {', '.join(types)}")
-        missing = [name for name in types if name not in value]
-        if missing:
-            raise BrokenRule(where, dict(value), f"must have a value for {', '.join(missing)}")
-    elif types != (single,):
-        raise BrokenRule(where, value, f"must be keyed by {', '.join(types)}")
+        yield from known_keys(where, value, types)
+        if missing := [name for name in types if name not in value]:
+            yield BrokenRule(where, dict(value), f"must have a value for {', '.join(missing)}")
+    elif types not in ((WORKER,), (PS,)):
+        yield BrokenRule(where, value, f"must be keyed by {', '.join(types)}")
 
 
 def by_type(values: list[Any], types: tuple[str, ...], number: type) -> NDArray[Any]:

@@ -11,10 +11,11 @@ Symbols of the paper (Table 1) and their names here::
 from __future__ import annotations
 
 import math
-from typing import Annotated, ClassVar, Literal, Self
+from collections.abc import Iterator
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from hindsched.arrays import Floats, Ints
 from hindsched.instances.base import (
@@ -29,11 +30,13 @@ from hindsched.instances.base import (
     Server,
     Slot,
     amounts_of,
-    check_keys,
-    check_resources,
-    check_unique,
+    arrives_in_time,
     cluster_property,
+    known_keys,
     rounded_up,
+    sound_resources,
+    sound_servers,
+    unique_names,
 )
 from hindsched.instances.batchsched.colocation import Hosting
 from hindsched.instances.decimals import NEAR, WholeUnits, exact_step, exactly, times
@@ -116,72 +119,64 @@ class BatchschedInstance(Instance):
     ps_types: tuple[BatchschedType, ...] | None = None
     jobs: tuple[BatchschedJob, ...] = ()
 
-    @model_validator(mode="after")
-    def _cluster_is_consistent(self) -> Self:
-        check_resources(self.resources, self.bandwidth_resource)
-        check_unique("servers", [server.name for server in self.servers])
-        for index, server in enumerate(self.servers):
-            check_keys(f"servers[{index}].capacity", server.capacity, self.resources)
+    def cluster_rules(self) -> Iterator[BrokenRule]:
+        """Resources, servers and types, of which some fit together."""
+        yield from sound_resources(self.resources, self.bandwidth_resource)
+        yield from sound_servers("servers", self.servers, self.resources)
         if self.has_ps != bool(self.ps_types):
             rule = "is required" if self.has_ps else "must be absent for ring-allreduce"
-            raise BrokenRule("ps_types", self.ps_types, rule)
-        self._check_types("worker_types", self.worker_types)
-        self._check_types("ps_types", self.ps_types or ())
-        self._check_some_schedule_fits()
-        return self
+            yield BrokenRule("ps_types", self.ps_types, rule)
+            return
+        types = [*self._type_rules("worker_types"), *self._type_rules("ps_types")]
+        yield from types
+        if self.has_ps and not types and not self._some_schedule_fits():
+            rule = "must hold one worker and the PSs that serve it"
+            yield BrokenRule("servers", len(self.servers), rule)
 
-    def _check_types(self, where: str, types: tuple[BatchschedType, ...]) -> None:
-        check_unique(where, [item.name for item in types])
+    def _type_rules(self, where: str) -> Iterator[BrokenRule]:
+        types: tuple[BatchschedType, ...] = getattr(self, where) or ()
+        yield from unique_names(where, types)
         for index, item in enumerate(types):
             here = f"{where}[{index}].demand"
-            check_keys(here, item.demand, self.resources)
+            yield from known_keys(here, item.demand, self.resources)
             bandwidth = item.demand.get(self.bandwidth_resource, 0)
             if not bandwidth > 0:
-                raise BrokenRule(f"{here}.{self.bandwidth_resource}", bandwidth, "must be positive")
+                yield BrokenRule(f"{here}.{self.bandwidth_resource}", bandwidth, "must be positive")
             demand = amounts_of([item.demand], self.resources)
             if not np.any(np.all(demand <= self.server_capacity, axis=1)):
-                raise BrokenRule(here, dict(item.demand), "must fit on some server")
+                yield BrokenRule(here, dict(item.demand), "must fit on some server")
 
-    def _check_some_schedule_fits(self) -> None:
-        """Refuse a cluster on which no job fits: one that fits at all fits with one worker."""
-        if not self.has_ps:
-            return
+    def _some_schedule_fits(self) -> bool:
+        """Whether any job fits on the cluster: one that fits at all fits with one worker."""
         capacity, workers, ps = self.whole_units.tables
         for m, e in enumerate(workers):
             others = np.all(e <= capacity, axis=1)
             for p, z in enumerate(ps):
                 if np.any(np.all(e + z <= capacity, axis=1)):
-                    return
+                    return True
                 count = int(ps_for(1, self.ps_ratio[m, p]))
                 hosts = np.all(times(np.array(count), z) <= capacity, axis=1)
                 if hosts.any() and others.any() and (hosts | others).sum() >= 2:
-                    return
-        raise BrokenRule(
-            "servers", len(self.servers), "must hold one worker and the PSs that serve it"
-        )
+                    return True
+        return False
 
-    @model_validator(mode="after")
-    def _jobs_are_consistent(self) -> Self:
-        for index, job in enumerate(self.jobs):
-            here = f"jobs[{index}]"
-            if job.arrival > self.horizon:
-                rule = f"must not exceed horizon = {self.horizon}"
-                raise BrokenRule(f"{here}.arrival", job.arrival, rule)
-            times = len(job.minibatch_slots)
-            if times != len(self.worker_types):
-                raise BrokenRule(f"{here}.minibatch_slots", times, "one per worker type")
-            updates = None if job.update_slots is None else len(job.update_slots)
-            if updates != (self.num_ps_types if self.has_ps else None):
-                rule = "one per PS type" if self.has_ps else "only for parameter-server"
-                raise BrokenRule(f"{here}.update_slots", updates, rule)
-            if (job.reduce_slots is None) != self.has_ps:
-                rule = "only for ring-allreduce" if self.has_ps else "is required"
-                raise BrokenRule(f"{here}.reduce_slots", job.reduce_slots, rule)
-            least = self.least_slots(job)
-            if least > MOST_DURATION:
-                rule = f"must be able to end within {MOST_DURATION} slots, but needs {least:.4g}"
-                raise BrokenRule(here, job.name, rule)
-        return self
+    def job_rules(self, where: str, job: BatchschedJob) -> Iterator[BrokenRule]:
+        """A job can arrive, has a time for each type and can end."""
+        yield from arrives_in_time(where, job.arrival, self.horizon)
+        times = len(job.minibatch_slots)
+        if times != len(self.worker_types):
+            yield BrokenRule(f"{where}.minibatch_slots", times, "one per worker type")
+        updates = None if job.update_slots is None else len(job.update_slots)
+        if updates != (self.num_ps_types if self.has_ps else None):
+            rule = "one per PS type" if self.has_ps else "only for parameter-server"
+            yield BrokenRule(f"{where}.update_slots", updates, rule)
+        if (job.reduce_slots is None) != self.has_ps:
+            rule = "only for ring-allreduce" if self.has_ps else "is required"
+            yield BrokenRule(f"{where}.reduce_slots", job.reduce_slots, rule)
+        least = self.least_slots(job)
+        if least > MOST_DURATION:
+            rule = f"must be able to end within {MOST_DURATION} slots, but needs {least:.4g}"
+            yield BrokenRule(where, job.name, rule)
 
     def least_slots(self, job: BatchschedJob) -> float:
         """Slots below which no choice of types and workers ends the job."""

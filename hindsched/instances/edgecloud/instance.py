@@ -24,11 +24,11 @@ the PS of its job are in the cloud (equation (1); whole slots are our reading).
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from functools import cached_property, lru_cache
-from typing import ClassVar, Literal, Self
+from typing import ClassVar, Literal
 
 import numpy as np
-from pydantic import model_validator
 
 from hindsched.arrays import Floats, Ints
 from hindsched.instances.base import (
@@ -42,9 +42,10 @@ from hindsched.instances.base import (
     PositiveCount,
     Record,
     Slot,
-    check_unique,
-    check_work,
+    arrives_in_time,
     cluster_property,
+    countable_work,
+    unique_names,
 )
 from hindsched.instances.decimals import exact_step, exactly
 
@@ -156,47 +157,36 @@ class EdgecloudInstance(Instance):
     cloud: EdgecloudCloud
     jobs: tuple[EdgecloudJob, ...] = ()
 
-    @model_validator(mode="after")
-    def _names_are_known(self) -> Self:
-        check_unique("servers", [server.name for server in self.servers])
-        names = [server.name for server in self.servers]
-        if self.cloud.name in names:
-            raise BrokenRule("cloud.name", self.cloud.name, "must differ from the servers' names")
-        known = {*names, self.cloud.name}
-        for index, job in enumerate(self.jobs):
-            where = f"jobs[{index}]"
-            for name, slots in job.upload_slots.items():
-                if name not in known:
-                    rule = "must name a server or the cloud"
-                    raise BrokenRule(f"{where}.upload_slots.{name}", slots, rule)
-        return self
+    def cluster_rules(self) -> Iterator[BrokenRule]:
+        """Servers and the cloud have names of their own."""
+        yield from unique_names("servers", self.servers)
+        if self.cloud.name in self.server_index:
+            yield BrokenRule("cloud.name", self.cloud.name, "must differ from the servers' names")
 
-    @model_validator(mode="after")
-    def _every_job_can_run(self) -> Self:
-        for index, job in enumerate(self.jobs):
-            where = f"jobs[{index}]"
-            if job.arrival > self.horizon:
-                rule = f"must not exceed horizon = {self.horizon}"
-                raise BrokenRule(f"{where}.arrival", job.arrival, rule)
-            if job.minibatch_slots + job.update_slots <= 0 and job.gradient_mb <= 0:
-                raise BrokenRule(f"{where}.minibatch_slots", job.minibatch_slots, "must take time")
-            check_work(where, job.exact_chunk_slots(self.slot_seconds, in_cloud=False))
-            for server in self.servers:
-                if job.worker_type in server.workers and server.name not in job.upload_slots:
-                    rule = "is required: the server has a worker of the job's type"
-                    raise BrokenRule(f"{where}.upload_slots.{server.name}", "(absent)", rule)
-            has_cloud = self.cloud_workers(job.worker_type) != 0
-            if has_cloud and self.cloud.name not in job.upload_slots:
-                rule = "is required: the cloud has workers of the job's type"
-                raise BrokenRule(f"{where}.upload_slots.{self.cloud.name}", "(absent)", rule)
-            if not has_cloud and not any(job.worker_type in s.workers for s in self.servers):
-                rule = "must be the type of some worker"
-                raise BrokenRule(f"{where}.worker_type", job.worker_type, rule)
-            has_ps = any(job.ps_type in server.ps for server in self.servers)
-            if not has_ps and self.cloud_ps(job.ps_type) == 0:
-                rule = "must be the type of some PS"
-                raise BrokenRule(f"{where}.ps_type", job.ps_type, rule)
-        return self
+    def job_rules(self, where: str, job: EdgecloudJob) -> Iterator[BrokenRule]:
+        """A job can arrive, be uploaded where it can run, and find a worker and a PS."""
+        cloud = self.cloud.name
+        for name, slots in job.upload_slots.items():
+            if name not in self.server_index and name != cloud:
+                rule = "must name a server or the cloud"
+                yield BrokenRule(f"{where}.upload_slots.{name}", slots, rule)
+        yield from arrives_in_time(where, job.arrival, self.horizon)
+        if job.minibatch_slots + job.update_slots <= 0 and job.gradient_mb <= 0:
+            yield BrokenRule(f"{where}.minibatch_slots", job.minibatch_slots, "must take time")
+        yield from countable_work(where, job.exact_chunk_slots(self.slot_seconds, in_cloud=False))
+        qualified = [self.servers[s].name for s, _ in self.places(job)]
+        if self.has_cloud(job):
+            qualified.append(cloud)
+        for name in qualified:
+            if name not in job.upload_slots:
+                rule = "is required: there is a worker of the job's type"
+                yield BrokenRule(f"{where}.upload_slots.{name}", "(absent)", rule)
+        if not qualified:
+            rule = "must be the type of some worker"
+            yield BrokenRule(f"{where}.worker_type", job.worker_type, rule)
+        has_ps = any(kind == job.ps_type for _, kind in self.ps_counts)
+        if not has_ps and self.cloud_ps(job.ps_type) == 0:
+            yield BrokenRule(f"{where}.ps_type", job.ps_type, "must be the type of some PS")
 
     def cloud_workers(self, worker_type: str) -> int | None:
         """Workers of a type in the cloud; None if unlimited."""

@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 
 from hindsched.errors import InputError
-from hindsched.instances.gang.instance import POOL, GangInstance, gang_data
+from hindsched.instances.gang.instance import POOL, GangInstance, GangJob, GangServer, gang_data
 from hindsched.instances.traces.build_log import build_log
 from hindsched.instances.traces.capacity import said_capacity
 from hindsched.instances.traces.log import FORMULATIONS, Log
@@ -21,39 +21,82 @@ from hindsched.json_types import Draft, JsonObject
 ELASTIC = FORMULATIONS[-1]
 
 
-def gang(
-    frame: pd.DataFrame,
-    gpus: int | None = None,
-    *,
-    servers: object = None,
-    placement: str = POOL,
-    columns: Mapping[str, str] | None = None,
-    name: str = "frame",
-    time_zone: str | None = None,
-    time_unit: str = "s",
-    time_step: str | None = None,
-) -> GangInstance:
-    """Make an instance from a frame of jobs; see `hindsched.gang`."""
-    form = replace(CSV, needed=("job", "submit", "duration", "gpus"))
-    clock = Clock(time_zone, time_unit, time_step)
-    reading = Reading(form, Path("frame"), clock, columns=columns)
-    reading.capacity = said_capacity(gpus, servers)
-    if reading.capacity is None:
-        raise InputError("gpus", "(absent)", "either gpus or servers must be given")
-    cells = reading.cells_of_frame(frame)
-    names = cells.names("job")
-    cells.refuse(names.duplicated(), "job", names, "must stand once: a row a job")
-    submit, duration = cells.times("submit"), cells.spans("duration")
-    cells.refuse(submit.isna(), "submit", "", "must be given")
-    cells.refuse(duration.isna(), "duration", "", "must be given")
-    # Start and end are of no meaning: only the jobs are used.
-    log = build_log(reading, cells.standard(start=submit, end=submit + duration.clip(lower=1)))
-    if (aside := log.notes.to_frame()).size:
-        first = aside.iloc[0]
-        where = f"frame, row {first['row']}, column {first['column']}"
-        rule = f"must be a job that can be scheduled: {first['rule']}"
-        raise InputError(where, first["value"], rule)
-    return instance_of_log(log, name=name, placement=placement)
+class gang:  # noqa: N801
+    """Make an instance of rigid GPU jobs from a frame; its attributes build one by hand.
+
+    ``gang.Instance``, ``gang.Job`` and ``gang.Server`` are what its files hold, with checked
+    fields.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        A row a job: ``job, submit, duration, gpus`` and, if there, ``weight, deadline, user``.
+        Times may be numbers of seconds, texts, datetimes or timedeltas.
+    gpus : int
+        GPUs of the cluster, one pool.
+    servers : str or pairs, optional
+        ``"16x8"``, ``"a=8,b=4"`` or (name, GPUs) pairs, instead of `gpus`.
+    placement : {"pool", "consolidated"}
+        Whether any free GPUs do, or only those of one server, or whole ones and a remainder.
+    columns : mapping, optional
+        The frame's column for a role, such as ``{"job": "JobID"}``.
+    name : str
+        Name of the instance.
+    time_zone, time_unit, time_step
+        As `hindsched.read_log` takes them.
+
+    Raises
+    ------
+    InputError
+        For a row that breaks a rule, counted from 1, or a job that stands twice.
+
+    Examples
+    --------
+    >>> import pandas as pd, hindsched as hs
+    >>> jobs = pd.DataFrame({"job": ["a", "b"], "submit": [0, 5], "duration": [60, 30], "gpus": 2})
+    >>> hs.gang(jobs, gpus=2).total_gpus
+    2
+    >>> job = hs.gang.Job(name="a", submit=0, duration=60, gpus=2)
+    >>> hs.gang.Instance(name="mine", horizon=1, slot_seconds=1, gpus=2, jobs=[job])
+    <gang instance 'mine': 1 jobs, horizon 1>
+    """
+
+    Instance, Job, Server = GangInstance, GangJob, GangServer
+
+    def __new__(  # type: ignore[misc]
+        cls,
+        frame: pd.DataFrame,
+        gpus: int | None = None,
+        *,
+        servers: object = None,
+        placement: str = POOL,
+        columns: Mapping[str, str] | None = None,
+        name: str = "frame",
+        time_zone: str | None = None,
+        time_unit: str = "s",
+        time_step: str | None = None,
+    ) -> GangInstance:
+        """Make the instance of a frame."""
+        form = replace(CSV, needed=("job", "submit", "duration", "gpus"))
+        clock = Clock(time_zone, time_unit, time_step)
+        reading = Reading(form, Path("frame"), clock, columns=columns)
+        reading.capacity = said_capacity(gpus, servers)
+        if reading.capacity is None:
+            raise InputError("gpus", "(absent)", "either gpus or servers must be given")
+        cells = reading.cells_of_frame(frame)
+        names = cells.names("job")
+        cells.refuse(names.duplicated(), "job", names, "must stand once: a row a job")
+        submit, duration = cells.times("submit"), cells.spans("duration")
+        cells.refuse(submit.isna(), "submit", "", "must be given")
+        cells.refuse(duration.isna(), "duration", "", "must be given")
+        # Start and end are of no meaning: only the jobs are used.
+        log = build_log(reading, cells.standard(start=submit, end=submit + duration.clip(lower=1)))
+        if (aside := log.notes.to_frame()).size:
+            first = aside.iloc[0]
+            where = f"frame, row {first['row']}, column {first['column']}"
+            rule = f"must be a job that can be scheduled: {first['rule']}"
+            raise InputError(where, first["value"], rule)
+        return instance_of_log(log, name=name, placement=placement)
 
 
 def instance_of_log(

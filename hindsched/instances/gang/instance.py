@@ -12,13 +12,13 @@ slots. Slot t is ``[t - 1, t) x slot_seconds``: a job submitted at slot s may us
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from functools import cached_property
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
-from pydantic import Field, StrictInt, model_validator
+from pydantic import Field, StrictInt
 
 from hindsched.arrays import Floats, Ints
 from hindsched.instances.base import (
@@ -29,8 +29,8 @@ from hindsched.instances.base import (
     Positive,
     PositiveCount,
     Record,
-    check_unique,
     cluster_property,
+    unique_names,
 )
 from hindsched.json_types import Draft
 
@@ -116,43 +116,43 @@ class GangInstance(Instance):
     placement: Literal["pool", "consolidated"] = "pool"
     jobs: tuple[GangJob, ...] = ()
 
-    @model_validator(mode="after")
-    def _cluster_is_consistent(self) -> Self:
+    def cluster_rules(self) -> Iterator[BrokenRule]:
+        """One pool, or servers."""
         if (self.gpus is None) == (self.servers is None):
             found = "(both)" if self.servers else "(absent)"
-            raise BrokenRule("gpus", found, "exactly one of gpus and servers must be given")
-        if self.servers is not None:
-            check_unique("servers", [server.name for server in self.servers])
-        elif self.placement == CONSOLIDATED:
-            raise BrokenRule("placement", self.placement, "needs servers")
-        return self
+            yield BrokenRule("gpus", found, "exactly one of gpus and servers must be given")
+        yield from unique_names("servers", self.servers or ())
+        if self.servers is None and self.placement == CONSOLIDATED:
+            yield BrokenRule("placement", self.placement, "needs servers")
 
-    @model_validator(mode="after")
-    def _jobs_are_consistent(self) -> Self:
-        room, seconds = self.total_gpus, self.slot_seconds
-        plain = seconds == 1
-        for index, job in enumerate(self.jobs):
-            if job.gpus > room:
-                raise BrokenRule(f"jobs[{index}].gpus", job.gpus, f"must not exceed {room} GPUs")
-            if job.most_gpus is not None and job.most_gpus < job.gpus:
-                where = f"jobs[{index}].most_gpus"
-                raise BrokenRule(where, job.most_gpus, f"must be at least gpus = {job.gpus}")
-            if not (plain and type(job.submit) is int and type(job.duration) is int):
-                for key, value in (("submit", job.submit), ("duration", job.duration)):
-                    if slots_of(value, seconds).denominator != 1:
-                        rule = f"must be a multiple of slot_seconds = {seconds}"
-                        raise BrokenRule(f"jobs[{index}].{key}", value, rule)
+    def job_rules(self, where: str, job: GangJob) -> Iterator[BrokenRule]:
+        """A job fits, and its times are whole slots."""
+        if job.gpus > self.total_gpus:
+            rule = f"must not exceed {self.total_gpus} GPUs"
+            yield BrokenRule(f"{where}.gpus", job.gpus, rule)
+        if job.most_gpus is not None and job.most_gpus < job.gpus:
+            rule = f"must be at least gpus = {job.gpus}"
+            yield BrokenRule(f"{where}.most_gpus", job.most_gpus, rule)
+        seconds = self.slot_seconds
+        if seconds == 1 and type(job.submit) is int and type(job.duration) is int:
+            return
+        for key, value in (("submit", job.submit), ("duration", job.duration)):
+            if slots_of(value, seconds).denominator != 1:
+                rule = f"must be a multiple of slot_seconds = {seconds}"
+                yield BrokenRule(f"{where}.{key}", value, rule)
+
+    def rules_of_all(self) -> Iterator[BrokenRule]:
+        """Submissions within the horizon; slots and GPU-slots that can be counted."""
         if not self.jobs:
-            return self
+            return
         late = int(self.submits.argmax())
         if self.submits[late] >= self.horizon:
             value, rule = self.jobs[late].submit, f"must precede horizon = {self.horizon} slots"
-            raise BrokenRule(f"jobs[{late}].submit", value, rule)
+            yield BrokenRule(f"jobs[{late}].submit", value, rule)
         work = sum(job * gpus for job, gpus in zip(self._durations, self._gpus, strict=True))
         if work > MOST_WORK or sum(self._durations) + int(self.submits[late]) > MOST_SLOTS:
             rule = f"must be at most {MOST_WORK:.0e} GPU-slots and end within {MOST_SLOTS:.0e}"
-            raise BrokenRule("jobs", work, rule)
-        return self
+            yield BrokenRule("jobs", work, rule)
 
     def certain_bound(self) -> float:
         """No objective is below 0."""

@@ -24,6 +24,7 @@ volume discount that a broker earns by pooling them.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from fractions import Fraction
 from functools import cached_property
 from typing import ClassVar, Literal, Self
@@ -42,9 +43,9 @@ from hindsched.instances.base import (
     Record,
     Slot,
     amounts_of,
-    check_keys,
-    check_unique,
     cluster_property,
+    known_keys,
+    unique_names,
 )
 from hindsched.instances.decimals import ceil_exactly, exactly
 
@@ -224,57 +225,49 @@ class MlbrokerInstance(Instance):
     cost_weights: CostWeights = CostWeights()
     jobs: tuple[MlbrokerJob, ...]
 
-    @model_validator(mode="after")
-    def _is_consistent(self) -> Self:
-        if len(set(self.resources)) != len(self.resources):
-            raise BrokenRule("resources", self.resources, "names must be unique")
+    def cluster_rules(self) -> Iterator[BrokenRule]:
+        """Resources, data centres with a price of each, and transfers between them."""
         for field in ("resources", "datacenters"):
             if not getattr(self, field):
-                raise BrokenRule(field, [], "must not be empty")
-        check_unique("datacenters", [center.name for center in self.datacenters])
+                yield BrokenRule(field, [], "must not be empty")
+        yield from unique_names("resources", self.resources)
+        yield from unique_names("datacenters", self.datacenters)
         for index, center in enumerate(self.datacenters):
-            check_keys(f"datacenters[{index}].prices", center.prices, self.resources)
+            where = f"datacenters[{index}].prices"
+            yield from known_keys(where, center.prices, self.resources)
             for resource in self.resources:
                 if resource not in center.prices:
-                    where = f"datacenters[{index}].prices.{resource}"
-                    raise BrokenRule(where, "(absent)", "every resource must have a price")
-        self._check_transfer()
-        for index, job in enumerate(self.jobs):
-            self._check_job(f"jobs[{index}]", job)
-        return self
-
-    def _check_transfer(self) -> None:
-        centers = len(self.datacenters)
-        if len(self.transfer_usd_per_gb) != centers:
+                    rule = "every resource must have a price"
+                    yield BrokenRule(f"{where}.{resource}", "(absent)", rule)
+        centers, rows = len(self.datacenters), self.transfer_usd_per_gb
+        if len(rows) != centers:
             rule = f"must have one row for each of the {centers} data centres"
-            found = f"{len(self.transfer_usd_per_gb)} rows"
-            raise BrokenRule("transfer_usd_per_gb", found, rule)
-        for index, row in enumerate(self.transfer_usd_per_gb):
+            yield BrokenRule("transfer_usd_per_gb", f"{len(rows)} rows", rule)
+        for index, row in enumerate(rows[:centers]):
             where = f"transfer_usd_per_gb[{index}]"
-            if len(row) != centers:
-                rule = f"must have one number for each of the {centers} data centres"
-                raise BrokenRule(where, f"{len(row)} numbers", rule)
-            if row[index] != 0:
-                raise BrokenRule(f"{where}[{index}]", row[index], "the diagonal must be 0")
+            yield from self._number_a_center(where, row)
+            if row[index : index + 1] not in ((), (0,)):
+                yield BrokenRule(f"{where}[{index}]", row[index], "the diagonal must be 0")
 
-    def _check_job(self, where: str, job: MlbrokerJob) -> None:
+    def _number_a_center(self, where: str, row: tuple[float, ...]) -> Iterator[BrokenRule]:
+        if len(row) != (centers := len(self.datacenters)):
+            rule = f"must have one number for each of the {centers} data centres"
+            yield BrokenRule(where, f"{len(row)} numbers", rule)
+
+    def job_rules(self, where: str, job: MlbrokerJob) -> Iterator[BrokenRule]:
+        """A job departs in time and names resources and data centres that there are."""
         if job.departure > self.horizon:
             rule = f"must not exceed the horizon {self.horizon}"
-            raise BrokenRule(f"{where}.departure", job.departure, rule)
-        check_keys(f"{where}.worker", job.worker, self.resources)
-        check_keys(f"{where}.ps", job.ps, self.resources)
+            yield BrokenRule(f"{where}.departure", job.departure, rule)
+        yield from known_keys(f"{where}.worker", job.worker, self.resources)
+        yield from known_keys(f"{where}.ps", job.ps, self.resources)
         for offset, row in enumerate(job.data_gb):
-            if len(row) != len(self.datacenters):
-                rule = f"must have one number for each of the {len(self.datacenters)} data centres"
-                raise BrokenRule(f"{where}.data_gb[{offset}]", f"{len(row)} numbers", rule)
-        known = {center.name for center in self.datacenters}
-        if len(set(job.pinned_datacenters)) != len(job.pinned_datacenters):
-            rule = "names must be unique"
-            raise BrokenRule(f"{where}.pinned_datacenters", job.pinned_datacenters, rule)
+            yield from self._number_a_center(f"{where}.data_gb[{offset}]", row)
+        yield from unique_names(f"{where}.pinned_datacenters", job.pinned_datacenters)
         for position, name in enumerate(job.pinned_datacenters):
-            if name not in known:
-                where = f"{where}.pinned_datacenters[{position}]"
-                raise BrokenRule(where, name, "must be a data centre of the instance")
+            if name not in self.datacenter_index:
+                here = f"{where}.pinned_datacenters[{position}]"
+                yield BrokenRule(here, name, "must be a data centre of the instance")
 
     def certain_bound(self) -> float:
         """No cost is below 0."""

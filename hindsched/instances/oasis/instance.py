@@ -20,12 +20,13 @@ paper (Table I)    here                                    unit, shape
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from fractions import Fraction
 from functools import cached_property
-from typing import Annotated, ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from hindsched.arrays import Floats, Ints
 from hindsched.instances.base import (
@@ -42,12 +43,13 @@ from hindsched.instances.base import (
     SigmoidUtility,
     Slot,
     amounts_of,
-    check_keys,
-    check_resources,
-    check_unique,
-    check_work,
+    arrives_in_time,
     cluster_property,
+    countable_work,
+    known_keys,
     rounded_up,
+    sound_resources,
+    sound_servers,
 )
 from hindsched.instances.decimals import (
     NEAR,
@@ -121,44 +123,37 @@ class OasisInstance(Instance):
     ps_servers: Annotated[tuple[Server, ...], Field(min_length=1)]
     jobs: tuple[OasisJob, ...] = ()
 
-    @model_validator(mode="after")
-    def _cluster_is_meaningful(self) -> Self:
-        check_resources(self.resources, self.bandwidth_resource)
+    def cluster_rules(self) -> Iterator[BrokenRule]:
+        """Resources and servers."""
+        yield from sound_resources(self.resources, self.bandwidth_resource)
         for role in ("worker_servers", "ps_servers"):
-            servers: tuple[Server, ...] = getattr(self, role)
-            check_unique(role, [server.name for server in servers])
-            for index, server in enumerate(servers):
-                check_keys(f"{role}[{index}].capacity", server.capacity, self.resources)
-        return self
+            yield from sound_servers(role, getattr(self, role), self.resources)
 
-    @model_validator(mode="after")
-    def _jobs_are_meaningful(self) -> Self:
-        for index, job in enumerate(self.jobs):
-            self._check_job(f"jobs[{index}]", job)
-        return self
-
-    def _check_job(self, where: str, job: OasisJob) -> None:
-        if job.arrival > self.horizon:
-            raise BrokenRule(f"{where}.arrival", job.arrival, f"must be in 1..{self.horizon}")
-        for role in ("worker", "ps"):
-            check_keys(f"{where}.{role}", getattr(job, role), self.resources)
-        worker, ps = (demand.get(self.bandwidth_resource, 0) for demand in (job.worker, job.ps))
-        if worker == 0 and job.gradient_mb > 0:
-            rule = "must be above 0 for a job that sends gradients"
-            raise BrokenRule(f"{where}.worker.{self.bandwidth_resource}", worker, rule)
-        if worker > 0 and ps == 0:
-            rule = "must be above 0 where workers have bandwidth"
-            raise BrokenRule(f"{where}.ps.{self.bandwidth_resource}", ps, rule)
-        if not self._fits_somewhere(job.worker, self.worker_servers):
-            raise BrokenRule(f"{where}.worker", job.worker, "must fit on a worker server")
-        if worker > 0 and not self._fits_somewhere(job.ps, self.ps_servers):
-            raise BrokenRule(f"{where}.ps", job.ps, "must fit on a PS server")
-        count = job.epochs * job.chunks * job.minibatches
-        check_work(where, count * self.minibatch_time(job))
-        if worker > 0:
-            check_work(f"{where}.ps.{self.bandwidth_resource}", job.chunks * worker / ps)
+    def job_rules(self, where: str, job: OasisJob) -> Iterator[BrokenRule]:
+        """A job can arrive, stand on some server, send its gradients and be counted."""
+        yield from arrives_in_time(where, job.arrival, self.horizon)
+        yield from known_keys(f"{where}.worker", job.worker, self.resources)
+        yield from known_keys(f"{where}.ps", job.ps, self.resources)
         if isinstance(job.utility, LinearUtility) and job.utility.slope > 0:
-            raise BrokenRule(f"{where}.utility.slope", job.utility.slope, "must not be above 0")
+            yield BrokenRule(f"{where}.utility.slope", job.utility.slope, "must not be above 0")
+        if not self._fits_somewhere(job.worker, self.worker_servers):
+            yield BrokenRule(f"{where}.worker", job.worker, "must fit on a worker server")
+        of_worker = f"{where}.worker.{self.bandwidth_resource}"
+        of_ps = f"{where}.ps.{self.bandwidth_resource}"
+        worker, ps = self.bandwidth_of(job)
+        if worker == 0:
+            if job.gradient_mb > 0:
+                rule = "must be above 0 for a job that sends gradients"
+                yield BrokenRule(of_worker, worker, rule)
+                return
+        elif ps == 0:
+            yield BrokenRule(of_ps, ps, "must be above 0 where workers have bandwidth")
+        else:
+            if not self._fits_somewhere(job.ps, self.ps_servers):
+                yield BrokenRule(f"{where}.ps", job.ps, "must fit on a PS server")
+            yield from countable_work(of_ps, job.chunks * worker / ps)
+        count = job.epochs * job.chunks * job.minibatches
+        yield from countable_work(where, count * self.minibatch_time(job))
 
     @staticmethod
     def _fits_somewhere(demand: Demand, servers: tuple[Server, ...]) -> bool:

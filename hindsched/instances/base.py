@@ -228,6 +228,10 @@ class Utility(Record):
 
     kind: str
 
+    def model_post_init(self, context: object) -> None:
+        """Files tell the kind, also where nobody gave it."""
+        self.model_fields_set.add("kind")
+
     def value(self, completion: float) -> float:
         """Evaluate the utility at a completion of `completion` slots."""
         raise TypeError(f"{type(self).__name__} defines no value")

@@ -222,6 +222,16 @@ def test_settings_of_another_kind_are_refused(family):
                     generate(family, preset, **{name: text})
 
 
+def test_what_builders_make_is_what_a_file_holds():
+    utility = hs.oasis.Sigmoid(priority=20, decay=2, target=3)
+    read = hs.named_instance(EXAMPLE["oasis"])
+    fields = {name: getattr(read.jobs[0], name) for name in read.jobs[0].model_fields_set}
+    built = read.with_jobs((hs.oasis.Job(**{**fields, "utility": utility}),))
+    data = built.to_dict()
+    assert data["jobs"][0]["utility"]["kind"] == "sigmoid"
+    assert parse_instance(json.loads(json.dumps(data))) == built
+
+
 SETTINGS = {
     "oasis": [
         ("priority", [5, 1]), ("priority", ["a", "b"]), ("priority", [0, 0]), ("priority", [1]),

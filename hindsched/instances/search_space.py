@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -36,9 +36,6 @@ class Field:
     path : str
         Keys from the job (or, for the cluster, from the file) on, with dots between them; ``[]``
         stands for every item of a list and ``*`` for every key of an object.
-    role : str
-        What it means to a schedule: ``time`` (an arrival), ``size`` (work), ``value`` (what a job
-        is worth) or ``amount`` (anything else).
     low, high : float
         Its range.
     grain : int
@@ -52,7 +49,6 @@ class Field:
     """
 
     path: str
-    role: Literal["time", "size", "value", "amount"]
     low: float = 0
     high: float = 0
     grain: int = 1
@@ -71,7 +67,7 @@ class Field:
         Examples
         --------
         >>> data = {"servers": [{"gpus": 2}, {"gpus": 4}]}
-        >>> [holder[key] for holder, key in Field("servers[].gpus", "amount").places(data)]
+        >>> [holder[key] for holder, key in Field("servers[].gpus").places(data)]
         [2, 4]
         """
         *outer, last = self.path.replace("[]", ".[]").split(".")
@@ -100,7 +96,7 @@ class Field:
 
         Examples
         --------
-        >>> Field("size", "size", 0, 5, grain=10).rounded(1.4999)
+        >>> Field("size", 0, 5, grain=10).rounded(1.4999)
         1.5
         """
         value = min(max(float(value), self.low), self.high)
@@ -173,9 +169,8 @@ class SearchSpace:
         Brings fields that depend on others into line with them, after every change.
     formulation : str, optional
         The family's problem that is meant; None for its default.
-    exact, quick : str
-        Methods of `solve` that find the best schedule of an instance of this size, and that bound
-        it in less time; None where there is none.
+    exact : str
+        Method of `solve` that finds the best schedule of an instance of this size.
     note : str
         What the space is, in a line.
     """
@@ -189,7 +184,6 @@ class SearchSpace:
     repair: Callable[[Draft], Draft] = dict
     formulation: str | None = None
     exact: str = "milp"
-    quick: str | None = None
     note: str = ""
 
     def instance(self, data: Draft, name: str = "candidate") -> Instance:

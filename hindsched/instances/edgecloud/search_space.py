@@ -34,19 +34,18 @@ SMALL = SearchSpace(
     base=BASE,
     jobs=(1, 4),
     job_fields=(
-        Field("arrival", "time", 1, 6),
-        Field("minibatch_slots", "size", 1, 6),
-        Field("chunks", "amount", 1, 3),
-        Field("upload_slots.*", "amount", 0, 6),
+        Field("arrival", 1, 6),
+        Field("minibatch_slots", 1, 6),
+        Field("chunks", 1, 3),
+        Field("upload_slots.*", 0, 6),
     ),
     cluster_fields=(
-        Field("servers[].workers", "amount", 1, 2, repeats=True),
-        Field("servers[].ps", "amount", 1, 2, repeats=True),
-        Field("cloud.workers.t1", "amount", 0, 4),
+        Field("servers[].workers", 1, 2, repeats=True),
+        Field("servers[].ps", 1, 2, repeats=True),
+        Field("cloud.workers.t1", 0, 4),
     ),
     lists={"servers": (1, 3)},
     repair=repair,
-    quick="relaxation",
     note="jobs of up to 3 chunks on up to 3 edge servers and a cloud of up to 4 workers",
 )
 SPACES = {"small": SMALL}

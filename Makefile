@@ -20,7 +20,7 @@ COUNT ?= 3000
 NIGHTLY_PROFILE = HYPOTHESIS_PROFILE=nightly
 endif
 
-.PHONY: bench benchmarks test kernels nightly lint claims claims-in-full notebooks run-notebooks site wheel solvers evolve clean
+.PHONY: bench benchmarks test kernels nightly lint claims notebooks run-notebooks site wheel solvers evolve clean
 
 bench: $(VENV)/.installed
 	$(BIN)/hindsched bench small
@@ -43,13 +43,9 @@ nightly: kernels
 benchmarks: $(VENV)/.installed-dev
 	$(BIN)/python benchmarks/performance.py
 
-# The papers' claims measured, and docs/results/claims.md: goes on where it was stopped. In full: hours, and
-# with AT_MOST=SECONDS what takes longer is left, with the time it needs.
+# The papers' claims measured, and docs/results/claims.md: hours in all; goes on where it was stopped.
 claims: $(VENV)/.installed-dev
 	$(BIN)/python benchmarks/claims.py
-
-claims-in-full: $(VENV)/.installed-dev
-	$(BIN)/python benchmarks/claims.py --full $(AT_MOST:%=--at-most %)
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check

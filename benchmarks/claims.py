@@ -1,28 +1,26 @@
-"""Measure the papers' claims, and write `docs/results/claims.md` from what is stored.
+"""Measure the papers' claims, and write `docs/results/claims.md` from the rows that are stored.
 
-``python benchmarks/claims.py`` runs every experiment of `PLAN` that is not stored yet, one after
-the other, and writes the page; stopped at any point it goes on where it was. ``--full`` runs at the
-papers' scale with 5 seeds whatever is stored at less, cheap experiments first; with ``--at-most``
-it measures what each takes, stores that, and leaves what takes longer. ``--probe`` only measures.
-``--quick`` runs small versions where nothing is stored, ``--page`` writes the page only. A stored
-result is one small file in `benchmarks/claims_results`: the quantities of the claims, seed by seed;
-the whole table of an experiment goes to `build/claims`.
+``python benchmarks/claims.py`` runs every experiment of `PLAN` whose rows are not stored, the
+shortest first; ``--page`` writes the page only. An experiment keeps every finished run in
+`build/claims/COMMIT`, so that it goes on where it was stopped; what has ended is stored at once:
+its rows in `benchmarks/results/claims/FAMILY-FIGURE.csv`, a line of what was run in `runs.csv`.
 """
 
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import os
-import time
+import subprocess
+from collections import Counter
 from dataclasses import dataclass, field
-from datetime import date
-from importlib.metadata import version
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-from claims_page import PAGE, STORED, page, probed, seconds_needed
-from claims_probe import part, probe
+import pandas as pd
+from jinja2 import StrictUndefined, Template
 
 from hindsched.analysis.figures.base import (
     FULL_SEEDS,
@@ -31,149 +29,136 @@ from hindsched.analysis.figures.base import (
     figure,
     figures,
 )
-from hindsched.analysis.figures.claims import claims, claims_of, measured, to_data
+from hindsched.analysis.figures.claims import (
+    CONDITIONAL,
+    FAILED,
+    INCONCLUSIVE,
+    NOT_AT_SCALE,
+    NOT_RUN,
+    REPRODUCED,
+    CaseResult,
+    Claim,
+    Verdict,
+    case_words,
+    claims,
+    claims_of,
+    judge,
+    measured,
+    measured_words,
+)
 
 ROOT = Path(__file__).parents[1]
-TABLES = ROOT / "build/claims"
-FAMILIES = ("oasis", "batchsched", "astraea", "edgecloud", "mlbroker")
+STORED = ROOT / "benchmarks/results/claims"
+RUNS, VERDICTS, CASES = (STORED / f"{name}.csv" for name in ("runs", "verdicts", "cases"))
+PAGE = ROOT / "docs/results/claims.md"
+TEMPLATE = Path(__file__).with_suffix(".md.jinja")
+FAMILIES = {
+    "oasis": "OASiS, INFOCOM 2018",
+    "batchsched": "Zhang et al., MobiHoc 2020 and journal version",
+    "astraea": "Astraea, IEEE TC 2022",
+    "edgecloud": "Wang et al., IEEE JSAC 2022",
+    "mlbroker": "mlBroker, IEEE TPDS",
+}
 TRACE = "philly/philly.csv.gz"
 """Within the folder of the variable HINDSCHED_TRACES."""
+MANY_ROWS = 3000
+"""Tables with more are stored packed."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """One experiment: figures that share a table, and the scale that was affordable here."""
+    """An experiment at the paper's scale, by its first figure; long axes in part, with their ends.
+
+    `minutes` of a processor are expected.
+    """
 
     family: str
-    figures: tuple[str, ...]
-    seeds: int = FULL_SEEDS
+    figure: str
+    minutes: float
     settings: dict[str, Any] = field(default_factory=dict)
+    schemes: tuple[str, ...] | None = None
     traced: bool = False
-    quick: bool = False
 
     @property
     def name(self) -> str:
-        return f"{self.family}-{self.figures[0]}{'-philly' if self.traced else ''}"
+        return f"{self.family}-{self.figure}{'-philly' if self.traced else ''}"
 
     @property
-    def is_full(self) -> bool:
-        return not self.settings and not self.quick and self.seeds >= FULL_SEEDS
+    def figures(self) -> list[str]:
+        """Numbers of all figures that show the same table."""
+        known = figures(self.family)
+        same = [n for n, item in known.items() if item.run is known[self.figure].run]
+        return [number for number in same if claims_of(self.family, number)]
 
     @property
     def command(self) -> str:
-        parts = ["hindsched figure", self.family, self.figures[0]]
-        parts += ["--quick"] if self.quick else []
-        parts += ["--seeds", str(self.seeds)]
+        parts = [f"hindsched figure {self.family} {self.figure}"]
         for name, values in self.settings.items():
-            parts += ["--set", f"{name}={json.dumps(values, separators=(',', ':'))}"]
-        parts += ["--from-trace", Path(TRACE).name] if self.traced else []
+            parts.append(f"--set {name}={json.dumps(values, separators=(',', ':'))}")
+        parts += [f'--schemes "{",".join(self.schemes)}"'] if self.schemes else []
+        parts += [f"--from-trace {Path(TRACE).name}"] if self.traced else []
         return " ".join(parts)
 
-    @property
-    def size(self) -> int:
-        """0 for small instances, 1 for a part of the full scale, 2 for all of it."""
-        return 0 if self.quick else 1 + self.is_full
 
-    def quickly(self, seeds: int) -> Plan:
-        return Plan(self.family, self.figures, seeds, traced=self.traced, quick=True)
-
-    def at_full_scale(self) -> Plan:
-        return Plan(self.family, self.figures, traced=self.traced)
-
-
-QUICK_SEEDS = 3
-PROBE = 60.0
-"""Seconds to measure how long an experiment takes, before it is run."""
-SHORT = {"horizon": 10, "jobs": 30}
-FEW = {"capacity_fraction": [0.35]}
+WITHOUT_DORM = (
+    "oasis", "oasis, L-floor 0.1", "fifo", "drf", "rrh", "fifo widest", "rrh widest",
+)  # fmt: skip
+IN_RANGE: dict[str, Any] = {"capacity_fraction": [0.2]}
 PLAN = (
-    Plan("astraea", ("4a",), 2, {"jobs": [40, 100]}),
-    Plan("astraea", ("4b",), 2, {"servers": [20, 100]}),
-    Plan("astraea", ("4c",), 2, {"jobs": [40, 100]}),
-    Plan("astraea", ("4d",), 2, {"servers": [20, 100]}),
-    Plan("astraea", ("7",)),
-    Plan("astraea", ("8",)),
-    Plan("astraea", ("9",)),
-    Plan("astraea", ("10",)),
-    Plan("astraea", ("11",)),
-    Plan("astraea", ("12",)),
-    Plan("astraea", ("13",)),
-    Plan("astraea", ("table-2",)),
-    Plan("astraea", ("P1",)),
-    Plan("astraea", ("P2",)),
-    Plan("astraea", ("P3",)),
-    Plan("astraea", ("P4",)),
-    Plan("astraea", ("4a",), 2, {"jobs": [40, 100]}, traced=True),
-    Plan("astraea", ("4b",), 2, {"servers": [20, 100]}, traced=True),
-    Plan("astraea", ("7",), traced=True),
-    Plan("astraea", ("8",), traced=True),
-    Plan("astraea", ("13",), traced=True),
-    Plan("edgecloud", ("4", "5", "6")),
-    Plan("edgecloud", ("7", "9")),
-    Plan("edgecloud", ("8", "10"), 2, {"servers": [60, 140]}),
-    Plan("edgecloud", ("11",), 1),
-    Plan("edgecloud", ("7", "9"), 1, {"jobs": [100, 300]}, traced=True),
-    Plan("edgecloud", ("8", "10"), 1, {"servers": [60, 140]}, traced=True),
-    Plan("edgecloud", ("11",), 1, traced=True),
-    Plan("mlbroker", ("15", "16", "17", "table-4", "table-5")),
-    Plan("oasis", ("8",)),
-    Plan("oasis", ("9",)),
-    Plan("batchsched", ("4",)),
-    Plan("batchsched", ("8",)),
-    Plan("batchsched", ("11",)),
-    Plan("batchsched", ("12",)),
-    Plan("batchsched", ("2",), 1, {"jobs": [50, 100], **FEW}),
-    Plan("batchsched", ("5",), 1, {"jobs": [50, 100], **FEW}),
-    Plan("batchsched", ("3",), 1, {"servers": [50, 100], **FEW}),
-    Plan("batchsched", ("6",), 1, {"servers": [50, 100], **FEW}),
-    Plan("batchsched", ("7",), 1),
-    Plan("batchsched", ("9",), 1, FEW),
-    Plan("batchsched", ("10",), 1, FEW),
-    Plan("batchsched", ("theorem-5",)),
-    Plan("mlbroker", ("8", "11", "12", "13", "14"), 1, {"data_gb": [100, 700]}),
-    Plan("mlbroker", ("9",), 1, {"horizon": [50, 60]}),
-    Plan("mlbroker", ("10",), 1, {"jobs": [29, 58, 87]}),
-    Plan("mlbroker", ("7",), 1, {"datacenters": [5, 10], **SHORT}),
-    Plan("mlbroker", ("6",), 1, {"capacity_gb": [16, 66], "data_gb": [100, 700], **SHORT}),
-    Plan("mlbroker", ("5",), 1, {"datacenters": [3, 6], **SHORT}),
-    Plan("edgecloud", ("12",), 1),
-    Plan("edgecloud", ("13",), 1),
-    Plan("astraea", ("5",), 1, {"jobs": [5, 15], "servers": [5, 25]}),
-    Plan("astraea", ("6",), 1, {"jobs": [5, 15], "servers": [5, 25]}),
-    Plan("oasis", ("6",), 1, {"jobs": [100, 200]}),
-    Plan("oasis", ("4",), 1, {"jobs": 60, "horizon": 60}),
-    Plan("oasis", ("3",), 1, {"jobs": [25, 50]}),
-    Plan("oasis", ("5",), QUICK_SEEDS, quick=True),
+    Plan("oasis", "3", 20, {"jobs": [100, 200, 400]}, WITHOUT_DORM),
+    Plan("oasis", "4", 1, {}, WITHOUT_DORM),
+    Plan("oasis", "5", 40, {"servers": [10, 60, 100]}),
+    Plan("oasis", "6", 3, {"jobs": [100, 400]}),
+    Plan("oasis", "8", 0.1),
+    Plan("oasis", "9", 0.1),
+    Plan("batchsched", "2", 30, {"jobs": [50, 200], **IN_RANGE}),
+    Plan("batchsched", "3", 30, {"servers": [50, 200], **IN_RANGE}),
+    Plan("batchsched", "5", 30, {"jobs": [50, 200], **IN_RANGE}),
+    Plan("batchsched", "6", 30, {"servers": [50, 200], **IN_RANGE}),
+    Plan("batchsched", "4", 2.2),
+    Plan("batchsched", "7", 2.3),
+    Plan("batchsched", "8", 0.4),
+    Plan("batchsched", "9", 12),
+    Plan("batchsched", "10", 21),
+    Plan("batchsched", "11", 0.2),
+    Plan("batchsched", "12", 1.8),
+    Plan("batchsched", "theorem-5", 0.7),
+    *(Plan("astraea", number, 8, {"jobs": [40, 100, 160]}) for number in ("4a", "4c")),
+    *(Plan("astraea", number, 6, {"servers": [20, 60, 140]}) for number in ("4b", "4d")),
+    Plan("astraea", "5", 2, {"jobs": [5, 15], "servers": [5, 25, 45]}),
+    Plan("astraea", "6", 2, {"jobs": [5, 15], "servers": [5, 25, 45]}),
+    *(Plan("astraea", number, 1) for number in ("7", "8", "13")),
+    *(Plan("astraea", number, 0.3) for number in ("9", "10", "11", "12", "table-2")),
+    *(Plan("astraea", number, 0.2) for number in ("P1", "P2", "P3", "P4")),
+    *(Plan("astraea", number, 2, traced=True) for number in ("4a", "4b", "7", "8", "13")),
+    Plan("edgecloud", "4", 0.3),
+    Plan("edgecloud", "7", 5),
+    Plan("edgecloud", "8", 14),
+    Plan("edgecloud", "11", 5),
+    Plan("edgecloud", "12", 0.3),
+    Plan("edgecloud", "13", 0.4),
+    *(Plan("edgecloud", number, 8, traced=True) for number in ("7", "8", "11")),
+    Plan("mlbroker", "5", 12, {"datacenters": [3, 15], "epsilon": [0.001, 0.1, 10.0]}),
+    Plan("mlbroker", "6", 3, {"capacity_gb": [16, 66], "data_gb": [100, 700]}),
+    Plan("mlbroker", "7", 4, {"datacenters": [5, 15, 20]}),
+    Plan("mlbroker", "8", 7, {"data_gb": [100, 400, 700]}),
+    Plan("mlbroker", "9", 7, {"horizon": [50, 100]}, ("mlbroker",)),
+    Plan("mlbroker", "10", 5, {"jobs": [29, 174]}, ("mlbroker",)),
+    Plan("mlbroker", "15", 0.3),
+)
+COLUMNS = (
+    "name", "family", "figures", "command", "commit", "seeds", "settings", "schemes", "at_scale",
+    "minutes", "rows",
 )  # fmt: skip
 
 
-def check_plan() -> None:
-    """Every figure with a claim is in the plan, and figures of one run share it."""
-    planned = {(plan.family, number) for plan in PLAN for number in plan.figures}
-    for family in FAMILIES:
-        known = figures(family)
-        for claim in claims(family):
-            if claim.measure is not None and (family, claim.figure) not in planned:
-                raise SystemExit(f"{claim.key}: no experiment of the plan measures it")
-        for plan in PLAN:
-            if plan.family == family:
-                runs = {id(known[number].run) for number in plan.figures}
-                if len(runs) != 1:
-                    raise SystemExit(f"{plan.name}: its figures do not share a table")
+def git(*words: str) -> str:
+    found = subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=True)
+    return found.stdout.strip()
 
 
-def size_of(record: dict[str, Any]) -> int:
-    return 0 if record["quick"] else 1 + record["full_scale"]
-
-
-def stored(name: str) -> dict[str, Any] | None:
-    path = STORED / f"{name}.json"
-    return json.loads(path.read_text()) if path.exists() else None
-
-
-def _trace(plan: Plan) -> TraceInput | None:
-    if not plan.traced:
-        return None
+@cache
+def trace() -> TraceInput:
     from hindsched.instances.traces.table import load_trace
 
     path = Path(os.environ["HINDSCHED_TRACES"]) / TRACE
@@ -181,97 +166,248 @@ def _trace(plan: Plan) -> TraceInput | None:
 
 
 def run(plan: Plan) -> None:
-    """Run an experiment and store the quantities of its claims."""
-    scale = FigureScale(plan.quick, plan.seeds, plan.settings, _trace(plan))
-    began = time.process_time()
-    frame = figure(plan.family, plan.figures[0]).run(scale, lambda text: None)
-    seconds = time.process_time() - began
-    TABLES.mkdir(parents=True, exist_ok=True)
-    frame.to_csv(TABLES / f"{plan.name}.csv", index=False)
-    found = {
-        claim.key: to_data(measured(claim, frame))
-        for number in plan.figures
-        for claim in claims_of(plan.family, number)
-    }
-    record = {
-        "family": plan.family,
-        "figures": plan.figures,
-        "trace": "philly" if plan.traced else None,
-        "command": plan.command,
-        "date": date.today().isoformat(),
-        "version": version("hindsched"),
-        "full_scale": plan.is_full,
-        "quick": plan.quick,
-        "seeds": plan.seeds,
-        "settings": plan.settings,
-        "rows": len(frame),
-        "cpu_seconds": round(seconds, 1),
-        "share_of_full": _share_of_full(plan, scale),
-        "probe": None if plan.is_full else (stored(plan.name) or {}).get("probe"),
-        "claims": found,
-    }
-    store(plan, record)
-    print(f"{plan.name}: {seconds:.0f} s of processor time", flush=True)
+    """Run an experiment, and store its rows."""
+    if git("status", "--porcelain", "--", "hindsched"):
+        raise SystemExit("commit hindsched first: rows say which commit made them")
+    commit = git("rev-parse", "--short=12", "HEAD")
+    folder = ROOT / "build/claims" / commit
+    folder.mkdir(parents=True, exist_ok=True)
+    scale = FigureScale(
+        False, FULL_SEEDS, plan.settings, trace() if plan.traced else None, plan.schemes,
+        folder / f"{plan.name}.jsonl",
+    )  # fmt: skip
+    frame = figure(plan.family, plan.figure).run(scale, lambda text: None)
+    seconds = sum(scale.seconds)
+    store(plan, frame, commit, at_scale=scale.is_papers, minutes=seconds / 60)
+    print(f"{plan.name}: {seconds / 60:.1f} min", flush=True)
 
 
-def store(plan: Plan, record: dict[str, Any]) -> None:
+def store(plan: Plan, frame: pd.DataFrame, commit: str, *, at_scale: bool, minutes: float) -> None:
+    """Keep rows, and say what was run for them."""
     STORED.mkdir(parents=True, exist_ok=True)
-    text = json.dumps(record, indent=1, ensure_ascii=False)
-    (STORED / f"{plan.name}.json").write_text(text + "\n")
+    for old in STORED.glob(f"{plan.name}.csv*"):
+        old.unlink()
+    packed = ".gz" if len(frame) > MANY_ROWS else ""
+    how: Any = {"method": "gzip", "mtime": 0} if packed else None
+    named = frame.assign(commit=commit)
+    named.to_csv(STORED / f"{plan.name}.csv{packed}", index=False, compression=how)
+    line = {
+        "name": plan.name, "family": plan.family, "figures": " ".join(plan.figures),
+        "command": plan.command, "commit": commit, "seeds": frame["seed"].nunique(),
+        "settings": json.dumps(plan.settings), "schemes": json.dumps(plan.schemes),
+        "at_scale": at_scale, "minutes": round(minutes, 2), "rows": len(frame),
+    }  # fmt: skip
+    known = [row for row in runs().values() if row["name"] != plan.name]
+    table = pd.DataFrame([*known, line], columns=list(COLUMNS)).sort_values("name")
+    table.to_csv(RUNS, index=False)
 
 
-def _share_of_full(plan: Plan, scale: FigureScale) -> float | None:
-    """Runs made over the runs of the full experiment; None if they are smaller runs."""
-    if plan.quick or any(name not in scale.axes for name in plan.settings):
-        return None
-    return part(scale)
+def runs() -> dict[str, dict[str, Any]]:
+    """What is stored, by name."""
+    if not RUNS.exists():
+        return {}
+    return {row["name"]: row for row in pd.read_csv(RUNS, dtype={"commit": str}).to_dict("records")}
 
 
-def probe_full(plan: Plan, seconds: float) -> dict[str, Any]:
-    """What the experiment takes at full scale, kept beside what is stored of it."""
-    found = probe(figure(plan.family, plan.figures[0]).run, seconds, _trace(plan))
-    kept = stored(plan.name)
-    if kept is not None:
-        store(plan, {**kept, "probe": found})
-    print(f"{plan.name}: {probed(found)}", flush=True)
+def rows_of(name: str) -> pd.DataFrame:
+    """Stored rows of an experiment."""
+    (path,) = STORED.glob(f"{name}.csv*")
+    return pd.read_csv(path, dtype={"commit": str})
+
+
+CLOCKED = ("seconds", "milliseconds")
+"""Columns that differ from run to run."""
+
+
+def comes_out_again(name: str) -> bool:
+    """Whether seed 0 of a stored experiment, run now, gives the stored rows."""
+    (plan,) = (plan for plan in PLAN if plan.name == name)
+    stored = rows_of(name).drop(columns="commit")
+    where, seeds = (trace(), FULL_SEEDS) if plan.traced else (None, 1)  # windows depend on them
+    stored = stored[stored["seed"] < seeds].reset_index(drop=True)
+    scale = FigureScale(False, seeds, plan.settings, where, plan.schemes)
+    frame = figure(plan.family, plan.figure).run(scale, lambda text: None)
+    again = pd.read_csv(io.StringIO(frame.to_csv(index=False)))
+    kept = [column for column in stored if column not in CLOCKED]
+    try:
+        pd.testing.assert_frame_equal(stored[kept], again[kept], rtol=1e-6)
+    except AssertionError as error:
+        print(f"{name}: {error}")
+        return False
+    return True
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A claim with what is known of it."""
+
+    plan: Plan
+    claim: Claim
+    results: list[CaseResult]
+    verdict: Verdict
+    run: dict[str, Any] | None
+
+    @property
+    def where(self) -> str:
+        return f"{self.claim.figure}{' (Philly)' if self.plan.traced else ''}"
+
+    @property
+    def words(self) -> str:
+        text = str(self.verdict)
+        return f"**{text}**" if self.verdict.is_earned else text
+
+    @property
+    def measured(self) -> str:
+        return measured_words(self.claim, self.results)
+
+    @property
+    def beside(self) -> str:
+        """What stands beside a claim and says otherwise."""
+        other = [
+            f"{name}: {verdict}"
+            for name, verdict in self.verdict.beside.items()
+            if str(verdict) != str(self.verdict)
+        ]
+        return "; ".join(other)
+
+
+def judged() -> list[Judged]:
+    """Every claim of the plan, in the papers' order; and those that no experiment can decide."""
+    kept = runs()
+    found = []
+    for family in FAMILIES:
+        plans = [plan for plan in PLAN if plan.family == family]
+        for claim in claims(family):
+            own = [plan for plan in plans if claim.figure in plan.figures]
+            if claim.measure is None:
+                plan = Plan(family, claim.figure, 0)
+                found.append(Judged(plan, claim, [], Verdict(NOT_RUN), None))
+            for plan in own if claim.measure is not None else ():
+                record = kept.get(plan.name)
+                if record is None:
+                    found.append(Judged(plan, claim, [], Verdict(NOT_AT_SCALE), None))
+                    continue
+                results = measured(claim, frame_of(plan.name))
+                verdict = judge(claim, results, at_scale=bool(record["at_scale"]))
+                found.append(Judged(plan, claim, results, verdict, record))
     return found
 
 
-def expected_seconds(plan: Plan) -> float:
-    """What a run of the experiment took so far, by which the cheap ones come first."""
-    kept = stored(plan.name)
-    return 0.0 if kept is None else kept["cpu_seconds"] / kept["seeds"]
+frame_of = cache(rows_of)
+
+
+def tables(rows: list[Judged]) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """All verdicts, a line a claim; and all quantities, a line a case."""
+    verdicts, cases = [], []
+    for row in rows:
+        claim, record = row.claim, row.run or {}
+        trace_name = "philly" if row.plan.traced else ""
+        verdicts.append(
+            {
+                "key": claim.key, "trace": trace_name, "figure": claim.figure,
+                "place": claim.place, "claim": claim.words, "the paper": claim.paper,
+                "quantity": claim.quantity, "rule": str(claim.rule), "about": claim.about,
+                "measured": row.measured, "verdict": str(row.verdict),
+                "beside": "; ".join(f"{k}: {v}" for k, v in row.verdict.beside.items()),
+                "note": claim.note, "why": claim.why, "seeds": record.get("seeds"),
+                "commit": record.get("commit"), "command": row.plan.command,
+                "minutes": record.get("minutes", row.plan.minutes),
+            }
+        )  # fmt: skip
+        for result in row.results:
+            low, high = result.interval or (None, None)
+            cases.append(
+                {
+                    "key": claim.key, "trace": trace_name, "case": case_words(result.case),
+                    "beside": claim.group(result.case), "middle": result.middle, "low": low,
+                    "high": high, "infinite": result.infinite, "seeds": len(result.known),
+                    "outcome": result.outcome(claim.rule) if result.known else "not measured",
+                }
+            )  # fmt: skip
+    return pd.DataFrame(verdicts), pd.DataFrame(cases)
+
+
+def page(rows: list[Judged]) -> str:
+    """The whole page."""
+    summary = []
+    words = (REPRODUCED, CONDITIONAL, FAILED, INCONCLUSIVE, NOT_AT_SCALE)
+    for family in FAMILIES:
+        own = [row for row in rows if row.claim.family == family and not row.plan.traced]
+        count = Counter(row.verdict.word for row in own)
+        summary.append((family, len(own), [count[word] for word in words]))
+    lines = {family: figure_lines(family, rows) for family in FAMILIES}
+    failing = {
+        family: failures([row for row in rows if row.claim.family == family]) for family in FAMILIES
+    }
+    text = Template(TEMPLATE.read_text(), undefined=StrictUndefined, trim_blocks=True)
+    return text.render(
+        families=FAMILIES, summary=summary, words=words, lines=lines, failing=failing
+    )
+
+
+def failures(rows: list[Judged]) -> list[str]:
+    """What does not reproduce, a line a figure and reason."""
+    by_reason: dict[tuple[str, str], list[Judged]] = {}
+    for row in rows:
+        if row.verdict.word == FAILED:
+            by_reason.setdefault((row.where, row.claim.why), []).append(row)
+    lines = []
+    for (where, why), own in by_reason.items():
+        said = "; ".join(f"{row.claim.words} ({row.measured}, {row.claim.rule})" for row in own)
+        lines.append(f"{where}: {said}." + (f" *{why}*" if why else ""))
+    return lines
+
+
+def figure_lines(family: str, rows: list[Judged]) -> list[list[str]]:
+    """A line a figure: its first claim in full, the others' verdicts, choices, run."""
+    by_figure: dict[str, list[Judged]] = {}
+    for row in rows:
+        if row.claim.family == family and row.claim.measure is not None:
+            by_figure.setdefault(row.where, []).append(row)
+    lines = []
+    for where, (first, *others) in by_figure.items():
+        count = Counter(row.verdict.word for row in others)
+        rest = ", ".join(f"{number} {word}" for word, number in count.items())
+        made = first.run
+        run_words = (
+            f"{made['minutes']:.1f} min, `{made['commit'][:8]}`"
+            if made
+            else f"needs {first.plan.minutes:g} min"
+        )
+        lines.append(
+            [
+                where, first.claim.words, first.measured if made else "-",
+                first.words + (f"; others: {rest}" if rest else ""), first.beside, run_words,
+            ]
+        )  # fmt: skip
+    return lines
+
+
+def write_page() -> None:
+    rows = judged()
+    verdicts, cases = tables(rows)
+    verdicts.to_csv(VERDICTS, index=False)
+    cases.to_csv(CASES, index=False, float_format="%.6g")
+    PAGE.write_text(page(rows))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, allow_abbrev=False)
-    parser.add_argument("--full", action="store_true", help="at the papers' scale with 5 seeds")
-    parser.add_argument("--quick", action="store_true", help="small instances")
-    parser.add_argument("--seeds", type=int, default=QUICK_SEEDS, help="of --quick")
-    parser.add_argument("--probe", type=float, help="seconds to measure what the full scale needs")
-    parser.add_argument("--at-most", type=float, help="with --full: leave what needs more seconds")
     parser.add_argument("--page", action="store_true", help="write the page only")
     parser.add_argument("--again", action="store_true", help="run what is stored, too")
     parser.add_argument("names", nargs="*", help="experiments, as oasis-3; all if none is named")
     chosen = parser.parse_args()
-    check_plan()
-    for plan in () if chosen.page else sorted(PLAN, key=expected_seconds):
+    for plan in () if chosen.page else sorted(PLAN, key=lambda plan: plan.minutes):
         if chosen.names and plan.name not in chosen.names:
             continue
-        wanted = plan.at_full_scale() if chosen.full or chosen.probe else plan
-        wanted = plan.quickly(chosen.seeds) if chosen.quick else wanted
-        kept = stored(wanted.name)
-        is_kept = kept is not None and size_of(kept) >= wanted.size
-        if is_kept and not chosen.again:
+        if plan.name in runs() and not chosen.again:
             continue
-        if wanted.traced and "HINDSCHED_TRACES" not in os.environ:
-            print(f"{wanted.name}: needs HINDSCHED_TRACES, the folder with {TRACE}")
+        if plan.traced and "HINDSCHED_TRACES" not in os.environ:
+            print(f"{plan.name}: needs HINDSCHED_TRACES, the folder with {TRACE}")
             continue
-        if chosen.probe:
-            probe_full(plan, chosen.probe)
-        elif not chosen.at_most or seconds_needed(probe_full(plan, PROBE)) <= chosen.at_most:
-            run(wanted)
-    PAGE.write_text(page())
+        run(plan)
+        write_page()
+    write_page()
 
 
 if __name__ == "__main__":

@@ -69,7 +69,7 @@ def figure(
         "quick": quick, "seeds": scale.seeds, "settings": chosen or None, "trace": from_trace,
         "rows": len(frame), "csv": str(csv), "png": str(png) if has_picture else None,
     }  # fmt: skip
-    verdicts = [] if schemes is not None else verdicts_on(family, number, frame)
+    verdicts = verdicts_on(family, number, frame, at_scale=scale.is_papers)
     if as_json:
         emit_json({**summary, "settings": chosen, "verdicts": verdicts})
         return

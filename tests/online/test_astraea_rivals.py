@@ -142,6 +142,20 @@ def test_hived_by_hand():
     }
 
 
+def test_hived_binds_a_tenants_servers_where_fewest_give_way():
+    """As above, but c's like server idles: a1 is bound to it and b2 stays on s1 to its end."""
+    instance = cluster_of(
+        [2, 2, 2],
+        [("a", 2, 1), ("b", 2, 1), ("c", 2, 1)],
+        [("b1", "b", 0, 4, 2), ("b2", "b", 0, 3, 2), ("a1", "a", 2, 2, 2)],
+    )
+    assert spans(simulate(instance, "hived")) == {
+        "b1": [(1, 4, [0, 2, 0])],
+        "b2": [(1, 3, [2, 0, 0])],
+        "a1": [(3, 4, [0, 0, 2])],
+    }
+
+
 class WatchedHived(Hived):
     """Checks the law after every decision from what is held, not from the cluster's books."""
 
@@ -157,7 +171,7 @@ class WatchedHived(Hived):
             if name in self._guaranteed or job.tenant in waiting:
                 continue
             own = [
-                self.held[other].facts["row"]
+                self.held[other].facts["home"][1]
                 for other in self._guaranteed & set(self.held)
                 if self.jobs[other].tenant == job.tenant
             ]

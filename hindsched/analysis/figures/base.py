@@ -7,6 +7,7 @@ of a run; any function ``run(scale, on_row)`` that returns a table is one as wel
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
@@ -18,7 +19,7 @@ from hindsched.analysis.plots import GREY, MARKERS, colour, common_look
 from hindsched.errors import InputError
 from hindsched.instances.base import Instance, check_family, family_module, has_module
 from hindsched.instances.generators.registry import from_trace, generate, trace_settings
-from hindsched.json_types import JsonObject, Keywords
+from hindsched.json_types import Keywords
 from hindsched.online.simulator import simulate
 
 if TYPE_CHECKING:
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 QUICK_SEEDS, FULL_SEEDS = 1, 5
 FROM_A_TRACE = ("jobs", "servers", "utility", "minibatch_scale")
 """Settings of an experiment that also say something about an instance made from a trace."""
+OWN_AXES = ("capacity_fraction", "case")
+"""Axes that no paper draws: a part of them is no smaller scale, and verdicts name the part."""
 OnRow = Callable[[str], None]
 """Called after each finished run, for progress."""
 Axis = tuple[Sequence[Any], Sequence[Any]]
@@ -87,8 +90,10 @@ class FigureScale:
     kept: Path | None = field(default=None, compare=False)
     axes: dict[str, tuple[int, int]] = field(default_factory=dict, compare=False, repr=False)
     """Filled while the experiment runs: how many values each axis has in full mode, and now."""
-    middles: JsonObject = field(default_factory=dict, compare=False, repr=False)
-    """Filled likewise: the middle one of the values that each axis has in full mode."""
+    reaches_ends: dict[str, bool] = field(default_factory=dict, compare=False, repr=False)
+    """Filled likewise: whether the first and the last full value of an axis are among those now."""
+    seconds: list[float] = field(default_factory=list, compare=False, repr=False)
+    """Filled likewise: processor time of every run, also of those that were kept."""
 
     def once(self, key: Sequence[object], make: Callable[[], Iterable[Row] | Row]) -> list[Row]:
         """Rows of one run: those that the file of finished runs has under its key, or made now."""
@@ -96,14 +101,26 @@ class FigureScale:
         if self.kept is not None and self.kept.exists():
             for line in self.kept.read_text(encoding="utf-8").splitlines():
                 if line.endswith("}]}") and (found := json.loads(line))["key"] == text:
+                    self.seconds.append(found["seconds"])
                     return list(found["rows"])
+        began = time.process_time()
         made = make()
         rows = [made] if isinstance(made, dict) else list(made)
+        self.seconds.append(time.process_time() - began)
         if self.kept is not None:
-            line = json.dumps({"key": text, "rows": rows}, default=lambda number: number.item())
+            own = {"key": text, "seconds": round(self.seconds[-1], 3), "rows": rows}
+            line = json.dumps(own, default=lambda number: number.item())
             with self.kept.open("a", encoding="utf-8") as file:
                 file.write(line + "\n")
         return rows
+
+    @property
+    def is_papers(self) -> bool:
+        """Whether what ran was of the paper's size: enough seeds, and axes to both their ends."""
+        varied = {name: value for name, value in self.settings.items() if name in self.axes}
+        if self.quick or self.seeds < FULL_SEEDS or varied.keys() != self.settings.keys():
+            return False
+        return all(self.reaches_ends[name] for name in varied if name not in OWN_AXES)
 
     def pick(self, full: object, quick: object) -> Any:
         """Choose between the full and the quick setting."""
@@ -132,7 +149,7 @@ class FigureScale:
         if any(value in values[:index] for index, value in enumerate(values)):
             raise InputError(f"set.{name}", given, "must not hold a value twice")
         self.axes[name] = len(full), len(values)
-        self.middles[name] = full[len(full) // 2]
+        self.reaches_ends[name] = full[0] in values and full[-1] in values
         return values
 
     def instance(

@@ -2,8 +2,12 @@
 
 A claim is data, a line of ``figures/FAMILY/claims.json``: its words, the paper's number, the
 quantity computed from the figure's table (`measures`; seed by seed, and case by case where the
-experiment has several), and the rule that the quantity has to meet. The verdict follows: every case
-meets it, some do, or none does.
+experiment has several), and the rule that the quantity has to meet.
+
+A verdict needs the paper's scale, at least five seeds, and an interval on one side of the rule;
+what lacks one of them is *not measured at scale* or *inconclusive*. It is about the authors'
+algorithm and the rivals as the paper sets them; rivals at their strongest, our variants and other
+readings are judged beside it.
 """
 
 from __future__ import annotations
@@ -11,7 +15,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 from itertools import product
@@ -24,9 +28,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 CONFIDENCE = 0.95
-REPRODUCED, CONDITIONAL, FAILED, NOT_RUN = (
-    "reproduced", "reproduced if", "not reproduced", "not measured",
-)  # fmt: skip
+RESAMPLES = 2000
+REPRODUCED, CONDITIONAL, FAILED = "reproduced", "reproduced if", "not reproduced"
+INCONCLUSIVE, NOT_AT_SCALE, NOT_RUN = "inconclusive", "not measured at scale", "not measured"
+HOLDS, FAILS, OPEN = "holds", "fails", "open"
 LONGEST_LIST = 4
 """Cases that a condition lists one by one; more are counted."""
 
@@ -40,11 +45,26 @@ class Rule:
     strict: bool = False
 
     def holds(self, value: float) -> bool:
-        """Whether a value meets it; no number meets none."""
-        if math.isnan(value) or (self.strict and value in (self.low, self.high)):
-            return False
-        above = self.low is None or value >= self.low
-        return above and (self.high is None or value <= self.high)
+        """Whether a value meets it; no number meets none, and a tie is no win."""
+        return self.outcome((value, value)) == HOLDS
+
+    def outcome(self, interval: tuple[float, float]) -> str:
+        """`HOLDS` if all of an interval meets it, `FAILS` if nothing of it does, else `OPEN`."""
+        low, high = interval
+        if math.isnan(low) or math.isnan(high):
+            return OPEN
+        inside = self._above(low) and self._below(high)
+        return HOLDS if inside else OPEN if self._above(high) and self._below(low) else FAILS
+
+    def _above(self, value: float) -> bool:
+        if self.low is None:
+            return True
+        return not self.strict if _same(value, self.low) else value > self.low
+
+    def _below(self, value: float) -> bool:
+        if self.high is None:
+            return True
+        return not self.strict if _same(value, self.high) else value < self.high
 
     def __str__(self) -> str:
         if self.low is not None and self.high is not None:
@@ -52,6 +72,10 @@ class Rule:
         if self.low is not None:
             return f"{'above' if self.strict else 'at least'} {self.low:g}"
         return f"{'below' if self.strict else 'at most'} {self.high:g}"
+
+
+def _same(value: float, limit: float) -> bool:
+    return math.isclose(value, limit, rel_tol=1e-9, abs_tol=1e-12)
 
 
 @dataclass(frozen=True)
@@ -78,6 +102,13 @@ class Claim:
         What the quantity must meet.
     note : str
         What to know beside the verdict.
+    about : {"authors", "underspecified"}
+        The authors' algorithm as they state it, or something that the paper leaves open: then the
+        verdict is about the readings that are no others' `beside`.
+    beside : mapping
+        Groups of cases that are judged apart, by name: values of a case that belong to each.
+    why : str
+        Why it does not reproduce, where that is known.
     """
 
     key: str
@@ -89,16 +120,28 @@ class Claim:
     measure: Mapping[str, Any] | None
     rule: Rule
     note: str = ""
+    about: str = "authors"
+    beside: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    why: str = ""
 
     @property
     def family(self) -> str:
         """The family's word."""
         return self.key.split("-", maxsplit=1)[0]
 
+    def group(self, case: Case) -> str:
+        """Of which group beside the claim proper a case is; none is the empty word."""
+        values = {value for _, value in case}
+        return next((name for name, own in self.beside.items() if values & set(own)), "")
+
 
 @dataclass(frozen=True)
 class CaseResult:
-    """A quantity under one case: a value a seed, not a number where a seed has none."""
+    """A quantity under one case: a value a seed, not a number where a seed has none.
+
+    Positive values, which are ratios, are averaged on the log scale, others plainly; where one is
+    infinite the middle is the median, its interval that of resampled seeds.
+    """
 
     case: Case
     values: tuple[float, ...]
@@ -109,30 +152,51 @@ class CaseResult:
         return tuple(value for value in self.values if not math.isnan(value))
 
     @property
-    def mean(self) -> float:
-        """Mean over the seeds; not a number if none has a value."""
-        return math.fsum(self.known) / len(self.known) if self.known else math.nan
+    def infinite(self) -> int:
+        """Seeds whose value is infinite."""
+        return sum(map(math.isinf, self.known))
+
+    @property
+    def middle(self) -> float:
+        """Mean or median over the seeds; not a number if none has a value."""
+        if not self.known:
+            return math.nan
+        if self.infinite:
+            return sorted(self.known)[len(self.known) // 2]
+        if min(self.known) > 0:
+            return math.exp(math.fsum(map(math.log, self.known)) / len(self.known))
+        return math.fsum(self.known) / len(self.known)
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        """Student's 95 % interval of the mean; None with fewer than two finite values."""
+        """Its 95 % interval (Student's, or resampled); None with fewer than two values."""
         count = len(self.known)
-        if count < 2 or not all(map(math.isfinite, self.known)):
+        if count < 2:
             return None
+        if self.infinite:
+            return self._resampled()
         from scipy.stats import t
 
-        spread = math.fsum((value - self.mean) ** 2 for value in self.known) / (count - 1)
+        log = min(self.known) > 0
+        numbers = [math.log(value) for value in self.known] if log else list(self.known)
+        mean = math.fsum(numbers) / count
+        spread = math.fsum((number - mean) ** 2 for number in numbers) / (count - 1)
         half = float(t.ppf((1 + CONFIDENCE) / 2, count - 1)) * math.sqrt(spread / count)
-        return self.mean - half, self.mean + half
+        ends = mean - half, mean + half
+        return (math.exp(ends[0]), math.exp(ends[1])) if log else ends
 
-    def is_sure(self, rule: Rule) -> bool:
-        """Whether all of the interval agrees with the mean about a rule."""
-        if self.interval is None:
-            return False
-        low, high = self.interval
-        if any(limit is not None and low < limit < high for limit in (rule.low, rule.high)):
-            return False
-        return len({rule.holds(value) for value in (low, high, self.mean)}) == 1
+    def _resampled(self) -> tuple[float, float]:
+        import numpy as np
+
+        values = np.array(self.known)
+        drawn = np.random.default_rng(0).choice(values, (RESAMPLES, len(values)))
+        medians = np.sort(np.sort(drawn, axis=1)[:, len(values) // 2])
+        cut = round((1 - CONFIDENCE) / 2 * RESAMPLES)
+        return float(medians[cut]), float(medians[-1 - cut])
+
+    def outcome(self, rule: Rule) -> str:
+        """What the interval says of a rule; open without one."""
+        return OPEN if self.interval is None else rule.outcome(self.interval)
 
 
 @dataclass(frozen=True)
@@ -142,16 +206,21 @@ class Verdict:
     Parameters
     ----------
     word : str
-        `REPRODUCED`, `CONDITIONAL`, `FAILED` or `NOT_RUN`.
+        One of the six words above; the first three are earned.
     condition : str
         The cases in which it holds, if it does in some only.
-    is_sure : bool
-        Whether every case's interval agrees with its mean.
+    beside : mapping
+        Verdicts on the groups beside, by name.
     """
 
     word: str
     condition: str = ""
-    is_sure: bool = True
+    beside: Mapping[str, Verdict] = field(default_factory=dict)
+
+    @property
+    def is_earned(self) -> bool:
+        """Whether scale, seeds and intervals suffice for it."""
+        return self.word in (REPRODUCED, CONDITIONAL, FAILED)
 
     def __str__(self) -> str:
         return f"{self.word} {self.condition}".strip()
@@ -184,30 +253,58 @@ def measured(claim: Claim, frame: pd.DataFrame) -> list[CaseResult]:
     return [CaseResult(case, tuple(values)) for case, values in by_case.items()]
 
 
-def judge(claim: Claim, results: Sequence[CaseResult]) -> Verdict:
-    """The verdict on a claim by the means over the seeds; cases without any value are left out."""
-    results = [result for result in results if result.known]
-    if not results:
+def judge(claim: Claim, results: Sequence[CaseResult], *, at_scale: bool) -> Verdict:
+    """The verdict on a claim and on what stands beside it.
+
+    Parameters
+    ----------
+    claim : Claim
+        The claim.
+    results : sequence of CaseResult
+        Its quantity, case by case.
+    at_scale : bool
+        Whether what ran was of the paper's size, with enough seeds.
+    """
+    groups: dict[str, list[CaseResult]] = {}
+    for result in results:
+        groups.setdefault(claim.group(result.case), []).append(result)
+    found = {name: _judge(claim.rule, own, at_scale) for name, own in groups.items()}
+    own = found.pop("", Verdict(NOT_RUN))
+    beside = {name: verdict for name, verdict in found.items() if verdict.word != NOT_RUN}
+    return Verdict(own.word, own.condition, beside)
+
+
+def _judge(rule: Rule, results: Sequence[CaseResult], at_scale: bool) -> Verdict:
+    known = [result for result in results if result.known]
+    if not known:
         return Verdict(NOT_RUN)
-    holding = [result.case for result in results if claim.rule.holds(result.mean)]
-    sure = all(result.is_sure(claim.rule) for result in results)
-    if 0 < len(holding) < len(results):
-        condition = condition_of(holding, [result.case for result in results])
-        return Verdict(CONDITIONAL, condition, sure)
-    return Verdict(REPRODUCED if holding else FAILED, is_sure=sure)
+    if not at_scale:
+        return Verdict(NOT_AT_SCALE)
+    outcomes = [result.outcome(rule) for result in known]
+    holding = [one.case for one, outcome in zip(known, outcomes, strict=True) if outcome == HOLDS]
+    if len(holding) == len(results):
+        return Verdict(REPRODUCED)
+    if holding:
+        return Verdict(CONDITIONAL, condition_of(holding, [result.case for result in results]))
+    return Verdict(FAILED if set(outcomes) == {FAILS} else INCONCLUSIVE)
 
 
-def verdicts_on(family: str, number: str, frame: pd.DataFrame) -> list[JsonObject]:
+def verdicts_on(
+    family: str, number: str, frame: pd.DataFrame, *, at_scale: bool = False
+) -> list[JsonObject]:
     """Judge every claim that a figure decides."""
     rows: list[JsonObject] = []
     for claim in claims_of(family, number):
         results = measured(claim, frame)
+        verdict = judge(claim, results, at_scale=at_scale)
         rows.append(
             {
                 "key": claim.key, "place": claim.place, "claim": claim.words,
-                "the paper": claim.paper, "quantity": claim.quantity,
-                "measured": measured_words(results), "rule": str(claim.rule),
-                "verdict": str(judge(claim, results)), "cases": to_data(results),
+                "the paper": claim.paper, "quantity": claim.quantity, "about": claim.about,
+                "measured": measured_words(claim, results), "rule": str(claim.rule),
+                "verdict": str(verdict),
+                "beside": "; ".join(f"{name}: {own}" for name, own in verdict.beside.items()),
+                "cases": to_data(results),
             }
         )  # fmt: skip
     return rows
@@ -262,29 +359,20 @@ def to_data(results: Sequence[CaseResult]) -> list[JsonObject]:
     return [{"case": dict(r.case), "values": [plain(value) for value in r.values]} for r in results]
 
 
-def of_data(data: Sequence[Mapping[str, Any]]) -> list[CaseResult]:
-    """Read what `to_data` wrote."""
-    return [
-        CaseResult(
-            tuple(item["case"].items()),
-            tuple(math.nan if value is None else float(value) for value in item["values"]),
-        )
-        for item in data
-    ]
-
-
-def measured_words(results: Sequence[CaseResult]) -> str:
-    """Write a mean with its interval, or the least and the most over several cases."""
-    results = [result for result in results if result.known]
-    if not results:
+def measured_words(claim: Claim, results: Sequence[CaseResult]) -> str:
+    """Write a middle with its interval, or the least and the most over the claim's own cases."""
+    own = [result for result in results if result.known and not claim.group(result.case)]
+    if not own:
         return "-"
-    if len(results) > 1:
-        means = [result.mean for result in results]
-        return f"{digits(min(means))} to {digits(max(means))} in {len(results)} cases"
-    (result,) = results
+    infinite = sum(result.infinite for result in own)
+    tail = f", {infinite} infinite" if infinite else ""
+    if len(own) > 1:
+        middles = [result.middle for result in own]
+        return f"{digits(min(middles))} to {digits(max(middles))} in {len(own)} cases{tail}"
+    (result,) = own
     if result.interval is None:
-        return digits(result.mean)
-    return f"{digits(result.mean)} ({' to '.join(map(digits, result.interval))})"
+        return digits(result.middle) + tail
+    return f"{digits(result.middle)} ({' to '.join(map(digits, result.interval))}){tail}"
 
 
 def digits(number: float) -> str:

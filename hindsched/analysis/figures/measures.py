@@ -30,7 +30,7 @@ def measure(spec: Spec, frame: pd.DataFrame) -> Values:
 def against(
     frame: pd.DataFrame,
     ours: str | Mapping[str, str],
-    rivals: str | Sequence[str] | None,
+    rivals: str | Sequence[str] | Mapping[str, str | Sequence[str]] | None,
     y: str,
     *,
     column: str = "scheme",
@@ -39,6 +39,7 @@ def against(
     best: str = "max",
     gather: str = "mean",
     variant: str = "variant",
+    setting: str = "the rivals",
     minus: bool = False,
 ) -> Values:
     """Ours over (or minus) the best of the rivals.
@@ -48,8 +49,8 @@ def against(
     frame : DataFrame
         The table.
     ours, rivals : str or several
-        Values of `column`; several of ours under the words that tell them apart; rivals None are
-        all others.
+        Values of `column`; several of ours, or settings of the rivals, under the words that tell
+        them apart: a setting that the table lacks has no value. Rivals None are all others.
     y : str
         Column of the quantity.
     column : str
@@ -64,14 +65,28 @@ def against(
         How: ``mean``, ``min`` or ``max``.
     variant : str
         Name of the case that tells several of ours apart.
+    setting : str
+        Name of the case that tells the rivals' settings apart.
     minus : bool
         The difference in place of the quotient.
     """
     wide = _wide(frame, [*by, *over], column, y)
+    if isinstance(rivals, Mapping):
+        more: Any = {"column": column, "by": by, "over": over, "best": best, "gather": gather,
+                     "variant": variant, "minus": minus}  # fmt: skip
+        apart: Values = {}
+        for word, names in rivals.items():
+            known = set([names] if isinstance(names, str) else names) <= set(wide.columns)
+            for case, number in against(frame, ours, names if known else [], y, **more).items():
+                apart[((setting, word), *case)] = number if known else float("nan")
+        return apart
     known = [name for name in wide.columns if name != ours] if rivals is None else rivals
-    rival = wide[[known] if isinstance(known, str) else list(known)].agg(best, axis=1)
+    own = wide[[known] if isinstance(known, str) else list(known)]
+    rival = own.agg(best, axis=1) if len(own.columns) else wide.iloc[:, 0] * float("nan")
     found: Values = {}
     for word, name in ({ours: ours} if isinstance(ours, str) else ours).items():
+        if name not in wide:
+            continue
         number = wide[name] - rival if minus else wide[name] / rival
         prefix: Case = () if isinstance(ours, str) else ((variant, word),)
         for case, value_ in _gathered(number, by, over, gather).items():

@@ -1,14 +1,16 @@
 """``gandiva-fair`` and ``hived``: after the one-line descriptions in astraea's paper.
 
 And general knowledge; the full texts (Chaudhary et al., EuroSys 2020; Zhao et al., OSDI 2020) were
-not at hand. What is simulated stands in the docstrings. With one GPU type Gandiva_fair's trading is
-void and left out.
+not at hand; cells and their binding after HiveD's published scheduler. What is simulated, and what
+is left out, stands in the docstrings. With one GPU type Gandiva_fair's trading is void.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from typing import Any
+
+import numpy as np
 
 from hindsched.instances.astraea.instance import AstraeaJob
 from hindsched.online.baselines.baseline import FixedWidth
@@ -77,10 +79,12 @@ class Hived(FixedWidth):
     At every arrival and completion each tenant's waiting jobs are asked in the order of arrival,
     nobody overtaking: a job whose gang fits what is free of the tenant's own servers (the smallest
     server that takes it whole, else the fullest servers) becomes guaranteed and keeps its place to
-    the end. Foreign jobs count as free: they are preempted. A gang too large for its
-    tenant's servers waits in no queue. All other jobs, in the order of arrival,
-    run opportunistically on whatever is idle, in their previous place if that is free. A preempted
-    job keeps its progress; an opportunistic job moves home when its turn comes.
+    the end. A tenant's servers are virtual cells, bound to physical ones of the same shape while
+    guaranteed jobs use them: to those where fewest opportunistic workers run, which are preempted.
+    A gang too large for its tenant's servers waits in no queue. All other jobs, in the order of
+    arrival, run opportunistically on whatever is idle, in their previous place if that is free. A
+    preempted job keeps its progress; an opportunistic job moves home when its turn comes. Left out
+    of HiveD: cells below and above a server, priorities beyond the two, failed nodes.
 
     Parameters
     ----------
@@ -100,15 +104,17 @@ class Hived(FixedWidth):
         cluster: Any = self.cluster
         before = self.held
         self.held = {name: held for name, held in before.items() if name in self._guaranteed}
+        occupied = np.zeros(len(cluster.instance.servers), dtype=np.int64)
         for name in before.keys() - self.held.keys():
             cluster.release(self.jobs[name], before[name])
+            occupied += before[name].facts["row"].workers
         blocked: set[str] = set()
         for name, job in self.jobs.items():
             if name in self._guaranteed or job.tenant in blocked:
                 continue
             if not cluster.ever_fits_home(job):
                 continue
-            placement = cluster.place_at_home(job)
+            placement = cluster.place_at_home(job, occupied)
             if placement is None:
                 blocked.add(job.tenant)
             else:

@@ -52,7 +52,8 @@ class AstraeaCluster(GangCluster[AstraeaJob]):
     blind to locality: workers on the first servers with room, the PSs that (3i) then needs on the
     first server with room for them; where none has, on the first that has when it is filled first.
     `place_at_home` is HiveD's: the smallest server of the tenant's own that takes all, else the
-    fullest of its own servers.
+    fullest of its own servers. Those are virtual: while guaranteed jobs use one it is bound to a
+    server of its shape, that where others occupy least when it is bound.
     """
 
     def __init__(self, environment: Environment) -> None:
@@ -65,6 +66,10 @@ class AstraeaCluster(GangCluster[AstraeaJob]):
         self._empty_homes = {name: Room(*units) for name, units in own.items()}
         self.homes = {name: Room(*(part.copy() for part in units)) for name, units in own.items()}
         self._names = [server.name for server in self.instance.servers]
+        self._bound: dict[int, int] = {}
+        self._users: dict[int, int] = {}
+        shapes = np.hstack([self.instance.worker_count, self.instance.ps_count])
+        self._alike = [np.flatnonzero((shapes == shape).all(axis=1)).tolist() for shape in shapes]
         self._empty = Room(self.instance.worker_count, self.instance.ps_count)
         self._gangs: dict[str, tuple[int, int, int]] = {}
         self._speeds: dict[tuple[str, int], float] = {}
@@ -94,22 +99,40 @@ class AstraeaCluster(GangCluster[AstraeaJob]):
         row = self._first_fit(self.room, w, p, workers)
         return None if row is None else self._book_row(job, row)
 
-    def place_at_home(self, job: AstraeaJob) -> Placement | None:
-        """Book the job's gang on what is free of its tenant's own servers."""
+    def place_at_home(self, job: AstraeaJob, occupied: Ints) -> Placement | None:
+        """Book the job's gang on what is free of its tenant's own servers, where they are bound.
+
+        Parameters
+        ----------
+        job : AstraeaJob
+            The job.
+        occupied : array of shape (S,)
+            Workers that give way for it, by server.
+        """
         w, p, count = self.gang(job)
         home = self.homes[job.tenant]
-        row = self._best_fit(home, w, p, count)
-        if row is None or not self.room.holds(row):
+        virtual = self._best_fit(home, w, p, count)
+        if virtual is None:
             return None
-        home.change(row, -1)
-        return self._book_row(job, row, home=job.tenant)
+        home.change(virtual, -1)
+        workers, ps = np.zeros_like(virtual.workers), np.zeros_like(virtual.ps)
+        for v in np.flatnonzero(virtual.workers + virtual.ps).tolist():
+            if v not in self._bound:
+                taken = set(self._bound.values())
+                free = [s for s in self._alike[v] if s not in taken]
+                self._bound[v] = min(free, key=lambda s, v=v: (occupied[s], s != v, s))
+            self._users[v] = self._users.get(v, 0) + 1
+            workers[self._bound[v]], ps[self._bound[v]] = virtual.workers[v], virtual.ps[v]
+        return self._book_row(job, AstraeaRow(1, 1, w, p, workers, ps), (job.tenant, virtual))
 
     def ever_fits_home(self, job: AstraeaJob) -> bool:
         """Whether the job's gang fits its tenant's own servers while they are empty."""
         w, p, count = self.gang(job)
         return self._best_fit(self._empty_homes[job.tenant], w, p, count) is not None
 
-    def _book_row(self, job: AstraeaJob, row: AstraeaRow, home: str | None = None) -> Placement:
+    def _book_row(
+        self, job: AstraeaJob, row: AstraeaRow, home: tuple[str, AstraeaRow] | None = None
+    ) -> Placement:
         self.room.change(row, -1)
         workers, ps = (
             {self._names[s]: int(counts[s]) for s in np.flatnonzero(counts)}
@@ -121,8 +144,14 @@ class AstraeaCluster(GangCluster[AstraeaJob]):
         """Add `sign` times a placement's resources to what is free."""
         row: AstraeaRow = placement.facts["row"]
         self.room.change(row, sign)
-        if placement.facts["home"] is not None:
-            self.homes[placement.facts["home"]].change(row, sign)
+        if placement.facts["home"] is None:
+            return
+        tenant, virtual = placement.facts["home"]
+        self.homes[tenant].change(virtual, sign)
+        for v in np.flatnonzero(virtual.workers + virtual.ps).tolist():
+            self._users[v] -= sign
+            if not self._users[v]:
+                del self._bound[v]
 
     def fits(self, job: AstraeaJob, placement: Placement) -> bool:
         """Whether a placement fits what is free now."""

@@ -7,6 +7,7 @@ import math
 from abc import abstractmethod
 from fractions import Fraction
 
+from hindsched.errors import InputError
 from hindsched.instances.base import JobRecord, family_module
 from hindsched.online.dynamics import Cluster, Gangs, Placement
 from hindsched.online.protocol import Decision, Environment, OnlineAlgorithm
@@ -20,6 +21,8 @@ class Baseline(OnlineAlgorithm):
     """
 
     gangs: Gangs = "ideal"
+    restore_slots: int = 0
+    """Slots that a job which has run before holds in vain when it resumes or moves."""
 
     def start(self, environment: Environment) -> None:
         """Begin with an empty cluster."""
@@ -32,6 +35,7 @@ class Baseline(OnlineAlgorithm):
         self.held: dict[str, Placement] = {}
         self.slot = 0
         self._event = True
+        self._restoring: dict[str, int] = {}
 
     def step(self, slot: int, arrivals: tuple[JobRecord, ...]) -> Decision:
         """Reallocate if something arrived or finished, then run every holder for one slot."""
@@ -75,8 +79,15 @@ class Baseline(OnlineAlgorithm):
         return self.cluster.can_run(job)
 
     def runs(self, name: str) -> bool:
-        """Whether a job that holds a placement runs in this slot, or holds it in vain."""
-        return True
+        """Whether a job that holds a placement runs in this slot; not while it is restored."""
+        left = self._restoring.get(name, 0)
+        self._restoring[name] = max(0, left - 1)
+        return left == 0
+
+    def placed_anew(self, name: str) -> None:
+        """Restore a job that has run before on the placement that it was given now."""
+        has_run = self.remaining[name] < self.cluster.work(self.jobs[name])
+        self._restoring[name] = self.restore_slots if has_run else 0
 
     @abstractmethod
     def reallocate(self) -> None:
@@ -114,6 +125,13 @@ class Baseline(OnlineAlgorithm):
         if placement is not None:
             self.held[name] = placement
         return placement is not None
+
+
+def checked_restore_slots(slots: int) -> int:
+    """Slots of restoring; `InputError` for fewer than 0."""
+    if slots < 0:
+        raise InputError("set.restore_slots", slots, "must be at least 0")
+    return slots
 
 
 class FixedWidth(Baseline):

@@ -16,7 +16,7 @@ from typing import ClassVar
 
 from hindsched.errors import InputError
 from hindsched.instances.base import JobRecord
-from hindsched.online.baselines.baseline import FixedWidth
+from hindsched.online.baselines.baseline import FixedWidth, checked_restore_slots
 from hindsched.online.dynamics import Gangs
 from hindsched.online.protocol import Capabilities, Decision, Environment
 
@@ -69,9 +69,6 @@ class Ranked(FixedWidth):
                 continue
             if self.hold(name, width) or (self.elastic and self.hold_most(name, width - 1)):
                 self.placed_anew(name)
-
-    def placed_anew(self, name: str) -> None:
-        """Hear that a job was given another placement than it had."""
 
 
 class ShortestRemaining(Ranked):
@@ -137,20 +134,7 @@ class Tiresias(Ranked):
 
     def __init__(self, restore_slots: int = 0, gangs: Gangs = "ideal") -> None:
         super().__init__(elastic=False, gangs=gangs)
-        if restore_slots < 0:
-            raise InputError("set.restore_slots", restore_slots, "must be at least 0")
-        self.restore_slots = restore_slots
-
-    def start(self, environment: Environment) -> None:
-        """Begin with an empty cluster."""
-        super().start(environment)
-        self._restoring: dict[str, int] = {}
-
-    def runs(self, name: str) -> bool:
-        """Not while the job is restored."""
-        left = self._restoring.get(name, 0)
-        self._restoring[name] = max(0, left - 1)
-        return left == 0
+        self.restore_slots = checked_restore_slots(restore_slots)
 
     def key(self, name: str) -> tuple[float, ...]:
         """Smaller is first."""
@@ -158,11 +142,6 @@ class Tiresias(Ranked):
         workers = self.cluster.fixed_workers(job)
         left = self.remaining[name] / self.cluster.speed(job, workers)
         return (left * self.cluster.dominant_share(job, workers),)
-
-    def placed_anew(self, name: str) -> None:
-        """A job that has run before is restored."""
-        has_run = self.remaining[name] < self.cluster.work(self.jobs[name])
-        self._restoring[name] = self.restore_slots if has_run else 0
 
 
 class TiresiasL(Tiresias):

@@ -9,7 +9,7 @@ from typing import Literal
 from hindsched.errors import InputError
 from hindsched.instances.base import JobRecord
 from hindsched.instances.batchsched.instance import BatchschedInstance, BatchschedJob
-from hindsched.online.baselines.baseline import Baseline
+from hindsched.online.baselines.baseline import Baseline, checked_restore_slots
 from hindsched.online.dynamics import Gangs, Placement
 from hindsched.online.protocol import NOTHING, Decision, Environment, OnlineAlgorithm, draws
 from hindsched.solvers.families.batchsched.oracle_search import ModeIndex, Schedule, ScheduleSearch
@@ -18,8 +18,9 @@ from hindsched.solvers.families.batchsched.oracle_search import ModeIndex, Sched
 class AntMan(Baseline):
     """Resource-guarantee jobs run as gangs in order of arrival; opportunistic jobs fill up.
 
-    After the one-line description in batchsched's paper and general knowledge; the full text (Xiao
-    et al., OSDI 2020) was not at hand.
+    After the description in batchsched's paper and general knowledge; the full text (Xiao et al.,
+    OSDI 2020) was not at hand. Left out: that an opportunistic job shares the GPU of a guaranteed
+    one, on memory and kernels that it leaves idle; here a worker is one job's at a time.
 
     A job is guaranteed if the file says so (``resource_guarantee``), else by the chosen rule.
     Guaranteed jobs start in the order of arrival with their fixed number of workers, never
@@ -37,6 +38,9 @@ class AntMan(Baseline):
         Share of guaranteed jobs among those that are drawn.
     patience : int
         Slots that a guaranteed job waits in the queue.
+    restore_slots : int
+        Slots that a suspended job holds its workers in vain when it resumes; 0 for free
+        preemption. Shrinking and growing cost nothing.
     gangs : {"drawn", "half", "ideal", "best"}
         Width of the gangs, see `hindsched.online.dynamics.Gangs`.
     """
@@ -49,9 +53,11 @@ class AntMan(Baseline):
         guaranteed: float = 0.5,
         patience: int = 10,
         rule: Literal["draw", "weight"] = "draw",
+        restore_slots: int = 0,
         gangs: Gangs = "ideal",
     ) -> None:
         self.gangs = gangs
+        self.restore_slots = checked_restore_slots(restore_slots)
         if not 0 <= guaranteed <= 1:
             raise InputError("set.guaranteed", guaranteed, "must be in 0..1")
         if patience < 0:
@@ -90,7 +96,8 @@ class AntMan(Baseline):
     def reallocate(self) -> None:
         """Guaranteed jobs in the order of arrival, then the others on what is left."""
         held: dict[str, Placement] = {}
-        for name, placement in self.held.items():
+        before = self.held
+        for name, placement in before.items():
             if self.is_guaranteed(name):
                 held[name] = placement
             else:
@@ -108,6 +115,8 @@ class AntMan(Baseline):
                 if found is not None:
                     held[name] = found
         self.held = held
+        for name in held.keys() - before.keys():
+            self.placed_anew(name)
 
 
 class Wspt(OnlineAlgorithm):

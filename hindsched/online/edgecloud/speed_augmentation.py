@@ -93,6 +93,9 @@ class SpeedRun:
         Smallest slack of (6a): the point is feasible if it is not negative.
     average_flow : float
         Sum of ``(c_jd - r_j) / D_j``, what A_greedy minimises.
+    fractional_flow : float
+        What ILP (4) minimises, of this run: ``(t - r_j) / (D_j p_j)`` summed over the time t in
+        which chunks are served, p at the run's speed; a stretch counts with its middle.
     """
 
     epsilon: float
@@ -102,6 +105,7 @@ class SpeedRun:
     bound: float
     slack: float
     average_flow: float
+    fractional_flow: float
 
     @property
     def total(self) -> float:
@@ -153,7 +157,7 @@ def run_with_speed(
         job = instance.jobs[j]
         dispatcher.queues.advance(float(job.arrival))
         dispatches[j] = dispatcher.place(j, job, float(edge[j]), float(cloud[j]))
-    point = _dual_point(instance, dispatches, edge)
+    point, fractional = _dual_point(instance, dispatches, edge)
     jobs = np.concatenate([point.job, point.in_cloud])
     ends = np.concatenate([point.end, point.cloud_end])
     times = np.zeros(len(instance.jobs))
@@ -162,27 +166,34 @@ def run_with_speed(
     bound = float((point.alpha * instance.chunks).sum()) - flow / (1.0 + epsilon)
     found = tuple(dispatches[j] for j in range(len(instance.jobs)))
     slack = worst_slack(instance, point)
-    return SpeedRun(epsilon, times, found, point, bound, slack, flow)
+    return SpeedRun(epsilon, times, found, point, bound, slack, flow, fractional)
 
 
 def _dual_point(
     instance: EdgecloudInstance, dispatches: dict[int, Dispatch], edge: Floats
-) -> RunDual:
-    """Carry the dispatches out and keep what the dual needs; in order of dispatch."""
+) -> tuple[RunDual, float]:
+    """Carry the dispatches out, keep what the dual needs, and add up the fractional flow."""
     rows: list[tuple[int, float, float, float, int]] = []
     in_cloud: list[tuple[int, float]] = []
+    fractional = 0.0
     for j, dispatch in dispatches.items():
         job = instance.jobs[j]
         for _, worker in dispatch.workers:
             ready = float(job.arrival + instance.upload[j, instance.worker_list[worker][0]])
             rows.append((worker, ready, job.chunks * edge[j], edge[j], j))
         in_cloud += [(j, end) for _, _, end in dispatch.cloud]
+        middles = [(begin + end) / 2 for _, begin, end in dispatch.cloud]
+        fractional += sum(middle - job.arrival for middle in middles) / job.chunks
     table = np.array(rows, dtype=float).reshape(-1, 5)
     workers, owner = table[:, 0].astype(np.int64), table[:, 4].astype(np.int64)
     entry, span = serve(workers, table[:, 1], table[:, 2], table[:, 3])
     end = np.zeros(len(rows))
     np.maximum.at(end, entry, span[:, 1])
+    served = owner[entry]
+    late = (span[:, 0] + span[:, 1]) / 2 - instance.arrivals[served]
+    share = (span[:, 1] - span[:, 0]) / (edge[served] * instance.chunks[served])
+    fractional += float((late * share).sum())
     alpha = np.array([dispatches[j].corrected_alpha for j in range(len(instance.jobs))])
     jobs = np.array([j for j, _ in in_cloud], dtype=np.int64)
     ends = np.array([when for _, when in in_cloud], dtype=float)
-    return RunDual(alpha, edge, workers, owner, end, jobs, ends)
+    return RunDual(alpha, edge, workers, owner, end, jobs, ends), fractional

@@ -36,8 +36,10 @@ SCHEMES = schemes_of(
         "astraea, lambda 1": ("astraea", {"rounds": 1}),
         "astraea, lambda 2": ("astraea", {"rounds": 2}),
         "batchsche": ("batchsche", {}),
-        "gandiva-fair": ("gandiva-fair", {}),
-        "hived": ("hived", {}),
+        "gandiva-fair": ("gandiva-fair", {"gangs": "drawn"}),
+        "hived": ("hived", {"gangs": "drawn"}),
+        "gandiva-fair widest": ("gandiva-fair", {"gangs": "ideal"}),
+        "hived widest": ("hived", {"gangs": "ideal"}),
     }
 )
 QUICK = {"servers": 10, "tenants": 3, "horizon": 200, "arrival_span": 12, "jobs": 10}

@@ -46,13 +46,31 @@ from hindsched.online.simulator import SimulationResult, environment_of, simulat
 from hindsched.solvers.door.api import solve
 from hindsched.solvers.door.options import SolveOptions
 
+RESTORE = 2
+"""Slots in which a preempted job trains nothing when it goes on."""
 LEFT_SHIFT = "batchsched-adaptive, left shift"
 VARIANTS = schemes_of(("batchsched", "batchsched-exact", "batchsched-adaptive"), "algorithm")
 SCHEMES = (
     *schemes_of(("batchsched", "batchsched-adaptive"), "algorithm"),
     Scheme({"algorithm": LEFT_SHIFT}, "batchsched-adaptive", {"left_shift": True}),
-    *schemes_of(("fifo", "drf", "antman", "tiresias", "wspt"), "algorithm"),
+    *schemes_of(
+        {
+            "fifo": ("fifo", {"gangs": "drawn"}),
+            "drf": ("drf", {}),
+            "antman": ("antman", {"gangs": "drawn"}),
+            "tiresias": ("tiresias", {"gangs": "drawn"}),
+            "antman restoring": ("antman", {"gangs": "drawn", "restore_slots": RESTORE}),
+            "tiresias restoring": ("tiresias", {"gangs": "drawn", "restore_slots": RESTORE}),
+            "fifo widest": ("fifo", {"gangs": "ideal"}),
+            "antman widest": ("antman", {"gangs": "ideal"}),
+            "tiresias widest": ("tiresias", {"gangs": "ideal"}),
+            "wspt": ("wspt", {}),
+        },
+        "algorithm",
+    ),
 )
+"""Rivals with a number of workers drawn, as the paper sets them, and at their widest; what a
+preempted job pays to go on the paper leaves open."""
 PS, RAR, BOTH = (PARAMETER_SERVER,), (RING_ALLREDUCE,), (PARAMETER_SERVER, RING_ALLREDUCE)
 SHORT = {PARAMETER_SERVER: "PS", RING_ALLREDUCE: "RAR"}
 ROUND_HORIZON = 64

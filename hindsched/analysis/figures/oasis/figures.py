@@ -24,14 +24,18 @@ SCHEMES = schemes_of(
     {
         "oasis": ("oasis", {}),
         "oasis, L-floor 0.1": ("oasis", {"lower_floor": 0.1}),
-        "fifo": ("fifo", {"gangs": "ideal"}),
+        "fifo": ("fifo", {"gangs": "drawn"}),
         "drf": ("drf", {}),
-        "rrh": ("rrh", {}),
-        "dorm": ("dorm", {"theta2": 1.0}),
+        "rrh": ("rrh", {"gangs": "drawn"}),
+        "dorm": ("dorm", {}),
+        "fifo widest": ("fifo", {"gangs": "ideal"}),
+        "rrh widest": ("rrh", {"gangs": "ideal"}),
+        "dorm unbound": ("dorm", {"theta2": 1.0}),
     }
 )
-"""The paper's five schemes, the rivals where they are strongest, and OASiS with a
-floor under L: the literal L underflows at T = 300."""
+"""The paper's five schemes, the rivals as it sets them (a fixed number in [1, 30], Dorm with its
+limit on adjustments) and at their strongest; and OASiS with a floor under L, which as printed
+underflows at T = 300."""
 ESTIMATES = tuple(
     Scheme({"estimate_percent": percent, "lower_floor": floor}, "oasis",
            {"upper_scale": percent / 100, "lower_floor": floor})
@@ -73,7 +77,7 @@ def _figure_5(scale: FigureScale, on_row: OnRow) -> pd.DataFrame:
 
     ``log_upper_over_lower`` is the paper's max_r ln(U^r / L), ``theorem`` Theorem 4's 2 alpha.
     """
-    servers = scale.pick((10, 20, 40, 60, 80, 100), (6, 12))
+    servers = scale.axis("servers", (10, 20, 40, 60, 80, 100), (6, 12))
     cases = [(top, 2, 0.0) for top in scale.pick((10, 50, 100), (10, 100))]
     cases += [(100, slots, floor) for slots in scale.pick((4, 10), (4,)) for floor in (0.0, 0.1)]
     size = scale.pick({"jobs": 10, "horizon": 10}, {"jobs": 5, "horizon": 6})

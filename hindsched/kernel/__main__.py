@@ -1,5 +1,7 @@
 """Check an instance's solutions and certificates, and what each two of them prove together.
 
+A certificate of several futures comes first, and then their instances.
+
 Exit code 0: all that the files claim is true. 1: a schedule is infeasible, or it beats a bound.
 2: a file is malformed, too large, of another instance, or states more than it proves.
 """
@@ -20,7 +22,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
-from . import FAMILIES, MALFORMED, Instance, Verdict
+from . import FAMILIES, MALFORMED, Instance, Verdict, nonanticipative
 from .exact import Interval, decimal, exactly
 from .reading import LIMITS, Progress, Refused, check_stated, limited, load, require, silent
 
@@ -95,6 +97,8 @@ def judge(
 
 def _judge(found: Judgement, path: str, others: Sequence[str], say: Any, tell: Progress) -> int:
     instance, sha256 = load(path)
+    if instance.get("kind") == "nonanticipative":
+        return _futures(found, instance, others, say)
     require(instance.get("format") == "hindsched/1", "instance: format must be hindsched/1")
     require(instance.get("family") in FAMILIES, f"instance: family must be one of {FAMILIES}")
     read, problems, broken = Instance(instance), set(), False
@@ -120,6 +124,21 @@ def _judge(found: Judgement, path: str, others: Sequence[str], say: Any, tell: P
         return 1
     pairs = ((objective, proven) for objective in found.objectives for proven in found.bounds)
     return max((_compare(read.family.SENSE, *pair, say) for pair in pairs), default=0)
+
+
+def _futures(found: Judgement, data: Any, others: Sequence[str], say: Any) -> int:
+    """Check a certificate of several futures, whose instances are the other files in order."""
+    require(data.get("format") == CERTIFICATE, "format: must be that of a certificate")
+    files = [load(other) for other in others]
+    require(len(data["scenarios"]) == len(files), "scenarios: must be one an instance file")
+    nonanticipative.check_hashes(data, [sha256 for _, sha256 in files])
+    proven = nonanticipative.prove([Instance(instance) for instance, _ in files], data)
+    found.bounds.append(proven)
+    who = "no online policy's expected value is better than"
+    if data["claim"] == "guarantee":
+        who = "the best that any online algorithm can promise of hindsight is bounded by"
+    say(f"{len(files)} futures, policies that {data['policies']}: {who} {_text(proven)}")
+    return 0
 
 
 def _solution(read: Instance, data: Any, say: Any) -> Verdict:

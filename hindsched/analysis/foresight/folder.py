@@ -16,6 +16,7 @@ from typing import Any
 from hindsched.errors import HindschedError, InputError
 from hindsched.instances.base import canonical_json
 from hindsched.instances.io import read, read_json
+from hindsched.kernel import MALFORMED, Refused, nonanticipative
 from hindsched.models.base import RUN
 from hindsched.models.futures import Futures
 from hindsched.solutions.base import Solution, read_solution
@@ -83,6 +84,14 @@ def _wrong(place: Path, data: dict[str, Any]) -> list[str]:
         )
         if off(value, data["best_online"][attained]):
             wrong.append(f"best online: the policy's expected value is {value!r}")
+    for path in sorted(place.glob("certificate-*.json")):
+        certificate = read_json(path)
+        try:
+            hashes = [instance.sha256() for instance in instances]
+            nonanticipative.check_hashes(certificate, hashes)
+            nonanticipative.prove([instance.exact for instance in instances], certificate)
+        except (Refused, *MALFORMED) as error:
+            wrong.append(f"{path.name}: {error}")
     return wrong
 
 

@@ -15,6 +15,7 @@ from math import fsum, inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hindsched.analysis.foresight.certificates import EXPECTED, GUARANTEE, can_certify, certify
 from hindsched.analysis.foresight.folder import FORMAT, RESULT
 from hindsched.analysis.foresight.policies import commit_greedily, run_on
 from hindsched.analysis.foresight.search import (
@@ -44,6 +45,8 @@ if TYPE_CHECKING:
 
 SHARES = {"hindsight": 0.25, "online": 0.3, "deterministic": 0.15}
 """Of the time limit; the rest is for randomised policies."""
+CERTIFYING = 0.2
+"""Of the time limit, on top, for each of the two certificates."""
 SEEDS = range(5)
 
 
@@ -147,6 +150,11 @@ class Foresight:
         return both if self.is_maximised else both[::-1]
 
     @property
+    def certified(self) -> dict[str, float]:
+        """Bounds on the best online value and the guarantee that the kernel has checked."""
+        return {name: float(file["bound"]) for name, file in self.certificates.items()}
+
+    @property
     def distribution(self) -> dict[str, float]:
         """Yao's: how likely each scenario is in the mixture that is hardest for any algorithm."""
         worth = [w * float(o.upper or 0) for w, o in zip(self.weights, self.optima, strict=False)]
@@ -229,6 +237,7 @@ class Foresight:
             "value_of_information": self.value_of_information.to_dict(),
             "guarantee": self.guarantee.to_dict(),
             "guarantee_deterministic": self.guarantee_deterministic.to_dict(),
+            "certified": self.certified,
             "distribution": self.distribution,
             "classes": {str(slot): groups for slot, groups in self.classes.items()},
             "algorithms": [
@@ -368,6 +377,10 @@ def foresight(
         rest = max(1.0, time_limit * (1 - sum(SHARES.values())))
         kept = 0.0 if search.whole is not None else LEAST_SHARE
         mixed = guarantee(search.best, optima, found_policies, up, rest, kept)
+    certificates = _certificates(
+        futures, policies, formulation, clairvoyant, [p for p in (policy, *known) if p], mixed,
+        CERTIFYING * time_limit,
+    )  # fmt: skip
     deterministic = _no_better_than(fixed.interval, mixed.interval, found_policies, optima, up)
     price = at_least_1(_quotient(hindsight, best) if up else _quotient(best, hindsight))
     return Foresight(
@@ -379,7 +392,7 @@ def foresight(
             for name in names
         ),
         policy=policy, mixture=mixed.mixture, weights=mixed.weights,
-        clairvoyant=tuple(clairvoyant),
+        clairvoyant=tuple(clairvoyant), certificates=certificates,
         seconds=time.monotonic() - begun, notes=_notes(futures),
     )  # fmt: skip
 
@@ -401,6 +414,30 @@ def _best_online(
             raise SolveFailed(f"a policy of {reached!r} is better than the bound {bound!r}")
         bound = max(bound, reached) if up else min(bound, reached)
     return Interval(reached, bound) if up else Interval(bound, reached), best
+
+
+def _certificates(
+    futures: Futures, policies: str, formulation: str, clairvoyant: Sequence[Solution | None],
+    known: Sequence[Policy], mixed: Guarantee, seconds: float,
+) -> dict[str, JsonObject]:  # fmt: skip
+    """What the kernel can check of the two bounds, in families that it has such proofs of."""
+    family, found = futures.instances[0].family, dict[str, JsonObject]()
+    if not can_certify(family, formulation) or not known:
+        return found
+    ends = [own.completion(job.name) or 0 for policy in known[:2] for own in policy.schedules
+            for job in own.instance.jobs]  # fmt: skip
+    last = 2 * max(ends) - futures.last_arrival // 2
+    if futures.sense == "max":  # there the horizon is hard
+        last = futures.instances[0].horizon
+    about: Any = (futures, policies, formulation)
+    made = certify(*about, futures.probabilities, last, seconds)
+    if made is not None:
+        found[EXPECTED] = made
+    if mixed.weights and all(clairvoyant):
+        made = certify(*about, mixed.weights, last, seconds, [own for own in clairvoyant if own])
+        if made is not None:
+            found[GUARANTEE] = made
+    return found
 
 
 def _no_better_than(

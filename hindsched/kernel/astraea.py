@@ -19,6 +19,7 @@ FORMULATIONS = {
     for obligation in ("optional", "must-complete")
     for writing in ("modes", "literal", "preemptive")
 }  # fmt: skip
+NONANTICIPATIVE = ("optional,modes", "optional,literal")
 EQUATIONS = {
     "arrival": "(3l)", "horizon": "(3o)", "chunks": "(3e)", "no PS": "(3g)", "bandwidth": "(3i)",
     "overlap": "(3l)", "pause": "(3l)", "change": "(3f)", "ps change": "(3h)", "work": "(3k)",
@@ -112,6 +113,11 @@ class Problem(windows.Problem):
         notes = divide(self.instance, self.cluster, solution, broken)
         broken.found += found.violations
         return broken.verdict(found.value, notes)
+
+
+def told(instance: Data, job: Data) -> int:
+    """Slot in which an online algorithm is told of a job: the one after its arrival."""
+    return int(job["arrival"]) + 1
 
 
 def bound(instance: Data, certificate: Data, progress: Progress = silent) -> Interval:

@@ -10,6 +10,7 @@ from .reading import Progress, names, require, silent
 SENSE = "min"
 SIGNED = frozenset({"provenance"})
 FORMULATIONS = {"modes": "(2)", "literal": "(2)", "preemptive": "(2) in pieces"}
+NONANTICIPATIVE = ("modes", "literal")
 EQUATIONS = {
     "arrival": "(2j)", "horizon": "(2n)", "chunks": "(2g)", "no PS": "(2e)", "bandwidth": "(2i)",
     "overlap": "(2n)", "pause": "(2a)", "change": "(2a)", "ps change": "(2a)", "work": "(2f)",
@@ -41,6 +42,11 @@ class Problem(windows.Problem):
         cluster = windows.Cluster(servers, workers, ps, None, rows, True, 1, equations, pieces)
         names(instance["jobs"], "jobs")
         super().__init__(cluster, [_job(instance, cluster, job) for job in instance["jobs"]])
+
+
+def told(instance: Data, job: Data) -> int:
+    """Slot in which an online algorithm is told of a job."""
+    return int(job["arrival"])
 
 
 def bound(instance: Data, certificate: Data, progress: Progress = silent) -> Interval:

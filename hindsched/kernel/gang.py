@@ -9,7 +9,7 @@ is free, without end. No price helps a makespan: its bound follows from the inst
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from itertools import accumulate, pairwise
+from itertools import accumulate, chain, pairwise
 from math import lcm
 from typing import Any
 
@@ -26,6 +26,7 @@ FORMULATIONS = {
     f"{kind},{goal}".removesuffix(",completion"): (kind, goal)
     for kind in ("non-preemptive", "preemptive", "elastic") for goal in GOALS
 }  # fmt: skip
+NONANTICIPATIVE = ("non-preemptive",)
 ROW_KEYS = {"from", "to", "gpus", "servers"}
 FAR, ENDLESS = 10**12, 10**24
 
@@ -85,6 +86,37 @@ class Problem:
         spans = (job.w * (end - job.s) for job, end in done if end is not None)
         return exactly(sum(spans) * self.seconds)
 
+    def bound_with(self, part: Data, weight: Any, own: Mapping[str, Any]) -> Interval:
+        """Bound of a weight times (1) in one piece, with own terms by window; on one pool."""
+        listed = list(self.jobs.values())
+
+        def price(prices: Any) -> tuple[Interval, Any]:
+            ((cuts, levels),) = price_steps(prices, {"": self.room}, Fraction(self.seconds))
+            slopes = [Fraction(weight * job.w * self.seconds) for job in listed]
+            every = chain(levels, slopes, *(terms.values() for terms in own.values()))
+            scale = lcm(*(number.denominator for number in every))
+            paid = Steps(cuts, [int(level * scale) for level in levels])
+
+            def respond(position: int, limits: Limits) -> Interval | None:
+                job, slope = listed[position], int(slopes[position] * scale)
+                terms = own.get(job.name, {})
+                require(all(b - a + 1 == job.p for a, b in terms), f"own: {job.name}: slots")
+                first, last = limits.get(("completion",), (0, NEVER))
+                first = max(first - job.p, job.s)  # the time before the first slot that it holds
+                free = max([first, cuts[-1], *(a for a, _ in terms)])
+                starts = range(first, min(free, last - job.p) + 1)
+                reading.spend(20 * len(starts))
+                costs = (
+                    slope * (t + job.p - job.s) + job.g * (paid.paid(t + job.p) - paid.paid(t))
+                    + int(terms.get((t + 1, t + job.p), 0) * scale) for t in starts
+                )  # fmt: skip
+                best = min(costs, default=None)
+                return None if best is None else exactly(Fraction(best, scale))
+
+            return exactly(Fraction(-self.room * paid.sums[-1], scale)), respond
+
+        return trees.prove(part, price, {"completion": ()}, list(self.jobs), silent)
+
     def check(self, solution: Data) -> Verdict:
         """Check (1)-(7), and the objective."""
         broken, ends = Broken(), dict[str, int | None]()
@@ -125,6 +157,11 @@ class Problem:
         end = max(row[1] for row in rows)
         broken.completion(given, end)
         return end
+
+
+def told(instance: Data, job: Data) -> int:
+    """Slot in which an online algorithm is told of a job."""
+    return int(job["submit"] / Fraction(instance["slot_seconds"])) + 1
 
 
 def bound(instance: Data, certificate: Data, tell: Progress = silent) -> Interval:

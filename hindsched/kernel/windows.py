@@ -15,7 +15,7 @@ the fewest PSs with which any host could serve them.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cache
 from itertools import accumulate, pairwise, product
@@ -26,7 +26,7 @@ from typing import Any
 from . import reading, trees
 from .cheapest import Kind, cheapest_slots, cheapest_units, ways
 from .exact import Data, Interval, ceiling, common_step, exactly, total
-from .reading import Progress, require
+from .reading import Progress, require, silent
 from .trees import NEVER, Limits, between
 from .verdict import Broken, Verdict, given_up, jobs_of, rows_of
 
@@ -37,6 +37,10 @@ Cost = Callable[[int], tuple[int, int]]
 """Of ending in a slot: rounded down and up."""
 PIECES = "preemptive"
 """Layout of jobs whose slots need not touch."""
+MODE = ("start", "workers", "worker_type", "ps_type")
+"""What decisions of a tree may limit, beside completions."""
+Terms = Mapping[tuple[int, int], Any]
+"""What a job pays besides for a window, of either sign."""
 FINEST = 10**31
 """Costs are rounded outward to multiples of 1/FINEST, or finer."""
 Mode = tuple[int, str, Any, int, int, int]
@@ -182,6 +186,13 @@ class Problem:
         costs = (self.by_name[name].cost(end) for name, end in ends.items() if end is not None)
         return total(costs).times(self.cluster.sign)
 
+    def bound_with(self, part: Data, weight: Any, own: Mapping[str, Terms]) -> Interval:
+        """Bound of a weight times the costs or revenues, with own terms; on merged servers."""
+        jobs = [replace(job, cost=_times(job.cost, weight)) for job in self.jobs]
+        features: trees.Features = dict.fromkeys(("completion", *MODE), ())
+        price, names = _Rows(self.cluster, jobs, "cluster", own).price, [job.name for job in jobs]
+        return trees.prove(part, price, features, names, silent)
+
     def check(self, solution: Data) -> Verdict:
         """Check every rule of a window and the capacities, add up the costs."""
         broken, ends = Broken(), dict[str, int | None]()
@@ -264,17 +275,20 @@ def bound(problem: Problem, certificate: Data, progress: Progress, step: Any = 0
     require(found != PIECES or certificate["kind"] != "tree", "layout: has no trees")
     require(found == PIECES or not cluster.in_pieces, f"layout: must be {PIECES}")
     on_server = [("server", cluster.servers)]
-    features = {**dict.fromkeys(("completion", "start", "workers", "worker_type", "ps_type"), ()),
+    features = {**dict.fromkeys(("completion", *MODE), ()),
                 "server_workers": on_server, "server_ps": on_server}  # fmt: skip
     price, names = _Rows(cluster, jobs, found).price, [job.name for job in jobs]
     return trees.prove(certificate, price, features, names, progress, step)
 
 
 class _Rows:
-    """Rows of the servers, or of all of them merged into one called ''."""
+    """Rows of the servers, or of all of them merged into one called ''; own terms of jobs."""
 
-    def __init__(self, cluster: Cluster, jobs: Sequence[Job], layout: str) -> None:
-        self.cluster, self.jobs = cluster, jobs
+    def __init__(
+        self, cluster: Cluster, jobs: Sequence[Job], layout: str,
+        own: Mapping[str, Terms] | None = None,
+    ) -> None:  # fmt: skip
+        self.cluster, self.jobs, self.own = cluster, jobs, own or {}
         self.by_server, self.pausing = layout == "servers", layout == PIECES
         modes = [() if self.pausing else cluster.modes(job) for job in jobs]
         self.modes = [sorted(own, key=itemgetter(0)) for own in modes]
@@ -303,7 +317,10 @@ class _Rows:
         }
         idle = sum(self.places[place][r] * sum(series) for (place, r), series in tables.items())
         units = lcm(*(amount.denominator for demand in self.kinds.values() for amount in demand))
-        scale = reading.to_integers(tables.values(), FINEST) * units
+        below = (m.denominator for terms in self.own.values() for m in terms.values())
+        scale = reading.to_integers(tables.values(), lcm(FINEST, *below)) * units
+        every = self.own.items()
+        own = {name: {at: int(m * scale) for at, m in terms.items()} for name, terms in every}
         reading.spend(last * len(self.places) * len(self.kinds))
         paid = {}  # price of one unit in slots 1 to t, by t
         for (kind, demand), place in product(self.kinds.items(), self.places):
@@ -313,15 +330,19 @@ class _Rows:
                 if unit and (place, r) in tables:
                     sums = [a + unit * p for a, p in zip(sums, tables[place, r], strict=True)]
             paid[*kind, place] = list(accumulate(sums))
-        sign, best = self.cluster.sign, self._cheapest_slots if self.pausing else self._window
+        sign = self.cluster.sign
 
         def respond(position: int, limits: Limits) -> Interval | None:
-            found = best(position, limits, paid, last, _cost(self.jobs[position], scale))
+            cost = _cost(job := self.jobs[position], scale)
+            if self.pausing:
+                found = self._cheapest_slots(position, paid, cost)
+            else:
+                found = self._window(position, limits, paid, last, cost, own.get(job.name, {}))
             return found and Interval(*(Fraction(end, scale) for end in found)).times(sign)
 
         return exactly(-idle).times(sign), respond
 
-    def _cheapest_slots(self, at: int, limits: Limits, paid: Any, last: int, cost: Cost) -> Ends:
+    def _cheapest_slots(self, at: int, paid: Any, cost: Cost) -> Ends:
         """Best response of a job whose slots need not touch; see `cheapest`."""
         job = self.jobs[at]
         unit = {kind: [b - a for a, b in pairwise(paid[*kind, ""])] for kind in self.kinds}
@@ -329,12 +350,16 @@ class _Rows:
         own = ways(self.cluster.slot_ways(job))
         return cheapest_slots(job.first, self.cluster.last, job.minibatches, own, unit, cost, best)
 
-    def _window(self, at: int, limits: Limits, paid: Any, last: int, cost: Cost) -> Ends:
+    def _window(
+        self, at: int, limits: Limits, paid: Any, last: int, cost: Cost, terms: Mapping[Any, int]
+    ) -> Ends:
         """Exact best response, (12) and (9): cheapest mode, start and placement, in integers.
 
-        Slots after the last priced one are free, so no window that starts after the first of them
-        is cheaper. A start is pruned when its cost alone is no less than the best so far.
+        Slots after the last priced one are free, so no window that starts after the first of them,
+        and after all own terms, is cheaper. A start is pruned when its cost alone, less what a term
+        may give, is no less than the best so far.
         """
+        least, behind = min([0, *terms.values()]), max([last, *(first for first, _ in terms)])
         cluster, job, most = self.cluster, self.jobs[at], 0
         first_end, last_end = limits.get(("completion",), (0, NEVER))
         first_start, last_start = limits.get(("start",), (0, NEVER))
@@ -349,16 +374,17 @@ class _Rows:
                 continue
             prefix = {h: (paid["w", w, h], paid["p", p, h]) for h in self.places}
             begin = max(job.first, first_start, first_end - length + 1)
-            stop = min(last_start, last_end - length + 1, max(begin, last + 1))
+            stop = min(last_start, last_end - length + 1, max(begin, behind + 1))
             for start in range(begin, stop + 1):
                 reading.spend(20 + 5 * len(self.places))
                 low, high = cost(start + length - 1)
-                if best is not None and low >= best:
+                if best is not None and low + least >= best:
                     break
                 i, j = min(start - 1, last), min(start + length - 1, last)
                 prices = {h: (y[j] - y[i], z[j] - z[i]) for h, (y, z) in prefix.items()}
                 y_least, z_least = (min(kind) for kind in zip(*prices.values(), strict=True))
                 pay: Any = n * y_least + units * z_least
+                pay += terms.get((start, start + length - 1), 0)
                 if self.by_server and (best is None or low + pay < best):
                     pay = self._placement(mode, limits, prices)
                 if pay is not None and (best is None or low + pay < best):
@@ -387,6 +413,10 @@ class _Rows:
                 if fits and all(map(le, use, cluster.servers[h])) and others[n - g] < never:
                     found.append(g * price + units * prices[h][1] + others[n - g])
         return min(found, default=None)
+
+
+def _times(cost: Callable[[int], Interval], weight: Any) -> Callable[[int], Interval]:
+    return lambda end: cost(end).times(weight)
 
 
 def _cost(job: Job, scale: int) -> Cost:

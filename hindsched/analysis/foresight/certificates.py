@@ -19,6 +19,7 @@ import scipy.sparse as sp
 from scipy.optimize import linprog
 
 from hindsched.errors import SolveFailed
+from hindsched.instances.base import Instance
 from hindsched.json_types import JsonObject
 from hindsched.kernel import nonanticipative
 from hindsched.kernel.windows import Problem as WindowProblem
@@ -34,9 +35,9 @@ Column = tuple[int, int, int, float, Mapping[Any, float]]
 """Job, first and last slot, cost, and what is used of each row in each of them."""
 
 
-def can_certify(family: str, formulation: str) -> bool:
+def can_certify(instance: Instance, formulation: str) -> bool:
     """Whether the kernel knows certificates of this problem."""
-    return formulation in nonanticipative.FORMULATIONS.get(family, ())
+    return formulation in getattr(instance.exact.family, "NONANTICIPATIVE", ())
 
 
 def certify(
@@ -73,7 +74,7 @@ def certify(
     scenarios = [
         {
             "instance": instance.name, "instance_sha256": instance.sha256(), "weight": weights[s],
-            "own": found[s][0], "prices": found[s][1],
+            "own": found[s][0], "kind": "lagrangian", "prices": found[s][1],
             "schedule": None if schedules is None else schedules[s].to_dict(),
         }
         for s, instance in enumerate(futures.instances)

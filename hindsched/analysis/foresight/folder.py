@@ -17,6 +17,7 @@ from hindsched.errors import HindschedError, InputError
 from hindsched.instances.base import canonical_json
 from hindsched.instances.io import read, read_json
 from hindsched.kernel import MALFORMED, Refused, nonanticipative
+from hindsched.kernel.reading import require
 from hindsched.models.base import RUN
 from hindsched.models.futures import Futures
 from hindsched.solutions.base import Solution, read_solution
@@ -84,12 +85,19 @@ def _wrong(place: Path, data: dict[str, Any]) -> list[str]:
         )
         if off(value, data["best_online"][attained]):
             wrong.append(f"best online: the policy's expected value is {value!r}")
-    for path in sorted(place.glob("certificate-*.json")):
+    for name, stated in data["certified"].items():
+        path = place / f"certificate-{name}.json"
         certificate = read_json(path)
+        about = {"bound": stated, "claim": name, "policies": data["policies"],
+                 "formulation": data["formulation"]}  # fmt: skip
         try:
-            hashes = [instance.sha256() for instance in instances]
-            nonanticipative.check_hashes(certificate, hashes)
+            for key, value in about.items():
+                require(certificate[key] == value, f"{key}: is not that of {RESULT}")
+            nonanticipative.check_hashes(certificate, [i.sha256() for i in instances])
             nonanticipative.prove([instance.exact for instance in instances], certificate)
+            weights = zip(certificate["scenarios"], probabilities, strict=True)
+            likely = name != "expected" or not any(off(row["weight"], p) for row, p in weights)
+            require(likely, "weights: must be the probabilities")
         except (Refused, *MALFORMED) as error:
             wrong.append(f"{path.name}: {error}")
     return wrong

@@ -361,6 +361,8 @@ def foresight(
     greedy = commit_greedily(futures, formulation, SolveOptions(time_limit=10.0, threads=1))
     if greedy is not None:
         known.append(Policy(tuple(s.objective() for s in greedy), greedy, "commits greedily"))
+    elif not known:
+        known += _any_policy(futures, policies, formulation)
     search = FamilySearch(futures, policies, formulation, optima, chosen)
     best, policy = _best_online(search, known, SHARES["online"] * time_limit, up)
     hindsight = _expected(optima, futures.probabilities)
@@ -397,6 +399,18 @@ def foresight(
     )  # fmt: skip
 
 
+def _any_policy(futures: Futures, policies: str, formulation: str) -> list[Policy]:
+    """What the family's first algorithm of the class does."""
+    family = futures.instances[0].family
+    for name in registered(family):
+        if _is_of(build_algorithm(family, name, {}), policies, formulation):
+            runs = run_on(futures, name, formulation)[0]
+            return [
+                Policy(tuple(run.objective for run in runs), [run.solution for run in runs], name)
+            ]
+    return []
+
+
 def _best_online(
     search: FamilySearch, known: Sequence[Policy], seconds: float, up: bool
 ) -> tuple[Interval, Policy | None]:
@@ -421,8 +435,8 @@ def _certificates(
     known: Sequence[Policy], mixed: Guarantee, seconds: float,
 ) -> dict[str, JsonObject]:  # fmt: skip
     """What the kernel can check of the two bounds, in families that it has such proofs of."""
-    family, found = futures.instances[0].family, dict[str, JsonObject]()
-    if not can_certify(family, formulation) or not known:
+    found = dict[str, JsonObject]()
+    if not can_certify(futures.instances[0], formulation) or not known:
         return found
     ends = [own.completion(job.name) or 0 for policy in known[:2] for own in policy.schedules
             for job in own.instance.jobs]  # fmt: skip

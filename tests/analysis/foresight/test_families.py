@@ -48,6 +48,9 @@ def test_who_knows_more_is_never_worse(family: str, tmp_path: Path) -> None:
         assert wide.upper >= narrow.lower * (1 - 1e-6)
     else:
         assert wide.lower <= narrow.upper * (1 + 1e-6)
+    for found in (run_, commit):
+        if bound := found.certified.get("expected"):
+            assert bound >= found.best_online.lower if up else bound <= found.best_online.upper
     commit.write(tmp_path)
     assert verify_foresight(tmp_path) == []
     data = json.loads((tmp_path / "foresight.json").read_text())

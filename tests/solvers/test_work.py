@@ -1,7 +1,6 @@
 """Under a work limit no clock decides: every method says the same, whatever the machine does."""
 
 import json
-import math
 import threading
 import time
 
@@ -14,7 +13,6 @@ from hindsched.solvers.door import work
 from hindsched.solvers.door.api import methods
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.status import StoppedBy
-from hindsched.solvers.families.oasis.sparse_program import SparseProgram
 from hindsched.solvers.methods import auto
 
 INSTANCES = [
@@ -141,16 +139,3 @@ def test_bench_takes_a_work_limit_and_refuses_two_limits(tmp_path, capsys):
         [file] = (tmp_path / folder / "solutions").glob("*offline*")
         optima.append(file.read_bytes())
     assert optima[0] == optima[1]
-
-
-def test_a_program_ends_after_as_many_nodes_as_it_has_work():
-    program = SparseProgram()
-    columns = [program.column(1.0, 1.0, whole=True) for _ in range(40)]
-    program.row([(column, 2.0) for column in columns], -math.inf, 39.0)
-    program.row([(columns[0], 1.0), *((c, 2.0) for c in columns[1:])], 37.0, 37.0)
-    program.load(threading.Event(), presolve="off", mip_heuristic_effort=0.0)
-    with work.counting():
-        program.solve(3 * work.UNIT_SECONDS)
-        assert program.highs.getInfo().mip_node_count <= 3
-        assert program.solve(math.inf)
-        assert program.is_optimal

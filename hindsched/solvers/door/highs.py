@@ -405,7 +405,6 @@ _ASKS = {
         _KIND.kCallbackMipInterrupt,
     )
 }
-_OF_MIP = int(_KIND.kCallbackMipInterrupt)
 
 
 class Stop:
@@ -417,28 +416,15 @@ class Stop:
     ----------
     interrupted : Event
         Ends a solve.
-
-    Attributes
-    ----------
-    enough : tuple of float, optional
-        Ends a mixed-integer solve that minimises once its bound is more than the first, or it has a
-        point of at most the second.
     """
 
     def __init__(self, interrupted: threading.Event) -> None:
         self._interrupted, self._deadline = interrupted, math.inf
-        self.enough: tuple[float, float] | None = None
 
     def after(self, seconds: float | None) -> None:
         """End solves so many seconds from now; where work is counted no clock ends any."""
         late = math.inf if seconds is None or is_counted() else now() + max(seconds, 0.0)
         self._deadline = late
-
-    def _knows_enough(self, told: Any) -> bool:
-        if self.enough is None:
-            return False
-        above, point = self.enough
-        return bool(told.mip_dual_bound > above or told.mip_primal_bound <= point)
 
     def listen(self, highs: highspy.Highs) -> None:
         """Let HiGHS ask, whatever algorithm it runs; what others subscribe to is passed on."""
@@ -446,11 +432,7 @@ class Stop:
         def answer(kind: int, message: str, told: Any, reply: Any, owner: Any) -> None:
             if kind in _ASKS:
                 # False is said too: HiGHS keeps what it was told for the next run
-                reply.user_interrupt = (
-                    self._interrupted.is_set()
-                    or now() > self._deadline
-                    or (kind == _OF_MIP and self._knows_enough(told))
-                )
+                reply.user_interrupt = self._interrupted.is_set() or now() > self._deadline
             else:
                 owner.callbacks[kind].fire(kind, message, told, reply)
 

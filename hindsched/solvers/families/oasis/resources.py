@@ -301,13 +301,6 @@ class OasisOracle(BlockOracle):
         parts = workers[self.worker_groups.member], ps[self.ps_groups.member]
         return np.concatenate([part.ravel() for part in parts])
 
-    def prices_of_servers(self, prices: Floats) -> Floats:
-        """Prices of each group, those of its first server."""
-        by_server = prices.reshape(-1, *self._shapes[0][1:])
-        workers = len(self.instance.worker_servers)
-        parts = by_server[self.worker_groups.first], by_server[workers + self.ps_groups.first]
-        return np.concatenate([part.ravel() for part in parts])
-
     def _views(self, flat: Floats) -> tuple[Floats, Floats]:
         if not flat.flags.writeable:  # kernels are compiled once, for arrays that can be written
             flat = flat.copy()

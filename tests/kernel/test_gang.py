@@ -18,8 +18,8 @@ from hindsched.kernel import gang, reading
 from hindsched.kernel.__main__ import main
 from hindsched.kernel.reading import Refused
 from hindsched.solvers.certificates.certificate import certify
-from hindsched.solvers.families.gang.incumbents import incumbents
 from hindsched.solvers.families.gang.oracle import GangOracle
+from hindsched.solvers.families.gang.replay import incumbents
 from hindsched.solvers.oracles.base import build_oracle
 from tests.kernel.agreement import checked, exact, silent
 

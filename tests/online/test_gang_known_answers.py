@@ -13,8 +13,7 @@ from hindsched.instances.gang.instance import GangInstance, gang_data, split_for
 from hindsched.online.simulator import simulate
 from hindsched.solutions.base import build_solution
 from hindsched.solvers.certificates.certificate import certify
-from hindsched.solvers.families.gang.incumbents import in_order
-from hindsched.solvers.families.gang.replay import POLICIES, replay
+from hindsched.solvers.families.gang.replay import POLICIES, in_order, replay
 from hindsched.solvers.oracles.base import build_oracle
 from tests.brute_force.gang import optimum
 from tests.strategies.gang import tiny_instances

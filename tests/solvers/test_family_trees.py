@@ -20,7 +20,7 @@ from hindsched.kernel import trees
 from hindsched.kernel.reading import Refused
 from hindsched.solvers.certificates.file import verify_certificate
 from hindsched.solvers.door.api import solve
-from hindsched.solvers.families.gang.incumbents import incumbents
+from hindsched.solvers.families.gang.replay import incumbents
 from hindsched.solvers.families.mlbroker.methods import find_schedule
 from hindsched.solvers.oracles.base import build_oracle
 from hindsched.solvers.tree.branch_and_bound import BranchAndBound

@@ -14,13 +14,11 @@ from hindsched.instances.gang.instance import KINDS, GangInstance, gang_data
 from hindsched.solvers.certificates.certificate import certify
 from hindsched.solvers.certificates.file import verify_certificate
 from hindsched.solvers.door.status import Status
-from hindsched.solvers.families.gang.clock import Clock
-from hindsched.solvers.families.gang.incumbents import incumbents
-from hindsched.solvers.families.gang.prices import climb_prices, first_cut
-from hindsched.solvers.families.gang.replay import replay
+from hindsched.solvers.families.gang.prices import Clock, climb_prices, first_cut
+from hindsched.solvers.families.gang.replay import incumbents, replay
 from hindsched.solvers.families.gang.search import Search
-from hindsched.solvers.kernels.gang.orders import total_cost
-from hindsched.solvers.kernels.gang.responses import FOREVER, Blocks, pausing_responses
+from hindsched.solvers.kernels.gang.orders import FOREVER, total_cost
+from hindsched.solvers.kernels.gang.responses import Blocks, pausing_responses
 from hindsched.solvers.kernels.gang.sequences import starts_in_sequence
 from hindsched.solvers.oracles.base import build_oracle
 from tests.brute_force import gang as brute_force

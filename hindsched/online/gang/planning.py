@@ -24,7 +24,7 @@ from hindsched.solvers.families.gang.planning import (
     plan_in_order,
     plan_on_servers,
 )
-from hindsched.solvers.kernels.gang.placing import Cluster
+from hindsched.solvers.kernels.gang.queueing import Cluster
 from hindsched.solvers.oracles.rows import PriceRow
 
 MOST_SLOTS, MOST_COLUMNS = 1_000, 30_000
@@ -75,7 +75,7 @@ class Reoptimise(reoptimise.Reoptimise):
             left.jobs.duration[own].astype(float),
         ]
         if known.is_consolidated:
-            placed = best_on_servers(left, known.server_gpus, keys, self.exchanges)
+            placed = best_on_servers(left, known.server_gpus, keys)
             self._follow(view, left, *placed)
         else:
             plans = [plan_in_order(left, key) for key in keys]

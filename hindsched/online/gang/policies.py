@@ -28,7 +28,8 @@ from hindsched.solvers.families.gang.replay import (
     threshold_slots,
 )
 from hindsched.solvers.kernels.gang import preemption, queueing, reservations
-from hindsched.solvers.kernels.gang.placing import Cluster, cluster_sizes, most_places
+from hindsched.solvers.kernels.gang.orders import FOREVER
+from hindsched.solvers.kernels.gang.queueing import Cluster, cluster_sizes, most_places
 
 FIRST_JOBS = 256
 """Jobs for which there is room at first; it doubles."""
@@ -234,7 +235,7 @@ class Conservative(ReplayedPolicy):
     def _pass(self, slot: int, ended: Ints, arrived: Ints) -> Rows:
         plan = self._plan
         number, following = reservations.pass_event(plan, slot - 1, ended, arrived)
-        self._wake = None if following == queueing.NEVER else int(following) + 1
+        self._wake = None if following == FOREVER else int(following) + 1
         return self._started(slot, plan.cluster, plan.gpus, plan.started[:number].tolist())
 
 
@@ -269,8 +270,8 @@ class RankingPolicy(ReplayedPolicy):
     def _pass(self, slot: int, ended: Ints, arrived: Ints) -> Rows:
         ranks, way = self._ranks, self.policy.way
         crossing = preemption.pass_event(ranks, slot - 1, way, self._threshold, ended, arrived)
-        self._wake = None if crossing == queueing.NEVER else crossing + 1
-        stopped, started = ranks.sizes[2:4].tolist()
+        self._wake = None if crossing == FOREVER else crossing + 1
+        stopped, started = ranks.sizes[1:3].tolist()
         rows: Rows = {
             self._names[job]: [{"to": slot - 1}] for job in ranks.stopped[:stopped].tolist()
         }

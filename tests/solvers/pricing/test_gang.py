@@ -14,9 +14,15 @@ from hypothesis import strategies as st
 
 from hindsched.errors import InputError
 from hindsched.instances.gang.instance import GangInstance, gang_data, split_formulation
-from hindsched.solvers.families.gang.intervals import IntervalRows, cuts_of
-from hindsched.solvers.families.gang.makespan import makespan_bound, makespan_bound_slots
-from hindsched.solvers.families.gang.oracle import GangOracle, build, tree_rows
+from hindsched.solvers.families.gang.oracle import (
+    GangOracle,
+    IntervalRows,
+    build,
+    cuts_of,
+    makespan_bound,
+    makespan_bound_slots,
+    tree_rows,
+)
 from hindsched.solvers.oracles.base import build_oracle
 from hindsched.solvers.oracles.decisions import COMPLETES
 from tests.strategies.gang import tiny_instances

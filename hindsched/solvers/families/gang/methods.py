@@ -30,10 +30,9 @@ from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import within_gap
 from hindsched.solvers.door.result import Result, keep
 from hindsched.solvers.door.status import Progress, Status, StoppedBy
-from hindsched.solvers.door.work import spend
-from hindsched.solvers.families.gang.clock import Clock
-from hindsched.solvers.families.gang.incumbents import in_order, incumbents
-from hindsched.solvers.families.gang.prices import certify_without_prices, climb_prices
+from hindsched.solvers.door.work import now, spend
+from hindsched.solvers.families.gang.prices import Clock, certify_without_prices, climb_prices
+from hindsched.solvers.families.gang.replay import in_order, incumbents
 from hindsched.solvers.families.gang.search import Search, can_move
 from hindsched.solvers.methods.base import Method, joined, relaxation, solve_milp
 from hindsched.solvers.tree.method import certifying, solve_tree
@@ -96,7 +95,7 @@ class GangSolve:
         if self.on_progress is not None:
             bound = None if self.certificate is None else self.certificate.bound
             found = self.objective if self.best is not None else None
-            self.on_progress(bound, found, self.clock.gone, message)
+            self.on_progress(bound, found, now() - self.clock.begin, message)
 
     def begin(self) -> None:
         """Price nothing, then replay policies: there is a schedule whatever the time limit."""
@@ -152,7 +151,7 @@ class GangSolve:
             self.offer(search.solution())
         else:
             self._perturb()
-        self.details |= {"orders": search.orders, "moves": search.moves}
+        self.details["moves"] = search.moves
 
     def _perturb(self) -> None:
         """Start jobs by perturbed orders of the best schedule while there is time."""

@@ -4,6 +4,11 @@ The bound is ``sum_j best_j - GPUs x integral of the prices``; what a job's best
 on the formulation's kind (`responses`). The time after the last interval is free and without end,
 so no horizon is cut. Servers' bounds are those of one pool: a relaxation.
 
+Linking rows are GPUs in use over intervals of slots, which the prices bring along: a price per
+GPU-second holds for every slot of an interval, so its row says that the GPU-seconds used in it are
+at most GPUs x its length. Any cutting of time gives valid rows, and a certificate names its own:
+``{"gpus": [{"from", "to", "price"}, ...]}``, slots inclusive, what is not named costs nothing.
+
 For the makespan the bound needs no prices: see `makespan_bound`.
 
 Jobs in one piece can be restricted: a branching splits their `completion` slot, which is that of
@@ -16,6 +21,7 @@ import math
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from functools import cached_property
+from itertools import pairwise
 from types import MappingProxyType
 from typing import Any, ClassVar, Literal
 
@@ -27,16 +33,16 @@ from hindsched.instances.base import Instance
 from hindsched.instances.decimals import common_step
 from hindsched.instances.gang.instance import (
     MOST_PROGRAM_SLOTS,
+    MOST_SLOTS,
     GangInstance,
     exact,
     split_formulation,
 )
+from hindsched.json_types import JsonObject
 from hindsched.solutions.base import Assignment, Solution
 from hindsched.solutions.gang.solution import GangSolution
-from hindsched.solvers.families.gang.intervals import IntervalRows, cuts_of
-from hindsched.solvers.families.gang.makespan import makespan_bound
+from hindsched.solvers.kernels.gang.orders import FOREVER
 from hindsched.solvers.kernels.gang.responses import (
-    FOREVER,
     Blocks,
     interval_of,
     pausing_responses,
@@ -51,7 +57,105 @@ from hindsched.solvers.oracles.decisions import (
     Limits,
     window_of,
 )
-from hindsched.solvers.oracles.rows import Rows
+from hindsched.solvers.oracles.rows import LARGEST_PRICE, AxisLabel, Rows, RowSet
+
+ROW_SET = "gpus"
+KEYS = {"from", "to", "price"}
+
+
+class IntervalRows(Rows):
+    """One row an interval.
+
+    Parameters
+    ----------
+    instance : GangInstance
+        The instance.
+    cut : ndarray of int, shape (intervals + 1,)
+        Ends of the intervals, rising: interval k is slots ``cut[k] + 1 .. cut[k + 1]``.
+    """
+
+    def __init__(self, instance: GangInstance, cut: Ints) -> None:
+        self.cut = cut
+        capacity = instance.total_gpus * float(instance.slot_seconds) * np.diff(cut)
+        labels = tuple(f"{first + 1}-{last}" for first, last in pairwise(cut))
+        super().__init__([RowSet(ROW_SET, (("interval", labels),), capacity)])
+
+    def to_file(self, flat: Floats) -> dict[str, list[JsonObject]]:
+        """Write the prices above 0, neighbours of one price together."""
+        rows: list[JsonObject] = []
+        for first, last, price in zip(
+            self.cut[:-1].tolist(), self.cut[1:].tolist(), flat.tolist(), strict=True
+        ):
+            if price and rows and rows[-1]["to"] == first and rows[-1]["price"] == price:
+                rows[-1]["to"] = last
+            elif price:
+                rows.append({"from": first + 1, "to": last, "price": price})
+        return {ROW_SET: rows}
+
+    def from_file(self, prices: object, where: str = "prices") -> Floats:
+        """Read `to_file`'s rows; every interval of these rows has one price."""
+        flat = np.zeros(self.size)
+        for first, last, price in read_prices(prices, where) if prices != {} else ():
+            low, high = np.searchsorted(self.cut, [first - 1, last])
+            if high >= self.cut.size or self.cut[low] != first - 1 or self.cut[high] != last:
+                rule = "must begin and end where intervals do"
+                raise InputError(f"{where}.{ROW_SET}", f"{first}-{last}", rule)
+            flat[low:high] = price
+        return flat
+
+    def label(self, index: int) -> dict[str, AxisLabel]:
+        """Name a row: its first slot, and the interval."""
+        first, last = int(self.cut[index]) + 1, int(self.cut[index + 1])
+        return {"rows": ROW_SET, "interval": f"{first}-{last}", "slot": first}
+
+
+def cuts_of(prices: object, where: str = "prices") -> Ints:
+    """Ends of the intervals that a file's prices, or those of a tree's leaves, name, from 0 on."""
+    ends = [0]
+    leaves = [prices]
+    if isinstance(prices, list):
+        leaves = [leaf.get("prices") for leaf in prices if isinstance(leaf, dict)]
+    for each in leaves:
+        for first, last, _ in read_prices(each, where) if each != {} else ():
+            ends += [first - 1, last]
+    return np.unique(np.array(ends, dtype=np.int64))
+
+
+def read_prices(prices: object, where: str = "prices") -> list[tuple[int, int, float]]:
+    """Rows (first slot, last slot, price) of a file, in order of time.
+
+    Raises
+    ------
+    InputError
+        For a row that is none, overlaps the one before or has a negative price.
+    """
+    if not isinstance(prices, dict) or set(prices) != {ROW_SET}:
+        raise InputError(where, prices, f"must be an object with the rows {ROW_SET}")
+    rows = prices[ROW_SET]
+    if not isinstance(rows, list):
+        raise InputError(f"{where}.{ROW_SET}", rows, "must be a list of rows")
+    found: list[tuple[int, int, float]] = []
+    for number, row in enumerate(rows):
+        here = f"{where}.{ROW_SET}[{number}]"
+        if not isinstance(row, dict) or set(row) != KEYS:
+            raise InputError(here, row, f"must have exactly the keys {', '.join(sorted(KEYS))}")
+        first, last, price = row["from"], row["to"], row["price"]
+        for key, slot in (("from", first), ("to", last)):
+            if type(slot) is not int or not 1 <= slot <= MOST_SLOTS:
+                rule = f"must be a slot, an integer in 1..{MOST_SLOTS}"
+                raise InputError(f"{here}.{key}", slot, rule)
+        if first > last:
+            raise InputError(f"{here}.to", last, f"must not precede from = {first}")
+        if found and first <= found[-1][1]:
+            raise InputError(f"{here}.from", first, f"must follow slot {found[-1][1]}")
+        if isinstance(price, bool) or not isinstance(price, int | float):
+            raise InputError(f"{here}.price", price, "must be a number")
+        if not 0 <= price <= LARGEST_PRICE:
+            rule = f"must not be negative and at most {LARGEST_PRICE:.0e}"
+            raise InputError(f"{here}.price", price, rule)
+        found.append((first, last, float(price)))
+    return found
+
 
 LAYOUT = "intervals"
 ORACLE_ROWS = (LAYOUT,)
@@ -284,3 +388,44 @@ def job_costs(solution: GangSolution) -> list[float]:
         return [0.0] * len(instance.jobs)
     spans = ends - instance.submits
     return (spans * instance.weights * float(instance.slot_seconds)).tolist()
+
+
+MOST_PARALLEL = 64
+"""Widths are told apart up to so many jobs side by side."""
+
+
+def makespan_bound(instance: GangInstance, kind: str) -> float:
+    """Lower bound on the last completion in seconds since the trace's start, rounded down.
+
+    From any time r on, the jobs submitted at r or later need their work: ``r + work / GPUs``. Jobs
+    that all hold more than ``GPUs / (k + 1)`` run at most k at a time: ``r + durations / k``. No
+    job ends before its submission and duration. Elastic jobs have the first of the three, and the
+    third with the duration on as many GPUs as they can use.
+    """
+    seconds = makespan_bound_slots(instance, kind) * exact(instance.slot_seconds)
+    nearest = float(seconds)
+    return nearest if nearest <= seconds else math.nextafter(nearest, -math.inf)
+
+
+def makespan_bound_slots(instance: GangInstance, kind: str) -> int:
+    """The bound in slots."""
+    if not instance.jobs:
+        return 0
+    order = np.argsort(-instance.submits, kind="stable")
+    submit, duration = instance.submits[order], instance.durations[order]
+    gpus, room = instance.job_gpus[order], instance.total_gpus
+    work = duration * gpus
+    fastest = -(-work // instance.most_gpus[order]) if kind == "elastic" else duration
+    best = max(int((submit + fastest).max()), _from_each(submit, work, room))
+    if kind != "elastic":
+        for parallel in range(1, min(MOST_PARALLEL, room) + 1):
+            wide = gpus * (parallel + 1) > room
+            best = max(best, _from_each(submit[wide], duration[wide], parallel))
+    return best
+
+
+def _from_each(submit: Ints, work: Ints, rate: int) -> int:
+    """Latest of ``r + work submitted at r or later / rate``; submissions fall."""
+    if not submit.size:
+        return 0
+    return int((submit + -(-np.cumsum(work) // rate)).max())

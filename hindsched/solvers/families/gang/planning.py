@@ -17,22 +17,17 @@ import numpy as np
 from hindsched.arrays import Floats, Ints
 from hindsched.instances.gang.instance import KINDS, OBJECTIVES, GangInstance, split_formulation
 from hindsched.models.gang.sets import Outlook
-from hindsched.solvers.families.gang.clock import Clock
 from hindsched.solvers.families.gang.oracle import GangOracle, job_blocks
-from hindsched.solvers.families.gang.prices import Climb
+from hindsched.solvers.families.gang.prices import Climb, Clock
 from hindsched.solvers.families.gang.search import annealed, can_move, mean_cost
-from hindsched.solvers.kernels.gang.orders import FAR, Jobs, starts_in_order, total_cost
-from hindsched.solvers.kernels.gang.placing import Cluster
-from hindsched.solvers.kernels.gang.queueing import run_queue_beside
-from hindsched.solvers.kernels.gang.responses import FOREVER, Blocks
+from hindsched.solvers.kernels.gang.orders import FOREVER, Jobs, starts_in_order, total_cost
+from hindsched.solvers.kernels.gang.queueing import Cluster, run_queue_beside
+from hindsched.solvers.kernels.gang.responses import Blocks
 
 NEVER_LATE = 1e30
 """Cost of what is fixed, if it came later."""
-REACH, SPREAD = 100, 10
-"""Longest stretch of the sequence in which a move is made; places by which perturbed jobs move."""
-SEED = 88172645463325252
-EXCHANGES_AN_ORDER = 50
-"""On servers all open jobs are placed again for so many exchanges in a pool."""
+REACH = 100
+"""Longest stretch of the sequence in which a move is made."""
 STAGES = (0.3, 0.03)
 """Smoothing of the prices, relative to the mean cost of a job's own duration."""
 INTERVALS = 200
@@ -84,14 +79,14 @@ def open_jobs(instance: GangInstance, formulation: str, view: Outlook) -> OpenJo
     gpus = instance.job_gpus[own]
     submit = np.array([task.first - 1 for task in view.tasks], dtype=np.int64)
     units = np.array([task.work * task.gpus for task in view.tasks], dtype=np.int64)
-    still = rows.end > submit.min(initial=FAR)
+    still = rows.end > submit.min(initial=FOREVER)
     none = np.zeros(int(still.sum()))
     columns = (
         (rows.start[still], submit),
         (rows.end[still] - rows.start[still], -(-units // gpus)),
         (rows.gpus[still], gpus),
         (none, blocks.slope[own]),
-        (rows.end[still], np.where(blocks.latest == FOREVER, FAR, blocks.latest)[own]),
+        (rows.end[still], blocks.latest[own]),
         (none + NEVER_LATE, np.where(np.isfinite(blocks.skip), blocks.skip, 0.0)[own]),
     )
     jobs = Jobs._make(map(np.concatenate, columns))
@@ -127,21 +122,11 @@ def plan_on_servers(left: OpenJobs, sizes: Ints, key: Floats) -> Placed:
     return Placed(start[fixed:], cluster)
 
 
-def best_on_servers(left: OpenJobs, sizes: Ints, keys: list[Floats], rounds: int) -> Placed:
-    """The cheapest plan of some orders, and of perturbed ones; `rounds` as in a pool."""
+def best_on_servers(left: OpenJobs, sizes: Ints, keys: list[Floats]) -> Placed:
+    """The cheapest plan of some orders."""
     own = Jobs._make(column[left.fixed :] for column in left.jobs)
-
-    def cost(plan: Placed) -> float:
-        return total_cost(own, plan.starts)
-
-    best = min((plan_on_servers(left, sizes, key) for key in keys), key=cost)
-    draw = np.random.Generator(np.random.PCG64(SEED))
-    for _ in range(rounds // EXCHANGES_AN_ORDER):
-        place = np.argsort(np.argsort(best.starts, kind="stable")).astype(float)
-        moved = draw.random(place.size) < 2 / place.size
-        place[moved] += draw.normal(scale=SPREAD, size=int(moved.sum()))
-        best = min(best, plan_on_servers(left, sizes, place), key=cost)
-    return best
+    plans = [plan_on_servers(left, sizes, key) for key in keys]
+    return min(plans, key=lambda plan: total_cost(own, plan.starts))
 
 
 class LeftOracle(GangOracle):
@@ -162,10 +147,9 @@ class LeftOracle(GangOracle):
         own = Jobs._make(column[fixed:] for column in jobs)
         counts_ends = bool(own.slope.any())
         super().__init__(instance, KINDS[0] if counts_ends else f"{KINDS[0]},{OBJECTIVES[2]}", cut)
-        latest = np.where(own.due == FAR, FOREVER, own.due)
         skip = np.where(own.slope > 0, np.inf, own.penalty)
         sizes = own.duration, own.gpus, own.gpus
-        self.blocks = Blocks(own.submit, *sizes, own.slope, latest, skip)
+        self.blocks = Blocks(own.submit, *sizes, own.slope, own.due, skip)
         free = self.rows.sets[0].capacity
         for start, end, gpus in zip(jobs.submit[:fixed], jobs.due[:fixed], jobs.gpus, strict=False):
             held = np.minimum(cut[1:], end) - np.maximum(cut[:-1], start)

@@ -1,10 +1,9 @@
 """Good prices for gang: climb the Lagrangian bound, and cut time finer where use bends.
 
-Jobs in one piece: the smoothed bound (`smoothing`) is climbed by L-BFGS-B from the fluid
-relaxation's prices, in a metric in which a unit is a price for the length of an interval. Smoothing
-begins coarse, on few intervals, and becomes finer; then the intervals are halved in which the two
-halves would pull the price apart most. Pausing jobs: the subgradient method of all families, from
-the fluid's prices on equal intervals.
+Jobs in one piece: the smoothed bound (`soft_responses`) is climbed by L-BFGS-B, in a metric in
+which a unit is a price for the length of an interval. Smoothing begins coarse, on few intervals,
+and becomes finer; then the intervals are halved in which the two halves would pull the price apart
+most. Pausing jobs: the subgradient method of all families, on equal intervals.
 
 Any prices prove a bound; what is returned is the best that was seen, rounded to few digits, with
 the oracle's own value.
@@ -15,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from threading import Event
 from typing import Any
 
 import numpy as np
@@ -24,11 +24,9 @@ from hindsched.instances.gang.instance import GangInstance
 from hindsched.solvers.bounds.lagrangian import subgradient_bound
 from hindsched.solvers.certificates.certificate import Certificate, certify
 from hindsched.solvers.door.options import SolveOptions
-from hindsched.solvers.door.work import spend
-from hindsched.solvers.families.gang.clock import Clock
+from hindsched.solvers.door.work import now, spend
 from hindsched.solvers.families.gang.oracle import GangOracle
-from hindsched.solvers.kernels.gang.fluid import fluid_prices
-from hindsched.solvers.kernels.gang.smoothing import soft_responses
+from hindsched.solvers.kernels.gang.responses import soft_responses
 
 COARSE = 1000
 """Intervals at first."""
@@ -42,6 +40,29 @@ ITERATIONS = 50
 MEMORY = 20
 DIGITS = 6
 """Significant digits of the largest price; all prices are multiples of its last."""
+
+
+@dataclass(frozen=True)
+class Clock:
+    """A time limit in seconds from the clock's making on, and an interrupt that ends it at once."""
+
+    seconds: float
+    stop: Event = field(default_factory=Event)
+    begin: float = field(default_factory=now)
+
+    @property
+    def seconds_left(self) -> float:
+        """Seconds until the end, at least 0."""
+        return 0.0 if self.stop.is_set() else max(0.0, self.begin + self.seconds - now())
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the time is over."""
+        return self.seconds_left <= 0.0
+
+    def first(self, seconds: float) -> Clock:
+        """A clock for the next seconds, at most until this one's end."""
+        return Clock(min(seconds, self.seconds_left), self.stop)
 
 
 class OutOfTimeError(Exception):
@@ -158,9 +179,7 @@ class Climb:
     def subgradient(self, target: float) -> None:
         """Climb the bound of pausing jobs until the time is over or steps have become tiny."""
         options = SolveOptions(time_limit=self.clock.seconds_left)
-        found = subgradient_bound(
-            self.oracle, options, start_prices=self.prices, target=target
-        )  # fmt: skip
+        found = subgradient_bound(self.oracle, options, target=target)
         self.evaluations += found.iterations
         self.prices = found.certificate.prices
         self.note(found.bound, self.oracle.cut, self.prices)
@@ -191,17 +210,6 @@ def first_cut(instance: GangInstance, end: int, count: int = COARSE) -> Ints:
     first = int(instance.submits.min()) if instance.jobs else 0
     cuts = np.linspace(first, max(end, first + 1), count + 1).astype(np.int64)
     return np.unique(np.concatenate([[0], cuts]))
-
-
-def start_prices(oracle: GangOracle) -> Floats:
-    """Prices of the fluid relaxation per GPU-second; none where the objective is another."""
-    instance = oracle.instance
-    if oracle.goal != "completion":
-        return np.zeros(oracle.rows.size)
-    order = np.argsort(instance.submits, kind="stable")
-    area = (instance.durations * instance.job_gpus)[order].astype(float)
-    density = instance.weights[order] / area  # a slot of time and a slot of GPU alike
-    return fluid_prices(oracle.cut, instance.submits[order], area, density, instance.total_gpus)
 
 
 def certify_without_prices(instance: GangInstance, formulation: str) -> Certificate:
@@ -236,23 +244,19 @@ def climb_prices(
         Called with the expected starts after each stage of jobs in one piece.
     """
     oracle = GangOracle(instance, formulation, first_cut(instance, end))
-    climb = Climb(oracle, start_prices(oracle), clock, on_expected)
-    climb.note(_value(oracle, climb.prices), oracle.cut, climb.prices)
-    if oracle.kind == "non-preemptive":
-        for share in COARSE_STAGES:
-            climb.smooth(share)
-        for share in FINE_STAGES:
-            if clock.is_over:
-                return climb
-            climb.halve(share)
-            climb.smooth(share)
-        for share in LAST_STAGES:
-            climb.smooth(share, 4 * ITERATIONS)
+    free = np.zeros(oracle.rows.size)
+    climb = Climb(oracle, free, clock, on_expected)
+    climb.note(math.fsum(oracle.values(free)), oracle.cut, free)
+    if oracle.kind != "non-preemptive":
+        climb.subgradient(target)
         return climb
-    climb.subgradient(target)
+    for share in COARSE_STAGES:
+        climb.smooth(share)
+    for share in FINE_STAGES:
+        if clock.is_over:
+            return climb
+        climb.halve(share)
+        climb.smooth(share)
+    for share in LAST_STAGES:
+        climb.smooth(share, 4 * ITERATIONS)
     return climb
-
-
-def _value(oracle: GangOracle, prices: Floats) -> float:
-    value, _ = oracle.block_values(prices)
-    return math.fsum(value.tolist()) - float(prices @ oracle.rows.capacity)

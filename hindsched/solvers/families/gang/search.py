@@ -7,15 +7,13 @@ heat, each from the best schedule so far: it moves jobs in the sequence of start
 behind follows.
 
 The search is for jobs in one piece in one pool. Such a schedule is one of the other kinds as well;
-where jobs may pause, the best replayed policy is better. On servers, and where jobs x GPUs are too
-many, perturbed orders are replayed with placement.
+where jobs may pause, the best replayed policy is better.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -24,12 +22,11 @@ from hindsched.instances.gang.instance import KINDS, OBJECTIVES, GangInstance, s
 from hindsched.solutions.gang.rows import pool_rows
 from hindsched.solutions.gang.solution import GangSolution
 from hindsched.solvers.door.work import now, spend
-from hindsched.solvers.families.gang.clock import Clock
-from hindsched.solvers.families.gang.incumbents import incumbents
 from hindsched.solvers.families.gang.oracle import job_blocks
+from hindsched.solvers.families.gang.prices import Clock
+from hindsched.solvers.families.gang.replay import incumbents
 from hindsched.solvers.kernels.draws import Words
-from hindsched.solvers.kernels.gang.orders import FAR, Jobs, starts_in_order, total_cost
-from hindsched.solvers.kernels.gang.responses import FOREVER
+from hindsched.solvers.kernels.gang.orders import Jobs, starts_in_order, total_cost
 from hindsched.solvers.kernels.gang.sequences import resequence, starts_in_sequence
 
 ALPHAS = (0.0, 0.5, 1.0)
@@ -62,12 +59,10 @@ def mean_cost(jobs: Jobs) -> float:
     return max(float(costs.mean()) if costs.size else 0.0, 1e-12)
 
 
-def seeded(seed: int) -> Words:
-    """State of the draws."""
+def _seeded(seed: int) -> Words:
     return np.array([2 * seed + 88172645463325252], dtype=np.uint64)
 
 
-@dataclass
 class Search:
     """Best schedule of jobs in one piece in one pool.
 
@@ -81,39 +76,27 @@ class Search:
         Of the draws.
     """
 
-    instance: GangInstance
-    formulation: str
-    seed: int = 0
-    cost: float = math.inf
-    start: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
-    orders: int = 0
-    moves: int = 0
-
-    def __post_init__(self) -> None:
-        blocks = job_blocks(self.instance, self.formulation)
-        due = np.where(blocks.latest == FOREVER, FAR, blocks.latest)
+    def __init__(self, instance: GangInstance, formulation: str, seed: int = 0) -> None:
+        blocks = job_blocks(instance, formulation)
         penalty = np.where(np.isfinite(blocks.skip), blocks.skip, 0.0)
-        gpus = self.instance.job_gpus
-        self.jobs = Jobs(blocks.submit, blocks.duration, gpus, blocks.slope, due, penalty)
-        self.scale, self.state = mean_cost(self.jobs), seeded(self.seed)
+        sizes = blocks.submit, blocks.duration, instance.job_gpus
+        self.instance, self.formulation = instance, formulation
+        self.jobs = Jobs(*sizes, blocks.slope, blocks.latest, penalty)
+        self.scale, self.state = mean_cost(self.jobs), _seeded(seed)
+        self.cost, self.start = math.inf, np.zeros(0, dtype=np.int64)
+        self.moves = 0
 
-    def try_order(self, order: Ints) -> bool:
-        """Place all jobs in an order; says whether that is the best so far."""
-        self.orders += 1
-        return self.try_starts(starts_in_order(order, self.jobs, self.instance.total_gpus))
-
-    def try_starts(self, start: Ints) -> bool:
-        """Take over a feasible schedule if it is the best so far; says whether."""
+    def try_starts(self, start: Ints) -> None:
+        """Take over a feasible schedule if it is the best so far."""
         cost = total_cost(self.jobs, start)
-        if cost >= self.cost:
-            return False
-        self.cost, self.start = cost, start.copy()
-        return True
+        if cost < self.cost:
+            self.cost, self.start = cost, start.copy()
 
     def try_expected(self, expected: Floats) -> None:
         """Try the orders that expected starts suggest."""
         for alpha in ALPHAS:
-            self.try_order(np.argsort(expected + alpha * self.jobs.duration, kind="stable"))
+            order = np.argsort(expected + alpha * self.jobs.duration, kind="stable")
+            self.try_starts(starts_in_order(order, self.jobs, self.instance.total_gpus))
 
     def anneal(self, clock: Clock, is_done: Callable[[], bool]) -> None:
         """Move jobs until the clock stops, or `is_done` after a cycle."""
@@ -125,10 +108,10 @@ class Search:
             sequence, rounds = np.argsort(self.start, kind="stable"), ROUNDS
             while not own.is_over:
                 since = now()
-                self.move(sequence, reach, heat * self.scale * COOLING**own.share_gone, rounds)
+                gone = 1 - own.seconds_left / own.seconds
+                self.move(sequence, reach, heat * self.scale * COOLING**gone, rounds)
                 spent = max(now() - since, 1e-6)
                 rounds = int(np.clip(rounds * LOOK_SECONDS / spent, 100, 4 * rounds))
-            self.try_order(np.argsort(self.start, kind="stable"))
             number += 1
 
     def move(self, sequence: Ints, reach: int, heat: float, rounds: int) -> None:
@@ -141,8 +124,9 @@ class Search:
 
     def solution(self) -> GangSolution:
         """The best schedule."""
+        jobs = self.jobs
         rows = pool_rows(
-            np.arange(self.start.size), self.start, self.start + self.jobs.duration, self.jobs.gpus
+            np.arange(self.start.size), self.start, self.start + jobs.duration, jobs.gpus
         )
         return GangSolution(self.instance, rows, self.formulation)
 
@@ -150,7 +134,7 @@ class Search:
 def annealed(start: Ints, jobs: Jobs, gpus: int, rounds: int, reach: int, scale: float) -> Ints:
     """The schedule `start` improved by so many moves: no clock decides."""
     best, cost = start, total_cost(jobs, start)
-    sequence, state = np.argsort(start, kind="stable"), seeded(0)
+    sequence, state = np.argsort(start, kind="stable"), _seeded(0)
     for step in range(HEATS if rounds else 0):
         heat = HOT * scale * COOLING ** (step / HEATS)
         resequence(sequence, jobs, gpus, max(1, rounds // HEATS), heat, state, reach)

@@ -15,7 +15,7 @@ from numba import njit
 
 from hindsched.arrays import Floats, Ints
 
-FAR: Any = np.int64(2**60)
+FOREVER: Any = np.int64(2**62)
 """The last step of a timeline begins here: no schedule comes so far."""
 
 
@@ -56,10 +56,9 @@ def step_at(time: Ints, size: int, moment: int) -> int:
 
 
 @njit(cache=True, nogil=True)
-def split(time: Ints, room: Ints, size: int, step: int, moment: int) -> tuple[int, int]:
-    """The step that begins at a moment in or after `step`, made if need be; and the new size."""
-    while step + 1 < size and time[step + 1] <= moment:
-        step += 1
+def _split(time: Ints, room: Ints, size: int, moment: int) -> tuple[int, int]:
+    """The step that begins at a moment, made if need be; and the new size."""
+    step = step_at(time, size, moment)
     if time[step] == moment:
         return step, size
     for index in range(size - 1, step, -1):
@@ -71,56 +70,57 @@ def split(time: Ints, room: Ints, size: int, step: int, moment: int) -> tuple[in
 
 
 @njit(cache=True, nogil=True)
-def book(time: Ints, room: Ints, size: int, step: int, start: int, end: int, gpus: int) -> int:
-    """Take GPUs from `start` (in or after `step`) to `end`; the new size."""
-    first, size = split(time, room, size, step, start)
-    last, size = split(time, room, size, first, end)
+def book(time: Ints, room: Ints, size: int, start: int, end: int, gpus: int) -> int:
+    """Take GPUs from `start` to `end`, or give them back, and join equal steps; the new size."""
+    if start >= end:
+        return size
+    first, size = _split(time, room, size, start)
+    last, size = _split(time, room, size, end)
     for index in range(first, last):
         room[index] -= gpus
+    for step in (last, first):
+        if step > 0 and room[step] == room[step - 1]:
+            size -= 1
+            for index in range(step, size):
+                time[index] = time[index + 1]
+                room[index] = room[index + 1]
     return size
 
 
 @njit(cache=True, nogil=True)
-def insert(
+def earliest_start(
     time: Ints, room: Ints, size: int, earliest: int, duration: int, gpus: int
-) -> tuple[int, int]:
-    """Book a job at its earliest start before the last step; (start, new size), -1 for none."""
-    first = at = step_at(time, size, earliest)
+) -> int:
+    """Earliest start at which GPUs are free for a duration; `FOREVER` for none."""
+    at = step_at(time, size, earliest)
     start = earliest
     while at < size - 1:
         if room[at] < gpus:
-            at += 1
-            first = at
-            start = time[at]
+            start = time[at + 1]
         elif time[at + 1] >= start + duration:
-            return start, book(time, room, size, first, start, start + duration, gpus)
-        else:
-            at += 1
-    return -1, size
+            return start
+        at += 1
+    return FOREVER
 
 
 @njit(cache=True, nogil=True)
-def place_in_order(
+def _place_in_order(
     order: Ints, submit: Ints, duration: Ints, gpus: Ints, gpus_in_all: int, time: Ints, room: Ints,
     start: Ints,
-) -> int:  # fmt: skip
-    """Start all jobs in an order, each as early as possible; the size of the timeline.
-
-    `time` and `room` have two entries a job and two more.
-    """
+) -> None:  # fmt: skip
     time[0], room[0] = 0, gpus_in_all
-    time[1], room[1] = FAR, gpus_in_all
+    time[1], room[1] = FOREVER, gpus_in_all
     size: Any = np.int64(2)  # a literal 2 would be a type of its own, compiled once more
     for job in order:
-        start[job], size = insert(time, room, size, submit[job], duration[job], gpus[job])
-    return size
+        start[job] = earliest_start(time, room, size, submit[job], duration[job], gpus[job])
+        size = book(time, room, size, start[job], start[job] + duration[job], gpus[job])
 
 
 def starts_in_order(order: Ints, jobs: Jobs, gpus_in_all: int) -> Ints:
     """Starts of all jobs when they are placed in an order, shape (jobs,)."""
     time, room = np.empty((2, 2 * order.size + 4), dtype=np.int64)
     start = np.empty(order.size, dtype=np.int64)
-    place_in_order(order, jobs.submit, jobs.duration, jobs.gpus, gpus_in_all, time, room, start)
+    _place_in_order(order, jobs.submit, jobs.duration, jobs.gpus, gpus_in_all, time, room, start)
     return start
 
 

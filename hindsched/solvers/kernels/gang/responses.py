@@ -9,6 +9,12 @@ All cuts and times are integers, so that every minimum is at an integer.
 One piece (`rigid_responses`): the cost is piecewise linear in the start s, with breaks where s or
 s + p is a cut. It is scanned forward until the own cost alone is no better than the best.
 
+Smoothed (`soft_responses`): in place of that minimum over breaks stands
+``-mu log sum exp(-value / mu)``, smooth in the prices and at most ``mu log(breaks)`` below. Its
+gradient is the expected use of a start drawn with weights ``exp(-value / mu)``: quasi-Newton
+methods climb it in a few hundred evaluations where subgradients need tens of thousands, and the
+expected starts say in which order jobs run.
+
 Pausing (`pausing_responses`): the cheapest ``work`` GPU-slots in ``[submit, C]``, at most ``most``
 a slot, plus the own cost of C. As C grows the dearest GPU-slots chosen give way to cheaper ones,
 which a heap of price levels follows; within an interval the cost is convex in C.
@@ -17,16 +23,16 @@ which a heap of price levels follows; within an interval the cost is convex in C
 from __future__ import annotations
 
 import heapq
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
 from hindsched.arrays import Floats, Ints
+from hindsched.solvers.kernels.gang.orders import FOREVER
 
-FOREVER: Any = np.int64(2**62)
-
-
+NEGLIGIBLE = 12.0
+"""Starts that are so many mu dearer than the best have no weight."""
 Held = list[tuple[float, np.int64, np.int64]]
 """A heap of (-price, GPU-slots, interval)."""
 
@@ -58,7 +64,7 @@ class Blocks(NamedTuple):
 
 
 @njit(cache=True)
-def integral(cut: Ints, price: Floats) -> Floats:
+def _integral(cut: Ints, price: Floats) -> Floats:
     """Running integral of the prices at each cut."""
     total = np.zeros(cut.size)
     for k in range(price.size):
@@ -80,7 +86,7 @@ def interval_of(cut: Ints, time: int) -> int:
 
 
 @njit(cache=True)
-def paid(cut: Ints, price: Floats, total: Floats, interval: int, time: int) -> float:
+def _paid(cut: Ints, price: Floats, total: Floats, interval: int, time: int) -> float:
     """Integral of the prices up to a time in an interval."""
     if interval < 0:
         return 0.0
@@ -90,24 +96,29 @@ def paid(cut: Ints, price: Floats, total: Floats, interval: int, time: int) -> f
 
 
 @njit(cache=True)
-def rigid(
-    cut: Ints, price: Floats, total: Floats, blocks: Blocks, job: int
-) -> tuple[np.int64, float]:
-    """Best start of a job that runs in one piece, -1 for not running, and its value."""
+def _breaks(
+    cut: Ints, price: Floats, total: Floats, blocks: Blocks, job: int, slack: float, starts: Ints,
+    values: Floats,
+) -> tuple[int, float]:  # fmt: skip
+    """Fill a job's starts in one piece at which its cost bends, and what it then costs in all.
+
+    Starts whose own cost alone is `slack` dearer than the best so far are left out. Returns how
+    many there are and the cheapest value, which may be that of not running.
+    """
     submit, duration = blocks.submit[job], blocks.duration[job]
     gpus, slope = blocks.gpus[job], blocks.slope[job]
     last, latest = price.size, blocks.latest[job] - duration
-    best, value = np.int64(-1), blocks.skip[job]
-    start = submit
+    start, count, best = submit, 0, blocks.skip[job]
     here, there = interval_of(cut, start), interval_of(cut, start + duration)
     while start <= latest:
         own = slope * (start + duration - submit)
-        if own >= value:
+        if own >= best + slack:
             break
-        high = paid(cut, price, total, there, start + duration)
-        found = own + gpus * (high - paid(cut, price, total, here, start))
-        if found < value:
-            best, value = start, found
+        high = _paid(cut, price, total, there, start + duration)
+        starts[count] = start
+        values[count] = own + gpus * (high - _paid(cut, price, total, here, start))
+        best = min(best, values[count])
+        count += 1
         if here >= last:
             break
         step = cut[here + 1] - start
@@ -120,11 +131,11 @@ def rigid(
             here += 1
         if there < last and start + duration == cut[there + 1]:
             there += 1
-    return best, value
+    return count, best
 
 
 @njit(cache=True)
-def add_use(cut: Ints, use: Floats, change: Floats, start: int, end: int, amount: float) -> None:
+def _add_use(cut: Ints, use: Floats, change: Floats, start: int, end: int, amount: float) -> None:
     """Hold `amount` GPUs from start to end; `finish_use` completes the sums."""
     last = use.size
     here, there = interval_of(cut, start), interval_of(cut, end)
@@ -139,7 +150,7 @@ def add_use(cut: Ints, use: Floats, change: Floats, start: int, end: int, amount
 
 
 @njit(cache=True)
-def finish_use(cut: Ints, use: Floats, change: Floats) -> None:
+def _finish_use(cut: Ints, use: Floats, change: Floats) -> None:
     """Add what is held throughout each interval."""
     held = 0.0
     for k in range(use.size):
@@ -150,19 +161,66 @@ def finish_use(cut: Ints, use: Floats, change: Floats) -> None:
 @njit(cache=True)
 def rigid_responses(cut: Ints, price: Floats, blocks: Blocks) -> tuple[Ints, Floats, Floats]:
     """Starts (-1: does not run) and values of all jobs, and GPU-slots used by interval."""
-    jobs = blocks.submit.size
-    total = integral(cut, price)
-    start = np.empty(jobs, dtype=np.int64)
-    value = np.empty(jobs)
-    use = np.zeros(price.size)
-    change = np.zeros(price.size + 1)
+    jobs, last = blocks.submit.size, price.size
+    total = _integral(cut, price)
+    use, change = np.zeros(last), np.zeros(last + 1)
+    start, value = np.full(jobs, -1), blocks.skip.copy()
+    starts, values = np.empty(2 * last + 4, dtype=np.int64), np.empty(2 * last + 4)
     for job in range(jobs):
-        start[job], value[job] = rigid(cut, price, total, blocks, job)
+        count, _ = _breaks(cut, price, total, blocks, job, 0.0, starts, values)
+        for index in range(count):
+            if values[index] < value[job]:
+                start[job], value[job] = starts[index], values[index]
         if start[job] >= 0:
             end = start[job] + blocks.duration[job]
-            add_use(cut, use, change, start[job], end, blocks.gpus[job])
-    finish_use(cut, use, change)
+            _add_use(cut, use, change, start[job], end, blocks.gpus[job])
+    _finish_use(cut, use, change)
     return start, value, use
+
+
+@njit(cache=True)
+def soft_responses(
+    cut: Ints, price: Floats, blocks: Blocks, mu: float
+) -> tuple[float, float, Floats, Floats]:
+    """Smoothed responses of all jobs in one piece.
+
+    Returns
+    -------
+    soft, hard : float
+        Sums of the soft and of the true minima.
+    use : ndarray, shape (intervals,)
+        Expected GPU-slots held by interval.
+    expected : ndarray, shape (jobs,)
+        Expected start; the submission of a job that would rather not run.
+    """
+    jobs, last = blocks.submit.size, price.size
+    total = _integral(cut, price)
+    use, change = np.zeros(last), np.zeros(last + 1)
+    expected = np.empty(jobs)
+    starts, values = np.empty(2 * last + 4, dtype=np.int64), np.empty(2 * last + 4)
+    soft = hard = 0.0
+    for job in range(jobs):
+        slack = NEGLIGIBLE * mu
+        count, best = _breaks(cut, price, total, blocks, job, slack, starts, values)
+        skip = blocks.skip[job]
+        mass = np.exp((best - skip) / mu) if skip < np.inf else 0.0
+        for index in range(count):
+            far = (values[index] - best) / mu
+            values[index] = np.exp(-far) if far < NEGLIGIBLE else 0.0
+            mass += values[index]
+        soft += best - mu * np.log(mass)
+        hard += best
+        mean = seen = 0.0
+        for index in range(count):
+            if values[index] > 0.0:
+                share = values[index] / mass
+                mean += share * (starts[index] - blocks.submit[job])
+                seen += share
+                end = starts[index] + blocks.duration[job]
+                _add_use(cut, use, change, starts[index], end, share * blocks.gpus[job])
+        expected[job] = blocks.submit[job] + (mean / seen if seen > 0.0 else 0.0)
+    _finish_use(cut, use, change)
+    return soft, hard, use, expected
 
 
 @njit(cache=True)

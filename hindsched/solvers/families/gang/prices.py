@@ -1,9 +1,10 @@
 """Good prices for gang: climb the Lagrangian bound, and cut time finer where use bends.
 
-Jobs in one piece: the smoothed bound (`soft_responses`) is climbed by L-BFGS-B, in a metric in
-which a unit is a price for the length of an interval. Smoothing begins coarse, on few intervals,
-and becomes finer; then the intervals are halved in which the two halves would pull the price apart
-most. Pausing jobs: the subgradient method of all families, on equal intervals.
+Jobs in one piece: the smoothed bound (`soft_responses`) is climbed by L-BFGS-B from the fluid
+relaxation's prices, in a metric in which a unit is a price for the length of an interval. Smoothing
+begins coarse, on few intervals, and becomes finer; then the intervals are halved in which the two
+halves would pull the price apart most. Pausing jobs: the subgradient method of all families, from
+the fluid's prices on equal intervals.
 
 Any prices prove a bound; what is returned is the best that was seen, rounded to few digits, with
 the oracle's own value.
@@ -26,6 +27,7 @@ from hindsched.solvers.certificates.certificate import Certificate, certify
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.work import now, spend
 from hindsched.solvers.families.gang.oracle import GangOracle
+from hindsched.solvers.kernels.gang.fluid import fluid_prices
 from hindsched.solvers.kernels.gang.responses import soft_responses
 
 COARSE = 1000
@@ -179,7 +181,7 @@ class Climb:
     def subgradient(self, target: float) -> None:
         """Climb the bound of pausing jobs until the time is over or steps have become tiny."""
         options = SolveOptions(time_limit=self.clock.seconds_left)
-        found = subgradient_bound(self.oracle, options, target=target)
+        found = subgradient_bound(self.oracle, options, start_prices=self.prices, target=target)
         self.evaluations += found.iterations
         self.prices = found.certificate.prices
         self.note(found.bound, self.oracle.cut, self.prices)
@@ -210,6 +212,17 @@ def first_cut(instance: GangInstance, end: int, count: int = COARSE) -> Ints:
     first = int(instance.submits.min()) if instance.jobs else 0
     cuts = np.linspace(first, max(end, first + 1), count + 1).astype(np.int64)
     return np.unique(np.concatenate([[0], cuts]))
+
+
+def start_prices(oracle: GangOracle) -> Floats:
+    """Prices of the fluid relaxation per GPU-second; none where the objective is another."""
+    instance = oracle.instance
+    if oracle.goal != "completion":
+        return np.zeros(oracle.rows.size)
+    order = np.argsort(instance.submits, kind="stable")
+    area = (instance.durations * instance.job_gpus)[order].astype(float)
+    density = instance.weights[order] / area  # a slot of time and a slot of GPU alike
+    return fluid_prices(oracle.cut, instance.submits[order], area, density, instance.total_gpus)
 
 
 def certify_without_prices(instance: GangInstance, formulation: str) -> Certificate:
@@ -244,9 +257,9 @@ def climb_prices(
         Called with the expected starts after each stage of jobs in one piece.
     """
     oracle = GangOracle(instance, formulation, first_cut(instance, end))
-    free = np.zeros(oracle.rows.size)
-    climb = Climb(oracle, free, clock, on_expected)
-    climb.note(math.fsum(oracle.values(free)), oracle.cut, free)
+    first = start_prices(oracle)
+    climb = Climb(oracle, first, clock, on_expected)
+    climb.note(math.fsum(oracle.values(first)) - first @ oracle.rows.capacity, oracle.cut, first)
     if oracle.kind != "non-preemptive":
         climb.subgradient(target)
         return climb

@@ -259,7 +259,7 @@ def climb_prices(
     oracle = GangOracle(instance, formulation, first_cut(instance, end))
     first = start_prices(oracle)
     climb = Climb(oracle, first, clock, on_expected)
-    climb.note(math.fsum(oracle.values(first)) - first @ oracle.rows.capacity, oracle.cut, first)
+    climb.note(oracle.bound(first), oracle.cut, first)
     if oracle.kind != "non-preemptive":
         climb.subgradient(target)
         return climb

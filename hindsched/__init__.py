@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from hindsched.solvers.certificates.file import read_certificate, write_certificate
     from hindsched.solvers.door.api import solve
     from hindsched.solvers.door.result import versions
-    from hindsched.solvers.model.offline import model
+    from hindsched.solvers.model import model
     from hindsched.solvers.tree.method import certify_optimum
 
 _SOURCES = {
@@ -64,7 +64,7 @@ _SOURCES = {
     "hindsched.solvers.certificates.file": ("read_certificate", "write_certificate"),
     "hindsched.solvers.certificates.explain": ("explain",),
     "hindsched.solvers.tree.method": ("certify_optimum",),
-    "hindsched.solvers.model.offline": ("model",),
+    "hindsched.solvers.model": ("model",),
     "hindsched.solvers.door.result": ("versions",),
 }
 _MODULES = {

@@ -19,7 +19,7 @@ def model(
     as_json: Json = False,
 ) -> None:
     """Print the program that an instance is solved by, or write it (.mps, .lp) for any solver."""
-    from hindsched.solvers.model.offline import model as build
+    from hindsched.solvers.model import model as build
 
     opt.check_targets([file], output=output)
     program = build(opt.load(file), form=form, formulation=formulation, relax=relax)

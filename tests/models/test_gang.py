@@ -17,7 +17,7 @@ from hindsched.models.gang.offline import FORMS, build_offline, build_subproblem
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import solve_program
 from hindsched.solvers.families.gang.replay import incumbents
-from hindsched.solvers.model.offline import Model, SubproblemModel
+from hindsched.solvers.model import Model, SubproblemModel
 from hindsched.solvers.oracles.base import build_oracle
 from tests.brute_force import gang as brute_force
 from tests.strategies.gang import tiny_instances

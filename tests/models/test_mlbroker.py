@@ -28,7 +28,7 @@ from hindsched.solvers.door.program import solve_program
 from hindsched.solvers.families.mlbroker.bound import relaxation_bound
 from hindsched.solvers.families.mlbroker.convex import solve_fractional
 from hindsched.solvers.families.mlbroker.methods import find_schedule
-from hindsched.solvers.model.offline import model
+from hindsched.solvers.model import model
 from hindsched.solvers.oracles.base import build_oracle
 from tests.brute_force.mlbroker import optimum
 from tests.strategies.mlbroker import flicker, instances, make, surplus, two_jobs

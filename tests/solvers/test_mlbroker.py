@@ -34,7 +34,7 @@ from hindsched.solvers.families.mlbroker.slot import (
 )
 from hindsched.solvers.kernels.mlbroker.geo_placement import best_placement, relaxed_best
 from hindsched.solvers.kernels.mlbroker.geo_relocation import shared_bound
-from hindsched.solvers.model.offline import model
+from hindsched.solvers.model import model
 from hindsched.solvers.oracles.base import build_oracle
 from tests.strategies.mlbroker import flicker, instances, make, two_jobs
 

@@ -16,7 +16,7 @@ from hindsched.errors import InputError, SolveFailed
 from hindsched.models.batchsched.dual import build_dual
 from hindsched.models.edgecloud.relaxations import build_ilp_4
 from hindsched.solvers.door.program import solve_program
-from hindsched.solvers.model.dual import DualModel
+from hindsched.solvers.model import DualModel
 from hindsched.solvers.oracles.base import build_oracle, row_layouts
 
 SMALL = {

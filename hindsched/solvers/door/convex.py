@@ -12,19 +12,17 @@ from __future__ import annotations
 import logging
 import time
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import cvxpy as cp
 import numpy as np
 
 from hindsched.arrays import Floats
-from hindsched.errors import SolveFailed
 from hindsched.json_types import Keywords
 from hindsched.solvers.door.interrupt import catch_interrupt
 from hindsched.solvers.door.options import SolveOptions
-from hindsched.solvers.door.status import Status, StoppedBy
+from hindsched.solvers.door.status import ProgramResult, ShadowPrices, Status, StoppedBy
 
 log = logging.getLogger(__name__)
 
@@ -86,59 +84,13 @@ class StepReport:
     refused: str | None = None
 
 
-@dataclass(frozen=True)
-class ConvexResult:
-    """What is known of a CVXPY problem after a solve.
-
-    Parameters
-    ----------
-    status, stopped_by : Status, StoppedBy
-        What is known, and why the solve stopped. FAILED if no step gave a point to believe.
-    has_point : bool
-        Whether the problem's variables hold a believed point. If not, they hold no value.
-    objective : float, optional
-        The problem's objective at that point.
-    residual : float, optional
-        Worst relative violation there.
-    backend : str
-        The step that answered.
-    steps : tuple of StepReport
-        Every step taken, in order.
-    seconds : float
-        Wall-clock time, canonicalisation included.
-    """
-
-    status: Status
-    stopped_by: StoppedBy
-    has_point: bool = False
-    objective: float | None = None
-    residual: float | None = None
-    backend: str = ""
-    steps: tuple[StepReport, ...] = ()
-    seconds: float = 0.0
-    _duals: Mapping[int, Floats] | None = field(default=None, repr=False)
-
-    def dual(self, constraint: Any) -> Floats:
-        """Shadow prices of a constraint, in its shape; see `ShadowPrices`.
-
-        Raises
-        ------
-        SolveFailed
-            If there are none: not optimal, mixed-integer, or a constraint that is neither an
-            equation nor an inequality.
-        """
-        if self._duals is None or constraint.id not in self._duals:
-            raise SolveFailed(f"no duals of {constraint} after status {self.status}")
-        return self._duals[constraint.id]
-
-
 def solve_convex(
     problem: cp.Problem,
     *,
     chain: Sequence[ConvexStep] | None = None,
     options: SolveOptions | None = None,
     ignore_dpp: bool = False,
-) -> ConvexResult:
+) -> ProgramResult:
     """Solve a CVXPY problem through a chain of solvers.
 
     Parameters
@@ -154,7 +106,7 @@ def solve_convex(
 
     Returns
     -------
-    ConvexResult
+    ProgramResult
         Never a point that was not checked.
     """
     options = SolveOptions() if options is None else options
@@ -188,12 +140,12 @@ def solve_convex(
                 break
     _clear(problem)
     limits = (StoppedBy.TIME_LIMIT, StoppedBy.INTERRUPTED)
-    return ConvexResult(
-        status=Status.NO_SOLUTION if stopped_by in limits else Status.FAILED,
-        stopped_by=stopped_by,
+    return ProgramResult(
+        Status.NO_SOLUTION if stopped_by in limits else Status.FAILED,
+        stopped_by,
         backend=steps[-1].name if steps else "",
-        steps=tuple(steps),
         seconds=time.perf_counter() - started,
+        details={"steps": tuple(steps)},
     )
 
 
@@ -277,7 +229,7 @@ def _highs_says_feasible(problem: cp.Problem) -> bool:
 
 def _answer(
     problem: cp.Problem, status: Status, steps: list[StepReport], started: float
-) -> ConvexResult:
+) -> ProgramResult:
     last = steps[-1]
     stopped_by = {
         Status.INFEASIBLE: StoppedBy.INFEASIBLE,
@@ -288,62 +240,51 @@ def _answer(
     if not has_point:
         _clear(problem)
     optimal = status is Status.OPTIMAL and not problem.is_mixed_integer()
-    return ConvexResult(
-        status=status,
-        stopped_by=stopped_by,
-        has_point=has_point,
-        objective=float(np.squeeze(problem.objective.value)) if has_point else None,
-        residual=last.residual,
+    return ProgramResult(
+        status,
+        stopped_by,
+        has_point,
+        float(np.squeeze(problem.objective.value)) if has_point else None,
+        duals=_duals(problem) if optimal else None,
         backend=last.name,
-        steps=tuple(steps),
         seconds=time.perf_counter() - started,
-        _duals=_duals(problem) if optimal else None,
+        details={"steps": tuple(steps), "residual": last.residual},
     )
 
 
-def _duals(problem: cp.Problem) -> dict[int, Floats]:
-    sense = "max" if isinstance(problem.objective, cp.Maximize) else "min"
-    duals: dict[int, Floats] = {}
-    for constraint in problem.constraints:
-        is_equation = isinstance(constraint, cp.constraints.Equality)
-        if not is_equation and not isinstance(constraint, cp.constraints.Inequality):
-            continue
-        left, right = constraint.args
-        constant_left = left.is_constant() and not right.is_constant()
-        value = constraint.dual_value
-        if value is None:
-            continue
-        if is_equation:
-            value = -value if constant_left else value
-            kind = "=="
-        else:
-            kind = ">=" if constant_left else "<="
-        duals[constraint.id] = _shadow_prices(sense, kind, value)
-    return duals
-
-
-def _shadow_prices(sense: str, kind: str, multipliers: Floats) -> Floats:
-    """Turn CVXPY's multipliers y of one constraint, its constant on the right, into shadow prices.
+def _duals(problem: cp.Problem) -> ShadowPrices:
+    """Shadow prices of equations and inequalities, from CVXPY's multipliers y.
 
     CVXPY's Lagrangian of ``min f`` is ``f + y (left - right)``, so the derivative of the minimum
-    with respect to the right side is -y; for ``max f`` it minimises -f, which gives +y.
+    with respect to the right side is -y; for ``max f`` it minimises -f, which gives +y. An
+    inequality whose constant is on the left is one of the other kind.
     """
-    sign = 1.0 if (sense == "max") != (kind == ">=") else -1.0
-    return np.asarray(sign * np.asarray(multipliers, dtype=float))
+    maximises = isinstance(problem.objective, cp.Maximize)
+    rows, prices = list[cp.Constraint](), list[Floats]()
+    for row in problem.constraints:
+        is_equation = isinstance(row, cp.constraints.Equality)
+        known = is_equation or isinstance(row, cp.constraints.Inequality)
+        if not known or row.dual_value is None:
+            continue
+        left, right = row.args
+        turned = left.is_constant() and not right.is_constant()
+        sign = 1.0 if maximises != turned else -1.0
+        rows.append(row)
+        prices.append(np.asarray(sign * np.asarray(row.dual_value, dtype=float)))
+    return ShadowPrices(rows, prices)
 
 
-def _without_variables(problem: cp.Problem, started: float) -> ConvexResult:
+def _without_variables(problem: cp.Problem, started: float) -> ProgramResult:
     """Constants only: the constraints hold or not, and the objective is what it is."""
     feasible = residual(problem) <= LINEAR_CHAIN[0].tolerance
-    return ConvexResult(
-        status=Status.OPTIMAL if feasible else Status.INFEASIBLE,
-        stopped_by=StoppedBy.GAP if feasible else StoppedBy.INFEASIBLE,
-        has_point=feasible,
-        objective=float(np.squeeze(problem.objective.value)) if feasible else None,
-        residual=0.0 if feasible else None,
+    return ProgramResult(
+        Status.OPTIMAL if feasible else Status.INFEASIBLE,
+        StoppedBy.GAP if feasible else StoppedBy.INFEASIBLE,
+        feasible,
+        float(np.squeeze(problem.objective.value)) if feasible else None,
+        duals=ShadowPrices((), ()) if feasible else None,
         backend="answered without a solver",
         seconds=time.perf_counter() - started,
-        _duals={} if feasible else None,
     )
 
 

@@ -8,8 +8,7 @@ free variables hold no values at all.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -24,7 +23,14 @@ from hindsched.solvers.door.standard_form import (
     TriviallyInfeasibleError,
     compile_program,
 )
-from hindsched.solvers.door.status import Answer, Progress, Status, StoppedBy
+from hindsched.solvers.door.status import (
+    Answer,
+    ProgramResult,
+    Progress,
+    ShadowPrices,
+    Status,
+    StoppedBy,
+)
 from hindsched.solvers.door.work import now
 
 OBJECTIVE_TOLERANCE = 1e-6
@@ -41,93 +47,6 @@ ABSOLUTE_GAP = 1e-8
 
 So it is for an objective of 0 alone that it is absolute: there bounds are rounded away from 0.
 """
-
-
-class ShadowPrices(Mapping[Any, float]):
-    """Shadow prices by component: it is looked up as the object that it is.
-
-    A row's is the derivative of the optimal objective, in the model's own sense, with respect to
-    its right side: maximising, that of ``body <= b`` is not negative and that of ``body >= b`` not
-    positive, minimising the other way round. A reduced cost is the same of a variable's bound.
-
-    Parameters
-    ----------
-    sign : int
-        1 if the model minimises, -1 if it maximises and its negation was minimised.
-    components : sequence
-        Constraint (or variable) of each entry; one that occurs twice (a range) gets the sum, since
-        at most one of its sides is active.
-    duals : ndarray
-        Derivatives of the minimised objective.
-    """
-
-    def __init__(self, sign: int, components: Sequence[object], duals: Floats) -> None:
-        self._sign, self._components, self._duals = sign, components, duals
-        self._by_id: dict[int, float] | None = None
-
-    @property
-    def _prices(self) -> dict[int, float]:
-        if self._by_id is None:
-            found: dict[int, float] = {}
-            duals = (self._sign * self._duals).tolist()
-            for component, dual in zip(self._components, duals, strict=True):
-                key = id(component)
-                found[key] = found[key] + dual if key in found else dual
-            self._by_id = found
-        return self._by_id
-
-    def __getitem__(self, component: object) -> float:
-        return self._prices[id(component)]
-
-    def __iter__(self) -> Iterator[Any]:
-        seen: set[int] = set()
-        for component in self._components:
-            if id(component) not in seen:
-                seen.add(id(component))
-                yield component
-
-    def __len__(self) -> int:
-        return len(self._prices)
-
-
-@dataclass(frozen=True)
-class ProgramResult:
-    """What is known of a Pyomo model after a solve; all numbers in the model's own sense.
-
-    Parameters
-    ----------
-    status, stopped_by : Status, StoppedBy
-        What is known, and why the solver stopped.
-    has_point : bool
-        Whether the model's variables hold a checked feasible point. If not, they hold no value.
-    objective : float, optional
-        The model's objective expression at that point.
-    bound : float, optional
-        Bound on the optimum that the solver claims: upper when maximising. For a linear program
-        solved to optimality it is the objective.
-    duals : ShadowPrices, optional
-        Shadow prices, if asked for and the program is linear and
-        optimal.
-    reduced_costs : ShadowPrices, optional
-        The same for the variables' bounds.
-    seconds : float
-        Wall-clock time, compilation included.
-    backend : str
-        Solver and version.
-    details : dict
-        Nodes, iterations, the solver's own status; ``refused`` tells why a point was not believed.
-    """
-
-    status: Status
-    stopped_by: StoppedBy
-    has_point: bool = False
-    objective: float | None = None
-    bound: float | None = None
-    duals: ShadowPrices | None = None
-    reduced_costs: ShadowPrices | None = None
-    seconds: float = 0.0
-    backend: str = ""
-    details: Mapping[str, Any] = field(default_factory=dict)
 
 
 def solve_program(
@@ -343,8 +262,8 @@ def _conclude(
         status = Status.OPTIMAL if closed else Status.FEASIBLE
     duals = reduced = None
     if want_duals and answer.row_duals is not None and answer.column_duals is not None:
-        duals = ShadowPrices(sign, program.rows, answer.row_duals)
-        reduced = ShadowPrices(sign, program.columns, answer.column_duals)
+        duals = ShadowPrices(program.rows, (sign * answer.row_duals).tolist())
+        reduced = ShadowPrices(program.columns, (sign * answer.column_duals).tolist())
     return ProgramResult(
         status, stopped_by, True, objective, bound, duals, reduced, details=details, **common
     )

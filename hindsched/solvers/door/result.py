@@ -19,7 +19,7 @@ from hindsched.solvers.door.status import Status, StoppedBy
 
 if TYPE_CHECKING:
     from hindsched.solvers.certificates.certificate import Certificate
-    from hindsched.solvers.model.result import ModelResult
+    from hindsched.solvers.model import ModelResult
 
 SAME_BOUND = 1e-6
 """Relative difference up to which a certificate is said to prove the bound that is reported."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TextIO
+from functools import cached_property
+from typing import Any, TextIO
 
 from hindsched.arrays import Floats
 
@@ -43,6 +44,83 @@ class StoppedBy(StrEnum):
 
 Progress = Callable[[float | None, float | None, float, str], None]
 """``progress(bound, objective, seconds, message)``; bound and objective in the model's sense."""
+
+
+class ShadowPrices(Mapping[Any, Any]):
+    """Shadow prices by component: it is looked up as the object that it is.
+
+    A row's is the derivative of the optimal objective, in the model's own sense, with respect to
+    its right side: maximising, that of ``body <= b`` is not negative and that of ``body >= b`` not
+    positive, minimising the other way round. A reduced cost is the same of a variable's bound.
+
+    Parameters
+    ----------
+    components : sequence
+        Constraint (or variable) of each entry; one that occurs twice (a range) gets the sum, since
+        at most one of its sides is active.
+    prices : sequence of float, or of ndarray
+        A number each; an array each where a component has many elements.
+    """
+
+    def __init__(self, components: Sequence[object], prices: Sequence[Any]) -> None:
+        self._components, self._prices = components, prices
+
+    @cached_property
+    def _known(self) -> dict[int, tuple[object, Any]]:
+        found: dict[int, tuple[object, Any]] = {}
+        for component, price in zip(self._components, self._prices, strict=True):
+            other = found.get(id(component))
+            found[id(component)] = component, price if other is None else other[1] + price
+        return found
+
+    def __getitem__(self, component: object) -> Any:
+        return self._known[id(component)][1]
+
+    def __iter__(self) -> Iterator[Any]:
+        return (component for component, _ in self._known.values())
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+
+@dataclass(frozen=True)
+class ProgramResult:
+    """What is known of a Pyomo or CVXPY model after a solve; numbers in the model's own sense.
+
+    Parameters
+    ----------
+    status, stopped_by : Status, StoppedBy
+        What is known, and why the solver stopped.
+    has_point : bool
+        Whether the model's variables hold a checked feasible point. If not, they hold no value.
+    objective : float, optional
+        The model's objective expression at that point.
+    bound : float, optional
+        Bound on the optimum that the solver claims: upper when maximising. For a linear program
+        solved to optimality it is the objective.
+    duals : ShadowPrices, optional
+        Shadow prices, if asked for and the program is continuous and optimal.
+    reduced_costs : ShadowPrices, optional
+        The same for the variables' bounds.
+    seconds : float
+        Wall-clock time, compilation included.
+    backend : str
+        Solver and version.
+    details : dict
+        Nodes, iterations, the solver's own status; ``refused`` tells why a point was not believed.
+        Of a convex program ``steps`` and the ``residual`` at its point.
+    """
+
+    status: Status
+    stopped_by: StoppedBy
+    has_point: bool = False
+    objective: float | None = None
+    bound: float | None = None
+    duals: ShadowPrices | None = None
+    reduced_costs: ShadowPrices | None = None
+    seconds: float = 0.0
+    backend: str = ""
+    details: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -194,7 +194,7 @@ def relaxation(
     The duals as prices prove a bound by best responses, often a better one than the relaxation's
     own value (``details["linear_bound"]``); the better of the two is the result's.
     """
-    from hindsched.solvers.model.result import solve_declared
+    from hindsched.solvers.model import solve_declared
 
     started = now()
     small = aggregated(instance.family)

@@ -1,0 +1,756 @@
+"""``hindsched.model``: a family's declarative programs as objects that a user holds and solves.
+
+A `Model` has the offline program, a `SubproblemModel` one job's block with prices, a `DualModel`
+the paper's dual, a `ConvexModel` a program in CVXPY. Each prints its equations and gives its model
+away; to solve it goes through the door of `solve_program` or `solve_convex`. A Pyomo model that was
+changed is solved as it is, and the result says what differs from the paper's.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, overload
+
+import numpy as np
+import pyomo.environ as pyo
+import scipy.sparse as sp
+
+from hindsched.arrays import Floats
+from hindsched.errors import InputError, SolveFailed
+from hindsched.instances.base import Instance, JobRecord
+from hindsched.json_types import JsonObject, Keywords
+from hindsched.models.base import (
+    DualProgram,
+    OfflineProgram,
+    Prices,
+    Subproblem,
+    convex_program,
+    dual_program,
+    offline_program,
+    subproblem,
+)
+from hindsched.models.declared import Declared, Face
+from hindsched.models.futures import ExtensiveProgram, Futures, build_extensive
+from hindsched.solutions.base import Solution, Violation
+from hindsched.solvers.door.options import SolveOptions
+from hindsched.solvers.door.program import ProgramResult, solve_program
+from hindsched.solvers.door.standard_form import (
+    LinearProgram,
+    TriviallyInfeasibleError,
+    compile_program,
+)
+from hindsched.solvers.door.status import Progress, Status, StoppedBy
+from hindsched.solvers.oracles.base import BlockOracle, build_oracle, row_layouts
+
+if TYPE_CHECKING:
+    import cvxpy as cp
+    import pandas as pd
+
+    from hindsched.solvers.certificates.certificate import Certificate
+
+MOST_ROUNDS = 1_000
+"""Rounds of row generation after which a dual is given up."""
+Options = SolveOptions | Keywords | None
+AnyProgram = TypeVar("AnyProgram", bound=Face)
+AnyDeclared = TypeVar("AnyDeclared", bound=Declared)
+
+
+class Numbers(Mapping[str, "pd.Series[float]"]):
+    """One labelled pandas Series a component: ``numbers["y"]``.
+
+    Parameters
+    ----------
+    names : list of str
+        The components.
+    table : callable
+        Makes a component's Series.
+
+    Examples
+    --------
+    >>> import hindsched as hs
+    >>> lp = hs.model(hs.generate("oasis", jobs=2, horizon=6), relax=True).solve()
+    >>> lp.duals["eq_4"].index.names
+    FrozenList(['worker server', 'resource', 'slot'])
+    """
+
+    def __init__(self, names: list[str], table: Callable[[str], pd.Series[float]]) -> None:
+        self._names, self._table = names, table
+
+    def __getitem__(self, name: str) -> pd.Series[float]:
+        if name not in self._names:
+            raise InputError("component", name, f"must be one of {', '.join(self._names)}")
+        return self._table(name)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._names
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """The component's Series, or `default` if the model has none of that name."""
+        return self._table(name) if name in self else default
+
+    def to_frame(self) -> pd.DataFrame:
+        """All numbers in one table: component, its index in words, value; one row a number."""
+        import pandas as pd
+
+        parts = [
+            pd.DataFrame({
+                "component": name,
+                "index": [", ".join(map(str, key)) if isinstance(key, tuple) else ""
+                          for key in series.index],
+                "value": series.to_numpy(),
+            })
+            for name, series in self.items()
+        ]  # fmt: skip
+        columns = ["component", "index", "value"]
+        return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=columns)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+
+@dataclass(frozen=True, repr=False)
+class ModelResult:
+    """What is known of a model after a solve.
+
+    Parameters
+    ----------
+    declared : Face
+        What was solved.
+    program : ProgramResult
+        What the solver's door says of it.
+    point : mapping
+        Values of the variables, by their identity.
+    solution : Solution, optional
+        The point as a solution of the instance, checked by its definition; None for a relaxation,
+        for a point that could not be placed on servers, and for one that breaks a constraint.
+    changed : str, optional
+        How the Pyomo model differs from the one that was built; None if it does not. Objective and
+        bound of a changed model say nothing of the instance.
+    details : mapping
+        Facts of the solve; ``unplaced`` and ``refused`` say why there is no solution.
+
+    Examples
+    --------
+    >>> import hindsched as hs
+    >>> model = hs.model(hs.generate("oasis", jobs=2, horizon=6))
+    >>> model.pyomo.job[0].deactivate()
+    >>> model.solve().changed is None
+    False
+    """
+
+    declared: Any
+    program: ProgramResult
+    point: Mapping[int, Any]
+    solution: Solution | None = None
+    changed: str | None = None
+    details: Mapping[str, object] | None = None
+
+    @property
+    def status(self) -> Status:
+        """What is known of the model's optimum."""
+        return self.program.status
+
+    @property
+    def stopped_by(self) -> StoppedBy:
+        """Why the solver stopped."""
+        return self.program.stopped_by
+
+    @property
+    def has_point(self) -> bool:
+        """Whether there is a checked point."""
+        return self.program.has_point
+
+    @property
+    def objective(self) -> float | None:
+        """The model's objective at its point."""
+        return self.program.objective
+
+    @property
+    def bound(self) -> float | None:
+        """Bound on the model's optimum."""
+        return self.program.bound
+
+    @property
+    def values(self) -> Numbers:
+        """Values of the variables by name."""
+        if not self.has_point:
+            raise SolveFailed(f"{self.declared.title}: {self.status}, there is no point")
+        return self._numbers("variable", lambda variable: self.point.get(id(variable)))
+
+    @property
+    def duals(self) -> Numbers:
+        """Shadow prices of the constraints by name: d objective / d right side."""
+        return self._numbers("constraint", self._of_a_relaxation(self.program.duals).get)
+
+    @property
+    def reduced_costs(self) -> Numbers:
+        """Reduced costs of the variables by name."""
+        costs = self._of_a_relaxation(self.program.reduced_costs)
+
+        def table(name: str) -> pd.Series[float]:
+            units = (self.declared.OBJECTIVE_UNIT, self.declared.symbol(name).unit)
+            unit = " for each of ".join(filter(None, units))
+            found: pd.Series[float] = self.declared.table(name, costs.get, unit)
+            return found
+
+        return Numbers(self._names("variable"), table)
+
+    def _numbers(self, kind: str, value_of: Callable[[Any], Any]) -> Numbers:
+        return Numbers(self._names(kind), lambda name: self.declared.table(name, value_of))
+
+    def _names(self, kind: str) -> list[str]:
+        return [part.name for part in self.declared.components(kind)]
+
+    def _of_a_relaxation(self, numbers: Mapping[Any, Any] | None) -> Mapping[Any, Any]:
+        if numbers is not None:
+            return numbers
+        linear = not any(part.integers for part in self.declared.components("variable"))
+        if self.status is Status.OPTIMAL and linear:
+            raise SolveFailed(f"{self.declared.title}: {self.program.backend} gives no duals")
+        raise SolveFailed(
+            f"{self.declared.title}: {self.status}; only a linear program solved to its optimum "
+            "has duals: relax() gives one"
+        )
+
+    def capacity_prices(self) -> dict[str, Floats]:
+        """Duals of the linking rows as prices of the family's oracle with one row a server."""
+        if not isinstance(self.declared, OfflineProgram):
+            raise InputError("model", self.declared.title, "must be an offline program")
+        return self.declared.capacity_prices(self._of_a_relaxation(self.program.duals))
+
+    def certificate(self) -> Certificate | None:
+        """The bound that the duals prove by best responses, without believing the solver.
+
+        None for a problem whose pricing oracle is not exact.
+        """
+        from hindsched.solvers.certificates.certificate import certify
+
+        instance = self.declared.instance
+        rows = "servers" if "servers" in row_layouts(instance.family) else None
+        oracle = build_oracle(instance, self.declared.formulation, rows=rows)
+        if not oracle.exact and rows is not None:  # windows on servers do not bound jobs in pieces
+            oracle = build_oracle(instance, self.declared.formulation)
+        if not oracle.exact:
+            return None
+        return certify(oracle, _flat_prices(oracle, self.capacity_prices()), "lp-dual")
+
+    def to_dict(self) -> JsonObject:
+        """The result as JSON data."""
+        return {
+            "model": self.declared.title,
+            "status": str(self.status),
+            "stopped_by": str(self.stopped_by),
+            "objective": self.objective,
+            "bound": self.bound,
+            "changed": self.changed,
+            "solution": None if self.solution is None else self.solution.objective(),
+            "seconds": self.program.seconds,
+            "backend": self.program.backend,
+        }
+
+    def __str__(self) -> str:
+        found, limit = (
+            "none" if number is None else f"{number:.6g}" for number in (self.objective, self.bound)
+        )
+        changed = "" if self.changed is None else f"; the model was changed: {self.changed}"
+        return (
+            f"{self.declared.title}: {self.status}, objective {found}, bound {limit}, "
+            f"{self.program.seconds:.2f} s{changed}"
+        )
+
+    def __repr__(self) -> str:
+        return f"<{self}>"
+
+
+def solve_declared(
+    program: Declared,
+    options: SolveOptions,
+    *,
+    start: bool = False,
+    want_duals: bool = True,
+    on_progress: Progress | None = None,
+) -> ModelResult:
+    """Solve a declarative model and keep the point apart from its Pyomo model.
+
+    Parameters
+    ----------
+    program : Declared
+        The model.
+    options, start, want_duals, on_progress
+        As for `solve_program`.
+    """
+    found = solve_program(
+        program.model, options, start=start, want_duals=want_duals, on_progress=on_progress
+    )
+    point: dict[int, float] = {}
+    if found.has_point:
+        for variable in program.model.component_data_objects(pyo.Var):
+            if variable.value is not None:
+                point[id(variable)] = float(variable.value)
+    return ModelResult(program, found, point, details=found.details)
+
+
+def _flat_prices(oracle: BlockOracle, prices: Mapping[str, Floats]) -> Floats:
+    """Prices on the oracle's rows, whose last slot may be another than the program's."""
+    fitted = {}
+    for row_set in oracle.rows.sets:
+        found = prices.get(row_set.name)
+        if found is not None:
+            common = tuple(map(slice, np.minimum(found.shape, row_set.shape).tolist()))
+            fitted[row_set.name] = np.zeros(row_set.shape)
+            fitted[row_set.name][common] = found[common]
+    return oracle.rows.pack(fitted)
+
+
+class _Held(Generic[AnyProgram]):
+    """What all models share: they have a declarative program and print what it says."""
+
+    def __init__(self, program: AnyProgram) -> None:
+        self.program = program
+
+    @property
+    def instance(self) -> Instance:
+        """What the model is about."""
+        return self.program.instance
+
+    def to_dict(self) -> JsonObject:
+        """Equations and sizes as JSON data."""
+        return self.program.to_dict()
+
+    def __str__(self) -> str:
+        return str(self.program)
+
+    def __repr__(self) -> str:
+        return repr(self.program)
+
+    def _repr_html_(self) -> str:
+        return self.program._repr_html_()
+
+
+class _HeldPyomo(_Held[AnyDeclared]):
+    """A model whose program is a Pyomo model: it is given away, and written to a file."""
+
+    @property
+    def pyomo(self) -> pyo.ConcreteModel:
+        """The Pyomo model: read it, change it, give it to any solver."""
+        return self.program.pyomo
+
+    def to_latex(self) -> str:
+        """One row of each rule as mathematics, with its sentence and the paper's number."""
+        return self.program.to_latex()
+
+    def write(self, path: str | Path) -> None:
+        """Write an MPS or LP file with readable names; the path's ending says which."""
+        self.program.write(path)
+
+
+class Model(_HeldPyomo[OfflineProgram]):
+    """An instance's offline program, as `model` returns it.
+
+    Parameters
+    ----------
+    program : OfflineProgram
+        The declarative program.
+
+    Examples
+    --------
+    >>> import hindsched as hs
+    >>> model = hs.model(hs.generate("oasis", jobs=2, horizon=6), form="printed")
+    >>> model.solve(time_limit=60).status
+    <Status.OPTIMAL: 'optimal'>
+    """
+
+    def solve(
+        self, options: Options = None, *, start: Solution | None = None, **keywords: object
+    ) -> ModelResult:
+        """Solve the Pyomo model as it is now.
+
+        Parameters
+        ----------
+        options : SolveOptions or mapping, optional
+            How to solve.
+        start : Solution, optional
+            A solution to begin from.
+        **keywords
+            Options by name: ``time_limit=60``.
+        """
+        program, chosen = self.program, SolveOptions.of(options, **keywords)
+        if start is not None:
+            program.load(start)
+        relaxed = program.relaxed
+        result = solve_declared(program, chosen, start=start is not None, want_duals=relaxed)
+        details, solution = dict(result.program.details), None
+        if result.has_point and not relaxed:
+            solution = program.extract()
+            if solution is None:
+                details["unplaced"] = result.objective
+            elif broken := solution.violations():
+                details["refused"] = str(broken[0])
+                solution = None
+        changed = _what_changed(program)
+        return replace(result, solution=solution, changed=changed, details=details)
+
+    def relax(self) -> Model:
+        """The linear relaxation: the family's own, or of the model as it was changed."""
+        program = self.program
+        if _what_changed(program) is None:
+            return Model(program.relax())
+        relaxed = copy(program)
+        relax_domains = pyo.TransformationFactory("core.relax_integer_vars")
+        relaxed.model = relax_domains.create_using(program.model)
+        relaxed.relaxed, relaxed.again = True, partial(program.again, relax=True)
+        return Model(relaxed)
+
+    def dual(self, **build: object) -> DualModel:
+        """The paper's dual as a program of its own; keywords are those of its ``build_dual``.
+
+        Raises
+        ------
+        InputError
+            If the model was changed, or the family's paper has no dual.
+        """
+        changed = _what_changed(self.program)
+        if changed is not None:
+            rule = f"must be as it was built for the paper's dual to be its dual: {changed}"
+            raise InputError("model", self.program.title, rule)
+        return DualModel(dual_program(self.instance, self.program.formulation, **build))
+
+    def slot(self, slot: int, **build: object) -> ConvexModel:
+        """The paper's convex program of one slot; keywords are those of its ``build_slot``."""
+        return ConvexModel(convex_program(self.instance, slot, **build))
+
+    def subproblem(self, job: JobRecord) -> SubproblemModel:
+        """One job's block of the same formulation with prices, all 0 until they are set.
+
+        The job is given by its record, its name or its position.
+        """
+        return SubproblemModel(subproblem(self.instance, job, self.program.formulation))
+
+
+def _what_changed(program: OfflineProgram) -> str | None:
+    """What differs between a Pyomo model and one that is built anew; None if nothing does."""
+    if not program.was_handed_out:
+        return None
+    now, before = _compiled(program), _compiled(program.again())
+    if now is None or before is None:
+        return None if now is before else "whether its constants can hold at all"
+    found = []
+    for kind in ("rows", "columns"):
+        numbers, built = (
+            Counter(item.parent_component().local_name for item in getattr(each, kind))
+            for each in (now, before)
+        )
+        found += [
+            f"{name} has {numbers[name]} {kind} instead of {built[name]}"
+            for name in sorted(numbers.keys() | built.keys())
+            if numbers[name] != built[name]
+        ]
+    if found:
+        return ", ".join(found)
+
+    def differ(*names: str) -> bool:
+        return not all(np.array_equal(getattr(now, n), getattr(before, n)) for n in names)
+
+    differs = {
+        "the objective": differ("sign", "offset", "cost"),
+        "coefficients": bool(sp.csc_array(now.matrix - before.matrix).count_nonzero()),
+        "right sides": differ("row_lower", "row_upper"),
+        "bounds": differ("lower", "upper"),
+        "domains": differ("integer"),
+    }
+    return ", ".join(name for name, different in differs.items() if different) or None
+
+
+def _compiled(program: OfflineProgram) -> LinearProgram | None:
+    try:
+        return compile_program(program.model)
+    except TriviallyInfeasibleError:
+        return None
+
+
+class ExtensiveModel(_HeldPyomo[ExtensiveProgram]):
+    """Several futures of one cluster in one program, as `model` returns it for a list.
+
+    Parameters
+    ----------
+    program : ExtensiveProgram
+        The extensive form.
+
+    Examples
+    --------
+    >>> import hindsched as hs
+    >>> model = hs.model(hs.tree("gang", at=[2], branches=2))
+    >>> best = model.solve(time_limit=60)
+    >>> len(model.program.schedules())
+    2
+    """
+
+    def solve(
+        self, options: Options = None, *, start: bool = False, **keywords: object
+    ) -> ModelResult:
+        """Solve the Pyomo model as it is now; ``program.schedules()`` are then the best policy's.
+
+        Parameters
+        ----------
+        options : SolveOptions or mapping, optional
+            How to solve.
+        start : bool
+            Whether the variables' values are a start.
+        **keywords
+            Options by name: ``time_limit=60``.
+        """
+        chosen = SolveOptions.of(options, **keywords)
+        return solve_declared(self.program, chosen, start=start, want_duals=self.program.relaxed)
+
+    def relax(self) -> ExtensiveModel:
+        """The linear relaxation, built anew."""
+        return ExtensiveModel(cast("ExtensiveProgram", self.program.again(relax=True)))
+
+
+class SubproblemModel(_HeldPyomo[Subproblem]):
+    """One job's best schedule at given prices, which are changed and solved for again.
+
+    Parameters
+    ----------
+    program : Subproblem
+        The declarative program.
+
+    Examples
+    --------
+    >>> import hindsched as hs
+    >>> sub = hs.model(hs.generate("oasis", jobs=2, horizon=6)).subproblem(0)
+    >>> sub.solve().objective is not None
+    True
+    """
+
+    def set(self, prices: Prices, room: Prices | None = None) -> None:
+        """Set prices and what is left of the capacities, by row set of the family's oracle.
+
+        Raises
+        ------
+        InputError
+            If a row set is missing, or has too few rows or slots.
+        """
+        try:
+            self.program.set(prices, room)
+        except (KeyError, IndexError) as error:
+            rule = f"must have the row sets of the family's oracle in their shapes ({error})"
+            given = {name: np.shape(array) for name, array in {**(room or {}), **prices}.items()}
+            raise InputError("prices", given, rule) from None
+
+    def solve(self, options: Options = None, **keywords: object) -> ModelResult:
+        """Solve at the present prices; `ModelResult.solution` has the job's schedule alone."""
+        given = options if isinstance(options, SolveOptions) else {"gap": 1e-9, **(options or {})}
+        chosen = SolveOptions.of(given, **keywords)
+        result = solve_declared(self.program, chosen, want_duals=False)
+        return replace(result, solution=self.program.extract() if result.has_point else None)
+
+
+@dataclass(frozen=True)
+class DualResult:
+    """An optimal point of a paper's dual.
+
+    Parameters
+    ----------
+    result : ModelResult
+        The solve.
+    prices : dict
+        Prices of the capacities by the oracle's row sets.
+    payoffs : ndarray
+        Payoff of each job.
+    violations : list of Violation
+        Constraints of the dual that the point breaks, over all schedules; empty if it is feasible.
+    rows : int
+        Rows of schedules that were added on the way.
+
+    Examples
+    --------
+    >>> import hindsched as hs
+    >>> hs.model(hs.generate("oasis", jobs=2, horizon=6)).dual().solve().violations
+    []
+    """
+
+    result: ModelResult
+    prices: dict[str, Floats]
+    payoffs: Floats
+    violations: list[Violation]
+    rows: int
+
+    @property
+    def objective(self) -> float | None:
+        """The dual's optimum, which bounds the primal one where the point is feasible."""
+        return self.result.objective
+
+
+class DualModel(_HeldPyomo[DualProgram]):
+    """The paper's dual, as `Model.dual` returns it.
+
+    Parameters
+    ----------
+    program : DualProgram
+        The declarative program.
+
+    Examples
+    --------
+    >>> import hindsched as hs
+    >>> dual = hs.model(hs.generate("oasis", jobs=2, horizon=6)).dual()
+    >>> dual.solve().objective >= 0
+    True
+    """
+
+    def solve(self, options: Options = None, **keywords: object) -> DualResult:
+        """Solve it; a dual with a row a schedule gets the rows that best responses break.
+
+        Raises
+        ------
+        SolveFailed
+            If there is no optimum, or rows do not come to an end.
+        """
+        chosen, program = SolveOptions.of(options, **keywords), self.program
+        oracle = None
+        if program.grows:
+            oracle = build_oracle(program.instance, program.formulation, rows="servers")
+        added = 0
+        for _ in range(MOST_ROUNDS):
+            result = solve_declared(program, chosen)
+            if result.status is not Status.OPTIMAL:
+                raise SolveFailed(f"{program.title}: {result.status}")
+            violations = program.violations(None if oracle is None else _best_payoffs(oracle))
+            new = 0 if oracle is None or not violations else _add_broken_rows(program, oracle)
+            added += new
+            if not new:
+                return DualResult(result, program.prices(), program.payoffs(), violations, added)
+        raise SolveFailed(f"{program.title}: row generation has not ended")
+
+
+def _best_payoffs(oracle: BlockOracle) -> Callable[[Prices], list[float | None]]:
+    def best(prices: Prices) -> list[float | None]:
+        flat = oracle.rows.pack(prices)
+        responses = [oracle.best_response(block, flat) for block in range(oracle.num_blocks)]
+        return [None if response is None else response.value for response in responses]
+
+    return best
+
+
+def _add_broken_rows(program: DualProgram, oracle: BlockOracle) -> int:
+    """Add the row of each job's best schedule that earns more than the job's payoff."""
+    flat = oracle.rows.pack(program.prices())
+    added = 0
+    for block, payoff in enumerate(program.payoffs().tolist()):
+        response = oracle.best_response(block, flat)
+        if response is None or response.value <= payoff + 1e-7 * max(1.0, abs(payoff)):
+            continue
+        use = np.zeros(oracle.rows.size)
+        np.add.at(use, response.rows, response.amounts)
+        program.add_row(block, response.objective, oracle.rows.unpack(use))
+        added += 1
+    return added
+
+
+class ConvexModel(_Held["ConvexProgram"]):
+    """A convex program in CVXPY, as `Model.slot` returns it.
+
+    Parameters
+    ----------
+    program : ConvexProgram
+        The declarative program.
+
+    Examples
+    --------
+    >>> import hindsched as hs
+    >>> slot = hs.model(hs.generate("mlbroker", preset="small")).slot(2)
+    >>> slot.set(epsilon=1.0)
+    >>> slot.solve().values["server"].groupby("job").sum().round(6).unique().tolist()
+    [1.0]
+    """
+
+    @property
+    def cvxpy(self) -> cp.Problem:
+        """The CVXPY problem: read it, or make one of your own from its parts."""
+        return self.program.cvxpy
+
+    def set(self, *given: object, **values: object) -> None:
+        """Set the Parameters, as the family's program names them."""
+        self.program.set(*given, **values)
+
+    def solve(self, options: Options = None, **keywords: object) -> ModelResult:
+        """Solve at the Parameters' present values, through the stated chain of solvers."""
+        from hindsched.solvers.door.convex import solve_convex
+
+        chosen, problem = SolveOptions.of(options, **keywords), self.program.problem
+        # with many Parameters CVXPY takes far longer to compile once than for these values alone
+        found = solve_convex(problem, options=chosen, ignore_dpp=True)
+        variables = problem.variables() if found.has_point else []
+        point = {id(each): np.array(each.value, dtype=float) for each in variables}
+        return ModelResult(self.program, found, point, details=found.details)
+
+
+@overload
+def model(
+    instance: Instance, *, form: str | None = None, formulation: str | None = None,
+    relax: bool = False, **build: object,
+) -> Model: ...  # fmt: skip
+@overload
+def model(
+    instance: Sequence[Instance], probabilities: Sequence[float] | None = None, *,
+    form: str | None = None, formulation: str | None = None, relax: bool = False, **build: object,
+) -> ExtensiveModel: ...  # fmt: skip
+def model(  # type: ignore[misc]
+    instance: Instance | Sequence[Instance],
+    probabilities: Sequence[float] | None = None,
+    *,
+    form: str | None = None,
+    formulation: str | None = None,
+    relax: bool = False,
+    **build: object,
+) -> Any:
+    """Build an instance's offline program, to be read, changed and solved.
+
+    Parameters
+    ----------
+    instance : Instance, or sequence of Instance
+        The instance; or several futures of one cluster, whose programs are linked so that who
+        cannot tell them apart decides alike.
+    probabilities : sequence of float, optional
+        Of the futures; equal by default.
+    form : str, optional
+        How it is written, which never changes the optimum; ``printed`` is as the paper prints it.
+    formulation : str, optional
+        Which of the family's problems; the default one if None.
+    relax : bool
+        The linear relaxation.
+    **build
+        Further keywords of the family's ``build_offline``: ``commitments``, ``incumbent``, ...; of
+        futures ``policies``: ``run`` (default) or ``commit``.
+
+    Returns
+    -------
+    Model or ExtensiveModel
+        Print it; ``pyomo``, ``write``, ``solve``, ``relax``, ``dual``, ``subproblem``.
+
+    Raises
+    ------
+    InputError
+        For an unknown form or formulation.
+
+    Examples
+    --------
+    >>> import hindsched as hs
+    >>> instance = hs.generate("oasis", jobs=2, horizon=6)
+    >>> lp = hs.model(instance, relax=True).solve()
+    >>> hs.model(instance).solve().objective <= lp.objective + 1e-6
+    True
+    """
+    if not isinstance(instance, Instance):
+        futures = Futures.of(instance, probabilities)
+        settings: Any = {"formulation": formulation, "form": form, "relax": relax, **build}
+        return ExtensiveModel(build_extensive(futures, **settings))
+    return Model(offline_program(instance, formulation, form=form, relax=relax, **build))

@@ -1,1 +1,0 @@
-"""A family's declarative programs as objects that a user holds, changes and solves."""

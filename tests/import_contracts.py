@@ -10,7 +10,7 @@ from hindsched.instances.base import FAMILIES
 class FamiliesStandAlone(Contract):
     """A family imports no other family, and nothing that is shared imports a family.
 
-    A family is a package of its word on each floor (``hindsched.models.oasis``); everything else is
+    A family is a package of its name in each folder (``hindsched.models.oasis``); all else is
     shared. Both rules together make any two families independent, through others' imports too.
     The package itself imports none at run time: it offers each one's builders to a type checker.
     """

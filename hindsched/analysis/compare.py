@@ -176,7 +176,7 @@ def sweep(
     Parameters
     ----------
     family : str
-        The family's word.
+        The family's name.
     grid : mapping
         Values to try by setting of the family's generator: ``{"jobs": [5, 10], "load": [1, 2]}``;
         lists, ranges, arrays or series.

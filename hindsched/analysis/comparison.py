@@ -44,7 +44,7 @@ class InstanceComparison:
     Parameters
     ----------
     instance, family : str
-        Name of the instance and the family's word.
+        Name of the instance and the family's name.
     optimum : Optimum
         What is known of the optimum, from the offline solve and every feasible online schedule.
     offline : Record

@@ -58,7 +58,7 @@ class Optimum:
     proof : str
         How the bound is proven: ``certificate`` (the exact kernel accepts the written prices),
         ``checked fast`` (the prices, in floating point that rounds outward), ``solver`` (the
-        solver's word) or ``none``.
+        solver's claim) or ``none``.
     for_rivals : bool
         The optimum is that of the larger problem which rivals outside the feasible set solve.
     """

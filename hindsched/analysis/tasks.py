@@ -176,7 +176,7 @@ def theorem_of(instance: Instance, algorithm: str) -> Theorem | None:
 
     A family's ``online/algorithms`` module may name the variants that its theorem covers in
     ``THEOREM_ALGORITHMS``, or map each name there to a theorem of its own; otherwise it is the
-    algorithm that carries the family's word.
+    algorithm that carries the family's name.
     """
     module = family_module("online", instance.family, "algorithms")
     covered = getattr(module, "THEOREM_ALGORITHMS", (instance.family,))

@@ -27,7 +27,7 @@ class Verdict:
     Parameters
     ----------
     family, sense : str
-        The family's word and the sense of its objective.
+        The family's name and the sense of its objective.
     ranking : sequence of dict
         Rows of `Comparison.summary_rows` of online algorithms that have a ratio and are no plain
         quotients, as `ranked`.
@@ -80,7 +80,7 @@ class Verdict:
         by = {
             "certificate": "by prices that anyone can recompute",
             "checked fast": "by prices checked in floating point",
-            "solver": "on a solver's word",
+            "solver": "by a solver's claim",
         }
         ways = [f"{proofs.count(key)} {words}" for key, words in by.items() if key in proofs]
         if len(ways) == 1:

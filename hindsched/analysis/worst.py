@@ -106,7 +106,7 @@ def worst(
     Parameters
     ----------
     family : str
-        The family's word.
+        The family's name.
     algorithm : str, class or OnlineAlgorithm
         A registered name, ``path/to/file.py:Class``, ``exec:command``, a class or an object.
     against : str, class or OnlineAlgorithm, optional

@@ -18,7 +18,7 @@ SKELETON = Path(__file__).parent / "skeleton"
 
 
 def new_family(
-    name: Annotated[str, typer.Argument(help="The family's word: small letters, digits and _.")],
+    name: Annotated[str, typer.Argument(help="The family's name: small letters, digits and _.")],
     output: Folder = None,
 ) -> None:
     """Write the skeleton of a family of your own to hindsched-NAME: a package to be changed."""

@@ -20,7 +20,7 @@ def option(text: str, *names: str) -> Any:
     return typer.Option(*names, help=text)
 
 
-Family = Annotated[str, typer.Argument(help="The family's word, as in `hindsched list families`.")]
+Family = Annotated[str, typer.Argument(help="The family's name, as in `hindsched list families`.")]
 File = Annotated[
     str, typer.Argument(help="Instance file, - for standard input, or one of `list instances`.")
 ]

@@ -31,7 +31,7 @@ def verify(
     """Check a solution, and bounds, without any solver; exit code 1 if it is infeasible.
 
     Two checkers answer: a fast one in floating point that rounds outward, and the exact kernel,
-    which has no tolerance and whose word counts.
+    which has no tolerance and whose answer counts.
     """
     from hindsched.analysis.exact import QUICK_SECONDS, exact_check, has_kernel
     from hindsched.analysis.verify import verify as verify_files

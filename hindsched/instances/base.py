@@ -44,7 +44,7 @@ share hands it on to them."""
 
 FORMAT: Literal["hindsched/1"] = "hindsched/1"
 FAMILIES = kernel.FAMILIES
-"""The families' words, in the order of the papers, then those that installed packages bring.
+"""The families' names, in the order of the papers, then those that installed packages bring.
 
 A package brings one by an entry point of the group ``hindsched.families``; see CONTRIBUTING.md.
 """
@@ -70,12 +70,12 @@ SMALLEST_POSITIVE = 1e-15
 """Positive amounts below this are mistakes: quotients by them could not be counted either."""
 
 
-def family_module(floor: str, family: str, aspect: str) -> ModuleType:
-    """Find a family's module on a floor by its word.
+def family_module(folder: str, family: str, aspect: str) -> ModuleType:
+    """Find a family's module by its name.
 
     Parameters
     ----------
-    floor : str
+    folder : str
         Dotted path below the package, for example ``"models"`` or ``"solvers.families"``.
     family : str
         One of `FAMILIES`.
@@ -88,7 +88,7 @@ def family_module(floor: str, family: str, aspect: str) -> ModuleType:
         If the family is unknown, or its module is missing or lacks a name of `OFFERS`.
     """
     check_family(family)
-    name = module_name(floor, family, aspect)
+    name = module_name(folder, family, aspect)
     offers = OFFERS.get(aspect, ())
     try:
         module = importlib.import_module(name)
@@ -102,23 +102,23 @@ def family_module(floor: str, family: str, aspect: str) -> ModuleType:
     return module
 
 
-def module_name(floor: str, family: str, aspect: str) -> str:
-    """Where a family's module is: on the floor, or in the package that brings the family."""
+def module_name(folder: str, family: str, aspect: str) -> str:
+    """Where a family's module is: in the folder, or in the package that brings the family."""
     package = kernel.PACKAGES.get(family)
-    return f"{package}.{aspect}" if package else f"hindsched.{floor}.{family}.{aspect}"
+    return f"{package}.{aspect}" if package else f"hindsched.{folder}.{family}.{aspect}"
 
 
-def families_on(floor: str, aspect: str) -> tuple[str, ...]:
-    """Families that have a module on a floor, in the order of `FAMILIES`."""
-    return tuple(family for family in FAMILIES if has_module(floor, family, aspect))
+def families_on(folder: str, aspect: str) -> tuple[str, ...]:
+    """Families that have a module in a folder, in the order of `FAMILIES`."""
+    return tuple(family for family in FAMILIES if has_module(folder, family, aspect))
 
 
 @cache
-def has_module(floor: str, family: str, aspect: str) -> bool:
-    """Whether a family has a module on a floor."""
+def has_module(folder: str, family: str, aspect: str) -> bool:
+    """Whether a family has a module in a folder."""
     try:
-        return importlib.util.find_spec(module_name(floor, family, aspect)) is not None
-    except ModuleNotFoundError:  # no package of that family on that floor
+        return importlib.util.find_spec(module_name(folder, family, aspect)) is not None
+    except ModuleNotFoundError:  # no package of that family in that folder
         return False
 
 
@@ -308,7 +308,7 @@ class Instance(Record):
     format : str
         Always ``hindsched/1``.
     family : str
-        The family's word.
+        The family's name.
     name : str
         Name of the instance.
     horizon : int

@@ -48,7 +48,7 @@ class BestKnown:
     Parameters
     ----------
     family : str
-        The family's word.
+        The family's name.
     lower, upper : float
         The optimum of the formulation lies between them; equal when it is proven.
     formulation : str, optional

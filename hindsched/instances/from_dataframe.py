@@ -21,9 +21,9 @@ def instance(family: str, *, name: str | None = None, **fields: object) -> Insta
     Parameters
     ----------
     family : str
-        The family's word.
+        The family's name.
     name : str, optional
-        What to call it; the family's word if absent.
+        What to call it; the family's name if absent.
     **fields
         The fields of the family's instance files (``hindsched schema FAMILY``). Where a list of
         objects stands in the file a frame may be given: a row an object, a column a field. A column

@@ -48,7 +48,7 @@ MIGRATIONS: dict[str, tuple[str, Callable[[Draft], Draft]]] = {
 
 
 def instance_class(family: str) -> type[Instance]:
-    """The instance class of a family, found by its word."""
+    """The instance class of a family, found by its name."""
     cls: type[Instance] = family_module("instances", family, "instance").INSTANCE
     return cls
 
@@ -257,7 +257,7 @@ def schema(family: str) -> JsonObject:
 
 
 def families() -> tuple[str, ...]:
-    """The families' words.
+    """The families' names.
 
     Examples
     --------

@@ -156,7 +156,7 @@ class SearchSpace:
     Parameters
     ----------
     family : str
-        The family's word.
+        The family's name.
     base : dict
         A valid file with at least one job: what no field sets is as it stands here.
     jobs : (int, int)

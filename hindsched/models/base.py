@@ -288,7 +288,7 @@ def choose_form(forms: Forms, formulation: str | None, form: str | None) -> tupl
 
 
 def model_module(family: str) -> ModuleType:
-    """The module with a family's declarative programs, found by its word."""
+    """The module with a family's declarative programs, found by its name."""
     return family_module("models", family, "offline")
 
 

@@ -1,4 +1,4 @@
-"""Promises that every online algorithm must keep, as functions that raise when one is broken.
+"""Rules that every online algorithm must keep, as functions that raise when one is broken.
 
 They run over every registered algorithm in the tests, and over yours: ``check_algorithm(instance,
 YourAlgorithm)``. An algorithm is given by its registered name, or as a class (or function) that
@@ -27,7 +27,7 @@ Algorithm = str | Factory
 """A registered name, or a class or function that builds an algorithm from its settings."""
 
 
-class BrokenPromiseError(HindschedError, AssertionError):
+class BrokenRuleError(HindschedError, AssertionError):
     """An online algorithm that does what none may do."""
 
 
@@ -78,7 +78,7 @@ class _Watched(OnlineAlgorithm):
         self._check_view(told, "start")
 
     def step(self, slot: int, arrivals: tuple[JobRecord, ...]) -> Decision:
-        """Let the algorithm decide; `BrokenPromiseError` if it changes what it was shown."""
+        """Let the algorithm decide; `BrokenRuleError` if it changes what it was shown."""
         if self.last_slot is not None and slot > self.last_slot:
             raise Stopped
         self._jobs += arrivals
@@ -95,7 +95,7 @@ class _Watched(OnlineAlgorithm):
 
     def _check_view(self, told: object, when: str) -> None:
         if self._view() != told:
-            raise BrokenPromiseError(f"{type(self.algorithm).__name__} changed its view in {when}")
+            raise BrokenRuleError(f"{type(self.algorithm).__name__} changed its view in {when}")
 
 
 def run_watched(
@@ -111,7 +111,7 @@ def run_watched(
 
     Raises
     ------
-    BrokenPromiseError
+    BrokenRuleError
         If the algorithm changes the environment or the jobs that it is shown.
     """
     watched = _Watched(_built(instance, algorithm, settings), last_slot)
@@ -131,7 +131,7 @@ def check_repeatable(
 
     Raises
     ------
-    BrokenPromiseError
+    BrokenRuleError
         If two runs differ.
     """
     first = original or run_watched(instance, algorithm, settings=settings)
@@ -140,9 +140,7 @@ def check_repeatable(
     if first.decisions != again.decisions:
         slot = _first_difference(first.decisions, again.decisions)
         what = "the same seed" if randomised else "another seed, though not randomised,"
-        raise BrokenPromiseError(
-            f"{_name(algorithm)}: {what} gives another decision in slot {slot}"
-        )
+        raise BrokenRuleError(f"{_name(algorithm)}: {what} gives another decision in slot {slot}")
 
 
 def check_feasible(
@@ -157,12 +155,12 @@ def check_feasible(
     ------
     Refused
         If a decision breaks a constraint or revokes an earlier one.
-    BrokenPromiseError
+    BrokenRuleError
         If an algorithm that relaxes no constraints breaks one.
     """
     result = (original or run_watched(instance, algorithm, settings=settings)).result
     if result is not None and result.in_feasible_set and result.violations:
-        raise BrokenPromiseError(f"{_name(algorithm)} breaks {result.violations[0]}")
+        raise BrokenRuleError(f"{_name(algorithm)} breaks {result.violations[0]}")
 
 
 def check_no_peeking(
@@ -175,7 +173,7 @@ def check_no_peeking(
 ) -> None:
     """Other jobs after a slot leave every decision up to it unchanged.
 
-    An algorithm whose card says that it is clairvoyant promises nothing of the kind.
+    An algorithm whose card says that it is clairvoyant need not.
 
     Parameters
     ----------
@@ -194,7 +192,7 @@ def check_no_peeking(
 
     Raises
     ------
-    BrokenPromiseError
+    BrokenRuleError
         If a decision up to `slot` differs.
     """
     built = _built(instance, algorithm, settings)
@@ -208,7 +206,7 @@ def check_no_peeking(
     changed = run_watched(other, algorithm, settings=settings, estimates=estimates, last_slot=slot)
     if original.until(slot) != changed.until(slot):
         where = _first_difference(original.until(slot), changed.until(slot))
-        raise BrokenPromiseError(
+        raise BrokenRuleError(
             f"{_name(algorithm)} peeks: jobs after slot {slot} change slot {where}"
         )
 
@@ -222,7 +220,7 @@ def check_environment(instance: Instance) -> None:
 
     Raises
     ------
-    BrokenPromiseError
+    BrokenRuleError
         Naming what was found.
     InputError
         If the declared estimates are not plain numbers by name.
@@ -234,20 +232,20 @@ def check_environment(instance: Instance) -> None:
     renamed = [job.model_copy(update={"name": f"another {job.name}"}) for job in jobs]
     twice = _plain_data(instance.with_jobs((*jobs, *renamed)))
     if len(twice) != len(told):
-        raise BrokenPromiseError(
+        raise BrokenRuleError(
             f"the environment of {family} grows with the jobs: from {len(told)} to "
             f"{len(twice)} bytes when there are twice as many"
         )
     cluster = environment_of(instance, {}).cluster
     words = canonical_json(cluster.to_dict())
     if hidden is not None and f'"{hidden}"' not in words:
-        raise BrokenPromiseError(f"the environment of {family} holds job {hidden}")
+        raise BrokenRuleError(f"the environment of {family} holds job {hidden}")
     names_told = _names_of(declared_estimates(instance))
     alone = [instance.with_jobs((job,)) for job in (*jobs[:1], *jobs[-1:])]
     for fewer in (*alone, instance.with_fields(horizon=2 * instance.horizon)):
         for path in sorted(names_told ^ _names_of(declared_estimates(fewer))):
             if f'"{path[-1]}"' not in words:
-                raise BrokenPromiseError(
+                raise BrokenRuleError(
                     f"the estimates of {family} depend on the jobs or slots: {'.'.join(path)}"
                 )
 
@@ -258,7 +256,7 @@ def _plain_data(instance: Instance) -> bytes:
     try:
         return pickle.dumps((told.cluster, vars(told.cluster), told.estimates))
     except (TypeError, AttributeError, pickle.PicklingError) as error:
-        raise BrokenPromiseError(
+        raise BrokenRuleError(
             f"the environment of {instance.family} is no plain data: {error}"
         ) from None
 

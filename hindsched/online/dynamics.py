@@ -45,7 +45,7 @@ class Placement:
 
 
 Gangs = Literal["drawn", "half", "ideal", "best"]
-"""How wide the gangs of rivals with a fixed number of workers are: requested in the file or else
+"""How wide the gangs of baselines with a fixed number of workers are: requested in the file or else
 drawn, half of the most that the job can use, or the most; ``best`` is the best of these three on
 each instance, known only after the runs: `simulate` makes all and reports which."""
 WIDTHS: tuple[Gangs, ...] = ("ideal", "half", "drawn")

@@ -2,7 +2,7 @@
 
 An algorithm is told of the cluster in `start` and of the jobs that arrive, slot by slot, in `step`.
 It answers with rows of the family's solution file that begin now or later. What it has returned is
-a promise: rows are never taken back.
+binding: rows are never taken back.
 
 Most families are stepped in every slot. A family whose slots are seconds is stepped at events: when
 jobs arrive, when work ends (`completed` tells which) and in the slots that `wake_up` asks for.
@@ -55,6 +55,8 @@ class Capabilities:
         Whether it says all of a job's schedule when the job arrives.
     may_give_up : bool
         Whether it may begin a job and then drop it.
+    published : str, optional
+        Where it was published, shown behind a name that could be taken for another's.
 
     Examples
     --------
@@ -69,6 +71,7 @@ class Capabilities:
     clairvoyant: bool = False
     commits_at_arrival: bool = False
     may_give_up: bool = False
+    published: str | None = None
 
     @property
     def commitment(self) -> str:
@@ -88,10 +91,12 @@ class Capabilities:
 
     @property
     def mark(self) -> str:
-        """What stands behind the name in tables: empty for a plain online algorithm."""
+        """What stands behind the name in tables: empty for most plain online algorithms."""
         if self.clairvoyant or not self.online:
             return SEES_ALL
-        return "" if self.forecasts is None else FORECASTS
+        if self.forecasts is not None:
+            return FORECASTS
+        return "" if self.published is None else f" ({self.published})"
 
 
 @dataclass(frozen=True)
@@ -250,7 +255,7 @@ class Assumption(TypedDict):
 
 
 class Theorem(TypedDict):
-    """What a theorem promises; the value is None where it promises nothing."""
+    """What a theorem states; the value is None where it states nothing."""
 
     kind: str
     value: float | None

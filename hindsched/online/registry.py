@@ -94,7 +94,7 @@ def find_algorithm(family: str, name: str) -> Factory:
     Parameters
     ----------
     family : str
-        The family's word.
+        The family's name.
     name : str
         A registered name; ``exec:command``, a scheduler in another process (`External`); or
         ``path/to/file.py:ClassName``, a class of one's own.
@@ -148,7 +148,7 @@ def build_algorithm(family: str, name: str, settings: Keywords | None = None) ->
     Parameters
     ----------
     family : str
-        The family's word.
+        The family's name.
     name : str
         As for `find_algorithm`.
     settings : mapping, optional

@@ -264,7 +264,7 @@ def simulate(
 def _best_gangs(
     algorithm: OnlineAlgorithm, run: Callable[[OnlineAlgorithm], SimulationResult]
 ) -> SimulationResult:
-    """Run a rival with each width of its gangs; the best run, which says so."""
+    """Run a baseline with each width of its gangs; the best run, which says so."""
     results: dict[str, SimulationResult] = {}
     for width in WIDTHS:
         one: Any = copy.copy(algorithm)
@@ -285,7 +285,7 @@ def compile_simulation(family: str, algorithm: str) -> None:
     Parameters
     ----------
     family, algorithm : str
-        The family's word and the algorithm's name.
+        The family's name and the algorithm's name.
     """
     what = f"{family} {algorithm}"
     compile_first(what, lambda tiny: simulate(tiny, algorithm), family, jobs=FEW_JOBS)

@@ -223,7 +223,7 @@ class Solution(ABC):
 
 
 def solution_class(family: str) -> type[Solution]:
-    """The solution class of a family, found by its word."""
+    """The solution class of a family, found by its name."""
     cls: type[Solution] = family_module("solutions", family, "solution").SOLUTION
     return cls
 

@@ -78,7 +78,7 @@ def tiny_instances(family: str, *, jobs: int | None = None) -> Sequence[Instance
     Parameters
     ----------
     family : str
-        The family's word.
+        The family's name.
     jobs : int, optional
         How many of their first jobs are left; all if absent.
     """

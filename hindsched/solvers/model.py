@@ -531,7 +531,7 @@ class SubproblemModel(_HeldPyomo[Subproblem]):
     True
     """
 
-    def set(self, prices: Prices, room: Prices | None = None) -> None:
+    def set(self, prices: Prices, capacity: Prices | None = None) -> None:
         """Set prices and what is left of the capacities, by row set of the family's oracle.
 
         Raises
@@ -540,10 +540,11 @@ class SubproblemModel(_HeldPyomo[Subproblem]):
             If a row set is missing, or has too few rows or slots.
         """
         try:
-            self.program.set(prices, room)
+            self.program.set(prices, capacity)
         except (KeyError, IndexError) as error:
             rule = f"must have the row sets of the family's oracle in their shapes ({error})"
-            given = {name: np.shape(array) for name, array in {**(room or {}), **prices}.items()}
+            arrays = {**(capacity or {}), **prices}
+            given = {name: np.shape(array) for name, array in arrays.items()}
             raise InputError("prices", given, rule) from None
 
     def solve(self, options: Options = None, **keywords: object) -> ModelResult:

@@ -12,7 +12,7 @@ from hindsched.instances.generators.registry import generate
 from hindsched.instances.oasis.instance import OasisInstance
 from hindsched.online import checks
 from hindsched.online.checks import (
-    BrokenPromiseError,
+    BrokenRuleError,
     check_algorithm,
     check_environment,
     check_feasible,
@@ -76,14 +76,14 @@ class Overbooks(Idle):
 
 @pytest.mark.parametrize("algorithm", [Mutates, MutatesEstimates])
 def test_a_changed_view_is_found(algorithm):
-    with pytest.raises(BrokenPromiseError, match="changed its view"):
+    with pytest.raises(BrokenRuleError, match="changed its view"):
         run_watched(SMALL, algorithm)
 
 
 def test_hidden_randomness_is_found():
-    with pytest.raises(BrokenPromiseError, match="another seed, though not randomised"):
+    with pytest.raises(BrokenRuleError, match="another seed, though not randomised"):
         check_repeatable(SMALL, FollowsTheSeed)
-    with pytest.raises(BrokenPromiseError, match="the same seed gives another decision in slot 1"):
+    with pytest.raises(BrokenRuleError, match="the same seed gives another decision in slot 1"):
         check_repeatable(SMALL, CountsItsRuns)
 
 
@@ -154,7 +154,7 @@ def test_peeking_is_found(cheat, monkeypatch):
         return simulate(shown, *args, **kwargs)
 
     monkeypatch.setattr(checks, "simulate", remember)
-    with pytest.raises(BrokenPromiseError, match=f"{cheat.__name__} peeks: jobs after slot"):
+    with pytest.raises(BrokenRuleError, match=f"{cheat.__name__} peeks: jobs after slot"):
         check_algorithm(INSTANCE, cheat)
 
 
@@ -181,7 +181,7 @@ def test_estimates_that_hold_jobs_are_refused(leak, monkeypatch):
         return {"bounds": LEAKS[leak](instance)}
 
     monkeypatch.setattr("hindsched.online.oasis.algorithms.declared_estimates", leaking)
-    with pytest.raises((BrokenPromiseError, InputError)):
+    with pytest.raises((BrokenRuleError, InputError)):
         check_environment(INSTANCE)
 
 
@@ -201,7 +201,7 @@ def test_a_cluster_that_keeps_something_of_the_jobs_is_found(kept, message, monk
         return told
 
     monkeypatch.setattr(checks, "environment_of", careless)
-    with pytest.raises(BrokenPromiseError, match=message):
+    with pytest.raises(BrokenRuleError, match=message):
         check_environment(INSTANCE)
 
 

@@ -85,7 +85,7 @@ class Claim:
     Parameters
     ----------
     key : str
-        Unique name, beginning with the family's word.
+        Unique name, beginning with the family's name.
     figure : str
         Number of the experiment whose table decides it.
     place : str
@@ -126,7 +126,7 @@ class Claim:
 
     @property
     def family(self) -> str:
-        """The family's word."""
+        """The family's name."""
         return self.key.split("-", maxsplit=1)[0]
 
     def group(self, case: Case) -> str:

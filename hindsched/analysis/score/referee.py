@@ -101,7 +101,7 @@ def score(
         ``FILE.py``, ``FILE.py:CLASS`` or a command (`read_candidate`), which runs as a process of
         its own; or the name of an algorithm of the family, which runs in this one.
     family : str, optional
-        The family's word: instances are drawn from `seeds`.
+        The family's name: instances are drawn from `seeds`.
     suite : str, optional
         ``FAMILY/SUITE`` in its place: instances that anybody may know.
     seeds : sequence of int, optional

@@ -117,7 +117,7 @@ class AstraeaJob(Record):
     utility : LinearUtility or PowerUtility
         Revenue; its argument depends on the instance's `utility_origin`.
     requested_workers : int, optional
-        Workers asked for, used by rivals that do not choose the number themselves.
+        Workers asked for, used by baselines that do not choose the number themselves.
     """
 
     name: Name

@@ -77,9 +77,9 @@ class BatchschedJob(Record):
     gradient_mb : float
         Size of a gradient in MB.
     resource_guarantee : bool, optional
-        Whether the rival AntMan guarantees the job its resources; None leaves it to a draw.
+        Whether the baseline AntMan guarantees the job its resources; None leaves it to a draw.
     requested_workers : int, optional
-        Workers asked for, used by rivals that do not choose the number themselves.
+        Workers asked for, used by baselines that do not choose the number themselves.
     """
 
     name: Name

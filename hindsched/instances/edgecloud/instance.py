@@ -107,7 +107,7 @@ class EdgecloudJob(Record):
     chunk_gb : float, optional
         Storage that a chunk takes, GB.
     requested_workers : int, optional
-        Workers that the owner asks for; only rivals that schedule gangs read it.
+        Workers that the owner asks for; only baselines that schedule gangs read it.
     """
 
     name: Name

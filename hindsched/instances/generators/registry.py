@@ -1,4 +1,4 @@
-"""Finding generators by the family's word, and checking the settings they are given."""
+"""Finding generators by the family's name, and checking the settings they are given."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def generate(family: str, preset: str = "small", seed: int = 0, **settings: obje
     Parameters
     ----------
     family : str
-        The family's word.
+        The family's name.
     preset : str
         Name of a preset: a set of settings.
     seed : int
@@ -74,7 +74,7 @@ def from_trace(
     Parameters
     ----------
     family : str
-        The family's word.
+        The family's name.
     table : TraceTable
         Rows of a trace, from ``hindsched.instances.traces``.
     jobs : int, optional

@@ -25,7 +25,7 @@ from hindsched.online.engines.batching import (
     Offer,
     post_prices,
 )
-from hindsched.online.protocol import Decision, Environment, OnlineAlgorithm, Report
+from hindsched.online.protocol import Capabilities, Decision, Environment, OnlineAlgorithm, Report
 from hindsched.solutions.astraea.row import AstraeaRow
 from hindsched.solutions.astraea.solution import write_row
 from hindsched.solutions.base import Assignment
@@ -155,6 +155,8 @@ class Batchsche(OnlineAlgorithm):
     weights : {"unit", "value"}
         w_j: 1, or the utility of completing at once.
     """
+
+    card = Capabilities(published="MobiHoc 2020")
 
     def __init__(self, weights: Weights = "unit") -> None:
         self.weights = weights

@@ -1,4 +1,4 @@
-"""``antman`` and ``wspt``: batchsched's rivals that no other family has."""
+"""``antman`` and ``wspt``: batchsched's baselines that no other family has."""
 
 from __future__ import annotations
 

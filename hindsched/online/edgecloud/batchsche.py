@@ -31,7 +31,7 @@ from hindsched.online.engines.batching import (
     Offer,
     post_prices,
 )
-from hindsched.online.protocol import Decision, Environment
+from hindsched.online.protocol import Capabilities, Decision, Environment
 from hindsched.solutions.base import Assignment
 
 Column = tuple[bool, str]
@@ -250,6 +250,8 @@ class BatchSche(GeometricBatches):
         job is worth its work). With 2 the price of a full type is 1: a worker-slot is then worth
         what it earns.
     """
+
+    card = Capabilities(published="MobiHoc 2020")
 
     def __init__(self, first_horizon: int = 1, price_base: float | None = None) -> None:
         if first_horizon < 1:

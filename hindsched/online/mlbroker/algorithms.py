@@ -1,4 +1,4 @@
-"""mlbroker's online algorithms: the paper's (Algorithms 1-3), the better ones and the rivals.
+"""mlbroker's online algorithms: the paper's (Algorithms 1-3), the better ones and the baselines.
 
 ``mlbroker``         the regularised program (10) slot by slot, then A_round
 ``mlbroker-tight``   chord price, PS-conditioned relaxation, largest remainder, relocation

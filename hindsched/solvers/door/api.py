@@ -50,7 +50,7 @@ def methods(family: str) -> dict[str, Method]:
     Parameters
     ----------
     family : str
-        The family's word.
+        The family's name.
 
     Returns
     -------
@@ -139,7 +139,7 @@ def compile_solve(family: str) -> None:
     Parameters
     ----------
     family : str
-        The family's word.
+        The family's name.
 
     Raises
     ------

@@ -94,8 +94,8 @@ class Result:
     def proof(self) -> Literal["certificate", "solver", "none"]:
         """How `bound` is proven.
 
-        ``certificate``: anyone can recompute it from prices, without a solver; ``solver``: its word
-        alone; ``none``: there is no bound.
+        ``certificate``: anyone can recompute it from prices, without a solver; ``solver``: its
+        claim alone; ``none``: there is no bound.
         """
         if self.bound is None:
             return "none"
@@ -139,10 +139,10 @@ class Result:
         return f"<{self}>"
 
     def _repr_html_(self) -> str:
-        """Notebooks show what is known of the optimum, and on whose word."""
+        """Notebooks show what is known of the optimum, and on whose authority."""
         words = {
             "certificate": "prices that anyone can recompute",
-            "solver": "the solver's word",
+            "solver": "the solver's claim",
             "none": None,
         }
         facts = {

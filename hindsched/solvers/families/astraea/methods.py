@@ -1,4 +1,4 @@
-"""Methods of ``solve`` for astraea: the generic ones and the bound for rivals that preempt."""
+"""Methods of ``solve`` for astraea: the generic ones and the bound for baselines that preempt."""
 
 from __future__ import annotations
 
@@ -11,4 +11,4 @@ METHODS: dict[str, Method] = {
     **generic_methods(program=if_in_pieces_small(solve_milp)), "preemptive": preemptive,
 }  # fmt: skip
 RIVALS_BOUND = ("bound", f"optional,{PREEMPTIVE}")
-"""Method and formulation of the bound for rivals that may do what the offline problem forbids."""
+"""Method and formulation of the bound for baselines that may do what the problem forbids."""

@@ -129,4 +129,4 @@ METHODS: dict[str, Method] = {
     "preemptive": preemptive,
 }
 RIVALS_BOUND = ("bound", PREEMPTIVE)
-"""Method and formulation of the bound for rivals that may do what the offline problem forbids."""
+"""Method and formulation of the bound for baselines that may do what the problem forbids."""

@@ -246,4 +246,4 @@ METHODS: dict[str, Method] = {
     "search": search,
 }  # fmt: skip
 RIVALS_BOUND = ("bound", "literal")
-"""Method and formulation of the bound for rivals that may do what the offline problem forbids."""
+"""Method and formulation of the bound for baselines that may do what the problem forbids."""

@@ -6,7 +6,7 @@
     that the empty cluster cannot place, and at least the PSs that the best host needs).
 ``preemptive``
     The same rows; a job may use any slots, in each of them any placement that the rules of a slot
-    allow, also another one than before: what a rival may do that pauses, moves and resizes, the
+    allow, also another one than before: what a baseline does that pauses, moves and resizes, the
     formulation ``preemptive``, which only this layout bounds. Every schedule in a window is one of
     these, so that the bound holds for the family's own problem too, where the others are better.
 ``servers``

@@ -1,12 +1,12 @@
-"""Under which setting each rival is strongest: the table of ``docs/results/rivals.md``, measured.
+"""Under which setting each baseline is strongest: ``docs/results/baselines.md``, measured.
 
-    python benchmarks/rivals.py [FAMILY ...] [--seeds 2] [--missing]
+    python benchmarks/baselines.py [FAMILY ...] [--seeds 2] [--missing]
 
-Every rival runs with every combination of the settings in `AXES` that it has, on contended
+Every baseline runs with every combination of the settings in `AXES` that it has, on contended
 instances of the family's paper preset made small enough for a table; some minutes. The table shows
-the summed objective of each combination relative to the rival's best; a rival that has none of
+the summed objective of each combination relative to the baseline's best; one that has none of
 these settings has a row that says so. Rows of other families stay as they are, with ``--missing``
-those of all rivals that have one.
+those of all baselines that have one.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import hindsched as hs
 from hindsched.instances.generators.registry import generate
 from hindsched.online.registry import algorithms, build_algorithm, settings_of
 
-PAGE = Path(__file__).parent.parent / "docs/results/rivals.md"
+PAGE = Path(__file__).parent.parent / "docs/results/baselines.md"
 INSTANCES: dict[str, dict[str, Any]] = {
     "oasis": {"horizon": 15, "jobs": 15, "servers": 8},
     "batchsched": {"jobs": 12, "servers": 6, "capacity_fraction": 0.2, "horizon": 30},
@@ -50,11 +50,11 @@ AXES: dict[str, tuple[Any, ...]] = {
 }
 ROW = re.compile(r"\| \w+ \| `[^`]+` \| (?:`\w+=|none of)")
 DRAWS = 2
-"""Seeds of a randomised rival; its objective is their mean."""
+"""Seeds of a randomised baseline; its objective is their mean."""
 
 
 def combinations(family: str, name: str) -> list[dict[str, Any]]:
-    """Every combination of the axes that a rival has; elastic jobs have no gangs."""
+    """Every combination of the axes that a baseline has; elastic jobs have no gangs."""
     known = [axis for axis in AXES if axis in settings_of(algorithms(family)[name])]
     found = [
         dict(zip(known, values, strict=True))
@@ -77,7 +77,7 @@ def words(settings: dict[str, Any]) -> str:
     return ", ".join(f"{k}={str(v).lower()}" for k, v in shown.items())
 
 
-def rivals(family: str) -> list[str]:
+def baselines(family: str) -> list[str]:
     """What the family's own algorithms are compared with."""
     return [
         name for name in algorithms(family) if not name.startswith(family) and name not in NO_RIVALS
@@ -85,10 +85,10 @@ def rivals(family: str) -> list[str]:
 
 
 def rows(family: str, seeds: int, kept: dict[str, str]) -> list[str]:
-    """A row a rival: its strongest setting, and the others relative to it; `kept` ones stay."""
+    """A row a baseline: its strongest setting, and the others relative to it; `kept` ones stay."""
     instances = [generate(family, "paper", seed, **INSTANCES[family]) for seed in range(seeds)]
     found = []
-    for name in rivals(family):
+    for name in baselines(family):
         choices = combinations(family, name)
         if name in kept:
             found.append(kept[name])
@@ -115,7 +115,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("families", nargs="*", default=list(INSTANCES), metavar="FAMILY")
     parser.add_argument("--seeds", type=int, default=2)
-    parser.add_argument("--missing", action="store_true", help="measure rivals without a row only")
+    parser.add_argument("--missing", action="store_true", help="only baselines without a row")
     given = parser.parse_args()
     for family in given.families:
         text = PAGE.read_text()
@@ -123,8 +123,8 @@ def main() -> None:
         kept = {f: [line for line in old if line.startswith(f"| {f} |")] for f in INSTANCES}
         known = {line.split("`")[1]: line for line in kept[family]} if given.missing else {}
         kept[family] = rows(family, given.seeds, known)
-        head = text[: text.index("| family | rival |")].rstrip()
-        table = ["| family | rival | strongest | others, relative to it |", "|---|---|---|---|"]
+        head = text[: text.index("| family | baseline |")].rstrip()
+        table = ["| family | baseline | strongest | others, relative to it |", "|---|---|---|---|"]
         PAGE.write_text("\n".join([head, "", *table, *itertools.chain(*kept.values()), ""]))
 
 

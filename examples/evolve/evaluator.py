@@ -5,7 +5,7 @@
   which ShinkaEvolve reads.
 - ``evaluator.py P`` prints one JSON object, as ``evaluate.sh`` of SkyDiscover's containers must.
 
-Environment: ``SCORE_FAMILY`` (gang), ``SCORE_SEEDS`` (a file of hidden seeds, one a line, that no
+Environment: ``SCORE_FAMILY`` (gang), ``SCORE_SEEDS`` (a file of secrets, one a line, that no
 program can read in the sandbox; without it each process draws its own), ``SCORE_PRESET`` (small).
 """
 
@@ -20,10 +20,7 @@ import hindsched as hs
 
 FAMILY = os.environ.get("SCORE_FAMILY", "gang")
 PRESET = os.environ.get("SCORE_PRESET", "small")
-if file := os.environ.get("SCORE_SEEDS"):
-    SEEDS = [int(word) for word in Path(file).read_text().split()]
-else:
-    SEEDS = [secrets.randbits(60) for _ in range(8)]
+SEEDS = os.environ.get("SCORE_SEEDS") or [secrets.token_hex(16) for _ in range(8)]
 
 
 def evaluate(program_path):

@@ -120,7 +120,7 @@ def summary_numbers(
     numbers: Row = {"instances": len(found)}
     numbers |= dict.fromkeys(("mean", "mean_lower", "mean_upper", "median", "worst"))
     if finite.size:
-        low, high = _bootstrap(finite, confidence, seed)
+        low, high = bootstrap(finite, confidence, seed)
         numbers |= {
             "mean": float(finite.mean()), "mean_lower": low, "mean_upper": high,
             "median": float(np.median(finite)), "worst": float(finite.max()),
@@ -130,7 +130,7 @@ def summary_numbers(
     return {**numbers, "level": confidence}
 
 
-def _bootstrap(values: Floats, confidence: float, seed: int) -> tuple[float, float]:
+def bootstrap(values: Floats, confidence: float, seed: int) -> tuple[float, float]:
     """Interval of the mean over resampled instances."""
     draws = np.random.default_rng(seed).integers(0, len(values), (RESAMPLES, len(values)))
     tail = 50 * (1 - confidence)
@@ -221,7 +221,7 @@ def _tests(logs: Floats, seed: int, confidence: float) -> Row:
     facts: Row = {"better": better, "worse": worse, "ties": len(logs) - better - worse}
     facts |= dict.fromkeys(names := ("advantage", "advantage_lower", "advantage_upper"))
     if finite:
-        numbers = np.exp([logs.mean(), *_bootstrap(logs, confidence, seed)])
+        numbers = np.exp([logs.mean(), *bootstrap(logs, confidence, seed)])
         facts |= zip(names, numbers.tolist(), strict=True)
     facts["level"] = confidence
     decided = better + worse

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -20,7 +19,8 @@ def score(
     family: Annotated[str | None, typer.Option(help="Draw instances of this family.")] = None,
     suite: Annotated[str | None, typer.Option(help="FAMILY/SUITE in place of seeds.")] = None,
     seeds_file: Annotated[
-        str | None, typer.Option(help="Hidden seeds, one a line; drawn anew if absent.")
+        str | None,
+        typer.Option(help="Secrets, one a line, that draw the instances; drawn anew if absent."),
     ] = None,
     preset: Annotated[str, typer.Option(help="Preset of the family's generator.")] = "small",
     step_limit: Annotated[float, typer.Option(help="Seconds for each decision.")] = 10.0,
@@ -42,7 +42,7 @@ def score(
     if len(candidate) > 1:
         raise InputError("candidate", candidate[1], "must be one: quote a command with arguments")
     found = score_one(
-        candidate[0], family=family, suite=suite, seeds=_seeds(seeds_file), preset=preset,
+        candidate[0], family=family, suite=suite, seeds=seeds_file, preset=preset,
         step_limit=step_limit, run_limit=run_limit, memory=parse_bytes(memory) or 0,
         sandbox=sandbox, work_limit=work_limit, out=output, say=say,
     )  # fmt: skip
@@ -74,13 +74,3 @@ def _board(folders: list[str], output: str | None, *, as_json: bool) -> int:
         cells = [[digits(row[name], 6) for name in columns] for row in rows]
         out.print(table("Candidates, best first", columns, cells))
     return 0
-
-
-def _seeds(path: str | None) -> list[int] | None:
-    """Seeds of a file: whole numbers, one a line."""
-    if path is None:
-        return None
-    try:
-        return [int(word) for word in Path(path).read_text(encoding="utf-8").split()]
-    except (OSError, ValueError):
-        raise InputError("seeds-file", path, "must hold whole numbers, one a line") from None

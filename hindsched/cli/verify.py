@@ -113,7 +113,7 @@ def _verify_foresight(folder: str, *, as_json: bool) -> int:
 
 def _verify_score(folder: str, *, as_json: bool) -> int:
     """Judge a scored folder again, without running its candidate."""
-    from hindsched.analysis.score.page import read_score, verify_score
+    from hindsched.analysis.score.judge import read_score, verify_score
 
     wrong, stated = verify_score(folder), read_score(folder)["combined_score"]
     if as_json:

@@ -7,6 +7,7 @@ has met the instance before. Its decisions pass the same checks as any other's.
 from __future__ import annotations
 
 import json
+import math
 import os
 import queue
 import shlex
@@ -190,6 +191,8 @@ class Conversation:
 
     def __init__(self, command: Sequence[str], called: str, timeout: float, longest: int) -> None:
         self.called, self.timeout, self.longest = called, timeout, longest
+        self.ends = math.inf
+        """When it must have answered everything, by ``time.monotonic``."""
         self._mark = Mark()
         self._writer: threading.Thread | None = None
         try:
@@ -233,8 +236,9 @@ class Conversation:
         """Send a message and return the answer of the kind that must follow."""
         if self._answers.queue and self._answers.queue[0] is not None:
             raise self.failed(when, "wrote a line before it was asked")
-        self._send(message, when)
-        line = self._next_line(when)
+        ends = min(time.monotonic() + time_left(self.timeout), self.ends)
+        self._send(message, when, ends)
+        line = self._next_line(when, ends)
         if line is None:
             code = self._wait()
             ended = "closed its output" if code is None else f"ended with exit code {code}"
@@ -252,9 +256,8 @@ class Conversation:
             raise self.failed(when, f"answered with {shortened(found)}, not {kind!r}")
         return answer
 
-    def _next_line(self, when: str) -> str | None:
+    def _next_line(self, when: str, ends: float) -> str | None:
         """The next line; None once the program has ended, though a child may hold its output."""
-        ends = time.monotonic() + time_left(self.timeout)
         while (left := ends - time.monotonic()) > 0:
             with suppress(queue.Empty):
                 return self._answers.get(timeout=min(left, SECONDS_BETWEEN_LOOKS))
@@ -265,7 +268,7 @@ class Conversation:
         check_time()
         raise self.failed(when, f"gave no answer within {self.timeout:g} s")
 
-    def _send(self, message: Mapping[str, object], when: str) -> None:
+    def _send(self, message: Mapping[str, object], when: str, ends: float) -> None:
         """Write in a thread: a program that does not read would block us for ever."""
         assert self._process.stdin is not None
         text = json.dumps(message, separators=(",", ":"), allow_nan=False) + "\n"
@@ -281,7 +284,7 @@ class Conversation:
         writer = threading.Thread(target=write, args=(self._process.stdin,), daemon=True)
         self._writer = writer
         writer.start()
-        writer.join(time_left(self.timeout))
+        writer.join(max(0.0, ends - time.monotonic()))
         if writer.is_alive():
             check_time()
             raise self.failed(when, f"did not read the message within {self.timeout:g} s")

@@ -170,7 +170,7 @@ def test_who_stops_reading_a_small_pipe_is_ended(tmp_path):
         "import fcntl, time; fcntl.fcntl(0, 1031, 4096); print('{}', flush=True)\ntime.sleep(90)\n"
     )
     talk = Conversation(scheduler(tmp_path, text), "scheduler", timeout=1, longest=10_000)
-    assert talk._next_line("hello").strip() == "{}"
+    assert talk._next_line("hello", time.monotonic() + 20).strip() == "{}"
     began = time.monotonic()
     with pytest.raises(SolveFailed, match="did not read the message within 1 s"):
         talk.ask({"long": "x" * 100_000}, "slot 1", "decision")

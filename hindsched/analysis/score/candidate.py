@@ -14,16 +14,16 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from hindsched.errors import InputError, Refused, SolveFailed
+from hindsched.errors import InputError, SolveFailed
 from hindsched.instances.base import JobRecord
 from hindsched.online.external import Conversation, External
 from hindsched.online.process_tree import VARIABLE as MARK
-from hindsched.online.protocol import Decision
+from hindsched.online.protocol import Decision, Environment
 from hindsched.online.registry import EXEC
 
 HERE, PACKAGE = Path(__file__).parent, Path(__file__).parents[2]
@@ -35,19 +35,15 @@ SYSTEM = ("/usr", "/lib", "/lib64", "/bin", "/etc/ld.so.cache", "/etc/alternativ
 ANSWERS = ("instances/*.json", "instances/known", "instances/*/worst")
 """What the package knows of instances: not there in the sandbox."""
 A_CLASS = re.compile(r"^class\s+(\w+)\s*\([^)]*\bOnlineAlgorithm\b", re.MULTILINE)
-LARGEST_FILE, LONGEST_ANSWER = 4 << 20, 1_000_000
-ROWS_PER_JOB, LEAST_ROWS, MOST_ROWS = 50, 2_000, 200_000
-"""Rows of one answer are at most so many a job, and so many at least; of a run, so many."""
-MOST_TASKS, MOST_FILES, MOST_DISK = 32, 64, 64 << 20
-MOST_TASKS_OF_USER = 4096
-"""Without a sandbox, where all programs of the user count."""
+LONGEST_ANSWER = 1_000_000
+MOST_TASKS, MOST_TASKS_OF_USER, MOST_FILES, MOST_DISK = 32, 4096, 64, 64 << 20
+"""Without a sandbox all programs of the user count as tasks."""
 ENVIRONMENT = {
     "PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin", "HOME": TEMPORARY, "LANG": "C.UTF-8",
     "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1",
     "PYTHONDONTWRITEBYTECODE": "1", "PYTHONHASHSEED": "0",
 }  # fmt: skip
 SECONDS_BETWEEN_LOOKS = 0.05
-MOST_SECONDS, MOST_MEMORY = 10**6, 1 << 50
 USERS_FROM, USERS = 200_000, 100_000
 """Where root starts the judge a candidate runs as one of these users, who own nothing."""
 
@@ -61,12 +57,10 @@ class Limits:
     memory: int = 2 << 30
 
     def __post_init__(self) -> None:
-        for where, given, most in (
-            ("step_limit", self.step, MOST_SECONDS), ("run_limit", self.run, MOST_SECONDS),
-            ("memory", self.memory, MOST_MEMORY),
-        ):  # fmt: skip
+        for where in ("step", "run", "memory"):
+            given, most = getattr(self, where), 1 << 50 if where == "memory" else 10**6
             if not 0 < given <= most:
-                raise InputError(where, given, f"must be above 0 and at most {most}")
+                raise InputError(f"{where} limit", given, f"must be above 0 and at most {most}")
 
 
 @dataclass(frozen=True)
@@ -93,45 +87,33 @@ def read_candidate(text: str) -> Candidate:
     the protocol; ``FILE.py:CLASS`` one of several; all else, also as ``exec:COMMAND``, a command,
     whose words may name files.
     """
-    path, name = re.fullmatch(r"(.*?)(?::(\w+))?", text, re.DOTALL).groups()  # type: ignore[union-attr]
-    if path.endswith(".py") and (name or Path(path).is_file()):
-        content = _content(path)
-        known = [name] if name else A_CLASS.findall(content.decode("utf-8", "replace"))
-        if len(known) > 1:
-            raise InputError("candidate", text, f"must say FILE.py:CLASS, of {', '.join(known)}")
-        files, file = {"candidate.py": content}, f"{INSIDE}/candidate.py"
-        if not known:
-            return Candidate((*PYTHON, file), files)
+    path, name = text.rsplit(":", 1) if re.search(r"\.py:\w+$", text) else (text, "")
+    is_python, files = path.endswith(".py") and (name or Path(path).is_file()), dict[str, bytes]()
+    try:
+        content = Path(path).read_text(encoding="utf-8", errors="replace") if is_python else ""
+        words = [path] if Path(path).is_file() else shlex.split(text.removeprefix(EXEC))
+        for place, word in enumerate(words):
+            own = Path(word)
+            if own.is_file() and not any(map(own.absolute().is_relative_to, _visible())):
+                files[f"{place}-{own.name}"] = own.read_bytes()
+                words[place] = f"{INSIDE}/{place}-{own.name}"
+    except (OSError, ValueError) as error:
+        raise InputError("candidate", text, f"must be a file or a command ({error})") from None
+    names = [name] if name else A_CLASS.findall(content)
+    if len(names) > 1:
+        raise InputError("candidate", text, f"must say FILE.py:CLASS, of {', '.join(names)}")
+    if names:
         files["host.py"] = (HERE / "host.py").read_bytes()
-        return Candidate((*PYTHON, f"{INSIDE}/host.py", LIBRARY, file, known[0]), files)
-    try:
-        words = [text] if Path(text).is_file() else shlex.split(text.removeprefix(EXEC))
-    except ValueError as error:
-        raise InputError("candidate", text, f"must be a command ({error})") from None
-    files = {}
-    for place, word in enumerate(words):
-        own = Path(word)
-        if own.is_file() and not any(own.absolute().is_relative_to(part) for part in _visible()):
-            files[f"{place}-{own.name}"] = _content(word)
-            words[place] = f"{INSIDE}/{place}-{own.name}"
-    if words and words[0] in ("python", "python3"):
-        words[0] = sys.executable
-    inside = bool(words) and words[0].startswith(f"{INSIDE}/")
-    program = words[0] if inside else shutil.which("".join(words[:1]))
-    if program is None:
-        raise InputError("candidate", text, "must be a Python file or a command")
-    return Candidate((os.path.abspath(program), *words[1:]), files)
-
-
-def _content(path: str) -> bytes:
-    try:
-        with open(path, "rb") as stream:
-            found = stream.read(LARGEST_FILE + 1)
-    except OSError as error:
-        raise InputError("candidate", path, f"must be a file ({error.strerror})") from None
-    if len(found) > LARGEST_FILE:
-        raise InputError("candidate", path, f"must have at most {LARGEST_FILE} bytes")
-    return found
+        words = [f"{INSIDE}/host.py", LIBRARY, *words, *names]
+    if is_python:
+        return Candidate((*PYTHON, *words), files)
+    program = words[0] if words else ""
+    if not program.startswith(f"{INSIDE}/"):
+        found = sys.executable if program in ("python", "python3") else shutil.which(program)
+        if found is None:
+            raise InputError("candidate", text, "must be a Python file or a command")
+        program = os.path.abspath(found)
+    return Candidate((program, *words[1:]), files)
 
 
 @functools.cache
@@ -207,7 +189,7 @@ class Contained(External):
     def launch(self) -> Conversation:
         """Lay out its files, start the program and the watch over its memory."""
         self._ends, self._ended = time.monotonic() + self.limits.run, threading.Event()
-        self._jobs, self._rows, self._over = set[str](), 0, ""
+        self._over = ""
         self._folder = tempfile.TemporaryDirectory(prefix="candidate-")
         folder = Path(self._folder.name)
         folder.chmod(0o755)
@@ -217,6 +199,7 @@ class Contained(External):
             (folder / name).chmod(0o555)
         self.command = self._confined(folder)
         found = super().launch()
+        found.ends = self._ends
         threading.Thread(target=self._watch, args=(found,), daemon=True).start()
         return found
 
@@ -237,27 +220,29 @@ class Contained(External):
         places = [real.get(part[1], part[1]) + part[2] for part in parts if part is not None]
         return [*ISOLATED, "-S", *places]
 
-    def step(self, slot: int, arrivals: tuple[JobRecord, ...]) -> Decision:
-        """Ask for a decision, if time is left for it and if it is not too long."""
+    def start(self, environment: Environment) -> None:
+        """Start the program; what it does before its first decision counts for the run."""
+        with self._within("start"):
+            super().start(environment)
         assert self._talk is not None
-        self._talk.timeout = min(self.limits.step, max(0.0, self._ends - time.monotonic()))
+        self._talk.timeout = self.limits.step
+
+    def step(self, slot: int, arrivals: tuple[JobRecord, ...]) -> Decision:
+        """Ask for a decision, within the limit of a step."""
+        with self._within(f"slot {slot}"):
+            return super().step(slot, arrivals)
+
+    @contextmanager
+    def _within(self, when: str) -> Iterator[None]:
+        """Say which limit it was that ended the program."""
         try:
-            found = super().step(slot, arrivals)
+            yield
         except SolveFailed:
             if time.monotonic() > self._ends:
                 self._over = self._over or f"ran for more than {self.limits.run:g} s"
-            if self._over:
-                raise self._talk.failed(f"slot {slot}", self._over) from None
+            if self._over and self._talk is not None:
+                raise self._talk.failed(when, self._over) from None
             raise
-        self._jobs |= {job.name for job in arrivals}
-        given = found.assignments.values() if isinstance(found.assignments, Mapping) else ()
-        rows = sum(len(each) for each in given if isinstance(each, list))
-        self._rows += rows
-        most = max(LEAST_ROWS, ROWS_PER_JOB * len(self._jobs))
-        if rows > most or self._rows > MOST_ROWS:
-            rule = f"{rows} rows, {self._rows} in all; at most {most}, {MOST_ROWS}"
-            raise Refused("size", f"slot {slot}", rule)
-        return found
 
     def close(self) -> None:
         """End the program and all that it has started; its files go."""

@@ -1,4 +1,4 @@
-"""Denominators that are certified, and what the exact kernel says of schedules beside them.
+"""Denominators that are certified, what the exact kernel says of schedules, and what follows.
 
 An instance is a folder: ``instance.json``, ``certificate.json``, the ladder's schedules in
 ``ladder/`` and, once it has played, ``candidate.json``. Nothing else decides a score.
@@ -6,10 +6,12 @@ An instance is a folder: ``instance.json``, ``certificate.json``, the ladder's s
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import tempfile
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from fractions import Fraction
 from math import floor
 from pathlib import Path
@@ -18,10 +20,14 @@ from typing import Any
 import numpy as np
 
 from hindsched import kernel
-from hindsched.errors import InputError, SolveFailed
+from hindsched.analysis.score.candidate import Candidate
+from hindsched.analysis.statistics import CONFIDENCE, bootstrap
+from hindsched.errors import HindschedError, InputError, SolveFailed
 from hindsched.instances.base import Instance
-from hindsched.instances.io import write, write_json
-from hindsched.kernel.reading import limited, load
+from hindsched.instances.catalogue import suite as suite_of
+from hindsched.instances.generators.registry import generate
+from hindsched.instances.io import read, read_json, write, write_json
+from hindsched.kernel.reading import limited, load, require
 from hindsched.online.registry import algorithms, build_algorithm
 from hindsched.online.simulator import simulate
 from hindsched.solutions.base import write_solution
@@ -29,16 +35,42 @@ from hindsched.solvers.door.api import solve
 from hindsched.solvers.door.result import versions
 from hindsched.solvers.tree.method import certify_optimum
 
+Row = dict[str, Any]
+FORMAT, RESULT = "hindsched-score/1", "score.json"
 INSTANCE, CERTIFICATE, OWN = "instance.json", "certificate.json", "candidate"
-LADDER = ("fifo", "easy", "dual-price", "reoptimise")
+DRAWN_BY = ("family", "suite", "preset", "seeds")
+"""Which words of ``score.json`` say what the hidden instances are."""
+ROWS_OF = {"hidden": "instances", "public": "public"}
+"""Where ``score.json`` has the rows of a folder's instances."""
+LADDER, HINDSIGHT = ("fifo", "easy", "dual-price", "reoptimise"), "hindsight"
 """Yardsticks beside the paper's own algorithm, where a family has them and they keep its rules."""
-HINDSIGHT = "hindsight"
 SCHEDULE = {**kernel.LIMITS, "items": 2_000_000, "chunks": 10_000_000}
 PROOF = {**SCHEDULE, "steps": 10**9}
 """What the kernel lets a schedule ask for, and a certificate of ours."""
 DIGITS = 10**9
 """Scores are rounded to so many parts, a certified lower end downwards."""
-RESAMPLES, TAIL = 2000, 2.5
+
+
+def place_of(number: int) -> str:
+    """Name of an instance's folder, from 1 on."""
+    return f"i{number:02d}"
+
+
+def seed_of(word: str) -> int:
+    """The generator's seed of a secret word: 128 bits, which nobody finds by trying seeds."""
+    return int.from_bytes(hashlib.sha256(word.encode()).digest()[:16])
+
+
+def draw(
+    family: str, suite: str | None, preset: str, seeds: Iterable[str], public_seeds: Iterable[int]
+) -> dict[str, list[Instance]]:
+    """The instances that count, and those that a candidate's author may see."""
+    if suite is not None:
+        return {"hidden": suite_of(family, suite.partition("/")[2]), "public": []}
+    return {
+        "hidden": [generate(family, preset, seed_of(word)) for word in seeds],
+        "public": [generate(family, preset, seed) for seed in public_seeds],
+    }
 
 
 def prepare(instance: Instance, work_limit: int, place: Path, cache: str | Path | None) -> None:
@@ -51,13 +83,12 @@ def prepare(instance: Instance, work_limit: int, place: Path, cache: str | Path 
     kept = base / f"{instance.sha256()}-{work_limit}-{versions()['hindsched']}"
     if not kept.exists():
         base.mkdir(parents=True, exist_ok=True)
-        made = Path(tempfile.mkdtemp(dir=base))
-        try:
+        with tempfile.TemporaryDirectory(dir=base) as scratch:
+            made = Path(scratch) / "made"
+            made.mkdir()
             _make(instance, work_limit, made)
-            if not kept.exists():  # nobody else was faster
+            with suppress(OSError):  # somebody else was faster
                 os.replace(made, kept)
-        finally:
-            shutil.rmtree(made, ignore_errors=True)
     shutil.copytree(kept, place)
 
 
@@ -80,13 +111,21 @@ def _make(instance: Instance, work_limit: int, folder: Path) -> None:
         write_solution(schedule, folder / "ladder" / f"{name}.json")
 
 
-def judged(place: Path) -> dict[str, dict[str, Any]]:
-    """What the kernel says of a folder: ``score, at_most, objective, bound`` by schedule.
+def judged(place: Path) -> Row:
+    """What the kernel says of a folder's candidate.
+
+    Returns
+    -------
+    dict
+        ``score, objective, bound``; ``wrong``: why the schedule does not count, or empty;
+        ``ladder``: the scores of the yardsticks.
 
     Raises
     ------
-    HindschedError
-        If the files do not belong together, or a schedule beats the bound.
+    InputError
+        If the files do not belong together.
+    SolveFailed
+        If a schedule beats the bound: a mistake of ours, whoever made the schedule.
     """
     paths = {path.stem: path for path in sorted((place / "ladder").glob("*.json"))}
     paths[OWN] = place / f"{OWN}.json"
@@ -94,82 +133,58 @@ def judged(place: Path) -> dict[str, dict[str, Any]]:
         with limited(PROOF):
             data, sha256 = load(str(place / INSTANCE))
             certificate, _ = load(str(place / CERTIFICATE))
-        kernel.reading.require(certificate["instance_sha256"] == sha256, "is of another instance")
+        require(certificate["instance_sha256"] == sha256, "is of another instance")
         reader = kernel.Instance(data)
         proven = kernel.bound(reader, certificate, PROOF)
     except (kernel.Refused, LookupError) as error:
         raise InputError(str(place), str(error), "must hold an instance and its proof") from None
-    rules, sense = certificate["formulation"], reader.family.SENSE
-    worth = {name: _worth(reader, path, sha256, rules) for name, path in paths.items()}
-    known = [value for value in worth.values() if value is not None]
-    rows = {}
+    sense, worth, wrong = reader.family.SENSE, dict[str, kernel.Interval](), dict[str, str]()
+    for name, path in paths.items():
+        try:
+            with limited(SCHEDULE):
+                schedule, _ = load(str(path))
+            require(schedule["instance_sha256"] == sha256, "is of another instance")
+            require(schedule["formulation"] == certificate["formulation"], "has other rules")
+            verdict = kernel.check(reader, schedule, SCHEDULE)
+            require(verdict.feasible, "; ".join(map(str, verdict.violations[:1])))
+            worth[name] = verdict.value
+        except (kernel.Refused, LookupError) as error:
+            wrong[name] = str(error) or "is no schedule"
+    scores = {}
     for name, value in worth.items():
-        low, high = _shares(value, proven, known, sense)
-        if low > 1:
-            raise SolveFailed(f"{place}: {name} beats the certified bound: one of the two is wrong")
-        rows[name] = {
-            "score": floor(low * DIGITS) / DIGITS,
-            "at_most": -floor(-min(Fraction(1), high) * DIGITS) / DIGITS,
-            "objective": None if value is None else float(value.low),
-            "bound": float(proven.low if sense == "min" else proven.high),
-        }
-    return rows
+        above, below = (value.low, proven.high) if sense == "max" else (proven.low, value.high)
+        if above > below:
+            raise SolveFailed(
+                f"{place.parent.name} {place.name}: the schedule of {name} is better than the "
+                "certified bound: one of them is judged wrongly here, and no candidate is to blame"
+            )
+        scores[name] = _share(above, below)
+    rounded = {name: floor(scores.get(name, 0) * DIGITS) / DIGITS for name in paths}
+    return {
+        "score": rounded.pop(OWN),
+        "objective": float(worth[OWN].low) if OWN in worth else None,
+        "bound": float(proven.low if sense == "min" else proven.high),
+        "wrong": wrong.get(OWN, ""),
+        "ladder": rounded,
+    }
 
 
-def _worth(reader: kernel.Instance, path: Path, sha256: str, rules: str) -> kernel.Interval | None:
-    """Objective of a schedule; None of one that breaks a rule, or that is not there."""
-    if not path.exists():
-        return None
-    try:
-        with limited(SCHEDULE):
-            data, _ = load(str(path))
-        ours = data["instance_sha256"] == sha256 and data["formulation"] == rules
-        return kernel.check(reader, data, SCHEDULE).objective if ours else None
-    except (kernel.Refused, LookupError):
-        return None
-
-
-def _shares(
-    own: kernel.Interval | None,
-    proven: kernel.Interval,
-    known: Sequence[kernel.Interval],
-    sense: str,
-) -> tuple[Fraction, Fraction]:
-    """ALG / OPT when maximising, OPT / ALG when minimising: by the bound, and by the best known."""
-    if own is None:
-        return Fraction(), Fraction()
-    if sense == "max":
-        best = max(value.low for value in known)
-        parts = (own.low, proven.high), (own.high, best)
-    else:
-        best = min(value.high for value in known)
-        parts = (proven.low, own.high), (best, own.low)
-    low, high = (_quotient(*part) for part in parts)
-    return low, max(low, high)
-
-
-def _quotient(above: Fraction, below: Fraction) -> Fraction:
+def _share(above: Fraction, below: Fraction) -> Fraction:
     """A quotient of two values that are meant to be positive; 0 / 0 is 1."""
     if above == below:
         return Fraction(1)
     return max(Fraction(), above) / below if below > 0 else Fraction()
 
 
-def standings(
-    folder: Path, hidden: Sequence[dict[str, Any]], public: Sequence[dict[str, Any]]
-) -> dict[str, Any]:
-    """What follows from rows of instances and their schedules: sums, ladder, who is better."""
-    own = [row["score"] for row in hidden]
-    others: dict[str, list[float]] = {}
-    for row in hidden:
-        for name, found in judged(folder / "hidden" / row["instance"]).items():
-            others.setdefault(name, []).append(found["score"])
-    others.pop(OWN)
-    ladder = [{"algorithm": name, "score": mean(found), **paired(own, found)}
-              for name, found in others.items()]  # fmt: skip
+def standings(instances: Sequence[Row], public: Sequence[Row]) -> Row:
+    """What follows from rows of instances: sums, ladder, who is better."""
+    own = [row["score"] for row in instances]
+    ladder = []
+    for name in sorted({name for row in instances for name in row["ladder"]}):
+        theirs = [row["ladder"].get(name, 0.0) for row in instances]
+        ladder.append({"algorithm": name, "score": mean(theirs), **paired(own, theirs)})
     return {
         "combined_score": mean(own),
-        "at_most": mean(row["at_most"] for row in hidden),
         "interval": interval_of_mean(own),
         "public_score": mean(row["score"] for row in public) if public else None,
         "ladder": sorted(ladder, key=lambda row: -row["score"]),
@@ -184,12 +199,10 @@ def mean(values: Iterable[float]) -> float:
 
 def interval_of_mean(values: Sequence[float]) -> list[float]:
     """Between which 95 % of the means over resampled instances lie."""
-    draws = np.random.default_rng(0).integers(0, len(values), (RESAMPLES, len(values)))
-    ends = np.percentile(np.array(values)[draws].mean(axis=1), [TAIL, 100 - TAIL])
-    return [round(float(end), 9) for end in ends]
+    return [round(end, 9) for end in bootstrap(np.array(values), CONFIDENCE, 0)]
 
 
-def paired(own: Sequence[float], other: Sequence[float]) -> dict[str, Any]:
+def paired(own: Sequence[float], other: Sequence[float]) -> Row:
     """On how many instances one is better, worse or equal, and the mean difference of scores."""
     apart = [round(a - b, 9) for a, b in zip(own, other, strict=True)]
     return {
@@ -199,3 +212,53 @@ def paired(own: Sequence[float], other: Sequence[float]) -> dict[str, Any]:
         "difference": round(sum(apart) / len(apart), 9),
         "difference_in": interval_of_mean(apart),
     }
+
+
+def read_score(folder: str | Path) -> Row:
+    """What a scored folder says; `InputError` for another one."""
+    data = read_json(Path(folder) / RESULT)
+    if not isinstance(data, dict) or data.get("format") != FORMAT:
+        raise InputError(f"{folder}/{RESULT}", "format", f"must be {FORMAT}")
+    return data
+
+
+def verify_score(folder: str | Path) -> list[str]:
+    """Judge a folder again without running the candidate: what does not follow, a line each."""
+    place, data = Path(folder), read_score(folder)
+    try:
+        return list(_wrong(place, data))
+    except (LookupError, TypeError, AttributeError) as error:
+        raise InputError(f"{folder}/{RESULT}", str(error), "must be as it was written") from None
+
+
+def _wrong(place: Path, data: Row) -> Iterable[str]:
+    seeds = data["seeds"], data["public_seeds"]
+    drawn = draw(data["family"], data["suite"], data["preset"], *seeds)
+    for kind, instances in drawn.items():
+        rows = data[ROWS_OF[kind]]
+        if [row["instance"] for row in rows] != [*map(place_of, range(1, len(instances) + 1))]:
+            yield f"{kind}: there must be a row i01, i02, ... for each instance that is drawn"
+            return
+        for row, instance in zip(rows, instances, strict=True):
+            here, name = place / kind / row["instance"], f"{kind} {row['instance']}"
+            try:
+                found, kept = judged(here), read(here / INSTANCE)
+            except HindschedError as error:
+                yield f"{name}: {error}"
+                continue
+            if kept.sha256() != instance.sha256():
+                yield f"{name}: is not the instance that its seed or suite makes"
+            rules = read_json(here / CERTIFICATE)["formulation"]
+            if rules != instance.check_formulation(None):
+                yield f"{name}: is judged by the formulation {rules}, not by its own"
+            if (row["status"] == "ok") == bool(found.pop("wrong")):
+                yield f"{name}: has the status {row['status']}, which its schedule has not"
+            yield from (f"{name}: {key} is {found[key]!r}, not {row[key]!r}"
+                        for key in found if found[key] != row[key])  # fmt: skip
+    again = standings(data["instances"], data["public"])
+    yield from (f"{key} is {again[key]!r}, not {data[key]!r}"
+                for key in again if again[key] != data[key])  # fmt: skip
+    if data["sha256"] is not None:
+        files = {path.name: path.read_bytes() for path in (place / OWN).iterdir()}
+        if Candidate(tuple(data["command"]), files).sha256 != data["sha256"]:
+            yield "candidate: the files are not those that were scored"

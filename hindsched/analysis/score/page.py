@@ -1,4 +1,4 @@
-"""A score's page, a board of many, and a scored folder judged again."""
+"""What people read of a score: the author's feedback, the judge's page, a board of candidates."""
 
 from __future__ import annotations
 
@@ -8,65 +8,76 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from hindsched.analysis.score.judge import INSTANCE, OWN, judged, paired, standings
-from hindsched.errors import HindschedError, InputError
-from hindsched.instances.generators.registry import generate
+from hindsched.analysis.score.judge import DRAWN_BY, INSTANCE, OWN, paired, read_score
+from hindsched.errors import InputError
+from hindsched.instances.base import Instance
 from hindsched.instances.io import read, read_json, write_text
+from hindsched.printable import printable
 
-FORMAT, RESULT, PAGE = "hindsched-score/1", "score.json", "score.html"
-JUDGED = ("score", "at_most", "objective", "bound")
-FOLLOWS = ("combined_score", "at_most", "interval", "public_score", "ladder")
-SHOWN = ("instance", *JUDGED, "status", "reason", "seconds_a_decision", "seconds_longest")
+PAGE, FEEDBACK = "score.html", "feedback.txt"
+SHOWN = ("instance", "score", "at_most", "objective", "bound", "status", "reason",
+         "seconds_a_decision", "seconds_longest")  # fmt: skip
 NOTE = (
     "A score is the mean over instances of ALG/OPT when maximising, OPT/ALG when minimising, at "
     "least: the exact kernel judged every schedule and every denominator. Intervals are of the "
     "mean over resampled instances, 95 %."
 )
+COLUMNS, MOST_JOBS, DRAWN = 72, 20, 2
+"""Characters of a drawn schedule, jobs of it, and how many are drawn."""
 
 
-def read_score(folder: str | Path) -> dict[str, Any]:
-    """What a scored folder says; `InputError` for another one."""
-    data = read_json(Path(folder) / RESULT)
-    if not isinstance(data, dict) or data.get("format") != FORMAT:
-        raise InputError(f"{folder}/{RESULT}", "format", f"must be {FORMAT}")
-    return data
+def feedback_of(data: Mapping[str, Any], folder: Path) -> str:
+    """What a candidate's author may read: the score, and everything about the public instances."""
+    lines = [
+        f"score {data['combined_score']:.6f} on {len(data['instances'])} hidden instances of "
+        f"{data['family']} (1 is the optimum in hindsight), {data['sandbox']}"
+    ]
+    for place, row in enumerate(data["public"]):
+        lines += ["", f"public instance {row['instance']}: score {row['score']:.6f}"]
+        ladder = sorted(row["ladder"].items(), key=lambda item: -item[1])
+        lines.append("  " + ", ".join(f"{name} {score:.4f}" for name, score in ladder))
+        if row["status"] != "ok":
+            lines.append(f"  {row['status']}: {row['reason']}")
+            continue
+        lines.append(
+            f"  objective {row['objective']:.6g}, certified bound {row['bound']:.6g}, "
+            f"{row['jobs_completed']} of {row['jobs']} jobs completed"
+        )
+        lines.append(
+            f"  seconds: {row['seconds']:.3f} in all, {row['seconds_a_decision']:.4f} a "
+            f"decision, {row['seconds_longest']:.4f} the longest"
+        )
+        if place < DRAWN:
+            here = folder / "public" / row["instance"]
+            lines += gantt(read(here / INSTANCE), read_json(here / f"{OWN}.json"))
+    return printable("\n".join(lines)) + "\n"
 
 
-def verify_score(folder: str | Path) -> list[str]:
-    """Judge a folder again without running the candidate: what does not follow, a line each."""
-    place, data, wrong = Path(folder), read_score(folder), list[str]()
-    for kind, key in (("hidden", "instances"), ("public", "public")):
-        named = [row["instance"] for row in data[key]]
-        if named != [f"i{number:02d}" for number in range(1, len(named) + 1)]:
-            wrong.append(f"{kind}: the rows must be i01, i02, ..., each once")
-    if data["seeds"] is not None and len(data["seeds"]) != len(data["instances"]):
-        wrong.append("there must be as many seeds as hidden instances")
-    if wrong:
-        return wrong
-    for kind, key in (("hidden", "instances"), ("public", "public")):
-        for row in data[key]:
-            here = f"{kind} {row['instance']}"
-            try:
-                found = judged(place / kind / row["instance"])[OWN]
-            except HindschedError as error:
-                wrong.append(f"{here}: {error}")
-                continue
-            wrong += [f"{here}: {name} is {found[name]!r}, not {row[name]!r}"
-                      for name in JUDGED if found[name] != row[name]]  # fmt: skip
-    if not wrong:
-        again = standings(place, data["instances"], data["public"])
-        wrong = [f"{name} is {again[name]!r}, not {data[name]!r}"
-                 for name in FOLLOWS if again[name] != data[name]]  # fmt: skip
-    for number, seed in enumerate(data["seeds"] or (), 1):
-        made, drawn = f"i{number:02d}", generate(data["family"], data["preset"], seed)
-        if drawn.sha256() != read(place / "hidden" / made / INSTANCE).sha256():
-            wrong.append(f"hidden {made}: is not what its seed makes")
-    return wrong
+def gantt(instance: Instance, solution: Mapping[str, Any]) -> list[str]:
+    """A schedule as text: a line a job, ``.`` from its arrival on, ``#`` where it runs."""
+    arrivals = {job.name: instance.arrival_of(job) for job in instance.jobs}
+    listed = solution["jobs"][:MOST_JOBS]
+    ends = [row["to"] for job in listed for row in job["assignments"]]
+    last = max([instance.horizon, *ends])
+    step = -(-last // COLUMNS)
+    lines = [f"  slots 1..{last}" + (f", a character is {step} of them" if step > 1 else "")]
+    for job in listed:
+        spans = [(arrivals[job["name"]], last, ".")]
+        spans += [(row["from"], row["to"], "#") for row in job["assignments"]]
+        marks = [" "] * -(-last // step)
+        for first, end, sign in spans:
+            for column in range((max(1, first) - 1) // step, (end - 1) // step + 1):
+                marks[column] = sign
+        end = job["completion"]
+        said = "not done" if end is None else f"done in {end}"
+        lines.append(f"  {job['name']:<8} {''.join(marks)} {said}")
+    left = len(solution["jobs"]) - len(listed)
+    return [*lines, f"  and {left} more jobs"] if left else lines
 
 
-def write_page(data: Mapping[str, Any], folder: Path) -> None:
-    """Write the page of a score, which tells of the hidden instances: not for the author."""
-    sums = {name: data[name] for name in ("combined_score", "at_most", "interval", "sandbox",
+def page_of(data: Mapping[str, Any]) -> str:
+    """The page of a score, which tells of the hidden instances: not for the author."""
+    sums = {name: data[name] for name in ("combined_score", "interval", "sandbox",
                                           "family", "suite", "preset", "made")}  # fmt: skip
     tables = {
         "In short": [sums],
@@ -74,38 +85,33 @@ def write_page(data: Mapping[str, Any], folder: Path) -> None:
         "Public instances": [{name: row.get(name) for name in SHOWN} for row in data["public"]],
         "The ladder on the hidden instances, and the candidate beside it": data["ladder"],
     }
-    write_text(_page(f"The score of {data['candidate']}", tables), folder / PAGE)
+    return _page(f"The score of {data['candidate']}", tables)
 
 
 def board(folders: Sequence[str | Path]) -> list[dict[str, Any]]:
     """Candidates, best first; equal scores share a rank; who may be the best is a ``tie``.
 
-    `InputError` for a folder of other instances than the first.
+    `InputError` for a folder of other instances than those of the best.
     """
-    found = [(str(folder), read_score(folder)) for folder in folders]
-    hashes = [
-        [read(Path(folder, "hidden", row["instance"], INSTANCE)).sha256()
-         for row in data["instances"]] for folder, data in found
-    ]  # fmt: skip
-    for (folder, _), own in zip(found, hashes, strict=True):
-        if own != hashes[0]:
-            raise InputError("board", folder, f"must be of the instances of {found[0][0]}")
-    found.sort(key=lambda item: (-item[1]["combined_score"], item[1]["made"]))
-    scores = [data["combined_score"] for _, data in found]
+    found = [read_score(folder) | {"folder": str(folder)} for folder in folders]
+    found.sort(key=lambda data: (-data["combined_score"], data["made"]))
     rows: list[dict[str, Any]] = []
-    for folder, data in found:
-        mine, best = ([row["score"] for row in each["instances"]] for each in (data, found[0][1]))
+    for data in found:
+        if any(data[name] != found[0][name] for name in DRAWN_BY):
+            rule = f"must be of the instances of {found[0]['folder']}"
+            raise InputError("board", data["folder"], rule)
+        own, best = ([row["score"] for row in each["instances"]] for each in (data, found[0]))
+        better = sum(each["combined_score"] > data["combined_score"] for each in found)
         rows.append({
-            "rank": 1 + scores.index(data["combined_score"]),
+            "rank": 1 + better,
             "candidate": data["candidate"],
             "score": data["combined_score"],
-            "at_most": data["at_most"],
             "interval": data["interval"],
-            "tie": "tie" if paired(mine, best)["difference_in"][1] >= 0 else "",
+            "tie": "tie" if paired(own, best)["difference_in"][1] >= 0 else "",
             "failed": sum(row["status"] != "ok" for row in data["instances"]),
             "sandbox": data["sandbox"],
             "made": data["made"],
-            "folder": folder,
+            "folder": data["folder"],
         })  # fmt: skip
     return rows
 

@@ -12,6 +12,7 @@ import pytest
 
 import hindsched as hs
 from hindsched.analysis.score import candidate as guards
+from hindsched.analysis.score import judge
 
 from .cheats import FIRST, GREED, LIES, PRIES, READY, SLURP
 
@@ -100,10 +101,11 @@ WITHOUT = {
 def test_what_a_candidate_gets_is_limited(attack, monkeypatch, greed):
     text, most = GREED[greed]
     text += "\nsys.exit(f'got {found}')\n"
-    memory = 512 << 20
+    memory = 512 << 20 if greed == "takes memory" else 4 << 30
 
     def got():
-        return int(attack(text, memory=memory)["reason"].split("it wrote: got ")[1])
+        found = attack(text, memory=memory, step_limit=60, run_limit=60)
+        return int(found["reason"].split("it wrote: got ")[1])
 
     assert 0 < got() <= most
     if greed in WITHOUT:
@@ -157,17 +159,37 @@ sys.exit("left a child")
 @sandboxed
 def test_no_word_of_the_instance_s_origin_is_told(attack):
     """Neither seed nor name nor provenance, and nothing from one run to the next."""
-    seed = 987654321987
-    text = (
-        READY
-        + """
+    word, seed = "word-of-the-judge", str(judge.seed_of("word-of-the-judge"))
+    text = f"""{READY}
 seen = json.dumps(started) + sys.stdin.readline() + json.dumps(dict(os.environ))
 seen += str(os.listdir("/tmp")) + str(sys.argv) + open("/proc/self/cmdline").read()
-words = ("987654321987", "gang-small", "preset")
+words = ({word!r}, {seed!r}, "gang-small", "preset")
 sys.exit("saw " + "".join(str(word in seen)[0] for word in words))
 """
-    )
-    assert attack(text, seeds=[seed])["reason"].endswith("saw FFF")
+    assert attack(text, seeds=[word])["reason"].endswith("saw FFFF")
+
+
+RECOGNISES = """
+import hindsched as hs
+class Reader(hs.OnlineAlgorithm):
+    def start(self, environment):
+        self.gpus = environment.cluster.gpus
+    def step(self, slot, arrivals):
+        for seed in range({most}):
+            jobs = hs.generate("gang", seed=seed).jobs
+            if all(job in jobs for job in arrivals):
+                sys.exit(f"found {{seed}}")
+        sys.exit("found none")
+"""
+
+
+@sandboxed
+@pytest.mark.parametrize("most", [50, pytest.param(10_000, marks=pytest.mark.nightly)])
+def test_nobody_finds_an_instance_by_trying_seeds(attack, monkeypatch, most):
+    text, limits = RECOGNISES.format(most=most), {"step_limit": 300, "run_limit": 300}
+    assert attack(text, **limits)["reason"].endswith("found none")
+    monkeypatch.setattr(judge, "seed_of", int)
+    assert attack(text, **limits)["reason"].endswith("found 11")
 
 
 @sandboxed

@@ -13,13 +13,13 @@ import hindsched as hs
 
 EXAMPLES = Path(__file__).parents[3] / "examples" / "evolve"
 INITIAL = sorted(EXAMPLES.glob("initial_*.py"))
-SEEDS = [101, 103, 104]
+SEEDS = [5, 9, 16]
 
 
 @pytest.fixture(autouse=True)
 def surroundings(tmp_path_factory, monkeypatch):
     seeds = tmp_path_factory.mktemp("seeds") / "seeds"
-    seeds.write_text("\n".join(map(str, SEEDS)))
+    seeds.write_text("\n".join(f"that-nobody-guesses-{seed}" for seed in SEEDS))
     monkeypatch.setenv("SCORE_SEEDS", str(seeds))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.getbasetemp() / "evolve-cache"))
 
@@ -34,7 +34,7 @@ def module(name):
 @pytest.mark.parametrize("program", INITIAL, ids=lambda path: path.stem)
 def test_initial_programs_work(program):
     family = program.stem.removeprefix("initial_")
-    found = hs.score(str(program), family=family, seeds=[101], public_seeds=[])
+    found = hs.score(str(program), family=family, seeds=[5], public_seeds=[])
     assert found.instances["status"].tolist() == ["ok"]
     assert found.combined_score > 0
     assert "EVOLVE-BLOCK-START" in program.read_text()

@@ -21,10 +21,11 @@ PAGE, KEPT = (
 RUNS = 5
 HEAD = """# Scores of the registered algorithms
 
-[`hindsched score`](../guides/score.md) of every algorithm of every family, preset `small`, the words
-101 to 104 as seeds, randomised ones with the seed 0: the mean over the instances of the certified share of
-the optimum (1 is the optimum in hindsight), the interval over resampled instances, and on how many
-of the instances a run failed. Equal scores share a rank. Written by `benchmarks/scores.py`.
+[`hindsched score`](../guides/score.md) of every algorithm of every family, preset `small`, the
+words 101 to 104 as seeds, randomised ones with the seed 0: the mean over the instances of the
+certified share of the optimum (1 is the optimum in hindsight), the interval over resampled
+instances, and on how many of the instances a run failed. Equal scores share a rank. Written by
+`benchmarks/scores.py`.
 """
 
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from hindsched.instances.astraea.instance import AstraeaInstance
+from hindsched.instances.astraea.modes import modes
 from hindsched.instances.base import Instance
 from hindsched.json_types import JsonObject
+from hindsched.models.astraea.sets import UnitCluster, last_worthwhile_slot
+from hindsched.models.windows.sets import EmptyCluster
 from hindsched.online.astraea.baselines import GandivaFair, Hived
 from hindsched.online.astraea.batchsche import Batchsche
 from hindsched.online.astraea.literal import AstraeaLiteral
@@ -27,11 +31,27 @@ class AstraeaDualPrice(DualPrice):
     over_schedules = True
 
 
+class AstraeaReoptimise(Reoptimise):
+    """`Reoptimise`, with plans over whole schedules where a step's program is large."""
+
+    def num_columns(self, slot: int) -> int:
+        """Columns of the jobs that have not begun."""
+        known = self._rolling.instance
+        assert isinstance(known, AstraeaInstance)
+        empty = EmptyCluster(UnitCluster.of(known))
+        return sum(
+            empty.num_columns(
+                modes(known, job), max(job.arrival + 1, slot), last_worthwhile_slot(known, job)
+            )
+            for job in known.jobs if job.name not in self._locked
+        )  # fmt: skip
+
+
 ALGORITHMS: dict[str, Factory] = {
     "astraea": Astraea,
     "astraea-literal": AstraeaLiteral,
     "dual-price": AstraeaDualPrice,
-    "reoptimise": Reoptimise,
+    "reoptimise": AstraeaReoptimise,
     "batchsche": Batchsche,
     "gandiva-fair": GandivaFair,
     "hived": Hived,

@@ -18,16 +18,17 @@ smallest weight per least volume, as the assumption ``1 <= w / sum f <= F`` of t
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar, Literal
 
 import numpy as np
 
 from hindsched.errors import InputError
-from hindsched.instances.base import Instance
+from hindsched.instances.base import Instance, JobRecord
 from hindsched.instances.batchsched.instance import BatchschedInstance, BatchschedJob
 from hindsched.instances.batchsched.modes import modes
 from hindsched.json_types import JsonObject
+from hindsched.models.windows.sets import EmptyCluster
 from hindsched.online.baselines.baseline import Drf, Fifo
 from hindsched.online.baselines.infeasible_baselines import relaxing, relaxing_baselines
 from hindsched.online.baselines.ranked import Tiresias, TiresiasL
@@ -251,6 +252,26 @@ class BatchschedReoptimise(Reoptimise):
     """`Reoptimise`; HiGHS' presolve takes most of the time of programs of modes on real servers."""
 
     solver_options: ClassVar[Mapping[str, object]] = {"presolve": "off"}
+
+    def num_columns(self, slot: int) -> int:
+        """Columns of the jobs that have not begun."""
+        known = self._rolling.instance
+        assert isinstance(known, BatchschedInstance)
+        empty, tables = EmptyCluster(known), {job.name: modes(known, job) for job in known.jobs}
+        planned = [row["to"] for rows in self._plan.values() for row in rows]
+        last = max([slot, *planned])  # then those that have no plan, one behind the other
+        new = (table.duration.max() for name, table in tables.items() if name not in self._plan)
+        self._slots = last + sum(map(int, new))
+        return sum(
+            empty.num_columns(tables[job.name], max(job.arrival, slot), self._slots)
+            for job in known.jobs if job.name not in self._locked
+        )  # fmt: skip
+
+    def oracle_of(self, jobs: Sequence[JobRecord]) -> BlockOracle:
+        """Oracle over as many slots as all known jobs need."""
+        cluster = self._environment.cluster.with_jobs(tuple(jobs))
+        assert isinstance(cluster, BatchschedInstance)
+        return ServerOracle(cluster, self._environment.formulation, self._slots)
 
 
 class BatchschedDualPrice(DualPrice):

@@ -2,23 +2,37 @@
 
 At each arrival the family's offline program over the known jobs is solved again, with everything
 fixed that the family's rules make irrevocable, and its plan is followed until the next arrival.
+Where that program is too large for a step (`MOST_COLUMNS`), the plan is the best of the schedules
+that prices over whole schedules find (`schedule_prices`), and the prices prove how far it is from
+the best.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
 
+from hindsched.arrays import Floats
 from hindsched.errors import InputError, SolveFailed
 from hindsched.instances.base import Instance, JobRecord, family_module
+from hindsched.json_types import JsonObject
 from hindsched.online.protocol import Decision, Environment, OnlineAlgorithm, Report
 from hindsched.solutions.base import Assignment, Solution, build_solution
+from hindsched.solvers.bounds.schedule_prices import best_schedules
 from hindsched.solvers.door.options import SolveOptions
+from hindsched.solvers.door.program import within_gap
 from hindsched.solvers.door.rolling import RollingProgram
 from hindsched.solvers.door.status import Status
-from hindsched.solvers.oracles.base import build_oracle, row_layouts
+from hindsched.solvers.oracles.base import BlockOracle, Response, build_oracle, row_layouts
+
+MOST_COLUMNS = 10_000
+"""Columns up to which the program of a step is built; it then takes a second or so."""
+ROUNDS = 8
+"""Times that prices look for further schedules in a step."""
 
 
 class Reoptimise(OnlineAlgorithm):
@@ -32,17 +46,24 @@ class Reoptimise(OnlineAlgorithm):
         plan is counted apart, and what it started from is the plan.
     gap : float
         Relative gap at which a solve stops.
+    time_limit : float, optional
+        Seconds that a solve may take, beside building its program; the result then depends on the
+        machine.
     """
 
     solver_options: ClassVar[Mapping[str, object]] = {}
     """Further options of the solver that suit a family's programs."""
 
-    def __init__(self, nodes: int = 200, gap: float = 1e-4) -> None:
+    def __init__(
+        self, nodes: int = 200, gap: float = 1e-4, time_limit: float | None = None
+    ) -> None:
         if nodes < 1:
             raise InputError("set.nodes", nodes, "must be at least 1")
-        self.nodes, self.gap = nodes, gap
+        if time_limit is not None and not 0 < time_limit < math.inf:
+            raise InputError("set.time_limit", time_limit, "must be a number of seconds above 0")
+        self.nodes, self.gap, self.time_limit = nodes, gap, time_limit
         own = {"mip_max_nodes": nodes, **self.solver_options}
-        self.options = SolveOptions(gap=gap, solver_options=own)
+        self.options = SolveOptions(gap=gap, time_limit=time_limit, solver_options=own)
 
     def start(self, environment: Environment) -> None:
         """Begin with no jobs and no plan."""
@@ -56,6 +77,7 @@ class Reoptimise(OnlineAlgorithm):
         self._plan: dict[str, list[Assignment]] = {}
         self._considered: set[str] = set()
         self._counts = {"solves": 0, "limits_reached": 0, "solves_without_plan": 0}
+        self._gaps: list[JsonObject] = []
 
     def step(self, slot: int, arrivals: tuple[JobRecord, ...]) -> Decision:
         """Plan again if jobs arrived; give out what the plan promises from this slot on."""
@@ -84,19 +106,79 @@ class Reoptimise(OnlineAlgorithm):
         """Solve over the known jobs; the start keeps the present plan and adds the new jobs."""
         rolling = self._rolling
         rolling.advance(slot)
+        if self.num_columns(slot) > MOST_COLUMNS:
+            self._plan_whole_schedules(slot)
+            return
         step = rolling.solve(lambda: self._extended_plan(rolling.instance))
         if step.result.status == Status.INFEASIBLE:
             rule = "no plan serves all known jobs with what is done and given out"
             name = self._environment.cluster.name
             raise SolveFailed(f"reoptimise in slot {slot} of {name}: {rule}")
-        self._counts["solves"] += 1
-        self._counts["limits_reached"] += step.result.stopped_by == "iteration_limit"
         solution = step.plan
         if solution is None:
             self._counts["solves_without_plan"] += 1
             solution = step.started_from
         if solution is not None:
             self._plan = solution.assignments()
+        limits = "iteration_limit", "time_limit"
+        limited = step.result.stopped_by in limits
+        self._count(slot, step.result.objective, step.result.bound, limited)
+
+    def _count(
+        self, slot: int, objective: float | None, bound: float | None, limited: bool
+    ) -> None:
+        """Say how a step's solve ended."""
+        gap = None
+        if objective is not None and bound is not None and math.isfinite(bound):
+            gap = abs(bound - objective) / abs(bound) if bound else float(objective != 0)
+        self._gaps.append({"slot": slot, "gap": gap})
+        self._counts["solves"] += 1
+        self._counts["limits_reached"] += limited
+
+    def num_columns(self, slot: int) -> int:
+        """Columns of this step's program, in a family whose oracle can plan in its place; else 0."""
+        return 0
+
+    def oracle_of(self, jobs: Sequence[JobRecord]) -> BlockOracle:
+        """Oracle over some known jobs with one linking row a server; all have the same rows."""
+        cluster = self._environment.cluster.with_jobs(tuple(jobs))
+        return build_oracle(cluster, self._environment.formulation, rows="servers")
+
+    def _plan_whole_schedules(self, slot: int) -> None:
+        """Plan the jobs that have not begun beside those that keep their windows."""
+        jobs = self._rolling.instance.jobs
+        begun = [job for job in jobs if job.name in self._locked]
+        left = [job for job in jobs if job.name not in self._locked]
+        oracle = self.oracle_of(left)
+        residual = oracle.rows.capacity.copy()
+        for rows in oracle.rows.sets:  # slots are the last axis; what is past is over
+            span = residual[oracle.rows.slices[rows.name]].reshape(rows.shape)
+            span[..., : slot - 1] = 0.0
+        for response in self._used(self.oracle_of(begun), begun):
+            np.subtract.at(residual, response.rows, response.amounts)
+        residual = np.maximum(residual, 0.0)
+        known = [job for job in left if job.name in self._plan]
+        kept = {
+            job.name: response
+            for job, response in zip(known, self._used(self.oracle_of(known), known), strict=True)
+        }
+        start = inserted(oracle, residual, [kept.get(job.name) for job in left])
+        options = replace(self.options, threads=1)
+        found = best_schedules(oracle, residual, start, most_rounds=ROUNDS, options=options)
+        self._plan = {job.name: self._plan[job.name] for job in begun}
+        for block, response in enumerate(found.responses):
+            if response is not None:
+                self._plan[left[block].name] = oracle.assignments(block, response)
+        limited = not within_gap(found.objective, found.bound, self.gap)
+        self._count(slot, found.objective, found.bound, limited)
+
+    def _used(self, oracle: BlockOracle, jobs: Sequence[JobRecord]) -> list[Response]:
+        """What the plan gives some jobs, on the rows of their oracle."""
+        if not jobs:
+            return []
+        plan = {job.name: self._plan[job.name] for job in jobs}
+        solution = build_solution(oracle.instance, plan, self._environment.formulation)
+        return [response for response in oracle.use_of(solution) if response is not None]
 
     def _extended_plan(self, known: Instance) -> Solution | None:
         """Present plan with each new job's best schedule on what it leaves free.
@@ -137,5 +219,25 @@ class Reoptimise(OnlineAlgorithm):
         return build_solution(known, plan, formulation)
 
     def report(self) -> Report:
-        """Count solves, limits reached and solves that gave no plan, and state the limit."""
-        return {**self._counts, "nodes_a_solve": self.nodes}
+        """Count solves, limits reached and solves without a plan; each step's gap, if known."""
+        limits = {"nodes_a_solve": self.nodes, "seconds_a_solve": self.time_limit}
+        return {**self._counts, **limits, "gaps": list(self._gaps)}
+
+
+def inserted(
+    oracle: BlockOracle, residual: Floats, plan: Sequence[Response | None]
+) -> list[Response | None]:
+    """A plan in which each job without a schedule has its best on what the others leave, if any."""
+    left, found = residual.copy(), list(plan)
+    for response in plan:
+        if response is not None:
+            np.subtract.at(left, response.rows, response.amounts)
+    free = np.zeros(oracle.rows.size)
+    for block, response in enumerate(plan):
+        if response is None:
+            best = oracle.best_response(block, free, np.maximum(left, 0.0))
+            if best is None or best.plan is None or (oracle.optional and best.value <= 0):
+                continue
+            found[block] = best
+            np.subtract.at(left, best.rows, best.amounts)
+    return found

@@ -36,14 +36,17 @@ class Reoptimise(reoptimise.Reoptimise):
 
     Parameters
     ----------
-    nodes, gap
+    nodes, gap, time_limit
         Of the program; see the engine.
     exchanges : int
         Exchanges of jobs that a search tries, the same on every machine.
     """
 
-    def __init__(self, nodes: int = 200, gap: float = 1e-4, exchanges: int = 2_000) -> None:
-        super().__init__(nodes, gap)
+    def __init__(
+        self, nodes: int = 200, gap: float = 1e-4, exchanges: int = 2_000,
+        time_limit: float | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(nodes, gap, time_limit)
         if exchanges < 0:
             raise InputError("set.exchanges", exchanges, "must be at least 0")
         self.exchanges = exchanges

@@ -23,7 +23,7 @@ from hindsched.online.baselines.ranked import LeastAttained, ShortestRemaining
 from hindsched.online.baselines.sia import Sia
 from hindsched.online.engines.dual_price import DualPrice
 from hindsched.online.engines.primal_dual import Engine, PrimalDual
-from hindsched.online.engines.reoptimise import Reoptimise
+from hindsched.online.engines.reoptimise import ROUNDS, Reoptimise
 from hindsched.online.oasis.baselines import Dorm, Rrh
 from hindsched.online.oasis.prices import (
     POOLS,
@@ -35,15 +35,20 @@ from hindsched.online.oasis.prices import (
 from hindsched.online.protocol import Assumption, Capabilities, Environment, Theorem
 from hindsched.online.registry import Factory
 from hindsched.solutions.base import build_solution
+from hindsched.solvers.bounds.schedule_prices import best_schedules
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import within_gap
+from hindsched.solvers.families.oasis.methods import milp
 from hindsched.solvers.families.oasis.resources import OasisOracle
 from hindsched.solvers.families.oasis.rest import rest_of, rows_from, solve_rest
-from hindsched.solvers.oracles.base import BlockOracle, Response
+from hindsched.solvers.oracles.base import BlockOracle, Response, build_oracle
 from hindsched.solvers.oracles.rows import Rows
+from hindsched.solvers.search.neighbourhood import NeighbourhoodSearch
 
 WORK_A_NODE = 10
 """Units of work that a solve may take for each of `nodes`: conflicts and leaves are work too."""
+MOST_PLACES = 2_000
+"""Servers times slots of the open jobs up to which the program of ends takes about a second."""
 SMALL_DEMAND = 0.05
 """Theorem 4 wants demands much smaller than capacities; above this share it does not hold."""
 
@@ -177,6 +182,8 @@ class OasisReoptimise(Reoptimise):
         counted in the report.
     gap : float
         Relative gap at which a solve stops.
+    time_limit : float, optional
+        Seconds that a solve may take in place of `nodes`; the result then depends on the machine.
     """
 
     card = Capabilities(may_give_up=True)
@@ -204,13 +211,27 @@ class OasisReoptimise(Reoptimise):
         start = self._extended_plan(rest)
         if start is None:
             start = build_solution(rest, {}, rolling.formulation)
-        options = SolveOptions(gap=self.gap, threads=1, solver_options=dict(self.solver_options))
-        found = solve_rest(rest, start, options, WORK_A_NODE * self.nodes)
-        best = found.solution or start
-        self._counts["solves"] += 1
-        closed = within_gap(best.objective(), found.bound, self.gap)
-        self._counts["limits_reached"] += not closed
-        self._plan = best.assignments()
+        places = len(known.worker_servers) + len(known.ps_servers)
+        slots = sum(known.horizon - job.arrival + 1 for job in rest.jobs)
+        if slots * places > MOST_PLACES:
+            oracle = build_oracle(rest, rolling.formulation, rows="servers")
+            plan = best_schedules(
+                oracle, oracle.rows.capacity, oracle.use_of(start), most_rounds=ROUNDS,
+                options=self.options,
+            )  # fmt: skip
+            search = NeighbourhoodSearch(oracle, plan.prices, start=oracle.place(plan.responses))
+            search.improve(lambda: search.iterations >= self.nodes)
+            best, bound = search.solution() or start, plan.bound
+        else:
+            options = SolveOptions(gap=self.gap, threads=1, time_limit=self.time_limit,
+                                   solver_options=dict(self.solver_options))  # fmt: skip
+            if self.time_limit is None:
+                found = solve_rest(rest, start, options, WORK_A_NODE * self.nodes)
+            else:
+                found = milp(rest, start.formulation, options, incumbent=start)
+            best, bound = found.solution or start, found.bound
+        self._plan, objective = best.assignments(), best.objective()
+        self._count(slot, objective, bound, not within_gap(objective, bound, self.gap))
 
 
 ALGORITHMS: dict[str, Factory] = {

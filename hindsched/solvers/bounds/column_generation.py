@@ -135,10 +135,16 @@ class Master:
         Price at which mandatory blocks and equality rows are bought off.
     interrupted : Event
         Set by Ctrl-C: ends a running solve.
+    capacity : ndarray, shape (rows.size,), optional
+        What is left of the capacities; by default all.
     """
 
-    def __init__(self, oracle: BlockOracle, penalty: float, interrupted: Event) -> None:
+    def __init__(
+        self, oracle: BlockOracle, penalty: float, interrupted: Event,
+        capacity: Floats | None = None,
+    ) -> None:  # fmt: skip
         self.oracle, self.penalty = oracle, penalty
+        self._capacity = oracle.rows.capacity if capacity is None else capacity
         self._stop = Stop(interrupted)
         self.sign = 1.0 if oracle.sense == "max" else -1.0
         self.scale = row_scale(oracle)
@@ -151,7 +157,7 @@ class Master:
     def _build(self) -> None:
         """Empty program: rows, and the columns that buy off what is mandatory."""
         rows, blocks, free = self.oracle.rows, self.oracle.num_blocks, self.oracle.rows.free
-        right = rows.capacity / self.scale
+        right = self._capacity / self.scale
         lower = np.where(free, right, -highspy.kHighsInf)
         optional = self.oracle.optional
         block_lower = np.full(blocks, -highspy.kHighsInf if optional else 1.0)

@@ -1,4 +1,4 @@
-"""Steps whose program is too large to build: plans over whole schedules, feasible and with a gap."""
+"""Steps whose program is too large: plans over whole schedules, feasible and with a gap."""
 
 import pytest
 

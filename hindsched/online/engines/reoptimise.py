@@ -136,7 +136,7 @@ class Reoptimise(OnlineAlgorithm):
         self._counts["limits_reached"] += limited
 
     def num_columns(self, slot: int) -> int:
-        """Columns of this step's program, in a family whose oracle can plan in its place; else 0."""
+        """Columns of this step's program, where an oracle can plan in its place; else 0."""
         return 0
 
     def oracle_of(self, jobs: Sequence[JobRecord]) -> BlockOracle:

@@ -42,6 +42,7 @@ from hindsched.analysis.figures.claims import (
     case_words,
     claims,
     claims_of,
+    digits,
     judge,
     measured,
     measured_words,
@@ -340,9 +341,17 @@ def page(rows: list[Judged]) -> str:
         family: failures([row for row in rows if row.claim.family == family]) for family in FAMILIES
     }
     text = Template(TEMPLATE.read_text(), undefined=StrictUndefined, trim_blocks=True)
+    by_key = {row.claim.key: row for row in rows if not row.plan.traced}
+
+    def middle(key: str, case: str = "") -> str:
+        """A measured number of a claim's case."""
+        found = [one for one in by_key[key].results if case_words(one.case) == case and one.known]
+        return digits(found[0].middle) if found else "(not measured)"
+
     return text.render(
-        families=FAMILIES, summary=summary, words=words, lines=lines, failing=failing
-    )
+        families=FAMILIES, summary=summary, words=words, lines=lines, failing=failing,
+        middle=middle,
+    )  # fmt: skip
 
 
 def failures(rows: list[Judged]) -> list[str]:
@@ -358,29 +367,22 @@ def failures(rows: list[Judged]) -> list[str]:
     return lines
 
 
-def figure_lines(family: str, rows: list[Judged]) -> list[list[str]]:
-    """A line a figure: its first claim in full, the others' verdicts, choices, run."""
+def figure_lines(family: str, rows: list[Judged]) -> tuple[list[list[str]], str]:
+    """A line a measured figure: its first claim in full, the others' verdicts; and what is not."""
     by_figure: dict[str, list[Judged]] = {}
     for row in rows:
         if row.claim.family == family and row.claim.measure is not None:
             by_figure.setdefault(row.where, []).append(row)
-    lines = []
+    lines, missing = [], []
     for where, (first, *others) in by_figure.items():
-        count = Counter(row.verdict.word for row in others)
-        rest = ", ".join(f"{number} {word}" for word, number in count.items())
-        made = first.run
-        run_words = (
-            f"{made['minutes']:.1f} min, `{made['commit'][:8]}`"
-            if made
-            else f"needs {first.plan.minutes:g} min"
-        )
-        lines.append(
-            [
-                where, first.claim.words, first.measured if made else "-",
-                first.words + (f"; others: {rest}" if rest else ""), first.beside, run_words,
-            ]
-        )  # fmt: skip
-    return lines
+        if first.run is None:
+            missing.append(f"{where} ({first.plan.minutes:g})")
+            continue
+        rest = Counter(row.words for row in others)
+        verdict = "; ".join([first.words, *(f"{number} {word}" for word, number in rest.items())])
+        made = f"{first.run['minutes']:.1f}, `{first.run['commit'][:8]}`"
+        lines.append([where, first.claim.words, first.measured, verdict, first.beside, made])
+    return lines, ", ".join(missing)
 
 
 def write_page() -> None:

@@ -139,12 +139,13 @@ class Claim:
 class CaseResult:
     """A quantity under one case: a value a seed, not a number where a seed has none.
 
-    Positive values, which are ratios, are averaged on the log scale, others plainly; where one is
-    infinite the middle is the median, its interval that of resampled seeds.
+    Positive ratios are averaged on the log scale, differences plainly; where a value is infinite
+    the middle is the median, its interval that of resampled seeds.
     """
 
     case: Case
     values: tuple[float, ...]
+    is_ratio: bool = True
 
     @property
     def known(self) -> tuple[float, ...]:
@@ -163,7 +164,7 @@ class CaseResult:
             return math.nan
         if self.infinite:
             return sorted(self.known)[len(self.known) // 2]
-        if min(self.known) > 0:
+        if self._is_log:
             return math.exp(math.fsum(map(math.log, self.known)) / len(self.known))
         return math.fsum(self.known) / len(self.known)
 
@@ -177,13 +178,16 @@ class CaseResult:
             return self._resampled()
         from scipy.stats import t
 
-        log = min(self.known) > 0
-        numbers = [math.log(value) for value in self.known] if log else list(self.known)
+        numbers = [math.log(value) for value in self.known] if self._is_log else list(self.known)
         mean = math.fsum(numbers) / count
         spread = math.fsum((number - mean) ** 2 for number in numbers) / (count - 1)
         half = float(t.ppf((1 + CONFIDENCE) / 2, count - 1)) * math.sqrt(spread / count)
         ends = mean - half, mean + half
-        return (math.exp(ends[0]), math.exp(ends[1])) if log else ends
+        return (math.exp(ends[0]), math.exp(ends[1])) if self._is_log else ends
+
+    @property
+    def _is_log(self) -> bool:
+        return self.is_ratio and min(self.known) > 0
 
     def _resampled(self) -> tuple[float, float]:
         import numpy as np
@@ -250,7 +254,8 @@ def measured(claim: Claim, frame: pd.DataFrame) -> list[CaseResult]:
     for index, own in enumerate(seeds):
         for case, value in measure(claim.measure, own).items():
             by_case.setdefault(case, [math.nan] * len(seeds))[index] = float(value)
-    return [CaseResult(case, tuple(values)) for case, values in by_case.items()]
+    is_ratio = 0 not in (claim.rule.low, claim.rule.high)  # differences are held against 0
+    return [CaseResult(case, tuple(values), is_ratio) for case, values in by_case.items()]
 
 
 def judge(claim: Claim, results: Sequence[CaseResult], *, at_scale: bool) -> Verdict:

@@ -5,8 +5,8 @@ partitioned approach" (2017), and Irwin, Grit and Chase, "Balancing risk and rew
 market-based task service" (HPDC 2004). The program of Dorm:
 
 ==================  =====================================================
-``y[j, h]``         workers of job j on worker server h
-``z[j, k]``         parameter servers of job j on PS server k
+``y[j, g]``         workers of job j on worker servers of group g, which are identical
+``z[j, g]``         parameter servers of job j on PS servers of group g
 ``drift[j]``        distance of j's workers from its DRF number of workers
 ``changed[j]``      whether a running job's allocation changes
 ==================  =====================================================
@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 import pyomo.environ as pyo
 
+from hindsched.arrays import Floats
 from hindsched.errors import InputError
 from hindsched.instances.decimals import how_many_fit
 from hindsched.instances.oasis.instance import OasisJob
@@ -33,18 +34,33 @@ from hindsched.online.protocol import Environment, Report
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import solve_program
 
+Counts = dict[str, list[int]]
+"""Units of a job by group of identical servers, of workers and of parameter servers."""
+
+
+def _alike(capacity: Floats) -> list[list[int]]:
+    """Servers of equal capacity, in order."""
+    groups: dict[tuple[float, ...], list[int]] = {}
+    for server, own in enumerate(capacity.tolist()):
+        groups.setdefault(tuple(own), []).append(server)
+    return list(groups.values())
+
 
 class Dorm(Baseline):
     """Dorm: a mixed-integer program at each arrival and completion.
 
-    Every job is admitted. The program chooses workers and parameter servers per job and server to
-    maximise total resource utilisation, subject to a total fairness loss against the shares of
-    dominant resource fairness of at most ``ceil(2 theta1 R)``, R the number of resources, and at
-    most ``ceil(theta2 n)`` of the n running jobs changing their allocation: as Dorm rounds them, so
-    that one job may always change. A job that DRF serves has at least one worker. A job's share is
-    its workers times the dominant share of one worker with its part of a parameter server. Where
-    the program has no point the running jobs keep what they hold and the others get what is free,
-    by progressive filling.
+    Every job is admitted. The program chooses workers and parameter servers per job and group of
+    identical servers to maximise total resource utilisation, subject to a total fairness loss
+    against the shares of dominant resource fairness of at most ``ceil(2 theta1 R)``, R the number
+    of resources, and at most ``ceil(theta2 n)`` of the n running jobs changing their allocation: as
+    Dorm rounds them, so that one job may always change. A job that DRF serves has at least one
+    worker. A job's share is its workers times the dominant share of one worker with its part of a
+    parameter server.
+
+    The program starts from what the running jobs hold, the others filling what is free by
+    progressive filling; where it has no point that is what they get. A job that changes is placed
+    anew: units go to the fullest server of their group with room, and one that no server has room
+    for is left out and counted.
 
     Parameters
     ----------
@@ -53,23 +69,33 @@ class Dorm(Baseline):
     theta2 : float
         Share of the running jobs whose allocation may change.
     nodes : int
-        Nodes of branch and bound a program: the result does not depend on the machine. A limit
-        reached is counted.
+        Nodes of branch and bound a program, 1 for the root alone: the result does not depend on the
+        machine. A limit reached is counted.
+    gap : float
+        Relative gap within which a program is stopped.
     """
 
-    def __init__(self, theta1: float = 0.1, theta2: float = 0.1, nodes: int = 200) -> None:
+    def __init__(
+        self, theta1: float = 0.1, theta2: float = 0.1, nodes: int = 1, gap: float = 0.01
+    ) -> None:
         for name, value in (("theta1", theta1), ("theta2", theta2)):
             if not 0 <= value < math.inf:
                 raise InputError(f"set.{name}", value, "must be at least 0")
         if nodes < 1:
             raise InputError("set.nodes", nodes, "must be at least 1")
         self.theta1, self.theta2, self.nodes = theta1, theta2, nodes
-        self.options = SolveOptions(gap=1e-3, solver_options={"mip_max_nodes": nodes})
+        self.options = SolveOptions(gap=gap, solver_options={"mip_max_nodes": nodes})
 
     def start(self, environment: Environment) -> None:
         """Begin with an empty cluster."""
         super().start(environment)
-        self._counts = {"programs": 0, "limits_reached": 0, "kept": 0}
+        assert isinstance(self.cluster, OasisCluster)
+        instance = self.cluster.instance
+        self._groups = {
+            "workers": _alike(instance.worker_capacity),
+            "ps": _alike(instance.ps_capacity),
+        }
+        self._counts = {"programs": 0, "limits_reached": 0, "kept": 0, "units_without_room": 0}
         self._events: list[JsonObject] = []
 
     def reallocate(self) -> None:
@@ -77,77 +103,121 @@ class Dorm(Baseline):
         if not self.jobs:
             return
         before = dict(self.held)
-        self.release_all()
+        waiting = {name: job for name, job in self.jobs.items() if name not in before}
+        kept = {**before, **progressive_filling(self.cluster, waiting)}
+        self._release(kept)
         fair = progressive_filling(self.cluster, self.jobs)
-        for name, placement in fair.items():
-            self.cluster.release(self.jobs[name], placement)
-        chosen = self._solve({name: p.num_workers for name, p in fair.items()}, before)
-        self.held = before if chosen is None else chosen
-        for name, placement in self.held.items():
-            self.cluster.book(self.jobs[name], placement)
+        self._release(fair)
+        chosen = self._solve({name: p.num_workers for name, p in fair.items()}, before, kept)
         if chosen is None:
             self._counts["kept"] += 1
-            waiting = {name: job for name, job in self.jobs.items() if name not in before}
-            self.held = {**before, **progressive_filling(self.cluster, waiting)}
+            for name, placement in kept.items():
+                self.cluster.book(self.jobs[name], placement)
+        self.held = kept if chosen is None else self._placed(chosen, before)
         self._record(fair, before, kept=chosen is None)
 
+    def _release(self, held: dict[str, Placement]) -> None:
+        for name, placement in held.items():
+            self.cluster.release(self.jobs[name], placement)
+
+    def _counts_of(self, placement: Placement | None) -> Counts:
+        """Workers and PSs of a placement by group."""
+        assert isinstance(self.cluster, OasisCluster)
+        held = {} if placement is None else {"workers": placement.workers, "ps": placement.ps}
+        return {
+            role: [
+                sum(held.get(role, {}).get(self.cluster.server_name(role, s), 0) for s in group)
+                for group in groups
+            ]
+            for role, groups in self._groups.items()
+        }
+
     def _solve(
-        self, fair_workers: dict[str, int], before: dict[str, Placement]
-    ) -> dict[str, Placement] | None:
+        self,
+        fair_workers: dict[str, int],
+        before: dict[str, Placement],
+        start: dict[str, Placement],
+    ) -> dict[str, Counts] | None:
+        """Units of every job by group."""
         model = self._program(fair_workers, before)
-        result = solve_program(model, self.options)
+        for name in self.jobs:
+            counts = self._counts_of(start.get(name))
+            for units, own in ((model.y, counts["workers"]), (model.z, counts["ps"])):
+                for g, count in enumerate(own):
+                    if (name, g) in units:
+                        units[name, g].value = count
+            model.drift[name].value = abs(sum(counts["workers"]) - fair_workers.get(name, 0))
+        for name in before:
+            model.changed[name].value = 0
+        result = solve_program(model, self.options, start=True)
         self._counts["programs"] += 1
         self._counts["limits_reached"] += result.stopped_by == "iteration_limit"
         if not result.has_point:
             return None
-        chosen = {}
-        for name in self.jobs:
-            counts = [
-                {h: round(own.value) for (j, h), own in units.items() if j == name}
-                for units in (model.y, model.z)
-            ]
-            workers, ps = ({h: n for h, n in count.items() if n} for count in counts)
-            if workers:
-                chosen[name] = Placement(workers, ps)
-        return chosen
+        return {
+            name: {
+                role: [
+                    round(units[name, g].value) if (name, g) in units else 0
+                    for g in range(len(self._groups[role]))
+                ]
+                for role, units in (("workers", model.y), ("ps", model.z))
+            }
+            for name in self.jobs
+        }
+
+    def _placed(
+        self, chosen: dict[str, Counts], before: dict[str, Placement]
+    ) -> dict[str, Placement]:
+        """Book what was chosen: what did not change where it was, the rest by best fit."""
+        assert isinstance(self.cluster, OasisCluster)
+        same = [name for name in before if chosen[name] == self._counts_of(before[name])]
+        held = {name: before[name] for name in same}
+        for name in same:
+            self.cluster.book(self.jobs[name], before[name])
+        for name, counts in chosen.items():
+            if name not in held and any(counts["workers"]):
+                placement, missed = self.cluster.best_fit(self.jobs[name], counts, self._groups)
+                self._counts["units_without_room"] += missed
+                if placement.workers:
+                    held[name] = placement
+        return {name: held[name] for name in self.jobs if name in held}
 
     def _program(self, fair_workers: dict[str, int], before: dict[str, Placement]) -> Model:
         assert isinstance(self.cluster, OasisCluster)
         instance = self.cluster.instance
         jobs, names = self.jobs, list(self.jobs)
-        pools = (
-            ("H", instance.worker_servers, instance.worker_capacity, 0),
-            ("K", instance.ps_servers, instance.ps_capacity, 1),
-        )
+        pools = (("workers", instance.worker_capacity, 0), ("ps", instance.ps_capacity, 1))
         demand = {name: instance.demand_of(job) for name, job in jobs.items()}
         most = {name: self.cluster.max_workers(job) for name, job in jobs.items()}
         model = pyo.ConcreteModel()
         utilisation: list[Any] = []
         placed: list[Any] = []
-        for label, servers, capacity, pool in pools:
-            index = {server.name: i for i, server in enumerate(servers)}
+        for role, capacity, pool in pools:
+            groups = self._groups[role]
             fits = {
-                (name, h): int(how_many_fit(capacity[i], demand[name][pool], most[name]))
+                (name, g): min(most[name], len(group) * own)
                 for name in names
-                for h, i in index.items()
+                for g, group in enumerate(groups)
+                if (own := int(how_many_fit(capacity[group[0]], demand[name][pool], most[name])))
             }
-            keys = [key for key, count in fits.items() if count]
             units = pyo.Var(
-                keys, within=pyo.NonNegativeIntegers, bounds=lambda _, j, h, f=fits: (0, f[j, h])
+                list(fits),
+                within=pyo.NonNegativeIntegers,
+                bounds=lambda _, j, g, f=fits: (0, f[j, g]),
             )
             setattr(model, "y" if pool == 0 else "z", units)
             placed.append(units)
             rows = pyo.ConstraintList()
-            setattr(model, f"capacity_{label}", rows)
+            setattr(model, f"capacity_{role}", rows)
             total = capacity.sum(axis=0)
-            for h, i in index.items():
-                here = [name for name in names if (name, h) in units]
+            for g, group in enumerate(groups):
+                here = [name for name in names if (name, g) in units]
                 for r in range(len(instance.resources)):
                     needing = [name for name in here if demand[name][pool][r] > 0]
                     if not needing:
                         continue
-                    used = pyo.quicksum(float(demand[j][pool][r]) * units[j, h] for j in needing)
-                    rows.add(used <= float(capacity[i, r]))
+                    used = pyo.quicksum(float(demand[j][pool][r]) * units[j, g] for j in needing)
+                    rows.add(used <= len(group) * float(capacity[group[0], r]))
                     utilisation.append(used / float(total[r]))
         y, z = placed
 
@@ -168,10 +238,11 @@ class Dorm(Baseline):
             add(workers - model.drift[name] <= fair)
             add(-workers - model.drift[name] <= -fair)
         for name, placement in before.items():
-            for units, held in ((y, placement.workers), (z, placement.ps)):
+            counts = self._counts_of(placement)
+            for units, held in ((y, counts["workers"]), (z, counts["ps"])):
                 for key in units:
                     if key[0] == name:
-                        was, upper = held.get(key[1], 0), units[key].ub
+                        was, upper = held[key[1]], units[key].ub
                         for side, most_moved in ((1, upper - was), (-1, was)):
                             moved = side * units[key]
                             if most_moved:

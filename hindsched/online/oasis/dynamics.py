@@ -84,6 +84,56 @@ class OasisCluster(Cluster[OasisJob]):
             booked[name] = booked.get(name, 0) + 1
         return booked
 
+    def server_name(self, role: str, server: int) -> str:
+        """Name of a server by its position."""
+        return self._names[role][server]
+
+    def best_fit(
+        self, job: OasisJob, counts: dict[str, list[int]], groups: dict[str, list[list[int]]]
+    ) -> tuple[Placement, int]:
+        """Book units by group of servers, on the fullest with room; and how many found none.
+
+        What finds none in its group goes to any server with room.
+        """
+        booked: dict[str, dict[str, int]] = {"workers": {}, "ps": {}}
+        missed = 0
+        for role, own in counts.items():
+            everywhere = list(range(len(self._free[role])))
+            left = 0
+            for group, count in zip(groups[role], own, strict=True):
+                left += self._book_best(job, role, group, count, booked[role])
+            missed += self._book_best(job, role, everywhere, left, booked[role])
+        workers, ps = booked["workers"], booked["ps"]
+        while sum(ps.values()) < self.instance.ps_needed(job, sum(workers.values())):
+            self._drop_one(job, "workers", workers)
+        while sum(ps.values()) > sum(workers.values()):
+            self._drop_one(job, "ps", ps)
+        return Placement(workers, ps), missed
+
+    def _book_best(
+        self, job: OasisJob, role: str, servers: list[int], count: int, booked: dict[str, int]
+    ) -> int:
+        """Book units one by one on the fullest of the servers with room; how many found none."""
+        demand, free = self._demand(job)[role], self._free[role]
+        total = np.maximum(self._total[role], np.finfo(float).tiny)
+        among = np.array(servers)
+        for k in range(count):
+            fits = among[(free[among] >= demand).all(axis=1)]
+            if not fits.size:
+                return count - k
+            place = int(fits[np.argmin((free[fits] / total).sum(axis=1))])
+            free[place] -= demand
+            name = self._names[role][place]
+            booked[name] = booked.get(name, 0) + 1
+        return 0
+
+    def _drop_one(self, job: OasisJob, role: str, booked: dict[str, int]) -> None:
+        name = next(reversed(booked))
+        self._give_back(job, role, {name: 1})
+        booked[name] -= 1
+        if not booked[name]:
+            del booked[name]
+
     def _give_back(self, job: OasisJob, role: str, booked: dict[str, int]) -> None:
         demand = self._demand(job)[role]
         for name, count in booked.items():

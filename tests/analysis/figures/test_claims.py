@@ -113,6 +113,7 @@ def test_a_tie_is_no_win():
 def test_ratios_are_averaged_on_the_log_scale_and_infinite_ones_counted():
     assert CaseResult((), (0.5, 2.0)).middle == pytest.approx(1.0)
     assert CaseResult((), (-1.0, 3.0)).middle == 1.0
+    assert CaseResult((), (1.0, 3.0), is_ratio=False).middle == 2.0
     some = CaseResult((), (2.0, 3.0, math.inf, 2.5, 2.2))
     assert (some.infinite, some.middle) == (1, 2.5)
     low, high = some.interval

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-import hindsched as hs
 from hindsched.analysis.library import Records
 from hindsched.instances.catalogue import find_recipe
 from hindsched.solutions.base import read_solution
@@ -33,15 +32,6 @@ def utils(monkeypatch):
     yield judge, library, program
     for name in [name for name in sys.modules if name.split(".")[0] == "benchmark_utils"]:
         del sys.modules[name]
-
-
-def test_the_library_is_the_data(utils):
-    _, library, _ = utils
-    names = [name for size in ("small", "medium", "large") for name in library.names(size)]
-    assert len(set(names)) == len(names) >= 200
-    data = library.data_of(NAME)
-    assert data["instance"] == hs.named_instance(NAME)
-    assert data["best_objective"] <= data["best_bound"]
 
 
 def test_records_are_judged_optimal_and_what_is_absent_is_infinitely_far(utils):

@@ -17,13 +17,8 @@ def test_a_deterministic_algorithm():
     assert item.algorithm("oasis").ratio.interval == Interval(1.5, 2.0)
     assert item.algorithm("oasis").objective == 60.0
     data = item.to_dict()
-    assert data["optimum"] == {
-        "lower": 90.0,
-        "upper": 120.0,
-        "status": "feasible",
-        "best": "offline",
-        "proof": "certificate",
-    }
+    assert (data["optimum"]["lower"], data["optimum"]["upper"]) == (90.0, 120.0)
+    assert (data["optimum"]["best"], data["optimum"]["proof"]) == ("offline", "certificate")
     [row] = data["algorithms"]
     assert row["ratio"] == {"lower": 1.5, "upper": 2.0}
     assert row["difference"] == {"lower": 30.0, "upper": 60.0}
@@ -104,36 +99,15 @@ def test_summary_over_instances():
             records.offline("a", 100.0, 120.0),
             records.offline("b", 100.0, 100.0),
             records.offline("c", 100.0, 100.0),
-            records.online("a", "oasis", 50.0),
-            records.online("b", "oasis", 25.0),
-            records.online("c", "oasis", 0.0),
+            *[records.online(name, "oasis", v) for name, v in zip("abc", (50, 25, 0), strict=True)],
         ]
     )
-    assert comparison.summary_rows() == [
-        {
-            "family": "oasis",
-            "algorithm": "oasis",
-            "label": "oasis",
-            "instances": 3,
-            "median_lower": 4.0,
-            "median_upper": 4.0,
-            "mean_lower": math.inf,
-            "mean_upper": math.inf,
-            "worst_lower": math.inf,
-            "worst_upper": math.inf,
-            "sums_lower": 4.0,
-            "sums_upper": pytest.approx(320 / 75),
-            "infinite": 1,
-            "without_ratio": 0,
-            "starred": False,
-            "rival": False,
-            "foresight": False,
-            "commitment": "",
-        }
-    ]
-    optima = comparison.optima_frame()
-    assert list(optima["lower"]) == [100.0, 100.0, 100.0]
-    assert set(optima["proof"]) == {"certificate"}
+    [row] = comparison.summary_rows()
+    assert (row["median_lower"], row["median_upper"]) == (4.0, 4.0)
+    assert row["mean_lower"] == row["worst_upper"] == math.inf
+    assert (row["sums_lower"], row["sums_upper"]) == (4.0, pytest.approx(320 / 75))
+    assert (row["instances"], row["infinite"], row["without_ratio"]) == (3, 1, 0)
+    assert list(comparison.optima_frame()["lower"]) == [100.0, 100.0, 100.0]
 
 
 def compared(own, rival, sense="max"):

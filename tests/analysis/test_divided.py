@@ -9,7 +9,6 @@ import pytest
 import hindsched as hs
 from hindsched.analysis.distributed_bound import (
     LocalTeam,
-    cluster_team,
     divided_bound,
     local_team,
 )
@@ -68,24 +67,6 @@ def test_a_local_worker_that_dies_is_replaced():
     assert before == oracle.bound(zero)
     assert found.bound == bounded(oracle).bound
     assert verify_certificate(instance, found.certificate.to_dict()).bound == found.bound
-
-
-@pytest.mark.nightly
-def test_two_dask_workers_over_tcp():
-    distributed = pytest.importorskip("distributed", reason="hindsched[dask] is not installed")
-    oracle = build_oracle(small("batchsched"))
-    with (
-        distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=False, protocol="tcp://",
-            dashboard_address=None,
-        ) as cluster,
-        cluster_team(cluster.scheduler_address) as team,
-    ):  # fmt: skip
-        assert team.size == 2
-        found = bounded(DividedOracle(oracle, team))
-    alone = bounded(oracle)
-    assert found.bound == alone.bound
-    assert (found.prices == alone.prices).all()
 
 
 def test_the_result_says_how_it_was_divided():

@@ -7,7 +7,7 @@ import pytest
 
 import hindsched as hs
 from hindsched.analysis import exact
-from hindsched.analysis.exact import has_kernel, proof_of
+from hindsched.analysis.exact import proof_of
 from hindsched.analysis.ratio import optimum_of
 from hindsched.errors import InputError
 from hindsched.kernel import Interval, Refused
@@ -22,10 +22,6 @@ def result():
 
 def test_the_kernel_reads_the_certificate(result):
     assert (result.proof, proof_of(result)) == ("certificate", "certificate")
-
-
-def test_what_the_kernel_has_no_time_for_is_only_checked_fast(result):
-    assert proof_of(result, seconds=0.001) == "checked fast"
 
 
 def test_nobody_waits_long_for_the_kernel_after_ctrl_c(result, monkeypatch):
@@ -54,13 +50,6 @@ def test_a_solution_that_beats_its_bound_is_loud_and_both_are_named(result, monk
     monkeypatch.setattr(exact.kernel, "bound", lambda *_: Interval(low, low))
     with pytest.raises(hs.SolveFailed, match="contradiction: the objective beats the bound"):
         proof_of(result)
-
-
-def test_a_family_without_a_kernel_is_checked_fast(result, monkeypatch):
-    monkeypatch.setattr(exact, "has_kernel", lambda family: False)
-    assert proof_of(result) == "checked fast"
-    assert has_kernel("oasis")
-    assert not has_kernel("tollbooth")
 
 
 @pytest.mark.parametrize(("proof", "excess"), [("certificate", 1e-8), ("solver", 1e-5)])

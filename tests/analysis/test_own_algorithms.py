@@ -48,30 +48,6 @@ def test_classes_and_objects_in_a_comparison(workers):
     assert item.algorithm("oasis").ratio.exists
 
 
-class Wordless(Exception):
-    def __str__(self):
-        raise RuntimeError
-
-
-class Leaves(Refuses):
-    def __init__(self, how: type[BaseException] = SystemExit):
-        self.how = how
-
-    def step(self, slot, arrivals):
-        raise self.how
-
-
-@pytest.mark.parametrize(
-    ("how", "workers"), [(SystemExit, 0), (SystemExit, 2), (GeneratorExit, 0), (Wordless, 0)]
-)
-def test_who_leaves_by_another_door_fails_alone(how, workers):
-    found = hs.compare(INSTANCE, [Leaves(how), Refuses], workers=workers, **QUICK)
-    left, other = found.instances[0].algorithms
-    [error] = left.errors
-    assert re.search(rf"{how.__name__}: .*test_own_algorithms\.py, line \d+", error)
-    assert other.ratio.exists
-
-
 @pytest.mark.parametrize(
     ("body", "said"),
     [
@@ -108,14 +84,3 @@ def test_the_command_line_shows_file_and_line(command, body, said, tmp_path, cap
 def test_what_is_no_algorithm_is_found_before_anything_runs(chosen, message):
     with pytest.raises(InputError, match=message):
         hs.compare(INSTANCE, chosen, **QUICK)
-
-
-def test_the_page_runs(capsys):
-    page = (DOCS / "guides/own_algorithm.md").read_text()
-    names = {}
-    for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
-        exec(block, names)
-    printed = capsys.readouterr().out
-    assert "ShortUploads(longest=12)" in printed
-    assert "LinearPrices" in printed
-    assert len(re.findall(r"```python\n(.*?)```", page, re.DOTALL)[0].splitlines()) <= 33

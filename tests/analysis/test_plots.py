@@ -6,9 +6,7 @@ import numpy as np
 import pytest
 
 import hindsched as hs
-from hindsched.analysis.plots import price_lines
 from hindsched.analysis.plots import used_shares as utilisation
-from hindsched.analysis.spans import Span, job_spans
 from hindsched.errors import InputError
 from hindsched.solutions.base import build_solution
 
@@ -80,32 +78,6 @@ def test_a_file_of_an_unknown_kind(solution, tmp_path):
         hs.plot.save(hs.plot.gantt(solution).figure, tmp_path / "file" / "x.png")
 
 
-def test_spans_merge_rows_by_worker_count():
-    rows = {
-        "oasis": [
-            {"from": 1, "to": 3, "workers": {"a": 2}, "ps": {"p": 1}},
-            {"from": 3, "to": 4, "workers": {"b": 1}, "ps": {}},
-            {"from": 7, "to": 7, "workers": {"a": 1}, "ps": {}},
-        ],
-        "edgecloud": [
-            {"chunk": 1, "server": "e1", "worker": 1, "from": 2, "to": 4},
-            {"chunk": 2, "server": "e1", "worker": 2, "from": 3, "to": 4},
-            {"ps": "e1", "from": 2, "to": 9},
-        ],
-        "mlbroker": [{"from": 5, "to": 5, "workers": {"r1": 4}, "ps": "r1"}],
-    }
-    spans = {}
-    for family, own in rows.items():
-        solution = build_solution(hs.generate(family, "small"), {})
-        solution.assignments = lambda own=own: {"j": own}
-        spans[family] = job_spans(solution)["j"]
-    assert spans == {
-        "oasis": [Span(1, 2, 2), Span(3, 3, 3), Span(4, 4, 1), Span(7, 7, 1)],
-        "edgecloud": [Span(2, 2, 1), Span(3, 4, 2)],
-        "mlbroker": [Span(5, 5, 4)],
-    }
-
-
 def test_bars_stand_where_the_job_runs(instance):
     job = instance.jobs[4]
     rows = {job.name: [{"from": 4, "to": 6, "workers": {"w1": 1}, "ps": {"p1": 1}}]}
@@ -144,34 +116,3 @@ def test_pictures_take_runs_results_and_frames(instance, measured, tmp_path):
     assert (tmp_path / "x.png").read_bytes().startswith(PNG)
     with pytest.raises(InputError, match="must have a solution to draw"):
         hs.plot.gantt(result.bound)
-
-
-def test_prices_on_rows_of_capacity_0_are_drawn_themselves():
-    instance = hs.named_instance("mlbroker-r3-t2-s51")
-    certificate = hs.solve(instance, "bound", options={"time_limit": 2}).certificate
-    assert price_lines(certificate) == {}
-    ax = hs.plot.prices(certificate)
-    lines = [line for line in ax.lines if len(line.get_ydata())]
-    assert lines or ax.texts
-    assert "sum of prices" in ax.get_ylabel()
-
-
-def test_drawing_leaves_a_notebooks_settings_as_the_backend_set_them():
-    """In an interactive session drawing switches nothing off and leaves no setting of ours."""
-    import matplotlib as mpl
-
-    from hindsched.analysis.plots import common_look
-
-    before = mpl.rcParams["axes.grid"]
-
-    @common_look
-    def draw():
-        mpl.rcParams["interactive"] = True  # as a backend does when it is first used
-        return mpl.rcParams["axes.grid"]
-
-    try:
-        assert draw() is True
-        assert mpl.rcParams["interactive"] is True
-        assert mpl.rcParams["axes.grid"] == before
-    finally:
-        mpl.rcParams["interactive"] = False

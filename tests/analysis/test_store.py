@@ -123,30 +123,6 @@ def test_a_changed_instance_is_found(instance, tasks, tmp_path):
         store.instances()
 
 
-@pytest.mark.parametrize(
-    "damage",
-    [
-        lambda data: "{",
-        lambda data: "[]",
-        lambda data: json.dumps({**data, "seed": 99}),
-        lambda data: json.dumps({**data, "status": 3}),
-    ],
-    ids=["cut", "a list", "of another task", "without a status"],
-)
-def test_a_damaged_record_is_named_and_made_again(full, instance, tasks, tmp_path, damage):
-    store = ResultStore.create(tmp_path / "out", [instance], tasks)
-    run_tasks(tasks[1:2], [instance], workers=0, on_record=store.add)
-    path = store.folder / "tasks" / f"{tasks[1].key}.json"
-    whole = json.loads(path.read_text())
-    assert store.missing() == [tasks[0], *tasks[2:]]
-    path.write_text(damage(whole))
-    assert store.missing() == tasks
-    assert store.records() == []
-    (found,) = store.damages()
-    assert found.task == tasks[1].key
-    assert f"tasks/{tasks[1].key}.json" in str(found)
-
-
 @pytest.mark.parametrize("folder", ["tasks", "solutions", "certificates"])
 @pytest.mark.parametrize("change", ["another byte", "absent"])
 def test_a_changed_file_is_named_and_made_again(full, instance, tmp_path, folder, change):

@@ -11,7 +11,6 @@ import pytest
 
 import hindsched as hs
 from hindsched.analysis import sweep
-from hindsched.analysis.compare import plan_tasks
 from hindsched.analysis.sweep import Lost, map_calls, run_tasks
 from hindsched.analysis.tasks import OFFLINE, ONLINE, Task
 from hindsched.errors import InputError
@@ -90,20 +89,6 @@ def test_processes_do_not_outlive_the_wish_to_stop(tmp_path, number):
     workers = [int(path.name) for path in tmp_path.iterdir()]
     assert workers
     assert not any(is_alive(pid) for pid in workers)
-
-
-def test_records_come_in_the_order_of_the_tasks(monkeypatch):
-    instances = [hs.generate(family, seed=1, jobs=2) for family in ("oasis", "astraea")]
-    tasks = plan_tasks(instances, ["fifo", "batchsche"], offline={"method": "bound"})
-    seen = []
-    monkeypatch.setattr(sweep, "run_task", lambda i, t, r: {"task": t.key, "instance": i.name})
-    records = run_tasks(tasks, instances, workers=0, on_record=seen.append)
-    assert [record["task"] for record in records] == [task.key for task in tasks]
-    assert seen == records
-    families = [instance.family for instance in instances]
-    turns = sweep._in_turns(tasks, {instance.name: instance for instance in instances})
-    assert [t.instance for t in turns[:2]] == [i.name for i in instances], families
-    assert {task.key for task in turns} == {task.key for task in tasks}
 
 
 def interrupted(instance, task, limit):

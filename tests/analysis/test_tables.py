@@ -1,18 +1,20 @@
-"""Results as JSON data and CSV, and the bar that says what is left."""
+"""Results as JSON, CSV, notebook cards and rows by slot, and the bar that says what is left."""
 
-import io
 import json
 import math
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
-from rich.console import Console
 
-from hindsched.analysis import compare
+import hindsched as hs
+from hindsched.analysis.spans import Span, job_spans, spans_of
 from hindsched.analysis.tables import jsonable, to_csv
+from hindsched.analysis.tasks import slot_rows
+from hindsched.instances.base import FAMILIES
+from hindsched.instances.gang.instance import GangInstance, gang_data
+from hindsched.notebook_card import ROWS_SHOWN
 from hindsched.solvers.door.status import Status
 
 
@@ -39,16 +41,97 @@ def test_text_in_tables_is_text_in_a_spreadsheet_too(text, written):
     assert to_csv(pd.DataFrame({"a": [text], "b": [-1.0]})).splitlines()[1] == f"{written},-1.0"
 
 
-def test_plain_lines_estimate_what_is_left(monkeypatch):
-    now = SimpleNamespace(seconds=0.0)
-    monkeypatch.setattr(compare.time, "monotonic", lambda: now.seconds)
-    stream = io.StringIO()
-    console = Console(file=stream, width=200)
-    with compare.progress_bar(20, "bench", done=4, console=console) as advance:
-        for step in range(16):
-            now.seconds += 3.0
-            advance(f"[task] {step}")
-    lines = stream.getvalue().splitlines()
-    assert lines[0] == "bench: 6/20 [task] 1 (about 42 s left)"
-    assert lines[-1] == "bench: 20/20 [task] 15 (done)"
-    assert len(lines) == 8
+# What a notebook shows of an object: one line, or a table, never thousands of characters.
+
+
+def test_results_and_comparisons():
+    instance = hs.named_instance("oasis-t10-i10-h25-s0")
+    result = hs.solve(instance, "bound", options={"time_limit": 1})
+    assert repr(result) == f"<{result}>"
+    found = hs.compare(
+        instance, ["oasis", "fifo"], seeds=1, method="bound", time_limit=1, progress=False
+    )
+    assert repr(found).splitlines()[0].split() == ["instance", "algorithm", "objective", "ratio"]
+    assert repr(found.instances[0]) == str(found.instances[0])
+    shown = result._repr_html_()
+    assert "prices that anyone can recompute" in shown
+    assert f"{result.bound:.6g}" in shown
+    proof = result.certificate._repr_html_()
+    assert f"the optimum is at most {result.bound:.9g}" in proof
+    assert instance.sha256() in proof
+
+
+@pytest.mark.parametrize("family", [word for word in FAMILIES if hs.algorithms(word)])
+def test_notebooks_show_cards_with_the_first_rows(family):
+    instance = hs.generate(family)
+    run = hs.simulate(instance, next(iter(hs.algorithms(family))))
+    for shown in (instance, run, run.solution):
+        html = shown._repr_html_()
+        assert html.startswith("<div><strong>")
+        assert html.count("<table>") == html.count("</table>") == 2
+        assert str(instance.jobs[0].name) in html
+        hidden = len(instance.jobs) - ROWS_SHOWN
+        assert (f"and {hidden} more" in html) == (hidden > 0)
+    assert f"{run.objective:.6g}" in run._repr_html_()
+
+
+def test_a_program_shows_every_component():
+    program = hs.model(hs.generate("oasis", jobs=2, horizon=6), form="printed")
+    html = program._repr_html_()
+    for part in program.to_dict()["components"]:
+        assert f"<td>{part['name']}</td>" in html
+
+
+# Rows per slot: what is used, what it costs where prices are posted, and which jobs run.
+
+
+def rows_of(family, algorithm, **settings):
+    run = hs.simulate(hs.generate(family), algorithm, settings=settings)
+    return run, slot_rows(run.solution, run.price_path)
+
+
+def test_posted_prices_are_means_over_the_servers_by_capacity():
+    run, rows = rows_of("oasis", "oasis")
+    instance = run.instance
+    capacity = np.concatenate([instance.worker_capacity, instance.ps_capacity])
+    prices = np.concatenate([run.prices["worker_capacity"], run.prices["ps_capacity"]])
+    assert {row["slot"] for row in rows} == set(range(1, instance.horizon + 1))
+    for row in rows:
+        resource = instance.resources.index(row["resource"])
+        here = prices[:, resource, row["slot"] - 1]
+        mean = np.average(here, weights=capacity[:, resource])
+        assert row["price"] == pytest.approx(mean, rel=1e-12)
+
+
+def test_prices_of_batches_stand_in_the_slots_of_their_rounds():
+    theta = {"worker": 5.0, "ps": 7.0}
+    run, rows = rows_of("astraea", "astraea", theta_workers=5.0, theta_ps=7.0)
+    total = {
+        "worker": run.instance.worker_count.sum(),
+        "ps": run.instance.ps_count.sum(),
+    }
+    assert rows
+    for row in rows:
+        kind = row["resource"]
+        assert row["price"] == pytest.approx(theta[kind] ** (row["used"] / total[kind]) - 1)
+
+
+def test_a_schedule_of_ten_million_slots_has_spans_and_no_rows_by_slot():
+    rows = [{"name": "a", "submit": 0, "duration": 10**7, "gpus": 2}]
+    rows.append({"name": "b", "submit": 5, "duration": 10, "gpus": 1})
+    instance = GangInstance.parse(gang_data("long", rows, gpus=4))
+    solution = hs.simulate(instance, "easy").solution
+    assert slot_rows(solution) == []
+    assert job_spans(solution) == {"a": [Span(1, 10**7, 2.0)], "b": [Span(6, 15, 1.0)]}
+
+
+def test_spans_join_what_runs_on_with_as_many_workers():
+    runs = [(3, 5, 1.0), (1, 2, 1.0), (6, 9, 2.0), (8, 9, 1.0), (12, 12, 1.0), (20, 20, 0.0)]
+    whole = dict.fromkeys(range(1, 21), 0.0)
+    for first, last, workers in runs:
+        for slot in range(first, last + 1):
+            whole[slot] += workers
+    spans = spans_of(runs)
+    laid_out = {slot: s.workers for s in spans for slot in range(s.first, s.last + 1)}
+    assert laid_out == {slot: workers for slot, workers in whole.items() if workers}
+    assert [(s.first, s.last) for s in spans] == [(1, 5), (6, 7), (8, 9), (12, 12)]

@@ -8,9 +8,6 @@ import pytest
 import hindsched as hs
 from hindsched.cli.app import run
 
-LINE = 'error: pictures: matplotlib: is not installed: pip install ".[plots]"\n'
-
-
 NOWHERE = """
 import sys
 class Nowhere:
@@ -47,24 +44,3 @@ def test_a_figure_has_its_table_and_verdicts(tmp_path, capsys):
     assert "without pictures" in err
     assert "reproduced" in out
     assert [path.name for path in tmp_path.iterdir()] == ["oasis-3.csv"]
-
-
-@pytest.mark.usefixtures("_no_matplotlib")
-def test_a_heat_map_is_refused_before_work(tmp_path, capsys):
-    hs.write(hs.generate("oasis", seed=1, jobs=3), tmp_path / "x.json")
-    files = [str(tmp_path / name) for name in ("x.json", "absent.json")]
-    assert run(["explain", *files, "--prices", "none.json", "-o", str(tmp_path / "gap.png")]) == 2
-    assert capsys.readouterr().err == LINE
-
-
-@pytest.mark.usefixtures("_no_matplotlib")
-def test_an_audit_is_without_pictures_and_says_so(tmp_path, capsys):
-    (tmp_path / "log.csv").write_text("job,submit,start,end,gpus\na,0,0,10,1\nb,0,10,12,1\n")
-    command = ["audit", str(tmp_path / "log.csv"), "--gpus", "1", "--time-limit", "1"]
-    assert run([*command, "-o", str(tmp_path / "out")]) == 0
-    said = 'without pictures, for matplotlib is not installed: pip install ".[plots]"'
-    assert said in capsys.readouterr().err
-    page = (tmp_path / "out" / "audit.html").read_text()
-    assert f"This page is {said}.".replace('"', "&#34;") in page
-    assert "<img" not in page
-    assert not list((tmp_path / "out").glob("*.png"))

@@ -10,7 +10,7 @@ import pytest
 import hindsched as hs
 from hindsched.analysis.worst import _question as question_of
 from hindsched.analysis.worst import check_witness, complexity, evaluate, shrunk
-from hindsched.errors import InputError, SolveFailed
+from hindsched.errors import InputError
 from hindsched.instances.io import read_json, write_json
 from hindsched.instances.search_space import find_space
 from hindsched.online.protocol import Decision, OnlineAlgorithm
@@ -24,11 +24,6 @@ class TakesNobody(OnlineAlgorithm):
 
     def step(self, slot, arrivals):
         return Decision(rejected=[job.name for job in arrivals])
-
-
-class Fails(TakesNobody):
-    def step(self, slot, arrivals):
-        return Decision({"nobody": [{"from": slot, "to": slot, "workers": {}, "ps": {}}]})
 
 
 @pytest.fixture(scope="module")
@@ -84,11 +79,6 @@ def test_who_earns_nothing_has_no_bound_and_an_algorithm_against_another():
     assert witness.against == witness.reference_by == "fifo"
     assert witness.proven == math.inf
     assert json.loads(json.dumps(witness.to_dict()["ratio"]))["lower"] == "inf"
-
-
-def test_an_algorithm_that_always_fails_is_one_line():
-    with pytest.raises(SolveFailed, match="Fails has a ratio on no candidate"):
-        hs.worst("oasis", Fails, preset="one-slot", work_limit=8, shrink=False)
 
 
 def test_shrinking_keeps_the_ratio_and_removes_the_rest():

@@ -15,7 +15,7 @@ from hindsched.instances.astraea import modes as astraea_modes
 from hindsched.instances.base import LinearUtility, PowerUtility, SigmoidUtility
 from hindsched.instances.batchsched.colocation import Hosting
 from hindsched.instances.batchsched.instance import PARAMETER_SERVER, RING_ALLREDUCE
-from hindsched.instances.batchsched.modes import fewest_ps, modes
+from hindsched.instances.batchsched.modes import modes
 from hindsched.instances.mlbroker.slot import SlotData
 from hindsched.instances.modes import NEVER, ps_ratios
 from tests.astraea_example import worked_example
@@ -135,21 +135,6 @@ def test_the_best_host_is_that_of_the_definition(seed):
         assert table[m, p, q, n] == expected
 
 
-def test_modes_that_no_server_hosts_are_none():
-    """Two servers of room for 4 workers or one PS: the workers would stand beside no PS."""
-    data = hs.generate("batchsched", jobs=1, servers=2, worker_types=1, ps_types=1).to_dict()
-    data["worker_types"][0]["demand"] = {"gpu": 1, "cpu": 1, "bandwidth_mbps": 100}
-    data["ps_types"][0]["demand"] = {"gpu": 0, "cpu": 4, "bandwidth_mbps": 200}
-    for server in data["servers"]:
-        server["capacity"] = {"gpu": 4, "cpu": 4, "bandwidth_mbps": 9000}
-    data["jobs"][0] |= {"chunks": 6, "epochs": 5, "minibatches": 3}
-    made = hs.read(data)
-    table = modes(made, made.jobs[0])
-    assert table.one_server.tolist() == [0, 0]  # one PS serves two workers elsewhere
-    assert table.workers.tolist() == [1, 2]
-    assert fewest_ps(made, table).tolist() == [1, 1]
-
-
 def test_astraea_by_hand():
     made = worked_example()
     j12 = made.jobs[1]  # E D M = 6; tc = 1, td = 2
@@ -178,18 +163,6 @@ def test_formulations_of_astraea_take_tokens_in_any_order():
     for given in ("optional,must-complete", "literal,modes", "optional,optional", "optional,", "x"):
         with pytest.raises(InputError, match="formulation"):
             made.check_formulation(given)
-
-
-def test_types_of_astraea_need_a_value_each():
-    data = worked_example(("j11",)).to_dict() | {"worker_bandwidth_mbps": {"a": 1, "b": 2}}
-    data["tenants"] = [
-        {"name": "u1", "worker_quota": {"a": 8, "b": 0}, "ps_quota": 4},
-        {"name": "u2", "worker_quota": {"a": 0, "b": 0}, "ps_quota": 0},
-    ]
-    for server in data["servers"]:
-        server["workers"] = {"a": 2}
-    with pytest.raises(InputError, match=r"servers\[0\].workers.*value for b"):
-        hs.read(data)
 
 
 def test_edgecloud_by_hand():

@@ -97,21 +97,6 @@ def test_ids_of_any_kind_of_index_become_names_and_survive(jobs, names):
     assert hs.read(made.to_dict()) == made
 
 
-def test_ids_in_lists_of_objects_become_names():
-    records = shared(TENANT_JOBS.assign(name=[30, 10, 20])).to_dict()["jobs"]
-    numbered = [
-        {**one, "name": int(one["name"]), "tenant": np.int64(one["tenant"])} for one in records
-    ]
-    assert [(job.name, job.tenant) for job in shared(numbered).jobs] == [
-        ("30", "7"), ("10", "8"), ("20", "7"),
-    ]  # fmt: skip
-
-
-def test_ids_that_stand_twice_are_named():
-    with pytest.raises(InputError, match=r"^jobs\[1\]\.name: 5: names must be unique"):
-        shared(TENANT_JOBS.assign(name=[5, 5, 6]))
-
-
 def test_an_instance_without_jobs_is_no_slip_of_the_pen():
     with pytest.raises(InputError, match=r"^jobs: \(absent\): is required"):
         hs.instance("gang", gpus=1, horizon=1, slot_seconds=1)

@@ -48,10 +48,3 @@ def test_odd_values_are_written_as_python_writes_them(data):
 def test_what_is_no_json_is_refused_as_python_refuses_it(data):
     with pytest.raises(TypeError):
         json_text(data)
-
-
-def test_a_circle_is_refused():
-    circle = []
-    circle.append([circle])
-    with pytest.raises((ValueError, RecursionError)):
-        json_text(circle)

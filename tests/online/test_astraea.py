@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from fractions import Fraction
 
 import numpy as np
 import pytest
 from hypothesis import given
 
-from hindsched.errors import InputError
 from hindsched.instances.astraea.instance import AstraeaInstance
+from hindsched.instances.astraea.shares import private_units
 from hindsched.instances.generators.registry import generate
-from hindsched.online.astraea.algorithms import ALGORITHMS, theorem
+from hindsched.online.astraea.algorithms import theorem
 from hindsched.online.astraea.literal import Window, min_cost_c, min_cost_d
 from hindsched.online.astraea.paper import Astraea, ModelRound, TenantRound
+from hindsched.online.protocol import Environment
+from hindsched.online.registry import build_algorithm
 from hindsched.online.simulator import simulate
 from hindsched.solutions.astraea.solution import AstraeaSolution
 from tests.astraea_example import worked_example
-from tests.brute_force.astraea import optimum
 from tests.strategies.astraea import astraea_instances
 
 PAPER = {"theta_workers": 16.0, "theta_ps": 16.0}
@@ -82,38 +84,6 @@ def test_worked_example_step_by_step():
         assert current.ledger.prices() == pytest.approx(np.repeat(after, 2).reshape(4, 2))
 
 
-def test_options_of_j12_after_the_fair_shares():
-    """The paper says 76 is best; the same prices give 85."""
-    example = worked_example()
-    current = TenantRound(example, 4, (np.array([16.0]), np.array([16.0])))
-    algorithm = Astraea()
-    algorithm.cluster, algorithm._tables = example, {}
-    jobs = {job.name: job for job in example.jobs}
-    values = {name: algorithm.values(job, 4, 8) for name, job in jobs.items()}
-    for name, payoff in (("j11", 96), ("j21", 92)):
-        table = algorithm.table(jobs[name])
-        offer = current.offer(jobs[name], table, values[name], shared=False)
-        assert values[name][offer.last] - offer.cost == payoff
-        assert offer.cost == 0
-        current.book(jobs[name], offer, shared=False)
-    prices = current.ledger.prices()
-    assert prices == pytest.approx(np.ones((4, 2)))
-    assert current.unused_workers.sum(axis=1).tolist() == [[6]] * 4  # a_w
-    assert current.unused_ps.sum(axis=1).tolist() == [[3]] * 4  # a_p
-
-    def payoff(first, last, workers, ps=1):
-        cost = float((prices[first - 1 : last] @ [workers, ps]).sum())
-        return values["j12"][last] - cost
-
-    options = [payoff(1, 3, 2), payoff(2, 4, 2), payoff(1, 4, 3)]
-    assert options == pytest.approx([85, 83, 76])
-    table = algorithm.table(jobs["j12"])
-    found = current.offer(jobs["j12"], table, values["j12"], shared=True)
-    assert values["j12"][found.last] - found.cost == pytest.approx(85)
-    # And "j12 is not schedulable in the fair share" is false:
-    assert current.offer(jobs["j12"], table, values["j12"], shared=False) is not None
-
-
 def test_gain_of_the_printed_schedule_is_8():
     solution = AstraeaSolution.from_assignments(
         worked_example(),
@@ -139,86 +109,22 @@ def test_gain_of_the_printed_schedule_is_8():
     assert sum(row["revenue"] for row in rows.values()) == solution.objective()
 
 
-def divided(instance, assignments):
-    """(2) and (11) straight from the file's rows, slot by slot."""
-    tenants = [tenant.name for tenant in instance.tenants]
-    owner = {job.name: job.tenant for job in instance.jobs}
-    quota = {
-        ("workers", t.name, w): n
-        for t in instance.tenants
-        for w, n in (
-            t.worker_quota if isinstance(t.worker_quota, dict) else {None: t.worker_quota}
-        ).items()
-    } | {
-        ("ps", t.name, p): n
-        for t in instance.tenants
-        for p, n in (t.ps_quota if isinstance(t.ps_quota, dict) else {None: t.ps_quota}).items()
-    }
-    key = {"workers": "worker_type", "ps": "ps_type"}
-    gains = dict.fromkeys(tenants, Fraction(0))
-    paid = dict.fromkeys(tenants, Fraction(0))
-    flat = [(name, row) for name, rows in assignments.items() for row in rows]
-    for name, row in flat:
-        if "payment" not in row:
-            continue
-        for slot in range(row["from"], row["to"] + 1):
-            for role in ("workers", "ps"):
-                kind = row.get(key[role])
-                left = {
-                    tenant: quota[role, tenant, kind]
-                    - sum(
-                        sum(other[role].values())
-                        for who, other in flat
-                        if owner[who] == tenant
-                        and "payment" not in other
-                        and other["from"] <= slot <= other["to"]
-                        and other.get(key[role]) == kind
-                    )
-                    for tenant in tenants
-                }
-                price = Fraction(row["payment"][role])
-                paid[owner[name]] += price
-                for tenant in tenants:
-                    if price:
-                        gains[tenant] += price * left[tenant] / sum(left.values())
-    return gains, paid
-
-
-def test_money_is_conserved_in_300_runs():
+def test_money_is_conserved():
     with_payments = 0
-    for seed in range(300):
+    for seed in range(40):
+        more = {"tenants": 2 + seed % 2, "worker_types": 1 + (seed % 5 == 0)}
         instance = generate(
-            "astraea",
-            "small",
-            seed,
-            jobs=6 + seed % 3,
-            servers=3,
-            arrival_span=1,
-            tenants=2 + seed % 2,
-            worker_types=1 + (seed % 5 == 0),
-            ps_types=1 + (seed % 7 == 0),
+            "astraea", "small", seed, jobs=6 + seed % 3, servers=3, arrival_span=1, **more
         )
         result = simulate(instance, "astraea", settings={"rounds": 1 + seed % 2})
-        gains, paid = divided(instance, result.solution.assignments())
-        assert result.solution.gains() == gains
-        assert result.solution.payments() == paid
+        gains, paid = result.solution.gains(), result.solution.payments()
         assert sum(gains.values()) == sum(paid.values())
         incomes = sum(result.solution.incomes().values())
         earned = (result.solution.revenue(job.name) for job in instance.jobs)
         assert incomes == sum(Fraction(value) for value in earned if value is not None)
         assert float(incomes) == pytest.approx(result.objective, rel=1e-12)
         with_payments += sum(paid.values()) > 0
-    assert with_payments >= 80
-
-
-@given(astraea_instances(horizon=8, most_jobs=3, most_servers=2))
-def test_feasible_and_never_above_the_optimum(instance):
-    best = optimum(instance).value
-    for name, factory in ALGORITHMS.items():
-        if not factory().relaxes_constraints and name != "reoptimise":
-            result = simulate(instance, name)
-            assert result.violations == []
-            assert result.objective <= best + 1e-9
+    assert with_payments >= 10
 
 
 @given(astraea_instances(horizon=10, most_jobs=3, most_servers=2))
@@ -293,56 +199,11 @@ def test_printed_subroutines_hold_pss_against_workers_and_price_by_the_first_slo
     assert min_cost_d(none) is None
 
 
-def test_a_host_whose_pss_are_taken_is_no_host_any_more():
-    """Three workers apart need two PSs on one server (3i): s1 has them until one is booked."""
-    example = worked_example(("j12",), horizon=40).to_dict()
-    example["servers"] = [
-        {"name": f"s{s}", "workers": 1, "ps": 2 if s == 1 else 1} for s in (1, 2, 3)
-    ]
-    example["tenants"] = [
-        {"name": "u1", "worker_quota": 3, "ps_quota": 4},
-        {"name": "u2", "worker_quota": 0, "ps_quota": 0},
-    ]
-    instance = AstraeaInstance.parse(example)
-    algorithm = Astraea()
-    algorithm.cluster, algorithm._tables = instance, {}
-    (job,) = instance.jobs
-    current = TenantRound(instance, 4, (np.array([16.0]), np.array([16.0])))
-    table, values = algorithm.table(job), algorithm.values(job, 4, 4)
-    for shared in (False, True):
-        offer = current.offer(job, table, values, shared=shared)
-        assert (offer.plan.workers.tolist(), offer.plan.ps.tolist()) == ([1, 1, 1], [2, 0, 0])
-    current.free_ps[1, 0, 0] -= 1
-    for shared in (False, True):
-        assert current.offer(job, table, values, shared=shared) is None
-
-
 @given(astraea_instances(horizon=16))
 def test_literal_differs_only_by_its_errata(instance):
     """Placements too few PSs serve, and payments for what the worker quota let exceed."""
     printed = simulate(instance, "astraea-literal")
     assert {b.rule for b in printed.solution.violations()} <= {"(3i)", "(2)"}
-
-
-@pytest.mark.parametrize(
-    ("settings_given", "where"),
-    [
-        ({"rounds": 0}, "set.rounds"),
-        ({"theta_workers": 1.0}, "theta_workers"),
-        ({"theta_ps": 0.5}, "theta_ps"),
-        ({"theta_scale": 0}, "theta_scale"),
-        ({"rounds": 10**8}, "set.rounds"),
-        ({"theta_workers": float("inf")}, "theta_workers"),
-        ({"theta_ps": 1e308}, "theta_ps"),
-        ({"theta_scale": float("nan")}, "theta_scale"),
-        ({"origin": "tomorrow"}, "origin"),
-    ],
-)
-def test_bad_settings(settings_given, where):
-    with pytest.raises(InputError) as caught:
-        simulate(worked_example(), "astraea", settings=settings_given)
-    assert where in str(caught.value)
-    assert "\n" not in str(caught.value)
 
 
 def test_theorem_of_linear_and_power_utilities():
@@ -366,19 +227,6 @@ def test_theorem_of_linear_and_power_utilities():
     assert mixed["value"] is None
 
 
-def test_theorem_says_when_utilities_are_not_of_its_form():
-    name = "slopes below 0 and intercepts above 0, or exponents above 0 (Theorem 1)"
-    falling = theorem(worked_example())
-    assert {row["name"]: row["holds"] for row in falling["assumptions"]}[name]
-    jobs = worked_example().to_dict()["jobs"]
-    for job in jobs:
-        job["utility"]["slope"] = 0
-    flat = theorem(worked_example(jobs=jobs))
-    held = {row["name"]: row["holds"] for row in flat["assumptions"]}
-    assert held["utilities are all linear or all power (Theorem 1)"]
-    assert held[name] is False
-
-
 def test_lemma_3_admissions_raise_the_dual_by_at_most_sigma_times_their_value():
     """Where its conditions hold; without them the increments exceed it by far."""
     valuable = {"jobs": 10, "servers": 30, "arrival_span": 1, "horizon": 40, "chunks": [1, 2]}
@@ -400,3 +248,165 @@ def test_lemma_3_admissions_raise_the_dual_by_at_most_sigma_times_their_value():
     result = simulate(scarce, "astraea", settings={"rounds": 1})
     assert max(row["dual"] / row["primal"] for row in result.report["ledger"]) > said["sigma"]
     assert not all(row["holds"] for row in said["assumptions"] if "theta - 1" in row["name"])
+
+
+# Rivals of astraea: schedules worked by hand, and one law each.
+
+
+def cluster_of(servers, quotas, jobs, horizon=40):
+    """Servers of (workers, 1 PS); jobs (name, tenant, arrival, slots of work, gang)."""
+    tenants = [
+        dict(zip(("name", "worker_quota", "ps_quota"), each, strict=True)) for each in quotas
+    ]
+    return AstraeaInstance.parse(
+        {
+            "format": "hindsched/1", "family": "astraea", "name": "by-hand", "horizon": horizon,
+            "slot_seconds": 60, "utility_origin": "arrival", "tenants": tenants,
+            "servers": [
+                {"name": f"s{i + 1}", "workers": workers, "ps": 1}
+                for i, workers in enumerate(servers)
+            ],
+            "worker_bandwidth_mbps": 1, "ps_bandwidth_mbps": 100,
+            "jobs": [
+                {
+                    "name": name, "tenant": tenant, "arrival": arrival, "epochs": work,
+                    "chunks": gang, "minibatches": 1, "minibatch_slots": 1, "update_slots": 0,
+                    "gradient_mb": 0, "requested_workers": gang,
+                    "utility": {"kind": "linear", "slope": -1, "intercept": 100},
+                }
+                for name, tenant, arrival, work, gang in jobs
+            ],
+        }
+    )  # fmt: skip
+
+
+def spans(result):
+    return {
+        name: [(row.first, row.last, row.workers.tolist()) for row in rows]
+        for name, rows in result.solution.rows.items()
+    }
+
+
+# Gandiva_fair
+
+
+def test_gandiva_fair_by_hand():
+    """One server of three workers, gangs of three, tickets 2 : 1: a, b, a, a, b in turn."""
+    instance = cluster_of(
+        [3],
+        [("a", 2, 1), ("b", 1, 0)],
+        [("ja", "a", 0, 3, 3), ("jb", "b", 0, 2, 3)],
+    )
+    # Strides 1.5 and 3, gang 3: passes after each run 4.5, 9 | 9, 9 | 13.5 ...
+    result = simulate(instance, "gandiva-fair")
+    assert spans(result) == {
+        "ja": [(1, 1, [3]), (3, 4, [3])],
+        "jb": [(2, 2, [3]), (5, 5, [3])],
+    }
+    assert not result.in_feasible_set
+    assert result.solution.formulation == "optional,preemptive"
+    assert result.violations == []
+
+
+@pytest.mark.parametrize("gangs", [(1, 1, 1), (1, 3, 2), (4, 1, 2)])
+def test_gandiva_fair_shares_follow_the_tickets_under_backlog(gangs):
+    """Law: with jobs waiting in every tenant, its share of worker-slots is that of its tickets.
+
+    Tenants with larger gangs get no more for it: a pass grows with the gang.
+    """
+    quotas = [("a", 6, 2), ("b", 4, 1), ("c", 2, 1)]
+    jobs = [
+        (f"{t}{k}", t, 0, 900, gang)
+        for t, gang in zip("abc", gangs, strict=True)
+        for k in range(12)
+    ]
+    instance = cluster_of([3, 3, 4, 2], quotas, jobs, horizon=300)
+    served = Counter()
+    for name, rows in simulate_rows(instance).items():
+        served[name[0]] += sum(
+            (row["to"] - row["from"] + 1) * sum(row["workers"].values()) for row in rows
+        )
+    total = sum(served.values())
+    assert total >= 300 * 4  # a PS a job: four jobs at once
+    for tenant, workers, _ in quotas:
+        assert abs(served[tenant] / total / (workers / 12) - 1) <= 0.05
+
+
+def simulate_rows(instance):
+    """Every row that gandiva-fair gives out, also of jobs that never finish."""
+    algorithm = build_algorithm("astraea", "gandiva-fair")
+    algorithm.start(Environment(instance.with_jobs(()), {}, 0, "optional,modes", False))
+    rows = {}
+    for slot in range(1, instance.horizon + 1):
+        arrivals = tuple(job for job in instance.jobs if job.arrival + 1 == slot)
+        for name, found in algorithm.step(slot, arrivals).assignments.items():
+            rows.setdefault(name, []).extend(found)
+    return rows
+
+
+# HiveD
+
+
+def test_hived_by_hand():
+    """Tenant a's second job waits at home for none: b's opportunistic job gives way."""
+    instance = cluster_of(
+        [2, 2],
+        [("a", 2, 1), ("b", 2, 1)],
+        [("b1", "b", 0, 4, 2), ("b2", "b", 0, 3, 2), ("a1", "a", 2, 2, 2)],
+    )
+    # b1 at home on s2 in 1-4; b2 opportunistic on s1 in 1-2, preempted by a1 in 3-4, and back:
+    # home is free again in slot 5.
+    result = simulate(instance, "hived")
+    assert spans(result) == {
+        "b1": [(1, 4, [0, 2])],
+        "b2": [(1, 2, [2, 0]), (5, 5, [0, 2])],
+        "a1": [(3, 4, [2, 0])],
+    }
+
+
+def test_hived_binds_a_tenants_servers_where_fewest_give_way():
+    """As above, but c's like server idles: a1 is bound to it and b2 stays on s1 to its end."""
+    instance = cluster_of(
+        [2, 2, 2],
+        [("a", 2, 1), ("b", 2, 1), ("c", 2, 1)],
+        [("b1", "b", 0, 4, 2), ("b2", "b", 0, 3, 2), ("a1", "a", 2, 2, 2)],
+    )
+    assert spans(simulate(instance, "hived")) == {
+        "b1": [(1, 4, [0, 2, 0])],
+        "b2": [(1, 3, [2, 0, 0])],
+        "a1": [(3, 4, [0, 0, 2])],
+    }
+
+
+# BatchSche
+
+
+def test_batchsche_by_hand():
+    """Batches at 1, 2, 4; each tenant on its own server only."""
+    instance = cluster_of(
+        [2, 2],
+        [("a", 2, 1), ("b", 2, 1)],
+        [("a1", "a", 0, 1, 2), ("a2", "a", 0, 2, 2), ("b1", "b", 2, 1, 2)],
+    )
+    # tau = 1: a1 (1 slot) runs in slot 2; a2 (2 slots) waits for tau = 2 and runs in 3-4;
+    # b1 arrives at 2, is planned at tau = 4 and runs in slot 5.
+    result = simulate(instance, "batchsche")
+    assert spans(result) == {
+        "a1": [(2, 2, [2, 0])],
+        "a2": [(3, 4, [2, 0])],
+        "b1": [(5, 5, [0, 2])],
+    }
+    assert result.violations == []
+
+
+@given(astraea_instances(horizon=24))
+def test_batchsche_stays_on_the_tenants_own_units(instance):
+    """Law: no job uses a unit that is not its tenant's."""
+    result = simulate(instance, "batchsche")
+    assert result.violations == []
+    workers, ps = private_units(instance)
+    for job in instance.jobs:
+        u = instance.tenant_index[job.tenant]
+        for row in result.solution.rows.get(job.name, ()):
+            assert (row.workers <= workers[u, :, row.worker_type]).all()
+            assert (row.ps <= ps[u, :, row.ps_type]).all()

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-import random
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pytest
 
 from hindsched.errors import InputError, SolveFailed
+from hindsched.instances.catalogue import named_instance
 from hindsched.instances.generators.registry import generate
 from hindsched.instances.io import parse_instance
 from hindsched.online.baselines.fair_shares import (
@@ -20,9 +19,10 @@ from hindsched.online.baselines.fair_shares import (
     max_min_shares,
 )
 from hindsched.online.baselines.ranked import Ranked
-from hindsched.online.baselines.sia import Sia
 from hindsched.online.dynamics import gang_width
-from hindsched.online.registry import algorithms, build_algorithm, settings_of
+from hindsched.online.oasis.baselines import Dorm
+from hindsched.online.oasis.dynamics import OasisCluster
+from hindsched.online.registry import algorithms, settings_of
 from hindsched.online.simulator import simulate
 from tests.strategies.edgecloud import instance as edge_instance
 from tests.strategies.edgecloud import job as edge_job
@@ -30,24 +30,27 @@ from tests.strategies.edgecloud import job as edge_job
 FOUR = (("j1", 1, 3, 2), ("j2", 1, 2, 3), ("j3", 1, 1, 1), ("j4", 2, 4, 1))
 
 
-def elastic_job(name: str, arrival: int, workers: int, slots: int) -> Any:
-    """A job of workers x slots worker-slots."""
-    return {
-        "name": name, "arrival": arrival, "epochs": slots, "chunks": workers, "minibatches": 1,
-        "minibatch_slots": 1, "gradient_mb": 0, "worker": {"gpu": 1}, "ps": {},
-        "utility": {"kind": "linear", "slope": -1, "intercept": 20},
-    }  # fmt: skip
+CONTENDED = ["oasis-t10-i10-h5-s1", "oasis-t10-i10-h10-s0"]
 
 
-def server_of_four(*jobs: tuple[str, int, int, int]) -> Any:
-    """An oasis instance of jobs (name, arrival, most workers, slots on so many); `FOUR` if none."""
+def server_of_four(*jobs: tuple[Any, ...], horizon: int = 12) -> Any:
+    """Four GPUs; jobs (name, arrival, most workers, slots on so many, intercept, slope)."""
     return parse_instance(
         {
-            "format": "hindsched/1", "family": "oasis", "name": "four", "horizon": 12,
+            "format": "hindsched/1", "family": "oasis", "name": "four", "horizon": horizon,
             "slot_seconds": 3600, "resources": ["gpu", "mbps"], "bandwidth_resource": "mbps",
             "worker_servers": [{"name": "w1", "capacity": {"gpu": 4}}],
             "ps_servers": [{"name": "p1", "capacity": {"mbps": 1}}],
-            "jobs": [elastic_job(*each) for each in jobs or FOUR],
+            "jobs": [
+                {
+                    "name": name, "arrival": arrival, "epochs": slots, "chunks": workers,
+                    "minibatches": 1, "minibatch_slots": 1, "gradient_mb": 0, "worker": {"gpu": 1},
+                    "ps": {}, "utility": {"kind": "linear", "intercept": value, "slope": -slope},
+                }
+                for name, arrival, workers, slots, value, slope in (
+                    (*each, 20, 1)[:6] for each in jobs or FOUR
+                )
+            ],
         }
     )  # fmt: skip
 
@@ -55,10 +58,6 @@ def server_of_four(*jobs: tuple[str, int, int, int]) -> Any:
 def completions(result: Any) -> list[int | None]:
     """Completion of every job in the file's order."""
     return [result.solution.completion(record.name) for record in result.instance.jobs]
-
-
-SHARED = ("optimus", "gavel", "themis", "sia")
-OVER_TIME = ("oasis", "batchsched", "astraea", "edgecloud")
 
 
 def present(use: Any, left: Any, total: Any = None, waited: Any = None) -> Present:
@@ -131,12 +130,6 @@ def test_sia_by_hand() -> None:
         rows = simulate(three, "sia", settings={"idle": idle}).solution.assignments()
         first[idle] = sum(row["from"] == 1 for given in rows.values() for row in given)
     assert first == {1.1: 2, 2.0: 3}
-
-
-def test_bad_settings() -> None:
-    for settings in ({"power": 0.5}, {"power": -math.inf}, {"idle": 1.0}, {"nodes": 0}):
-        with pytest.raises(InputError, match=next(iter(settings))):
-            Sia(**settings)
 
 
 YARDSTICKS = ("shortest-remaining", "least-attained")
@@ -250,95 +243,71 @@ def test_best_gangs_are_the_best_of_the_three(family: str, name: str) -> None:
 def test_the_best_gangs_are_no_width_before_the_runs() -> None:
     with pytest.raises(InputError, match="after a run with each width"):
         gang_width("best", lambda: 1, 2)
-    with pytest.raises(InputError, match=r"set\.gangs"):
-        build_algorithm("oasis", "fifo", {"gangs": "widest"})
 
 
-WORKERS = 7
-TICKETS = {"a": Fraction(3, WORKERS), "b": Fraction(4, WORKERS)}
+# Those of the OASiS paper: every job's fixed size is its number of chunks.
 
 
-def drawn_jobs(seed: int) -> list[dict[str, Any]]:
-    """Jobs of one server in the order of arrival, each a gang of its chunks."""
-    rng = random.Random(seed)
-    jobs = [
-        {
-            "name": f"j{number}",
-            "tenant": rng.choice("ab"),
-            "arrival": rng.randint(0, 2),
-            "epochs": 1,
-            "chunks": rng.randint(1, WORKERS),
-            "minibatches": rng.choice([1, 3, 6, 7, 12, 14]),
-            "minibatch_slots": 1,
-            "update_slots": 0,
-            "gradient_mb": 0,
-            "utility": {"kind": "power", "scale": 5, "exponent": 1},
-        }
-        for number in range(6)
-    ]
-    return sorted(jobs, key=lambda job: job["arrival"])
+@pytest.fixture
+def fixed(monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.setattr(OasisCluster, "fixed_workers", lambda _, record: record.chunks)
+    values = ((10, 1), (20, 2), (5, 1), (8, 1))
+    return server_of_four(
+        *((*job, *value) for job, value in zip(FOUR, values, strict=True)), horizon=10
+    )
 
 
-def one_server(jobs: list[dict[str, Any]]) -> Any:
-    return parse_instance(
-        {
-            "format": "hindsched/1", "family": "astraea", "name": "one", "horizon": 300,
-            "slot_seconds": 8, "utility_origin": "arrival",
-            "tenants": [
-                {"name": name, "worker_quota": int(share * WORKERS), "ps_quota": 50}
-                for name, share in TICKETS.items()
-            ],
-            "servers": [{"name": "s", "workers": WORKERS, "ps": 100}],
-            "worker_bandwidth_mbps": 1, "ps_bandwidth_mbps": 1, "jobs": jobs,
-        }
-    )  # fmt: skip
+def test_fifo_by_hand(fixed: Any) -> None:
+    # j2 does not fit beside j1 and blocks j3; j4 needs the whole server.
+    assert completions(simulate(fixed, "fifo")) == [2, 5, 3, 6]
 
 
-def slots_of(jobs: list[dict[str, Any]], growth: Any, newcomer: Any) -> dict[str, list[int]]:
-    """Slots in which each job runs: every slot, by the smallest sum, whoever fits."""
-    left = {job["name"]: job["minibatches"] for job in jobs}
-    found: dict[str, list[int]] = {name: [] for name in left}
-    sums: dict[str, Fraction] = {}
-    slot = 0
-    while any(left.values()):
-        slot += 1
-        here = [job for job in jobs if job["arrival"] < slot and left[job["name"]]]
-        first = newcomer([sums[job["name"]] for job in here if job["name"] in sums])
-        for job in here:
-            sums.setdefault(job["name"], first)
-        free = WORKERS
-        for job in sorted(here, key=lambda job: sums[job["name"]]):
-            name = job["name"]
-            if job["chunks"] <= free:
-                free -= job["chunks"]
-                sums[name] += growth(job, here)
-                left[name] -= 1
-                found[name].append(slot)
-    return found
+def test_drf_by_hand(fixed: Any) -> None:
+    # Slot 1: 2, 1, 1 workers; slot 2 (j3 done, j4 new): 2, 1, 1; slot 4 (j1 done): 2, 2.
+    assert completions(simulate(fixed, "drf")) == [3, 5, 1, 4]
 
 
-def service(job: dict[str, Any], here: list[dict[str, Any]]) -> Fraction:
-    return Fraction(job["chunks"], WORKERS)
+def test_rrh_by_hand(fixed: Any) -> None:
+    # Slot 1 ranks j3 (2) > j2 (5/3) > j1 (1/2); slot 2 j2 (3) > j4 (5/4) > j1; slot 4 j4 > j1.
+    result = simulate(fixed, "rrh")
+    assert completions(result) == [6, 3, 1, 4]
+    assert result.objective == pytest.approx(5 + 16 + 5 + 6)
+    nets = {row["job"]: row["net"] for row in result.report["admissions"]}
+    assert nets == pytest.approx({"j1": 9, "j2": 13, "j3": 2, "j4": 5})
 
 
-def stride(job: dict[str, Any], here: list[dict[str, Any]]) -> Fraction:
-    own = sum(other["tenant"] == job["tenant"] for other in here)
-    return job["chunks"] * own / TICKETS[job["tenant"]]
+def test_rrh_refuses_below_its_threshold(fixed: Any) -> None:
+    result = simulate(fixed, "rrh", settings={"threshold": 4})
+    # j3 nets 2; without it nothing else changes for the others' admission.
+    assert result.rejected == ("j3",)
 
 
-@pytest.mark.parametrize(
-    ("name", "growth", "newcomer"),
-    [
-        ("least-attained", service, lambda sums: Fraction(0)),
-        ("gandiva-fair", stride, lambda sums: min(sums, default=Fraction(0))),
-    ],
-)
-def test_equal_sums_go_by_arrival(name: str, growth: Any, newcomer: Any) -> None:
-    for seed in range(40):
-        jobs = drawn_jobs(seed)
-        rows = simulate(one_server(jobs), name).solution.assignments()
-        found = {
-            job: [slot for row in given for slot in range(row["from"], row["to"] + 1)]
-            for job, given in rows.items()
-        }
-        assert found == slots_of(jobs, growth, newcomer)
+def test_dorm_by_hand(fixed: Any) -> None:
+    # One running job may change at each event, and the budget for unfairness is ceil(0.2 R) = 1.
+    result = simulate(fixed, "dorm")
+    assert result.violations == []
+    assert not any(event["kept"] for event in result.report["events"])
+    assert all(event["changed"] <= 1 for event in result.report["events"])
+    assert sorted(completions(result)) == [1, 3, 4, 5]
+
+
+@pytest.mark.parametrize("name", CONTENDED)
+def test_dorm_keeps_both_theta_constraints_at_every_event(name: str) -> None:
+    theta1, theta2 = 0.4, 0.5
+    rival = Dorm(theta1, theta2)
+    result = simulate(named_instance(name), rival)
+    assert result.violations == []
+    events = result.report["events"]
+    assert any(event["running"] for event in events)
+    for event in events:
+        assert event["changed"] <= math.ceil(theta2 * event["running"])
+        assert event["kept"] or event["fairness_loss"] <= math.ceil(2 * theta1 * 5) + 1e-6
+
+
+def test_dorm_fills_what_is_free_where_its_program_has_no_point(fixed: Any, monkeypatch) -> None:
+    """Nobody waits beside idle servers because unfairness cannot be repaired."""
+    monkeypatch.setattr(Dorm, "_solve", lambda *arguments: None)
+    result = simulate(fixed, "dorm")
+    assert result.violations == []
+    assert all(event["changed"] == 0 for event in result.report["events"])
+    assert all(result.solution.completion(job.name) for job in fixed.jobs)

@@ -11,6 +11,8 @@ import sys
 import pytest
 
 import hindsched as hs
+from hindsched.analysis.tasks import theorem_of
+from hindsched.errors import InputError
 from hindsched.instances.base import families_on
 from hindsched.instances.catalogue import KNOWN, known_instance
 from hindsched.online.checks import (
@@ -105,6 +107,63 @@ def test_who_does_not_know_durations_decides_without_them(family, name):
         for each in (instance, instance.with_jobs(tuple(longer)))
     ]
     assert runs[0].decisions == runs[1].decisions
+
+
+INFINITE = float("inf")
+SETTINGS = {
+    ("oasis", "oasis"): [
+        ("lower_floor", 2), ("upper_scale", 0), ("lower", -1), ("upper", {"gpu": 0}),
+        ("upper", {"nonsense": 1}), ("nonsense", 1), ("least_payoff", -1),
+    ],
+    ("oasis", "rrh"): [("threshold", float("nan"))],
+    ("oasis", "reoptimise"): [("nodes", 0)],
+    ("oasis", "dual-price"): [("iterations", 0)],
+    ("oasis", "sia"): [("power", 0.5), ("idle", 1.0), ("nodes", 0)],
+    ("oasis", "fifo"): [("gangs", "widest"), ("order", "weight")],
+    ("batchsched", "batchsched"): [
+        ("alpha", 0), ("price_base", 1.0), ("price_base", INFINITE), ("density_scale", 0),
+        ("order", "size"),
+    ],
+    ("batchsched", "antman"): [("guaranteed", 2), ("patience", -1), ("rule", "size")],
+    ("batchsched", "tiresias"): [("restore_slots", -1)],
+    ("batchsched", "tiresias-l"): [("limits", [2, 1]), ("limits", [0]), ("promotion", -1)],
+    ("batchsched", "drf"): [("static", "perhaps")],
+    ("astraea", "astraea"): [
+        ("rounds", 0), ("rounds", 10**8), ("theta_workers", 1.0), ("theta_ps", 1e308),
+        ("theta_scale", 0), ("theta_scale", float("nan")), ("origin", "tomorrow"),
+    ],
+    ("edgecloud", "batchsche"): [("first_horizon", 0)],
+    ("mlbroker", "mlbroker"): [
+        ("epsilon", 0), ("epsilon", INFINITE), ("big_m_factor", 0), ("rounding", "up"),
+        ("price", "none"),
+    ],
+    ("mlbroker", "receding-horizon"): [("window", 0), ("noise", -1), ("noise", 1000)],
+    ("gang", "easy"): [("estimates", "0.5")],
+    ("gang", "fifo"): [("estimates", 2)],
+    ("gang", "dual-price"): [("iterations", 0)],
+    ("gang", "reoptimise"): [("exchanges", -1)],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("family", "name", "setting", "value"),
+    [(*who, *setting) for who, settings in SETTINGS.items() for setting in settings],
+)
+def test_a_bad_setting_is_named_in_one_line(family, name, setting, value):
+    with pytest.raises(InputError) as error:
+        simulate(known(family), name, settings={setting: value})
+    assert setting in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(("family", "name"), REGISTERED)
+def test_a_theorem_says_its_value_and_whether_its_assumptions_hold(family, name):
+    for instance in (known(family), known(family).with_jobs(())):
+        said = theorem_of(instance, name)
+        if said is not None:
+            assert said["kind"] in ("ratio", "additive")
+            assert said["value"] is None or said["value"] > 0
+            assert all({"name", "holds"} <= set(row) for row in said["assumptions"])
 
 
 @pytest.mark.parametrize("family", FAMILIES)

@@ -8,14 +8,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from hindsched.errors import InputError, Refused
 from hindsched.instances.edgecloud.generator import generate
 from hindsched.instances.io import read
 from hindsched.models.edgecloud.dual import build_dual
 from hindsched.models.edgecloud.relaxations import build_fractional
 from hindsched.online.edgecloud.algorithms import theorem
 from hindsched.online.edgecloud.speed_augmentation import run_with_speed, worst_slack
-from hindsched.online.protocol import Decision, OnlineAlgorithm
 from hindsched.online.registry import build_algorithm
 from hindsched.online.simulator import simulate
 from hindsched.solvers.door.api import solve
@@ -131,108 +129,6 @@ def test_continuous_time_agrees_with_slots(tiny):
         assert slotted.violations == []
 
 
-@given(tiny_instances(max_jobs=6, max_chunks=3))
-def test_highest_rate_first_at_every_event(tiny):
-    """The law of HAPRF: no worker runs a chunk while one of smaller key waits on it."""
-    algorithm, result = run(tiny, "edgecloud")
-    runs = result.solution.runs
-    key = tiny.chunks * tiny.edge_slots
-    for worker in range(len(tiny.worker_list)):
-        mine = np.flatnonzero(runs.place == worker)
-        for i in mine:
-            for k in mine:
-                j = runs.job[k]
-                ready = tiny.arrivals[j] + tiny.upload[j, tiny.worker_list[worker][0]]
-                waits = max(ready, tiny.arrivals[j]) <= runs.first[i] < runs.last[k]
-                started_later = runs.first[k] > runs.first[i]
-                if waits and started_later and key[j] < key[runs.job[i]]:
-                    # It may only become available inside the run, which then ends there.
-                    assert ready > runs.first[i]
-    assert algorithm.report()["chunks"] == int(tiny.chunks.sum())
-
-
-def test_edge_only_uses_the_cloud_only_where_there_is_no_worker():
-    for seed in range(5):
-        small = generate("small", seed)
-        found = simulate(small, "edgecloud-edge-only")
-        cloud = len(small.worker_list)
-        there = {
-            small.jobs[j].worker_type
-            for j in found.solution.runs.job[found.solution.runs.place == cloud]
-        }
-        assert not there & set(small.workers_by_type)
-
-
-@pytest.mark.parametrize("name", OWN)
-def test_storage_and_finite_cloud(name):
-    for seed in range(4):
-        for more in ({"cloud_workers": 2}, {"cloud_workers": 0}, {"storage_gb": 8, "chunk_gb": 3}):
-            variant = generate("small", seed, jobs=8, **more)
-            result = simulate(variant, name)
-            assert result.violations == []
-            assert result.objective >= solve(variant, "relaxation").bound - 1e-6
-
-
-# What the truth refuses.
-
-
-class Says(OnlineAlgorithm):
-    """Gives out fixed rows, slot by slot."""
-
-    def __init__(self, rows):
-        self.rows = rows
-
-    def start(self, environment):
-        pass
-
-    def step(self, slot, arrivals):
-        return Decision(self.rows.get(slot, {}))
-
-
-def lone_run(chunk=1, server="a", worker=1, first=2, last=3):
-    return {"chunk": chunk, "server": server, "worker": worker, "from": first, "to": last}
-
-
-PS = {"ps": "a", "from": 2, "to": 9}
-
-
-@pytest.mark.parametrize(
-    ("constraint", "rows"),
-    [
-        ("row", {1: {"j0": [{**lone_run(), "worker": 7}]}}),
-        ("row", {1: {"j0": [lone_run(chunk=3)]}}),
-        ("(2e)", {1: {"j0": [lone_run(last=4), lone_run(2, "b", 1, 3, 5)]}}),
-        ("irrevocable", {1: {"j0": [{"chunk": 1, "to": 1}]}}),
-        ("irrevocable", {2: {"j0": [lone_run(first=1)]}}),
-    ],
-)
-def test_the_truth_refuses(constraint, rows):
-    tiny = instance(TWO, [job("j0", 1, 2, 3, 2, UP)])
-    with pytest.raises(Refused) as refusal:
-        simulate(tiny, Says(rows))
-    assert refusal.value.constraint == constraint
-
-
-def test_the_truth_refuses_a_taken_ps():
-    tiny = instance(TWO, [job("j0", 1, 1, 3, 3, UP), job("j1", 1, 1, 3, 3, UP)])
-    both = {
-        "j0": [lone_run(last=4), {"ps": "a", "from": 2, "to": 4}],
-        "j1": [lone_run(server="b", first=3, last=5), {"ps": "a", "from": 3, "to": 5}],
-    }
-    with pytest.raises(Refused) as refusal:
-        simulate(tiny, Says({1: both}))
-    assert refusal.value.constraint == "(2f)"
-
-
-def test_the_truth_refuses_full_storage():
-    servers = [{"name": "a", "workers": ["t1"], "ps": ["p"], "storage_gb": 1}]
-    tiny = instance(servers, [job("j0", 1, 2, 1, 1, {"a": 0, "cloud": 4}, chunk_gb=1)])
-    rows = [lone_run(c, first=c, last=c) for c in (1, 2)]
-    with pytest.raises(Refused) as refusal:
-        simulate(tiny, Says({1: {"j0": [*rows, {"ps": "a", "from": 1}]}}))
-    assert refusal.value.constraint == "(7b)"
-
-
 def test_theorem_states_its_gaps():
     said = theorem(example_1())
     assert said["kind"] == "ratio"
@@ -270,8 +166,3 @@ def test_extra_speed_by_hand():
     # alpha'' of b: upload and wait, and the unfinished third of a that it delays.
     assert fast.dispatches[1].corrected_alpha == pytest.approx(1 + 1 / 3)
     assert fast.slack >= -1e-9
-
-
-def test_speed_must_not_be_negative():
-    with pytest.raises(InputError):
-        run_with_speed(example_1(), -0.5)

@@ -223,13 +223,3 @@ def test_files_that_are_no_python(instance, tmp_path):
     raises.write_text("x = 1\nx.y\n")
     with pytest.raises(InputError, match=r"AttributeError: .*\(line 2\)"):
         hs.simulate(instance, f"{raises}:Mine")
-
-
-def test_an_object_is_named_by_its_settings(instance, tmp_path):
-    from hindsched.online.registry import load_class
-
-    file = tmp_path / "mine.py"
-    file.write_text(OWN)
-    cls = load_class(str(file), "Refuses")
-    assert hs.simulate(instance, cls()).algorithm == "Refuses"
-    assert hs.simulate(instance, cls(every=2)).algorithm == "Refuses(every=2)"

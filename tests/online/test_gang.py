@@ -9,18 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import hindsched as hs
-from hindsched.errors import InputError, Refused, SolveFailed
+from hindsched.errors import Refused, SolveFailed
 from hindsched.instances.gang.instance import GangInstance, gang_data
-from hindsched.online.gang import policies
 from hindsched.online.gang.algorithms import ALGORITHMS
 from hindsched.online.protocol import Capabilities, Decision, OnlineAlgorithm
-from hindsched.online.registry import build_algorithm
 from hindsched.online.simulator import simulate
 from hindsched.solvers.families.gang.replay import (
     POLICIES,
-    expected_slots,
     replay,
-    threshold_slots,
 )
 
 FIRST_FIT = Path(__file__).parents[2] / "examples" / "schedulers" / "first_fit.py"
@@ -110,15 +106,6 @@ def test_policies_decide_through_the_simulator_what_the_replay_decides(
         assert run.solution.assignments() == replayed.assignments(), name
         assert run.solution.formulation == replayed.formulation
         assert run.violations == []
-
-
-@pytest.mark.parametrize("name", POLICIES)
-def test_the_state_of_a_policy_grows(name, monkeypatch):
-    monkeypatch.setattr(policies, "FIRST_JOBS", 1)
-    for preset in ("paper", "servers"):
-        instance = hs.generate("gang", preset=preset, seed=2, jobs=60, load=3.0)
-        run = simulate(instance, name)
-        assert run.solution.assignments() == replay(instance, name).assignments()
 
 
 def test_events_by_hand():
@@ -221,15 +208,6 @@ def test_a_run_that_waits_for_nothing_is_stopped(monkeypatch):
         simulate(instance, Starts(wakes=[0]))
 
 
-def test_no_job_may_be_rejected():
-    class Rejects(Starts):
-        def step(self, slot, arrivals):
-            return Decision(rejected=[job.name for job in arrivals])
-
-    with pytest.raises(Refused, match=r"\(1\) at job j0, slot 1: every job must run"):
-        simulate(instance_of(*ONE), Rejects())
-
-
 def test_a_scheduler_in_another_process_is_told_of_ends_and_not_of_durations():
     instance = hs.generate("gang", preset="small", seed=4, jobs=15)
     mine = hs.External([sys.executable, str(FIRST_FIT)], knows_durations=False)
@@ -266,16 +244,3 @@ def test_cheats_are_found():
     instance = hs.generate("gang", preset="small", seed=1)
     with pytest.raises(AttributeError, match="'GangRequest' object has no attribute 'duration'"):
         simulate(instance, AsksForDurations())
-
-
-def test_settings_are_the_decimals_that_are_written():
-    assert expected_slots(np.array([10, 11]), 1.1).tolist() == [11, 13]
-    assert expected_slots(np.array([10**9]), 1.123456789012345).tolist() == [1123456790]
-    assert threshold_slots(0.9, 0.3) == 3
-
-
-def test_settings_are_checked():
-    with pytest.raises(InputError, match="must be a number of at least 1"):
-        build_algorithm("gang", "easy", {"estimates": "0.5"})
-    with pytest.raises(InputError, match="fifo has the settings: none"):
-        build_algorithm("gang", "fifo", {"estimates": 2})

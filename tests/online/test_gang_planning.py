@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import hindsched as hs
-from hindsched.errors import InputError
 from hindsched.instances.gang.generator import generate
 from hindsched.instances.gang.instance import GangInstance
 from hindsched.models.base import Commitments
@@ -55,14 +54,6 @@ def test_plans_for_hundreds_of_thousands_of_slots_are_feasible(place, algorithm,
     assert again.solution.to_dict() == run.solution.to_dict()
 
 
-def test_planning_again_is_better_than_policies_without_a_plan():
-    for seed in (2, 3):
-        instance = generate("paper", seed, **BUSY)
-        cost = {name: hs.simulate(instance, name).objective for name in ("reoptimise", "easy")}
-        assert cost["reoptimise"] < min(replay(instance, "wspt").objective(), cost["easy"])
-        assert hs.simulate(instance, "dual-price").objective < cost["easy"]
-
-
 def test_a_run_may_begin_with_programs_and_go_on_with_searches():
     instance = hs.generate("gang", preset="small", seed=1, jobs=6)
     late = [job.model_copy(update={"submit": job.submit + 990, "name": f"{job.name}-late"})
@@ -89,22 +80,3 @@ def test_a_plan_leaves_alone_what_is_fixed_and_only_improves():
     fixed = left.jobs.submit[: left.fixed]
     cost = [total_cost(left.jobs, np.concatenate([fixed, starts])) for starts in (plan, better)]
     assert cost[1] < cost[0] < 1e30
-
-
-def test_plans_on_servers_are_better_than_a_queue():
-    instance = generate("servers", 3, **BUSY_SERVERS)
-    cost = {
-        name: hs.simulate(instance, name).objective for name in ("reoptimise", "dual-price", "easy")
-    }
-    assert cost["reoptimise"] <= replay(instance, "wspt").objective()
-    assert max(cost["reoptimise"], cost["dual-price"]) < cost["easy"]
-
-
-def test_absurd_settings_are_one_line():
-    instance = generate("servers", 1, jobs=5)
-    for algorithm, settings in (
-        ("dual-price", {"iterations": 0}),
-        ("reoptimise", {"exchanges": -1}),
-    ):
-        with pytest.raises(InputError):
-            hs.simulate(instance, algorithm, settings=settings)

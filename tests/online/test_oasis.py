@@ -8,14 +8,21 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
 
-from hindsched.errors import InputError, Refused
+import hindsched as hs
 from hindsched.instances.io import read
-from hindsched.online.oasis.algorithms import theorem
+from hindsched.models.base import Commitments
+from hindsched.online.oasis.algorithms import OasisReoptimise, theorem
 from hindsched.online.oasis.prices import ExponentialPrices, pool_facts
 from hindsched.online.protocol import Decision, Environment, OnlineAlgorithm
 from hindsched.online.simulator import simulate
+from hindsched.solutions.base import build_solution
+from hindsched.solvers.door.options import SolveOptions
+from hindsched.solvers.door.program import solve_program
+from hindsched.solvers.families.oasis.rest import rest_of
 from hindsched.solvers.oracles.base import build_oracle
+from tests.strategies.oasis import oasis_instances
 
 DATA = Path(__file__).resolve().parent.parent / "data" / "instances"
 
@@ -42,20 +49,6 @@ def test_known_objectives_with_the_literal_lower_bound(
     result = simulate(shared(name), "oasis")
     assert any(result.objective == pytest.approx(known, abs=0.01) for known in objectives)
     assert result.violations == []
-
-
-@pytest.mark.parametrize("engine", ["oracle", "model"])
-def test_a_threshold_on_the_payoff_keeps_worthless_jobs_out(engine: str) -> None:
-    instance = shared("oasis-t10-i10-h25-s0")
-
-    def payoffs(least: float) -> list[float]:
-        settings = {"engine": engine, "least_payoff": least}
-        ledger = simulate(instance, "oasis", settings=settings).report["ledger"]
-        return [row["payoff"] for row in ledger]
-
-    smallest = min(payoffs(0.0))
-    assert smallest > 0
-    assert min(payoffs(smallest * (1 + 1e-6))) > smallest * (1 + 1e-6)
 
 
 @pytest.mark.parametrize(
@@ -85,26 +78,6 @@ def test_theorem_value_is_vacuous_at_scale(name: str, alpha: float) -> None:
     assert quantities["value"] == pytest.approx(2 * alpha, abs=2)
     broken = [a["name"] for a in quantities["assumptions"] if not a["holds"]]
     assert "demands much smaller than capacities" in broken
-
-
-def test_theorem_without_jobs() -> None:
-    empty = shared("oasis-t10-i10-h5-s1").with_jobs(())
-    assert theorem(empty)["value"] is None
-
-
-def test_chunk_program_never_pays_more_than_the_exact_response() -> None:
-    instance = shared("oasis-t100-i100-h50-s0")
-    exact = simulate(instance, "oasis", settings={"lower_floor": 0.1})
-    chunk = simulate(instance, "oasis-chunk", settings={"lower_floor": 0.1})
-    assert chunk.violations == exact.violations == []
-    # The first job sees the same prices in both.
-    first, second = (run.report["ledger"][0] for run in (exact, chunk))
-    assert first["payoff"] >= second["payoff"] - 1e-9
-
-
-def test_the_chunk_program_has_no_engine_to_choose() -> None:
-    with pytest.raises(InputError, match="oasis-chunk has the settings: lower_floor"):
-        simulate(shared("oasis-t10-i10-h5-s1"), "oasis-chunk", engine="model")
 
 
 def test_prices_run_from_lower_to_upper() -> None:
@@ -171,24 +144,6 @@ def test_ledger_adds_up_and_certifies_the_final_prices() -> None:
     assert bound >= 182.359
 
 
-def test_settings_are_checked() -> None:
-    instance = shared("oasis-t10-i10-h5-s1")
-    for settings in (
-        {"lower_floor": 2}, {"upper_scale": 0}, {"lower": -1}, {"upper": {"gpu": 0}},
-        {"upper": {"nonsense": 1}}, {"nonsense": 1}, {"engine": "magic"}, {"least_payoff": -1},
-    ):  # fmt: skip
-        with pytest.raises(InputError):
-            simulate(instance, "oasis", settings=settings)
-
-
-def test_given_bounds_replace_the_exact_ones() -> None:
-    instance = shared("oasis-t10-i10-h5-s1")
-    exact = simulate(instance, "oasis")
-    greedy = simulate(instance, "oasis", settings={"lower": 1e-300})
-    prices = [np.concatenate([v.ravel() for v in r.prices.values()]) for r in (exact, greedy)]
-    assert prices[0][prices[0] > 0].min() > prices[1][prices[1] > 0].min()
-
-
 class Fixed(OnlineAlgorithm):
     """Gives out prepared rows in prepared slots."""
 
@@ -222,32 +177,6 @@ def row(first: int, last: int, workers: int, ps: int) -> dict[str, Any]:
     return {"from": first, "to": last, "workers": {"w": workers}, "ps": {"p": ps}}
 
 
-@pytest.mark.parametrize(
-    ("slot", "rows", "constraint"),
-    [
-        (1, [row(1, 1, 1, 1)], "no peeking"),
-        (3, [row(2, 2, 1, 1)], "irrevocable"),
-        (2, [row(2, 5, 1, 1)], "row"),
-        (2, [row(2, 2, 2, 1)], "(6)"),
-        (2, [row(2, 2, 1.5, 2)], "row"),
-        (2, [row(2, 2, -1, 0)], "row"),
-        (2, [row(2, 2, 1, 1), row(2, 2, 1, 1)], "row"),
-    ],
-)
-def test_a_run_is_refused_by_name(slot: int, rows: list[Any], constraint: str) -> None:
-    with pytest.raises(Refused) as caught:
-        simulate(tiny(), Fixed({slot: {"a": rows}}))
-    assert caught.value.constraint == constraint
-
-
-def test_a_run_is_refused_more_workers_than_chunks() -> None:
-    instance = tiny()
-    data = instance.to_dict()
-    data["worker_servers"][0]["capacity"]["gpu"] = 9
-    with pytest.raises(Refused, match=r"\(3\)"):
-        simulate(instance.parse(data), Fixed({2: {"a": [row(2, 2, 3, 2)]}}))
-
-
 def test_a_job_that_runs_in_vain_earns_nothing_and_is_named() -> None:
     result = simulate(tiny(), Fixed({2: {"a": [row(2, 2, 1, 1)]}}))
     assert result.objective == 0
@@ -259,3 +188,70 @@ def test_a_finished_job_earns_the_utility_of_its_completion() -> None:
     result = simulate(tiny(), Fixed({2: {"a": [row(2, 3, 1, 1)]}}))
     assert result.objective == 5 - 1
     assert result.solution.completion("a") == 3
+
+
+# `reoptimise` of oasis: what is left as an instance of its own, against the program of it.
+
+
+class Compared(OasisReoptimise):
+    """Solves every rest by the program over real servers as well."""
+
+    def start(self, environment: Any) -> None:
+        super().start(environment)
+        self.solved: list[tuple[float, float]] = []
+
+    def _plan_again(self, slot: int) -> None:
+        rolling = self._rolling
+        rolling.advance(slot)
+        program = rolling.build()
+        alone = solve_program(program.model, SolveOptions(gap=1e-7))
+        rest = rest_of(rolling.instance, rolling.commitments())
+        for index, facts in program.plan.jobs.items():
+            name = rolling.instance.jobs[index].name
+            own = next(job for job in rest.jobs if job.name == name)
+            assert (own.arrival, rest.work_of(own)) == (facts.first, facts.work)
+            ends = list(facts.utilities)
+            values = list(facts.utilities.values())
+            np.testing.assert_allclose(rest.utilities(own)[ends], values, 1e-12)
+            assert rest.most_workers(own) == facts.most[ends[-1]]
+        assert len(rest.jobs) == len(program.plan.jobs)
+        super()._plan_again(slot)
+        decided = sum(program.plan.decided.values())
+        plan = build_solution(rest, self._plan)
+        assert plan.is_feasible()
+        assert alone.objective is not None
+        self.solved.append((plan.objective() + decided, alone.objective))
+
+
+def compare(instance: Any) -> int:
+    algorithm = Compared()
+    run = hs.simulate(instance, algorithm)
+    assert run.violations == []
+    assert run.report["limits_reached"] == 0
+    found, alone = np.array(algorithm.solved).T
+    np.testing.assert_allclose(found, alone, rtol=1.1e-4, atol=1e-6)
+    return len(found)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_every_plan_is_optimal_over_real_servers(seed):
+    assert compare(hs.generate("oasis", seed=seed, jobs=7, horizon=7)) >= 3
+
+
+@given(oasis_instances())
+def test_every_plan_is_optimal_on_odd_instances(instance):
+    compare(instance)
+
+
+def test_the_rest_knows_what_was_done_and_who_was_refused():
+    instance = hs.generate("oasis", seed=1, jobs=3, horizon=9)
+    first, second, third = instance.jobs
+    row = {"from": first.arrival, "to": first.arrival, "workers": {"w1": 2}, "ps": {"p1": 1}}
+    slot = max(job.arrival for job in instance.jobs) + 1
+    rows = {first.name: [row]}
+    given_up = frozenset({second.name})
+    rest = rest_of(instance, Commitments(now=slot, assignments=rows, rejected=given_up))
+    assert [job.name for job in rest.jobs] == [first.name, third.name]
+    assert rest.work.tolist() == [instance.work[0] - 2, instance.work[2]]
+    assert rest.arrival.tolist() == [slot, slot]
+    assert rest.worker_capacity is instance.worker_capacity

@@ -99,32 +99,6 @@ def test_it_equals_the_program_built_anew_at_every_step(family, algorithm, monke
         assert max(Compared.settled) > 0
 
 
-@pytest.mark.parametrize(
-    "formulation", ["non-preemptive", "preemptive", "elastic", "non-preemptive,deadlines"]
-)
-def test_relaxations_of_gang_equal_those_built_anew(formulation, monkeypatch):
-    monkeypatch.setattr(Compared, "steps", [])
-    monkeypatch.setattr(Compared, "settled", [])
-    instance = hs.generate("gang", seed=3, **STREAMS["gang"], deadline_factor=(1.0, 2.0))
-    runs = hs.simulate(instance, "easy").solution.assignments()
-    rolling = Compared(instance, formulation, relax=True)
-    for job in sorted(instance.jobs, key=instance.arrival_of):
-        slot = instance.arrival_of(job)
-        begun = {
-            name: rows for name, rows in runs.items()
-            if rows[0]["from"] < slot and name not in rolling.all_locked
-        }  # fmt: skip
-        rolling.commit(begun, whole=begun)
-        rolling.add([job])
-        rolling.advance(slot)
-        prices = rolling.solve().prices["gpus"]
-        assert (prices >= 0).all()
-    hot, rebuilt = np.array(Compared.steps, dtype=float).T
-    assert len(hot) == len(instance.jobs)
-    np.testing.assert_allclose(hot, rebuilt, rtol=1e-6, atol=1e-6)
-    assert max(Compared.settled) > 0
-
-
 def test_jobs_that_are_settled_together_share_a_discount(monkeypatch):
     """Two jobs of a data centre pay its tiers for what they use together."""
     monkeypatch.setattr(Compared, "steps", [])

@@ -29,16 +29,6 @@ def r1(epsilon: float) -> float:
     return 2.0 + (1.0 + epsilon) * math.log1p(1.0 / epsilon)
 
 
-def ski_rental_ratio(epsilon: float) -> float:
-    """Worst ratio of the regularised algorithm over the stopping times of one ski rental (ours).
-
-    max(1 + eps sigma, 2 - 1 / sigma + eps) with sigma = ln(1 + 1 / eps); least at
-    eps = 1 / (e - 1), where it is e / (e - 1).
-    """
-    sigma = math.log1p(1.0 / epsilon)
-    return max(1.0 + epsilon * sigma, 2.0 - 1.0 / sigma + epsilon)
-
-
 def r2_paper(instance: MlbrokerInstance) -> dict[str, float | None]:
     """Theorem 4's sum of four terms as printed; None where it divides by 0."""
     alive = instance.alive

@@ -25,7 +25,6 @@ from hindsched.errors import InputError
 from hindsched.instances.base import MOST_COUNT
 from hindsched.instances.decimals import exactly
 from hindsched.instances.mlbroker.instance import COSTS, MlbrokerInstance, MlbrokerJob
-from hindsched.json_types import JsonObject
 from hindsched.memory import check_memory
 from hindsched.solutions.base import (
     Assignment,
@@ -352,24 +351,6 @@ class MlbrokerSolution(Solution):
                 "capacity": float(self.instance.threshold[r, k]),
             }
             for t, r, k in np.argwhere(used > 0)
-        ]
-
-    def cost_rows(self) -> list[JsonObject]:
-        """One row a slot: C1..C4, the discount rate and the number of live jobs."""
-        costs = self.costs
-        full = (self.instance.unit_price * costs.used).sum(axis=(1, 2))
-        paid = costs.resource.sum(axis=(1, 2))
-        return [
-            {
-                "slot": t + 1,
-                "transfer": float(costs.transfer[:, t].sum()),
-                "resource": float(paid[t]),
-                "deployment": float(costs.deployment[:, t].sum()),
-                "communication": float(costs.communication[:, t].sum()),
-                "discount_rate": float(paid[t] / full[t]) if full[t] > 0 else None,
-                "active_jobs": int(self.instance.alive[:, t].sum()),
-            }
-            for t in range(self.instance.horizon)
         ]
 
     def discount_rate(self) -> float | None:

@@ -37,22 +37,6 @@ def test_a_frame_becomes_an_instance() -> None:
     assert gang(JOBS, servers="2x2", placement="consolidated").is_consolidated
 
 
-def test_frames_of_dates_and_spans() -> None:
-    frame = pd.DataFrame(
-        {
-            "JobID": [1, 2],
-            "submit": pd.to_datetime(["2024-03-31T00:30", "2024-03-31T04:30"]).tz_localize("UTC"),
-            "duration": pd.to_timedelta(["2h", "90s"]),
-            "gpus": [1, 1],
-        }
-    )
-    instance = gang(frame, gpus=1, columns={"job": "JobID"})
-    assert [(job.name, job.submit, job.duration) for job in instance.jobs] == [
-        ("1", 0, 7200),
-        ("2", 14400, 90),
-    ]
-
-
 @pytest.mark.parametrize(
     ("changed", "options", "expected"),
     [

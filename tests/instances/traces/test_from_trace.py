@@ -12,7 +12,6 @@ from hindsched.cli.app import app
 from hindsched.errors import InputError
 from hindsched.instances.astraea.generator import NO_NODES, PHILLY_NODES
 from hindsched.instances.base import FAMILIES
-from hindsched.instances.generators.tracing import job_names
 from hindsched.instances.traces.table import LOADERS, build_table, load_capacities, load_trace
 
 WEEK = 7 * 86400
@@ -40,16 +39,6 @@ def test_every_format_becomes_an_instance_of_every_family(family, trace_format):
     assert list(kept) == [f"app_{number}" for number in range(6)]
     assert [row.get("user") for row in kept.values()] == ["u1", None, "u2", "u1", "u2", "u1"]
     assert kept["app_3"]["duration_seconds"] == 20 * WEEK
-
-
-@pytest.mark.parametrize("family", ["oasis", "batchsched", "astraea", "edgecloud", "mlbroker"])
-def test_servers_and_slots_are_as_asked_for(family):
-    size = {} if family == "mlbroker" else {"servers": 5}
-    made = hs.from_trace(family, table_of("elasticflow"), jobs=6, slot_seconds=1800, **size)
-    servers = getattr(made, "worker_servers" if family == "oasis" else "servers", [0] * 5)
-    assert len(servers) == 5
-    assert made.slot_seconds == 1800
-    assert made.jobs[5].arrival - made.jobs[0].arrival == 20000 // 1800
 
 
 def test_oasis_takes_values_and_work():
@@ -159,11 +148,6 @@ def test_times_of_gang_are_rounded_up_to_slots_and_it_says_so():
     assert seven.provenance["made_up"] == ["a cluster of 64 GPUs: 7 servers of 9 or 10"]
 
 
-def test_names_are_made_unique():
-    rows = pd.DataFrame({"job": ["a", "a", "b"], "part": ["x", "x", "y"]})
-    assert job_names(rows) == ["x/a#1", "x/a#2", "y/b#3"]
-
-
 def test_the_command_says_what_is_made_up(tmp_path):
     trace = tmp_path / "t.csv"
     trace.write_text(
@@ -179,19 +163,9 @@ def test_the_command_says_what_is_made_up(tmp_path):
     assert "from the trace: submission: arrival" in done.stderr
     made = hs.read(tmp_path / "x.json")
     assert (made.slot_seconds, len(made.servers)) == (600, 3)
-    command[1] = "gang"
-    for options, said in (
-        (["--set", "servers=100"], "set.servers: 100: must be at most"),
-        (["--set", "slot_seconds=0"], "set.slot_seconds: 0: "),
-        (["--set", "servers=0"], "set.servers: 0: "),
-    ):
-        refused = CliRunner().invoke(app, [*command, *options])
-        assert str(refused.exception).startswith(said)
-    command[1] = "mlbroker"
-    refused = CliRunner().invoke(app, [*command, "--set", "servers=3"])
-    assert "set.servers: 3: the trace mapping of mlbroker has" in str(refused.exception)
 
 
+@pytest.mark.nightly
 @pytest.mark.skipif(not REAL.is_dir(), reason="HINDSCHED_TRACES names no folder of real traces")
 def test_real_traces_give_contended_instances():
     assert load_capacities(REAL / "philly/philly_vc.csv", None, 1) == PHILLY_NODES

@@ -96,36 +96,14 @@ def test_philly_log_adds_attempts_and_counts_the_first_ones_gpus(tmp_path: Path)
     }
 
 
-def night(time: str) -> str:
-    return f"2017-11-05 {time}:00"
-
-
-@pytest.mark.parametrize(
-    ("attempts", "seconds", "queue"),
-    [
-        # The hour from 01:00 to 02:00 happens twice on this night.
-        ([attempt(night("01:50"), night("01:10"), 1)], 20 * 60, 100 * 60),
-        ([attempt(night("00:50"), night("02:10"), 1)], 140 * 60, 40 * 60),
-        (
-            [
-                attempt(night("01:50"), night("01:10"), 1),
-                attempt(night("01:20"), night("01:30"), 1),
-            ],
-            30 * 60,
-            100 * 60,
-        ),
-    ],
-)
-def test_philly_log_in_the_hour_that_happens_twice(
-    tmp_path: Path, attempts: list[Any], seconds: float, queue: float
-) -> None:
+def test_philly_log_in_the_hour_that_happens_twice(tmp_path: Path) -> None:
+    night = [f"2017-11-05 {time}:00" for time in ("00:10", "01:50", "01:10", "01:20", "01:30")]
+    attempts = [attempt(night[1], night[2], 1), attempt(night[3], night[4], 1)]
     job = {"status": "Pass", "jobid": "1", "vc": "v", "user": "u", "attempts": attempts}
     # The published file has no suffix.
-    path = write(
-        tmp_path / "cluster_job_log", json.dumps([{**job, "submitted_time": night("00:10")}])
-    )
+    path = write(tmp_path / "cluster_job_log", json.dumps([{**job, "submitted_time": night[0]}]))
     row = load_trace(path, "philly").rows.iloc[0]
-    assert (row["duration_seconds"], row["queue_seconds"]) == (seconds, queue)
+    assert (row["duration_seconds"], row["queue_seconds"]) == (30 * 60, 100 * 60)
 
 
 @pytest.mark.parametrize(
@@ -134,7 +112,6 @@ def test_philly_log_in_the_hour_that_happens_twice(
         ([attempt(day("08:10"), None, 1), attempt(day("08:20"), day("08:30"), 1)],
          "an attempt without start or end"),
         ([attempt(day("07:10"), day("08:30"), 1)], "times of the attempts run backwards"),
-        ([attempt(day("08:30"), day("08:20"), 1)], "times of the attempts run backwards"),
         ([attempt(day("08:10"), day("08:30"))], "no GPU requested"),
         ([{"start_time": day("08:10"), "end_time": day("08:30"), "detail": [{"gpus": 3}]}],
          "no GPU requested"),
@@ -211,18 +188,11 @@ def test_helios_log_and_quotas(tmp_path: Path) -> None:
     ("name", "content", "trace_format", "said"),
     [
         ("x.csv", "job_id,duration\n1,2\n", "elasticflow", "with a column 'submission_time'"),
-        ("x.csv", "", "elasticflow", "must be a"),
-        (
-            "x.csv",
-            "job_id,submission_time,duration,num_gpu\na,1,9,2,\n",
-            "elasticflow",
-            "6 cells: must have|5 cells: must have",
-        ),
+        ("x.csv", "job_id,submission_time,duration,num_gpu\na,1,9,2,\n", "elasticflow", "5 cells"),
         ("x.csv.gz", None, "philly", "NUL"),
         ("x.tar.gz", None, "elasticflow", "tar"),
         ("x.json", "[1]", "philly", "must have attempts"),
         ("x.json", "{", "philly", "JSON"),
-        ("x.json", '[{"a": 1}]', "philly", "attempts"),
         ("x.csv", "a,b\n1,2\n", "chronus", "with a column"),
         ("x.csv", "a\n", "nonsense", "must be one of"),
     ],

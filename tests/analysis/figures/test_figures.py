@@ -1,0 +1,194 @@
+"""Figures of the papers in quick mode: numbers, tables, drawings, settings, schemes and traces."""
+
+from __future__ import annotations
+
+import matplotlib.pyplot as plt
+import pandas as pd
+import pytest
+
+from hindsched.analysis.figures.base import FigureScale, Plot, TraceInput, draw, figure, figures
+from hindsched.analysis.figures.batchsched import figures as batchsched
+from hindsched.errors import InputError
+from hindsched.instances.batchsched.generator import generate
+from hindsched.instances.traces.table import load_trace
+from hindsched.online.batchsched.algorithms import BatchschedExact, GreedyRtl
+
+NUMBERS = {
+    "astraea": {"4a", "4b", "4c", "4d", *map(str, range(5, 14)), "table-2", "P1", "P2", "P3", "P4"},
+    "batchsched": {*map(str, range(2, 13)), "theorem-5"},
+    "mlbroker": {*map(str, range(5, 18)), "table-4", "table-5", "ablation"},
+}
+KEYS = {
+    ("astraea", "4a"): ["jobs", "scheme"],
+    ("astraea", "7"): ["tenant", "scheme"],
+    ("astraea", "11"): ["jobs", "percent"],
+    ("astraea", "P1"): ["load", "instance", "tenant"],
+    ("astraea", "P2"): ["load", "instance", "job"],
+    ("astraea", "P3"): ["load", "instance", "job", "lie"],
+    ("mlbroker", "15"): ["algorithm"],
+    ("mlbroker", "table-4"): [],
+    ("mlbroker", "table-5"): [],
+    ("mlbroker", "6"): [],
+}
+"""Quick figures, and the columns that tell their rows apart."""
+
+
+@pytest.fixture(autouse=True)
+def headless():
+    plt.switch_backend("Agg")
+    yield
+    plt.close("all")
+
+
+def run(family, number, **settings):
+    scale = FigureScale(quick=True, seeds=1, settings=settings)
+    return figure(family, number).run(scale, lambda text: None)
+
+
+@pytest.mark.parametrize("family", NUMBERS)
+def test_every_number_of_the_paper_is_there(family):
+    assert set(figures(family)) == NUMBERS[family]
+    assert all(each.claim for each in figures(family).values())
+
+
+@pytest.mark.parametrize(("family", "number"), KEYS)
+def test_every_cell_of_the_experiment_is_there_and_drawn(family, number):
+    table = run(family, number)
+    assert len(table) > 1
+    if KEYS[family, number]:
+        assert not table.duplicated([*KEYS[family, number], "seed"]).any()
+    assert figure(family, number).picture(table).axes
+
+
+def test_feasible_schemes_never_beat_the_optimum():
+    table = run("astraea", "6")
+    inside = table[table["in_feasible_set"]]
+    assert (inside["performance_upper"] <= 1 + 1e-9).all()
+    assert (inside["performance_lower"] <= inside["performance_upper"] + 1e-9).all()
+    outside = set(table.loc[~table["in_feasible_set"], "scheme"])
+    assert {name.removesuffix(" widest") for name in outside} == {"gandiva-fair", "hived"}
+
+
+def test_admitted_jobs_earn_more_than_they_cost():
+    table = run("astraea", "12")
+    assert (table["ideal_revenue"] > table["cost"]).all()
+
+
+def test_no_lie_about_demand_or_value_pays_within_its_phase():
+    """Where Theorem 4 holds: the same round and phase, the payoff at posted prices."""
+    table = run("astraea", "P3")
+    about = table["lie"].isin(["half the chunks", "twice the value", "half the value"])
+    inside = table[about & table["same_phase"]]
+    assert len(inside) >= 100
+    assert (inside["payoff_gain"] <= 1e-9).all()
+    assert (inside["payoff_gain"] < -1).any()
+    # Across phases and in income it does not hold.
+    assert (table["payoff_gain"] > 1).any()
+    assert (table["outcome"] == "more").any()
+
+
+def test_the_printed_ratio_is_measured_on_small_instances():
+    table = run("batchsched", "theorem-5", jobs=[2])
+    assert len(table) == 2 * len(batchsched.VARIANTS)
+    assert (table["ratio_upper"] >= 1 - 1e-6).all()
+    assert (table["ratio_upper"] <= table["theorem"]).all()
+
+
+def test_one_round_accepts_no_more_than_everything():
+    instance = generate("small", 1, jobs=6)
+    everything = sum(job.weight for job in instance.jobs)
+    for algorithm in (BatchschedExact(), GreedyRtl()):
+        few, many = (batchsched.accepted_weight(instance, algorithm, tau) for tau in (4, 64))
+        assert few <= many == everything
+
+
+# Drawings
+
+
+def rows(scheme, values, feasible=True):
+    return [
+        {"jobs": x, "algorithm": scheme, "seed": 0, "objective": y, "in_feasible_set": feasible,
+         "capacity_fraction": 0.05}
+        for x, y in values.items()
+    ]  # fmt: skip
+
+
+def test_what_is_outside_the_feasible_set_is_starred_and_dashed():
+    table = pd.DataFrame(rows("fifo", {1: 3.0, 2: 4.0}) + rows("drf", {1: 2.0, 2: 3.0}, False))
+    axes = figure("batchsched", "2").picture(table).axes[0]
+    legend = axes.get_legend()
+    assert [text.get_text() for text in legend.get_texts()] == ["fifo", "drf *"]
+    assert "outside the feasible set" in legend.get_title().get_text()
+    assert [item[0].get_linestyle() for item in axes.containers] == ["-", "--"]
+
+
+def test_the_papers_values_are_in_its_figures():
+    drawn = figure("astraea", "5").picture(
+        pd.DataFrame(
+            {"jobs": [5, 5], "servers": [5, 15], "scheme": ["a", "a"], "seed": [0, 0],
+             "performance_lower": [0.8, 0.9]}
+        )
+    )  # fmt: skip
+    assert any(list(line.get_ydata()) == [0.6, 0.6] for line in drawn.axes[0].lines)
+
+
+@pytest.mark.parametrize("kind", ["lines", "bars", "points"])
+def test_every_kind_of_drawing_says_where_runs_are_left_out(kind):
+    frame = pd.DataFrame({"a": [1, 2, 1, 2], "b": [1.0, 2.0, None, 4.0], "c": list("xxyy")})
+    made = draw(frame, Plot("a", "b", "c", kind, panels="c"), title="A title", levels=(1.5,))
+    assert len(made.axes) == 2
+    assert made.axes[0].get_xlabel() == "a"
+    texts = [text.get_text() for text in made.axes[1].get_legend().get_texts()]
+    assert texts == ["y (1 of 2 runs without a value)"]
+
+
+# Settings, schemes and traces
+
+
+def test_a_setting_of_the_axis_gives_its_values_and_any_other_changes_the_instances():
+    assert set(run("astraea", "4a", jobs=[5, 7])["jobs"]) == {5, 7}
+    scale = FigureScale(quick=True, settings={"servers": 9})
+    made = scale.instance("astraea", "paper", 0, {"jobs": 4}, servers=10, tenants=3)
+    assert (len(made.servers), len(made.jobs)) == (9, 4)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"utility": "power"}, "set.utility: power: is what this figure varies itself"),
+        ({"jobs": []}, "set.jobs: \\[\\]: must hold at least one value"),
+        ({"nope": 1}, "set.nope: 1: the generator of astraea has the settings"),
+        ({"jobs": ["a"]}, "set.jobs"),
+    ],
+)
+def test_settings_that_make_no_sense(settings, message):
+    with pytest.raises(InputError, match=message):
+        run("astraea", "4a", **settings)
+
+
+def test_only_the_schemes_asked_for_are_run():
+    scale = FigureScale(quick=True, seeds=1, schemes=("fifo",))
+    table = figure("oasis", "3").run(scale, lambda text: None)
+    assert set(table["scheme"]) == {"fifo"}
+    with pytest.raises(InputError, match="schemes: nope: must be one of oasis, "):
+        FigureScale(schemes=("nope",)).chosen(["oasis", "fifo"])
+
+
+@pytest.mark.parametrize(("family", "number"), [("astraea", "4a"), ("edgecloud", "7")])
+def test_a_figure_from_a_trace(family, number, tmp_path):
+    """Hourly jobs of two virtual clusters."""
+    text = ["timestamp,duration,num_gpus,gpu_time,cluster"]
+    for hour in range(96):
+        part = ("6214e9", "7f04ca")[hour % 2]
+        text.append(f"2017-09-{4 + hour // 24:02} {hour % 24:02}:00:00,7200,2,14400,{part}")
+    path = tmp_path / "philly.csv"
+    path.write_text("\n".join(text))
+    trace = TraceInput(load_trace(path, "philly"), str(path))
+    scale = FigureScale(quick=True, seeds=2, settings={"jobs": [4]}, trace=trace)
+    assert set(figure(family, number).run(scale, lambda text: None)["seed"]) == {0, 1}
+    plain = FigureScale(quick=True, seeds=2, trace=trace)
+    made = plain.instance(family, "paper", 0, {"jobs": 4}, servers=6)
+    assert len(made.jobs) == 4
+    assert "philly.csv" in str(made.provenance)
+    with pytest.raises(InputError, match=r"from-trace: .*has no tenants, which this figure varies"):
+        plain.instance("astraea", "paper", 0, {"tenants": 3})

@@ -22,7 +22,7 @@ from tests.brute_force.astraea import optimum_in_pieces as best_astraea
 from tests.brute_force.batchsched import optimum_in_pieces as best_batchsched
 from tests.brute_force.batchsched import times
 from tests.kernel.agreement import KERNELS, certificate, checked, exact, kernel_bound, random_prices
-from tests.online.test_batchsched_rivals import gangs
+from tests.online.test_batchsched import gangs
 from tests.strategies.astraea import astraea_instances
 from tests.strategies.batchsched import tiny_instances
 

@@ -47,7 +47,7 @@ def test_shares_give_the_same_bound_bit_for_bit(family, shares):
     oracle = build_oracle(small(family))
     found = bounded(DividedOracle(oracle, Here(shares)))
     alone = bounded(oracle)
-    assert found.trace[-1][1:] == alone.trace[-1][1:]
+    assert found.iterations == alone.iterations
     assert found.bound == alone.bound
     assert (found.prices == alone.prices).all()
 

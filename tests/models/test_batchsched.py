@@ -19,7 +19,7 @@ from hindsched.online.simulator import simulate
 from hindsched.solvers.door.api import check_result
 from hindsched.solvers.door.options import DEFAULT_GAP, SolveOptions
 from hindsched.solvers.door.program import solve_program
-from hindsched.solvers.families.batchsched.list_schedule import as_solution, improved_list_schedule
+from hindsched.solvers.families.batchsched.list_schedule import as_solution, list_schedule
 from hindsched.solvers.families.batchsched.methods import METHODS
 from hindsched.solvers.families.batchsched.oracle import BatchschedMerged, ServerOracle
 from tests.brute_force import batchsched as brute_force
@@ -46,7 +46,7 @@ def test_modes_and_literal_equal_the_brute_force():
     @given(tiny_instances())
     def check(instance):
         best = brute_force.optimum(instance)
-        schedule = as_solution(instance, improved_list_schedule(instance, insertions=10))
+        schedule = as_solution(instance, list_schedule(instance))
         model, result = solved(instance, incumbent=schedule)
         assert result.objective == pytest.approx(best, abs=1e-6)
         solution = model.extract()

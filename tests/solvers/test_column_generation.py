@@ -43,14 +43,6 @@ def test_smoothing_changes_the_way_not_the_value(smoothing, monkeypatch):
     assert found.bound == pytest.approx(lagrangian_dual(oracle), rel=1e-5)
 
 
-def test_pruning_drops_columns_and_not_the_value(monkeypatch):
-    monkeypatch.setattr(column_generation, "PRUNE_EVERY", 1)
-    monkeypatch.setattr(column_generation, "MOST_COLUMNS", 2)
-    oracle = toy("toymax", "optional", seed=5)
-    pruned = column_generation_bound(oracle, start_prices=np.zeros(oracle.rows.size))
-    assert pruned.bound == pytest.approx(lagrangian_dual(oracle), rel=1e-5)
-
-
 @pytest.mark.parametrize(("family", "formulation"), PROBLEMS)
 @given(data=st.data())
 def test_any_stop_gives_a_valid_bound(family, formulation, data):

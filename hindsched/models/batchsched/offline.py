@@ -50,7 +50,7 @@ from hindsched.models.windows.program import (
     subproblem_model,
     symbols,
 )
-from hindsched.models.windows.sets import EmptyCluster, Keep, Pieces, fixed_rows, left_by
+from hindsched.models.windows.sets import EmptyCluster, Pieces, fixed_rows, left_by
 from hindsched.solutions.batchsched.solution import BatchschedRow, BatchschedSolution, read_row
 from hindsched.solutions.capacity_timeline import CapacityTimeline
 
@@ -160,7 +160,6 @@ def build_offline(
     relax: bool = False,
     commitments: Commitments | None = None,
     incumbent: BatchschedSolution | None = None,
-    keep: Mapping[int, Keep] | None = None,
     hedge: Hedge | None = None,
 ) -> BatchschedProgram:
     """Build the offline program.
@@ -180,10 +179,6 @@ def build_offline(
         keeps its rows; the others start from `now` on.
     incumbent : BatchschedSolution, optional
         A feasible solution, from which the time limit follows; by default a list schedule.
-    keep : mapping, optional
-        By job, which columns of the ``modes`` form are worth having: the others are left out
-        because no schedule better than the incumbent contains them. The program's bound is then
-        one on the optimum only up to the incumbent's objective, which the incumbent itself attains.
     hedge : Hedge, optional
         For a policy of several futures, whose schedules may be later than any good one of this.
 
@@ -199,7 +194,7 @@ def build_offline(
     form = form or FORMS[formulation][0]
     again = partial(
         build_offline, instance, formulation, form=form, relax=relax, commitments=commitments,
-        incumbent=incumbent, keep=keep, hedge=hedge,
+        incumbent=incumbent, hedge=hedge,
     )  # fmt: skip
     commitments = commitments or Commitments()
     now, family, fixed = (
@@ -231,13 +226,9 @@ def build_offline(
         empty = EmptyCluster(instance)
         spans = {j: (ways[j], max(instance.jobs[j].arrival, now), latest[j] - 1) for j in jobs}
         columns = sum(empty.num_columns(*span) for span in spans.values())
-        if keep is None:
-            check_memory(f"the program of {instance.name}", float(BYTES_A_COLUMN * columns))
+        check_memory(f"the program of {instance.name}", float(BYTES_A_COLUMN * columns))
         check_count(f"the program of {instance.name}", columns, "columns", MOST_COLUMNS)
-        sets = {
-            j: empty.job_sets(*span, None if keep is None else keep[j], pieces.get(j))
-            for j, span in spans.items()
-        }
+        sets = {j: empty.job_sets(*span, pieces.get(j)) for j, span in spans.items()}
         blocks = add_blocks(model, family, sets, relax)
 
         @model.Constraint(jobs, doc="(2a) every job runs once")

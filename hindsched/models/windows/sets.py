@@ -31,8 +31,6 @@ Beside = tuple[int, int, int, int]
 """Worker type, duration, first slot, server."""
 Cell = tuple[int, int, int]
 """Server, resource, slot."""
-Keep = Callable[["Mode", int, int, int], bool]
-"""Whether a column may be in a better schedule than the incumbent: of mode, t, n and g."""
 AnyRow = TypeVar("AnyRow", bound=WindowRow)
 
 
@@ -182,20 +180,19 @@ class EmptyCluster:
         return sum(len(starts) * len(at) for _, _, starts, at in self._ways(table, first, last))
 
     def job_sets(
-        self, table: Modes, first: int, last: int, keep: Keep | None = None,
-        pieces: Pieces | None = None,
-    ) -> JobSets:  # fmt: skip
+        self, table: Modes, first: int, last: int, pieces: Pieces | None = None
+    ) -> JobSets:
         """Sets of a job that may run from slot `first` to `last`."""
         job = JobSets([Mode._make(mode) for mode in table.tuples()], pieces)
         for k, mode, starts, places in self._ways(table, first, last):
             m, count, length = mode.worker_type, mode.workers, mode.duration
             room = {h: most for h, most in enumerate(self.room[m]) if most}
             for t in starts:
-                kept = [(k, t, n, g) for n, g in places if keep is None or keep(mode, t, n, g)]
-                job.columns += kept
-                if mode.one_server or not kept:
+                columns = [(k, t, n, g) for n, g in places]
+                job.columns += columns
+                if mode.one_server or not columns:
                     continue
-                job.columns_of.setdefault((m, length, t), []).extend(kept)
+                job.columns_of.setdefault((m, length, t), []).extend(columns)
                 job.servers_of[m, length, t] = list(room)
                 for h, most in room.items():
                     cell = (m, length, t, h)

@@ -6,9 +6,9 @@ The master program chooses among schedules of the blocks that were priced so far
 
 and its duals on the linking rows are the next prices. Prices are smoothed towards the best ones so
 far (Wentges): ``p = smoothing p_best + (1 - smoothing) duals``; a round that finds no new column at
-smoothed prices is repeated at the duals themselves. Columns that have long had a poor reduced cost
-are dropped. What is reported is never the master's value but the Lagrangian bound at the prices
-tried, which is valid at every iteration; the two meet when no column is missing.
+smoothed prices is repeated at the duals themselves. What is reported is never the master's value
+but the Lagrangian bound at the prices tried, which is valid at every iteration; the two meet when
+no column is missing.
 
 Rows are scaled by their capacity. A mandatory block and an equality row can be bought off at a
 price that grows while anything is bought off at the optimum, so the master is always feasible.
@@ -32,10 +32,9 @@ from hindsched.solvers.bounds.lagrangian import (
     BoundResult,
     PricePoint,
     Subgradient,
-    bound_result,
     row_scale,
 )
-from hindsched.solvers.certificates.certificate import check_certifies
+from hindsched.solvers.certificates.certificate import certify, check_certifies
 from hindsched.solvers.door.highs import Stop
 from hindsched.solvers.door.interrupt import catch_interrupt
 from hindsched.solvers.door.options import SolveOptions
@@ -53,10 +52,6 @@ OPTIONS: JsonObject = {
 """Warm primal simplex was the fastest on the oasis masters; columns are added, rows are not."""
 SMOOTHING = 0.8
 """Weight of the best prices in the prices tried."""
-MOST_COLUMNS = 12
-"""Columns kept a block at a pruning, those with the best reduced costs."""
-PRUNE_EVERY = 10
-"""Iterations between prunings."""
 WARM_ITERATIONS = 40
 """Subgradient iterations that give the first prices and columns."""
 HIGHEST_PENALTY = 1e10
@@ -234,7 +229,6 @@ class Master:
     def solve(self, seconds: float | None) -> tuple[float, Floats, bool] | None:
         """Solve; return value, prices and whether nothing is bought off; None if out of time."""
         if not self.columns and not self._num_bought:
-            self._reduced = np.zeros(0)
             return 0.0, np.zeros(self.oracle.rows.size), True  # HiGHS solves no empty program
         limit = highspy.kHighsInf
         spend()
@@ -258,18 +252,7 @@ class Master:
         duals = -np.array(solution.row_dual)[: self.oracle.rows.size] / self.scale / self._factor
         prices = np.where(self.oracle.rows.free, duals, np.maximum(duals, 0.0))
         bought = np.array(solution.col_value[: self._num_bought])
-        self._reduced = np.array(solution.col_dual)[self._num_bought :]
         return value, prices, not np.any(bought > 1e-7)
-
-    def prune(self) -> None:
-        """Drop, block by block, all but the columns of the best reduced costs."""
-        by_block: dict[int, list[int]] = {}
-        for position in np.argsort(self._reduced, kind="stable"):
-            kept = by_block.setdefault(self.columns[position].block, [])
-            if len(kept) < MOST_COLUMNS or self._reduced[position] <= 1e-9:
-                kept.append(int(position))
-        keep = {position for kept in by_block.values() for position in kept}
-        self.keep([position in keep for position in range(len(self.columns))])
 
     def keep(self, kept: Sequence[bool]) -> None:
         """Drop all columns but some."""
@@ -321,10 +304,6 @@ class Master:
         """Values of the columns at the last optimum, shape (len(columns),)."""
         return np.array(self._highs.getSolution().col_value)[self._num_bought :]
 
-    def raise_penalty(self) -> None:
-        """Make buying off dearer."""
-        self.set_penalty(10 * self.penalty)
-
     def set_penalty(self, penalty: float) -> None:
         """Price at which mandatory blocks and equality rows are bought off from now on."""
         self.penalty = penalty
@@ -372,122 +351,95 @@ def column_generation_bound(
     check_certifies(oracle)
     options = options or SolveOptions()
     begin = now()
+
+    def left() -> float | None:
+        limit = options.time_limit
+        return None if limit is None else limit - (now() - begin)
+
     with catch_interrupt() as interrupted:
         search = Subgradient(oracle, start_prices)
-        run = _Run(oracle, options, begin, interrupted, search.size)
-        run.take(search.best)
-        if search.is_infeasible or not oracle.num_blocks:
-            return run.result(StoppedBy.CONVERGED)
         while search.iterations < WARM_ITERATIONS and start_prices is None:
-            if interrupted.is_set() or run.is_late() or search.converged:
+            late = (seconds := left()) is not None and seconds <= 0
+            if interrupted.is_set() or late or search.converged or search.is_infeasible:
                 break
             search.step(None)
-            run.take(search.point)
+        run = _ColumnGeneration(oracle, search.best, search.size, interrupted)
         stopped_by = None
+        if search.is_infeasible or not oracle.num_blocks:
+            stopped_by = StoppedBy.CONVERGED
         while stopped_by is None:
             if interrupted.is_set():
                 stopped_by = StoppedBy.INTERRUPTED
-            elif max_iterations is not None and run.iterations >= max_iterations:
+            elif max_iterations is not None and run.solves >= max_iterations:
                 stopped_by = StoppedBy.ITERATION_LIMIT
             else:
-                stopped_by = run.iterate()
+                stopped_by = run.iterate(left())
                 if on_progress is not None:
-                    seconds = now() - begin
-                    message = f"column generation, iteration {run.iterations}"
-                    on_progress(run.best.bound, None, seconds, message)
-        return run.result(stopped_by)
+                    message = f"column generation, iteration {run.solves}"
+                    on_progress(run.best.bound, None, now() - begin, message)
+    return BoundResult(
+        certify(oracle, run.best.prices),
+        stopped_by,
+        search.iterations + run.evaluations,
+        now() - begin,
+        {
+            "master_value": run.value if run.whole else None,
+            "master_solves": run.solves,
+            "columns": 0 if run.master is None else len(run.master.columns),
+        },
+    )
 
 
-class _Run:
-    """State of one column generation."""
+class _ColumnGeneration:
+    """The master and the best prices so far; its first columns answer those that it begins with."""
 
     def __init__(
-        self,
-        oracle: BlockOracle,
-        options: SolveOptions,
-        begin: float,
-        interrupted: Event,
-        size: float,
+        self, oracle: BlockOracle, best: PricePoint, size: float, interrupted: Event
     ) -> None:
-        self.interrupted = interrupted
-        self.oracle, self.options, self.begin = oracle, options, begin
+        self.oracle, self.best, self._interrupted = oracle, best, interrupted
         self.sign = 1.0 if oracle.sense == "max" else -1.0
-        self.best = PricePoint(np.zeros(0), self.sign * math.inf, np.zeros(0), np.zeros(0))
-        self.iterations = self.evaluations = 0
-        self.trace: list[tuple[float, int, float]] = []
+        self.solves = self.evaluations = 0
         self.master: Master | None = None
-        self.master_value: float | None = None
-        self._whole, self._penalty = True, 100 * size / max(1, oracle.num_blocks)
+        self.value: float | None = None
+        self.whole, self._penalty = True, 100 * size / max(1, oracle.num_blocks)
 
-    def take(self, point: PricePoint) -> None:
-        """Keep a point if its bound is better."""
-        self.evaluations += 1
-        if not self.trace or self.sign * point.bound < self.sign * self.best.bound:
-            self.best = point
-            seconds = now() - self.begin
-            self.trace.append((seconds, self.iterations, point.bound))
-
-    def is_late(self) -> bool:
-        limit = self.options.time_limit
-        return limit is not None and now() - self.begin >= limit
-
-    def iterate(self) -> StoppedBy | None:
+    def iterate(self, seconds: float | None) -> StoppedBy | None:
         """Solve the master once and price its duals; return why to stop, if so."""
-        if self.is_late():
+        if seconds is not None and seconds <= 0:
             return StoppedBy.TIME_LIMIT
         if self.master is None:
-            self.master = Master(self.oracle, self._penalty, self.interrupted)
+            self.master = Master(self.oracle, self._penalty, self._interrupted)
             self._price(self.best.prices)
-        limit = self.options.time_limit
-        left = None if limit is None else limit - (now() - self.begin)
-        solved = self.master.solve(left)
-        self.iterations += 1
+        solved = self.master.solve(seconds)
+        self.solves += 1
         if solved is None:
-            interrupted = self.interrupted.is_set()
+            interrupted = self._interrupted.is_set()
             return StoppedBy.INTERRUPTED if interrupted else StoppedBy.TIME_LIMIT
-        self.master_value, duals, self._whole = solved
-        if self._whole and self._distance() <= CONVERGED * abs(self.best.bound):
+        self.value, duals, self.whole = solved
+        distance = self.sign * (self.best.bound - self.value)
+        if self.whole and distance <= CONVERGED * abs(self.best.bound):
             return StoppedBy.CONVERGED
-        if self.iterations % PRUNE_EVERY == 0:
-            self.master.prune()
-        added = self._price(SMOOTHING * self.best.prices + (1 - SMOOTHING) * duals)
-        if not added:
-            added = self._price(duals)
-        if not added:
-            if self._whole:
-                return StoppedBy.CONVERGED
-            if self.master.penalty > HIGHEST_PENALTY * self._penalty:
-                return StoppedBy.INFEASIBLE  # of the relaxation, which rounding does not prove
-            self.master.raise_penalty()
+        smoothed = SMOOTHING * self.best.prices + (1 - SMOOTHING) * duals
+        if self._price(smoothed) or self._price(duals):
+            return None
+        if self.whole:
+            return StoppedBy.CONVERGED
+        if self.master.penalty > HIGHEST_PENALTY * self._penalty:
+            return StoppedBy.INFEASIBLE  # of the relaxation, which rounding does not prove
+        self.master.set_penalty(10 * self.master.penalty)
         return None
-
-    def _distance(self) -> float:
-        assert self.master_value is not None
-        return self.sign * (self.best.bound - self.master_value)
 
     def _price(self, prices: Floats) -> int:
         """Ask all blocks; take the bound and add the columns. Return how many were new."""
         assert self.master is not None
         spend()
+        self.evaluations += 1
         columns, values = [], []
         for block, response in enumerate(self.oracle.responses(prices)):
             if response is not None:
                 values.append(response.value)
                 columns.append(Column.of(block, response))
-        terms = [*self.oracle.price_terms(prices).tolist(), *values]
-        self.take(PricePoint(prices, math.fsum(terms), np.array(values), np.zeros(0)))
+        bound = math.fsum([*self.oracle.price_terms(prices).tolist(), *values])
+        if self.sign * bound < self.sign * self.best.bound:
+            self.best = PricePoint(prices, bound, np.array(values), np.zeros(0))
         return self.master.add(columns)
-
-    def result(self, stopped_by: StoppedBy) -> BoundResult:
-        return bound_result(
-            self.oracle,
-            self.best,
-            "lagrangian",
-            stopped_by,
-            self.evaluations,
-            self.begin,
-            self.trace,
-            master_value=self.master_value if self._whole else None,
-            master_solves=self.iterations,
-            columns=0 if self.master is None else len(self.master.columns),
-        )  # fmt: skip

@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from hindsched.arrays import Floats
-from hindsched.solvers.certificates.certificate import Certificate, Kind, certify, check_certifies
+from hindsched.solvers.certificates.certificate import Certificate, certify, check_certifies
 from hindsched.solvers.door.interrupt import catch_interrupt
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.status import Progress, StoppedBy
@@ -40,7 +40,6 @@ TARGET_MARGIN = 0.02
 """How far, relative to its size, the step's target lies beyond the feasible objective."""
 NOTHING = 1e-9
 """Share of the first bound that is as good as 0."""
-
 
 LARGEST_PRICE = 1e100
 """Prices beyond this bound nothing that could be counted."""
@@ -60,8 +59,6 @@ class BoundResult:
         Evaluations of all blocks.
     seconds : float
         Wall-clock time.
-    trace : tuple of (float, int, float)
-        Seconds, iteration and value of each better bound on the way (not rounded).
     details : dict
         Further facts of the engine.
     """
@@ -70,7 +67,6 @@ class BoundResult:
     stopped_by: StoppedBy
     iterations: int
     seconds: float
-    trace: tuple[tuple[float, int, float], ...] = ()
     details: dict[str, object] = field(default_factory=dict)
 
     @property
@@ -301,50 +297,24 @@ def subgradient_bound(
     """
     options = options or SolveOptions()
     begin = now()
-    trace: list[tuple[float, int, float]] = []
     with catch_interrupt() as interrupted:
         search = Subgradient(oracle, start_prices)
-
-        def note() -> None:
-            seconds = now() - begin
-            trace.append((seconds, search.iterations, search.best.bound))
-            if on_progress is not None:
-                message = f"subgradient, iteration {search.iterations}"
-                on_progress(search.best.bound, target, seconds, message)
-
-        note()
+        better = True
         while True:
+            if better and on_progress is not None:
+                message = f"subgradient, iteration {search.iterations}"
+                on_progress(search.best.bound, target, now() - begin, message)
             stopped_by = _stop(search, options, target, begin, max_iterations)
             if interrupted.is_set():
                 stopped_by = StoppedBy.INTERRUPTED
             if stopped_by is not None or search.is_infeasible:
                 break
-            if search.step(target):
-                note()
-    return bound_result(
-        oracle, search.best, "lagrangian", stopped_by, search.iterations, begin, trace
-    )
-
-
-def bound_result(
-    oracle: BlockOracle,
-    point: PricePoint,
-    kind: Kind,
-    stopped_by: StoppedBy | None,
-    iterations: int,
-    begin: float,
-    trace: list[tuple[float, int, float]],
-    **details: object,
-) -> BoundResult:
-    """Certify an engine's best point and report how it was found."""
-    certificate = certify(oracle, point.prices, kind)
+            better = search.step(target)
     return BoundResult(
-        certificate=certificate,
-        stopped_by=stopped_by or StoppedBy.CONVERGED,
-        iterations=iterations,
-        seconds=now() - begin,
-        trace=tuple(trace),
-        details=details,
+        certify(oracle, search.best.prices),
+        stopped_by or StoppedBy.CONVERGED,
+        search.iterations,
+        now() - begin,
     )
 
 

@@ -119,6 +119,10 @@ def _in_turn(
         return grown
     known = keep(replace(grown, stopped_by=known.stopped_by))
     result = keep(_with_program(both, known, program, known.solution))
+    if "program_failed" in result.details:
+        details = {"program_failed": result.details["program_failed"]}
+        grown = growing.run(both.seconds_left)
+        return replace(grown, details={**grown.details, **details})
     return certified_by(growing, result, both.seconds_left)
 
 

@@ -182,7 +182,7 @@ class NodeProgram:
             if not added:
                 if whole or self._master.penalty > HIGHEST_PENALTY * self._penalty:
                     break
-                self._master.raise_penalty()
+                self._master.set_penalty(10 * self._master.penalty)
         return found(self._shares() if whole else None, round_)
 
     def candidates(self, shares: Sequence[Share]) -> list[Split]:

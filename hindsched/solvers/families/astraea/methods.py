@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from hindsched.instances.astraea.modes import modes
 from hindsched.instances.modes import PREEMPTIVE
-from hindsched.solvers.methods.base import Method, preemptive, solve_milp
+from hindsched.solvers.families.windows.methods import if_small
+from hindsched.solvers.methods.base import Method, preemptive
 from hindsched.solvers.methods.generic import generic_methods
-from hindsched.solvers.methods.in_pieces import if_in_pieces_small
 
 METHODS: dict[str, Method] = {
-    **generic_methods(program=if_in_pieces_small(solve_milp)), "preemptive": preemptive,
+    **generic_methods(program=if_small(modes)), "preemptive": preemptive,
 }  # fmt: skip
 RIVALS_BOUND = ("bound", f"optional,{PREEMPTIVE}")
 """Method and formulation of the bound for baselines that may do what the problem forbids."""

@@ -19,7 +19,6 @@ from hindsched.solvers.families.batchsched.oracle_search import (
     most_workers,
 )
 
-PRICE_MULTIPLES = (0.0, 0.25, 0.5, 1.0, 1.5, 2.5)
 KEPT = "_list_schedule"
 """Where an instance keeps its list schedule."""
 
@@ -113,48 +112,6 @@ def list_schedule(instance: BatchschedInstance) -> Mapping[str, Schedule]:
 def weighted_completion(instance: BatchschedInstance, schedules: Mapping[str, Schedule]) -> float:
     """Objective of schedules: sum of weight x (start + duration)."""
     return float(sum(job.weight * schedules[job.name].completion for job in instance.jobs))
-
-
-def improved_list_schedule(
-    instance: BatchschedInstance,
-    *,
-    prices: Floats | None = None,
-    insertions: int = 200,
-    seed: int = 0,
-) -> dict[str, Schedule]:
-    """List schedules at several multiples of prices, then moves of one job, kept when they help.
-
-    Parameters
-    ----------
-    instance : BatchschedInstance
-        The instance.
-    prices : ndarray, shape (slots, servers, resources), optional
-        Prices that guide the choice of schedules, in several multiples.
-    insertions : int
-        Number of moves tried.
-    seed : int
-        Seed of the moves.
-    """
-    scheduler = ListScheduler(instance)
-    multiples = (0.0,) if prices is None else PRICE_MULTIPLES
-    best, order = dict[str, Schedule](), scheduler.density_order()
-    value, used = float("inf"), 0.0
-    for multiple in multiples:
-        run = scheduler.run(order, prices, multiple)
-        found = weighted_completion(instance, run)
-        if found < value:
-            best, value, used = run, found, multiple
-    random = np.random.Generator(np.random.PCG64(seed))
-    for move in range(insertions if len(order) > 1 else 0):
-        moved = list(order)
-        job = moved.pop(int(random.integers(len(moved))))
-        moved.insert(int(random.integers(len(moved) + 1)), job)
-        multiple = used if move % 2 else multiples[int(random.integers(len(multiples)))]
-        run = scheduler.run(moved, prices, multiple)
-        found = weighted_completion(instance, run)
-        if found <= value:
-            order, best, value, used = moved, run, found, multiple
-    return best
 
 
 def as_solution(

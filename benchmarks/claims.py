@@ -104,18 +104,26 @@ class Plan:
 WITHOUT_DORM = (
     "oasis", "oasis, L-floor 0.1", "fifo", "drf", "rrh", "fifo widest", "rrh widest",
 )  # fmt: skip
+AS_THE_PAPER_SETS_THEM = (
+    "batchsched", "fifo", "drf", "antman", "tiresias", "antman restoring", "tiresias restoring",
+)  # fmt: skip
+AT_THE_EDGE = (
+    "srtf drawn edge", "srtf drawn cloud", "srtf half edge", "srtf half cloud", "srtf ideal edge",
+    "srtf ideal cloud", "tiresias-l drawn edge", "tiresias-l drawn cloud", "edgecloud",
+    "edgecloud-edge-only", "batchsche", "all-cloud",
+)  # fmt: skip
 IN_RANGE: dict[str, Any] = {"capacity_fraction": [0.2]}
 PLAN = (
-    Plan("oasis", "3", 20, {"jobs": [100, 200, 400]}, WITHOUT_DORM),
+    Plan("oasis", "3", 20, {"jobs": [100, 400]}, WITHOUT_DORM),
     Plan("oasis", "4", 1, {}, WITHOUT_DORM),
     Plan("oasis", "5", 40, {"servers": [10, 60, 100]}),
     Plan("oasis", "6", 3, {"jobs": [100, 400]}),
     Plan("oasis", "8", 0.1),
     Plan("oasis", "9", 0.1),
-    Plan("batchsched", "2", 30, {"jobs": [50, 200], **IN_RANGE}),
-    Plan("batchsched", "3", 30, {"servers": [50, 200], **IN_RANGE}),
-    Plan("batchsched", "5", 30, {"jobs": [50, 200], **IN_RANGE}),
-    Plan("batchsched", "6", 30, {"servers": [50, 200], **IN_RANGE}),
+    Plan("batchsched", "2", 10, {"jobs": [50, 200], **IN_RANGE}, AS_THE_PAPER_SETS_THEM),
+    Plan("batchsched", "3", 10, {"servers": [50, 200], **IN_RANGE}, AS_THE_PAPER_SETS_THEM),
+    Plan("batchsched", "5", 10, {"jobs": [50, 200], **IN_RANGE}, AS_THE_PAPER_SETS_THEM),
+    Plan("batchsched", "6", 10, {"servers": [50, 200], **IN_RANGE}, AS_THE_PAPER_SETS_THEM),
     Plan("batchsched", "4", 2.2),
     Plan("batchsched", "7", 2.3),
     Plan("batchsched", "8", 0.4),
@@ -124,8 +132,8 @@ PLAN = (
     Plan("batchsched", "11", 0.2),
     Plan("batchsched", "12", 1.8),
     Plan("batchsched", "theorem-5", 0.7),
-    *(Plan("astraea", number, 8, {"jobs": [40, 100, 160]}) for number in ("4a", "4c")),
-    *(Plan("astraea", number, 6, {"servers": [20, 60, 140]}) for number in ("4b", "4d")),
+    *(Plan("astraea", number, 8, {"jobs": [40, 160]}) for number in ("4a", "4c")),
+    *(Plan("astraea", number, 6, {"servers": [20, 140]}) for number in ("4b", "4d")),
     Plan("astraea", "5", 2, {"jobs": [5, 15], "servers": [5, 25, 45]}),
     Plan("astraea", "6", 2, {"jobs": [5, 15], "servers": [5, 25, 45]}),
     *(Plan("astraea", number, 1) for number in ("7", "8", "13")),
@@ -133,8 +141,8 @@ PLAN = (
     *(Plan("astraea", number, 0.2) for number in ("P1", "P2", "P3", "P4")),
     *(Plan("astraea", number, 2, traced=True) for number in ("4a", "4b", "7", "8", "13")),
     Plan("edgecloud", "4", 0.3),
-    Plan("edgecloud", "7", 5),
-    Plan("edgecloud", "8", 14),
+    Plan("edgecloud", "7", 5, {"jobs": [100, 300]}, AT_THE_EDGE),
+    Plan("edgecloud", "8", 14, {"servers": [60, 140]}, AT_THE_EDGE),
     Plan("edgecloud", "11", 5),
     Plan("edgecloud", "12", 0.3),
     Plan("edgecloud", "13", 0.4),

@@ -16,6 +16,8 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("**/*.md"))]
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 BLOCK = re.compile(r"^```(sh|python)\n(.*?)^```", re.DOTALL | re.MULTILINE)
+NAMED = re.compile(r"`([\w.-]+(?:/[\w.-]+)*/(?:[\w-]+\.(?:py|md|json|csv|jinja|ipynb|toml))?)`")
+"""A folder, or a file of a kind that the repository has, in a page's words."""
 HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
 
 
@@ -41,6 +43,20 @@ def test_links_lead_somewhere(page):
         assert place.exists(), f"{page.name}: {target}"
         if anchor:
             assert anchor in anchors(place), f"{page.name}: {target}"
+
+
+def test_paths_that_pages_name_exist():
+    """Below the repository, the package or its examples; `build` and `results` are the users'."""
+    roots = [ROOT, ROOT / "hindsched", ROOT / "hindsched/instances/traces", ROOT / "docs"]
+    known = {part.name for root in roots for part in root.iterdir() if part.is_dir()}
+    missing = [
+        f"{page.name}: {name}"
+        for page in PAGES
+        for name in NAMED.findall(page.read_text(encoding="utf-8"))
+        if name.partition("/")[0] in known - {"build", "results"}
+        and not any((root / name).exists() for root in roots)
+    ]
+    assert missing == []
 
 
 def test_the_page_on_formats_and_the_schemas_are_the_programs(monkeypatch):

@@ -153,7 +153,9 @@ class Fifo(FixedWidth):
     """First in, first out.
 
     A job has a fixed number of workers, starts when every earlier job has started and its workers
-    fit, and runs without pause until its work is done. Nobody overtakes the head of the queue.
+    fit, and runs without pause until its work is done. Nobody overtakes the head of the queue. The
+    papers fix the number in a range, as [1, 30] (``gangs="drawn"``). Left out: queues by user or
+    partition, and priorities, as cluster managers have them.
 
     Parameters
     ----------

@@ -119,7 +119,7 @@ class Tiresias(Ranked):
     The key is remaining slots x GPUs (the dominant share stands for the GPUs of any cluster):
     smaller first. A job gets all of its fixed number of workers or none; running jobs that are no
     longer placed are paused, keeping their progress. A job that stays keeps its placement if that
-    is still free.
+    is still free. Left out: that skewed models are placed on few machines.
 
     Parameters
     ----------

@@ -93,7 +93,8 @@ def greedy_right_to_left(
     After "Near-optimal scheduling mechanisms for deadline-sensitive jobs in large computing
     clusters" (Jain, Menache, Naor and Yaniv, SPAA 2012), from general knowledge, not its full text:
     jobs by weight over least volume, each as late as possible before the deadline with the least
-    volume, skipped if it does not fit.
+    volume, skipped if it does not fit. Left out: that a job may run in parts, with more or fewer
+    machines from slot to slot, which batchsched's problem does not let it; and the payments.
 
     Parameters
     ----------

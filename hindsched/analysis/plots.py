@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import numpy as np
 
-from hindsched.analysis.spans import Span, job_spans
+from hindsched.analysis.spans import Span, job_spans, spans_of
 from hindsched.arrays import Floats
 from hindsched.errors import InputError
 from hindsched.instances.io import write_bytes
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from hindsched.solvers.certificates.certificate import Certificate
     from hindsched.solvers.certificates.explain import Explanation
 
-__all__ = ["gantt", "gap", "prices", "ratios", "save", "utilisation"]
+__all__ = ["gantt", "gap", "losses", "policy", "prices", "ratios", "save", "utilisation"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -482,6 +482,153 @@ def ratios(comparison: Any, ax: Axes | None = None, *, family: str | None = None
     ax.set_title(f"{title}: {groups[0][0] if len(groups) == 1 else f'{len(groups)} instances'}")
     if has_legend and drawn:
         ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
+    return ax
+
+
+@common_look
+def losses(found: Any, ax: Axes | None = None) -> Axes:
+    """Draw each algorithm's ratio as the price of not knowing times its own loss.
+
+    Parameters
+    ----------
+    found : Foresight
+        What `foresight` returned.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; None for a new figure.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        A bar an algorithm on a logarithmic axis, on which the two parts add up; pale is what no
+        proof tells apart.
+
+    Examples
+    --------
+    >>> import hindsched as hs
+    >>> found = hs.foresight(hs.tree("gang", at=[2], branches=2), algorithms=["fifo"])
+    >>> [label.get_text() for label in hs.plot.losses(found).get_yticklabels()]
+    ['fifo']
+    """
+    rows, price = found.losses_by_algorithm, found.price
+    if not rows or price.lower is None:
+        raise InputError("algorithms", [], "must be one at least, with a known price")
+    ax = ax or new_axes(7.2, max(1.9, 1.2 + 0.42 * len(rows)))
+    top, drawn = 1.02, set()
+    for place, loss in enumerate(rows):
+        known = [loss.ratio.lower, loss.ratio.upper, price.upper]
+        if any(end is None or not math.isfinite(end) for end in known):
+            ax.text(1.0, place, " not bounded", color=GREY, va="center", fontsize=8)
+            continue
+        low, high, most = (max(1.0, end) for end in known)
+        least, most = min(price.lower, low), min(most, low)
+        parts = [("price of not knowing", 1.0, least, PALETTE[0], 1.0),
+                 ("one or the other", least, most, PALETTE[0], 0.35),
+                 ("own loss", most, low, PALETTE[1], 1.0),
+                 ("not proven", low, high, PALETTE[1], 0.35)]  # fmt: skip
+        for label, begin, end, fill, alpha in parts:
+            if end > begin * (1 + VISIBLE):
+                shown = None if label in drawn else label
+                drawn.add(label)
+                ax.barh(place, end - begin, left=begin, color=fill, alpha=alpha, height=0.6,
+                        label=shown, linewidth=0)  # fmt: skip
+        ax.text(high, place, f" {high:.3g}", va="center", fontsize=8)
+        top = max(top, high)
+    ax.axvline(1.0, color="black", lw=0.8)
+    ax.set_xscale("log")
+    ax.set_xlim(min(0.998, top**-0.03), top**1.12)
+    ax.xaxis.set_major_locator(_ratio_ticks(top))
+    ax.xaxis.set_major_formatter("{x:g}")
+    ax.minorticks_off()
+    ax.set_yticks(range(len(rows)), [loss.algorithm for loss in rows])
+    ax.set_ylim(len(rows) - 0.5, -0.5)
+    ax.grid(False, axis="y")
+    ax.set_xlabel("hindsight and the algorithm: their ratio (1 is perfect)")
+    ax.set_title(f"{len(found.futures)} futures, policies that {found.policies}")
+    if drawn:
+        ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
+    return ax
+
+
+def _ratio_ticks(top: float) -> Any:
+    """A handful of round ticks from 1 on."""
+    from matplotlib.ticker import FixedLocator, MaxNLocator
+
+    if top > LOG_BEYOND:
+        return FixedLocator([tick for tick in LOG_TICKS if tick <= top])
+    return FixedLocator([tick for tick in MaxNLocator(6).tick_values(1.0, top) if tick >= 1])
+
+
+@common_look
+def policy(found: Any, ax: Axes | None = None) -> Axes:
+    """Draw the tree of futures, and in each of its branches what the best policy found does.
+
+    Parameters
+    ----------
+    found : Foresight
+        What `foresight` returned.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; None for a new figure.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        A branch for every class of futures that cannot be told apart, from the slot in which it
+        parts from others; in it a lane a job, with a bar where it runs. Beside each future the
+        policy's value and that of hindsight.
+
+    Examples
+    --------
+    >>> import hindsched as hs
+    >>> found = hs.foresight(hs.tree("gang", at=[2], branches=2), algorithms=[])
+    >>> len(hs.plot.policy(found).get_yticklabels())
+    2
+    """
+    if found.policy is None:
+        raise InputError("policy", None, "must have been found")
+    futures, schedules = found.futures, found.policy.schedules
+    spans = [{**job_spans(own), **{job: spans_of([own.run_of(row) for row in rows])
+                                   for job, rows in own.given_up.items()}}
+             for own in schedules]  # fmt: skip
+    names = list(dict.fromkeys(job.name for i in futures.instances for job in i.jobs))
+    classes = futures.classes()
+    cuts = sorted(classes)
+    last = max(span.last for own in spans for runs in own.values() for span in runs)
+    ax = ax or new_axes(7.2, min(12.0, 1.2 + 0.55 * len(futures)))
+    order = sorted(range(len(futures)), key=lambda s: [classes[t].index(futures.members(s, t))
+                                                       for t in cuts])  # fmt: skip
+    place, named = {s: at for at, s in enumerate(order)}, set()
+    for t, following in zip(cuts, [*cuts[1:], last + 1], strict=True):
+        for group in classes[t]:
+            rows, s = [place[member] for member in group], group[0]
+            low, high = min(rows) - 0.42, max(rows) + 0.42
+            ax.fill_between([t - 0.5, following - 0.5], low, high, color="#F0F0F0", lw=0, zorder=0)
+            runs = {job: [span for span in own if t <= span.last and span.first < following]
+                    for job, own in spans[s].items()}  # fmt: skip
+            known = [job.name for at, job in enumerate(futures.instances[s].jobs)
+                     if futures.revealed(s, at) < following]  # fmt: skip
+            for lane, job in enumerate(known):
+                height = (high - low) / len(known)
+                for span in runs.get(job, ()):
+                    begin, end = max(span.first, t), min(span.last, following - 1)
+                    middle, dropped = low + (lane + 0.5) * height, job in schedules[s].given_up
+                    ax.barh(middle, end - begin + 1, left=begin - 0.5, height=0.86 * height,
+                            color=colour(names.index(job)), alpha=0.25 if dropped else 0.7,
+                            zorder=2)  # fmt: skip
+                    if job not in named:
+                        ax.text(begin - 0.4, middle, job, va="center", fontsize=7, zorder=3)
+                    named.add(job)
+    for t in cuts:
+        ax.axvline(t - 0.5, color=GREY, lw=0.8, ls=":", zorder=1)
+    labels = [f"{own.objective():.5g} ({optimum})"
+              for own, optimum in zip(schedules, found.optima, strict=True)]  # fmt: skip
+    ax.set_yticks(range(len(order)), [labels[s] for s in order])
+    ax.set_ylim(len(order) - 0.4, -0.6)
+    ax.grid(False)
+    ax.set_xlim(0.5, last + 0.5)
+    _whole_slots(ax.xaxis)
+    ax.set_xlabel("slot (dotted: futures part; pale: given up)")
+    ax.set_ylabel("value (hindsight's)")
+    ax.set_title(f"what the best policy found does ({found.policy.name})")
     return ax
 
 

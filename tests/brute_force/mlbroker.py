@@ -34,63 +34,74 @@ def transport(data: list[float], room: list[float], price: list[list[float]]) ->
     return float(found.fun) if found.status == 0 else math.inf
 
 
-def optimum(file: dict[str, Any], formulation: str = "tight") -> float:
-    """Optimal objective of an instance file's JSON data."""
-    weights = {"transfer": 1, "resource": 1, "deployment": 1, "communication": 1}
-    weights |= file.get("cost_weights", {})
-    centers = [center["name"] for center in file["datacenters"]]
-    size, kinds, horizon = len(centers), file["resources"], file["horizon"]
-    distance = file["transfer_usd_per_gb"]
-    prices = [center["prices"] for center in file["datacenters"]]
+class Slots:
+    """Raw choices of jobs in slots, and what they cost, of an instance file's JSON data."""
 
-    # Raw choices of each job in each slot of its life: (cost alone, units rented, places used).
-    choices: dict[tuple[int, int], list[tuple[float, Any, frozenset[int]]]] = {}
-    for j, job in enumerate(file["jobs"]):
+    def __init__(self, file: dict[str, Any], formulation: str = "tight") -> None:
+        weights = {"transfer": 1, "resource": 1, "deployment": 1, "communication": 1}
+        self.file, self.weights = file, weights | file.get("cost_weights", {})
+        self.centers = [center["name"] for center in file["datacenters"]]
+        self.prices = [center["prices"] for center in file["datacenters"]]
+        self.formulation = formulation
+
+    def choices(self, job: dict[str, Any], t: int) -> list[tuple[float, Any, frozenset[int]]]:
+        """Of a job in a slot of its life: (cost alone, units rented, places used)."""
+        size, kinds, distance = (
+            len(self.centers), self.file["resources"], self.file["transfer_usd_per_gb"],
+        )  # fmt: skip
         arc = [list(row) for row in distance]
         for name in job.get("pinned_datacenters", []):
-            r = centers.index(name)
+            r = self.centers.index(name)
             arc[r] = [0.0 if q == r else math.inf for q in range(size)]
-        for t in range(job["arrival"], job["departure"] + 1):
-            data = job["data_gb"][t - job["arrival"]]
-            needed = math.ceil(sum(data) / job["capacity_gb"] - 1e-9)
-            options = []
-            for y in itertools.product(range(needed + size), repeat=size):
-                # as printed, workers that cost nothing may stand by only to talk near the PS
-                if formulation == "tight" and sum(y) > needed + size - 1:
-                    continue
-                moved = transport(data, [job["capacity_gb"] * n for n in y], arc)
-                if math.isinf(moved):
-                    continue
-                for p in range(size):
-                    each = sorted(
-                        job["exchange_gb"] * distance[r][p]
-                        for r in range(size)
-                        for _ in range(y[r])
-                    )
-                    talk = sum(each[:needed] if formulation == "paper" else each)
-                    units = [
-                        [
-                            y[r] * job["worker"].get(kind, 0) + (r == p) * job["ps"].get(kind, 0)
-                            for kind in kinds
-                        ]
-                        for r in range(size)
+        data = job["data_gb"][t - job["arrival"]]
+        needed = math.ceil(sum(data) / job["capacity_gb"] - 1e-9)
+        options = []
+        for y in itertools.product(range(needed + size), repeat=size):
+            # as printed, workers that cost nothing may stand by only to talk near the PS
+            if self.formulation == "tight" and sum(y) > needed + size - 1:
+                continue
+            moved = transport(data, [job["capacity_gb"] * n for n in y], arc)
+            if math.isinf(moved):
+                continue
+            for p in range(size):
+                each = sorted(
+                    job["exchange_gb"] * distance[r][p] for r in range(size) for _ in range(y[r])
+                )
+                talk = sum(each[:needed] if self.formulation == "paper" else each)
+                units = [
+                    [
+                        y[r] * job["worker"].get(kind, 0) + (r == p) * job["ps"].get(kind, 0)
+                        for kind in kinds
                     ]
-                    places = frozenset(r for r in range(size) if y[r] > 0 or r == p)
-                    alone = weights["transfer"] * moved + weights["communication"] * talk
-                    options.append((alone, np.array(units, dtype=float), places))
-            choices[j, t] = options
+                    for r in range(size)
+                ]
+                places = frozenset(r for r in range(size) if y[r] > 0 or r == p)
+                alone = self.weights["transfer"] * moved + self.weights["communication"] * talk
+                options.append((alone, np.array(units, dtype=float), places))
+        return options
 
-    def bill(units: Any) -> float:
+    def bill(self, units: Any) -> float:
+        """What all units of a slot cost, by data centre and resource."""
         total = 0.0
-        for r in range(size):
-            for k, kind in enumerate(kinds):
-                price, h = prices[r][kind], units[r][k]
+        for r in range(len(self.centers)):
+            for k, kind in enumerate(self.file["resources"]):
+                price, h = self.prices[r][kind], units[r][k]
                 if h <= price["threshold"]:
                     total += price["unit_usd"] * h
                 else:
                     total += price["discounted_usd"] * h
                     total += (price["unit_usd"] - price["discounted_usd"]) * price["threshold"]
-        return weights["resource"] * total
+        return self.weights["resource"] * total
+
+
+def optimum(file: dict[str, Any], formulation: str = "tight") -> float:
+    """Optimal objective of an instance file's JSON data."""
+    slots, horizon = Slots(file, formulation), file["horizon"]
+    weights, size, kinds = slots.weights, len(slots.centers), file["resources"]
+    choices = {
+        (j, t): slots.choices(job, t)
+        for j, job in enumerate(file["jobs"]) for t in range(job["arrival"], job["departure"] + 1)
+    }  # fmt: skip
 
     # Dynamic program over slots; the state is where each job has (tight) or ever had (paper) been.
     states: dict[tuple[frozenset[int], ...], float] = {
@@ -101,7 +112,7 @@ def optimum(file: dict[str, Any], formulation: str = "tight") -> float:
         moves: dict[tuple[frozenset[int], ...], float] = {}
         for combination in itertools.product(*(choices[j, t] for j in live)):
             units = sum((c[1] for c in combination), np.zeros((size, len(kinds))))
-            cost = bill(units) + sum(c[0] for c in combination)
+            cost = slots.bill(units) + sum(c[0] for c in combination)
             key = tuple(c[2] for c in combination)
             moves[key] = min(cost, moves.get(key, math.inf))
         after: dict[tuple[frozenset[int], ...], float] = {}

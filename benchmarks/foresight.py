@@ -1,0 +1,161 @@
+"""What share of an algorithm's loss nobody could have avoided: trees of every family.
+
+``python benchmarks/foresight.py [--trees N] [--seconds S] [FAMILY ...]`` measures what is not yet
+in ``benchmarks/results/foresight.json``, a tree at a time; it writes ``docs/results/foresight.md``.
+Interrupt it whenever you like; ``--trees 0`` writes the page only.
+"""
+
+import argparse
+import json
+import math
+import statistics
+from pathlib import Path
+
+import hindsched as hs
+from hindsched.analysis.tasks import theorem_of
+
+ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "docs" / "results" / "foresight.md"
+KEPT = ROOT / "benchmarks" / "results" / "foresight.json"
+TREES = {
+    "oasis": {"at": [2], "jobs": 3, "horizon": 7, "max_duration": 3},
+    "batchsched": {"at": [1], "jobs": 3},
+    "astraea": {"at": [1], "jobs": 4},
+    "edgecloud": {"at": [1], "jobs": 3, "horizon": 4},
+    "mlbroker": {"at": [1], "jobs": 3},
+    "gang": {"at": [2], "jobs": 5},
+}
+"""Preset `small`, with fewer jobs: three futures each that part after the slot `at`."""
+ALGORITHMS = {
+    "oasis": ("oasis", "fifo", "reoptimise"),
+    "batchsched": ("batchsched", "wspt", "reoptimise"),
+    "astraea": ("astraea", "batchsche", "reoptimise"),
+    "edgecloud": ("edgecloud", "srtf", "reoptimise"),
+    "mlbroker": ("mlbroker", "local", "reoptimise"),
+    "gang": ("fifo", "easy", "reoptimise"),
+}
+"""The paper's own first."""
+CLASSES = {"oasis": ("commit", "run"), "edgecloud": ("commit", "run")}
+BRANCHES = 3
+HEAD = """# What nobody could have known
+
+A ratio compares an online algorithm with somebody who sees the future.
+[`hindsched foresight`](../guides/foresight.md) splits it: ratio = price of not knowing x own loss.
+Here are trees of {branches} equally likely futures of the generators' preset `small` with 3 to 5
+jobs, which part after slot 1 or 2, {seconds:g} s a tree on one core of a machine that did other
+work. They are few and small: what follows is about them, not about clusters. Written by
+`benchmarks/foresight.py`, which goes on where it stopped.
+"""
+SHARES = """
+Means over the trees on which the algorithm loses anything (the last column says how many). *Price*
+is hindsight over the best online policy of the class, *own* the best online policy over the
+algorithm; the share is log price / log ratio. Where a solver left an interval, its middle is taken.
+An algorithm whose own loss is not told may do what the class forbids."""
+WORST = """
+For the trees above: no online algorithm, randomised or not, has a competitive ratio below the
+largest 1 / rho that was proven on a tree. Beside it stands what the paper's theorem promises of its
+algorithm on these futures, and which of its assumptions do not hold on them. The last column says
+on how many trees the guarantee itself is known."""
+
+
+def measure(family, policies, seed, seconds):
+    """What is kept of one tree."""
+    futures = hs.tree(family, branches=BRANCHES, seed=seed, **TREES[family])
+    found = hs.foresight(
+        futures, algorithms=ALGORITHMS[family], policies=policies, time_limit=seconds
+    )
+    data = found.to_dict()
+    theorems = [theorem_of(one, ALGORITHMS[family][0]) for one in futures]
+    kept = ("price", "guarantee", "guarantee_deterministic", "hindsight", "best_online",
+            "certified", "algorithms", "seconds")  # fmt: skip
+    said = [each for each in theorems if each and each["kind"] == "ratio" and each["value"]]
+    lacking = {a["name"] for each in said for a in each["assumptions"] if not a["holds"]}
+    return {**{key: data[key] for key in kept}, "sense": found.futures.sense,
+            "theorem": max((each["value"] for each in said), default=None),
+            "lacking": sorted(lacking)}  # fmt: skip
+
+
+def middle(ends):
+    """The middle of an interval; None where an end is not known."""
+    lower, upper = (float(ends[key] or math.nan) for key in ("lower", "upper"))
+    return None if math.isnan(lower + upper) or math.isinf(upper) else (lower + upper) / 2
+
+
+def shares(rows, place):
+    """Over trees with a loss, the share of the ratio's logarithm that is price, and the means."""
+    found = []
+    for row in rows:
+        own = row["algorithms"][place]
+        price, ratio = middle(row["price"]), middle(own["ratio"])
+        if price and ratio and ratio > 1 + 1e-6:
+            found.append((math.log(price) / math.log(ratio), price, ratio))
+    return found
+
+
+def table(columns, rows):
+    """Lines of a table."""
+    cells = [columns, ["---"] * len(columns), *rows]
+    return ["", *("| " + " | ".join(map(str, row)) + " |" for row in cells), ""]
+
+
+def page(kept, seconds):
+    """The page of what is kept."""
+    lines, own, worst = [HEAD.format(branches=BRANCHES, seconds=seconds)], [], []
+    for family in TREES:
+        for policies in CLASSES.get(family, ("run",)):
+            named = [r for key, r in kept.items() if key.startswith(f"{family}/{policies}/")]
+            if not named:
+                continue
+            for place, name in enumerate(ALGORITHMS[family]):
+                found = shares(named, place)
+                losses = [row["algorithms"][place]["own"] for row in named]
+                known = [middle(each) for each in losses if each]
+                means = [statistics.mean(column) for column in zip(*found, strict=True)]
+                counted = [each for each in known if each]
+                mean = f"{statistics.mean(counted):.3f}" if counted else "may do more"
+                cells = [f"{means[2]:.3f}", f"{means[1]:.3f}", mean, f"{max(0, means[0]):.0%}"]
+                own.append([family if not place else "", policies if not place else "",
+                            f"`{name}`", *(cells if found else ["1", "1", mean, "no loss"]),
+                            f"{len(found)} of {len(named)}"])  # fmt: skip
+            up = named[0]["sense"] == "max"
+            ends = [row["guarantee"]["upper" if up else "lower"] for row in named]
+            ends = [float(end) for end in ends if end]
+            gaps = [row["guarantee"] for row in named]
+            proven = sum(
+                bool(g["lower"] and g["upper"]) and g["upper"] - g["lower"] <= 1e-4 for g in gaps
+            )
+            least = max(1 / end if up else end for end in ends) if ends else None
+            told = [row["theorem"] for row in named if row["theorem"]]
+            lacking = sorted({name for row in named for name in row["lacking"]})
+            says = f"{min(told):.4g} to {max(told):.4g}" if told else "nothing"
+            says += f"; does not hold: {', '.join(lacking)}" if told and lacking else ""
+            worst.append([family, policies, len(named), f"{least:.4f}" if least else "?", says,
+                          f"{proven} of {len(named)}"])  # fmt: skip
+    columns = ["family", "class", "algorithm", "ratio", "price", "own", "share", "trees"]
+    lines += ["## What share of a loss is the price of not knowing", SHARES, *table(columns, own)]
+    columns = ["family", "class", "trees", "no ratio below", "the theorem promises", "rho known"]
+    lines += ["## The worst futures found, beside the theorem", WORST, *table(columns, worst)]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("families", nargs="*")
+    parser.add_argument("--trees", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=20.0)
+    options = parser.parse_args()
+    kept = json.loads(KEPT.read_text()) if KEPT.exists() else {}
+    for seed in range(options.trees):
+        for family in options.families or TREES:
+            for policies in CLASSES.get(family, ("run",)):
+                key = f"{family}/{policies}/{seed}"
+                if key in kept:
+                    continue
+                kept[key] = measure(family, policies, seed, options.seconds)
+                print(key, kept[key]["price"], kept[key]["guarantee"], flush=True)
+                KEPT.write_text(json.dumps(kept, indent=1) + "\n")
+    PAGE.write_text(page(kept, options.seconds))
+
+
+if __name__ == "__main__":
+    main()

@@ -49,7 +49,7 @@ work. They are few and small: what follows is about them, not about clusters. Wr
 SHARES = """
 Means over the trees on which the algorithm loses anything (the last column says how many). *Price*
 is hindsight over the best online policy of the class, *own* the best online policy over the
-algorithm; the share is log price / log ratio. Where a solver left an interval, its middle is taken.
+algorithm, *share* log price / log ratio; of intervals that a solver left, the mean of either end.
 An algorithm whose own loss is not told may do what the class forbids."""
 WORST = """
 For the trees above: no online algorithm, randomised or not, has a competitive ratio below the
@@ -75,21 +75,30 @@ def measure(family, policies, seed, seconds):
             "lacking": sorted(lacking)}  # fmt: skip
 
 
-def middle(ends):
-    """The middle of an interval; None where an end is not known."""
-    lower, upper = (float(ends[key] or math.nan) for key in ("lower", "upper"))
-    return None if math.isnan(lower + upper) or math.isinf(upper) else (lower + upper) / 2
+def ends_of(interval):
+    """Both ends as numbers, or None."""
+    ends = [interval["lower"], interval["upper"]]
+    return None if None in ends or "inf" in ends else ends
 
 
 def shares(rows, place):
-    """Over trees with a loss, the share of the ratio's logarithm that is price, and the means."""
+    """Of trees on which an algorithm loses: ratio, price and own loss, and the share of price."""
     found = []
     for row in rows:
         own = row["algorithms"][place]
-        price, ratio = middle(row["price"]), middle(own["ratio"])
-        if price and ratio and ratio > 1 + 1e-6:
-            found.append((math.log(price) / math.log(ratio), price, ratio))
+        price, ratio = ends_of(row["price"]), ends_of(own["ratio"])
+        alone = ends_of(own["own"]) if own["own"] else None
+        if price and ratio and ratio[1] > 1 + 1e-6:
+            low = math.log(price[0]) / math.log(ratio[1])
+            high = math.log(price[1]) / max(1e-12, math.log(max(1, ratio[0])))
+            found.append((ratio, price, alone, (max(0, min(1, low)), max(0, min(1, high)))))
     return found
+
+
+def mean(pairs, form):
+    """The mean of intervals, in words."""
+    low, high = (form.format(statistics.mean(column)) for column in zip(*pairs, strict=True))
+    return low if low == high else f"{low} to {high}"
 
 
 def table(columns, rows):
@@ -108,15 +117,14 @@ def page(kept, seconds):
                 continue
             for place, name in enumerate(ALGORITHMS[family]):
                 found = shares(named, place)
-                losses = [row["algorithms"][place]["own"] for row in named]
-                known = [middle(each) for each in losses if each]
-                means = [statistics.mean(column) for column in zip(*found, strict=True)]
-                counted = [each for each in known if each]
-                mean = f"{statistics.mean(counted):.3f}" if counted else "may do more"
-                cells = [f"{means[2]:.3f}", f"{means[1]:.3f}", mean, f"{max(0, means[0]):.0%}"]
-                own.append([family if not place else "", policies if not place else "",
-                            f"`{name}`", *(cells if found else ["1", "1", mean, "no loss"]),
-                            f"{len(found)} of {len(named)}"])  # fmt: skip
+                cells = ["1", "1", "1", "no loss"]
+                if found:
+                    ratio, price, alone, share = zip(*found, strict=True)
+                    cells = [mean(ratio, "{:.3f}"), mean(price, "{:.3f}"), "may do more", ""]
+                    if None not in alone:
+                        cells[2:] = mean(alone, "{:.3f}"), mean(share, "{:.0%}")
+                head = [family, policies] if not place else ["", ""]
+                own.append([*head, f"`{name}`", *cells, f"{len(found)} of {len(named)}"])
             up = named[0]["sense"] == "max"
             ends = [row["guarantee"]["upper" if up else "lower"] for row in named]
             ends = [float(end) for end in ends if end]

@@ -338,18 +338,36 @@ def build_extensive(
     worst : sequence of float, optional
         See `Hedge`, by scenario.
     """
+    first, formulation = futures.instances[0], futures.instances[0].check_formulation(formulation)
+    again = partial(
+        build_extensive, futures, policies, formulation, form=form, relax=relax, worst=worst
+    )
+    programs, decisions = scenario_programs(
+        futures, policies, formulation, form=form, relax=relax, worst=worst
+    )
+    m, values = extensive_form([own.model for own in programs], decisions, futures.probabilities)
+    for s, own in enumerate(programs):
+        own.model = m.scenario[s]
+    return ExtensiveProgram(
+        instance=first, formulation=formulation, form=programs[0].form, relaxed=relax, model=m,
+        again=again, futures=futures, policies=policies, programs=programs, values=values,
+    )  # fmt: skip
+
+
+def scenario_programs(
+    futures: Futures, policies: str = RUN, formulation: str | None = None, *,
+    form: str | None = None, relax: bool = False, worst: Sequence[float] | None = None,
+) -> tuple[list[OfflineProgram[Any]], list[Decisions]]:  # fmt: skip
+    """Each scenario's own program and its decisions; arguments as of `build_extensive`."""
     if policies not in POLICIES:
         raise InputError("policies", policies, f"must be {' or '.join(POLICIES)}")
-    family, first = futures.instances[0].family, futures.instances[0]
-    module, formulation = model_module(family), first.check_formulation(formulation)
+    first = futures.instances[0]
+    module, formulation = model_module(first.family), first.check_formulation(formulation)
     slots = getattr(module, "DECISIONS", {})
     forms = [each for each in module.FORMS[formulation] if each in slots]
     if not forms or form not in (None, *forms):
         raise InputError("form", form or formulation, f"must be {' or '.join(slots) or 'another'}")
     form = form or forms[0]
-    again = partial(
-        build_extensive, futures, policies, formulation, form=form, relax=relax, worst=worst
-    )
     programs, decisions = list[OfflineProgram[Any]](), list[Decisions]()
     hedges = "hedge" in signature(module.build_offline).parameters
     for s, instance in enumerate(futures.instances):
@@ -362,13 +380,7 @@ def build_extensive(
             raise InputError("instances", f"{len(futures)} scenarios", rule)
         programs.append(own)
         decisions.append(_decisions(futures, policies, s, own.model, slots[form]))
-    m, values = extensive_form([own.model for own in programs], decisions, futures.probabilities)
-    for s, own in enumerate(programs):
-        own.model = m.scenario[s]
-    return ExtensiveProgram(
-        instance=first, formulation=formulation, form=form, relaxed=relax, model=m, again=again,
-        futures=futures, policies=policies, programs=programs, values=values,
-    )  # fmt: skip
+    return programs, decisions
 
 
 def _decisions(

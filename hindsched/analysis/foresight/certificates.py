@@ -31,6 +31,8 @@ FORMAT, EXPECTED, GUARANTEE = "hindsched-certificate/1", "expected", "guarantee"
 MOST_COLUMNS = 400_000
 UNIT = 10**6
 """Prices are whole multiples of 1 / UNIT, so that they cancel exactly."""
+Window = tuple[int, int, int]
+"""A job's position, and its first and last slot."""
 Column = tuple[int, int, int, float, Mapping[Any, float]]
 """Job, first and last slot, cost, and what is used of each row in each of them."""
 
@@ -43,6 +45,7 @@ def can_certify(instance: Instance, formulation: str) -> bool:
 def certify(
     futures: Futures, policies: str, formulation: str, weights: Sequence[float], last: int,
     seconds: float, schedules: Sequence[Solution] | None = None,
+    own: Sequence[Mapping[Window, float]] | None = None,
 ) -> JsonObject | None:  # fmt: skip
     """A certificate of the bound on the weighted sum, or on the guarantee of any online algorithm.
 
@@ -58,6 +61,9 @@ def certify(
         Time limit of the linear program.
     schedules : sequence of Solution, optional
         By who sees the future: with them it is about the guarantee.
+    own : sequence of mapping, optional
+        Multipliers by scenario and (job's position, first slot, last slot), from elsewhere; by
+        default those of the linear program of all scenarios.
 
     Returns
     -------
@@ -68,7 +74,8 @@ def certify(
     if schedules is not None:
         worth = math.fsum(w * own.objective() for w, own in zip(weights, schedules, strict=True))
         weights = [float(f"{w / worth:.12g}") for w in weights]
-    found = _duals(futures, policies, formulation, weights, last, seconds)
+    given = None if own is None else _cancelling(futures, policies, own)
+    found = _duals(futures, policies, formulation, weights, last, seconds, given)
     if found is None:
         return None
     scenarios = [
@@ -93,10 +100,13 @@ def certify(
 
 
 def _columns(problem: Any, last: int) -> Iterator[Column]:
-    """Every job's windows up to a slot, as the kernel's block has them."""
+    """Every job's windows that begin up to one slot after `last`, as the kernel's block has them.
+
+    Behind `last` slots are free and multipliers are 0, so that no later begin is better.
+    """
     if not isinstance(problem, WindowProblem):  # jobs that hold GPUs
         for at, job in enumerate(problem.jobs.values()):
-            for begin in range(job.s, last - job.p + 1):
+            for begin in range(job.s, max(job.s, last) + 1):
                 cost = job.w * problem.seconds * (begin + job.p - job.s)
                 yield at, begin + 1, begin + job.p, float(cost), {("gpus", ""): float(job.g)}
         return
@@ -107,7 +117,10 @@ def _columns(problem: Any, last: int) -> Iterator[Column]:
         for length, w, p, _, n, units in cluster.modes(job):
             amounts = zip(labels, cluster.workers[w][0], cluster.ps[p][0], strict=True)
             use = {label: float(n * d + units * s) for label, d, s in amounts if n * d + units * s}
-            for start in range(job.first, min(last, cluster.last or last) - length + 2):
+            stop = max(job.first, last + 1)
+            if cluster.last is not None:
+                stop = min(stop, cluster.last - length + 1)
+            for start in range(job.first, stop + 1):
                 end = start + length - 1
                 if end not in costs:
                     costs[end] = float(job.cost(end).low)
@@ -126,7 +139,7 @@ def _room(problem: Any) -> dict[Any, float]:
 
 def _duals(
     futures: Futures, policies: str, formulation: str, weights: Sequence[float], last: int,
-    seconds: float,
+    seconds: float, given: Sequence[Mapping[Window, int]] | None = None,
 ) -> list[tuple[list[JsonObject], JsonObject]] | None:  # fmt: skip
     """Multipliers and prices of every scenario."""
     problems = [instance.exact.problem(formulation) for instance in futures.instances]
@@ -141,13 +154,17 @@ def _duals(
             if column >= MOST_COLUMNS:
                 return None
             cost.append(weights[s] * own)
+            if given is not None:
+                cost[-1] += given[s].get((at, first, end), 0) / UNIT
             told = futures.revealed(s, at)
             members = futures.members(s, first if policies == RUN else told)
-            if len(members) > 1:
+            if len(members) > 1 and given is None and end <= last:
                 window = members, futures.record(s, at), first, end
                 in_window[window][s].append(column)
             cells = [((s, "job", at), 1.0)]
-            cells += [((s, row, t), n) for row, n in use.items() for t in range(first, end + 1)]
+            cells += [
+                ((s, row, t), n) for row, n in use.items() for t in range(first, min(end, last) + 1)
+            ]
             for key, amount in cells:
                 rows.append(side.setdefault(key, len(side)))
                 columns.append(column)
@@ -174,6 +191,9 @@ def _duals(
     if found.status:
         raise SolveFailed(f"linear program of {len(futures)} scenarios: {found.message}")
     own: list[dict[Any, int]] = [defaultdict(int) for _ in problems]
+    for s, terms in enumerate(given or ()):
+        for (at, first, end), price in terms.items():
+            own[s][futures.instances[s].jobs[at].name, first, end] = price
     for (key, k), dual in zip(links, found.eqlin.marginals, strict=False):
         _, record, first, end = key
         for sign, s in ((-1, key[0][k]), (1, key[0][k + 1])):
@@ -194,6 +214,27 @@ def _duals(
         )
         for s, problem in enumerate(problems)
     ]  # fmt: skip
+
+
+def _cancelling(
+    futures: Futures, policies: str, own: Sequence[Mapping[Window, float]]
+) -> list[dict[Window, int]]:
+    """Multipliers in units, whose sum over every class is exactly 0."""
+    found: list[dict[Window, int]] = [{} for _ in own]
+    sums: dict[Any, int] = defaultdict(int)
+    for s, terms in enumerate(own):
+        for (at, first, end), price in terms.items():
+            told = futures.revealed(s, at)
+            members = futures.members(s, first if policies == RUN else told)
+            if first >= told and len(members) > 1:
+                found[s][at, first, end] = round(price * UNIT)
+                sums[members, futures.record(s, at), first, end] += round(price * UNIT)
+    for (members, record, first, end), rest in sums.items():
+        s = members[0]
+        jobs = range(len(futures.instances[s].jobs))
+        window = next(at for at in jobs if futures.record(s, at) == record), first, end
+        found[s][window] = found[s].get(window, 0) - rest
+    return found
 
 
 def _price_rows(problem: Any, prices: Mapping[Any, Mapping[int, int]]) -> JsonObject:

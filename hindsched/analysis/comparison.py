@@ -216,7 +216,7 @@ class Comparison:
             {
                 "family": family,
                 "algorithm": algorithm,
-                "commitment": rows[0].commitment,
+                "commitment": next((row.commitment for row in rows if row.commitment), ""),
                 "starred": any(row.ratio.starred for row in rows),
                 **summary_numbers(rows, confidence),
             }

@@ -34,8 +34,9 @@ __all__ = ["gantt", "gap", "losses", "policy", "prices", "ratios", "save", "util
 P = ParamSpec("P")
 R = TypeVar("R")
 
-PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#000000", "#F0E442")
-"""Okabe and Ito's colours, told apart under every common colour-vision deficiency."""
+PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#777777", "#B8A800")
+"""Okabe and Ito's colours, told apart under every common colour-vision deficiency; black and yellow
+such that they are seen on white and on black."""
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 SEQUENTIAL = "YlGnBu"
 """Light for little, dark for much; reads the same in grey."""

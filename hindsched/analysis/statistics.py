@@ -61,7 +61,7 @@ def summary_row(family: str, algorithm: str, found: Sequence[AlgorithmRatio]) ->
         "starred": any(row.ratio.starred for row in known),
         "rival": not all(row.in_feasible_set for row in found),
         "foresight": any(row.has_foresight for row in found),
-        "commitment": found[0].commitment,
+        "commitment": next((row.commitment for row in found if row.commitment), ""),
     }  # fmt: skip
 
 

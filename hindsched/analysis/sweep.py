@@ -116,7 +116,9 @@ def run_tasks(
     with closing(calls) as finished:
         for place, found in finished:
             task = ordered[place]
-            record = failed_record(task, found.reason) if isinstance(found, Lost) else found
+            record: Record = found
+            if isinstance(found, Lost):
+                record = failed_record(task, named[task.instance], found.reason)
             if stop_when_interrupted and record.get("stopped_by") == "interrupted":
                 raise interruption()
             records[task.key] = record

@@ -154,9 +154,10 @@ def check_record(record: object, task: Task, where: str) -> Record:
     return record
 
 
-def failed_record(task: Task, reason: str) -> Record:
+def failed_record(task: Task, instance: Instance, reason: str) -> Record:
     """Record of a task whose process died."""
-    return {"task": task.key, **task.to_dict(), "status": "failed", "error": reason}
+    told = {"family": instance.family, "sense": instance.sense, "error": reason}
+    return {"task": task.key, **task.to_dict(), "status": "failed", **told}
 
 
 def file_name(name: str) -> str:

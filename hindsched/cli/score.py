@@ -51,7 +51,11 @@ def score(
         return 0
     for title, rows, columns in (
         ("Hidden instances", found.data["instances"], ("instance", "score", "status", "reason")),
-        ("The ladder", found.data["ladder"], ("algorithm", "score", "better", "worse", "ties")),
+        (
+            "The ladder of known algorithms",
+            found.data["ladder"],
+            ("algorithm", "score", "better", "worse", "ties"),
+        ),
     ):
         cells = [[digits(row[name], 6) for name in columns] for row in rows]
         out.print(table(title, columns, cells))

@@ -165,7 +165,7 @@ def machine(whole, expected, known):
         def a_task_fails(self):
             store = ResultStore.open(self.folder)
             for task in store.missing()[:1]:
-                store.add(failed_record(task, "the worker process died"))
+                store.add(failed_record(task, store.instances()[0], "the worker process died"))
 
         @rule()
         def report(self):

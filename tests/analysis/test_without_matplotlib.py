@@ -42,5 +42,5 @@ def test_a_figure_has_its_table_and_verdicts(tmp_path, capsys):
     assert run(["figure", "oasis", "3", *quick]) == 0
     out, err = capsys.readouterr()
     assert "without pictures" in err
-    assert "reproduced" in out
+    assert "not measured at scale" in out
     assert [path.name for path in tmp_path.iterdir()] == ["oasis-3.csv"]

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 PROFILE_POINTS = 25
 MOST_JOBS_DRAWN, MOST_PICTURE_BYTES = 60, 60_000
 """Schedules of more jobs, and what goes beyond so many bytes a page, stay in their files."""
+MOST_NAMED = 3
+"""Instances named of an error that befell many."""
 OTHER_RULES = "other rules"
 OPTIONS = {"method": "--method", "solver": "--solver", "time_limit": "--time-limit", "gap": "--gap"}
 
@@ -45,6 +47,7 @@ def render_report(store: ResultStore, comparison: Comparison | None = None) -> s
     environment = page_environment("hindsched.analysis.report")
     environment.filters |= {"number": show_number, "percent": show_percent}
     summary = comparison.summary_rows()
+    tried = {record["task"] for record in comparison.records}
     pictures = Pictures(store)
     families = [
         _family(store, comparison, found, summary, pictures) for found in comparison.verdicts()
@@ -54,14 +57,27 @@ def render_report(store: ResultStore, comparison: Comparison | None = None) -> s
         title=store.folder.name,
         families=families,
         style=style,
-        errors=comparison.errors,
-        missing=[task.key for task in store.missing(comparison.records)],
+        errors=_grouped(comparison.errors),
+        missing=[task.key for task in store.tasks if task.key not in tried],
         manifest=store.manifest,
         tasks=len(store.tasks),
         undrawn=pictures.undrawn,
         note=INVERSE_NOTE,
         star_note=STAR_NOTE if any(row["starred"] for row in summary) else None,
     )
+
+
+def _grouped(errors: Sequence[str]) -> list[str]:
+    """Errors of instances, each told once with the instances that it befell."""
+    befallen: dict[str, list[str]] = {}
+    for line in errors:
+        instance, _, what = line.partition(": ")
+        befallen.setdefault(what, []).append(instance)
+    return [
+        f"{what} (on {', '.join(names[:MOST_NAMED])}"
+        + (f" and {len(names) - MOST_NAMED} more)" if len(names) > MOST_NAMED else ")")
+        for what, names in befallen.items()
+    ]
 
 
 def _family(

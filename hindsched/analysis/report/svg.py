@@ -7,12 +7,11 @@ from collections.abc import Mapping, Sequence
 from html import escape
 
 from hindsched.analysis.interval import Interval
+from hindsched.analysis.plots import PALETTE
 from hindsched.analysis.spans import job_spans
 from hindsched.printable import printable
 from hindsched.solutions.base import Solution
 
-COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#777777", "#B8A800")
-"""Okabe and Ito's, told apart under every common colour-vision deficiency."""
 LEFT, WIDTH, LINE = 190, 560, 16
 """Room for names, room for the picture, height of a line of text: pixels."""
 BEYOND = 8.0
@@ -42,12 +41,13 @@ def intervals(rows: Mapping[str, Sequence[Interval]]) -> str:
             upper = interval.lower if is_open else interval.upper
             assert upper is not None
             where = y + 6 * (index / max(1, len(own) - 1) - 0.5)
-            fill = "none" if is_open else COLOURS[0]
+            colour = PALETTE[at % 8]  # as in the profiles
+            fill = "none" if is_open else colour
             first, last = place(interval.lower), place(upper)
             parts.append(
-                f'<path d="M{first:.1f} {where:.1f}H{last:.1f}" stroke="{COLOURS[0]}"/>'
+                f'<path d="M{first:.1f} {where:.1f}H{last:.1f}" stroke="{colour}"/>'
                 f'<circle cx="{last:.1f}" cy="{where:.1f}" r="2" fill="{fill}"'
-                f' stroke="{COLOURS[0]}"/>'
+                f' stroke="{colour}"/>'
             )
     height = len(rows) * LINE * 1.4 + LINE
     parts.append(f'<path d="M{place(1.0):.1f} 0V{height:.0f}" class="axis"/>')
@@ -70,7 +70,7 @@ def profiles(lines: Mapping[str, Sequence[tuple[float, float]]]) -> str:
         for factor, share in points:
             x = LEFT + WIDTH * math.log(factor) / math.log(largest)
             path.append(f"{x:.0f} {top + (height - top) * (1 - share):.0f}")
-        style = f'stroke="{COLOURS[at % 8]}" stroke-dasharray="{"5 3" if at >= 8 else "none"}"'
+        style = f'stroke="{PALETTE[at % 8]}" stroke-dasharray="{"5 3" if at >= 8 else "none"}"'
         parts.append(f'<path d="M{"L".join(path)}" fill="none" {style}/>')
         y = top + LINE * (at + 0.5)
         parts.append(f'<path d="M2 {y}h18" {style}/>{_text(26, y + 4, name)}')
@@ -97,7 +97,7 @@ def gantt(solution: Solution) -> str:
         for span in spans.get(row["job"], []):
             x, width = LEFT + step * (span.first - 1), step * (span.last - span.first + 1)
             parts.append(
-                f'<path d="M{x:.0f} {y + 3}h{max(width, 0.5):.1f}" stroke="{COLOURS[0]}"'
+                f'<path d="M{x:.0f} {y + 3}h{max(width, 0.5):.1f}" stroke="{PALETTE[0]}"'
                 f' stroke-width="7" opacity="{0.3 + 0.7 * span.workers / most:.2f}"/>'
             )
         if len(jobs) <= 30:

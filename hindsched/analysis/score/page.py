@@ -17,6 +17,14 @@ from hindsched.printable import printable
 PAGE, FEEDBACK = "score.html", "feedback.txt"
 SHOWN = ("instance", "score", "at_most", "objective", "bound", "status", "reason",
          "seconds_a_decision", "seconds_longest")  # fmt: skip
+HEADS = {
+    "combined_score": "score, at least", "at_most": "at most", "score": "score, at least",
+    "interval": "95 % interval of the mean", "seconds_a_decision": "seconds a decision",
+    "seconds_longest": "longest decision, seconds", "difference": "candidate better by",
+    "difference_in": "95 % interval of that", "made": "made at", "ties": "equal on",
+    "better": "candidate better on", "worse": "candidate worse on",
+}  # fmt: skip
+"""What the pages call the columns."""
 NOTE = (
     "A score is the mean over instances of ALG/OPT when maximising, OPT/ALG when minimising, at "
     "least: the exact kernel judged every schedule and every denominator. Intervals are of the "
@@ -83,7 +91,7 @@ def page_of(data: Mapping[str, Any]) -> str:
         "In short": [sums],
         "Hidden instances": [{name: row.get(name) for name in SHOWN} for row in data["instances"]],
         "Public instances": [{name: row.get(name) for name in SHOWN} for row in data["public"]],
-        "The ladder on the hidden instances, and the candidate beside it": data["ladder"],
+        "Known algorithms on the hidden instances, and the candidate beside them": data["ladder"],
     }
     return _page(f"The score of {data['candidate']}", tables)
 
@@ -126,8 +134,9 @@ def _page(title: str, tables: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
     import pandas as pd
 
     style = (files("hindsched.analysis.report") / "page.css").read_text(encoding="utf-8")
+    style_of_table: dict[str, Any] = {"index": False, "na_rep": "", "border": 0}
     parts = [f"<h2>{escape(head)}</h2>\n<div class='scroll'>"
-             f"{pd.DataFrame(rows).to_html(index=False, na_rep='')}</div>"
+             f"{pd.DataFrame(rows).rename(columns=HEADS).to_html(**style_of_table)}</div>"
              for head, rows in tables.items() if rows]  # fmt: skip
     policy = "<meta http-equiv='Content-Security-Policy' content=\"default-src 'none'; " \
              "style-src 'unsafe-inline'\">"  # fmt: skip

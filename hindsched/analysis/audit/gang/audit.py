@@ -159,7 +159,7 @@ def _remarks(log: Log, instance: GangInstance) -> list[str]:
         verb = "s are" if aside > 1 else " is"
         remarks.append(
             f"{aside} job{verb} not judged beside the {len(instance.jobs)} that are: the scheduler "
-            "served them too, so the ratio may blame it for room that they took."
+            "served them too, so the ratio may blame it for GPUs that they held."
         )
     if split_formulation(log.formulation)[0] == KINDS[-1]:
         remarks.append(

@@ -1,6 +1,6 @@
 """A neighbourhood search of so many neighbourhoods, for tests."""
 
-from hindsched.solvers.search.neighbourhood import NeighbourhoodSearch
+from hindsched.solvers.search import NeighbourhoodSearch
 
 
 def searched(oracle, *, prices=None, start=None, max_iterations=0):

@@ -20,7 +20,7 @@ from hindsched.solvers.door.status import Status, StoppedBy
 from hindsched.solvers.methods import auto, bound_and_search
 from hindsched.solvers.methods.auto import solve_auto
 from hindsched.solvers.oracles.base import build_oracle
-from hindsched.solvers.search.neighbourhood import NeighbourhoodSearch
+from hindsched.solvers.search import NeighbourhoodSearch
 from tests.toy_family import PROBLEMS, brute_force, install, make, random_instance
 
 T10 = "tests/data/instances/oasis-t10-i10-h10-s0.json"

@@ -11,7 +11,7 @@ from hindsched.solvers.compiling import compile_first, is_compiled, tiny_instanc
 from hindsched.solvers.door import api
 from hindsched.solvers.door.interrupt import Terminated, raise_terminated
 from hindsched.solvers.families.batchsched.oracle import ServerOracle
-from hindsched.solvers.families.oasis.patterns import PatternOracle
+from hindsched.solvers.families.oasis.oracle import PatternOracle
 from hindsched.solvers.families.oasis.resources import OasisOracle
 from hindsched.solvers.methods.base import certain
 

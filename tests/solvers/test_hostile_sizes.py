@@ -5,7 +5,7 @@ import pytest
 from hindsched.instances.oasis.instance import OasisInstance
 from hindsched.solvers.door.api import solve
 from hindsched.solvers.oracles.base import build_oracle
-from hindsched.solvers.search.neighbourhood import NeighbourhoodSearch
+from hindsched.solvers.search import NeighbourhoodSearch
 
 
 def at_once(gpus, capacity=1, slots=1):

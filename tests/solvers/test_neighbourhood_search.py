@@ -7,7 +7,7 @@ import hindsched as hs
 from hindsched.instances.io import read
 from hindsched.solvers.bounds.lagrangian import subgradient_bound
 from hindsched.solvers.oracles.base import build_oracle
-from hindsched.solvers.search.neighbourhood import (
+from hindsched.solvers.search import (
     FIRST_ATTEMPTS,
     ORDERS,
     NeighbourhoodSearch,

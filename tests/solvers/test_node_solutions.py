@@ -10,7 +10,7 @@ import pytest
 import hindsched as hs
 from hindsched.solutions.base import Solution
 from hindsched.solvers.oracles.base import build_oracle
-from hindsched.solvers.search.neighbourhood import NeighbourhoodSearch
+from hindsched.solvers.search import NeighbourhoodSearch
 from hindsched.solvers.tree import node_solutions
 from hindsched.solvers.tree.node_solutions import PATIENCE, SHARE_OF_TIME, NodeSolutions
 

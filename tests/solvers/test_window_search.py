@@ -14,8 +14,8 @@ from hindsched.solvers.families.batchsched.search import WindowSearch, search_of
 from hindsched.solvers.kernels.batchsched.window_moves import smallest
 from hindsched.solvers.kernels.batchsched.window_plan import use_all
 from hindsched.solvers.oracles.base import build_oracle
-from hindsched.solvers.search.base import search_of as search_of_family
-from hindsched.solvers.search.neighbourhood import NeighbourhoodSearch
+from hindsched.solvers.search import NeighbourhoodSearch
+from hindsched.solvers.search import search_of as search_of_family
 from tests.brute_force.batchsched import optimum
 
 RING = {"architecture": "ring-allreduce"}

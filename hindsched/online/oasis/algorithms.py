@@ -43,7 +43,7 @@ from hindsched.solvers.families.oasis.resources import OasisOracle
 from hindsched.solvers.families.oasis.rest import rest_of, rows_from, solve_rest
 from hindsched.solvers.oracles.base import BlockOracle, Response, build_oracle
 from hindsched.solvers.oracles.rows import Rows
-from hindsched.solvers.search.neighbourhood import NeighbourhoodSearch
+from hindsched.solvers.search import NeighbourhoodSearch
 
 WORK_A_NODE = 10
 """Units of work that a solve may take for each of `nodes`: conflicts and leaves are work too."""

@@ -33,8 +33,8 @@ from hindsched.solvers.door.program import OBJECTIVE_TOLERANCE, within_gap
 from hindsched.solvers.door.result import Result, keeping
 from hindsched.solvers.door.status import LineProgress, Progress, Status, StoppedBy
 from hindsched.solvers.door.work import UNIT_SECONDS, counting, is_counted
+from hindsched.solvers.methods.auto import generic_methods
 from hindsched.solvers.methods.base import Method, certain, joined
-from hindsched.solvers.methods.generic import generic_methods
 from hindsched.solvers.oracles.base import build_oracle
 from hindsched.solvers.tree.method import certify_optimum, tree_rows
 

@@ -31,7 +31,7 @@ from hindsched.solvers.methods.base import (
 )
 from hindsched.solvers.oracles.base import build_oracle, row_layouts
 from hindsched.solvers.parallel import SideBySide
-from hindsched.solvers.search.base import Search, search_of
+from hindsched.solvers.search import Search, search_of
 
 SHARE_OF_FIRST_PRICES = 0.1
 """Share of the time after which no more uniform prices are tried."""

@@ -32,7 +32,7 @@ from hindsched.solvers.door.work import UNIT_SECONDS, counting, is_counted, now
 from hindsched.solvers.methods.base import Method
 from hindsched.solvers.methods.bound_and_search import DEFAULT_SECONDS, ENDED, BoundAndSearch
 from hindsched.solvers.oracles.base import BlockOracle, build_oracle
-from hindsched.solvers.search.base import Search
+from hindsched.solvers.search import Search
 from hindsched.solvers.tree.branch_and_bound import BranchAndBound, FindSolution, MakeProgram
 from hindsched.solvers.tree.node_program import NodeProgram
 from hindsched.solvers.tree.node_solutions import NodeSolutions

@@ -17,8 +17,7 @@ from hindsched.solutions.base import Solution, build_solution
 from hindsched.solvers.door.work import now
 from hindsched.solvers.oracles.base import BlockOracle, Response
 from hindsched.solvers.oracles.decisions import COMPLETES
-from hindsched.solvers.search.base import Search
-from hindsched.solvers.search.neighbourhood import NeighbourhoodSearch
+from hindsched.solvers.search import NeighbourhoodSearch, Search
 from hindsched.solvers.tree.branching import Share
 
 MULTIPLES = (1.0, 0.6, 0.2)

@@ -19,7 +19,7 @@ from hindsched.solvers.door.subproblem import model_response
 from hindsched.solvers.families.oasis import resources
 from hindsched.solvers.families.oasis.resources import OasisOracle
 from hindsched.solvers.oracles.base import build_oracle
-from hindsched.solvers.search.neighbourhood import NeighbourhoodSearch
+from hindsched.solvers.search import NeighbourhoodSearch
 from tests.brute_force.oasis import deployments, optimum
 from tests.strategies.oasis import oasis_instances
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hindsched.instances.astraea.modes import modes
 from hindsched.instances.modes import PREEMPTIVE
 from hindsched.solvers.families.windows.methods import if_small
+from hindsched.solvers.methods.auto import generic_methods
 from hindsched.solvers.methods.base import Method, preemptive
-from hindsched.solvers.methods.generic import generic_methods
 
 METHODS: dict[str, Method] = {
     **generic_methods(program=if_small(modes)), "preemptive": preemptive,

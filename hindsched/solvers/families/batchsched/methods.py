@@ -9,8 +9,8 @@ from hindsched.instances.modes import PREEMPTIVE
 from hindsched.solutions.base import Solution
 from hindsched.solvers.families.batchsched.list_schedule import as_solution, list_schedule
 from hindsched.solvers.families.windows.methods import if_small
+from hindsched.solvers.methods.auto import generic_methods
 from hindsched.solvers.methods.base import Method, keep_solution, preemptive
-from hindsched.solvers.methods.generic import generic_methods
 
 
 def find_incumbent(instance: Instance, formulation: str) -> Solution:

@@ -23,10 +23,10 @@ from hindsched.solvers.door.result import Result
 from hindsched.solvers.door.status import Progress, Status, StoppedBy
 from hindsched.solvers.door.work import now
 from hindsched.solvers.families.oasis.promises import Promises, find_patterns
+from hindsched.solvers.methods.auto import generic_methods
 from hindsched.solvers.methods.base import Method, better, closer, joined, keep_solution, solve_milp
-from hindsched.solvers.methods.generic import generic_methods
 from hindsched.solvers.oracles.base import build_oracle
-from hindsched.solvers.search.neighbourhood import NeighbourhoodSearch
+from hindsched.solvers.search import NeighbourhoodSearch
 
 SHARE_OF_ENDS = 0.7
 """Share of the time left that the program of the ends may use before its promises are tried."""

@@ -28,7 +28,7 @@ from hindsched.solvers.door.status import Status, StoppedBy
 from hindsched.solvers.kernels.oasis.maximal_patterns import server_patterns
 
 if TYPE_CHECKING:
-    from hindsched.solvers.families.oasis.schedules import OasisPlan
+    from hindsched.solvers.families.oasis.resources import OasisPlan
 
 MOST_PATTERNS = 120
 """Patterns of a group in a slot above which its packing rows are left out."""

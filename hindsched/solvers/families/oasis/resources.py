@@ -29,7 +29,6 @@ from hindsched.instances.oasis.instance import OasisInstance
 from hindsched.memory import check_memory
 from hindsched.solutions.base import Assignment, Solution
 from hindsched.solutions.oasis.solution import OasisSolution, run_length
-from hindsched.solvers.families.oasis.schedules import OasisPlan, Placements
 from hindsched.solvers.kernels.limited_servers import Range, no_limits
 from hindsched.solvers.kernels.oasis.restricted_worker_slot import best_limited_schedule
 from hindsched.solvers.kernels.oasis.worker_slot import (
@@ -52,6 +51,34 @@ from hindsched.solvers.oracles.decisions import (
 from hindsched.solvers.oracles.rows import Rows, RowSet, slot_labels
 
 IN_SLOT, WORKERS, PS = "slot_workers", "workers", "ps"
+
+
+class Placements(NamedTuple):
+    """Workers or PSs that run: slots (1-based), servers or groups, and how many; entry by entry."""
+
+    slots: Ints
+    servers: Ints
+    counts: Ints
+
+    def matrix(self, horizon: int, servers: int) -> Ints:
+        """Counts by slot and server, shape (horizon, servers)."""
+        counts = np.zeros((horizon, servers), dtype=np.int64)
+        np.add.at(counts, (self.slots - 1, self.servers), self.counts)
+        return counts
+
+    @classmethod
+    def of(cls, counts: Ints) -> Placements:
+        """Non-zero counts, shape (horizon, servers)."""
+        slots, servers = np.nonzero(counts)
+        return cls(slots + 1, servers, counts[slots, servers].astype(np.int64))
+
+
+class OasisPlan(NamedTuple):
+    """A job's schedule: its completion slot, and where its workers and PSs run."""
+
+    end: int
+    workers: Placements
+    ps: Placements
 
 
 class Groups(NamedTuple):

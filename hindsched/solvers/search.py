@@ -20,13 +20,16 @@ after which the search returns to its best solution and warms up again.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 
 from hindsched.arrays import Floats, Ints
 from hindsched.errors import SolveFailed
+from hindsched.instances.base import family_module, has_module
 from hindsched.solutions.base import Assignment, Solution, Violation, build_solution
 from hindsched.solvers.door.work import spend
 from hindsched.solvers.oracles.base import BlockOracle, Response
@@ -394,3 +397,50 @@ def _slot_of_row(oracle: BlockOracle) -> Floats:
         labels = np.array(row_set.axes[-1][1], dtype=float) if row_set.has_slots else np.zeros(1)
         slots.append(np.broadcast_to(labels, shape if row_set.has_slots else (*shape, 1)).ravel())
     return np.concatenate(slots) if slots else np.zeros(0)
+
+
+class Search(Protocol):
+    """What `NeighbourhoodSearch` and the families' own searches have."""
+
+    oracle: BlockOracle
+    random: np.random.Generator
+    iterations: int
+    objective: float | None
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether there are schedules for all blocks that need one."""
+
+    def set_prices(self, prices: Floats) -> None:
+        """Follow other dual prices from now on."""
+
+    def construct(self, stop: Callable[[], bool] = ...) -> None:
+        """Insert all jobs anew."""
+
+    def improve(self, stop: Callable[[], bool]) -> bool:
+        """Try neighbourhoods until `stop` says so; return whether the best became better."""
+
+    def adopt(self, solution: Solution) -> bool:
+        """Take a feasible solution as the best if it is."""
+
+    def solution(self) -> Solution | None:
+        """The best schedules as a checked solution."""
+
+
+def search_of(
+    oracle: BlockOracle,
+    prices: Floats,
+    *,
+    seed: int = 0,
+    start: Solution | None = None,
+    seconds_left: Callable[[], float] = lambda: math.inf,
+) -> Search:
+    """The search of an oracle's family, with one linking row a server; see `NeighbourhoodSearch`.
+
+    A family's ``solvers/families/FAMILY/search.py`` says None where its own search cannot be used.
+    """
+    family, found = oracle.instance.family, None
+    if has_module("solvers.families", family, "search"):
+        own = family_module("solvers.families", family, "search")
+        found = own.search_of(oracle, prices, seed=seed, start=start, seconds_left=seconds_left)
+    return found or NeighbourhoodSearch(oracle, prices, seed=seed, start=start)

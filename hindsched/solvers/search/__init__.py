@@ -1,1 +1,0 @@
-"""Searches for schedules, guided by prices."""

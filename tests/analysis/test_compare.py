@@ -145,20 +145,3 @@ def test_the_rivals_problem_is_bounded_only_where_a_rival_runs(algorithm, needed
     [solve, *_] = plan_tasks([instance], [algorithm])
     assert solve.has_rivals is needed
     assert (tasks.run_task(instance, solve)["rivals"] is not None) is needed
-
-
-class Multi(hs.OnlineAlgorithm):
-    """Fails with a message of two lines."""
-
-    def start(self, environment):
-        raise ValueError("first\nsecond")
-
-    def step(self, slot, arrivals):
-        raise AssertionError
-
-
-def test_an_error_of_several_lines_is_recorded_in_one():
-    task = tasks.Task("online", INSTANCE.name, "multi", own=Multi)
-    error = tasks.run_task(INSTANCE, task)["error"]
-    assert error.startswith("ValueError: first second (")
-    assert "\n" not in error

@@ -221,7 +221,7 @@ GANG_RIVALS = [
     (family, name)
     for family in OVER_TIME
     for name in algorithms(family)
-    if "gangs" in settings_of(algorithms(family)[name])
+    if "gangs" in settings_of(algorithms(family)[name]) and name not in ("gavel", "themis")
 ]
 
 

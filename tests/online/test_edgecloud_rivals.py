@@ -236,20 +236,3 @@ def test_batchsche_never_preempts(tiny):
     for interval in result.report["intervals"]:
         assert interval["first_slot"] > interval["horizon"]
     assert all(starts[one.name] > one.arrival for one in tiny.jobs)
-
-
-def test_gangs_are_as_wide_as_they_can_be_unless_drawn():
-    """Four chunks, three workers, two requested: widths 3, 2 and 2."""
-    three = [{"name": "a", "workers": ["t1"] * 3, "ps": ["p"]}]
-    tiny = instance(three, [job("j", 1, 4, 3, 2, {"a": 0, "cloud": 60}, requested_workers=2)])
-    for gangs, width in (("ideal", 3), ("half", 2), ("drawn", 2)):
-        runs = simulate(tiny, "srtf", settings={"gangs": gangs}).solution.runs
-        assert len(set(runs.place.tolist())) == width
-
-
-def test_batchsche_chooses_how_many_workers():
-    """Alone and with time to spare it takes all workers at once: elastic, whatever is requested."""
-    three = [{"name": "a", "workers": ["t1"] * 3, "ps": ["p"]}]
-    tiny = instance(three, [job("j", 1, 3, 3, 2, {"a": 0, "cloud": 60}, requested_workers=1)])
-    result = simulate(tiny, "batchsche")
-    assert len(set(result.solution.runs.place.tolist())) == 3

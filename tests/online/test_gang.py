@@ -183,20 +183,6 @@ def test_what_breaks_a_rule_is_refused_by_name(rows, message):
     assert "\n" not in str(refusal.value)
 
 
-@pytest.mark.parametrize(
-    ("held", "message"),
-    [
-        ({"s0": 1, "s1": 1}, r"\(6\) at job j0, slots 1\.\.3"),
-        ({"s2": 2}, r"\(5\) at job j0, slots 1\.\.3, server s2: lacks 1 GPUs"),
-        ({"s9": 2}, "row at job j0.*must name a server"),
-    ],
-)
-def test_places_are_checked(held, message):
-    instance = instance_of((0, 3, 2), **servers(2, 2, 1))
-    with pytest.raises(Refused, match=message):
-        simulate(instance, Starts([(1, "j0", {"from": 1, "servers": held})]))
-
-
 def test_a_run_that_waits_for_nothing_is_stopped(monkeypatch):
     instance = instance_of(*ONE)
     with pytest.raises(SolveFailed, match=r"Starts.* left jobs unfinished after slot 2"):

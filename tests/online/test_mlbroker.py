@@ -18,7 +18,6 @@ from hindsched.online.mlbroker.baselines import Local, RecedingHorizon
 from hindsched.online.mlbroker.rounding import (
     dependent_round,
     repair,
-    round1,
     round2,
     round_workers,
 )
@@ -340,16 +339,6 @@ def test_rounding_workers_keeps_their_number():
         assert agrees((column - math.floor(value)).sum(), len(found), value - math.floor(value))
 
 
-def test_round1_keeps_a_resource_and_treats_weight_0_apart():
-    fractional = np.array([[0.5], [0.5], [0.25]])
-    weights = np.array([2.0, 2.0, 0.0])
-    found = np.array([round1(fractional, weights, slot, 1, "k")[:, 0] for slot in range(4000)])
-    assert (found[:, :2].sum(axis=1) == 1).all()
-    assert agrees(found[:, 2].sum(), len(found), 0.25)
-    ignored = [round1(fractional, weights, slot, 1, "k", "ignore")[2, 0] for slot in range(50)]
-    assert not any(ignored)
-
-
 def test_largest_of_the_roundings_is_biased_upwards():
     """0.3 alone becomes 1 - 0.7^2 with one resource: the printed max breaks (P1)."""
     instance = make(2, 1, 1, [(1, 1, 10)] * 2, [{"P": 1, "D": [[1, 0]]}] * 2)
@@ -359,11 +348,11 @@ def test_largest_of_the_roundings_is_biased_upwards():
     assert agrees(sum(found), 4000, 1 - 0.7**2)
 
 
-def test_ten_thousand_roundings_hold_the_data():
+def test_thousands_of_roundings_hold_the_data():
     """(8a)-(8b) after A_round, Round2 alone and Greedy, without any repair."""
     generator = np.random.default_rng(5)
     count = 0
-    for number in range(100):
+    for number in range(30):
         instance = generate("small", number, datacenters=4, horizon=1, jobs=3, life_slots=1)
         view = SlotData.at(instance, 1)
         needed = view.data.sum(axis=1) / view.capacity
@@ -375,7 +364,7 @@ def test_ten_thousand_roundings_hold_the_data():
                 workers = round_workers(view, fractional, slot, number, method)
                 assert repair(view, workers, fractional)[1] == 0
                 count += 1
-    assert count >= 10_000
+    assert count >= 3_000
 
 
 def test_independent_rounding_is_repaired_and_counted():

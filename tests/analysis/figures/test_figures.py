@@ -87,6 +87,7 @@ def test_no_lie_about_demand_or_value_pays_within_its_phase():
     assert (table["outcome"] == "more").any()
 
 
+@pytest.mark.nightly
 def test_the_printed_ratio_is_measured_on_small_instances():
     table = run("batchsched", "theorem-5", jobs=[2])
     assert len(table) == 2 * len(batchsched.VARIANTS)

@@ -12,7 +12,7 @@ from hindsched.cli.app import app
 from hindsched.errors import InputError
 from hindsched.instances.astraea.generator import NO_NODES, PHILLY_NODES
 from hindsched.instances.base import FAMILIES
-from hindsched.instances.traces.table import LOADERS, build_table, load_capacities, load_trace
+from hindsched.instances.traces.table import LOADERS, build_table
 
 WEEK = 7 * 86400
 REAL = Path(os.environ.get("HINDSCHED_TRACES") or "/nonexistent")
@@ -163,22 +163,3 @@ def test_the_command_says_what_is_made_up(tmp_path):
     assert "from the trace: submission: arrival" in done.stderr
     made = hs.read(tmp_path / "x.json")
     assert (made.slot_seconds, len(made.servers)) == (600, 3)
-
-
-@pytest.mark.nightly
-@pytest.mark.skipif(not REAL.is_dir(), reason="HINDSCHED_TRACES names no folder of real traces")
-def test_real_traces_give_contended_instances():
-    assert load_capacities(REAL / "philly/philly_vc.csv", None, 1) == PHILLY_NODES
-    philly = load_trace(REAL / "philly/philly.csv.gz", "philly")
-    unknown = set(philly.parts()) - set(PHILLY_NODES)
-    first = float(philly.rows.loc[philly.rows["part"].isin(unknown), "submit_seconds"].min())
-    beside = hs.from_trace("astraea", philly, jobs=100, start=first)
-    assert beside.provenance["rejected"][NO_NODES] >= 1
-    chronus = load_trace(REAL / "chronus/trace_job_Philly_MIX2.csv.gz", "chronus")
-    elasticflow = load_trace(REAL / "elasticflow/raw-traces.tar.gz", "elasticflow", "cluster06")
-    for table in (chronus, elasticflow):
-        made = hs.from_trace("oasis", table, jobs=60)
-        assert made.work.sum() / (made.horizon * made.worker_capacity[:, 0].sum()) >= 2
-    for architecture in ("parameter-server", "ring-allreduce"):
-        made = hs.from_trace("batchsched", elasticflow, jobs=40, architecture=architecture)
-        assert len(made.worker_types) == 3

@@ -126,7 +126,7 @@ def test_the_folder_holds_what_others_can_check(tmp_path: Path) -> None:
 
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     log = str(EXAMPLES / "jobs.csv")
-    options = ["--servers", "gpu01=8,gpu02=8", "--time-limit", "2", "--policy", "easy"]
+    options = ["--servers", "gpu01=8,gpu02=8", "--time-limit", "30", "--policy", "easy"]
     assert run(["audit", log, *options, "--json", "-o", str(tmp_path / "out")]) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["jobs"] == 5

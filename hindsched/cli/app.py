@@ -12,7 +12,9 @@ from contextvars import ContextVar
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand, TyperOption
 
+from hindsched.cli import hold_signals
 from hindsched.cli.audit import audit
 from hindsched.cli.bench import bench
 from hindsched.cli.explain import explain
@@ -26,12 +28,11 @@ from hindsched.cli.output import errors, out
 from hindsched.cli.ratio import ratio
 from hindsched.cli.report import report
 from hindsched.cli.score import score
-from hindsched.cli.signals import hold_signals
 from hindsched.cli.simulate import simulate
 from hindsched.cli.solve import solve
 from hindsched.cli.verify import verify
 from hindsched.cli.worst import worst
-from hindsched.errors import INTERRUPTED, HindschedError
+from hindsched.errors import INTERRUPTED, TERMINATED, HindschedError, InputError
 from hindsched.limits import chosen, hard_stop
 from hindsched.printable import said_by
 
@@ -39,7 +40,7 @@ COMMANDS = (
     audit, generate, solve, model, simulate, verify, explain, worst, foresight, score, figure,
     schema, describe, report, new_family,
 )  # fmt: skip
-BAD_INPUT, FAILED, TERMINATED = 2, 1, 143
+BAD_INPUT, FAILED = 2, 1
 WELCOME = """\
 hindsched: how good was an online scheduler, in hindsight, and can you prove it?
 
@@ -77,11 +78,24 @@ def held(command: Callable[..., int | None]) -> Callable[..., int | None]:
     return run_held
 
 
-app.command()(bench)  # whose limit, as that of the next, is that of a solve, or of a run
-app.command()(ratio)
+class Once(TyperCommand):
+    """A command that refuses an option given twice where one value counts."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the arguments, the occurrences of each option first."""
+        order = self.make_parser(ctx).parse_args(args=list(args))[2]
+        for option in order:
+            takes_one = isinstance(option, TyperOption) and not (option.multiple or option.is_flag)
+            if takes_one and order.count(option) > 1:
+                raise InputError(str(option.name).rstrip("_"), "(twice)", "must be given once")
+        return super().parse_args(ctx, args)
+
+
+app.command(cls=Once)(bench)  # whose limit, as that of the next, is that of a solve, or of a run
+app.command(cls=Once)(ratio)
 for each in COMMANDS:
-    app.command()(held(each))
-app.command("list")(list_)
+    app.command(cls=Once)(held(each))
+app.command("list", cls=Once)(list_)
 
 
 @app.callback(invoke_without_command=True)

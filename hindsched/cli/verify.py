@@ -10,6 +10,7 @@ import typer
 from hindsched.cli import settings as opt
 from hindsched.cli.output import Json, emit_json, facts, out, say, tell
 from hindsched.errors import InputError
+from hindsched.json_types import JsonObject
 
 
 def verify(
@@ -77,50 +78,31 @@ def verify(
 
 
 def _verify_folder(folder: str, *, as_json: bool) -> int:
-    """Compare a folder's files with their hashes and recompute what its records say."""
+    """Recompute what a folder of results says; what does not follow from its files, a line each."""
+    from hindsched.analysis.foresight.folder import verify_foresight
+    from hindsched.analysis.score.judge import read_score, verify_score
     from hindsched.analysis.store import ResultStore
 
     if (Path(folder) / "score.json").exists():
-        return _verify_score(folder, as_json=as_json)
-    if (Path(folder) / "foresight.json").exists():
-        return _verify_foresight(folder, as_json=as_json)
-    store = ResultStore.open(folder)
-    damages = [*store.damages(), *store.recompute()]
-    records = len(store.records())
-    if as_json:
-        emit_json({"records": records, "damages": [str(damage) for damage in damages]})
+        wrong, stated = verify_score(folder), read_score(folder)["combined_score"]
+        told: JsonObject = {"combined_score": stated, "wrong": wrong}
+        follows = "does not follow" if wrong else "follows"
+        said = f"score {stated!r} {follows} from the folder's schedules and certificates"
+    elif (Path(folder) / "foresight.json").exists():
+        wrong = verify_foresight(folder)
+        told = {"wrong": wrong}
+        said = "policies and certificates " + ("do not hold" if wrong else "hold")
     else:
-        for damage in damages:
-            tell(f"damaged: {damage}")
+        store = ResultStore.open(folder)
+        damages = [*store.damages(), *store.recompute()]
+        wrong, records = [str(damage) for damage in damages], len(store.records())
+        told = {"records": records, "damages": wrong}
         good = records - len({damage.task for damage in damages})
-        tell(f"{good} records say what their schedules and certificates say")
-    return 1 if damages else 0
-
-
-def _verify_foresight(folder: str, *, as_json: bool) -> int:
-    """Judge the policies and certificates of a folder of futures."""
-    from hindsched.analysis.foresight.folder import verify_foresight
-
-    wrong = verify_foresight(folder)
+        said = f"{good} records say what their schedules and certificates say"
     if as_json:
-        emit_json({"wrong": wrong})
+        emit_json(told)
     else:
         for line in wrong:
             tell(f"wrong: {line}")
-        tell("policies and certificates " + ("do not hold" if wrong else "hold"))
-    return 1 if wrong else 0
-
-
-def _verify_score(folder: str, *, as_json: bool) -> int:
-    """Judge a scored folder again, without running its candidate."""
-    from hindsched.analysis.score.judge import read_score, verify_score
-
-    wrong, stated = verify_score(folder), read_score(folder)["combined_score"]
-    if as_json:
-        emit_json({"combined_score": stated, "wrong": wrong})
-    else:
-        for line in wrong:
-            tell(f"wrong: {line}")
-        said = "does not follow" if wrong else "follows"
-        tell(f"score {stated!r} {said} from the folder's schedules and certificates")
+        tell(said)
     return 1 if wrong else 0

@@ -169,6 +169,8 @@ def test_instance_files(capsys, files, command, file, message):
         (["bench", "nope", "--out", "@new"], "suite: nope: must be one of"),
         (["bench", "--family", "nope", "--out", "@new"], "family: nope: must be one of oasis"),
         (["bench", "--from-trace", "@trace", "--out", "@new"], "family: (absent): is required"),
+        (["bench", "--family", "oasis", "--family", "gang"], "family: (twice): must be given once"),
+        (["solve", "@good", "--seed", "1", "--seed=2"], "seed: (twice): must be given once"),
         (["bench", "--jobs", "5", "--out", "@new"], "jobs: 5: needs --from-trace"),
         (["bench", "--family", "oasis", "--out", "@below_a_file"], "out: "),
         (["bench", "--family", "oasis", "--out", "@folder"], "must be a new or an empty folder"),

@@ -151,7 +151,7 @@ def test_bench_takes_files_and_folders(answer, tmp_path):
     for seed in (1, 2):
         file = folder / f"{seed}.json"
         assert answer("generate", "batchsched", "--seed", str(seed), "-o", str(file))[0] == 0
-    few = ("--algorithm", "wspt", "--method", "bound", "--time-limit", "0.2", "--workers", "0")
+    few = ("--algorithm", "wspt", "--method", "bound", "--work-limit", "20", "--workers", "0")
     code, found = answer("bench", str(folder), *few, "--out", str(tmp_path / "a"))
     assert (code, len(found["instances"])) == (0, 2)
     code, found = answer("bench", str(folder / "1.json"), *few, "--out", str(tmp_path / "b"))

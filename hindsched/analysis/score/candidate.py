@@ -206,10 +206,13 @@ class Contained(External):
     def _confined(self, folder: Path) -> list[str]:
         """The command that runs the candidate's files in a folder confined."""
         settings = {
-            "memory": self.limits.memory, "file": MOST_DISK // 4, "files": MOST_FILES,
-            "seconds": int(self.limits.run) + 1, "environment": ENVIRONMENT, "keep": [MARK],
-            "tasks": MOST_TASKS if self.bwrap else MOST_TASKS_OF_USER,
+            "limits": {
+                "AS": self.limits.memory, "CPU": int(self.limits.run) + 1, "NOFILE": MOST_FILES,
+                "FSIZE": MOST_DISK // 4, "CORE": 0, "MEMLOCK": 0, "MSGQUEUE": 0,
+                "NPROC": MOST_TASKS if self.bwrap else MOST_TASKS_OF_USER,
+            },
             "user": USERS_FROM + os.getpid() % USERS if self.bwrap and os.geteuid() == 0 else None,
+            "environment": ENVIRONMENT, "keep": [MARK],
         }  # fmt: skip
         program = [f"{INSIDE}/confine.py", json.dumps(settings), *self.candidate.command]
         if self.bwrap is not None:

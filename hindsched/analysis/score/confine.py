@@ -1,9 +1,9 @@
 """The first program in the sandbox: it takes limits on itself and then becomes the candidate.
 
-``python confine.py SETTINGS COMMAND...``: settings are a JSON object of limits, the environment,
-variables to ``keep`` of the present one and, started by root, a ``user``. Standard library only.
+``python confine.py SETTINGS COMMAND...``: settings are a JSON object of ``limits``, the
+``environment``, variables to ``keep`` of the present one and, started by root, a ``user``.
 Nothing here can be undone by what runs afterwards: the limits are hard, the user has no rights, and
-system calls that reach beyond files, threads and time are refused.
+system calls that reach beyond files, threads and time are refused. Standard library only.
 """
 
 import ctypes
@@ -38,18 +38,9 @@ PR_SET_PDEATHSIG, PR_SET_NO_NEW_PRIVS, PR_SET_SECCOMP, FILTER = 1, 38, 22, 2
 def main() -> None:
     """Limit this process, forget who started it, become the command."""
     settings, command = json.loads(sys.argv[1]), sys.argv[2:]
-    for kind, most in (
-        (resource.RLIMIT_AS, settings["memory"]),
-        (resource.RLIMIT_FSIZE, settings["file"]),
-        (resource.RLIMIT_CPU, settings["seconds"]),
-        (resource.RLIMIT_NOFILE, settings["files"]),
-        (resource.RLIMIT_NPROC, settings["tasks"]),
-        (resource.RLIMIT_CORE, 0),
-        (resource.RLIMIT_MEMLOCK, 0),
-        (resource.RLIMIT_MSGQUEUE, 0),
-    ):
-        resource.setrlimit(kind, (most, most))
-    if settings.get("user"):
+    for name, most in settings["limits"].items():
+        resource.setrlimit(getattr(resource, f"RLIMIT_{name}"), (most, most))
+    if settings["user"]:
         os.setgroups([])
         os.setresgid(*[settings["user"]] * 3)
         os.setresuid(*[settings["user"]] * 3)
@@ -66,19 +57,14 @@ def refuse_calls() -> None:
     if platform.machine() not in MACHINES:
         return
     column, machine = MACHINES[platform.machine()]
-    numbers = [pair[column] for pair in DENIED.values()]
+    refuse = (RETURN, 0, 0, FAIL | NO_SUCH_CALL)
     code = [(LOAD, 0, 0, 4), (EQUAL, 1, 0, machine), (RETURN, 0, 0, KILL), (LOAD, 0, 0, 0)]
     code += [(ABOVE, 0, 1, X32), (RETURN, 0, 0, KILL)]
-    for number in numbers:
-        code += [(EQUAL, 0, 1, number), (RETURN, 0, 0, FAIL | NO_SUCH_CALL)]
-    for pair, test, value in DENIED_IF:
-        code += [
-            (LOAD, 0, 0, 0),
-            (EQUAL, 0, 3, pair[column]),
-            (LOAD, 0, 0, 16),
-            (test, 0, 1, value),
-        ]
-        code += [(RETURN, 0, 0, FAIL | NO_SUCH_CALL)]
+    for numbers in DENIED.values():
+        code += [(EQUAL, 0, 1, numbers[column]), refuse]
+    for numbers, test, value in DENIED_IF:
+        first = [(LOAD, 0, 0, 0), (EQUAL, 0, 3, numbers[column])]
+        code += [*first, (LOAD, 0, 0, 16), (test, 0, 1, value), refuse]
     code.append((RETURN, 0, 0, ALLOW))
     packed = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *line) for line in code))
     program = struct.pack("HxxxxxxP", len(code), ctypes.addressof(packed))

@@ -37,6 +37,7 @@ from hindsched.solvers.tree.method import certify_optimum
 
 Row = dict[str, Any]
 FORMAT, RESULT = "hindsched-score/1", "score.json"
+PLACE = "i{:02d}".format
 INSTANCE, CERTIFICATE, OWN = "instance.json", "certificate.json", "candidate"
 DRAWN_BY = ("family", "suite", "preset", "seeds")
 """Which words of ``score.json`` say what the hidden instances are."""
@@ -49,11 +50,6 @@ PROOF = {**SCHEDULE, "steps": 10**9}
 """What the kernel lets a schedule ask for, and a certificate of ours."""
 DIGITS = 10**9
 """Scores are rounded to so many parts, a certified lower end downwards."""
-
-
-def place_of(number: int) -> str:
-    """Name of an instance's folder, from 1 on."""
-    return f"i{number:02d}"
 
 
 def seed_of(word: str) -> int:
@@ -112,20 +108,11 @@ def _make(instance: Instance, work_limit: int, folder: Path) -> None:
 
 
 def judged(place: Path) -> Row:
-    """What the kernel says of a folder's candidate.
+    """What the kernel says of a folder's candidate: ``score, objective, bound``.
 
-    Returns
-    -------
-    dict
-        ``score, objective, bound``; ``wrong``: why the schedule does not count, or empty;
-        ``ladder``: the scores of the yardsticks.
-
-    Raises
-    ------
-    InputError
-        If the files do not belong together.
-    SolveFailed
-        If a schedule beats the bound: a mistake of ours, whoever made the schedule.
+    Also ``wrong``, why its schedule does not count, or empty, and ``ladder``, the scores of the
+    yardsticks. `InputError` if the files do not belong together; `SolveFailed` if a schedule beats
+    the bound: a mistake of ours, whoever made the schedule.
     """
     paths = {path.stem: path for path in sorted((place / "ladder").glob("*.json"))}
     paths[OWN] = place / f"{OWN}.json"
@@ -236,7 +223,7 @@ def _wrong(place: Path, data: Row) -> Iterable[str]:
     drawn = draw(data["family"], data["suite"], data["preset"], *seeds)
     for kind, instances in drawn.items():
         rows = data[ROWS_OF[kind]]
-        if [row["instance"] for row in rows] != [*map(place_of, range(1, len(instances) + 1))]:
+        if [row["instance"] for row in rows] != [PLACE(n + 1) for n in range(len(instances))]:
             yield f"{kind}: there must be a row i01, i02, ... for each instance that is drawn"
             return
         for row, instance in zip(rows, instances, strict=True):

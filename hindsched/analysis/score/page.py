@@ -15,10 +15,11 @@ from hindsched.instances.io import read, read_json, write_text
 from hindsched.printable import printable
 
 PAGE, FEEDBACK = "score.html", "feedback.txt"
-SHOWN = ("instance", "score", "at_most", "objective", "bound", "status", "reason",
+FACTS = ("combined_score", "interval", "sandbox", "family", "suite", "preset", "made")
+SHOWN = ("instance", "score", "objective", "bound", "status", "reason",
          "seconds_a_decision", "seconds_longest")  # fmt: skip
 HEADS = {
-    "combined_score": "score, at least", "at_most": "at most", "score": "score, at least",
+    "combined_score": "score, at least", "score": "score, at least",
     "interval": "95 % interval of the mean", "seconds_a_decision": "seconds a decision",
     "seconds_longest": "longest decision, seconds", "difference": "candidate better by",
     "difference_in": "95 % interval of that", "made": "made at", "ties": "equal on",
@@ -85,14 +86,11 @@ def gantt(instance: Instance, solution: Mapping[str, Any]) -> list[str]:
 
 def page_of(data: Mapping[str, Any]) -> str:
     """The page of a score, which tells of the hidden instances: not for the author."""
-    sums = {name: data[name] for name in ("combined_score", "interval", "sandbox",
-                                          "family", "suite", "preset", "made")}  # fmt: skip
-    tables = {
-        "In short": [sums],
-        "Hidden instances": [{name: row.get(name) for name in SHOWN} for row in data["instances"]],
-        "Public instances": [{name: row.get(name) for name in SHOWN} for row in data["public"]],
-        "Known algorithms on the hidden instances, and the candidate beside them": data["ladder"],
-    }
+    facts = [{name: data[name] for name in FACTS}]
+    hidden, public = ([{name: row.get(name) for name in SHOWN} for row in data[key]]
+                      for key in ("instances", "public"))  # fmt: skip
+    tables = {"In short": facts, "Hidden instances": hidden, "Public instances": public,
+              "Known algorithms, and the candidate beside them": data["ladder"]}  # fmt: skip
     return _page(f"The score of {data['candidate']}", tables)
 
 
@@ -111,15 +109,11 @@ def board(folders: Sequence[str | Path]) -> list[dict[str, Any]]:
         own, best = ([row["score"] for row in each["instances"]] for each in (data, found[0]))
         better = sum(each["combined_score"] > data["combined_score"] for each in found)
         rows.append({
-            "rank": 1 + better,
-            "candidate": data["candidate"],
-            "score": data["combined_score"],
+            "rank": 1 + better, "candidate": data["candidate"], "score": data["combined_score"],
             "interval": data["interval"],
             "tie": "tie" if paired(own, best)["difference_in"][1] >= 0 else "",
             "failed": sum(row["status"] != "ok" for row in data["instances"]),
-            "sandbox": data["sandbox"],
-            "made": data["made"],
-            "folder": data["folder"],
+            "sandbox": data["sandbox"], "made": data["made"], "folder": data["folder"],
         })  # fmt: skip
     return rows
 

@@ -97,18 +97,15 @@ def score(
     candidate : str
         ``FILE.py``, ``FILE.py:CLASS`` or a command (`read_candidate`), which runs as a process of
         its own; or the name of an algorithm of the family, which runs in this one.
-    family, suite : str, optional
-        The family's name; or ``FAMILY/SUITE``, instances that anybody may know.
+    family, preset, suite : str, optional
+        The family's name and its generator's preset; or ``FAMILY/SUITE``, which anybody may know.
     seeds : sequence of int or str, or path, optional
         The hidden seeds, or the file that has them, one a line. Each is a word from whose hash an
         instance is drawn: where nobody can guess the word, nobody can guess the instance.
         Drawn anew if None, and written into ``score.json`` alone.
-    preset : str
-        Preset of the family's generator.
-    step_limit, run_limit : float
-        Seconds for each decision; for each run, from the program's start on.
-    memory : int
-        Bytes that a candidate's processes may hold together.
+    step_limit, run_limit, memory : float
+        Seconds for each decision; for each run, from the program's start on; bytes of all its
+        processes together.
     sandbox : {"auto", "bwrap", "none"}
         ``auto`` uses bubblewrap where it works; without it the result says ``unsandboxed``.
     work_limit : int
@@ -152,7 +149,7 @@ def score(
         drawn = judge.draw(word, suite, preset, words, public_seeds)
         for kind, instances in drawn.items():
             for number, instance in enumerate(instances, 1):
-                place = folder / kind / judge.place_of(number)
+                place = folder / kind / judge.PLACE(number)
                 judge.prepare(instance, work_limit, place, cache)
                 row = {"instance": place.name, **_play(instance, player, place)}
                 rows[judge.ROWS_OF[kind]].append(row)

@@ -39,8 +39,9 @@ from hindsched.solutions.astraea.solution import write_row
 from hindsched.solutions.base import Assignment
 from hindsched.solvers.door.program import solve_program
 from hindsched.solvers.door.status import Status
-from hindsched.solvers.door.subproblem import EXACT
+from hindsched.solvers.door.subproblem import EXACT, pays_alike
 from hindsched.solvers.kernels.astraea.shared_window import best_offer, spread_workers
+from hindsched.solvers.kernels.ties import TIE
 
 Origin = Literal["round", "arrival", "absolute"]
 MOST_ROUNDS = 10_000
@@ -93,6 +94,7 @@ class TenantRound:
         """
         prices, tenant = self.ledger.prices(), self.instance.tenant_index[job.tenant]
         best: Offer | None = None
+        chosen: tuple[int, int, int] = (0, 0, 0)
         for w, p in np.ndindex(self.split, len(self.instance.ps_types)):
             own = table.take((table.worker_type == w) & (table.ps_type == p))
             if not len(own):
@@ -109,10 +111,14 @@ class TenantRound:
             payoff, cost, mode, start, host, num_ps = best_offer(
                 tuple(own.columns), values, free, ratio, least
             )
-            if mode < 0 or (best is not None and payoff <= least):
+            if mode < 0:
                 continue
-            least = payoff
             count, length = int(own.workers[mode]), int(own.duration[mode])
+            key = start + length, count, num_ps
+            tie = TIE * abs(values[start + length])
+            if best is not None and payoff <= least + tie and key >= chosen:
+                continue
+            least, chosen = max(least, payoff), key
             workers, ps = np.zeros((2, len(self.instance.servers)), dtype=np.int64)
             workers[host], ps[host] = count, num_ps
             if not own.one_server[mode]:
@@ -156,20 +162,20 @@ class TenantRound:
 class ModelRound(TenantRound):
     """A round in which schedules are found by subproblem (9) as an integer program.
 
-    A job that is offered to again in the round, from all tenants' quotas, keeps its program.
+    A job keeps its program until it is placed, as long as its values by slot stay the same.
     """
 
     def __init__(self, instance: AstraeaInstance, slots: int, bases: tuple[Floats, Floats]) -> None:
         super().__init__(instance, slots, bases)
-        self._kept: dict[str, tuple[Floats, AstraeaSubproblem]] = {}
+        self.kept: dict[str, tuple[Floats, AstraeaSubproblem]] = {}
 
     def _subproblem(self, job: AstraeaJob, values: Floats) -> AstraeaSubproblem:
-        kept = self._kept.get(job.name)
+        kept = self.kept.get(job.name)
         if kept is None or not np.array_equal(kept[0], values):
             local = job.model_copy(update={"arrival": 0})
             alone = self.instance.with_fields(horizon=self.slots, jobs=(local,))
             kept = values.copy(), models.build_subproblem(alone, 0, values=values)
-            self._kept[job.name] = kept
+            self.kept[job.name] = kept
         return kept[1]
 
     def offer(
@@ -200,7 +206,17 @@ class ModelRound(TenantRound):
         row = program.extract().rows[job.name][0]
         free_of_charge = self.offer_of(row, 0.0)
         paid = self.ledger.prices(row.first, row.last) @ free_of_charge.demand
-        return replace(free_of_charge, cost=float(paid.sum()))
+        found = replace(free_of_charge, cost=float(paid.sum()))
+        other = super().offer(job, table, values, shared=shared)
+        if other is None:
+            return found
+        ours, theirs = (float(values[each.last]) - each.cost for each in (found, other))
+        return other if pays_alike(ours, theirs, abs(float(values[1]))) else found
+
+    def book(self, job: AstraeaJob, offer: Offer, *, shared: bool) -> list[AstraeaRow]:
+        """Take an offer's units; the job's program goes."""
+        self.kept.pop(job.name, None)
+        return super().book(job, offer, shared=shared)
 
 
 class Astraea(GeometricBatches):
@@ -221,7 +237,7 @@ class Astraea(GeometricBatches):
         Refuse a schedule whose real revenue (by the instance's origin) is not positive.
     engine : {"oracle", "model"}
         Who finds a job's best schedule: the repaired subroutines, or subproblem (9) as an integer
-        program. Payoffs are equal; schedules where the optimum is unique.
+        program. Their decisions are equal.
     """
 
     make_round: ClassVar[type[TenantRound]] = TenantRound
@@ -254,6 +270,7 @@ class Astraea(GeometricBatches):
         self.cluster = cluster
         self._tables: dict[str, Modes] = {}
         self._rows: dict[str, list[AstraeaRow]] = {}
+        self._kept: dict[str, tuple[Floats, AstraeaSubproblem]] = {}
 
     def table(self, job: AstraeaJob) -> Modes:
         """Modes of a job."""
@@ -299,6 +316,8 @@ class Astraea(GeometricBatches):
         base = self.round_base
         kind = ModelRound if self.engine == "model" else self.make_round
         current = kind(self.cluster, horizon, self.price_bases(self.batch))
+        if isinstance(current, ModelRound):
+            current.kept = self._kept
         admitted: list[Admission] = []
         left = list(jobs)
         for shared in (False, True):

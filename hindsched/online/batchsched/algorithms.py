@@ -49,6 +49,7 @@ from hindsched.online.protocol import Decision, Environment
 from hindsched.online.registry import Factory
 from hindsched.solutions.base import Assignment
 from hindsched.solutions.batchsched.solution import read_row, write_row
+from hindsched.solvers.door.subproblem import KeptSubproblem
 from hindsched.solvers.families.batchsched.oracle import ServerOracle, schedule_of
 from hindsched.solvers.families.batchsched.oracle_search import ModeIndex, Schedule
 from hindsched.solvers.oracles.base import BlockOracle
@@ -104,6 +105,7 @@ class BatchschedOnline(GeometricBatches):
         self.cluster: BatchschedInstance = environment.cluster  # type: ignore[assignment]
         self._modes: dict[str, ModeIndex] = {}
         self._density: dict[str, float] = {}
+        self._kept: dict[str, KeptSubproblem] = {}
 
     def index(self, job: BatchschedJob) -> ModeIndex:
         """Modes of a job, prepared once."""
@@ -152,8 +154,9 @@ class BatchschedOnline(GeometricBatches):
         """Post prices to the jobs in order."""
         base, most = self.base(horizon), max(job.chunks for job in jobs)
         batch_round = ServerRound(
-            self.cluster, horizon, last, base, self.index, most, self.greedy, self.engine
-        )
+            self.cluster, horizon, last, base, self.index, most, self.greedy, self.engine,
+            self._kept,
+        )  # fmt: skip
         unit = self.density_range()[0]
         admitted = post_prices(batch_round, jobs, [float(job.weight) / unit for job in jobs])
         units = np.broadcast_to(resource_units(self.cluster), self.cluster.server_capacity.shape)

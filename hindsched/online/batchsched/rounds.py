@@ -12,7 +12,7 @@ from hindsched.instances.batchsched.instance import BatchschedInstance, Batchsch
 from hindsched.online.batchsched.theorem import resource_units
 from hindsched.online.engines.batching import BatchRound, ExponentialLedger, Offer
 from hindsched.online.engines.primal_dual import Engine
-from hindsched.solvers.door.subproblem import model_response
+from hindsched.solvers.door.subproblem import KeptSubproblem, pays_alike
 from hindsched.solvers.families.batchsched.oracle import ServerOracle, schedule_of
 from hindsched.solvers.families.batchsched.oracle_search import ModeIndex, Schedule, ScheduleSearch
 
@@ -24,14 +24,16 @@ class ServerRound(BatchRound):
     """A sub-round on an empty cluster with one price a server, resource and slot.
 
     Of tau slots, `horizon`, schedules may use those up to `last`; `base` is lambda. Algorithm 4
-    places if `greedy`, and `engine` finds the cheapest schedule.
+    places if `greedy`, and `engine` finds the cheapest schedule; the model's programs are `kept` by
+    job until it is placed.
     """
 
     def __init__(
         self, instance: BatchschedInstance, horizon: int, last: int, base: float,
         index: Callable[[BatchschedJob], ModeIndex], most_workers: int, greedy: bool,
-        engine: Engine,
+        engine: Engine, kept: dict[str, KeptSubproblem],
     ) -> None:  # fmt: skip
+        self._kept = kept
         self.instance, self.last = instance, last
         self.greedy, self.engine, self._index = greedy, engine, index
         self._unit = resource_units(instance)
@@ -41,41 +43,50 @@ class ServerRound(BatchRound):
 
     def offer(self, job: BatchschedJob, limit: float) -> Offer | None:
         """Cheapest schedule; ties go to the earlier completion, then the order of modes."""
+        schedule = self.search.cheapest(
+            self._index(job), limit=limit, last=self.last,
+            greedy=self.greedy and self.engine == "oracle",
+        )  # fmt: skip
         if self.engine == "model":
-            schedule = self._by_model(job, limit)
-        else:
-            schedule = self.search.cheapest(
-                self._index(job), limit=limit, last=self.last, greedy=self.greedy
-            )
+            schedule = self._by_model(job, limit, schedule)
         if schedule is None:
             return None
         demand = (self.search.use(schedule) / self._unit).ravel()
         return Offer(schedule.start, schedule.duration, demand, schedule.cost, schedule)
 
-    def _by_model(self, job: BatchschedJob, limit: float) -> Schedule | None:
-        """Solve the subproblem as an integer program.
+    def _by_model(
+        self, job: BatchschedJob, limit: float, other: Schedule | None
+    ) -> Schedule | None:
+        """Solve the subproblem as an integer program; `other` is the oracle's schedule, for ties.
 
         A weight too small to matter stands for the oracle's rule that among schedules of equal
         cost the earlier completion is taken.
         """
-        tie = TIE_WEIGHT * limit / self.last
-        free = job.model_copy(update={"arrival": 1, "weight": tie})
-        oracle = ServerOracle(self.instance.with_jobs((free,)), None, self.last)
-        arrays = [
+        if not len(self._index(job).modes):
+            return None
+        kept = self._kept.get(job.name)
+        if kept is None or kept.oracle.rows.sets[0].shape[-1] != self.last:
+            tie = TIE_WEIGHT * limit / self.last
+            free = job.model_copy(update={"arrival": 1, "weight": tie})
+            oracle = ServerOracle(self.instance.with_jobs((free,)), None, self.last)
+            kept = self._kept[job.name] = KeptSubproblem(oracle, 0)
+        prices, residual = (
             np.ascontiguousarray(values[: self.last].transpose(1, 2, 0)).ravel()
             for values in (self.search.prices, self.search.residual)
-        ]
-        if not len(oracle.index(0).modes):
-            return None
-        response = model_response(oracle, 0, arrays[0], arrays[1])
+        )
+        response = kept.best_response(prices, residual)
         if response is None or response.plan is None:
             return None
         cost = response.value - response.objective
+        least = limit if other is None else other.cost
+        if pays_alike(cost, least, limit):
+            return other
         return None if cost >= limit else schedule_of(response.plan[0], cost)
 
     def book(self, job: BatchschedJob, offer: Offer) -> None:
         """Take the schedule's resources and post the new prices."""
         self.ledger.book(offer)
+        self._kept.pop(job.name, None)
         self.search.book(offer.plan)
         shape = (offer.duration, *self.instance.server_capacity.shape)
         prices = self.ledger.prices(offer.start, offer.last).reshape(shape) / self._unit

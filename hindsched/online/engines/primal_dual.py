@@ -44,7 +44,7 @@ class PrimalDual(OnlineAlgorithm):
     Parameters
     ----------
     engine : {"oracle", "model"}
-        Who computes best responses. Payoffs are equal; schedules where the optimum is unique.
+        Who computes best responses; their decisions are equal.
 
     Attributes
     ----------

@@ -213,6 +213,7 @@ class OasisReoptimise(Reoptimise):
             start = build_solution(rest, {}, rolling.formulation)
         places = len(known.worker_servers) + len(known.ps_servers)
         slots = sum(known.horizon - job.arrival + 1 for job in rest.jobs)
+        bound: float | None
         if slots * places > MOST_PLACES:
             oracle = build_oracle(rest, rolling.formulation, rows="servers")
             plan = best_schedules(

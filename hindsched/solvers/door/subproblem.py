@@ -1,8 +1,10 @@
 """A block's best response from the declarative subproblem instead of the oracle.
 
-The subproblem is the same block as in the offline program; its optimum and the oracle's are equal,
-and schedules where the optimum is unique. The Pyomo program stays, prices and what is left change;
-it is compiled anew for every solve, which takes no longer than Pyomo's persistent interfaces do.
+The subproblem is the same block as in the offline program; its optimum and the oracle's are equal.
+A solver tells no differences below its tolerances and knows no tie rule: of schedules that it
+cannot tell apart the oracle's is taken, whose ties are those of `kernels.ties`. The Pyomo program
+stays, prices and what is left change; it is compiled anew for every solve, which takes no longer
+than Pyomo's persistent interfaces do.
 """
 
 from __future__ import annotations
@@ -18,6 +20,8 @@ from hindsched.solvers.door.status import Status
 from hindsched.solvers.oracles.base import BlockOracle, Response
 
 EXACT = SolveOptions(gap=1e-9)
+UNTOLD = 1e-6
+"""Share of their size by which payoffs may differ that a solver cannot tell apart."""
 
 
 class KeptSubproblem:
@@ -65,5 +69,15 @@ class KeptSubproblem:
 def model_response(
     oracle: BlockOracle, block: int, prices: Floats, residual: Floats | None = None
 ) -> Response | None:
-    """`KeptSubproblem.best_response` of a block that is asked once."""
-    return KeptSubproblem(oracle, block).best_response(prices, residual)
+    """`KeptSubproblem.best_response` of a block that is asked once, ties by the oracle's rule."""
+    found = KeptSubproblem(oracle, block).best_response(prices, residual)
+    other = oracle.best_response(block, prices, residual)
+    if found is None or other is None:
+        return found
+    size = max(abs(found.objective), abs(found.value - found.objective))
+    return other if pays_alike(found.value, other.value, size) else found
+
+
+def pays_alike(found: float, other: float, size: float) -> bool:
+    """Whether a solver cannot tell two payoffs apart whose terms have this size."""
+    return abs(found - other) <= UNTOLD * max(size, abs(other))

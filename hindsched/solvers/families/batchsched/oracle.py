@@ -160,7 +160,7 @@ class ServerOracle(BatchschedOracle, WindowServerOracle):
 
     Notes
     -----
-    Ties: earlier completion, then worker type, q = 1 first, PS type, fewer workers.
+    Ties: earlier completion, then fewer workers, worker type, q = 1 first, PS type.
     """
 
     def __init__(

@@ -93,7 +93,7 @@ class ModeIndex:
     @classmethod
     def of(cls, table: Modes) -> ModeIndex:
         """Group the modes of a job; the groups' rank keeps their order for ties."""
-        keys = (table.ps_type, table.duration, table.workers, -table.one_server, table.worker_type)
+        keys = (table.ps_type, table.duration, -table.one_server, table.worker_type, table.workers)
         order = np.lexsort(keys).astype(np.int64)
         ordered = table.take(order)
         shared = np.stack(
@@ -190,7 +190,7 @@ class ScheduleSearch:
         Returns
         -------
         Schedule or None
-            None if nothing below the limit fits. Ties: earlier completion, then order of modes.
+            None if nothing below the limit fits. Ties: earlier completion, then fewer workers.
         """
         stop = self.slots if last is None else min(last, self.slots)
         self._renew()

@@ -16,6 +16,7 @@ from hindsched.arrays import Floats, Ints
 from hindsched.instances.modes import ModeColumns
 from hindsched.solvers.kernels.placement import num_ps
 from hindsched.solvers.kernels.stable_order import stable_order
+from hindsched.solvers.kernels.ties import TIE
 
 NOTHING = -1
 
@@ -104,12 +105,12 @@ def best_offer(
     ratio : float
         Bandwidth of a worker over that of a PS, as `same_ceilings` has it.
     least : float
-        Only a payoff that is not below it counts.
+        Only a payoff that is not below it, but for a tie, counts.
 
     Returns
     -------
     payoff, cost, mode, start (0-based), host, ps
-        Mode -1 if nothing fits. Ties: centralised first, earlier start, fewer workers.
+        Mode -1 if nothing fits. Ties: earlier completion, fewer workers, fewer PSs, mode order.
     """
     _, _, together, count, length = modes
     free_workers, free_ps, quota_workers, quota_ps, price_workers, price_ps = free
@@ -119,21 +120,23 @@ def best_offer(
         prefix_workers[t + 1] = prefix_workers[t] + price_workers[t]
         prefix_ps[t + 1] = prefix_ps[t] + price_ps[t]
     workers, ps = np.empty(servers, dtype=np.int64), np.empty(servers, dtype=np.int64)
-    best, best_cost = least, 0.0
+    most, best, best_cost = least, least, 0.0  # `most` is the largest payoff, `best` the chosen
     best_mode, best_start, best_host, best_ps = NOTHING, 0, NOTHING, 0
     for k in range(length.shape[0]):
         d, n = length[k], count[k]
         seen, refused = 0, NOTHING  # slots whose quotas were looked at, the last that lacks them
         for start in range(slots - d + 1):
-            if values[start + d] < best or values[start + d] == -np.inf:
+            tie = TIE * abs(values[start + d])
+            if values[start + d] < most - tie or values[start + d] == -np.inf:
                 break
             cost = n * (prefix_workers[start + d] - prefix_workers[start])
             unit = prefix_ps[start + d] - prefix_ps[start]
             payoff = values[start + d] - cost - unit
-            if payoff < best:
+            if payoff < most - tie:
                 continue
-            better = payoff > best or _first(k, start, best_mode, best_start, together, count)
-            if not better:
+            if payoff <= most + tie and not _first(
+                k, start, 1, best_mode, best_start, best_ps, count, length
+            ):
                 continue
             for t in range(max(seen, start), start + d):
                 if quota_workers[t] < n or quota_ps[t] < 1:
@@ -153,9 +156,11 @@ def best_offer(
                 payoff = values[start + d] - cost - needed * unit
             if host < 0:
                 continue
-            if payoff > best or (
-                payoff == best and _first(k, start, best_mode, best_start, together, count)
+            chosen = best_mode, best_start, best_ps
+            if payoff > most + tie or (
+                payoff >= most - tie and _first(k, start, needed, *chosen, count, length)
             ):
+                most = max(most, payoff)
                 best, best_cost = payoff, cost + needed * unit
                 best_mode, best_start, best_host, best_ps = k, start, host, needed
     return best, best_cost, best_mode, best_start, best_host, best_ps
@@ -163,16 +168,18 @@ def best_offer(
 
 @njit(cache=True)
 def _first(
-    mode: int, start: int, other: int, other_start: int, together: Ints, count: Ints
-) -> bool:
-    """Whether a tie goes to (mode, start): centralised, earlier start, fewer workers."""
+    mode: int, start: int, ps: int, other: int, other_start: int, other_ps: int,
+    count: Ints, length: Ints,
+) -> bool:  # fmt: skip
+    """Whether a tie goes to (mode, start, PSs): earlier end, fewer workers, PSs, mode order."""
     if other < 0:
         return True
-    if together[mode] != together[other]:
-        return bool(together[mode] > together[other])
-    if start != other_start:
-        return start < other_start
-    return bool(count[mode] < count[other])
+    end, other_end = start + length[mode], other_start + length[other]
+    if end != other_end:
+        return bool(end < other_end)
+    if count[mode] != count[other]:
+        return bool(count[mode] < count[other])
+    return ps < other_ps
 
 
 @njit(cache=True)

@@ -1,7 +1,8 @@
 """Search over (mode, start) for the cheapest schedule of one job, placements included.
 
 The cost is ``rate x completion + price of the resources``, where the completion of a schedule that
-occupies slots t .. t + L - 1 is t + L. Ties are broken by completion, then by the mode's position.
+occupies slots t .. t + L - 1 is t + L. Ties (`ties.TIE`) are broken by completion, then by the
+mode's position.
 Every (mode, start) has a lower bound from the cheapest workers of each slot alone; modes are taken
 by their best bound, and only pairs whose bound beats the best schedule so far are placed.
 
@@ -27,9 +28,7 @@ from hindsched.solvers.kernels.placement import (
     spread_cost,
 )
 from hindsched.solvers.kernels.stable_order import copy_to, stable_order
-
-TIE = 1e-11
-"""Costs closer than this, relatively, are equal: that decides the plan, not the least cost."""
+from hindsched.solvers.kernels.ties import TIE
 
 
 class State(NamedTuple):

@@ -13,9 +13,10 @@ Prunings never change the result: a pass stops at the first slot whose utility i
 best payoff so far; F_t rises with s, so states that cost too much to improve on it are a tail; and
 states too far from `total` to be finished in time are a head.
 
-Ties: cheaper servers first, equal prices in the order of the servers; the earliest end among equal
-payoffs; then, from the last slot to the first, the fewest workers among equal costs. The plain
-numpy twin stands with the tests: ``tests/worker_slot_numpy.py``.
+Ties (`ties.TIE`) where what is left limits the job, as in a decision: the earliest end among equal
+payoffs; then, from the last slot to the first, the fewest workers among equal costs; servers of
+equal prices in the file's order. At full capacity, where a bound hangs on it, only what is equal to
+the last bit is. The plain numpy twin stands with the tests: ``tests/worker_slot_numpy.py``.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ import numpy as np
 from numba import njit
 
 from hindsched.arrays import Floats, Ints
+from hindsched.solvers.kernels.ties import TIE
 
 
 class Side(NamedTuple):
@@ -137,6 +139,7 @@ def sort_servers(side, t, most, listing):
     """
     order, price_of, room_of = listing
     demand = side.demand
+    equal = 1.0 + TIE if side.limited else 1.0
     listed = 0
     for h in range(side.room.shape[0]):
         units = side.room[h]
@@ -157,7 +160,7 @@ def sort_servers(side, t, most, listing):
         if units > most:
             units = most
         j = listed
-        while j > 0 and price_of[j - 1] > price:
+        while j > 0 and price_of[j - 1] > price * equal:
             price_of[j] = price_of[j - 1]
             room_of[j] = room_of[j - 1]
             order[j] = order[j - 1]
@@ -227,6 +230,7 @@ def best_schedule(workers, ps, task, floor, scratch):
     worker_cost = np.empty(most + 1)
     ps_cost = np.empty(needed[most] + 1)
 
+    tie = TIE if workers.limited else 0.0
     best, end = floor, 0
     last = utilities.shape[0] - 1
     while last >= arrival and utilities[last] <= best:
@@ -248,7 +252,7 @@ def best_schedule(workers, ps, task, floor, scratch):
         if lo > hi:
             break
         relax_states(old, old_lo, old_hi, new, lo, hi, cost, steps, n_max)
-        if hi == total and utilities[t] - new[total] > best:
+        if hi == total and utilities[t] - new[total] > best + tie * utilities[t]:
             best, end = utilities[t] - new[total], t
             while last > t and utilities[last] <= best:
                 last -= 1
@@ -263,7 +267,7 @@ def best_schedule(workers, ps, task, floor, scratch):
         t += 1
     if end == 0:
         return -np.inf, 0
-    trace_back(table, costs, windows, steps, total, arrival, end, chosen)
+    trace_back(table, costs, windows, steps, total, arrival, end, tie, chosen)
     return best, end
 
 
@@ -292,15 +296,18 @@ def relax_states(old, old_lo, old_hi, new, lo, hi, cost, steps, n_max):
 
 
 @njit(cache=True, nogil=True)
-def trace_back(table, costs, windows, steps, total, arrival, end, workers):
-    """Recover the workers by slot: the fewest that explain each state's cost."""
+def trace_back(table, costs, windows, steps, total, arrival, end, tie, workers):
+    """Recover the workers by slot: the fewest that explain each state's cost up to a tie."""
     workers[:] = 0
+    slack = 1.0 + tie
     s = total
     for t in range(end, arrival - 1, -1):
         old_lo, old_hi = windows[t - 1, 0], windows[t - 1, 1]
         for n in range(steps.shape[0]):
             previous = max(0, s - steps[n])
-            if old_lo <= previous <= old_hi and table[t - 1, previous] + costs[t, n] == table[t, s]:
+            if not old_lo <= previous <= old_hi:
+                continue
+            if table[t - 1, previous] + costs[t, n] <= table[t, s] * slack:
                 workers[t] = n
                 s = previous
                 break

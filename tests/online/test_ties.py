@@ -1,0 +1,64 @@
+"""One tie rule: rounding decides nothing, and every engine takes the same schedule."""
+
+import pytest
+
+import hindsched as hs
+from hindsched.online.engines.batching import ExponentialLedger
+from hindsched.online.oasis.prices import ExponentialPrices
+
+RUNS = {
+    "oasis": ("oasis", {"jobs": 8, "horizon": 10}),
+    "batchsched": ("batchsched-exact", {"jobs": 5, "servers": 3}),
+    "astraea": ("astraea", {"jobs": 6, "horizon": 10}),
+}
+SETTINGS = {"oasis": [{"lower_floor": 0.1}, {}], "batchsched": [{}], "astraea": [{}]}
+LAST_BITS = 1 + 2.0**-50
+
+
+def decisions(family, seed, **settings):
+    algorithm, size = RUNS[family]
+    instance = hs.generate(family, seed=seed, **size)
+    run = hs.simulate(instance, algorithm, settings=settings)
+    assert run.violations == []
+    return {
+        name: [{key: value for key, value in row.items() if key != "payment"} for row in rows]
+        for name, rows in run.solution.assignments().items()
+    }
+
+
+def with_other_last_bits(monkeypatch):
+    oasis, ledger = ExponentialPrices.__call__, ExponentialLedger.prices
+    monkeypatch.setattr(ExponentialPrices, "__call__", lambda *a: LAST_BITS * oasis(*a))
+    monkeypatch.setattr(ExponentialLedger, "prices", lambda *a: LAST_BITS * ledger(*a))
+
+
+def check_last_bits(family, seeds, monkeypatch):
+    for settings in SETTINGS[family]:
+        before = [decisions(family, seed, **settings) for seed in seeds]
+        with monkeypatch.context() as patched:
+            with_other_last_bits(patched)
+            assert [decisions(family, seed, **settings) for seed in seeds] == before
+
+
+def check_engines(family, seeds, engines):
+    for seed in seeds:
+        settings = SETTINGS[family][0]
+        decided = [decisions(family, seed, engine=engine, **settings) for engine in engines]
+        assert all(other == decided[0] for other in decided[1:]), seed
+
+
+@pytest.mark.parametrize("family", RUNS)
+def test_the_last_bits_of_prices_move_no_decision(family, monkeypatch):
+    check_last_bits(family, range(10), monkeypatch)
+
+
+@pytest.mark.parametrize("family", RUNS)
+def test_the_model_decides_as_the_oracle_does(family):
+    check_engines(family, range(10), ("oracle", "model"))
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("family", RUNS)
+def test_all_engines_and_last_bits_on_many_instances(family, monkeypatch):
+    check_last_bits(family, range(10, 210), monkeypatch)
+    check_engines(family, range(10, 210), ("oracle", "model"))

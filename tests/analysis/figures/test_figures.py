@@ -28,7 +28,8 @@ KEYS = {
     ("mlbroker", "15"): ["algorithm"],
     ("mlbroker", "table-4"): [],
     ("mlbroker", "table-5"): [],
-    ("mlbroker", "6"): [],
+    ("mlbroker", "5"): [],
+    ("mlbroker", "11"): [],
 }
 """Quick figures, and the columns that tell their rows apart."""
 

@@ -94,7 +94,7 @@ class WindowSearch:
         alone = self._every.weight * (self._every.arrival + self._every.shortest + 1)
         self._least_possible = float(alone.sum())
         self._empty = empty_cluster(self._every, self.instance, self.slots)
-        self._plan, self._kept = self._no_plan(), self._no_plan()
+        self._plan = self._no_plan()
         self._cluster = self._nothing_taken()
         self._cost = np.full(2, np.inf)  # of the plan and of the best since the last return
         self._has_plan = False
@@ -180,16 +180,18 @@ class WindowSearch:
         return self.objective != before
 
     def _move(self) -> None:
-        """Try a few moves."""
-        heat = self._heat(0), self._heat(MOVES)
-        least = self._cost[1]
-        improve(
-            MOVES, heat, self._cost, self._plan, self._kept, self._cluster, self._prices,
-            self._jobs, self._word(),
-        )  # fmt: skip
-        self.iterations += MOVES
-        if self._cost[1] < least:
-            self._keep(self._kept, float(self._cost[1]))
+        """Try a few moves, and keep each plan that is the best."""
+        left = MOVES
+        while left:
+            heat, least = (self._heat(0), self._heat(left)), self._cost[1]
+            tried = improve(
+                left, heat, self._cost, self._plan, self._cluster, self._prices, self._jobs,
+                self._word(),
+            )  # fmt: skip
+            left -= tried
+            self.iterations += tried
+            if self._cost[1] < least:
+                self._keep(self._plan, float(self._cost[1]))
 
     def adopt(self, solution: Solution) -> bool:
         """Take a feasible solution as the best if it is; the search returns to it in its time."""
@@ -283,7 +285,6 @@ class WindowSearch:
             plan.what[j] = row.worker_type, row.first - 1, row.last, host, row.ps_type, units
             plan.workers[j] = row.workers
         self._plan, self._cluster, self._has_plan = plan, self._nothing_taken(), True
-        self._kept = Plan(plan.what.copy(), plan.workers.copy())
         self._cost[:] = self.objective
         use_all(plan, self._cluster, self._every)
 

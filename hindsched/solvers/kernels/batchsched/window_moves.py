@@ -114,25 +114,17 @@ def choose(plan: Plan, jobs: Jobs, word: Words) -> Ints:
 
 
 @njit(cache=True)
-def copy_job(j: int, given: Plan, plan: Plan) -> None:
-    """Copy one job's schedule."""
-    copy_to(plan.what[j], given.what[j])
-    copy_to(plan.workers[j], given.workers[j])
-
-
-@njit(cache=True)
 def improve(
     moves: int,
     heat: tuple[float, float],
     cost: Floats,
     plan: Plan,
-    kept: Plan,
     cluster: Cluster,
     prices: Prices,
     jobs: Jobs,
     word: Words,
-) -> None:
-    """Try moves of a plan.
+) -> int:
+    """Try moves of a plan until one makes it better than the best; return how many were tried.
 
     Parameters
     ----------
@@ -142,8 +134,8 @@ def improve(
         Mean worsening that is accepted at the begin and at the end.
     cost : ndarray, shape (2,)
         What the plan and the best one cost.
-    plan, kept : Plan
-        The plan, and the best one.
+    plan : Plan
+        The plan.
     cluster : Cluster
         What the plan leaves free.
     prices, jobs, word
@@ -174,8 +166,7 @@ def improve(
             cost[0] += after - before
             if cost[0] < cost[1] - LITTLE * abs(cost[1]):
                 cost[1] = cost[0]
-                for j in range(plan.what.shape[0]):
-                    copy_job(j, plan, kept)
+                return tried + 1
             continue
         for i in range(done):
             use(GIVE_BACK, order[i], plan, cluster, jobs)
@@ -183,3 +174,4 @@ def improve(
             copy_to(plan.what[chosen[i]], what[i])
             copy_to(plan.workers[chosen[i]], workers[i])
             use(TAKE, chosen[i], plan, cluster, jobs)
+    return moves

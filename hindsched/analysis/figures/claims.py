@@ -275,6 +275,8 @@ def judge(claim: Claim, results: Sequence[CaseResult], *, at_scale: bool) -> Ver
         groups.setdefault(claim.group(result.case), []).append(result)
     found = {name: _judge(claim.rule, own, at_scale) for name, own in groups.items()}
     own = found.pop("", Verdict(NOT_RUN))
+    if own.word == NOT_RUN and found:  # what was not run is what the claim is about
+        own = Verdict(NOT_AT_SCALE)
     beside = {name: verdict for name, verdict in found.items() if verdict.word != NOT_RUN}
     return Verdict(own.word, own.condition, beside)
 

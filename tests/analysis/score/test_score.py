@@ -1,6 +1,7 @@
 """Scores: what they are, that they can be had again, and what is told to whom."""
 
 import json
+import time
 from fractions import Fraction
 from pathlib import Path
 
@@ -96,6 +97,17 @@ class Mine(hs.OnlineAlgorithm):
     mine = read_candidate(str(tmp_path / "mine.py"))
     served = hs.simulate(instance, Contained(mine, Limits(step=60), find_bwrap()[0]))
     assert served.objective == hs.simulate(instance, OWN[family]).objective
+
+
+def test_a_run_s_limit_begins_with_the_process(tmp_path):
+    (tmp_path / "slow.py").write_text(
+        'import time; input(); time.sleep(5); print(\'{"type": "hello", "protocol": 1}\', '
+        "flush=True); time.sleep(60)"
+    )
+    mine, began = read_candidate(str(tmp_path / "slow.py")), time.monotonic()
+    with pytest.raises(SolveFailed, match="start: ran for more than 6 s"):
+        hs.simulate(hs.generate("gang"), Contained(mine, Limits(run=6), find_bwrap()[0]))
+    assert time.monotonic() - began < 10.5, "and not 5 seconds for hello, 6 for start"
 
 
 def test_who_serves_nobody_scores_nothing(tmp_path, cache):

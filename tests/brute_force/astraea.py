@@ -13,8 +13,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from tests.brute_force.in_pieces import least_cost
-
 Placing = tuple[float, dict[tuple[str, str, str], int], dict[str, Any]]
 """Slots for all work, what the placement takes, and its row without slots."""
 
@@ -101,28 +99,6 @@ def choices(instance: Any, job: Any) -> list[Choice]:
             value = value_of(instance, job, first + d - 1)
             found.append(Choice(value, first, first + d - 1, takes, window))
     return sorted(found, key=lambda choice: -choice.value)
-
-
-def optimum_in_pieces(instance: Any, must_complete: bool = False) -> float:
-    """Best revenue where slots need not touch and placements may change; -inf if there is none."""
-    limits = capacities(instance)
-    ways = [
-        [(1 / slots, tuple(float(takes.get(key, 0)) for key in limits))
-         for slots, takes, _ in placings(instance, job)]
-        for job in instance.jobs
-    ]  # fmt: skip
-
-    def cost(j: int, end: int) -> float:
-        return -value_of(instance, instance.jobs[j], end)
-
-    return -least_cost(
-        ways,
-        tuple(float(n) for n in limits.values()),
-        [job.arrival + 1 for job in instance.jobs],
-        cost,
-        [math.inf if must_complete else 0.0] * len(ways),
-        instance.horizon,
-    )
 
 
 def capacities(instance: Any) -> dict[tuple[str, str, str], int]:

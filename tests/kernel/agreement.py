@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from fractions import Fraction
 from typing import Any
 
@@ -15,8 +14,7 @@ from hindsched.kernel.exact import Interval
 from hindsched.kernel.reading import Refused
 from hindsched.kernel.verdict import Verdict
 from hindsched.solvers.oracles.base import build_oracle
-from hindsched.solvers.oracles.decisions import NEVER, BranchDecision, Feature, to_file
-from hindsched.solvers.oracles.restricted import RestrictedOracle
+from hindsched.solvers.oracles.decisions import BranchDecision, to_file
 from tests.strategies.astraea import astraea_instances
 from tests.strategies.batchsched import tiny_instances
 from tests.strategies.oasis import oasis_instances
@@ -30,13 +28,6 @@ INSTANCES = {
     "batchsched": tiny_instances(),
     "astraea": st.integers(1, 2).flatmap(lambda types: astraea_instances(types=types)),
 }
-LAYOUTS = {
-    "oasis": ("groups", "servers", "patterns"),
-    "batchsched": ("cluster", "servers", "preemptive"),
-    "astraea": ("cluster", "servers", "preemptive"),
-}
-ROUNDING = 3e-9
-"""The package rounds a bound outward by 1e-9 of the sizes of its terms, and it adds floats."""
 
 
 def exact(data: Any) -> Any:
@@ -86,30 +77,6 @@ def kernel_bound(instance: Any, data: dict[str, Any]) -> Interval | None:
     return found
 
 
-def random_decisions(oracle: Any, seed: int) -> list[BranchDecision]:
-    """A few decisions on random features; completions and starts near the first slots."""
-    rng = np.random.default_rng(seed)
-    found = []
-    for _ in range(rng.integers(1, 5)):
-        block = int(rng.integers(oracle.num_decided))
-        name = str(rng.choice(list(oracle.features)))
-        index = tuple(int(rng.integers(len(labels))) for _, labels in oracle.features[name])
-        number = int(rng.integers(0, 6 if name in ("completion", "start") else 2))
-        if name == "completion" and rng.random() < 0.3:
-            number = NEVER - 1
-        make, least = (
-            (BranchDecision.at_most, 0) if rng.random() < 0.5 else (BranchDecision.at_least, 1)
-        )
-        found.append(make(block, Feature(name, index), number + least))
-    return found
-
-
-def fast_leaf(oracle: Any, decisions: list[BranchDecision], prices: Any) -> float | None:
-    """The package's bound of a leaf; None where a job has no schedule."""
-    bound = RestrictedOracle(oracle, decisions).bound(prices)
-    return None if math.isinf(bound) else bound
-
-
 def kernel_leaf(oracle: Any, layout: str, decisions: list[BranchDecision], prices: Any) -> Any:
     """The kernel's bound of one leaf of a tree, which alone covers nothing."""
     names = [oracle.block_name(block) for block in range(oracle.num_decided)]
@@ -122,15 +89,6 @@ def kernel_leaf(oracle: Any, layout: str, decisions: list[BranchDecision], price
         return kernel_bound(oracle.instance, data)
     finally:
         trees._check_cover = cover
-
-
-def slack(oracle: Any, prices: Any, fast: float, found: Interval) -> tuple[float, float]:
-    """By how much the package's bound is looser than the kernel's, and what rounding allows."""
-    values, _ = oracle.block_values(prices)
-    terms = 1 + np.abs(oracle.price_terms(prices)).sum() + np.abs(values).sum()
-    loose = fast - found.low if oracle.sense == "max" else found.high - fast
-    assert found.high - found.low < Fraction(1, 10**25)
-    return float(loose), ROUNDING * float(terms)
 
 
 __all__ = ["build_oracle"]

@@ -85,29 +85,6 @@ def test_exit_0_says_what_is_proven(run):
     assert run(instance)[0] == run(instance, solution)[0] == run(instance, certificate)[0] == 0
 
 
-def test_sigmoids_are_written_as_30_digits_outward(run):
-    _, out = run(*files("oasis-t10-i10-h5-s1"))
-    low, high = out.split("bound in [")[1].split("]")[0].split(", ")
-    assert len(low) == len(high) == 31
-    assert low < high
-    assert "proves optimal to within 0.0000" in out
-
-
-def test_a_gap_is_a_gap(run):
-    instance, solution, _ = files("astraea-j5-s40")
-    _, _, certificate = map(read, files("astraea-j5-s40"))
-    certificate["prices"] = {"worker_capacity": [], "ps_capacity": []}
-    _, out = run(instance, {**certificate, "bound": 1e6})
-    zero = float(out.split("bound ")[1].split()[0])
-    assert zero > 347
-    certificate["prices"]["worker_capacity"] = [
-        {"type": "worker", "from": 1, "to": 1, "price": 1000}
-    ]
-    code, out = run(instance, solution, {**certificate, "bound": 1e6})
-    assert code == 0
-    assert out.splitlines()[-1].startswith("gap ")
-
-
 def test_a_bound_that_is_stated_weaker_is_true_and_is_said(run):
     instance, solution, certificate = map(read, files("astraea-j5-s40"))
     _, honest = run(instance, solution, certificate)
@@ -128,30 +105,12 @@ def test_an_infeasible_schedule_is_exit_1(run):
     assert "optimal" not in out
 
 
-def test_a_solution_that_beats_a_bound_is_exit_1_and_both_are_named(run, monkeypatch):
-    instance, solution, certificate = map(read, files("astraea-j5-s40"))
-    from hindsched.kernel import astraea
-    from hindsched.kernel.exact import exactly
-
-    monkeypatch.setattr(astraea, "bound", lambda *_: exactly(300))
-    code, out = run(instance, solution, {**certificate, "bound": 300})
-    assert code == 1
-    assert "contradiction: objective 347.6439444862860296 beats the bound 300" in out
-
-
 def changed(**changes):
     return lambda data: data | changes
 
 
 def without(key):
     return lambda data: {name: value for name, value in data.items() if name != key}
-
-
-def deep(data, path, value):
-    *parents, last = path
-    for key in parents:
-        data = data[key]
-    data[last] = value
 
 
 @pytest.mark.parametrize(
@@ -232,11 +191,8 @@ def test_limits_are_options(run):
 def test_every_solution_is_held_against_every_certificate(run):
     """Of two certificates that contradict each other one is false: it is refused, by name."""
     instance, solution, certificate = map(read, files("astraea-j5-s40"))
-    idle = {
-        **solution,
-        "objective": 0,
-        "jobs": [{**job, "assignments": [], "completion": None} for job in solution["jobs"]],
-    }
+    nothing = [{**job, "assignments": [], "completion": None} for job in solution["jobs"]]
+    idle = {**solution, "objective": 0, "jobs": nothing}
     dear = {"type": "worker", "from": 1, "to": 1, "price": 1000}
     prices = {"worker_capacity": [dear], "ps_capacity": []}
     weak = {**certificate, "kind": "lagrangian", "prices": prices, "bound": 1e6}
@@ -248,14 +204,9 @@ def test_every_solution_is_held_against_every_certificate(run):
     code, out = run(instance, certificate, false)
     assert code == 2
     assert "2.json: bound: states more than what is proven" in out
-    idle["jobs"][0]["assignments"] = solution["jobs"][0]["assignments"]
-    code, out = run(instance, solution, idle, certificate)
-    assert code == 1
-    broken = {**solution, "jobs": [*solution["jobs"]]}
-    broken["jobs"][0] = {**broken["jobs"][0], "assignments": [
-        {**row, "workers": dict.fromkeys(row["workers"], 99)}
-        for row in broken["jobs"][0]["assignments"]]}  # fmt: skip
-    code, out = run(instance, solution, broken, certificate)
+    for row in solution["jobs"][0]["assignments"]:
+        row["workers"] = dict.fromkeys(row["workers"], 99)
+    code, out = run(instance, idle, solution, certificate)
     assert code == 1
     assert "optimal" not in out
 

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
-import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from hindsched.kernel import edgecloud
-from hindsched.kernel.edgecloud import bound, moving_work, whole_chunks
+from hindsched.kernel.edgecloud import bound
 from hindsched.kernel.reading import Refused
 from tests.kernel.agreement import checked, exact
 from tests.strategies.edgecloud import instance, job
 
-DATA = Path(__file__).parents[1] / "data"
 FORMULATIONS = ("no-migration", "literal")
 
 
@@ -24,55 +19,6 @@ def proven(problem, formulation, prices):
     """The kernel's bound at prices by row set."""
     data = exact({"formulation": formulation, "kind": "lagrangian", "prices": prices})
     return bound(exact(problem.to_dict()), data, lambda *_: None).low
-
-
-@given(st.integers(0, 10**9))
-def test_a_block_is_the_best_of_all_its_completions(seed):
-    """One job's layers, windows and moving units against plain lists of slots."""
-    draws = np.random.default_rng(seed)
-    length, chunks, work = 12, int(draws.integers(1, 4)), int(draws.integers(1, 6))
-
-    def series():
-        return np.repeat(draws.integers(0, 6, length), draws.integers(1, 4, length))[
-            :length
-        ].tolist()
-
-    def parts(prices, first):
-        return [(t, t, p) for t, p in enumerate(prices) if t >= first]
-
-    def merged(prices, first):
-        cuts = [t for t in range(first, length) if t == first or prices[t] != prices[t - 1]]
-        ends = [*cuts[1:], length]
-        return [(a, b - 1, prices[a]) for a, b in zip(cuts, ends, strict=True)]
-
-    places = [(int(draws.integers(1, 3)), series(), int(draws.integers(0, 5))) for _ in range(2)]
-    sky, ready, stored = series(), int(draws.integers(0, 5)), [series(), series()]
-    for b in range(length):
-        a = int(draws.integers(0, b + 1))
-        offers = []
-        for (n, prices, first), kept in zip(places, stored, strict=True):
-            cheap = sorted(prices[first : b + 1])
-            full = range(0, len(cheap) - work + 1, work)
-            offers += [sum(cheap[i : i + work]) + sum(kept[: a + 1]) for i in full] * n
-        windows = [sum(sky[t : t + work]) for t in range(ready, b - work + 2)]
-        air = [None, 1, 2][seed % 3]
-        room = chunks if air is None else air * ((b - ready + 1) // work)
-        offers += [min(windows)] * room if windows else []
-        expected = sum(sorted(offers)[:chunks]) if len(offers) >= chunks else None
-        homes = [
-            (n, merged(prices, first), parts(kept, 0), [], (0, chunks))
-            for (n, prices, first), kept in zip(places, stored, strict=True)
-        ]
-        free = whole_chunks(homes, merged(sky, ready), air, chunks, work, (0, chunks))
-        assert free(a, b) == expected
-        units = []
-        for t in range(b + 1):
-            here = [p[t] for n, p, first in places if t >= first for _ in range(n)]
-            units += sorted(here)[:chunks]
-        need = chunks * work
-        expected = sum(sorted(units)[:need]) if len(units) >= need else None
-        rows = [(n, merged(prices, first)) for n, prices, first in places]
-        assert moving_work(rows, chunks, work)(a, b) == expected
 
 
 SERVERS = [{"name": "s", "workers": ["t1", "t1", "t2"], "ps": ["p"], "storage_gb": 1}]
@@ -110,12 +56,6 @@ def changed(name, position, **keys):
     rows = json.loads(json.dumps(FEASIBLE))
     rows[name][position] |= keys
     return rows
-
-
-def test_a_feasible_schedule_has_its_objective():
-    found = judged(FEASIBLE)
-    assert not found.violations
-    assert found.objective.low == found.objective.high == (8 - 2 + 1) + (4 - 1 + 1)
 
 
 @pytest.mark.parametrize(
@@ -227,16 +167,6 @@ def test_whole_slots_are_exact(minibatch, slots):
 def test_prices_that_are_no_prices_are_refused(prices):
     with pytest.raises(Refused):
         proven(TWO_JOBS, "no-migration", prices)
-
-
-def test_a_million_chunks_are_no_work():
-    problem = instance(
-        [{"name": "s", "workers": ["t1"] * 3}],
-        [job("a", 1, 10**6, 3, 1, {"s": 1, "cloud": 1})],
-        {"workers": {"t1": 0}},
-    )
-    for formulation in FORMULATIONS:
-        assert proven(problem, formulation, {}) == 1 + 3 * 333334 - 2 * (formulation == "literal")
 
 
 def test_jobs_may_have_more_chunks_than_decisions_can_name():

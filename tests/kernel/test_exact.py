@@ -73,18 +73,6 @@ def test_utilities_that_rise_are_refused():
         exp(Fraction(10**6))
 
 
-def test_utilities_that_neither_rise_nor_fall_are_not():
-    for record, value in (
-        ({"kind": "linear", "slope": 0, "intercept": 7}, 7),
-        ({"kind": "sigmoid", "priority": 4, "decay": 0, "target": 9}, 2),
-        ({"kind": "sigmoid", "priority": 0, "decay": 1, "target": 9}, 0),
-        ({"kind": "power", "scale": 3, "exponent": 0}, 1),
-    ):
-        found = utility(record, 5)
-        assert found.low <= value <= found.high
-        assert found.high - found.low <= WIDTH
-
-
 @given(st.fractions(-(10**12), 10**12, max_denominator=10**12), st.integers(1, 40))
 def test_decimals_are_rounded_outward(number, digits):
     low, high = (Fraction(decimal(number, up=up, digits=digits)) for up in (False, True))

@@ -6,38 +6,25 @@ import pytest
 
 from hindsched.instances.io import parse_instance
 from hindsched.solutions.base import build_solution
+from tests.strategies.batchsched import instance
+from tests.strategies.oasis import data_of
 
 HAIRS = (0, 1e-9, -1e-9, 1e-12, -1e-12)
 
-OASIS = {
-    "format": "hindsched/1", "family": "oasis", "name": "hair", "horizon": 3, "slot_seconds": 60,
-    "resources": ["gpu", "mbps"], "bandwidth_resource": "mbps",
-    "worker_servers": [{"name": "w", "capacity": {"gpu": 4, "mbps": 100}}],
-    "ps_servers": [{"name": "p", "capacity": {"mbps": 100}}],
-    "jobs": [{
-        "name": "j", "arrival": 1, "epochs": 1, "chunks": 2, "minibatches": 3,
-        "minibatch_slots": 1, "gradient_mb": 0, "worker": {"gpu": 2, "mbps": 2},
-        "ps": {"mbps": 2}, "utility": {"kind": "linear", "slope": -1, "intercept": 9},
-    }],
-}  # fmt: skip
-OASIS_ROWS = [{"from": 1, "to": 3, "workers": {"w": 2}, "ps": {"p": 2}}]
+OASIS = data_of(
+    [{"chunks": 2, "minibatches": 3, "worker": {"gpu": 2, "mbps": 2}, "ps": {"mbps": 2}}],
+    [{"gpu": 4, "mbps": 100}], [{"mbps": 100}], horizon=3,
+)  # fmt: skip
+OASIS_ROWS = [{"from": 1, "to": 3, "workers": {"w1": 2}, "ps": {"p1": 2}}]
 
-BATCHSCHED = {
-    "format": "hindsched/1", "family": "batchsched", "name": "hair", "horizon": 1,
-    "slot_seconds": 60, "architecture": "parameter-server", "resources": ["gpu", "mbps"],
-    "bandwidth_resource": "mbps",
-    "servers": [{"name": "a", "capacity": {"gpu": 4, "mbps": 8}},
-                {"name": "b", "capacity": {"gpu": 4, "mbps": 8}}],
-    "worker_types": [{"name": "w", "demand": {"gpu": 2, "mbps": 2}}],
-    "ps_types": [{"name": "p", "demand": {"gpu": 0, "mbps": 2}}],
-    "jobs": [{
-        "name": "j", "arrival": 1, "weight": 1, "epochs": 1, "chunks": 3, "minibatches": 2,
-        "minibatch_slots": [1], "update_slots": [0], "gradient_mb": 0,
-    }],
+JOB = {
+    "arrival": 1, "weight": 1, "epochs": 1, "chunks": 3, "minibatches": 2, "gradient_mb": 0,
+    "minibatch_slots": [1], "update_slots": [0],
 }  # fmt: skip
+BATCHSCHED = instance("parameter-server", [(4, 8)] * 2, [(2, 2)], [2], [JOB], 1).to_dict()
 BATCHSCHED_ROWS = [
-    {"from": 1, "to": 2, "worker_type": "w", "workers": {"a": 2, "b": 1}, "ps_type": "p",
-     "ps": {"a": 1}}
+    {"from": 1, "to": 2, "worker_type": "w0", "workers": {"s0": 2, "s1": 1}, "ps_type": "p0",
+     "ps": {"s0": 1}}
 ]  # fmt: skip
 
 ASTRAEA = {
@@ -61,7 +48,7 @@ CASES = {
     "batchsched capacity": (
         BATCHSCHED, BATCHSCHED_ROWS, ("worker_types", 0, "demand", "gpu"), "(2h)"),
     "batchsched bandwidth": (
-        BATCHSCHED, BATCHSCHED_ROWS, ("ps_types", 0, "demand", "mbps"), "(2i)"),
+        BATCHSCHED, BATCHSCHED_ROWS, ("ps_types", 0, "demand", "net"), "(2i)"),
     "batchsched work": (BATCHSCHED, BATCHSCHED_ROWS, ("jobs", 0, "minibatch_slots", 0), "(2f)"),
     "astraea bandwidth": (ASTRAEA, ASTRAEA_ROWS, ("worker_bandwidth_mbps",), "(3i)"),
     "astraea work": (ASTRAEA, ASTRAEA_ROWS, ("jobs", 0, "minibatch_slots"), "(3k)"),
@@ -79,8 +66,9 @@ def test_a_hair_decides(case, hair):
     for key in path[:-1]:
         inner = inner[key]
     inner[path[-1]] += hair
-    solution = build_solution(parse_instance(data), {"j": rows})
+    name = data["jobs"][0]["name"]
+    solution = build_solution(parse_instance(data), {name: rows})
     broken = {violation.rule for violation in solution.violations()}
     due = hair < 0 if case in FALLS else hair > 0
     assert broken == ({number} if due else set())
-    assert (solution.completion("j") is None) == (due and "work" in case)
+    assert (solution.completion(name) is None) == (due and "work" in case)

@@ -151,14 +151,6 @@ def test_prices_that_make_mlbroker_search_without_end(tmp_path):
     refused([*arguments, *FEW], "--limit steps=")
 
 
-def test_many_numbers(tmp_path):
-    """Read within the memory; 400,000, the limit, take 4 s and 340 MB."""
-    path = tmp_path / "many.json"
-    numbers = ",".join('{"a":0.123456789012345}' for _ in range(150_000))
-    path.write_text(f'{{"format":"hindsched/1","list":[{numbers}]}}')
-    refused([str(path)], "family")
-
-
 def test_many_prices_of_a_long_horizon(tmp_path):
     """A leaf costs as many steps as its prices name slots, though its job comes last."""
     data = oasis(40_000)
@@ -192,39 +184,6 @@ def test_a_solution_of_long_rows(tmp_path):
         path.write_text(json.dumps(text))
     done = kernel([*map(str, paths), *FEW])
     assert (done.returncode, done.stderr) == (1, "")  # judged, and found to break a capacity
-
-
-@pytest.mark.parametrize("fits", [False, True])
-def test_places_of_many_jobs_priced_anew_in_every_slot(tmp_path, fits):
-    """Packings are remembered by their prices: what that takes is counted."""
-    jobs, slots, leaves = 200, 150, 20
-    data = oasis(slots)
-    like = data["jobs"][0]
-    once = {"arrival": 1, "chunks": 1, "epochs": 1, "minibatches": 1, "gradient_mb": 0}
-    demand = [dict.fromkeys(data["resources"], n / 7) for n in (0.1, 9.7)]
-    data["jobs"] = [
-        like | once | {"name": f"j{k}", "worker": demand[not fits]} for k in range(jobs)
-    ]
-    data["jobs"][0]["epochs"] = 10**6  # never done: no leaf has a schedule for it
-    for side, room in (("worker_servers", 1), ("ps_servers", 20_000)):
-        data[side] = [data[side][0] | {"capacity": dict.fromkeys(data["resources"], room)}]
-    group = data["worker_servers"][0]["name"]
-    found, path = [], []
-    for k in range(leaves):
-        same = [
-            {"group": group, "job": f"j{j}", "price": 1000 + j, "from": 1, "to": slots}
-            for j in range(1, jobs)
-        ]
-        other = [
-            {"group": group, "job": "j0", "price": 10**6 + k * slots + t, "from": t, "to": t}
-            for t in range(1, slots + 1)
-        ]
-        own = path + [completes("j0", at_most=k)] * (k < leaves - 1)
-        path = [*path, completes("j0", at_least=k + 1)]
-        found.append({"decisions": own, "bound": 1e9, "prices": {"worker_units": same + other}})
-    done = kernel(files(tmp_path, data, **TREE, layout="patterns", prices=found))
-    assert done.returncode in (0, 2)
-    assert done.stderr == ""
 
 
 def test_many_values_of_a_utility(tmp_path):

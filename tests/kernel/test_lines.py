@@ -35,19 +35,3 @@ def test_the_whole_kernel_has_no_more_lines_than_the_page_says(benchmark_of_the_
     files = benchmark_of_the_kernel.KERNEL.glob("*.py")
     found = sum(len(benchmark_of_the_kernel.code_lines(path)) for path in files)
     assert 0.98 * whole <= found <= whole
-
-
-def test_lines_are_those_that_run(benchmark_of_the_kernel, tmp_path):
-    path = tmp_path / "code.py"
-    path.write_text(
-        '"""Text."""\n\n# word\nx = [\n    1,\n]\n\n\ndef f():\n    """Text."""\n    return x\n'
-    )
-    assert len(benchmark_of_the_kernel.code_lines(path)) == 5
-
-
-def test_functions_that_are_not_called_do_not_count(benchmark_of_the_kernel, tmp_path):
-    """A bound of prices needs no tree; a certificate alone needs no check of a solution."""
-    lines = benchmark_of_the_kernel.functions(ROOT / "hindsched/kernel/trees.py")
-    assert len(lines) == 8
-    alone, both = benchmark_of_the_kernel.most_entered("gang", instances=1)
-    assert 0 < alone < both < benchmark_of_the_kernel.lines_of("gang")

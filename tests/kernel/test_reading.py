@@ -84,12 +84,6 @@ def test_a_file_that_unpacks_beyond_the_limit_is_not_unpacked(write):
         load(write(" " * 1001))
 
 
-def test_a_double_key_among_many_is_found(write):
-    many = ", ".join(f'"{i}": 0' for i in range(100_000))
-    with pytest.raises(Refused, match="'99999' stands twice"):
-        load(write("{" + many + ', "99999": 1}'))
-
-
 def test_absent_files_are_refused(tmp_path):
     for name in ("absent.json", "absent.json.gz", "."):
         with pytest.raises(Refused):
@@ -137,11 +131,6 @@ def test_price_rows_refuse(row):
         )
 
 
-def test_unknown_row_sets_are_refused():
-    with pytest.raises(Refused, match="unknown row set other"):
-        reading.price_rows({"set": [], "other": []}, {"set": AXES}, 4)
-
-
 def test_stated_bounds_may_be_worse_but_not_better():
     proven = exactly(Fraction(10))
     for sense, worse, better in (
@@ -152,9 +141,3 @@ def test_stated_bounds_may_be_worse_but_not_better():
         reading.check_stated(Fraction(10), proven, sense, "bound")
         with pytest.raises(Refused, match="more than what is proven"):
             reading.check_stated(Fraction(better), proven, sense, "bound")
-
-
-def test_negative_amounts_are_refused_wherever_they_stand():
-    reading.natural({"a": [{"slope": -1}], "b": "text", "c": None}, frozenset({"slope"}), "x")
-    with pytest.raises(Refused, match=r"x\.a\.0\.price"):
-        reading.natural({"a": [{"price": Fraction(-1, 9)}]}, frozenset({"slope"}), "x")

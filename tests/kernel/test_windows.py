@@ -8,71 +8,13 @@ from fractions import Fraction
 from pathlib import Path
 from types import SimpleNamespace
 
-import numpy as np
 import pytest
 
 import hindsched as hs
 from hindsched.kernel import astraea, batchsched, windows
 from hindsched.kernel.reading import Refused
 from hindsched.kernel.verdict import Broken
-from tests.kernel.agreement import (
-    LAYOUTS,
-    build_oracle,
-    certificate,
-    checked,
-    exact,
-    kernel_bound,
-    random_prices,
-    silent,
-    slack,
-)  # fmt: skip
-
-
-def spread(family, seed):
-    """Jobs that need several servers, each with room for a worker or two; demands of halves."""
-    rng = np.random.default_rng(seed)
-    ring = {"architecture": "ring-allreduce"} if family == "batchsched" and seed % 3 == 0 else {}
-    types = {"worker_types": 2} | ({} if ring else {"ps_types": 2})
-    data = hs.generate(
-        family, jobs=3, servers=4, seed=seed, chunks=[3, 6], horizon=12, **types, **ring
-    ).to_dict()
-    for server in data["servers"]:
-        if family == "batchsched":
-            server["capacity"]["gpu"] = int(rng.integers(2, 6))
-            server["capacity"]["cpu"] += float(rng.choice([0, 0.5]))
-        else:
-            server["workers"] = {name: int(rng.integers(1, 3)) for name in server["workers"]}
-    if family == "astraea":
-        [quotas, ps] = [
-            {name: sum(server[key][name] for server in data["servers"]) for name in names}
-            for key, names in ((key, data["servers"][0][key]) for key in ("workers", "ps"))
-        ]
-        data["tenants"] = [{"name": "u1", "worker_quota": quotas, "ps_quota": ps}]
-        for one in data["jobs"]:
-            one["tenant"] = "u1"
-    for kind in (*data.get("worker_types", ()), *data.get("ps_types", ())):
-        if family == "batchsched":
-            kind["demand"]["cpu"] += float(rng.choice([0, 0.25]))
-    return hs.read(data)
-
-
-@pytest.mark.parametrize("family", ["astraea", "batchsched"])
-@pytest.mark.parametrize("seed", range(12))
-def test_jobs_that_need_several_servers_have_the_packages_bounds(family, seed):
-    instance = spread(family, seed)
-    for layout in LAYOUTS[family]:
-        formulation = "preemptive" if layout == "preemptive" else instance.formulations[0]
-        if family == "astraea" and layout == "preemptive":
-            formulation = "optional,preemptive"
-        oracle = build_oracle(instance, formulation, rows=layout)
-        prices = np.round(random_prices(oracle, seed) / 20, 3)
-        fast = oracle.bound(prices)
-        found = kernel_bound(instance, certificate(oracle, prices, fast, layout=layout))
-        loose, allowed = slack(oracle, prices, fast, found)
-        assert loose >= 0
-        responses = [oracle.best_response(j, prices) for j in range(oracle.num_blocks)]
-        if family == "astraea" or all(response.rows.size for response in responses):
-            assert loose <= allowed
+from tests.kernel.agreement import checked, exact, silent
 
 
 def job(**other):
@@ -140,29 +82,6 @@ def test_ring_allreduce_has_no_ps():
         checked(batchsched, instance, solution({**given, "ps": {"a": 1}}, completion=3))
 
 
-def test_no_slack_at_all():
-    late = job(minibatch_slots=[Fraction(10**9 + 1, 10**9)])
-    (missing,) = checked(batchsched, cluster(late), solution(row(), completion=None)).violations
-    assert missing.rule == "(2f)"
-    assert missing.amount == 4 - Fraction(4 * 10**9, 10**9 + 1)
-    tight = cluster(job(), mbps=Fraction(3999999999, 10**9))
-    (over,) = checked(batchsched, tight, solution(row())).violations
-    assert (over.rule, over.amount) == ("(2h)", Fraction(1, 10**9))
-
-
-def test_types_are_known_and_negative_numbers_refused():
-    for wrong, says in (
-        (row(worker_type="x"), "unknown type"), (row(more=1), "keys of a row"),
-        (row(1, 2, {}), "without workers"), (row(1, 2, {"a": -1}), "whole number from 0"),
-    ):  # fmt: skip
-        with pytest.raises(Refused, match=says):
-            checked(batchsched, cluster(job()), solution(wrong))
-    with pytest.raises(Refused, match="negative"):
-        checked(batchsched, cluster(job(weight=-1)), solution(row()))
-    (wrong,) = checked(batchsched, cluster(job()), solution(row(), completion=3)).violations
-    assert (wrong.rule, wrong.amount) == ("completion", 1)
-
-
 @pytest.mark.parametrize(
     ("says", "instance"),
     [
@@ -200,23 +119,6 @@ def test_a_host_pays_for_all_its_ps():
     spread["servers"].append({"name": "c", "capacity": {"gpu": 1, "mbps": 5}})
     small = Fraction(1, 100)
     assert priced(small, spread, "mbps") == 3 * (1 + 1) + (3 + 2) * small - 15 * small
-
-
-def test_a_narrower_ps_type_does_not_replace_a_wider_one():
-    wide = cluster(job(update_slots=[0, 0]), mbps=9)
-    wide["resources"].append("cpu")
-    wide["ps_types"] = [
-        {"name": name, "demand": {"mbps": mbps, "cpu": 1}} for name, mbps in (("p", 1), ("q", 2))
-    ]
-    for server in wide["servers"]:
-        server["capacity"]["cpu"] = 9
-    found = batchsched.Problem(wide, "modes")
-    problem, (known,) = found.cluster, found.jobs
-    assert {p for _, _, p, *_ in problem.modes(known)} == {"p", "q"}
-    wide["ps_types"][1]["demand"] = {"mbps": 1, "cpu": 2}
-    found = batchsched.Problem(wide, "modes")
-    problem, (known,) = found.cluster, found.jobs
-    assert {p for _, _, p, *_ in problem.modes(known)} == {"p"}
 
 
 def test_prices_far_out_are_beyond_the_limit():

@@ -5,12 +5,10 @@ from __future__ import annotations
 from fractions import Fraction
 
 import numpy as np
-import pyomo.environ as pyo
 import pytest
 from hypothesis import given, settings
 
 from hindsched.errors import InputError
-from hindsched.instances.gang.generator import generate
 from hindsched.instances.gang.instance import KINDS, GangInstance, gang_data
 from hindsched.models.base import Commitments
 from hindsched.models.gang.offline import FORMS, build_offline, build_subproblem
@@ -123,38 +121,6 @@ def test_an_elastic_and_a_rigid_optimum_by_hand():
     interrupted = pool([(0, 3, 2), (1, 1, 2)])
     assert solved(interrupted, "non-preemptive")[1] == pytest.approx(6)
     assert solved(interrupted, "preemptive")[1] == pytest.approx(5)
-
-
-@pytest.mark.parametrize("formulation", GangInstance.formulations)
-@pytest.mark.parametrize("servers", [None, 2])
-def test_a_schedule_can_be_loaded_and_read_back(formulation, servers):
-    placement = "consolidated" if servers else "pool"
-    instance = generate("small", 3, jobs=4, servers=servers, placement=placement)
-    for known in incumbents(instance, formulation):
-        for form in FORMS[formulation]:
-            program = build_offline(instance, formulation, form=form, incumbent=known)
-            program.load(known)
-            assert program.extract().objective() <= known.objective()
-            assert program.extract().violations() == []
-            assert pyo.value(program.model.eq_0) == pytest.approx(known.objective())
-            broken = [
-                row.name
-                for row in program.model.component_data_objects(pyo.Constraint)
-                if row.uslack() < -1e-6 or row.lslack() < -1e-6
-            ]
-            assert broken == []
-
-
-@pytest.mark.parametrize("formulation", GangInstance.formulations)
-def test_every_equation_number_is_a_component(formulation):
-    instance = generate("small", 0, jobs=2, servers=2, placement="consolidated")
-    for form in FORMS[formulation]:
-        program = build_offline(instance, formulation, form=form)
-        for part in program.components():
-            if part.kind != "variable":
-                assert part.doc.startswith(f"({part.name.split('_')[1]})")
-            assert not any(index.startswith("index") for index in part.indices)
-            assert part.unit or part.kind == "objective"
 
 
 def test_what_has_begun_is_kept():

@@ -12,7 +12,6 @@ from hindsched.instances.catalogue import known_instance
 from hindsched.instances.generators.registry import generate as generate_any
 from hindsched.instances.mlbroker.generator import generate
 from hindsched.instances.mlbroker.slot import SlotData
-from hindsched.models.base import Commitments
 from hindsched.models.mlbroker.compiled import template
 from hindsched.models.mlbroker.convex import (
     RegularisedSlot,
@@ -27,7 +26,6 @@ from hindsched.solvers.door.convex import solve_convex
 from hindsched.solvers.door.program import solve_program
 from hindsched.solvers.families.mlbroker.bound import relaxation_bound
 from hindsched.solvers.families.mlbroker.convex import solve_fractional
-from hindsched.solvers.families.mlbroker.methods import find_schedule
 from hindsched.solvers.model import model
 from hindsched.solvers.oracles.base import build_oracle
 from tests.brute_force.mlbroker import optimum
@@ -108,38 +106,6 @@ def test_k7_two_jobs(distance, answer):
         assert relaxation_bound(instance, "paper", kind="loose") == pytest.approx(0, abs=1e-6)
 
 
-K1 = {
-    2: (2, 0, 0, 0),
-    5: (12.5, 2.5, 0, 0),
-    10: (30, 20, 0, 0),
-    15: (47.5, 37.5, 17.5, 0),
-    20: (65, 55, 35, 0),
-    30: (100, 90, 70, 0),
-}
-
-
-@pytest.mark.parametrize("used", K1)
-def test_k1_relaxed_bill(used):
-    """x of (8c)-(8e) relaxed, at M = 20, 40, 80, 220, and the chord."""
-    a, b, fee = 4, 3, 10
-    found = []
-    for m in (20, 40, 80, 220):
-        bill, u1, u2 = (cp.Variable(nonneg=True) for _ in range(3))
-        rows = [bill >= a * used - m * u1, bill >= b * used + fee - m * u2, u1 + u2 == 1]
-        found.append(solve_convex(cp.Problem(cp.Minimize(bill), rows)).objective)
-    assert found == pytest.approx(K1[used], abs=1e-6)
-    closed = [
-        max(0, ((a + b) * used + fee - m) / 2, a * used - m, b * used + fee - m)
-        for m in (20, 40, 80, 220)
-    ]
-    assert closed == pytest.approx(K1[used])
-    # per-constraint M1 = (a - b) hmax - e, M2 = e is the chord F(hmax) / hmax h
-    bill, u1, u2 = (cp.Variable(nonneg=True) for _ in range(3))
-    rows = [bill >= a * used - 20 * u1, bill >= b * used + fee - fee * u2, u1 + u2 == 1]
-    envelope = solve_convex(cp.Problem(cp.Minimize(bill), rows)).objective
-    assert envelope == pytest.approx(100 / 30 * used, abs=1e-6)
-
-
 def test_k1_in_the_slot_program():
     """The same bill inside the program: one job of 30 units at the only centre."""
     instance = make(1, 1, 0, [(4, 3, 10)], [{"n": 1, "P": 1, "D": [[30]]}])
@@ -184,34 +150,6 @@ def test_slot_program_is_compiled_once(price, switching):
         program.set(*slot_values(slot, np.zeros((1, 3)), price, switching))
 
 
-@given(instance=instances(centers=3, slots=1, jobs=2, kinds=2), data=st.data())
-def test_compiled_cones_hold_what_cvxpy_holds(instance, data):
-    """At any point of CVXPY's problem the repeated template has the same cost and violations."""
-    slot = SlotData.at(instance, 1)
-    if not slot.jobs:
-        return
-    jobs = len(slot.jobs)
-    own, shared = slot_values(slot, np.full((jobs, 3), 0.25), switching="relu")
-    program = RegularisedSlot(jobs, 3, 2, switching="relu")
-    program.set(own, shared)
-    compiled = template(3, 2, "paper", "relu")
-    cones = compiled.repeat(compiled.parameters(own, shared))
-    point = np.zeros(cones.cost.size)
-    parts = {name: [getattr(job, name) for job in program.jobs] for name in
-             ("workers", "server", "present", "flow", "link", "launched")}  # fmt: skip
-    parts |= {name: [getattr(program.bill, name)] for name in ("used", "bill")}
-    for name, variables in parts.items():
-        for variable, at in zip(variables, cones.columns[name], strict=True):
-            held = np.array([data.draw(st.integers(-1, 3)) for _ in at]) / 2
-            held[at < 0] = 0.0
-            point[at[at >= 0]] = held[at >= 0]
-            variable.save_value(held.reshape(variable.shape, order="F"))
-    assert cones.cost @ point == pytest.approx(program.problem.objective.value)
-    worst = [np.max(np.abs(row.violation())) for row in program.problem.constraints]
-    worst += [-np.min(v.value) for vs in parts.values() for v in vs if v.is_nonneg()]
-    assert (cones.violation(point) <= 1e-9) == (max(worst) <= 1e-9)
-
-
 @given(instance=instances(centers=3, jobs=2, kinds=1))
 def test_corrected_dual_is_the_dual(instance):
     program = model(instance, formulation="paper")
@@ -252,39 +190,6 @@ def test_printed_dual_breaks_weak_duality():
     assert program.dual(printed=True).solve().objective > primal + 1
 
 
-@pytest.mark.parametrize("formulation", ["tight", "paper"])
-@given(instance=instances(centers=3, jobs=2))
-def test_load_gives_a_feasible_point_with_the_solutions_objective(formulation, instance):
-    solution = find_schedule(instance, formulation)
-    program = build_offline(instance, formulation)
-    program.load(solution)
-    for constraint in program.model.component_data_objects(pyo.Constraint, active=True):
-        body = pyo.value(constraint.body)
-        assert constraint.lower is None or body >= pyo.value(constraint.lower) - 1e-6, constraint
-        assert constraint.upper is None or body <= pyo.value(constraint.upper) + 1e-6, constraint
-    assert pyo.value(program.model.eq_8) == pytest.approx(solution.objective(), abs=1e-6)
-
-
-@pytest.mark.parametrize("formulation", ["paper", "tight"])
-def test_every_component_says_what_it_is(formulation):
-    program = model(flicker(), formulation=formulation)
-    parts = {part.name: part for part in program.program.components()}
-    if formulation == "paper":
-        rows = {name for name in parts if name.startswith("eq_8") and name != "eq_8"}
-        assert rows == {f"eq_8{letter}" for letter in "abcdefghij"}
-    for part in parts.values():
-        assert part.doc.startswith("("), part
-        assert all(not name.startswith("index_") for name in part.indices), part
-    lp = program.relax().solve()
-    assert lp.values["workers"].index.names == ["job", "slot", "datacenter"]
-    assert lp.duals["eq_8h"].name == "eq_8h (USD a launch)"
-    assert set(lp.values["server"].index.get_level_values("datacenter")) == {"r1", "r2"}
-    assert lp.certificate().bound <= 16 + 1e-6
-    dual = program.dual().program
-    assert {f"eq_11{letter}" for letter in "abcdefghi"} < {p.name for p in dual.components()}
-    assert all(part.doc.startswith("(11") for part in dual.components())
-
-
 def test_slot_program_of_an_instance():
     """(10) in CVXPY has the face of the other programs."""
     instance = generate("small", 0)
@@ -321,19 +226,3 @@ def test_subproblem_of_a_job():
     assert sub.solve().objective == pytest.approx(free + 1)
     with pytest.raises(InputError, match="must be tight"):
         model(flicker(), formulation="paper").subproblem("j1")
-
-
-def test_commitments_fix_the_past():
-    instance = flicker()
-    past = {"j1": [{"from": 1, "to": 1, "workers": {"r2": 1}, "ps": "r2"}]}
-    program = build_offline(instance, commitments=Commitments(now=2, assignments=past))
-    assert solve_program(program.model).objective > 16
-    assert program.extract().workers[0, 0].tolist() == [0, 1]
-
-
-@pytest.mark.parametrize("kind", ["symmetric", "loose"])
-def test_big_m_grows_with_its_factor(kind):
-    slot = SlotData.at(generate("small", 0), 2)
-    assert np.allclose(big_m(slot, kind, 3.0), 3 * big_m(slot, kind))
-    with pytest.raises(InputError):
-        big_m(slot, "none")

@@ -8,8 +8,6 @@ import pytest
 from hypothesis import given, settings
 
 import hindsched as hs
-from hindsched.instances.oasis.instance import OasisInstance
-from hindsched.models.base import Commitments
 from hindsched.models.oasis import offline as models
 from hindsched.models.oasis.dual import build_dual
 from hindsched.models.oasis.slots import SlotProgram
@@ -18,8 +16,7 @@ from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import solve_program
 from hindsched.solvers.oracles.base import build_oracle
 from tests.brute_force.oasis import capacity_binds, optimum
-from tests.strategies.oasis import oasis_instances
-from tests.worker_slot_numpy import slot_costs, unit_prices
+from tests.strategies.oasis import make, oasis_instances
 
 EXACT = SolveOptions(gap=1e-7)
 FORMS = models.FORMS["standard"]
@@ -42,10 +39,10 @@ def check_placed(model, result, instance, value):
     assert solution.objective() == pytest.approx(value, abs=1e-5)
 
 
-def test_forms_equal_the_brute_force_on_200_instances():
+def test_forms_equal_the_brute_force():
     binding = []
 
-    @settings(max_examples=200)  # it counts what it saw
+    @settings(max_examples=80)  # it counts what it saw
     @given(oasis_instances())
     def check(instance):
         best = optimum(instance)
@@ -66,88 +63,19 @@ def test_forms_equal_the_brute_force_on_200_instances():
         assert best.value - 1e-9 <= bound <= linear.objective + 1e-5 * max(1, linear.objective)
 
     check()
-    assert len(binding) >= 200
     assert sum(binding) >= 0.3 * len(binding)
-
-
-@given(oasis_instances())
-def test_a_loaded_solution_satisfies_every_form(instance):
-    best = optimum(instance)
-    solution = OasisSolution.from_assignments(instance, best.assignments)
-    for form in FORMS:
-        model = models.build_offline(instance, form=form)
-        model.load(solution)
-        assert pyo.value(model.pyomo.eq_1) == pytest.approx(best.value, abs=1e-9)
-        for row in model.pyomo.component_data_objects(pyo.Constraint, active=True):
-            assert row.slack() >= -1e-9, (form, row.name)
-        again = model.extract()
-        assert again is not None
-        assert again.objective() == pytest.approx(best.value)
-
-
-@given(oasis_instances())
-def test_commitments_are_kept_and_the_rest_is_planned_as_well_as_it_can_be(instance):
-    """From slot 3 on: the first job is locked, the last is rejected, another may be given up."""
-    plan = optimum(instance).assignments
-    names = [job.name for job in instance.jobs]
-    commitments = Commitments(
-        now=3,
-        assignments={name: plan[name] for name in names[:2] if name in plan},
-        locked=frozenset(names[:1]) & set(plan),
-        rejected=frozenset(names[-1:]),
-    )
-    values = set()
-    for form in FORMS:
-        model = models.build_offline(instance, form=form, commitments=commitments)
-        result = solve_program(model.pyomo, EXACT)
-        solution = model.extract()
-        assert solution.violations() == []
-        assert solution.objective() == pytest.approx(result.objective, abs=1e-5)
-        values.add(round(result.objective, 4))
-        assert names[-1] not in solution.workers
-        past = {name: commitments.history(name) for name in names}
-        history = OasisSolution.from_assignments(instance, past)
-        for name, y in solution.workers.items():
-            assert (y[:2] == history.workers.get(name, np.zeros_like(y))[:2]).all()
-        if names[0] in commitments.locked:
-            whole = OasisSolution.from_assignments(instance, {names[0]: plan[names[0]]})
-            assert (solution.workers[names[0]] == whole.workers[names[0]]).all()
-    assert len(values) == 1
-
-
-def test_printed_form_names_one_component_an_equation():
-    model = models.build_offline(SMALL, form="printed")
-    assert {"eq_1", "eq_4", "eq_5"} <= {
-        c.name for c in model.pyomo.component_objects(descend_into=False)
-    }
-    names = {c.local_name for c in model.pyomo.job[0].component_objects()}
-    assert {f"eq_{n}" for n in (2, 3, 6, 7, 9, 10)} <= names
-    assert {"eq_8_one", "eq_8_none_after", "eq_8_busy"} <= names
 
 
 def test_a_solver_that_cuts_off_the_optimum_would_be_seen():
     """A case in which HiGHS's default presolve calls 1.3775 optimal."""
-    server = {"compute": 1, "mbps": 2}
-    job = {"epochs": 1, "minibatches": 1, "minibatch_slots": 0.3}
-    flat = {"kind": "linear", "slope": 0, "intercept": 1}
+    job, late = {"minibatch_slots": 0.3}, {"kind": "sigmoid", "priority": 1, "decay": 0.5}
     jobs = [
-        {**job, "name": "j1", "arrival": 1, "chunks": 1, "gradient_mb": 0,
-         "worker": {"mbps": 2}, "ps": {"mbps": 1}, "utility": flat},
-        {**job, "name": "j2", "arrival": 2, "chunks": 1, "gradient_mb": 0,
-         "worker": {"mbps": 1}, "ps": {"mbps": 1}, "utility": flat},
-        {**job, "name": "j3", "arrival": 1, "chunks": 2, "gradient_mb": 0.25,
-         "worker": {"mbps": 1}, "ps": {"mbps": 2},
-         "utility": {"kind": "sigmoid", "priority": 1, "decay": 0.5, "target": 0}},
+        {**job, "worker": {"mbps": 2}, "ps": {"mbps": 1}},
+        {**job, "worker": {"mbps": 1}, "ps": {"mbps": 1}, "arrival": 2},
+        {**job, "worker": {"mbps": 1}, "ps": {"mbps": 2}, "chunks": 2, "gradient_mb": 0.25,
+         "utility": {**late, "target": 0}},
     ]  # fmt: skip
-    instance = OasisInstance.parse(
-        {
-            "family": "oasis", "name": "presolve", "horizon": 4, "slot_seconds": 8,
-            "resources": ["compute", "mbps"], "bandwidth_resource": "mbps",
-            "worker_servers": [{"name": n, "capacity": server} for n in ("w1", "w2")],
-            "ps_servers": [{"name": n, "capacity": {"mbps": 2}} for n in ("p1", "p2")],
-            "jobs": jobs,
-        }
-    )  # fmt: skip
+    instance = make(jobs, [{"compute": 1, "mbps": 2}] * 2, [{"mbps": 2}] * 2, horizon=4)
     assert optimum(instance).value == pytest.approx(1.5)
     _, result = solved(instance, form="printed")
     assert result.objective == pytest.approx(1.5)
@@ -215,21 +143,21 @@ def test_the_slot_program_equals_the_greedy_of_cost_t_and_its_relaxation_is_belo
         whole = SMALL.worker_capacity, SMALL.ps_capacity
         prices = [rng.uniform(0, 0.01, capacity.shape) for capacity in whole]
         left = [capacity * rng.choice([0.5, 1.0], capacity.shape) for capacity in whole]
+        needed = SMALL.ps_needed_up_to(job, job.chunks)
         for workload in (0, 1, 3):
             for program in programs:
                 program.set(job, workload, prices, left)
                 program.problem.solve(solver="HIGHS")
-            units = zip(prices, SMALL.demand_of(job), strict=True)
-            worker_price, ps_price = (unit_prices(price, demand) for price, demand in units)
             rooms = programs[0].worker_room.value, programs[0].ps_room.value
-            costs = slot_costs(
-                worker_price, rooms[0].astype(int), ps_price, rooms[1].astype(int),
-                SMALL.ps_needed_up_to(job, job.chunks),
-            )  # fmt: skip
-            if np.isinf(costs[workload]):
+            units = [  # the cheapest first, one by one
+                np.sort(np.repeat(price @ demand, room.astype(int)))
+                for price, demand, room in zip(prices, SMALL.demand_of(job), rooms, strict=True)
+            ]
+            if units[0].size < workload or units[1].size < needed[workload]:
                 assert programs[0].problem.status == "infeasible"
                 continue
             solved += 1
-            assert programs[0].problem.value == pytest.approx(costs[workload], abs=1e-6)
-            assert programs[1].problem.value <= costs[workload] + 1e-9
+            cost = units[0][:workload].sum() + units[1][: needed[workload]].sum()
+            assert programs[0].problem.value == pytest.approx(cost, abs=1e-6)
+            assert programs[1].problem.value <= cost + 1e-9
     assert solved >= 8

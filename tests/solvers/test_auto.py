@@ -1,6 +1,4 @@
 import signal
-import sys
-from types import ModuleType
 
 import numpy as np
 import pytest
@@ -10,8 +8,6 @@ from hindsched.errors import SolveFailed
 from hindsched.instances.base import FAMILIES
 from hindsched.instances.generators.registry import generate
 from hindsched.instances.io import read
-from hindsched.solutions.base import build_solution
-from hindsched.solvers.bounds.lagrangian import Subgradient
 from hindsched.solvers.certificates.file import verify_certificate
 from hindsched.solvers.door.api import check_result, solve
 from hindsched.solvers.door.options import SolveOptions
@@ -23,13 +19,14 @@ from hindsched.solvers.oracles.base import build_oracle
 from hindsched.solvers.search import NeighbourhoodSearch
 from tests.toy_family import PROBLEMS, brute_force, install, make, random_instance
 
-T10 = "tests/data/instances/oasis-t10-i10-h10-s0.json"
-T100 = "tests/data/instances/oasis-t100-i100-h50-s0.json"
-
 
 @pytest.fixture(autouse=True)
 def _toy(monkeypatch):
     install(monkeypatch)
+
+
+T10 = "tests/data/instances/oasis-t10-i10-h10-s0.json"
+T100 = "tests/data/instances/oasis-t100-i100-h50-s0.json"
 
 
 @pytest.fixture
@@ -102,13 +99,6 @@ def test_large_instances_alternate_and_are_certified():
     assert result.objective >= 1150.0
 
 
-def test_no_time_still_gives_an_interval():
-    for path in (T10, T100):
-        result = solve(read(path), time_limit=0.0)
-        assert result.status is Status.FEASIBLE
-        assert result.objective <= result.bound
-
-
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("seconds", [0.0, 0.05])
 def test_every_family_has_an_interval_at_once(family, seconds):
@@ -118,14 +108,6 @@ def test_every_family_has_an_interval_at_once(family, seconds):
     assert verify_certificate(instance, result.certificate.to_dict()).bound is not None
     beyond = result.objective - result.bound
     assert (beyond if instance.sense == "max" else -beyond) <= 0
-
-
-def test_default_time_limit_is_used_and_stated(monkeypatch):
-    monkeypatch.setattr(bound_and_search, "DEFAULT_SECONDS", 0.5)
-    monkeypatch.setattr(auto, "SMALL_SIZE", 0)
-    result = solve(read(T10))
-    assert result.stopped_by is StoppedBy.TIME_LIMIT
-    assert result.details["seconds_limit"] == 0.5
 
 
 def test_interrupt_returns_what_is_known(monkeypatch):
@@ -195,39 +177,11 @@ def test_a_known_solution_is_never_lost():
     assert again.objective >= known.objective
 
 
-def test_a_family_without_placement_gets_bound_and_program(monkeypatch):
-    name = "hindsched.solvers.families.toymax.oracle"
-    module = ModuleType(name)
-    module.ORACLE_ROWS = ("groups",)
-    module.build = sys.modules[name].build
-    monkeypatch.setitem(sys.modules, name, module)
-    instance = make("toymax", [(1, 1, 1, 6), (1, 2, 1, 5)], [1], 3)
-    result = solve_auto(instance, "optional", SolveOptions(time_limit=1.0), program=no_program)
-    assert result.solution.assignments() == build_solution(instance, {}).assignments()
-    assert result.bound >= brute_force(instance, "optional")
-
-
 @pytest.mark.parametrize("method", ["auto", "bound", "column-generation"])
 def test_a_mandatory_job_without_a_schedule_makes_every_method_say_infeasible(method):
     result = solve(make("toymin", [(1, 9, 1, 1)], [1], 3), method, time_limit=1.0)
     assert result.status is Status.INFEASIBLE
     assert result.bound is None
-
-
-def test_a_limit_in_the_first_schedules_leaves_a_certificate(monkeypatch):
-    def out_of_time(*_):
-        raise limits.OutOfTime
-
-    monkeypatch.setattr(NeighbourhoodSearch, "construct", out_of_time)
-    result = solve(read(T100), time_limit=1.0, threads=1)
-    assert result.stopped_by is StoppedBy.TIME_LIMIT
-    assert result.certificate.bound == result.bound
-    assert verify_certificate(result.instance, result.certificate.to_dict()).bound == result.bound
-
-
-def test_first_prices_stop_at_their_share_of_the_time():
-    assert Subgradient(build_oracle(read(T100)), stop=lambda: True).iterations == 1
-    assert Subgradient(build_oracle(read(T100))).iterations > 1
 
 
 def test_prices_and_search_that_a_limit_stops_leave_what_they_know(no_tree, monkeypatch):

@@ -1,6 +1,5 @@
 """Kernels compile before any clock starts, once a machine."""
 
-import signal
 import time
 
 import pytest
@@ -9,7 +8,6 @@ import hindsched as hs
 from hindsched.solvers import compiling
 from hindsched.solvers.compiling import compile_first, is_compiled, tiny_instances
 from hindsched.solvers.door import api
-from hindsched.solvers.door.interrupt import Terminated, raise_terminated
 from hindsched.solvers.families.batchsched.oracle import ServerOracle
 from hindsched.solvers.families.oasis.oracle import PatternOracle
 from hindsched.solvers.families.oasis.resources import OasisOracle
@@ -39,52 +37,6 @@ def test_work_runs_once_on_each_tiny_instance_and_leaves_a_mark(fresh, monkeypat
     compile_first("oasis work", seen.append, "oasis")
     assert len(seen) == len(tiny_instances("oasis"))
     assert not is_compiled("oasis other work")
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_while_kernels_compile_is_said_by_its_name(number, fresh, monkeypatch):
-    before = signal.signal(signal.SIGTERM, raise_terminated)
-    monkeypatch.setattr(api, "_price_as_nodes_do", lambda *_: signal.raise_signal(number))
-    try:
-        with pytest.raises(KeyboardInterrupt) as passing:
-            api.compile_solve("edgecloud")
-    finally:
-        signal.signal(signal.SIGTERM, before)
-    assert isinstance(passing.value, Terminated) == (number == signal.SIGTERM)
-
-
-def test_work_inside_work_begins_nothing(fresh):
-    inner = []
-    compile_first("a", lambda tiny: compile_first("b", inner.append, "oasis"), "oasis")
-    assert not inner
-    assert not is_compiled("b")
-
-
-def test_work_that_fails_is_not_marked_and_raises_nothing(fresh):
-    def fail(tiny):
-        raise ZeroDivisionError
-
-    compile_first("oasis work", fail, "oasis")
-    assert not is_compiled("oasis work")
-
-
-def test_an_interrupt_goes_through(fresh):
-    def interrupted(tiny):
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        compile_first("oasis work", interrupted, "oasis")
-    compile_first("oasis work", lambda tiny: None, "oasis")  # and leaves nothing behind
-    assert is_compiled("oasis work")
-
-
-def test_without_a_folder_to_write_the_process_remembers(fresh, monkeypatch):
-    (fresh / "file").touch()
-    monkeypatch.setenv("NUMBA_CACHE_DIR", str(fresh / "file" / "below"))
-    runs = []
-    compile_first("oasis work", runs.append, "oasis")
-    compile_first("oasis work", runs.append, "oasis")
-    assert len(runs) == len(tiny_instances("oasis"))
 
 
 def test_decisions_and_solves_are_timed_without_the_compiler(fresh, monkeypatch):

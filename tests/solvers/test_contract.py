@@ -157,16 +157,6 @@ def test_time_limit_with_an_incumbent_keeps_it_and_the_bound(solver):
     assert all(model.x[i].value in (0, 1) for i in range(70))
 
 
-def test_a_minimisation_is_bounded_from_below(solver):
-    model = hard()
-    value = -model.objective.expr
-    model.del_component(model.objective)
-    model.objective = pyo.Objective(expr=value, sense=pyo.minimize)
-    result = solve_program(model, options(solver, time_limit=1.0))
-    assert result.objective < 0
-    assert result.bound is None if solver == "glpk" else result.bound < result.objective
-
-
 def test_a_start_is_never_lost(solver):
     model = hard()
     for i in range(70):
@@ -210,25 +200,6 @@ def test_duals_have_one_sign_convention(dual_solver):
         assert duals == pytest.approx([sign * 7 / 5, sign * 6 / 5])
 
 
-def test_duals_are_the_derivative_of_the_optimum(dual_solver):
-    for flip in (False, True):
-        model = production(pyo.minimize if flip else pyo.maximize, flip=flip)
-        model.range.deactivate()
-        model.lower_y = pyo.Constraint(expr=(7, model.y, 9))  # binds: a range and its sum of rows
-        result = solve_program(model, options(dual_solver), want_duals=True)
-        model.lower_y.set_value((7.25, model.y, 9))
-        moved = solve_program(model, options(dual_solver))
-        derivative = (moved.objective - result.objective) / 0.25
-        assert result.duals[model.lower_y] == pytest.approx(derivative)
-        assert abs(derivative) > 0.5
-
-
-def test_a_mixed_integer_program_has_no_duals(solver):
-    result = solve_program(production(pyo.maximize, whole=True), options(solver), want_duals=True)
-    assert result.duals is None
-    assert result.reduced_costs is None
-
-
 def test_an_unknown_option_is_an_error(solver):
     model = production(pyo.maximize, whole=True)
     with pytest.raises(InputError, match=r"solver_options\.no-such-option"):
@@ -241,30 +212,6 @@ def test_a_time_limit_by_the_solver_s_own_name_is_not_lost():
         solve_program(hard(), options("highs", solver_options={"time_limit": 5}))
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("time_limit", "5"),
-        ("time_limit", -1.0),
-        ("time_limit", float("inf")),
-        ("time_limit", float("nan")),
-        ("gap", "small"),
-        ("gap", float("nan")),
-        ("threads", 1.5),
-        ("threads", 10**6),
-        ("threads", True),
-        ("seed", -1),
-        ("seed", 0.5),
-        ("progress", "no"),
-        ("solver_options", ["presolve"]),
-        ("solver", "cplex"),
-    ],
-)
-def test_an_option_of_the_wrong_kind_is_named(name, value):
-    with pytest.raises(InputError, match=f"^{name}: "):
-        SolveOptions.of(**{name: value})
-
-
 @pytest.mark.parametrize("name", ["scip", "cbc", "glpk", "gurobi"])
 def test_a_missing_solver_is_named(name, monkeypatch):
     monkeypatch.setenv("PATH", "")
@@ -272,10 +219,3 @@ def test_a_missing_solver_is_named(name, monkeypatch):
         monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(InputError, match="is not installed"):
         solve_program(production(pyo.maximize), options(name))
-
-
-def test_one_process_may_change_the_number_of_threads():
-    for threads in (1, 2, 1):
-        model = production(pyo.maximize, whole=False, flip=False)
-        result = solve_program(model, options("highs", threads=threads), want_duals=True)
-        assert result.status is Status.OPTIMAL

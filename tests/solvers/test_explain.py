@@ -12,7 +12,7 @@ from hindsched.errors import InputError
 from hindsched.instances.io import read
 from hindsched.solutions.base import build_solution
 from hindsched.solvers.bounds.lagrangian import subgradient_bound
-from hindsched.solvers.certificates.certificate import certify, oracle_of
+from hindsched.solvers.certificates.certificate import certify
 from hindsched.solvers.certificates.explain import Explainer, explain
 from hindsched.solvers.oracles.base import build_oracle
 from tests.searches import searched
@@ -113,15 +113,6 @@ def test_idle_capacity_at_a_price_is_named():
     assert explanation.job_states == ("served",)
 
 
-def test_no_priced_idle_capacity_still_draws():
-    instance = make("toymax", [(1, 1, 1, 6)], [1], 2)
-    oracle = ToyOracle(instance, "optional", "groups")
-    explanation = explain(build_solution(instance, {}), certify(oracle, np.zeros(2)))
-    assert explanation.heat_map()[0] == ()
-    axes = plot_gap(explanation)
-    mpl.pyplot.close(axes.figure)
-
-
 def test_what_does_not_belong_together_is_refused(monkeypatch):
     instance = make("toymax", [(1, 1, 1, 6), (1, 1, 1, 6)], [1], 2)
     oracle = ToyOracle(instance, "optional", "groups")
@@ -141,29 +132,6 @@ def test_what_does_not_belong_together_is_refused(monkeypatch):
         explain(one, certificate)
 
 
-def test_kernels_get_arrays_that_can_be_written_for_which_alone_they_are_compiled(monkeypatch):
-    instance = read("tests/data/instances/oasis-t10-i10-h10-s0.json")
-    oracle = build_oracle(instance)
-    found = searched(build_oracle(instance, rows="servers"), max_iterations=1)
-    proof = certify(oracle, np.ones(oracle.rows.size))
-    asked = []
-    values_at = type(oracle).block_values
-
-    def block_values(oracle, prices):
-        asked.append(prices.flags.writeable)
-        return values_at(oracle, prices)
-
-    monkeypatch.setattr(type(oracle), "block_values", block_values)
-    assert not proof.prices.flags.writeable
-    explain(found, proof)
-    assert asked
-    assert all(asked)
-    assert not instance.worker_demand.flags.writeable
-    block = oracle.block(0)
-    assert block.worker_demand.flags.writeable
-    assert block.ps_demand.flags.writeable
-
-
 def test_a_schedule_that_ends_after_all_priced_slots_is_explained():
     """In the layout ``preemptive`` that was an index out of bounds."""
     late = 0
@@ -178,22 +146,3 @@ def test_a_schedule_that_ends_after_all_priced_slots_is_explained():
         )
         assert found.objective == solution.objective()
     assert late
-
-
-def test_one_explainer_prices_the_blocks_once_for_all_schedules(monkeypatch):
-    instance = read("tests/data/instances/oasis-t10-i10-h10-s0.json")
-    oracle = build_oracle(instance)
-    certificate = subgradient_bound(oracle, max_iterations=50).certificate
-    runs = [hs.simulate(instance, name).solution for name in ("fifo", "drf", "oasis")]
-    alone = [explain(solution, certificate) for solution in runs]
-    built = []
-
-    def counted(*given):
-        built.append(given)
-        return oracle_of(*given)
-
-    monkeypatch.setattr("hindsched.solvers.certificates.explain.oracle_of", counted)
-    explainer = Explainer(instance, certificate)
-    for solution, one in zip(runs, alone, strict=True):
-        assert explainer.explain(solution).to_dict() == one.to_dict()
-    assert len(built) == 1

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-import math
+import json
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,8 +19,7 @@ from hindsched.solvers.door.status import Status
 from hindsched.solvers.families.gang.prices import Clock, climb_prices, first_cut
 from hindsched.solvers.families.gang.replay import incumbents, replay
 from hindsched.solvers.families.gang.search import Search
-from hindsched.solvers.kernels.gang.orders import FOREVER, total_cost
-from hindsched.solvers.kernels.gang.responses import Blocks, pausing_responses
+from hindsched.solvers.kernels.gang.orders import total_cost
 from hindsched.solvers.kernels.gang.sequences import starts_in_sequence
 from hindsched.solvers.oracles.base import build_oracle
 from tests.brute_force import gang as brute_force
@@ -92,46 +93,6 @@ def test_moves_at_no_heat_only_gain(gpus):
     assert solution.objective() == pytest.approx(search.cost, rel=1e-12)
 
 
-def test_a_schedule_in_sequence_of_its_starts_is_no_worse():
-    instance = generate("bursty", 2, jobs=80, gpus=16)
-    search = Search(instance, KINDS[0])
-    for policy in ("fifo", "fifo-skip", "easy", "sjf"):
-        known = replay(instance, policy).starts
-        sequence = np.argsort(known, kind="stable")
-        start = starts_in_sequence(sequence, search.jobs, 16)
-        assert (start <= known).all()
-        assert (np.diff(start[sequence]) >= 0).all()
-        search.cost = math.inf
-        search.try_starts(start)
-        assert search.solution().violations() == []
-
-
-def test_a_pausing_jobs_best_response_is_the_cheapest_of_all_completions():
-    draw = np.random.default_rng(1)
-    for _ in range(600):
-        end = int(draw.integers(3, 14))
-        cut = np.unique([0, *draw.integers(0, end, draw.integers(1, 8)), end])
-        price = draw.choice([0.0, 0.3, 1.0, 2.0, 5.0], cut.size - 1)
-        submit, most = int(draw.integers(0, 4)), int(draw.choice([1, 2, 3, 5]))
-        work, slope = int(draw.integers(1, 12)), float(draw.choice([0.0, 0.3, 1, 2, 5]))
-        latest = FOREVER if slope else int(draw.integers(2, 20))
-        skip = math.inf if slope else 4.0
-        columns = (submit, work, 1, most, slope, latest, skip)
-        blocks = Blocks(*(np.array([value]) for value in columns))
-        completion, value, use = pausing_responses(cut, price, blocks, np.ones(1))
-        per_slot = np.zeros(60)  # free behind the last cut
-        for k in range(price.size):
-            per_slot[cut[k] + 1 : cut[k + 1] + 1] = price[k]
-        costs = [skip]
-        for last in range(submit - (-work // most), min(latest, 50) + 1):
-            units = np.sort(np.repeat(per_slot[submit + 1 : last + 1], most))[:work]
-            costs.append(slope * (last - submit) + float(units.sum()))
-        assert value[0] == pytest.approx(min(costs))
-        if completion[0] >= 0:
-            own = slope * float(completion[0] - submit)
-            assert own + float(use @ price) == pytest.approx(value[0])
-
-
 def test_a_log_that_begins_late_is_cut_as_finely_as_any_other():
     """A month before the first submission gets one interval, and the rest as many as without."""
     data = hs.generate("gang", jobs=12, seed=3).to_dict()
@@ -144,3 +105,22 @@ def test_a_log_that_begins_late_is_cut_as_finely_as_any_other():
     assert first_cut(hs.read(data), 40 + late).tolist() == [
         0, *(first_cut(early, 40) + late).tolist()
     ]  # fmt: skip
+
+
+PAGE = Path("docs/problems/gang.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_example_of_the_page_has_these_optima_and_bounds(kind):
+    (text,) = re.findall(r"```json\n(.*?)```", PAGE, re.DOTALL)
+    data = json.loads(text)
+    row = next(line for line in PAGE.splitlines() if re.match(rf"\| `{kind}` \| \d", line))
+    *optima, dual, printed = map(float, row.split("|")[2:-1])
+    for goal, value in zip(("completion", "makespan", "deadlines"), optima, strict=True):
+        assert brute_force.optimum(data, kind, goal) == value
+        formulation = kind if goal == "completion" else f"{kind},{goal}"
+        found = hs.solve(hs.read(data), "milp", formulation=formulation)
+        assert (str(found.status), found.objective) == ("optimal", pytest.approx(value, abs=1e-9))
+    for form, bound in ((None, dual), ("printed", printed)):
+        model = hs.model(hs.read(data), formulation=kind, form=form)
+        assert model.relax().solve().objective == pytest.approx(bound, abs=1e-4)

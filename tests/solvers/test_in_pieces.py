@@ -8,22 +8,19 @@ from typing import Any
 
 import pytest
 from hypothesis import assume, given, settings
-from hypothesis import strategies as st
 
 import hindsched as hs
-from hindsched.errors import InputError, Refused
+from hindsched.errors import InputError
 from hindsched.instances.modes import in_pieces
 from hindsched.kernel.reading import Refused as RefusedByKernel
 from hindsched.models.base import subproblem
 from hindsched.online.baselines.ranked import Tiresias
 from hindsched.solvers.certificates.certificate import certify
 from hindsched.solvers.oracles.base import build_oracle
-from tests.brute_force.astraea import optimum_in_pieces as best_astraea
 from tests.brute_force.batchsched import optimum_in_pieces as best_batchsched
 from tests.brute_force.batchsched import times
 from tests.kernel.agreement import KERNELS, certificate, checked, exact, kernel_bound, random_prices
 from tests.online.test_batchsched import gangs
-from tests.strategies.astraea import astraea_instances
 from tests.strategies.batchsched import tiny_instances
 
 
@@ -57,13 +54,6 @@ def test_batchsched_by_brute_force(instance):
     few = [{work for work, _ in times(instance, job)} for job in instance.jobs]
     assume(all(len(own) <= 2 for own in few))  # rates, of which the states that are tried follow
     agree(instance, "preemptive", best_batchsched(instance))
-
-
-@settings(max_examples=8)
-@given(astraea_instances(least_jobs=2, most_jobs=2, most_servers=2), st.booleans())
-def test_astraea_by_brute_force(instance, must):
-    word = "must-complete,preemptive" if must else "preemptive"
-    agree(instance, word, best_astraea(instance, must))
 
 
 def test_pausing_pays_by_hand():
@@ -125,38 +115,3 @@ def test_a_pause_stands_in_this_formulation_only():
     assert checked(
         kernel, exact(instance.to_dict()), exact(json.loads(json.dumps(broken)))
     ).violations
-
-
-def test_a_pause_is_refused_by_the_simulator_in_the_papers_problem():
-    class Inside(Tiresias):
-        relaxes_constraints = False
-
-    with pytest.raises(Refused) as refused:
-        hs.simulate(pausing_pays(), Inside())
-    assert refused.value.constraint == "(2a)"
-    assert hs.simulate(pausing_pays(), Inside(), formulation="preemptive").violations == []
-
-
-def test_reoptimise_plans_in_pieces():
-    run = hs.simulate(pausing_pays(), "reoptimise", formulation="preemptive")
-    assert run.violations == []
-
-
-def test_the_command_line_knows_it(tmp_path, capsys):
-    from hindsched.cli.app import run
-
-    name = {key: str(tmp_path / f"{key}.json") for key in ("instance", "solution", "certificate")}
-    hs.write(pausing_pays(), name["instance"])
-
-    def call(*words: str) -> Any:
-        assert run([*words, "--json"]) == 0
-        return json.loads(capsys.readouterr().out)
-
-    solved = call(
-        "solve", name["instance"], "--formulation", "preemptive", "-o", name["solution"],
-        "--certificate", name["certificate"],
-    )  # fmt: skip
-    assert solved["objective"] == 43
-    checked = call("verify", name["instance"], name["solution"], "--prices", name["certificate"])
-    assert checked["formulation"] == "preemptive"
-    assert call("model", name["instance"], "--formulation", "preemptive")["rows"] > 0

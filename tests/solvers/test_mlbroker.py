@@ -11,32 +11,23 @@ from hindsched.errors import SolveFailed
 from hindsched.instances.mlbroker.generator import generate
 from hindsched.instances.mlbroker.instance import MlbrokerInstance
 from hindsched.instances.mlbroker.slot import SlotData
-from hindsched.models.mlbroker.convex import RegularisedSlot, slot_values
 from hindsched.models.mlbroker.offline import build_offline, build_subproblem
 from hindsched.models.mlbroker.sets import most_rented
 from hindsched.solvers.certificates.file import verify_certificate
 from hindsched.solvers.door.api import methods, solve
-from hindsched.solvers.door.convex import solve_convex
 from hindsched.solvers.door.program import solve_program
 from hindsched.solvers.families.mlbroker import convex as mlbroker_convex
 from hindsched.solvers.families.mlbroker.bound import lagrangian_certificate, relaxation_bound
 from hindsched.solvers.families.mlbroker.convex import regulariser, solve_fractional
 from hindsched.solvers.families.mlbroker.methods import find_schedule
-from hindsched.solvers.families.mlbroker.plan import plan_slots
 from hindsched.solvers.families.mlbroker.slot import (
     best_responses,
-    jobs_of,
-    priced_block,
     priced_placement,
     slot_cost,
-    tiers_of,
     tight_placement,
 )
-from hindsched.solvers.kernels.mlbroker.geo_placement import best_placement, relaxed_best
-from hindsched.solvers.kernels.mlbroker.geo_relocation import shared_bound
-from hindsched.solvers.model import model
 from hindsched.solvers.oracles.base import build_oracle
-from tests.strategies.mlbroker import flicker, instances, make, two_jobs
+from tests.strategies.mlbroker import instances, make, two_jobs
 
 
 def quarters(draw, low, high):
@@ -102,58 +93,6 @@ def test_the_lagrangian_bound_is_the_best():
     assert found / lagrangian < 1.005
 
 
-@given(instance=instances(centers=3, slots=1, jobs=3, kinds=2), data=st.data())
-def test_shared_bound_by_its_formula_and_its_subgradient(instance, data):
-    slot = SlotData.at(instance, 1)
-    if not slot.jobs:
-        return
-    launch = np.repeat(slot.deployment[:, None], 3, axis=1)
-    given = jobs_of(slot, launch), tiers_of(slot), slot.largest_use
-    shape = (len(slot.jobs), 3, 2)
-
-    def drawn():
-        return np.array([quarters(data.draw, 0, 3) for _ in range(np.prod(shape))]).reshape(shape)
-
-    one, other = drawn(), drawn()
-    bound, gradient = shared_bound(*given, one)
-    price = slot.unit - np.maximum(0.0, slot.unit - slot.discounted - one)
-    relaxed = 0.0
-    for j in range(len(slot.jobs)):
-        prices = price[j] @ slot.worker[j], price[j] @ slot.server[j]
-        relaxed += relaxed_best(priced_block(slot, j, *prices, launch[j]))[0]
-    left = slot.fee - np.einsum("jrk,jk->rk", one, slot.largest_use)
-    assert bound == pytest.approx(relaxed + np.minimum(0.0, left).sum(), abs=1e-9)
-    elsewhere, _ = shared_bound(*given, other)
-    assert elsewhere <= bound + (gradient * (other - one)).sum() + 1e-9  # concave
-
-
-def test_duals_of_the_disaggregated_program_certify():
-    instance = generate("small", 3)
-    result = model(instance, relax=True).solve()
-    assert result.certificate().bound >= result.objective - 1e-6 * result.objective
-
-
-@given(instance=instances(centers=3, slots=1, jobs=1, workers=5, kinds=1), data=st.data())
-def test_relaxed_placement_bounds_the_exact_one(instance, data):
-    slot = SlotData.at(instance, instance.jobs[0].arrival)
-    launch = np.array([quarters(data.draw, 0, 3) for _ in range(3)])
-    price = slot.unit
-    block = priced_block(slot, 0, price @ slot.worker[0], price @ slot.server[0], launch)
-    relaxed, workers, _ = relaxed_best(block)
-    cost, bound, integer, ps = best_placement(block, 20_000, np.inf)
-    assert relaxed <= bound + 1e-9
-    assert bound == pytest.approx(cost)
-    assert workers.sum() == pytest.approx(slot.needed[0])
-    assert integer.sum() >= slot.needed[0]
-    _, _, _, none = best_placement(block, 20_000, cost)
-    assert none == -1  # nothing is below the optimum
-    above = best_placement(block, 20_000, cost + 1.0)
-    assert above[0] == pytest.approx(cost)
-    limited_cost, limited_bound, _, _ = best_placement(block, 1, np.inf)
-    assert limited_bound <= cost + 1e-9 <= limited_cost + 2e-9
-    assert 0 <= ps < 3
-
-
 @given(instance=instances(centers=3, slots=1, jobs=3, workers=4, kinds=2))
 def test_slot_placements_are_feasible_and_exactly_priced(instance):
     slot = SlotData.at(instance, 1)
@@ -186,15 +125,6 @@ def test_k7_the_chord_start_finds_the_shared_discount():
     assert find_schedule(two_jobs(1), "tight").objective() == pytest.approx(64)
 
 
-def test_planning_slots_together_smooths_launches():
-    """K3's data flickers: the plan holds a place where the myopic algorithm launches again."""
-    instance = flicker()
-    views = [SlotData.at(instance, t) for t in range(1, 5)]
-    together = sum(placement.cost for placement in plan_slots(views, {}))
-    assert together < 20
-    assert find_schedule(instance, "tight").objective() <= together
-
-
 @pytest.mark.parametrize(
     "method", ["auto", "milp", "relaxation", "chord", "conditioned", "bound", "search"]
 )
@@ -212,20 +142,6 @@ def test_methods(method, formulation):
         assert result.status == "optimal"
     certified = method in ("auto", "bound", "conditioned", "relaxation")
     assert (result.certificate is not None) == certified
-
-
-def test_search_without_time_is_feasible():
-    instance = generate("small", 0)
-    rushed = solve(instance, "search", time_limit=0.0)
-    assert rushed.status == "feasible"
-    assert rushed.objective >= solve(instance, "search").objective - 1e-9
-
-
-def test_bound_without_time_keeps_the_equal_shares():
-    instance = generate("small", 0)
-    rushed = solve(instance, "bound", time_limit=0.0)
-    assert rushed.stopped_by == "time_limit"
-    assert rushed.bound == pytest.approx(solve(instance, "conditioned").bound)
 
 
 # The convex path
@@ -308,20 +224,6 @@ def test_k8_regulariser(epsilon, value):
     assert slope / step == pytest.approx(1, abs=1e-4)
 
 
-def test_ratchet():
-    """v(t) = max(v(t-1), (y + s) / U) as v has no price of its own."""
-    instance = generate("small", 0, horizon=6)
-    before = {}
-    for t in range(1, 7):
-        slot = SlotData.at(instance, t)
-        earlier = np.array([before.get(name, np.zeros(3)) for name in slot.jobs]).reshape(-1, 3)
-        found = solve_fractional(slot, earlier)
-        limit = (slot.needed + 1)[:, None]
-        expected = np.maximum(earlier, (found.workers + found.server) / limit)
-        assert found.present == pytest.approx(expected, abs=2e-3)
-        before = dict(zip(slot.jobs, found.present, strict=True))
-
-
 def test_solver_failures_escalate_and_are_logged(monkeypatch, caplog):
     slot = SlotData.at(generate("small", 0), 2)
     before = np.zeros(slot.data.shape)
@@ -337,45 +239,3 @@ def test_solver_failures_escalate_and_are_logged(monkeypatch, caplog):
     monkeypatch.setattr(mlbroker_convex, "CHAIN", (hopeless,))
     with pytest.raises(SolveFailed):
         solve_fractional(slot, before)
-
-
-def test_only_the_last_step_may_be_almost_solved(monkeypatch):
-    """At 1e-16 the solver stalls near the optimum: a point, but not one to take first."""
-    slot = SlotData.at(generate("small", 0), 2)
-    before = np.zeros(slot.data.shape)
-    good = solve_fractional(slot, before)
-    sharp = {"tol_gap_abs": 1e-16, "tol_gap_rel": 1e-16, "tol_feas": 1e-16}
-    first = ("too sharp", sharp)
-    monkeypatch.setattr(mlbroker_convex, "CHAIN", (first, *mlbroker_convex.CHAIN))
-    assert solve_fractional(slot, before).backend == "clarabel"
-    monkeypatch.setattr(mlbroker_convex, "CHAIN", (first,))
-    found = solve_fractional(slot, before)
-    assert found.backend == "too sharp"
-    assert found.objective == pytest.approx(good.objective, rel=1e-4)
-
-
-@pytest.mark.parametrize("price", ["paper", "chord"])
-@pytest.mark.parametrize(("exchange", "ps_cpus"), [((4, 80), (1, 10)), ((1, 15), (5, 20))])
-def test_connections_left_out_change_nothing(price, exchange, ps_cpus):
-    """Where the PS is dear to rent and cheap to talk to some stay, and elsewhere hardly any."""
-    instance = generate(
-        "paper", 3, datacenters=4, horizon=4, jobs=6, life_slots=(2, 4), exchange_gb=exchange,
-        ps_cpus=ps_cpus, gpu_threshold=(20, 30), cpu_threshold=(40, 60),
-    )  # fmt: skip
-    slot = SlotData.at(instance, 3)
-    before = np.full(slot.data.shape, 0.25)
-    closed = slot_values(slot, before, price)[0]["closed g"]
-    kept = (1 - closed).sum() / (len(slot.jobs) * 4 * 3)
-    assert kept < 0.1 if ps_cpus == (1, 10) else 0.2 < kept < 0.6
-    program = RegularisedSlot(len(slot.jobs), 4, 4, price)
-    found = []
-    for prune in (False, True):
-        program.set(*slot_values(slot, before, price, prune=prune))
-        found.append(solve_convex(program.problem, ignore_dpp=True).objective)
-    assert found[1] == pytest.approx(found[0], rel=1e-6)
-
-
-def test_a_slot_without_jobs():
-    slot = SlotData.of(generate("small", 0), [], [])
-    for engine in ("oracle", "model"):
-        assert solve_fractional(slot, np.zeros((0, 3)), engine=engine).objective == 0

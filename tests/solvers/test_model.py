@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 
-import highspy
 import numpy as np
 import pyomo.environ as pyo
 import pytest
@@ -63,15 +62,6 @@ def optimum(instance):
     return result.objective
 
 
-def best_of(path):
-    """Optimum of a written file, read by HiGHS itself."""
-    highs = highspy.Highs()
-    highs.setOptionValue("output_flag", False)
-    assert highs.readModel(str(path)) == highspy.HighsStatus.kOk
-    highs.run()
-    return highs.getInfo().objective_function_value
-
-
 def test_it_prints_numbered_sentences_with_named_indices(instance):
     for program in (hs.model(instance), printed(instance)):
         shown = str(program)
@@ -99,20 +89,6 @@ def test_the_printed_form_has_the_same_optimum_or_is_another_problem(instance, o
         optimum = hs.solve(instance, "milp", formulation=other).objective
     assert result.objective == pytest.approx(optimum, abs=1e-5)
     assert result.solution.objective() == pytest.approx(optimum, abs=1e-5)
-
-
-@pytest.mark.parametrize("ending", ["mps", "lp"])
-def test_a_written_file_has_the_optimum(instance, optimum, ending, tmp_path):
-    if instance.family == "oasis":  # an aggregated optimum may lie above the placed one
-        optimum = hs.model(instance).solve().objective
-    target = tmp_path / f"x.{ending}"
-    hs.model(instance).write(target)
-    assert best_of(target) == pytest.approx(optimum, abs=1e-4)
-
-
-def test_a_file_of_another_kind_is_refused(instance, tmp_path):
-    with pytest.raises(InputError, match=r"\.mps or \.lp"):
-        hs.model(instance).write(tmp_path / "x.txt")
 
 
 def test_the_relaxation_has_labelled_values_duals_and_a_certificate(instance, optimum):
@@ -149,32 +125,6 @@ def test_a_changed_model_says_so_and_an_unchanged_one_does_not(instance):
     assert program.solve().changed is None
     objective.set_value(2 * objective.expr + 1)
     assert program.solve().changed == "the objective"
-
-
-def test_the_subproblem_at_any_prices_is_the_oracles_best_response(instance):
-    oracle = oracle_of(instance)
-    rng = np.random.default_rng(3)
-    sub = hs.model(instance).subproblem(0)
-    prices = rng.uniform(0, 0.2, oracle.rows.size)
-    for scale in (0.0, 0.01, 0.003):  # behind its last row batchsched's oracle runs free of charge
-        sub.set(oracle.rows.unpack(scale * prices))
-        found, response = sub.solve(), oracle.best_response(0, scale * prices)
-        assert found.objective == pytest.approx(response.value, abs=1e-5)
-
-
-def test_a_subproblems_job_is_its_record_its_name_or_its_position(instance):
-    program, job = hs.model(instance), instance.jobs[1]
-    titles = {str(program.subproblem(given)) for given in (job, job.name, 1)}
-    assert len(titles) == 1
-    other = job.model_copy(update={"name": "another"})
-    for wrong in (other, "nobody", -1, len(instance.jobs), True, 1.5, None):
-        with pytest.raises(InputError, match="must"):
-            program.subproblem(wrong)
-
-
-def test_prices_that_lack_a_row_set_are_refused_in_one_line(instance):
-    with pytest.raises(InputError, match="must have the row sets"):
-        hs.model(instance).subproblem(0).set({})
 
 
 def test_every_dual_is_labelled_and_has_a_unit(instance):
@@ -299,19 +249,3 @@ def test_every_equation_is_shown_as_mathematics(family):
             if part["kind"] != "variable":
                 number = part["doc"].partition("(")[2].partition(")")[0]
                 assert f"\\tag{{{number}}}" in text
-
-
-def test_mathematics_of_a_rule_of_ones_own(tmp_path, capsys):
-    model = hs.model(hs.generate("gang", "small", 1))
-    m = model.pyomo
-    first = next(iter(m.component_data_objects(pyo.Var)))
-    m.by_hand = pyo.Constraint(expr=first <= 1, doc=r"(9) written by hand $x \le 1$")
-    m.whole = pyo.Constraint(expr=0.1234567 * first <= 1e-7, doc="no number")
-    text = model.to_latex()
-    assert "written by hand:\n\\[ x \\le 1 \\tag{9} \\]" in text
-    assert "no number:\n\\[ 0.1235 " in text
-    assert r"\cdots" in text
-    assert "$" not in str(model)
-    hs.write(model.instance, tmp_path / "x.json")
-    assert run(["model", str(tmp_path / "x.json"), "--latex"]) == 0
-    assert capsys.readouterr().out == hs.model(model.instance).to_latex()

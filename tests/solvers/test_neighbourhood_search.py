@@ -3,7 +3,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import hindsched as hs
 from hindsched.instances.io import read
 from hindsched.solvers.bounds.lagrangian import subgradient_bound
 from hindsched.solvers.oracles.base import build_oracle
@@ -87,26 +86,6 @@ def test_a_large_instance_is_within_a_fifth_of_the_bound_at_once():
     assert found.objective() > 1384 / 1.2
 
 
-def test_the_order_that_achieves_more_is_drawn_more_often():
-    instance = random_instance("toymax", np.random.default_rng(4), jobs=9, servers=2, horizon=15)
-    search = NeighbourhoodSearch(build_oracle(instance, rows="servers"))
-    search._scores[1] *= 3
-    drawn = np.bincount([search._draw_order() for _ in range(400)], minlength=len(ORDERS))
-    assert drawn[1] > 250
-    assert drawn.min() > 5
-
-
-def test_the_first_insertions_stop_when_asked_but_not_without_schedules():
-    instance = random_instance("toymax", np.random.default_rng(4), jobs=9, servers=2, horizon=15)
-    search = NeighbourhoodSearch(build_oracle(instance, rows="servers"))
-    asked = []
-    search.construct(lambda: asked.append(1) is None)
-    assert len(asked) == 1
-    assert search.is_complete
-    search.construct(lambda: asked.append(1) is not None)
-    assert len(asked) == 1 + len(FIRST_ATTEMPTS)
-
-
 def test_starts_from_a_given_solution_and_keeps_its_placement():
     rng = np.random.default_rng(2)
     instance = random_instance("toymax", rng, jobs=20, servers=3, horizon=20)
@@ -118,54 +97,7 @@ def test_starts_from_a_given_solution_and_keeps_its_placement():
     assert more.objective() >= good.objective()
 
 
-def test_residuals_survive_many_neighbourhoods():
-    rng = np.random.default_rng(3)
-    instance = random_instance("toymax", rng, jobs=20, servers=2, horizon=15)
-    oracle, prices = priced(instance)
-    search = NeighbourhoodSearch(oracle, prices, seed=1)
-    search.construct()
-    left = iter(range(150))
-    search.improve(lambda: next(left, None) is None)
-    used = np.zeros(oracle.rows.size)
-    for response in search._schedules:
-        if response is not None:
-            np.add.at(used, response.rows, response.amounts)
-    assert oracle.rows.capacity - used == pytest.approx(search._residual, abs=1e-9)
-    assert np.all(used <= oracle.rows.capacity + 1e-9)
-
-
 def test_impossible_mandatory_jobs_leave_no_solution():
     instance = make("toymin", [(1, 2, 1, 1), (1, 2, 1, 1)], [1], 3)
     oracle = build_oracle(instance, rows="servers")
     assert searched(oracle, max_iterations=5) is None
-
-
-def test_nothing_to_schedule():
-    oracle = build_oracle(make("toymax", [], [1], 3), rows="servers")
-    assert searched(oracle, max_iterations=5).objective() == 0
-
-
-def test_what_is_far_better_is_searched_on_at_once_and_what_is_little_better_in_its_time():
-    instance = hs.generate("oasis", "small", 0)
-    oracle = build_oracle(instance, rows="servers")
-    good = NeighbourhoodSearch(oracle)
-    good.construct()
-    best = good.solution()
-    search = NeighbourhoodSearch(oracle)
-    search.construct()
-    search.improve(iter([False, False, True]).__next__)
-    begin, present = search._cycle_begin, list(search._schedules)
-    search.objective = (1 - 1e-4) * best.objective()
-    assert search.adopt(best)
-    assert search._cycle_begin == begin
-    assert search._schedules == present
-    search.objective = 0.9 * best.objective()
-    assert search.adopt(best)
-    assert search._cycle_begin == search.iterations == 2
-    value = sum(each.objective for each in search._schedules if each is not None)
-    assert value == pytest.approx(best.objective())
-    residual = oracle.rows.capacity.astype(float)
-    for each in search._schedules:
-        if each is not None:
-            np.subtract.at(residual, each.rows, each.amounts)
-    assert search._residual == pytest.approx(residual)

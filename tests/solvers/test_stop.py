@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gc
-import weakref
 from threading import Event
 from typing import Any
 
@@ -12,7 +10,6 @@ import numpy as np
 import pytest
 
 from hindsched.solvers.door.highs import Stop
-from hindsched.solvers.door.work import counting
 
 OPTIMAL, INTERRUPTED = (
     highspy.HighsModelStatus.kOptimal,
@@ -80,16 +77,6 @@ def test_a_deadline_ends_a_solve_and_is_forgotten_by_the_next() -> None:
         assert highs.getModelStatus() == status
 
 
-def test_no_clock_ends_what_is_counted() -> None:
-    highs = knapsacks(*WAYS["simplex"])
-    stop = Stop(Event())
-    stop.listen(highs)
-    with counting():
-        stop.after(0.0)
-        highs.run()
-    assert highs.getModelStatus() == OPTIMAL
-
-
 def test_branching_ends_once_enough_is_known() -> None:
     highs = knapsacks(*WAYS["branching"])
     highs.run()
@@ -111,23 +98,3 @@ def test_branching_ends_once_enough_is_known() -> None:
         highs.run()
         assert highs.getModelStatus() == OPTIMAL
         assert highs.getInfo().objective_function_value == pytest.approx(best)
-
-
-def test_what_others_subscribe_to_is_passed_on() -> None:
-    heard: list[float] = []
-    highs = knapsacks(*WAYS["branching"])
-    highs.cbMipImprovingSolution.subscribe(
-        lambda event: heard.append(event.data_out.mip_primal_bound)
-    )
-    Stop(Event()).listen(highs)
-    highs.run()
-    assert heard[-1] == pytest.approx(highs.getInfo().objective_function_value)
-
-
-def test_a_solver_that_listens_is_let_go() -> None:
-    highs, stop = knapsacks(*WAYS["simplex"]), Stop(Event())
-    stop.listen(highs)
-    gone = weakref.ref(highs), weakref.ref(stop)
-    del highs, stop
-    gc.collect()
-    assert [one() for one in gone] == [None, None]

@@ -3,29 +3,25 @@
 import json
 import math
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from hindsched.errors import InputError, SolveFailed
+from hindsched.errors import InputError
 from hindsched.instances.io import read
 from hindsched.instances.oasis.instance import OasisInstance
-from hindsched.solutions.base import build_solution, write_solution
+from hindsched.solutions.base import build_solution
 from hindsched.solvers.bounds.lagrangian import Subgradient
 from hindsched.solvers.certificates.certificate import KEYS
 from hindsched.solvers.certificates.explain import explain
 from hindsched.solvers.certificates.file import (
     verify_certificate,
-    write_certificate,
 )
-from hindsched.solvers.certificates.tree import certify_tree, check_cover
+from hindsched.solvers.certificates.tree import certify_tree
 from hindsched.solvers.oracles.base import build_oracle
 from hindsched.solvers.oracles.decisions import COMPLETES, NEVER, BranchDecision, Feature
 from hindsched.solvers.oracles.restricted import RestrictedOracle
-from tests.toy_family import ToyOracle, make
 
 ROOT = Path(__file__).parents[2]
 PATH = ROOT / "tests/data/instances/oasis-t10-i10-h25-s0.json"
@@ -204,34 +200,6 @@ def test_a_tree_and_leaves_that_state_less_than_they_prove_are_true(instance, tr
     assert found.certificate.to_dict() == tree.to_dict()
 
 
-def test_leaves_that_do_not_cover_the_root_break_the_bound(instance, tree):
-    """Why the cover is checked: without the worst leaf the others prove less than the optimum."""
-    best = min(leaf.bound for leaf in tree.leaves if leaf.bound is not None)
-    assert best < OPTIMUM
-    with pytest.raises(InputError, match="no leaf has the other side"):
-        check_cover([tree.leaves[0].decisions], "leaves")
-
-
-def test_cover_of_deep_and_of_trivial_trees():
-    check_cover([()], "leaves")
-    chain, path = [], ()
-    for k in range(3000):
-        chain.append((*path, BranchDecision.at_most(0, COMPLETES, k)))
-        path = (*path, BranchDecision.at_least(0, COMPLETES, k + 1))
-    check_cover([*chain, path], "leaves")
-    with pytest.raises(InputError, match="other side"):
-        check_cover(chain, "leaves")
-
-
-def test_nothing_but_empty_leaves_is_no_bound():
-    # The job needs two slots and must be served; two slots there are, from slot 1 on.
-    instance = make("toymin", [(2, 2, 1, 1)], [1], 2)
-    oracle = ToyOracle(instance, "modes", "servers")
-    sides = (BranchDecision.at_most(0, COMPLETES, 1), BranchDecision.at_least(0, COMPLETES, 2))
-    with pytest.raises(SolveFailed, match="no leaf has a schedule"):
-        certify_tree(oracle, [((side,), np.zeros(oracle.rows.size)) for side in sides])
-
-
 def test_an_inexact_oracle_proves_nothing(instance):
     oracle = build_oracle(instance)
     oracle.exact = False
@@ -249,29 +217,6 @@ def test_a_tree_is_explained_by_prices_and_says_so(instance, tree):
     assert terms == pytest.approx(told.gap, abs=1e-9 * told.bound)
     assert told.bound >= OPTIMUM
     assert told.to_dict()["note"] == told.note
-
-
-def test_verification_needs_no_solver(instance, tree, tmp_path):
-    write_certificate(tree, tmp_path / "c.json")
-    write_solution(build_solution(instance, {}), tmp_path / "s.json")
-    code = f"""
-import sys
-class Block:
-    def find_spec(self, name, path=None, target=None):
-        if name.split(".")[0] in ("highspy", "pyomo", "cvxpy", "clarabel", "scipy"):
-            raise ImportError(name + " is blocked")
-sys.meta_path.insert(0, Block())
-from hindsched.analysis.verify import verify
-from hindsched.instances.io import read
-from hindsched.instances.oasis.instance import OasisInstance
-checked = verify(read({str(PATH)!r}), {str(tmp_path / "s.json")!r}, {str(tmp_path / "c.json")!r})
-print(repr(checked.bound), checked.kind, checked.leaves, checked.proves_optimal)
-"""
-    run = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=ROOT
-    )
-    assert run.returncode == 0, run.stderr
-    assert run.stdout.split() == [repr(tree.bound), "tree", "5", "False"]
 
 
 def test_the_example_of_the_documentation_is_true():

@@ -78,19 +78,6 @@ def test_more_work_is_no_worse_and_none_gives_an_interval(monkeypatch):
     assert more.stopped_by is StoppedBy.ITERATION_LIMIT
 
 
-def test_the_seed_counts(monkeypatch):
-    monkeypatch.setattr(auto, "SMALL_SIZE", 0)
-    instance = hs.generate("oasis", seed=0, jobs=15, horizon=15)
-    one, other = (hs.solve(instance, work_limit=150, seed=seed) for seed in (1, 2))
-    assert told(one) != told(other)
-
-
-def test_a_certificate_grown_afterwards_is_the_same():
-    grown = [hs.certify_optimum(hs.solve(INSTANCES[0], "milp", work_limit=500)) for _ in range(2)]
-    assert told(grown[0]) == told(grown[1])
-    assert grown[0].certificate is not None
-
-
 def test_work_is_counted_inside_only():
     assert not work.is_counted()
     before = work.now()
@@ -126,16 +113,3 @@ def test_the_command_writes_the_same_bytes_twice(tmp_path):
         assert run(arguments) == 0
         written.append(target.read_bytes())
     assert written[0] == written[1]
-
-
-def test_bench_takes_a_work_limit_and_refuses_two_limits(tmp_path, capsys):
-    arguments = ["bench", "mlbroker-r3-t2-s51", "--work-limit", "20", "--workers", "0"]
-    assert run([*arguments, "--time-limit", "3"]) == 2
-    assert "work_limit: 20: must be alone" in capsys.readouterr().err
-    optima = []
-    for folder in ("one", "two"):
-        chosen = ["--algorithm", "mlbroker-prices", "--seeds", "1", "--out", str(tmp_path / folder)]
-        assert run([*arguments, *chosen]) == 0
-        [file] = (tmp_path / folder / "solutions").glob("*offline*")
-        optima.append(file.read_bytes())
-    assert optima[0] == optima[1]

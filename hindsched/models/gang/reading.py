@@ -16,12 +16,18 @@ from hindsched.solutions.gang.solution import GangSolution
 def read_block(
     instance: GangInstance, task: Task, job: JobBlock, places: Places | None = None
 ) -> list[Assignment]:
-    """Rows of a job at the variables' values; neighbouring slots that hold the same are one."""
+    """Rows of a job at the variables' values; neighbouring slots that hold the same are one.
+
+    Where only deadlines or the makespan count a job may hold its GPUs for longer than its work
+    takes: they are given back as soon as it is done.
+    """
     rows: list[Assignment] = []
+    left = task.work
     for slot, gpus in sorted(job.held.items()):
         units = round(pyo.value(gpus) / task.gpus)
-        if not units:
+        if not units or left <= 0:
             continue
+        left -= units
         held: JsonObject = {"gpus": units * task.gpus}
         if places is not None:
             assert instance.servers is not None

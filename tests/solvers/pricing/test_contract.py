@@ -15,11 +15,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import hindsched as hs
 from hindsched.errors import InputError
 from hindsched.online.registry import algorithms
 from hindsched.solutions.base import build_solution
+from hindsched.solvers.door.subproblem import model_response
+from hindsched.solvers.families.batchsched.oracle import ServerOracle
 from hindsched.solvers.oracles.base import BlockOracle, build_oracle, row_layouts
 from hindsched.solvers.oracles.decisions import (
     COMPLETES,
@@ -42,6 +46,10 @@ from tests.solvers.pricing.contract import (
     some_prices,
     use_of,
 )
+from tests.strategies.astraea import astraea_instances
+from tests.strategies.batchsched import tiny_instances as batchsched_instances
+from tests.strategies.edgecloud import tiny_instances as edgecloud_instances
+from tests.strategies.oasis import oasis_instances
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -77,6 +85,39 @@ def test_a_response_costs_what_it_says(family: str) -> None:
             if not relaxed(oracle):
                 scale = np.abs(oracle.rows.capacity).max(initial=1e-300)
                 assert np.abs(total - use).max(initial=0.0) <= CLOSE * scale
+
+
+SERVERS: dict[str, tuple[Any, Any]] = {
+    "oasis": (oasis_instances(), lambda tiny: build_oracle(tiny, rows="servers")),
+    "astraea": (astraea_instances(types=2), lambda tiny: build_oracle(tiny, rows="servers")),
+    "batchsched": (batchsched_instances(num_jobs=1), lambda tiny: ServerOracle(tiny, None, 9)),
+    "edgecloud": (
+        edgecloud_instances(max_jobs=2, clouds=(None, 0)),
+        lambda tiny: build_oracle(tiny, "no-migration", rows="servers"),
+    ),
+}
+
+
+@pytest.mark.parametrize("family", SERVERS)
+def test_best_responses_are_those_of_the_program_of_the_block(family: str) -> None:
+    """HiGHS on the declarative subproblem, on what is left of the servers."""
+    strategy, oracle_of = SERVERS[family]
+
+    @settings(max_examples=40, deadline=None, derandomize=True, database=None)
+    @given(strategy, st.integers(0, 2**32))
+    def check(tiny: Any, seed: int) -> None:
+        oracle, draws = oracle_of(tiny), np.random.default_rng(seed)
+        prices = draws.choice([0.0, 0.0, 0.5, 1.0, 3.0], oracle.rows.size)
+        left = np.floor(oracle.rows.capacity * draws.choice([0, 0.5, 1, 1, 1], oracle.rows.size))
+        block = seed % oracle.num_blocks
+        found = oracle.best_response(block, prices, left)
+        exact = model_response(oracle, block, prices, left)
+        assert (found is None) == (exact is None)
+        if found is not None and exact is not None:
+            assert found.value == pytest.approx(exact.value, abs=1e-6)
+            assert (use_of(oracle, [found]) <= left + 1e-9).all()
+
+    check()
 
 
 @pytest.mark.parametrize("family", FAMILIES)

@@ -1,12 +1,14 @@
-"""Decisions: how they intersect, and what files may say of them."""
+"""Decisions: how they intersect, what files may say of them, and what they leave of a job."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 from hindsched.errors import InputError
+from hindsched.solvers.oracles.base import Response, build_oracle
 from hindsched.solvers.oracles.decisions import (
     COMPLETES,
     NEVER,
@@ -14,19 +16,16 @@ from hindsched.solvers.oracles.decisions import (
     Feature,
     from_file,
     limits_of,
-    runs,
     to_file,
     window_of,
 )
+from hindsched.solvers.oracles.restricted import RestrictedOracle
+from tests.strategies.oasis import make
 
 FEATURES = {"completion": (), "on": (("server", ("a", 1)), ("slot", (1, 2, 3)))}
 BLOCKS = ["A", "B"]
 AT = Feature("on", (1, 2))
 ROW = {"job": "B", "of": "on", "server": 1, "slot": 3, "at_most": 2}
-
-
-def test_a_number_that_files_and_kernels_share() -> None:
-    assert NEVER == 2**31 - 1
 
 
 def test_limits_are_the_intersection_by_block() -> None:
@@ -40,14 +39,6 @@ def test_limits_are_the_intersection_by_block() -> None:
     assert found == {0: {AT: (2, 5), COMPLETES: (0, 4)}, 1: {AT: (3, NEVER)}}
     assert window_of(found[1], AT) == (3, NEVER)
     assert window_of(found[1], COMPLETES) == (0, NEVER)
-
-
-def test_two_sides_are_one_split() -> None:
-    low, high = BranchDecision.at_most(1, AT, 4), BranchDecision.at_least(1, AT, 5)
-    assert low.split == high.split == (1, AT, 4)
-    assert (low.is_upper, high.is_upper) == (True, False)
-    assert runs(1) == BranchDecision.at_least(1, COMPLETES, NEVER).split
-    assert runs(1) == BranchDecision.at_most(1, COMPLETES, NEVER - 1).split
 
 
 def test_files_say_what_decisions_say() -> None:
@@ -96,3 +87,35 @@ def test_files_say_what_decisions_say() -> None:
 def test_bad_decisions_are_named(data: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):
         from_file(data, FEATURES, BLOCKS, "here")
+
+
+def test_staying_out_has_no_completion_and_nothing_of_the_rest() -> None:
+    oracle = build_oracle(_two_jobs())
+    dear = np.full(oracle.rows.size, 100.0)
+    for decision, value in (
+        (BranchDecision.at_least(0, COMPLETES, NEVER), 0.0),
+        (BranchDecision.at_least(0, COMPLETES, 2), 0.0),
+        (BranchDecision.at_most(0, Feature("slot_workers", (0,)), 0), 0.0),
+        (BranchDecision.at_most(0, COMPLETES, NEVER - 1), 8 - 300.0),
+        (BranchDecision.at_least(0, Feature("slot_workers", (1,)), 1), 8 - 300.0),
+        (BranchDecision.at_most(0, COMPLETES, 1), 10 - 300.0),
+    ):
+        (answer, _) = RestrictedOracle(oracle, [decision]).responses(dear)
+        assert isinstance(answer, Response)
+        expected = value if value == 0.0 else pytest.approx(value, abs=3)
+        assert answer.value == expected
+        assert (answer.plan is None) == (value == 0.0)
+
+
+def test_a_job_of_endless_work_has_no_schedule_and_needs_no_table() -> None:
+    """A hundred thousand million worker-slots in a tree's certificate asked for terabytes."""
+    oracle = build_oracle(_two_jobs(epochs=10**7, minibatches=10**4))
+    decision = BranchDecision.at_most(0, COMPLETES, 2)
+    (answer, _) = RestrictedOracle(oracle, [decision]).responses(np.zeros(oracle.rows.size))
+    assert answer is None or answer.plan is None
+
+
+def _two_jobs(**changes: Any) -> Any:
+    utility = {"kind": "linear", "slope": -2, "intercept": 10}
+    job = {"worker": {"gpu": 1, "mbps": 1}, "ps": {"mbps": 1}, "utility": utility} | changes
+    return make([job] * 2, [{"gpu": 1, "mbps": 1}], [{"mbps": 1}], horizon=2)

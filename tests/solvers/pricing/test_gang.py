@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -17,11 +15,7 @@ from hindsched.instances.gang.instance import GangInstance, gang_data, split_for
 from hindsched.solvers.families.gang.oracle import (
     GangOracle,
     IntervalRows,
-    build,
     cuts_of,
-    makespan_bound,
-    makespan_bound_slots,
-    tree_rows,
 )
 from hindsched.solvers.oracles.base import build_oracle
 from hindsched.solvers.oracles.decisions import COMPLETES
@@ -121,109 +115,6 @@ def consolidated(seed: int) -> GangInstance:
     )
 
 
-@pytest.mark.parametrize("goal", ["", ",deadlines"])
-def test_schedules_of_all_jobs_are_placed(goal: str) -> None:
-    """Alone at its best start each; who misses its deadline runs at the end, one after another."""
-    met = set()
-    for seed in range(30):
-        instance = GangInstance.parse({**consolidated(seed).to_dict(), "placement": "pool"})
-        oracle = build_oracle(instance, "non-preemptive" + goal)
-        prices = np.random.default_rng(seed).random(oracle.rows.size) * 2
-        found = [oracle.best_response(j, prices) for j in range(3)]
-        found = [None if r.plan is None else r for r in found]
-        met.add(sum(r is None for r in found))
-        solution = oracle.place(found)
-        assert {v.rule for v in solution.violations()} <= {"(5)"}
-        ends = [int(end) for end in solution.completions]
-        for j, response in enumerate(found):
-            if response is not None:
-                assert ends[j] == oracle.features_of(j, response)[COMPLETES]
-        late = [j for j in range(3) if found[j] is None]
-        known = [ends[j] for j in range(3) if found[j] is not None]
-        clock = max([int(instance.submits.max()), *known])
-        for j in late:
-            clock += int(instance.durations[j])
-            assert ends[j] == clock
-        back = oracle.use_of(solution)
-        for response, own in zip(found, back, strict=True):
-            if response is None or own is None:
-                continue
-            assert own.objective == pytest.approx(response.objective)
-            use = np.zeros((2, oracle.rows.size))
-            for row, one in enumerate((response, own)):
-                np.add.at(use[row], one.rows, one.amounts)
-            assert use[0] == pytest.approx(use[1])
-    assert len(met) == (3 if goal else 1) or 0 in met
-
-
-def test_layouts_are_of_the_problems_that_have_them() -> None:
-    whole = consolidated(1)
-    free = GangInstance.parse({**whole.to_dict(), "placement": "pool"})
-    assert tree_rows(whole, "non-preemptive") == tree_rows(free, "non-preemptive") == ("intervals",)
-    assert tree_rows(free, "preemptive") == tree_rows(whole, "non-preemptive,makespan") == ()
-    with pytest.raises(InputError, match="rows: racks"):
-        build(whole, "non-preemptive", "racks")
-    assert build(whole, "non-preemptive").layout == "intervals"
-    for instance, formulation in ((whole, "non-preemptive"), (free, "preemptive")):
-        oracle = build(instance, formulation)
-        with pytest.raises(TypeError, match="does not place"):
-            oracle.assignments(0, oracle.best_response(0, np.zeros(oracle.rows.size)))
-    for formulation in ("preemptive", "non-preemptive,makespan"):
-        assert not build(free, formulation).features
-        assert build(free, formulation).step is None
-
-
-def least_makespan(instance: GangInstance, kind: str) -> int:
-    """The bound in slots as the module's text states it, time by time and width by width."""
-    jobs = list(zip(
-        instance.submits.tolist(), instance.durations.tolist(), instance.job_gpus.tolist(),
-        instance.most_gpus.tolist(), strict=True,
-    ))  # fmt: skip
-    room, best = instance.total_gpus, 0
-    for r in {job[0] for job in jobs}:
-        late = [job for job in jobs if job[0] >= r]
-        best = max(best, r + math.ceil(Fraction(sum(d * g for _, d, g, _ in late), room)))
-        for k in range(1, room + 1):
-            wide = [job for job in late if job[2] * (k + 1) > room]
-            if kind != "elastic" and wide:
-                first = min(job[0] for job in wide)
-                best = max(best, first + math.ceil(Fraction(sum(job[1] for job in wide), k)))
-    for submit, duration, gpus, most in jobs:
-        alone = math.ceil(Fraction(duration * gpus, most)) if kind == "elastic" else duration
-        best = max(best, submit + alone)
-    return best
-
-
-def test_makespan_bounds_are_those_of_the_text() -> None:
-    for seed in range(60):
-        draws = np.random.default_rng(seed)
-        room = int(draws.integers(1, 6))
-        jobs = []
-        for n in range(int(draws.integers(1, 5))):
-            gpus = int(draws.integers(1, room + 1))
-            jobs.append(
-                {"name": f"j{n}", "submit": int(draws.integers(0, 6)) * 0.1,
-                 "duration": int(draws.integers(1, 5)) * 0.1, "gpus": gpus,
-                 "most_gpus": int(draws.integers(gpus, room + 1))}
-            )  # fmt: skip
-        jobs = [
-            {**j, "submit": round(j["submit"], 1), "duration": round(j["duration"], 1)}
-            for j in jobs
-        ]
-        instance = GangInstance.parse(gang_data("tiny", jobs, slot_seconds=0.1, gpus=room))
-        for kind in KINDS:
-            slots = makespan_bound_slots(instance, kind)
-            assert slots == least_makespan(instance, kind)
-            seconds = makespan_bound(instance, kind)
-            assert Fraction(seconds) <= slots * Fraction(1, 10)
-            assert seconds == pytest.approx(slots / 10, rel=1e-15)
-            oracle = build_oracle(instance, f"{kind},makespan")
-            assert oracle.bound(np.zeros(0)) == seconds
-            assert oracle.rows.size == 0
-    nobody = instance.with_jobs(())
-    assert makespan_bound(nobody, "elastic") == 0
-
-
 ROW = {"from": 2, "to": 3, "price": 1.5}
 
 
@@ -281,15 +172,3 @@ def test_prices_bring_their_intervals_along() -> None:
     assert makespan.on_rows_of_file({"gpus": []}).rows.size == 0
     with pytest.raises(InputError, match=r"prices\.gpus: .*empty for the makespan"):
         makespan.on_rows_of_file(first)
-
-
-def test_single_slots_where_there_are_few() -> None:
-    instance = consolidated(2)
-    assert build_oracle(instance).cut.tolist() == list(range(instance.serial_end + 1))
-    data = instance.to_dict()
-    data["jobs"][0]["duration"] = 2.0 * 10**7
-    long = GangInstance.parse(data)
-    cut = build_oracle(long).cut
-    assert 1000 < cut.size - 1 <= 10**5
-    assert (cut[0], cut[-1]) == (0, long.serial_end)
-    assert np.ptp(np.diff(cut)) <= 1

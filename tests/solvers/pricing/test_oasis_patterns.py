@@ -21,36 +21,6 @@ from tests.strategies.oasis import oasis_instances
 
 
 @given(
-    capacity=st.lists(st.integers(0, 7), min_size=2, max_size=2),
-    demand=st.lists(st.tuples(st.integers(0, 3), st.integers(1, 3)), min_size=1, max_size=4),
-    most=st.lists(st.integers(0, 4), min_size=4, max_size=4),
-)
-def test_maximal_patterns_are_all_and_only_the_maximal_ones(capacity, demand, most):
-    most = most[: len(demand)]
-    fits = [
-        np.array(count)
-        for count in itertools.product(*(range(m + 1) for m in most))
-        if np.all(np.array(count) @ np.array(demand) <= capacity)
-    ]
-    maximal = {
-        tuple(one.tolist())
-        for one in fits
-        if not any(np.all(other >= one) and np.any(other > one) for other in fits)
-    }
-    found = np.empty((1000, len(demand)), dtype=np.int64)
-    number = maximal_patterns(
-        np.array(capacity, float), np.array(demand, float), np.array(most), found
-    )
-    assert {tuple(row) for row in found[:number].tolist()} == maximal
-    assert number == len(maximal)
-    few = np.empty((max(0, number - 1), len(demand)), dtype=np.int64)
-    assert (
-        maximal_patterns(np.array(capacity, float), np.array(demand, float), np.array(most), few)
-        == len(few) + 1
-    )
-
-
-@given(
     capacity=st.lists(st.integers(0, 9), min_size=2, max_size=2),
     demand=st.lists(st.tuples(st.integers(0, 3), st.integers(1, 4)), min_size=1, max_size=4),
     hair=st.lists(st.sampled_from((0, 1, -1)), min_size=10, max_size=10),
@@ -100,19 +70,6 @@ def test_any_prices_bound_the_optimum(instance, seed):
         assert abs(terms - told.gap) <= 1e-9 * max(1.0, certificate.bound)
     verified = verify_certificate(instance, certify(oracle, prices).to_dict())
     assert verified.layout == "patterns"
-
-
-def test_patterns_know_what_fractions_do_not():
-    """Two jobs of which each server holds one: resources sell three places, patterns two."""
-    from tests.solvers.test_branch_and_bound import three_on_two
-
-    instance = three_on_two()
-    best = {}
-    for rows in ("groups", "patterns"):
-        oracle = build_oracle(instance, rows=rows)
-        best[rows] = subgradient_bound(oracle, target=2.0, max_iterations=400).bound
-    assert best["groups"] >= 3.0 - 1e-6
-    assert best["patterns"] <= 2.01
 
 
 def test_rounding_of_many_steps_loses_no_pattern_that_fills_a_server() -> None:

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
 from typing import Any
 
 import numpy as np
 import pytest
 
 from hindsched.errors import InputError
-from hindsched.instances.generators.registry import generate
-from hindsched.solvers.oracles import rows as module
-from hindsched.solvers.oracles.base import build_oracle
 from hindsched.solvers.oracles.rows import LARGEST_PRICE, Rows, RowSet, slot_labels
-from tests.strategies.batchsched import known_b
 
 HELD = np.array([[[2.0, 2, 4], [1, 1, 0]], [[6, 2, 0], [3, 3, 0]]])
 
@@ -129,34 +124,3 @@ def test_labels_of_slots_need_memory() -> None:
     assert slot_labels(3, 7) == (1, 2, 3)
     with pytest.raises(InputError, match=r"prices of 7000000000000 rows over 1000000000000 slots"):
         slot_labels(10**12, 7)
-
-
-def test_memory_is_asked_for_the_rows_that_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every layout says how many rows a slot has before it makes them."""
-    said: list[int] = []
-    monkeypatch.setattr(module, "check_memory", lambda what, need: said.append(need))
-    small = [generate(f, "small", 1) for f in ("oasis", "astraea", "edgecloud", "mlbroker")]
-    layouts = {
-        "oasis": ("groups", "servers"), "astraea": ("cluster", "servers"),
-        "edgecloud": ("groups", "types", "servers"), "mlbroker": ("servers",),
-        "batchsched": ("cluster", "servers"),
-    }  # fmt: skip
-    for instance in [known_b("parameter-server"), *small]:
-        for layout in layouts[instance.family]:
-            said.clear()
-            oracle = build_oracle(instance, rows=layout)
-            timed = [s for s in oracle.rows.sets if s.has_slots]
-            slots = timed[0].shape[-1]
-            made = sum(s.capacity.size for s in timed)
-            asked = (sum(said) - module.BYTES_A_SLOT * slots * len(said)) // module.BYTES_A_ROW
-            if instance.family == "edgecloud":  # the cloud's and storage's few rows come on top
-                made = timed[0].capacity.size
-            assert asked == made
-
-
-def test_every_pair_of_labels_is_a_row() -> None:
-    rows = three_sets()
-    names = [tuple(rows.label(k).values()) for k in range(12)]
-    assert names == [
-        ("held", *where) for where in itertools.product("ab", ("gpu", "net"), (3, 4, 5))
-    ]

@@ -10,26 +10,13 @@ from hindsched.errors import InputError
 from hindsched.instances.base import family_module
 from hindsched.instances.io import parse_instance, write
 from hindsched.limits import time_limit
-from hindsched.memory import check_memory, memory_limit
-from hindsched.models.astraea.offline import build_offline
-from hindsched.models.astraea.size import BYTES_A_COLUMN, BYTES_A_ROW, program_bytes
+from hindsched.memory import check_memory
 from hindsched.models.batchsched.plan import plan_rest
 from hindsched.online.simulator import environment_of
 from hindsched.solutions.commitments import Commitments
 from hindsched.solvers.families.batchsched.oracle_search import ScheduleSearch
 from hindsched.solvers.oracles.base import build_oracle
 from tests.hostile import EXAMPLES, hostile
-
-
-def test_columns_are_counted_before_they_are_built():
-    instance = hs.named_instance(EXAMPLES["astraea"])
-    blocks = build_offline(instance).blocks.values()
-    rows = instance.horizon * (instance.worker_count.size + instance.ps_count.size)
-    columns = sum(len(block.job.columns) for block in blocks)
-    assert (
-        program_bytes(instance, range(len(instance.jobs)))
-        == BYTES_A_COLUMN * columns + BYTES_A_ROW * rows
-    )
 
 
 @pytest.mark.parametrize("command", [
@@ -49,18 +36,6 @@ def test_a_program_of_many_slots_is_refused_where_nobody_set_a_limit(
     assert error.count("\n") == 1
     assert "GB: must fit into 2 GB where no limit is given: take longer slots" in error
     assert error.endswith("say by --time-limit what it may take\n")
-
-
-def test_what_somebody_asked_for_is_built(monkeypatch):
-    monkeypatch.setattr(memory, "UNASKED_MEMORY", 1 << 27)
-    with pytest.raises(InputError, match="where no limit is given"):
-        check_memory("prices", 2 << 27)
-    with memory_limit(8 << 30):
-        check_memory("prices", 2 << 27)
-    with time_limit(60):
-        check_memory("prices", 2 << 27)
-    with memory_limit(None), pytest.raises(InputError, match="where no limit is given"):
-        check_memory("prices", 2 << 27)
 
 
 def test_what_nobody_builds_in_the_time_that_is_left_is_not_begun(monkeypatch):

@@ -3,7 +3,6 @@
 import subprocess
 import sys
 import time
-from dataclasses import replace
 
 import numpy as np
 import pyomo.environ as pyo
@@ -14,7 +13,7 @@ from hindsched import memory
 from hindsched.errors import InputError
 from hindsched.instances.io import write
 from hindsched.limits import OutOfTime, check_time, hard_stop, time_left, time_limit, uncounted
-from hindsched.memory import LEAST_MEMORY, check_memory, free_memory, memory_limit, parse_bytes
+from hindsched.memory import LEAST_MEMORY, check_memory, memory_limit, parse_bytes
 from hindsched.solvers.door import api
 from hindsched.solvers.door.result import keep
 from hindsched.solvers.door.status import StoppedBy
@@ -71,12 +70,6 @@ def test_an_allocation_beyond_the_limit_fails_and_the_next_one_does_not():
     assert np.ones(1 << 20).size
 
 
-def test_free_memory_is_what_the_limit_leaves():
-    before = free_memory()
-    with memory_limit(before // 2):
-        assert free_memory() < before
-
-
 def test_what_does_not_fit_is_said_before_it_is_built():
     with pytest.raises(InputError, match=r"prices: about 909 TB: must fit into the memory .* left"):
         check_memory("prices", 1e15)
@@ -101,15 +94,6 @@ def test_the_certain_bound_contains_the_optimum(family):
     assert (known.solution is not None) == (instance.sense == "max")
 
 
-@pytest.mark.parametrize("work", [0, 1, 3])
-def test_a_bound_of_gang_with_little_work_has_a_certificate(work):
-    instance = hs.named_instance(EXAMPLES["gang"])
-    result = hs.solve(instance, "bound", work_limit=work)
-    assert result.certificate is not None
-    own = sum(job.duration * job.weight for job in instance.jobs)
-    assert result.bound >= own * (1 - 1e-8)
-
-
 @pytest.mark.parametrize("passing", [OutOfTime, KeyboardInterrupt, MemoryError])
 def test_pyomo_says_nothing_of_a_limit_that_stops_a_rule(passing, capsys):
     def rule(model, index):
@@ -120,16 +104,6 @@ def test_pyomo_says_nothing_of_a_limit_that_stops_a_rule(passing, capsys):
         model.row = pyo.Constraint([1], rule=rule)
     seen = capsys.readouterr()
     assert seen.out + seen.err == ""
-
-
-def test_pyomo_still_says_which_rule_is_wrong(caplog):
-    def rule(model, index):
-        raise ValueError("wrong")
-
-    model = pyo.ConcreteModel()
-    with caplog.at_level("ERROR", "pyomo.core"), pytest.raises(ValueError, match="wrong"):
-        model.row = pyo.Constraint([1], rule=rule)
-    assert "Rule failed when generating expression for Constraint row" in caplog.text
 
 
 def says(monkeypatch, method):
@@ -153,11 +127,6 @@ def test_a_method_without_memory_says_what_is_certain(monkeypatch):
     result = hs.solve(instance, memory_limit=1 << 30)
     assert result.stopped_by == StoppedBy.MEMORY_LIMIT
     assert result.bound == instance.certain_bound()
-
-
-def test_a_method_that_stops_without_a_bound_says_what_is_certain(monkeypatch):
-    instance = says(monkeypatch, lambda *given: replace(certain(*given[:2], "auto"), bound=None))
-    assert hs.solve(instance, time_limit=1).bound == instance.certain_bound()
 
 
 def test_a_method_without_time_to_build_says_what_is_certain(monkeypatch):

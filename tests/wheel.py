@@ -32,18 +32,8 @@ def main() -> None:
         python = work / "venv" / "bin" / "python"
         site = run(sys.executable, "-c", "import site; print(site.getsitepackages()[0])", cwd=work)
         new = run(python, "-c", "import site; print(site.getsitepackages()[0])", cwd=work).strip()
-        run(
-            sys.executable,
-            "-m",
-            "pip",
-            "install",
-            "-q",
-            "--no-deps",
-            "--target",
-            new,
-            wheel,
-            cwd=work,
-        )
+        pip = (sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--target", new)
+        run(*pip, wheel, cwd=work)
         Path(new, "dependencies.pth").write_text(site, encoding="utf-8")
 
         where = run(python, "-c", "import hindsched; print(hindsched.__file__)", cwd=work)

@@ -16,10 +16,6 @@ def test_every_table_on_a_page_is_the_kept_one(tables):
         assert tables.with_table(text, name, tables.kept(name)) == text, name
 
 
-def test_every_kept_table_is_on_a_page(tables):
-    assert {path.stem for path in tables.STORED.glob("*.json")} == set(tables.TABLES)
-
-
 def test_a_short_table_is_measured_as_it_stands(tables):
     """The first cells of the table of OASiS' floors, measured anew."""
     import hindsched as hs

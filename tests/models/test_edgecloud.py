@@ -17,21 +17,13 @@ from tests.brute_force.edgecloud import optimum
 from tests.strategies.edgecloud import instance, job, tiny_instances
 
 FORMULATIONS = ("no-migration", "literal")
-TWO = [
-    {"name": "a", "workers": ["t1"], "ps": ["p"]},
-    {"name": "b", "workers": ["t1"], "ps": ["p"]},
-]
+TWO = [{"name": "a", "workers": ["t1"], "ps": ["p"]}, {"name": "b", "workers": ["t1"], "ps": ["p"]}]
 UP = {"a": 1, "b": 2, "cloud": 6}
 
 
 def example_1():
     return instance(
-        TWO,
-        [
-            job("j0", 1, 2, 3, 2, UP),
-            job("j1", 2, 1, 2, 2, UP),
-            job("j2", 3, 2, 1, 1, UP),
-        ],
+        TWO, [job("j0", 1, 2, 3, 2, UP), job("j1", 2, 1, 2, 2, UP), job("j2", 3, 2, 1, 1, UP)]
     )
 
 

@@ -13,10 +13,7 @@ from hindsched.instances.generators.registry import generate as generate_any
 from hindsched.instances.mlbroker.generator import generate
 from hindsched.instances.mlbroker.slot import SlotData
 from hindsched.models.mlbroker.compiled import template
-from hindsched.models.mlbroker.convex import (
-    RegularisedSlot,
-    slot_values,
-)
+from hindsched.models.mlbroker.convex import RegularisedSlot, slot_values
 from hindsched.models.mlbroker.offline import build_offline
 from hindsched.models.mlbroker.printed import printed_slot
 from hindsched.models.mlbroker.sets import big_m

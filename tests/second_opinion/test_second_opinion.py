@@ -31,7 +31,7 @@ import pytest
 
 import hindsched as hs
 from hindsched.kernel import reading
-from hindsched.solvers.certificates.certificate import certify, oracle_of, row_layouts
+from hindsched.solvers.certificates.certificate import certify, oracle_of
 from hindsched.solvers.certificates.file import verify_certificate
 from hindsched.solvers.certificates.tree import Leaf, certify_tree
 from hindsched.solvers.oracles.base import build_oracle
@@ -41,6 +41,7 @@ from hindsched.solvers.tree.method import tree_rows
 from tests.kernel.agreement import checked
 from tests.second_opinion import instances
 from tests.second_opinion.milp import NotPolishedError, Optimum, read
+from tests.solvers.pricing.contract import layouts
 
 pytestmark = pytest.mark.nightly
 
@@ -168,19 +169,11 @@ class Case:
         numbers = [v for job in self.data["jobs"] for v in job.get("utility", {}).values()]
         return max((abs(v) for v in numbers if not isinstance(v, str)), default=Fraction(0))
 
-    def layouts(self, formulation: str) -> list[str]:
-        """Layouts of the rows that the problem has."""
-        known = list(row_layouts(self.family))
-        in_pieces = not formulation.startswith("non-preemptive") or "makespan" in formulation
-        if "placements" in known and (in_pieces or not self.instance.is_consolidated):
-            known.remove("placements")  # each server's GPUs: of consolidated gangs in one piece
-        return known
-
     # 2 ------------------------------------------------------------------------------------------
 
     def random_prices(self, formulation: str, optimum: Optimum) -> None:
         """Bounds from random prices lie on the right side of the optimum."""
-        layout = self.random.choice(self.layouts(formulation))
+        layout = self.random.choice(layouts(self.instance, formulation))
         oracle = build_oracle(self.instance, formulation, rows=layout)
         for _ in range(PRICES):
             prices = self.prices(oracle, optimum)
@@ -194,14 +187,14 @@ class Case:
 
     def random_tree(self, formulation: str, optimum: Optimum) -> None:
         """A tree of random splits with random prices at its leaves is a bound, too."""
-        layouts = [
+        oracles = [
             oracle
-            for name in self.layouts(formulation)
+            for name in layouts(self.instance, formulation)
             if (oracle := build_oracle(self.instance, formulation, rows=name)).features
         ]
-        if not layouts:
+        if not oracles:
             return
-        oracle = self.random.choice(layouts)
+        oracle = self.random.choice(oracles)
         leaves: list[tuple[list[BranchDecision], Any]] = []
         self.grow(oracle, optimum, [], leaves)
         try:
@@ -299,10 +292,7 @@ class Case:
             methods.append("tree")
         for method in methods:
             result = hs.solve(
-                self.instance,
-                method=method,
-                formulation=formulation,
-                options={"time_limit": 20},
+                self.instance, method=method, formulation=formulation, options={"time_limit": 20}
             )
             self.counts[f"{method} {result.status}"] += 1
             assert result.status in ("optimal", "feasible"), f"{method}: {result.status}"

@@ -59,8 +59,7 @@ def test_decisions_and_solves_are_timed_without_the_compiler(fresh, monkeypatch)
 
 
 @pytest.mark.parametrize(
-    ("family", "oracles"),
-    [("batchsched", [ServerOracle]), ("oasis", [PatternOracle, OasisOracle])],
+    ("family", "oracles"), [("batchsched", [ServerOracle]), ("oasis", [PatternOracle, OasisOracle])]
 )
 def test_what_nodes_and_searches_need_is_compiled_with_a_solve(family, oracles, fresh, monkeypatch):
     """A solve of a tiny instance may end before a tree has a node."""

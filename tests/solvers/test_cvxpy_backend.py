@@ -7,12 +7,7 @@ import numpy as np
 import pyomo.environ as pyo
 import pytest
 
-from hindsched.solvers.door.convex import (
-    DEFAULT_CHAIN,
-    LINEAR_CHAIN,
-    ConvexStep,
-    solve_convex,
-)
+from hindsched.solvers.door.convex import DEFAULT_CHAIN, LINEAR_CHAIN, ConvexStep, solve_convex
 from hindsched.solvers.door.program import solve_program
 from hindsched.solvers.door.status import Status, StoppedBy
 

@@ -58,8 +58,7 @@ def test_sides_are_never_worth_less_than_their_node(seed):
 
 
 @pytest.mark.parametrize(
-    ("ending", "most_leaves"),
-    [("r3-t4-j5-s1", 5), ("r3-t3-j4-s0", 150), ("r3-t4-j4-s1", 80)],
+    ("ending", "most_leaves"), [("r3-t4-j5-s1", 5), ("r3-t3-j4-s0", 150), ("r3-t4-j4-s1", 80)]
 )
 def test_trees_of_the_suite_prove_the_optimum(ending, most_leaves):
     """A centre that a job holds without a use is split, too: else the first would not end."""

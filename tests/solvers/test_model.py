@@ -128,11 +128,7 @@ def test_a_changed_model_says_so_and_an_unchanged_one_does_not(instance):
 
 
 def test_every_dual_is_labelled_and_has_a_unit(instance):
-    held = [
-        hs.model(instance),
-        printed(instance),
-        hs.model(instance).subproblem(0),
-    ]
+    held = [hs.model(instance), printed(instance), hs.model(instance).subproblem(0)]
     for program in (each.program for each in held):
         for part in program.components("constraint"):
             assert part.unit or part.name not in program.SYMBOLS, part.name

@@ -11,10 +11,7 @@ import pytest
 
 from hindsched.solvers.door.highs import Stop
 
-OPTIMAL, INTERRUPTED = (
-    highspy.HighsModelStatus.kOptimal,
-    highspy.HighsModelStatus.kInterrupt,
-)
+OPTIMAL, INTERRUPTED = (highspy.HighsModelStatus.kOptimal, highspy.HighsModelStatus.kInterrupt)
 WAYS: dict[str, tuple[dict[str, Any], bool]] = {
     "simplex": ({"solver": "simplex", "presolve": "off"}, False),
     "interior point": ({"solver": "ipx", "presolve": "off"}, False),

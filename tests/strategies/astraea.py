@@ -55,23 +55,14 @@ def clusters(
     }
 
 
-def utilities() -> st.SearchStrategy[dict[str, Any]]:
-    """Falling lines that may go below 0, and powers."""
-    linear = st.fixed_dictionaries(
-        {
-            "kind": st.just("linear"),
-            "slope": st.integers(-6, -1),
-            "intercept": st.integers(4, 25),
-        }
-    )
-    power = st.fixed_dictionaries(
-        {
-            "kind": st.just("power"),
-            "scale": st.integers(2, 12),
-            "exponent": st.sampled_from([0.5, 1, 1.5]),
-        }
-    )
-    return st.one_of(linear, linear, power)
+LINES = st.fixed_dictionaries(
+    {"kind": st.just("linear"), "slope": st.integers(-6, -1), "intercept": st.integers(4, 25)}
+)
+"""They may go below 0."""
+POWERS = st.fixed_dictionaries({
+    "kind": st.just("power"), "scale": st.integers(2, 12),
+    "exponent": st.sampled_from([0.5, 1, 1.5]),
+})  # fmt: skip
 
 
 @st.composite
@@ -90,7 +81,7 @@ def jobs(
         "minibatch_slots": typed([draw(times) for _ in worker_types], worker_types),
         "update_slots": typed([draw(st.sampled_from([0, 0.25])) for _ in ps_types], ps_types),
         "gradient_mb": draw(st.sampled_from([0, 0.25])),
-        "utility": draw(utilities()),
+        "utility": draw(LINES | LINES | POWERS),
     }
 
 
@@ -108,15 +99,8 @@ def astraea_instances(
     ps_types = ("ps",) if types == 1 else tuple(f"p{k + 1}" for k in range(types))
     cluster = draw(clusters(worker_types, ps_types, most_servers=2 if types > 1 else most_servers))
     count = draw(st.integers(least_jobs, most_jobs))
-    return AstraeaInstance.parse(
-        {
-            "format": "hindsched/1",
-            "family": "astraea",
-            "name": "tiny",
-            "horizon": horizon,
-            "slot_seconds": 8,
-            "utility_origin": draw(st.sampled_from(["arrival", "absolute"])),
-            **cluster,
-            "jobs": [draw(jobs(i, worker_types, ps_types)) for i in range(count)],
-        }
-    )
+    return AstraeaInstance.parse({
+        "format": "hindsched/1", "family": "astraea", "name": "tiny", "horizon": horizon,
+        "slot_seconds": 8, "utility_origin": draw(st.sampled_from(["arrival", "absolute"])),
+        **cluster, "jobs": [draw(jobs(i, worker_types, ps_types)) for i in range(count)],
+    })  # fmt: skip

@@ -51,43 +51,31 @@ def instances(
         capacity = draw(st.sampled_from([1, 2, 1.5]))
         most = int(4 * capacity * workers / centers)
         job: dict[str, Any] = {
-            "name": f"j{index + 1}",
-            "arrival": arrival,
-            "departure": departure,
+            "name": f"j{index + 1}", "arrival": arrival, "departure": departure,
             "worker": {name: draw(st.integers(0, 3)) for name in resources},
             "ps": {name: draw(st.integers(0, 2)) for name in resources},
-            "capacity_gb": capacity,
-            "exchange_gb": draw(st.integers(0, 4)) / 2,
+            "capacity_gb": capacity, "exchange_gb": draw(st.integers(0, 4)) / 2,
             "deployment_usd": draw(st.integers(0, 12)) / 2,
             "data_gb": [
                 [draw(st.integers(0, most)) / 4 for _ in names]
                 for _ in range(arrival, departure + 1)
             ],
-        }
+        }  # fmt: skip
         if pins and draw(st.integers(0, 4)) == 0:
             job["pinned_datacenters"] = [draw(st.sampled_from(names))]
         job_list.append(job)
     data: dict[str, Any] = {
-        "format": "hindsched/1",
-        "family": "mlbroker",
-        "name": "tiny",
-        "horizon": slots,
-        "slot_seconds": 43200,
-        "resources": resources,
+        "format": "hindsched/1", "family": "mlbroker", "name": "tiny", "horizon": slots,
+        "slot_seconds": 43200, "resources": resources,
         "datacenters": [
             {"name": name, "prices": {kind: draw(prices((0, 6))) for kind in resources}}
             for name in names
         ],
-        "transfer_usd_per_gb": transfer,
-        "jobs": job_list,
-    }
+        "transfer_usd_per_gb": transfer, "jobs": job_list,
+    }  # fmt: skip
     if weights and draw(st.integers(0, 3)) == 0:
-        data["cost_weights"] = {
-            "transfer": draw(st.integers(0, 2)),
-            "resource": draw(st.integers(0, 2)),
-            "deployment": draw(st.integers(0, 2)),
-            "communication": draw(st.integers(0, 2)),
-        }
+        costs = ("transfer", "resource", "deployment", "communication")
+        data["cost_weights"] = {cost: draw(st.integers(0, 2)) for cost in costs}
     return MlbrokerInstance.parse(data)
 
 
@@ -108,40 +96,25 @@ def scaled(instance: MlbrokerInstance, factor: float) -> MlbrokerInstance:
 
 def make(centers, slots, transfer, prices, jobs):
     """An instance by hand: prices (unit, discounted, threshold) per centre, one resource."""
-    return MlbrokerInstance.parse(
-        {
-            "format": "hindsched/1",
-            "family": "mlbroker",
-            "name": "by-hand",
-            "horizon": slots,
-            "slot_seconds": 43200,
-            "resources": ["k"],
-            "datacenters": [
-                {
-                    "name": f"r{r + 1}",
-                    "prices": {"k": {"unit_usd": a, "discounted_usd": b, "threshold": limit}},
-                }
-                for r, (a, b, limit) in enumerate(prices)
-            ],
-            "transfer_usd_per_gb": [
-                [0 if r == q else transfer for q in range(centers)] for r in range(centers)
-            ],
-            "jobs": [
-                {
-                    "name": f"j{i + 1}",
-                    "arrival": 1,
-                    "departure": slots,
-                    "worker": {"k": job.get("n", 1)},
-                    "ps": {"k": job.get("m", 0)},
-                    "capacity_gb": job["P"],
-                    "exchange_gb": job.get("B", 0),
-                    "deployment_usd": job.get("c", 0),
-                    "data_gb": job["D"],
-                }
-                for i, job in enumerate(jobs)
-            ],
-        }
-    )
+    names = [f"r{r + 1}" for r in range(centers)]
+    tiers = [dict(zip(("unit_usd", "discounted_usd", "threshold"), p, strict=True)) for p in prices]
+    return MlbrokerInstance.parse({
+        "format": "hindsched/1", "family": "mlbroker", "name": "by-hand", "horizon": slots,
+        "slot_seconds": 43200, "resources": ["k"],
+        "datacenters": [
+            {"name": name, "prices": {"k": tier}} for name, tier in zip(names, tiers, strict=True)
+        ],
+        "transfer_usd_per_gb": [[0 if r == q else transfer for q in names] for r in names],
+        "jobs": [
+            {
+                "name": f"j{i + 1}", "arrival": 1, "departure": slots,
+                "worker": {"k": job.get("n", 1)}, "ps": {"k": job.get("m", 0)},
+                "capacity_gb": job["P"], "exchange_gb": job.get("B", 0),
+                "deployment_usd": job.get("c", 0), "data_gb": job["D"],
+            }
+            for i, job in enumerate(jobs)
+        ],
+    })  # fmt: skip
 
 
 def flicker():

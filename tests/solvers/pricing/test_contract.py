@@ -25,10 +25,7 @@ from hindsched.solutions.base import build_solution
 from hindsched.solvers.door.subproblem import model_response
 from hindsched.solvers.families.batchsched.oracle import ServerOracle
 from hindsched.solvers.oracles.base import BlockOracle, build_oracle, row_layouts
-from hindsched.solvers.oracles.decisions import (
-    COMPLETES,
-    NEVER,
-)
+from hindsched.solvers.oracles.decisions import COMPLETES, NEVER
 from hindsched.solvers.oracles.restricted import RestrictedOracle
 from tests.second_opinion.milp import NotPolishedError
 from tests.solvers.pricing.contract import (

@@ -24,11 +24,7 @@ from tests.strategies.astraea import astraea_instances
 from tests.strategies.batchsched import instance as batch_instance
 from tests.strategies.batchsched import tiny_instances
 
-CASES = [
-    ("batchsched", {}),
-    ("batchsched", {"architecture": "ring-allreduce"}),
-    ("astraea", {}),
-]
+CASES = [("batchsched", {}), ("batchsched", {"architecture": "ring-allreduce"}), ("astraea", {})]
 
 
 def cheapest_by_programs(first: int, work: float, ways: Any, values: Any, prices: Any) -> float:

@@ -200,10 +200,22 @@ def test_duals_have_one_sign_convention(dual_solver):
         assert duals == pytest.approx([sign * 7 / 5, sign * 6 / 5])
 
 
-def test_an_unknown_option_is_an_error(solver):
+OPTIONS = {
+    "no-such-option": 1, "mip_rel_gapp": 1e-3, "presolve": "sometimes", "simplex_strategy": "dual",
+    "threads": 1.5,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_an_option_that_a_solver_does_not_take_is_an_error(solver, name):
+    if solver != "highs" and name != "no-such-option":
+        pytest.skip("an option of HiGHS")
     model = production(pyo.maximize, whole=True)
-    with pytest.raises(InputError, match=r"solver_options\.no-such-option"):
-        solve_program(model, options(solver, solver_options={"no-such-option": 1}))
+    with pytest.raises(InputError, match=rf"solver_options\.{name}"):
+        solve_program(model, options(solver, solver_options={name: OPTIONS[name]}))
+    if solver == "highs":
+        own = options(solver, solver_options={"mip_max_nodes": 1}, time_limit=60)
+        assert solve_program(knapsack(), own).stopped_by is StoppedBy.ITERATION_LIMIT
 
 
 def test_a_time_limit_by_the_solver_s_own_name_is_not_lost():

@@ -87,6 +87,12 @@ def test_infeasible_and_unbounded(kind):
     assert free.value is None
 
 
+def test_constants_only():
+    assert solve_convex(cp.Problem(cp.Minimize(3))).objective == 3
+    no = cp.Problem(cp.Minimize(3), [cp.Constant(2) <= 1])
+    assert solve_convex(no).status is Status.INFEASIBLE
+
+
 @pytest.mark.parametrize("chain", [LINEAR_CHAIN, DEFAULT_CHAIN[:1]], ids=["highs", "clarabel"])
 @pytest.mark.parametrize("sense", ["max", "min"])
 def test_duals_are_those_of_pyomo(sense, chain):

@@ -234,6 +234,14 @@ def test_progress_is_told_in_the_models_own_sense():
     assert "nodes" in message
 
 
+def test_a_listener_that_fails_stops_the_solve():
+    def fail(*news):
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        solve_program(knapsack(), SolveOptions(time_limit=20), on_progress=fail)
+
+
 def test_it_works_outside_the_main_thread():
     found = []
 

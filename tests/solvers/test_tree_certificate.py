@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hindsched.errors import InputError
+from hindsched.errors import InputError, SolveFailed
 from hindsched.instances.io import read
 from hindsched.instances.oasis.instance import OasisInstance
 from hindsched.solutions.base import build_solution
@@ -20,6 +20,7 @@ from hindsched.solvers.certificates.tree import certify_tree
 from hindsched.solvers.oracles.base import build_oracle
 from hindsched.solvers.oracles.decisions import COMPLETES, NEVER, BranchDecision, Feature
 from hindsched.solvers.oracles.restricted import RestrictedOracle
+from tests.toy_family import ToyOracle, make
 
 ROOT = Path(__file__).parents[2]
 PATH = ROOT / "tests/data/instances/oasis-t10-i10-h25-s0.json"
@@ -203,6 +204,14 @@ def test_an_inexact_oracle_proves_nothing(instance):
     oracle.exact = False
     with pytest.raises(InputError, match="not exact"):
         certify_tree(oracle, [((), np.zeros(oracle.rows.size))])
+
+
+def test_nothing_but_empty_leaves_is_no_bound():
+    # The job needs two slots and must be served; two slots there are, from slot 1 on.
+    toy = ToyOracle(make("toymin", [(2, 2, 1, 1)], [1], 2), "modes", "servers")
+    sides = (BranchDecision.at_most(0, COMPLETES, 1), BranchDecision.at_least(0, COMPLETES, 2))
+    with pytest.raises(SolveFailed, match="no leaf has a schedule"):
+        certify_tree(toy, [((side,), np.zeros(toy.rows.size)) for side in sides])
 
 
 def test_a_tree_is_explained_by_prices_and_says_so(instance, tree):

@@ -1,6 +1,7 @@
 """Under a work limit no clock decides: every method says the same, whatever the machine does."""
 
 import json
+import math
 import threading
 import time
 
@@ -93,14 +94,16 @@ def test_work_is_counted_inside_only():
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"work_limit": -1}, "at least 0"),
-        ({"work_limit": 1.5}, "integer"),
-        ({"work_limit": True}, "integer"),
-        ({"work_limit": 5, "time_limit": 1}, "must be alone"),
-        ({"work_limit": 5, "solver": "cbc"}, "is for highs"),
+        ({"work_limit": -1}, "at least 0"), ({"work_limit": 1.5}, "integer"),
+        ({"work_limit": True}, "integer"), ({"work_limit": 5, "time_limit": 1}, "must be alone"),
+        ({"work_limit": 5, "solver": "cbc"}, "is for highs"), ({"time_limit": "5"}, "^time_limit"),
+        ({"time_limit": -1.0}, "^time_limit"), ({"time_limit": math.nan}, "^time_limit"),
+        ({"gap": "small"}, "^gap"), ({"threads": 1.5}, "^threads"), ({"threads": 10**6}, "^thr"),
+        ({"seed": -1}, "^seed"), ({"progress": "no"}, "^progress"), ({"solver": "x"}, "^solver"),
+        ({"solver_options": ["presolve"]}, "^solver_options"),
     ],
-)
-def test_limits_that_make_no_sense_are_refused(options, words):
+)  # fmt: skip
+def test_options_that_make_no_sense_are_refused(options, words):
     with pytest.raises(InputError, match=words):
         SolveOptions.of(options)
 

@@ -89,7 +89,8 @@ SERVERS: dict[str, tuple[Any, Any]] = {
     "astraea": (astraea_instances(types=2), lambda tiny: build_oracle(tiny, rows="servers")),
     "batchsched": (batchsched_instances(num_jobs=1), lambda tiny: ServerOracle(tiny, None, 9)),
     "edgecloud": (
-        edgecloud_instances(max_jobs=2, clouds=(None, 0)),
+        edgecloud_instances(max_jobs=2, clouds=(None, 0))
+        | edgecloud_instances(max_jobs=2, storage=True, finite_ps=True),
         lambda tiny: build_oracle(tiny, "no-migration", rows="servers"),
     ),
 }

@@ -49,7 +49,7 @@ def test_it_stops_when_asked_with_what_it_has():
 
 
 def test_auto_searches_beside_the_bound():
-    instance = generate("paper", 0, jobs=60, servers=20, minibatch_scale=0.05, cloud_workers=0)
+    instance = generate("paper", 0, jobs=30, servers=10, minibatch_scale=0.05, cloud_workers=0)
     one, two = (hs.solve(instance, work_limit=60, threads=threads) for threads in (1, 2))
     simple = best_incumbent(instance, "no-migration").objective()
     for result in (one, two):

@@ -37,7 +37,9 @@ def drawn(family: str) -> list[tuple[Any, Any]]:
             instance = parse_instance(json.loads(text))
         except InputError:
             continue
-        if family == "edgecloud" and not instance.groups:  # the cloud alone is too simple
+        if family == "edgecloud" and (  # the cloud alone is too simple, and most others unlimited
+            not instance.groups or (len(found) > 2 and instance.cloud.ps == instance.cloud.workers)
+        ):
             continue
         if len(instance.jobs) > 1 and instances.Numbers(family, seed).temper in instances.PLAIN:
             found.append((instance, json.loads(text, parse_float=Fraction)))

@@ -72,26 +72,3 @@ def test_a_deadline_ends_a_solve_and_is_forgotten_by_the_next() -> None:
         stop.after(seconds)
         highs.run()
         assert highs.getModelStatus() == status
-
-
-def test_branching_ends_once_enough_is_known() -> None:
-    highs = knapsacks(*WAYS["branching"])
-    highs.run()
-    best, stop = highs.getInfo().objective_function_value, Stop(Event())
-    stop.listen(highs)
-    never = float("inf")
-    # the bound comes from below, points from above: 5 % beside the optimum both are quickly known
-    for above, point in ((1.05 * best, -never), (never, 0.95 * best)):
-        highs.clearSolver()
-        stop.enough = above, point
-        highs.run()
-        info = highs.getInfo()
-        assert highs.getModelStatus() == INTERRUPTED
-        assert info.mip_dual_bound > above or info.objective_function_value <= point
-        assert info.mip_dual_bound <= best + 1e-6
-    for enough in ((never, -never), None):
-        highs.clearSolver()
-        stop.enough = enough
-        highs.run()
-        assert highs.getModelStatus() == OPTIMAL
-        assert highs.getInfo().objective_function_value == pytest.approx(best)

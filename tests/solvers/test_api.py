@@ -19,8 +19,6 @@ from hindsched.solutions.base import Solution, Violation
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.result import Result
 from hindsched.solvers.door.status import LineProgress, Status, StoppedBy
-from hindsched.solvers.methods.auto import generic_methods
-from hindsched.solvers.methods.base import better
 
 
 class Job(Record):

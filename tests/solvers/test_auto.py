@@ -15,8 +15,6 @@ from hindsched.solvers.door.result import Result
 from hindsched.solvers.door.status import Status, StoppedBy
 from hindsched.solvers.methods import auto, bound_and_search
 from hindsched.solvers.methods.auto import solve_auto
-from hindsched.solvers.oracles.base import build_oracle
-from hindsched.solvers.search import NeighbourhoodSearch
 from tests.toy_family import PROBLEMS, brute_force, install, make, random_instance
 
 

@@ -6,11 +6,6 @@ from hypothesis import strategies as st
 from hindsched.instances.io import read
 from hindsched.solvers.bounds.lagrangian import subgradient_bound
 from hindsched.solvers.oracles.base import build_oracle
-from hindsched.solvers.search import (
-    FIRST_ATTEMPTS,
-    ORDERS,
-    NeighbourhoodSearch,
-)
 from tests.searches import searched
 from tests.toy_family import (
     PROBLEMS,

@@ -14,7 +14,7 @@ from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import compile_program, solve_program, within_gap
 from hindsched.solvers.door.standard_form import Scaling, objective_factor
 from hindsched.solvers.oracles.base import build_oracle
-from hindsched.solvers.search.neighbourhood import NeighbourhoodSearch
+from hindsched.solvers.search import NeighbourhoodSearch
 from tests.second_opinion import instances
 from tests.strategies.oasis import flat, make
 

@@ -14,9 +14,6 @@ from hindsched.instances.decimals import how_many_fit
 from hindsched.instances.io import read
 from hindsched.solutions.oasis.solution import OasisSolution
 from hindsched.solvers.families.oasis.resources import OasisOracle
-from hindsched.solvers.oracles.base import build_oracle
-from hindsched.solvers.search import NeighbourhoodSearch
-from tests.brute_force.oasis import deployments, optimum
 from tests.strategies.oasis import oasis_instances
 
 

@@ -14,7 +14,7 @@ from hindsched.solvers.certificates.certificate import certify
 from hindsched.solvers.certificates.explain import explain
 from hindsched.solvers.certificates.file import verify_certificate
 from hindsched.solvers.families.oasis.oracle import _pack
-from hindsched.solvers.kernels.oasis.maximal_patterns import maximal_patterns, server_patterns
+from hindsched.solvers.kernels.oasis.maximal_patterns import server_patterns
 from hindsched.solvers.oracles.base import build_oracle
 from tests.brute_force import oasis as brute_force
 from tests.strategies.oasis import oasis_instances

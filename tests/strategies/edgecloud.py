@@ -47,6 +47,7 @@ def tiny_instances(
     storage: bool = False,
     finite_ps: bool = False,
     clouds: tuple[int | None, ...] = (None, None, 0, 1),
+    same_upload: bool = False,
     max_chunks: int = 2,
 ) -> EdgecloudInstance:
     """Up to 3 workers of 2 types and 3 jobs, of 2 chunks unless there are 3 jobs."""
@@ -70,11 +71,15 @@ def tiny_instances(
         cloud["ps"] = {"p": draw(st.integers(0, 1))}
     present = {kind for server in servers for kind in server["workers"]}
     usable = [kind for kind in types if size != 0 or kind in present]
+    shared = {server["name"]: draw(st.integers(0, 3)) for server in servers}
     jobs = []
     count = draw(st.integers(1, max_jobs))
     for index in range(count):
         edge = draw(st.integers(1, 3))
-        upload = {server["name"]: draw(st.integers(0, 3)) for server in servers}
+        upload = {
+            server["name"]: shared[server["name"]] if same_upload else draw(st.integers(0, 3))
+            for server in servers
+        }
         more: dict[str, Any] = {"worker_type": draw(st.sampled_from(usable))}
         if storage:
             more["chunk_gb"] = draw(st.integers(0, 2))

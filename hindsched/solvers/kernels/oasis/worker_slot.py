@@ -16,7 +16,7 @@ states too far from `total` to be finished in time are a head.
 Ties (`ties.TIE`) where what is left limits the job, as in a decision: the earliest end among equal
 payoffs; then, from the last slot to the first, the fewest workers among equal costs; servers of
 equal prices in the file's order. At full capacity, where a bound hangs on it, only what is equal to
-the last bit is. The plain numpy twin stands with the tests: ``tests/worker_slot_numpy.py``.
+the last bit is.
 """
 
 from __future__ import annotations

@@ -115,6 +115,9 @@ class Numbers(Mapping[str, "pd.Series[float]"]):
     def __len__(self) -> int:
         return len(self._names)
 
+    def __repr__(self) -> str:
+        return f"<numbers of {', '.join(self._names)}: to_frame() shows all, [name] a component's>"
+
 
 @dataclass(frozen=True, repr=False)
 class ModelResult:

@@ -105,9 +105,9 @@ def read_candidate(text: str) -> Candidate:
     if names:
         files["host.py"] = (HERE / "host.py").read_bytes()
         words = [f"{INSIDE}/host.py", LIBRARY, *words, *names]
-    if is_python:
-        return Candidate((*PYTHON, *words), files)
     program = words[0] if words else ""
+    if is_python or (program.startswith(f"{INSIDE}/") and program.endswith(".py")):
+        return Candidate((*PYTHON, *words), files)
     if not program.startswith(f"{INSIDE}/"):
         found = sys.executable if program in ("python", "python3") else shutil.which(program)
         if found is None:

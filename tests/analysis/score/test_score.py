@@ -313,6 +313,12 @@ def test_what_cannot_be_scored_is_one_line(options, message):
         hs.score(FIRST_FIT, **{"family": "gang", "seeds": [11], **options})
 
 
+def test_a_script_may_have_arguments(tmp_path):
+    (tmp_path / "mine.py").write_text("import sys; sys.exit(f'has {sys.argv[1:]}')")
+    found = hs.score(f"{tmp_path}/mine.py --fast", family="gang", seeds=[11], public_seeds=[])
+    assert found.data["instances"][0]["reason"].endswith("has ['--fast']")
+
+
 @pytest.mark.parametrize(
     "text", ["nothing.py", "no-such-program", "/no/such/program", "/tmp", "it's", "", "two.py"]
 )

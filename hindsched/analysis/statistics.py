@@ -8,6 +8,7 @@ bootstrap over instances, tests from signs and ranks.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from itertools import combinations
 from statistics import fmean, median
@@ -20,6 +21,7 @@ from hindsched.analysis.ratio import AlgorithmRatio, competitive_ratio, optimum_
 from hindsched.arrays import Floats
 
 RESAMPLES, CONFIDENCE = 2000, 0.95
+LONGEST_REASON = 120
 SAME = 1e-9
 """Objectives that differ by less than this share are a tie."""
 
@@ -38,7 +40,8 @@ def summary_row(family: str, algorithm: str, found: Sequence[AlgorithmRatio]) ->
         ``worst_...``: of the lower and of the upper ends of the ratios, infinite ones included;
         ``sums_...``: the ratio of the sums of OPT and of ALG over the instances; ``infinite``:
         instances on which the algorithm earns nothing; ``without_ratio``: instances on which there
-        is no ratio, which all numbers leave out; ``starred``: whether the ratios are plain
+        is no ratio, which all numbers leave out, and ``no_ratio_because`` the commonest reason;
+        ``starred``: whether the ratios are plain
         quotients, see `Ratio`; ``rival``: whether the algorithm may do what the offline problem
         forbids; ``foresight``: whether it knows more of the future than an online algorithm does;
         ``commitment``: when it is bound by what it decides. An upper number is None if the optimum
@@ -57,7 +60,7 @@ def summary_row(family: str, algorithm: str, found: Sequence[AlgorithmRatio]) ->
         "worst_lower": worst_lower.upper, "worst_upper": worst_upper.upper,
         "sums_lower": sums.lower, "sums_upper": sums.upper,
         "infinite": sum(row.ratio.is_infinite for row in known),
-        "without_ratio": len(found) - len(known),
+        "without_ratio": len(found) - len(known), "no_ratio_because": _commonest_reason(found),
         "starred": any(row.ratio.starred for row in known),
         "rival": not all(row.in_feasible_set for row in found),
         "foresight": any(row.has_foresight for row in found),
@@ -73,8 +76,20 @@ def interval_of(row: Row, of: str) -> Interval:
 def note_of(row: Row) -> str:
     """What the numbers of a summary row leave open: infinite, absent and starred ratios."""
     notes = [f"inf on {row['infinite']}"] if row["infinite"] else []
-    notes += [f"no ratio on {row['without_ratio']}"] if row["without_ratio"] else []
+    if row["without_ratio"]:
+        notes.append(f"no ratio on {row['without_ratio']} ({row['no_ratio_because']})")
     return "; ".join([*notes, *(["*"] if row["starred"] else [])])
+
+
+def _commonest_reason(found: Sequence[AlgorithmRatio]) -> str | None:
+    """Why most instances without a ratio have none; of a failed run its own error."""
+    reasons: list[str] = []
+    for row in found:
+        if not row.ratio.exists:
+            errors = [record["error"] for record, _ in row.runs if record.get("error")]
+            reason = str(errors[0] if errors else row.ratio.reason or "the optimum is not known")
+            reasons.append(reason.splitlines()[0][:LONGEST_REASON])
+    return Counter(reasons).most_common(1)[0][0] if reasons else None
 
 
 def _common_mark(marks: Sequence[str]) -> str:

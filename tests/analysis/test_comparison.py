@@ -6,6 +6,7 @@ import pytest
 
 from hindsched.analysis.comparison import Comparison
 from hindsched.analysis.ratio import Interval
+from hindsched.analysis.statistics import note_of
 from hindsched.errors import InputError
 from tests.analysis import records
 
@@ -91,6 +92,13 @@ def test_a_contradiction_is_reported():
     comparison = Comparison([records.offline("a", 40.0, 50.0), records.online("a", "oasis", 60.0)])
     assert comparison.instances[0].optimum.status == "contradicted"
     assert "beyond the proven bound" in comparison.errors[0]
+
+
+def test_a_run_without_a_ratio_says_why():
+    failed = {**records.online("a", "oasis", 1.0), "status": "failed", "error": "took over 10 s"}
+    failed |= {"objective": None}
+    [row] = Comparison([records.offline("a", 100.0, 120.0), failed]).summary_rows()
+    assert note_of(row) == "no ratio on 1 (took over 10 s)"
 
 
 def test_summary_over_instances():

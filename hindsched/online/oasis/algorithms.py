@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -49,6 +50,7 @@ WORK_A_NODE = 10
 """Units of work that a solve may take for each of `nodes`: conflicts and leaves are work too."""
 MOST_PLACES = 2_000
 """Servers times slots of the open jobs up to which the program of ends takes about a second."""
+Ties = Literal["first", "last", "random"]
 SMALL_DEMAND = 0.05
 """Theorem 4 wants demands much smaller than capacities; above this share it does not hold."""
 
@@ -76,6 +78,11 @@ class Oasis(PrimalDual):
         A job is admitted if its payoff is above this; 0 is the paper's rule. With the literal L
         prices are so small that a time-critical job passes that earns e^-100 and takes the servers
         from the next; any threshold above the rounding of a utility keeps it out.
+    ties : {"first", "last", "random"}
+        Which of servers at equal prices a job takes: the first in the file's order (the rule of
+        all engines), the last, or the first in an order drawn by `tie_seed`.
+    tie_seed : int
+        Seed of that order.
     """
 
     def __init__(
@@ -88,8 +95,13 @@ class Oasis(PrimalDual):
         upper: dict[str, float] | None = None,
         lower: float | None = None,
         least_payoff: float = 0.0,
+        ties: Ties = "first",
+        tie_seed: int = 0,
     ) -> None:
         super().__init__(engine)
+        if tie_seed < 0:
+            raise InputError("set.tie_seed", tie_seed, "must be at least 0")
+        self.ties, self.tie_seed = ties, tie_seed
         positive = {"upper_scale": upper_scale, "lower_scale": lower_scale, "lower": lower}
         positive |= {f"upper.{name}": value for name, value in (upper or {}).items()}
         for name, value in positive.items():
@@ -102,6 +114,31 @@ class Oasis(PrimalDual):
         self.lower_floor, self.units, self.least_payoff = lower_floor, units, least_payoff
         self.upper_scale, self.lower_scale = upper_scale, lower_scale
         self.upper, self.lower = upper, lower
+
+    def start(self, environment: Environment) -> None:
+        """Post the prices of the empty cluster, its servers in the order that breaks ties."""
+        cluster = environment.cluster
+        assert isinstance(cluster, OasisInstance)
+        draw = np.random.default_rng(self.tie_seed)
+        servers = {"worker_servers": cluster.worker_servers, "ps_servers": cluster.ps_servers}
+        orders = {name: np.arange(len(own)) for name, own in servers.items()}
+        if self.ties == "last":
+            orders = {name: order[::-1] for name, order in orders.items()}
+        elif self.ties == "random":
+            orders = {name: draw.permutation(order) for name, order in orders.items()}
+        self._places = [np.argsort(order) for order in orders.values()]
+        if self.ties != "first":
+            moved = {name: tuple(own[k] for k in orders[name]) for name, own in servers.items()}
+            environment = replace(environment, cluster=cluster.with_fields(**moved))
+        super().start(environment)
+
+    def prices(self) -> Mapping[str, object]:
+        """Final posted prices by row set, servers in the file's order."""
+        found = self._rows.unpack(self.posted_prices.copy())
+        return {
+            name: array[places]
+            for (name, array), places in zip(found.items(), self._places, strict=True)
+        }
 
     def price_function(self, environment: Environment, rows: Rows) -> ExponentialPrices:
         """(22) with the declared bounds, scaled or given by the settings."""

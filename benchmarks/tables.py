@@ -47,6 +47,18 @@ def oasis_floors() -> Rows:
     for words, chosen in settings.items():
         runs = [hs.simulate(instance, "oasis", settings=chosen) for instance in instances]
         rows.append([words, *(f"{run.objective:.1f}" for run in runs)])
+    for words, floor in (("literal L", 0.0), ("`lower_floor=0.1`", 0.1)):
+        spread = []
+        for instance in instances:
+            drawn = [
+                hs.simulate(
+                    instance, "oasis",
+                    settings={"lower_floor": floor, "ties": "random", "tie_seed": seed},
+                ).objective
+                for seed in range(10)
+            ]  # fmt: skip
+            spread.append(f"{min(drawn):.1f} to {max(drawn):.1f}")
+        rows.append([f"{words}, `ties=random`, 10 seeds", *spread])
     return rows
 
 

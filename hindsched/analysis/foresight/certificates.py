@@ -180,10 +180,10 @@ def _duals(
     table = sp.csr_array((entries, (rows, columns)), (len(side), len(cost)))
     jobs = np.array([key[1] == "job" for key in side])
     upper = ~jobs if must else np.ones(len(side), dtype=bool)
-    both: Any = sp.vstack([equal, table[~upper]]).tocsr()
+    both: Any = sp.vstack([equal, table[~upper]])
     solve: Any = linprog  # whose types know no sparse matrices
     found = solve(
-        cost, table[upper], np.array(right)[upper], both,
+        cost, table[upper], np.array(right)[upper], both.tocsr(),
         np.concatenate([np.zeros(len(links)), np.ones(int((~upper).sum()))]),
         method="highs", options={"time_limit": seconds},
     )  # fmt: skip

@@ -129,7 +129,7 @@ class Foresight:
     mixture: tuple[tuple[float, Policy], ...] = ()
     weights: tuple[float, ...] = ()
     clairvoyant: tuple[Solution | None, ...] = ()
-    certificates: Mapping[str, JsonObject] = field(default_factory=dict)
+    certificates: Mapping[str, Any] = field(default_factory=dict)
     seconds: float = 0.0
     notes: tuple[str, ...] = field(default=())
 
@@ -443,12 +443,12 @@ def _certificates(
     last = 2 * max(ends) - futures.last_arrival // 2
     if futures.sense == "max":  # there the horizon is hard
         last = futures.instances[0].horizon
-    about: Any = (futures, policies, formulation)
-    made = certify(*about, futures.probabilities, last, seconds)
+    made = certify(futures, policies, formulation, futures.probabilities, last, seconds)
     if made is not None:
         found[EXPECTED] = made
     if mixed.weights and all(clairvoyant):
-        made = certify(*about, mixed.weights, last, seconds, [own for own in clairvoyant if own])
+        best = [own for own in clairvoyant if own]
+        made = certify(futures, policies, formulation, mixed.weights, last, seconds, best)
         if made is not None:
             found[GUARANTEE] = made
     return found

@@ -26,7 +26,7 @@ from tests.strategies.oasis import oasis_instances
     hair=st.lists(st.sampled_from((0, 1, -1)), min_size=10, max_size=10),
     most=st.lists(st.integers(1, 4), min_size=4, max_size=4),
 )
-def test_patterns_leave_nothing_out_that_a_server_holds(capacity, demand, hair, most):
+def test_patterns_hold_exactly_what_a_server_does(capacity, demand, hair, most):
     """Also where amounts lie less than rounding beside each other: 4, and 2 + 3 x 2.0 / 3."""
     drawn = iter(hair)
     hairs = Fraction(1, 10**15)
@@ -45,9 +45,13 @@ def test_patterns_leave_nothing_out_that_a_server_holds(capacity, demand, hair, 
             for r in range(2)
         )
     ]
-    assert all((found >= one).all(axis=1).any() for one in fits)
-    if not any(hair):
-        assert all(any(np.array_equal(one, count) for count in fits) for one in found)
+    maximal = {
+        tuple(one.tolist())
+        for one in fits
+        if not any(np.all(other >= one) and np.any(other > one) for other in fits)
+    }
+    assert {tuple(row) for row in found.tolist()} == maximal
+    assert len(found) == len(maximal)
 
 
 @given(instance=oasis_instances(), seed=st.integers(0, 2**31))

@@ -121,7 +121,7 @@ class Claim:
     rule: Rule
     note: str = ""
     about: str = "authors"
-    beside: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    beside: Mapping[str, Sequence[object]] = field(default_factory=dict)
     why: str = ""
 
     @property
@@ -275,7 +275,7 @@ def judge(claim: Claim, results: Sequence[CaseResult], *, at_scale: bool) -> Ver
         groups.setdefault(claim.group(result.case), []).append(result)
     found = {name: _judge(claim.rule, own, at_scale) for name, own in groups.items()}
     own = found.pop("", Verdict(NOT_RUN))
-    if own.word == NOT_RUN and found:  # what was not run is what the claim is about
+    if own.word == NOT_RUN and claim.measure is not None:
         own = Verdict(NOT_AT_SCALE)
     beside = {name: verdict for name, verdict in found.items() if verdict.word != NOT_RUN}
     return Verdict(own.word, own.condition, beside)

@@ -82,7 +82,7 @@ def against(
         return apart
     known = [name for name in wide.columns if name != ours] if rivals is None else rivals
     own = wide[[known] if isinstance(known, str) else list(known)]
-    rival = own.agg(best, axis=1) if len(own.columns) else wide.iloc[:, 0] * float("nan")
+    rival = own.agg(best, axis=1) if len(own.columns) else own.reindex(columns=["none"])["none"]
     found: Values = {}
     for word, name in ({ours: ours} if isinstance(ours, str) else ours).items():
         if name not in wide:

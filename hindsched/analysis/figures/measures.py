@@ -76,9 +76,9 @@ def against(
                      "variant": variant, "minus": minus}  # fmt: skip
         apart: Values = {}
         for word, names in rivals.items():
-            known = set([names] if isinstance(names, str) else names) <= set(wide.columns)
-            for case, number in against(frame, ours, names if known else [], y, **more).items():
-                apart[((setting, word), *case)] = number if known else float("nan")
+            has_all = set([names] if isinstance(names, str) else names) <= set(wide.columns)
+            for case, ratio in against(frame, ours, names if has_all else [], y, **more).items():
+                apart[((setting, word), *case)] = ratio if has_all else float("nan")
         return apart
     known = [name for name in wide.columns if name != ours] if rivals is None else rivals
     own = wide[[known] if isinstance(known, str) else list(known)]

@@ -119,8 +119,8 @@ class AstraeaCluster(GangCluster[AstraeaJob]):
         for v in np.flatnonzero(virtual.workers + virtual.ps).tolist():
             if v not in self._bound:
                 taken = set(self._bound.values())
-                free = [s for s in self._alike[v] if s not in taken]
-                self._bound[v] = min(free, key=lambda s, v=v: (occupied[s], s != v, s))
+                free = [(occupied[s], s != v, s) for s in self._alike[v] if s not in taken]
+                self._bound[v] = min(free)[-1]
             self._users[v] = self._users.get(v, 0) + 1
             workers[self._bound[v]], ps[self._bound[v]] = virtual.workers[v], virtual.ps[v]
         return self._book_row(job, AstraeaRow(1, 1, w, p, workers, ps), (job.tenant, virtual))

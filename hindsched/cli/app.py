@@ -14,7 +14,6 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperOption
 
-from hindsched.cli import hold_signals
 from hindsched.cli.audit import audit
 from hindsched.cli.bench import bench
 from hindsched.cli.explain import explain
@@ -28,6 +27,7 @@ from hindsched.cli.output import errors, out
 from hindsched.cli.ratio import ratio
 from hindsched.cli.report import report
 from hindsched.cli.score import score
+from hindsched.cli.signals import hold_signals
 from hindsched.cli.simulate import simulate
 from hindsched.cli.solve import solve
 from hindsched.cli.verify import verify

@@ -38,13 +38,13 @@ from hindsched.models.declared import Declared, Face
 from hindsched.models.futures import ExtensiveProgram, Futures, build_extensive
 from hindsched.solutions.base import Solution, Violation
 from hindsched.solvers.door.options import SolveOptions
-from hindsched.solvers.door.program import ProgramResult, solve_program
+from hindsched.solvers.door.program import solve_program
 from hindsched.solvers.door.standard_form import (
     LinearProgram,
     TriviallyInfeasibleError,
     compile_program,
 )
-from hindsched.solvers.door.status import Progress, Status, StoppedBy
+from hindsched.solvers.door.status import ProgramResult, Progress, Status, StoppedBy
 from hindsched.solvers.oracles.base import BlockOracle, build_oracle, row_layouts
 
 if TYPE_CHECKING:

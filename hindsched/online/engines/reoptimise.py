@@ -166,9 +166,9 @@ class Reoptimise(OnlineAlgorithm):
         options = replace(self.options, threads=1)
         found = best_schedules(oracle, residual, start, most_rounds=ROUNDS, options=options)
         self._plan = {job.name: self._plan[job.name] for job in begun}
-        for block, response in enumerate(found.responses):
-            if response is not None:
-                self._plan[left[block].name] = oracle.assignments(block, response)
+        for block, chosen in enumerate(found.responses):
+            if chosen is not None:
+                self._plan[left[block].name] = oracle.assignments(block, chosen)
         limited = not within_gap(found.objective, found.bound, self.gap)
         self._count(slot, found.objective, found.bound, limited)
 

@@ -21,9 +21,9 @@ from hindsched.models.base import aggregated, offline_program
 from hindsched.solutions.base import Solution, build_solution
 from hindsched.solvers.certificates.certificate import Certificate
 from hindsched.solvers.door.options import SolveOptions
-from hindsched.solvers.door.program import ProgramResult, solve_program
+from hindsched.solvers.door.program import solve_program
 from hindsched.solvers.door.result import Result, keep, status_of
-from hindsched.solvers.door.status import Progress, Status, StoppedBy
+from hindsched.solvers.door.status import ProgramResult, Progress, Status, StoppedBy
 from hindsched.solvers.door.work import now
 from hindsched.solvers.oracles.base import build_oracle
 

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     import cvxpy as cp
     import pandas as pd
 
+    from hindsched.models.convex import ConvexProgram  # noqa: F401 (of `ConvexModel`)
     from hindsched.solvers.certificates.certificate import Certificate
 
 MOST_ROUNDS = 1_000

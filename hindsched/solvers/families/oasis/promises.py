@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 
@@ -27,9 +27,8 @@ from hindsched.solvers.door.program import solve_program
 from hindsched.solvers.door.status import ProgramResult, Status, StoppedBy
 from hindsched.solvers.kernels.oasis.maximal_patterns import server_patterns
 
-if TYPE_CHECKING:
-    from hindsched.solvers.families.oasis.resources import OasisPlan
-
+Plan = tuple[int, Any, Any]
+"""A job's end, and the slots and counts of its workers and its PSs (`resources.OasisPlan`)."""
 MOST_PATTERNS = 120
 """Patterns of a group in a slot above which its packing rows are left out."""
 PLACING_SECONDS = 2.0
@@ -57,15 +56,15 @@ def _known_patterns(
     return None if found is None else tuple(map(tuple, found.tolist()))
 
 
-def place_together(instance: OasisInstance, plans: Mapping[int, OasisPlan]) -> OasisSolution | None:
+def place_together(instance: OasisInstance, plans: Mapping[int, Plan]) -> OasisSolution | None:
     """Schedules of jobs, by position, packed on real servers; None if they are not seen to fit."""
-    ends = {job: plan.end for job, plan in plans.items()}
+    ends = {job: plan[0] for job, plan in plans.items()}
     leaf = build_leaf(instance, ends, find_patterns)
     for units, side in ((leaf.model.workers, 1), (leaf.model.ps, 2)):
         for variable in units.values():
             variable.fix(0)
         for job, plan in plans.items():
-            in_slot = np.bincount(plan[side].slots, plan[side].counts)  # type: ignore[union-attr]
+            in_slot = np.bincount(plan[side].slots, plan[side].counts)
             for slot in np.flatnonzero(in_slot).tolist():
                 units[job, slot].fix(int(in_slot[slot]))
     found = solve_program(leaf.model, SolveOptions(time_limit=PLACING_SECONDS, threads=1))

@@ -64,7 +64,7 @@ def place_together(instance: OasisInstance, plans: Mapping[int, Plan]) -> OasisS
         for variable in units.values():
             variable.fix(0)
         for job, plan in plans.items():
-            in_slot = np.bincount(plan[side].slots, plan[side].counts)
+            in_slot = np.bincount(plan[side].slots, plan[side].counts)  # type: ignore[union-attr]
             for slot in np.flatnonzero(in_slot).tolist():
                 units[job, slot].fix(int(in_slot[slot]))
     found = solve_program(leaf.model, SolveOptions(time_limit=PLACING_SECONDS, threads=1))

@@ -4,17 +4,13 @@ import numpy as np
 import pytest
 
 import hindsched as hs
-from hindsched import limits, memory
 from hindsched.cli.app import run
 from hindsched.errors import InputError
 from hindsched.instances.base import family_module
 from hindsched.instances.io import parse_instance, write
-from hindsched.limits import time_limit
-from hindsched.memory import check_memory
 from hindsched.models.batchsched.plan import plan_rest
 from hindsched.online.simulator import environment_of
 from hindsched.solutions.commitments import Commitments
-from hindsched.solvers.families.batchsched.oracle_search import ScheduleSearch
 from hindsched.solvers.oracles.base import build_oracle
 from tests.hostile import EXAMPLES, hostile
 
@@ -38,14 +34,6 @@ def test_a_program_of_many_slots_is_refused_where_nobody_set_a_limit(
     assert error.endswith("say by --time-limit what it may take\n")
 
 
-def test_what_nobody_builds_in_the_time_that_is_left_is_not_begun(monkeypatch):
-    monkeypatch.setattr(memory, "free_memory", lambda: 1 << 50)
-    with time_limit(600):
-        check_memory("prices", 500 * memory.FASTEST_BUILDING)
-        with pytest.raises(limits.NoTimeLeft, match="prices: about 350 GB: must fit into the"):
-            check_memory("prices", 700 * memory.FASTEST_BUILDING)
-
-
 @pytest.mark.parametrize("where", ["truth", "program"])
 @pytest.mark.parametrize("family", ["oasis", "batchsched", "astraea"])
 def test_slots_in_which_nothing_happens_are_not_laid_out(family, where):
@@ -64,14 +52,6 @@ def test_slots_in_which_nothing_happens_are_not_laid_out(family, where):
         instance, environment_of(instance, {})
     )
     assert truth is not None
-
-
-def test_a_search_over_ten_million_slots_is_refused_before_its_tables_are_laid_out(monkeypatch):
-    """Its 24 GB are refused for the time that they take, also where so much memory is free."""
-    monkeypatch.setattr("hindsched.memory.free_memory", lambda: 1e12)
-    instance = hs.named_instance(EXAMPLES["batchsched"])
-    with time_limit(5), pytest.raises(limits.NoTimeLeft, match="a search over 10000000 slots"):
-        ScheduleSearch(instance, 10**7, 1)
 
 
 def test_a_program_of_too_many_columns_is_refused(monkeypatch):

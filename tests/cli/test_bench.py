@@ -1,6 +1,5 @@
 """The main job: killed and resumed, interrupted, rebuilt; and Ctrl-C during a solve."""
 
-import json
 import os
 import re
 import signal
@@ -19,19 +18,6 @@ COMMAND = [sys.executable, "-m", "hindsched"]
 FEW = ["--algorithm", "oasis", "--algorithm", "fifo", "--seeds", "2"]
 BOUND = ["--method", "bound", "--time-limit", "1"]
 WAIT_SECONDS = 120
-
-
-@pytest.fixture
-def answer(capsys):
-    """Run a command with --json in this process and return its exit code and its object."""
-
-    def ask(*arguments):
-        code = run([*arguments, "--json"])
-        captured = capsys.readouterr()
-        assert len(captured.out.splitlines()) == 1, captured.out + captured.err
-        return code, json.loads(captured.out)
-
-    return ask
 
 
 def start(*arguments, **options):

@@ -2,8 +2,6 @@
 
 import json
 
-import pytest
-
 from hindsched.cli.app import run
 
 NAME = "oasis-t10-i10-h5-s1"
@@ -27,15 +25,6 @@ def test_an_algorithms_own_prices_are_its_certificate(capsys, tmp_path):
     code, said = ask(capsys, "simulate", NAME, "--algorithm", "fifo", "--certificate", prices)
     assert code == 2
     assert said.strip() == "error: certificate: (absent): the algorithm must post prices"
-
-
-def files_of(capsys, tmp_path):
-    solution, prices = tmp_path / "s.json", tmp_path / "c.json"
-    ask(capsys, "simulate", NAME, "--algorithm", "oasis", "-o", str(solution))
-    bound = ("solve", NAME, "--method", "bound", "--time-limit", "1")
-    code, _ = ask(capsys, *bound, "--certificate", str(prices))
-    assert code == 0
-    return str(solution), prices
 
 
 def test_a_tree_proves_an_optimum_and_says_what_is_explained(capsys, tmp_path):
@@ -69,44 +58,6 @@ def test_a_tree_proves_an_optimum_and_says_what_is_explained(capsys, tmp_path):
     assert code == 0
     assert f"a tree of {checked['leaves']} leaves" in told["note"]
     assert told["bound"] > checked["bound"]
-
-
-def test_with_a_certificate_a_solvers_optimum_is_proven_by_a_tree(capsys, tmp_path):
-    name = "batchsched-rar-j5-s200"
-    solution, tree = str(tmp_path / "s.json"), str(tmp_path / "c.json")
-    files = ("-o", solution, "--certificate", tree)
-    code, solved = ask(capsys, "solve", name, "--method", "milp", "--time-limit", "120", *files)
-    assert (code, solved["objective"], solved["certified"]) == (0, 251.0, True)
-    code, checked = ask(capsys, "verify", name, solution, "--prices", tree)
-    assert (code, checked["certificate"], checked["proves_optimal"]) == (0, "tree", True)
-
-
-@pytest.mark.parametrize(
-    ("file", "where", "value"),
-    [
-        ("solution", ("jobs", 0, "name"), []),
-        ("solution", ("jobs", 0, "name"), {}),
-        ("prices", ("prices", "worker_capacity", 0, "price"), 1e308),
-        ("prices", ("prices", "worker_capacity", 0, "price"), 10**30 * 10**100),
-        ("prices", ("prices", "worker_capacity", 0, "group"), []),
-    ],
-)
-def test_values_of_a_wrong_kind_are_one_line(capsys, tmp_path, file, where, value):
-    paths = {name: tmp_path / f"{name}.json" for name in ("solution", "prices")}
-    name = "oasis-t10-i10-h25-s0"
-    bound = ["--method", "bound", "--time-limit", "1"]
-    assert run(["simulate", name, "--algorithm", "oasis", "-o", str(paths["solution"])]) == 0
-    assert run(["solve", name, *bound, "--certificate", str(paths["prices"])]) == 0
-    capsys.readouterr()
-    data = json.loads(paths[file].read_text())
-    target = data
-    for key in where[:-1]:
-        target = target[key]
-    target[where[-1]] = value
-    paths[file].write_text(json.dumps(data))
-    code = run(["verify", name, str(paths["solution"]), "--prices", str(paths["prices"])])
-    err = capsys.readouterr().err
-    assert (code, len(err.splitlines())) == (2, 1), err
 
 
 def test_a_bound_divided_over_workers_is_that_of_one_process(capsys, tmp_path):

@@ -1,8 +1,6 @@
 """The commands in the good case: what they print, what they write, their exit codes."""
 
 import json
-import subprocess
-import sys
 
 import pytest
 
@@ -11,19 +9,6 @@ from hindsched.instances.base import families_on
 
 NAME = "oasis-t10-i10-h25-s0"
 BOUND = ["--method", "bound", "--time-limit", "1"]
-
-
-@pytest.fixture
-def answer(capsys):
-    """Run a command with --json and return its exit code and its object."""
-
-    def ask(*arguments):
-        code = run([*arguments, "--json"])
-        captured = capsys.readouterr()
-        assert len(captured.out.splitlines()) == 1, captured.out + captured.err
-        return code, json.loads(captured.out)
-
-    return ask
 
 
 @pytest.fixture
@@ -137,15 +122,6 @@ def test_lists(answer, text, what):
         assert {"solver": "highs", "installed": True} in listed[what]
 
 
-def test_the_first_words(capsys):
-    assert run([]) == 0
-    assert capsys.readouterr().out.count("  hindsched ") == 3
-    assert run(["--version"]) == 0
-    assert capsys.readouterr().out.startswith("hindsched 0.")
-    assert run(["solve", "-h"]) == 0
-    assert "Solve an instance offline" in capsys.readouterr().out
-
-
 def test_bench_takes_files_and_folders(answer, tmp_path):
     folder = tmp_path / "mine"
     for seed in (1, 2):
@@ -156,39 +132,6 @@ def test_bench_takes_files_and_folders(answer, tmp_path):
     assert (code, len(found["instances"])) == (0, 2)
     code, found = answer("bench", str(folder / "1.json"), *few, "--out", str(tmp_path / "b"))
     assert (code, len(found["instances"])) == (0, 1)
-
-
-@pytest.mark.parametrize(
-    "code",
-    [
-        "import hindsched",
-        "import hindsched as hs; hs.named_instance(NAME); hs.verify; hs.read_solution",
-        "import hindsched.cli.app",
-        "from hindsched.cli.app import run; assert run(['verify', NAME, SOLUTION]) == 0",
-    ],
-)
-def test_no_solver_is_loaded(code, tmp_path):
-    solution = tmp_path / "s.json"
-    assert run(["simulate", NAME, "--algorithm", "oasis", "-o", str(solution)]) == 0
-    program = (
-        f"import sys; NAME = {NAME!r}; SOLUTION = {str(solution)!r}\n{code}\n"
-        "solvers = {'highspy', 'pyomo', 'cvxpy', 'clarabel'} & set(sys.modules)\n"
-        "assert not solvers, solvers\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=120
-    )
-    assert done.returncode == 0, done.stderr
-
-
-def test_every_public_name_is_there():
-    import hindsched as hs
-
-    for name in hs.__all__:
-        assert getattr(hs, name) is not None
-    assert set(hs.__all__) <= set(dir(hs))
-    with pytest.raises(AttributeError, match="no attribute 'nope'"):
-        hs.nope
 
 
 def test_list_alone_says_what_can_be_listed(text, answer):

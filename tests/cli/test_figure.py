@@ -61,27 +61,6 @@ def test_claims_are_shown_with_their_verdicts(tmp_path, capsys):
     assert "not measured at scale" in capsys.readouterr().out.replace("\n", " ")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "line"),
-    [
-        (["gang", "3"], "error: number: 3: gang has no figures"),
-        (["oasis", "99"], "error: number: 99: oasis has the figures "),
-        (["nobody", "3"], "error: family: nobody: must be one of oasis, "),
-        (["nobody"], "error: Missing argument 'number': Its number in the paper"),
-        (["oasis", "3", "--quick", "--set", "seed=5"], "error: set.seed: 5: is no setting but an "),
-        (["oasis", "3", "--quick", "--set", "preset=a"], "error: set.preset: a: is no setting but"),
-        (
-            ["oasis", "3", "--quick", "--set", "jobs=[4,4]"],
-            "error: set.jobs: [4, 4]: must not hold a",
-        ),
-    ],
-)
-def test_a_figure_that_cannot_be_is_one_line(arguments, line, tmp_path, capsys):
-    assert run(["figure", *arguments, "-o", str(tmp_path)]) == 2
-    [said] = capsys.readouterr().err.splitlines()
-    assert said.startswith(line)
-
-
 @pytest.mark.parametrize("start", ["abc", "NaN", "-1", "[1]"])
 def test_a_start_that_is_no_time_is_one_line(start, tmp_path, capsys):
     trace = tmp_path / "trace.csv"

@@ -1,33 +1,14 @@
 """Output in odd places: closed or full streams, readers that leave, narrow terminals."""
 
-import io
 import os
 import subprocess
 import sys
 
 import pytest
-from rich.console import Console
-
-from hindsched.cli import output
 
 pytestmark = pytest.mark.nightly
 
 COMMAND = [sys.executable, "-m", "hindsched", "list", "families"]
-WIDE = ("instance", "optimum in", "status", "proof", "gap", "seconds")
-ROW = ("oasis-small-t8-j8-h14-d4-s0", "[208.3, 233.6]", "feasible", "certificate", "10.85%", 19.9)
-
-
-def of_width(monkeypatch, width):
-    """A table on a terminal of this width, as text."""
-    console = Console(file=io.StringIO(), width=width)
-    monkeypatch.setattr(output._Stream, "console", console)
-    console.print(output.table("optima", WIDE, [ROW]))
-    return console.file.getvalue()
-
-
-def test_the_main_table_fits_80_columns(monkeypatch):
-    text = of_width(monkeypatch, 80)
-    assert any(all(str(value) in line for value in ROW) for line in text.splitlines()), text
 
 
 @pytest.mark.parametrize("flags", [[], ["--json"]])

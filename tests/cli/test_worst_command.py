@@ -33,20 +33,6 @@ def test_json_is_one_object(capsys):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "line"),
-    [
-        (["--preset", "huge"], "oasis has the search spaces small, one-slot"),
-        (["--set", "speed=3"], "set.speed"),
-        (["--set", "jobs=[0,0]"], "jobs"),
-        (["--start", "absent.json"], "absent.json"),
-    ],
-)
-def test_bad_input_is_one_line_and_code_2(arguments, line, capsys):
-    assert run([*QUICK, "--work-limit", "5", *arguments]) == 2
-    assert line in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
     "algorithm",
     [
         f"exec:{sys.executable} {SCHEDULERS / 'first_fit.py'}",

@@ -2,8 +2,6 @@
 
 from fractions import Fraction
 
-import pytest
-
 import hindsched as hs
 from hindsched import kernel
 
@@ -48,11 +46,3 @@ def test_what_was_given_up_counts_as_use_and_as_nothing_else():
 
 def test_floats_are_the_decimals_that_they_print_as():
     assert kernel.Instance({"family": "oasis", "x": [0.1]}).data["x"] == [Fraction(1, 10)]
-
-
-def test_limits_and_budget_are_arguments():
-    data = oasis_run()
-    assert kernel.check(*data).feasible
-    with pytest.raises(kernel.Refused, match="--limit cells="):
-        kernel.check(*data, limits={"cells": 1})
-    assert kernel.check(*data).feasible

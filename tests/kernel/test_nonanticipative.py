@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import copy
 import functools
-import json
 import random
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,6 +22,7 @@ from hindsched.kernel import MALFORMED, Refused
 from hindsched.kernel.__main__ import judge
 from hindsched.kernel.nonanticipative import prove
 from hindsched.models.futures import Futures
+from tests.mutations.engine import mutate
 
 FAMILIES = ("gang", "batchsched", "astraea")
 
@@ -149,30 +148,6 @@ def test_files_without_the_package(found: Found, tmp_path: Path) -> None:
     assert judge(certificate, futures[:1]).code == 2
 
 
-def places(data: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    for key, value in data.items() if isinstance(data, dict) else enumerate(data):
-        yield (*path, key)
-        if isinstance(value, dict | list):
-            yield from places(value, (*path, key))
-
-
-def mutated(data: Any, draw: random.Random) -> Any:
-    """One number, word or entry changed."""
-    other = json.loads(json.dumps(data))
-    path = draw.choice(list(places(other)))
-    holder = other
-    for key in path[:-1]:
-        holder = holder[key]
-    value = holder[path[-1]]
-    if isinstance(value, float | int) and not isinstance(value, bool):
-        holder[path[-1]] = draw.choice([value + 1, -value, value * 2, value * 0.5, 0])
-    elif draw.random() < 0.5 and isinstance(holder, dict):
-        del holder[path[-1]]
-    else:
-        holder[path[-1]] = draw.choice(["x", None, [], 7])
-    return other
-
-
 def attack(found: Found, count: int) -> None:
     """What a mutation leaves standing still bounds the policy that is known."""
     instances, draw = instances_of(found), random.Random(0)
@@ -180,7 +155,7 @@ def attack(found: Found, count: int) -> None:
     shares = [value / best for value, best in zip(values, found.optima, strict=True)]
     stood = 0
     for _ in range(count):
-        data = mutated(found.certificates[draw.choice(list(found.certificates))], draw)
+        data = mutate(found.certificates[draw.choice(list(found.certificates))], draw)
         try:
             proven = prove(instances, data)
         except (Refused, *MALFORMED):

@@ -1,9 +1,7 @@
 """batchsched: problems (2) and (15) of the paper over all ways to place a job.
 
-A *placement* of a job is a worker type m, a PS type p, the workers y_h and the parameter servers
-s_h on every server: what (2b), (2c) and (2e)-(2i), or (15a), allow. All of them are enumerated and
-tested against the printed constraints one by one; a placement that takes as long as another and
-uses no less of anything is left out. The program then chooses a placement and a start for each
+All placements (`placements.py`) that (2b), (2c) and (2e)-(2i), or (15a), allow are enumerated and
+tested against the printed constraints one by one. The program then chooses one and a start for each
 job: x_jt in (2a), capacities as in (2h) or (15b), objective sum of w (t + d).
 """
 
@@ -11,28 +9,17 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
-from .milp import Milp, ceil_div
+from .milp import ceil_div
+from .placements import Placed, Placement
 
 FORMULATIONS = ("modes", "literal")  # one problem, written down in two ways
 
 
-@dataclass(frozen=True)
-class Placement:
-    """A way to run a job; `use` has what it takes of each resource of each server."""
-
-    worker_type: int
-    ps_type: int | None
-    workers: tuple[int, ...]
-    ps: tuple[int, ...]
-    duration: int
-    use: tuple[Fraction, ...]
-
-
-class Statement:
+class Statement(Placed):
     """The program and where its decisions stand."""
 
     def __init__(self, instance: dict[str, Any], formulation: str) -> None:
@@ -42,13 +29,12 @@ class Statement:
             [Fraction(server["capacity"].get(r, 0)) for r in self.resources]
             for server in instance["servers"]
         ]
-        self.program = program = Milp("min")
         jobs = instance["jobs"]
-        placements = [undominated(list(self.placements(job))) for job in jobs]
-        if not all(placements):
-            program.row([], at_least=1)  # a job that fits nowhere: (2a) cannot hold
+        super().__init__("min", instance, [list(self.placements(job)) for job in jobs])
+        if not all(self.ways):
+            self.program.row([], at_least=1)  # a job that fits nowhere: (2a) cannot hold
             return
-        shortest = [min(p.duration for p in some) for some in placements]
+        shortest = [min(p.duration for p in some) for some in self.ways]
         least = [
             Fraction(job["weight"]) * (job["arrival"] + d)
             for job, d in zip(jobs, shortest, strict=True)
@@ -56,28 +42,17 @@ class Statement:
         enough = self.serial_cost(shortest)
         # After the last arrival an idle slot can be cut out of a schedule.
         over = max(job["arrival"] for job in jobs)
-        over += sum(max(p.duration for p in some) for some in placements)
-        self.x: dict[tuple[int, int, int], int] = {}
+        over += sum(max(p.duration for p in some) for some in self.ways)
         for j, job in enumerate(jobs):
-            weight = Fraction(job["weight"])
-            latest = min(over, math.floor((enough - sum(least) + least[j]) / weight))  # t + d
-            for way, placement in enumerate(placements[j]):
-                for t in range(job["arrival"], latest - placement.duration + 1):  # (2j)
-                    cost = weight * (t + placement.duration)
-                    self.x[j, way, t] = program.variable(1, cost)
-            own = [(column, 1) for (i, _, _), column in self.x.items() if i == j]
-            program.equal(own, 1)  # (2a)
-        rows: dict[tuple[int, int], list[tuple[int, Fraction]]] = {}
-        for (j, way, start), column in self.x.items():
-            placement = placements[j][way]
-            for t in range(start, start + placement.duration):
-                for k, amount in enumerate(placement.use):
-                    if amount:
-                        rows.setdefault((t, k), []).append((column, amount))
-        flat = [amount for server in self.capacity for amount in server]
-        for (_, k), terms in rows.items():
-            program.row(terms, at_most=flat[k])  # (2h), (15b)
-        self.chosen = placements
+            spare = enough - sum(least) + least[j]
+            latest = min(over, math.floor(spare / Fraction(job["weight"])))  # t + d
+            own = self.choose(j, job["arrival"], latest - 1, partial(self.worth, job))  # (2j)
+            self.program.equal(own, 1)  # (2a)
+        self.fit([amount for server in self.capacity for amount in server])  # (2h), (15b)
+
+    def worth(self, job: dict[str, Any], last: int) -> Fraction:
+        """Weighted completion w (t + d) of a job whose last slot this is."""
+        return Fraction(job["weight"]) * (last + 1)
 
     def serial_cost(self, shortest: list[int]) -> Fraction:
         """Cost of one schedule: jobs one at a time, the denser first."""
@@ -181,40 +156,11 @@ class Statement:
                     amount += s * Fraction(self.instance["ps_types"][p]["demand"].get(r, 0))
                 use.append(amount)
         duration = math.ceil(total * batch / sum(workers))
-        return Placement(m, p, tuple(workers), tuple(servers), duration, tuple(use))
+        worker_type = self.instance["worker_types"][m]["name"]
+        ps_type = "" if p is None else self.instance["ps_types"][p]["name"]
+        return Placement(worker_type, ps_type, workers, servers, duration, tuple(use))
 
     def fits(self, placement: Placement) -> bool:
         """Whether empty servers hold it."""
         flat = [amount for server in self.capacity for amount in server]
         return all(a <= c for a, c in zip(placement.use, flat, strict=True))
-
-    def jobs(self, point: list[Fraction]) -> list[dict[str, Any]]:
-        """Jobs of the solution file."""
-        names = [server["name"] for server in self.instance["servers"]]
-        listed = []
-        for (j, way, t), column in self.x.items():
-            if not point[column]:
-                continue
-            placement = self.chosen[j][way]
-            last = t + placement.duration - 1
-            row = {
-                "from": t,
-                "to": last,
-                "worker_type": self.instance["worker_types"][placement.worker_type]["name"],
-                "workers": {name: n for name, n in zip(names, placement.workers, strict=True) if n},
-            }
-            if placement.ps_type is not None:
-                row["ps_type"] = self.instance["ps_types"][placement.ps_type]["name"]
-                row["ps"] = {name: n for name, n in zip(names, placement.ps, strict=True) if n}
-            job = self.instance["jobs"][j]
-            listed.append({"name": job["name"], "completion": last, "assignments": [row]})
-        return listed
-
-
-def undominated(placements: list[Placement]) -> list[Placement]:
-    """Leave out what takes as long as another placement, or longer, and uses no less."""
-    kept: list[Placement] = []
-    for one in sorted(placements, key=lambda p: (p.duration, sum(p.use))):
-        if not any(all(a <= b for a, b in zip(other.use, one.use, strict=True)) for other in kept):
-            kept.append(one)
-    return kept

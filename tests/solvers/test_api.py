@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import pickle
 from dataclasses import replace
-from typing import Any, ClassVar
 
 import pytest
 
@@ -13,66 +12,21 @@ import hindsched as hs
 import hindsched.solvers.door.api as api
 import hindsched.solvers.methods.base as methods_base
 from hindsched.errors import InputError, SolveFailed
-from hindsched.instances.base import Instance, Name, Record
 from hindsched.models.oasis.offline import OasisProgram
-from hindsched.solutions.base import Solution, Violation
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.result import Result
 from hindsched.solvers.door.status import LineProgress, Status, StoppedBy
+from tests.toy_family import ToySolution, install, make
 
 
-class Job(Record):
-    name: Name
-    value: float
+@pytest.fixture(autouse=True)
+def _toy(monkeypatch):
+    install(monkeypatch)
 
 
-class ToyInstance(Instance):
-    sense: ClassVar[Any] = "max"
-    formulations: ClassVar[tuple[str, ...]] = ("plain", "other")
-    jobs: tuple[Job, ...] = ()
-
-
-class MinInstance(ToyInstance):
-    sense: ClassVar[Any] = "min"
-
-
-class ToySolution(Solution):
-    """Takes some jobs; job ``bad`` breaks rule (1)."""
-
-    def __init__(self, instance, taken, formulation="plain"):
-        self.instance, self.taken, self.formulation = instance, taken, formulation
-
-    @classmethod
-    def from_assignments(cls, instance, assignments, formulation=None):
-        return cls(instance, tuple(assignments), formulation or "plain")
-
-    def assignments(self):
-        return {name: [] for name in self.taken}
-
-    def objective(self):
-        return float(sum(job.value for job in self.instance.jobs if job.name in self.taken))
-
-    def violations(self):
-        return [Violation("(1)", "job bad", 1.0)] if "bad" in self.taken else []
-
-    def places(self):
-        return []
-
-    def completion(self, job):
-        return None
-
-    def job_rows(self):
-        return []
-
-    def usage_rows(self):
-        return []
-
-
-def instance(cls=ToyInstance, **values):
-    values = values or {"a": 3.0, "b": 4.0}
-    jobs = [{"name": name, "value": value} for name, value in values.items()]
-    data = {"family": "oasis", "name": "toy", "horizon": 5, "slot_seconds": 60.0, "jobs": jobs}
-    return cls.parse(data)
+def instance(family="toymax"):
+    """Two jobs worth 3 and 4, or of these costs, and a server for each in slot 1."""
+    return make(family, [(1, 1, 1, 3), (1, 1, 1, 4)], [1, 1], 5)
 
 
 def says(monkeypatch, **what):
@@ -85,19 +39,24 @@ def says(monkeypatch, **what):
         return Result(instance=given, formulation=formulation, method="told", **parts)
 
     monkeypatch.setattr(api, "methods", lambda family: {"told": told})
-    monkeypatch.setattr(api, "build_solution", ToySolution.from_assignments)
     return asked
 
 
-def taking(*names, cls=ToyInstance):
-    return ToySolution(instance(cls), names)
+def taking(*servers, family="toymax"):
+    """Job j0 in slot 1 of the first server, j1 in slot 1 of the second; None leaves a job out."""
+    given = instance(family)
+    place = {f"j{n}": (name, 1) for n, name in enumerate(servers) if name is not None}
+    return ToySolution(given, given.formulations[0], place)
+
+
+BOTH = ("s0", "s1")
 
 
 def test_the_status_follows_from_the_gap(monkeypatch):
-    says(monkeypatch, solution=taking("a", "b"), bound=7.0)
+    says(monkeypatch, solution=taking(*BOTH), bound=7.0)
     result = api.solve(instance(), "told")
     assert (result.status, result.stopped_by) == (Status.OPTIMAL, StoppedBy.GAP)
-    says(monkeypatch, solution=taking("b"), bound=7.0, status=Status.OPTIMAL)
+    says(monkeypatch, solution=taking(None, "s1"), bound=7.0, status=Status.OPTIMAL)
     result = api.solve(instance(), "told")
     assert (result.status, result.stopped_by) == (Status.FEASIBLE, StoppedBy.TIME_LIMIT)
     assert result.gap == pytest.approx(3 / 7)
@@ -105,28 +64,28 @@ def test_the_status_follows_from_the_gap(monkeypatch):
 
 
 LIES = {
-    "breaks a rule": (ToyInstance, ["bad"], {"bound": 7.0}, r"breaks \(1\) at job bad"),
-    "too low a bound": (ToyInstance, ["a", "b"], {"bound": 6.9}, "the bound"),
-    "too high a bound": (MinInstance, ["a", "b"], {"bound": 7.1}, "the bound"),
-    "called infeasible": (ToyInstance, ["a"], {"status": Status.INFEASIBLE}, "infeasible"),
-    "another problem's": (ToyInstance, ["a"], {"formulation": "other"}, "formulation"),
+    "breaks a rule": ("toymax", ["s0", "s0"], {"bound": 7.0}, r"breaks \(3\) at s0, slot 1"),
+    "too low a bound": ("toymax", BOTH, {"bound": 6.9}, "the bound"),
+    "too high a bound": ("toymin", BOTH, {"bound": 7.1}, "the bound"),
+    "called infeasible": ("toymax", ["s0"], {"status": Status.INFEASIBLE}, "infeasible"),
+    "another problem's": ("toymax", BOTH, {"formulation": "mandatory"}, "formulation"),
 }
 
 
 @pytest.mark.parametrize("name", LIES)
 def test_what_contradicts_itself_does_not_leave(monkeypatch, name):
-    cls, names, parts, message = LIES[name]
+    family, servers, parts, message = LIES[name]
     parts = dict(parts)
     asked = parts.pop("formulation", None)
-    says(monkeypatch, solution=taking(*names, cls=cls), **parts)
+    says(monkeypatch, solution=taking(*servers, family=family), **parts)
     with pytest.raises(SolveFailed, match=message):
-        api.solve(instance(cls), "told", formulation=asked)
+        api.solve(instance(family), "told", formulation=asked)
 
 
-@pytest.mark.parametrize(("cls", "bound"), [(ToyInstance, 7 - 1e-9), (MinInstance, 7 + 1e-9)])
-def test_a_bound_that_is_off_by_rounding_is_moved_to_the_objective(monkeypatch, cls, bound):
-    says(monkeypatch, solution=taking("a", "b", cls=cls), bound=bound)
-    result = api.solve(instance(cls), "told")
+@pytest.mark.parametrize(("family", "bound"), [("toymax", 7 - 1e-9), ("toymin", 7 + 1e-9)])
+def test_a_bound_that_is_off_by_rounding_is_moved_to_the_objective(monkeypatch, family, bound):
+    says(monkeypatch, solution=taking(*BOTH, family=family), bound=bound)
+    result = api.solve(instance(family), "told")
     assert result.bound == result.objective == 7.0
 
 
@@ -149,7 +108,7 @@ def test_what_is_unknown_is_named(monkeypatch):
     says(monkeypatch)
     with pytest.raises(InputError, match="method: magic: must be one of told"):
         api.solve(instance(), "magic")
-    with pytest.raises(InputError, match="formulation: strict: must be one of plain, other"):
+    with pytest.raises(InputError, match="formulation: strict: must be one of optional, mandatory"):
         api.solve(instance(), "told", formulation="strict")
     with pytest.raises(InputError, match="timelimit: 3: must be an option"):
         api.solve(instance(), "told", timelimit=3)

@@ -125,12 +125,6 @@ def test_interrupt_returns_what_is_known(monkeypatch):
     assert result.objective <= 287.065 <= result.bound + 1e-3
 
 
-def test_infeasible_instance_is_said_to_be_infeasible():
-    instance = make("toymin", [(1, 1, 5, 1)], [1], 3)
-    result = solve_auto(instance, "modes", SolveOptions(time_limit=1.0))
-    assert (result.status, result.solution, result.bound) == (Status.INFEASIBLE, None, None)
-
-
 def test_a_failing_program_is_recorded_not_hidden(no_tree):
     def fails(*arguments, **keywords):
         raise SolveFailed("out of memory")

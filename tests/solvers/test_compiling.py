@@ -7,11 +7,6 @@ import pytest
 import hindsched as hs
 from hindsched.solvers import compiling
 from hindsched.solvers.compiling import compile_first, is_compiled, tiny_instances
-from hindsched.solvers.door import api
-from hindsched.solvers.families.batchsched.oracle import ServerOracle
-from hindsched.solvers.families.oasis.oracle import PatternOracle
-from hindsched.solvers.families.oasis.resources import OasisOracle
-from hindsched.solvers.methods.base import certain
 
 
 @pytest.fixture
@@ -21,11 +16,6 @@ def fresh(monkeypatch, tmp_path):
     monkeypatch.setattr(compiling, "_done", set())
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
     return tmp_path
-
-
-def solved(tiny):
-    """What a method that found nothing says."""
-    return certain(tiny, tiny.check_formulation(None), "auto")
 
 
 def test_work_runs_once_on_each_tiny_instance_and_leaves_a_mark(fresh, monkeypatch):
@@ -56,20 +46,3 @@ def test_decisions_and_solves_are_timed_without_the_compiler(fresh, monkeypatch)
     assert slow == ["astraea astraea", "astraea solve"]
     assert done.seconds + done.simulator_seconds < time.perf_counter() - started - 0.6
     assert result.seconds < time.perf_counter() - started - 0.6
-
-
-@pytest.mark.parametrize(
-    ("family", "oracles"), [("batchsched", [ServerOracle]), ("oasis", [PatternOracle, OasisOracle])]
-)
-def test_what_nodes_and_searches_need_is_compiled_with_a_solve(family, oracles, fresh, monkeypatch):
-    """A solve of a tiny instance may end before a tree has a node."""
-    priced = []
-    for oracle in oracles:
-        monkeypatch.setattr(
-            oracle, "restricted_response", lambda self, *_: priced.append(type(self))
-        )
-    monkeypatch.setattr(api, "certify_optimum", lambda result: result)
-    monkeypatch.setattr(api, "methods", lambda family: {"auto": lambda tiny, *_: solved(tiny)})
-    api.compile_solve(family)
-    assert is_compiled(f"{family} solve")
-    assert set(priced) == set(oracles)

@@ -1,13 +1,10 @@
 """mlbroker's kernels, pricing oracle, certified bounds, methods, and the direct convex path."""
 
-import logging
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hindsched.errors import SolveFailed
 from hindsched.instances.mlbroker.generator import generate
 from hindsched.instances.mlbroker.instance import MlbrokerInstance
 from hindsched.instances.mlbroker.slot import SlotData
@@ -16,7 +13,6 @@ from hindsched.models.mlbroker.sets import most_rented
 from hindsched.solvers.certificates.file import verify_certificate
 from hindsched.solvers.door.api import methods, solve
 from hindsched.solvers.door.program import solve_program
-from hindsched.solvers.families.mlbroker import convex as mlbroker_convex
 from hindsched.solvers.families.mlbroker.bound import lagrangian_certificate, relaxation_bound
 from hindsched.solvers.families.mlbroker.convex import regulariser, solve_fractional
 from hindsched.solvers.families.mlbroker.methods import find_schedule
@@ -222,20 +218,3 @@ def test_k8_regulariser(epsilon, value):
         cost, one - step, nothing, epsilon
     )
     assert slope / step == pytest.approx(1, abs=1e-4)
-
-
-def test_solver_failures_escalate_and_are_logged(monkeypatch, caplog):
-    slot = SlotData.at(generate("small", 0), 2)
-    before = np.zeros(slot.data.shape)
-    good = solve_fractional(slot, before)
-    hopeless = ("one step", {"max_iter": 1})
-    chain = (hopeless, *mlbroker_convex.CHAIN)
-    monkeypatch.setattr(mlbroker_convex, "CHAIN", chain)
-    with caplog.at_level(logging.INFO):
-        found = solve_fractional(slot, before)
-    assert found.backend == chain[1][0]
-    assert found.objective == pytest.approx(good.objective)
-    assert any("answered where one step did not" in record.message for record in caplog.records)
-    monkeypatch.setattr(mlbroker_convex, "CHAIN", (hopeless,))
-    with pytest.raises(SolveFailed):
-        solve_fractional(slot, before)

@@ -103,7 +103,6 @@ TAMPERINGS = {
     "price": (lambda d: raise_price(d["prices"][1]), "the prices prove"),
     "price_of_the_best_leaf": (lambda d: raise_price(d["prices"][0]), "the prices prove"),
     "leaf_bound": (lambda d: d["prices"][0].update(bound=1.0), "the prices prove"),
-    "leaf_bound_text": (lambda d: d["prices"][0].update(bound="1"), "must be a number or null"),
     "called_empty": (lambda d: d["prices"][0].update(bound=None), "every job has a schedule"),
     "empty_with_prices": (
         lambda d: d["prices"][3].update(prices=d["prices"][0]["prices"]),
@@ -144,37 +143,12 @@ TAMPERINGS = {
         "must not hold other leaves",
     ),
     "order": (lambda d: d["prices"][2]["decisions"].reverse(), "must split what"),
-    "unknown_job": (lambda d: d["prices"][0]["decisions"][0].update(job="j99"), "must be a job"),
     "unknown_feature": (
         lambda d: d["prices"][1]["decisions"][1].update(of="luck"),
         "must be one of completion",
     ),
-    "unknown_label": (
-        lambda d: [leaf["decisions"][2].update(slot=99) for leaf in d["prices"][2:]],
-        "must be a label",
-    ),
-    "label_true": (
-        lambda d: [leaf["decisions"][2].update(slot=True) for leaf in d["prices"][2:]],
-        "must be a label",
-    ),
-    "number": (
-        lambda d: d["prices"][1]["decisions"][1].update(at_least=4.0),
-        "must be a whole number",
-    ),
-    "both_sides": (
-        lambda d: d["prices"][1]["decisions"][1].update(at_most=9),
-        "must have exactly the keys",
-    ),
-    "admitted_text": (
-        lambda d: d["prices"][0]["decisions"][0].update(admitted="no"),
-        "must be true or false",
-    ),
-    "leaf_key": (lambda d: d["prices"][0].update(note="trust me"), "must have exactly the keys"),
-    "decisions_object": (lambda d: d["prices"][0].update(decisions={}), "must be a list"),
     "no_leaves": (lambda d: d.update(prices=[]), "must be the list of leaves"),
-    "kind": (lambda d: d.update(kind="lagrangian"), "must be an object of row sets"),
     "hash": (lambda d: d.update(instance_sha256="0" * 64), "must be"),
-    "sense": (lambda d: d.update(sense="min"), "must be max"),
 }
 
 

@@ -226,14 +226,6 @@ def test_gang_refuses_trees_of_jobs_that_pause_and_of_makespans(formulation):
         hs.solve(hs.generate("gang", seed=1, jobs=2), "tree", formulation=formulation, time_limit=1)
 
 
-def test_placements_are_split_where_many_small_fees_are_open_together():
-    """Fees alone take some 1,600 nodes, which is more than the kernel reads in time."""
-    instance = hs.named_instance("mlbroker/small/r3-t4-j4-s0")
-    tree = grow(build_oracle(instance), 900, hs.solve(instance, "milp").solution)
-    assert tree.is_closed
-    assert tree.certificate().num_leaves < 400
-
-
 # Leaves of batchsched are rounded up to a multiple of the weights, and trees go on.
 
 

@@ -10,10 +10,8 @@ import pytest
 import hindsched as hs
 from hindsched.solvers.families.batchsched import search as module
 from hindsched.solvers.families.batchsched.methods import find_incumbent
-from hindsched.solvers.families.batchsched.search import WindowSearch, search_of
+from hindsched.solvers.families.batchsched.search import search_of
 from hindsched.solvers.oracles.base import build_oracle
-from hindsched.solvers.search import NeighbourhoodSearch
-from hindsched.solvers.search import search_of as search_of_family
 from tests.brute_force.batchsched import optimum
 
 RING = {"architecture": "ring-allreduce"}
@@ -83,18 +81,3 @@ def test_tiny_instances_are_solved(changes):
         assert found.objective >= best - 1e-9
         hits += found.objective <= best + 1e-9
     assert hits >= 6
-
-
-def test_jobs_in_pieces_are_searched_by_the_search_of_all_families():
-    instance = hs.generate("batchsched", jobs=3, seed=0)
-    for formulation, kind in (("modes", WindowSearch), ("preemptive", NeighbourhoodSearch)):
-        oracle = build_oracle(instance, formulation, rows="servers")
-        assert isinstance(search_of_family(oracle, np.zeros(oracle.rows.size)), kind)
-
-
-@pytest.mark.parametrize("changes", [{}, RING])
-def test_auto_proves_small_optima_by_a_certificate(changes):
-    instance = hs.generate("batchsched", jobs=6, seed=12, **changes)
-    result = hs.solve(instance, threads=1, time_limit=60)
-    assert result.status == "optimal"
-    assert result.proof == "certificate"

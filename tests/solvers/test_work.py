@@ -8,7 +8,6 @@ import time
 import pytest
 
 import hindsched as hs
-from hindsched.cli.app import run
 from hindsched.errors import InputError
 from hindsched.solvers.door import work
 from hindsched.solvers.door.api import methods
@@ -106,13 +105,3 @@ def test_work_is_counted_inside_only():
 def test_options_that_make_no_sense_are_refused(options, words):
     with pytest.raises(InputError, match=words):
         SolveOptions.of(options)
-
-
-def test_the_command_writes_the_same_bytes_twice(tmp_path):
-    written = []
-    for number in range(2):
-        target = tmp_path / f"{number}.json"
-        arguments = ["solve", "oasis/small/t8-j8-h3-d4-s0", "--work-limit", "30", "-o", str(target)]
-        assert run(arguments) == 0
-        written.append(target.read_bytes())
-    assert written[0] == written[1]

@@ -26,7 +26,6 @@ from hindsched.solvers.door.subproblem import model_response
 from hindsched.solvers.families.batchsched.oracle import ServerOracle
 from hindsched.solvers.oracles.base import BlockOracle, build_oracle, row_layouts
 from hindsched.solvers.oracles.decisions import COMPLETES, NEVER
-from hindsched.solvers.oracles.restricted import RestrictedOracle
 from tests.second_opinion.milp import NotPolishedError
 from tests.solvers.pricing.contract import (
     CLOSE,
@@ -375,22 +374,3 @@ def test_a_layout_that_is_not_there_is_named(family: str) -> None:
     oracle = build_oracle(instance)
     assert oracle.layout == row_layouts(family)[0]
     assert instance.horizon < NEVER
-
-
-@pytest.mark.parametrize("family", FAMILIES)
-def test_blocks_have_names_of_their_own(family: str) -> None:
-    for instance, oracle in problems(family):
-        names = [oracle.block_name(block) for block in range(oracle.num_blocks)]
-        assert names[: len(instance.jobs)] == [job.name for job in instance.jobs]
-        assert len(set(names)) == len(names)
-        assert oracle.num_decided <= oracle.num_blocks
-        node = RestrictedOracle(oracle, [])
-        assert [node.block_name(block) for block in range(node.num_blocks)] == names
-        for block in range(len(instance.jobs), oracle.num_blocks):
-            if oracle.layout == "patterns":  # of what it names, in the slot that it names
-                prices = some_prices(oracle, 3)
-                (rows,) = {
-                    (str(label["rows"]), label["group"], label["slot"])
-                    for label in map(oracle.rows.label, oracle.best_response(block, prices).rows)
-                }
-                assert names[block] == f"{rows[0]} {rows[1]} in slot {rows[2]}"

@@ -117,18 +117,14 @@ ROW = {"from": 2, "to": 3, "price": 1.5}
 @pytest.mark.parametrize(
     ("prices", "message"),
     [
-        ("x", r"prices: "),
         ({"gpu": []}, r"prices: .*the rows gpus"),
-        ({"gpus": {}}, r"prices\.gpus: "),
         ({"gpus": [ROW, 3]}, r"prices\.gpus\[1\]: "),
         ({"gpus": [{**ROW, "slot": 1}]}, r"prices\.gpus\[0\]: .*keys from, price, to"),
         ({"gpus": [{**ROW, "from": 0}]}, r"prices\.gpus\[0\]\.from: "),
-        ({"gpus": [{**ROW, "to": 2.0}]}, r"prices\.gpus\[0\]\.to: "),
         ({"gpus": [{**ROW, "to": 10**18}]}, r"prices\.gpus\[0\]\.to: "),
         ({"gpus": [{**ROW, "to": 1}]}, r"prices\.gpus\[0\]\.to: 1: must not precede from = 2"),
         ({"gpus": [ROW, {**ROW, "from": 3}]}, r"prices\.gpus\[1\]\.from: 3: must follow slot 3"),
         ({"gpus": [{**ROW, "price": True}]}, r"prices\.gpus\[0\]\.price: "),
-        ({"gpus": [{**ROW, "price": "1"}]}, r"prices\.gpus\[0\]\.price: .*a number"),
         ({"gpus": [{**ROW, "price": -1}]}, r"prices\.gpus\[0\]\.price: .*not be negative"),
         ({"gpus": [{**ROW, "price": 1e101}]}, r"prices\.gpus\[0\]\.price: .*1e\+100"),
     ],

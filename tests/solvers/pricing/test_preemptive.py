@@ -15,13 +15,11 @@ import hindsched as hs
 from hindsched.instances.generators.registry import generate
 from hindsched.online.registry import algorithms
 from hindsched.online.simulator import simulate
-from hindsched.solvers.bounds.lagrangian import subgradient_bound
 from hindsched.solvers.kernels.windows.merged_server import cheapest_slots
 from hindsched.solvers.oracles.base import build_oracle
 from tests.brute_force.astraea import placings
 from tests.brute_force.batchsched import times
 from tests.strategies.astraea import astraea_instances
-from tests.strategies.batchsched import instance as batch_instance
 from tests.strategies.batchsched import tiny_instances
 
 CASES = [("batchsched", {}), ("batchsched", {"architecture": "ring-allreduce"}), ("astraea", {})]
@@ -85,36 +83,6 @@ def test_no_rival_is_better_than_the_bound(family: str, changes: Any, seed: int)
         run = simulate(tiny, name)
         assert run.solution.violations() == []
         assert sign * bound <= sign * run.objective
-
-
-def test_pausing_is_worth_what_it_is_by_hand() -> None:
-    """One worker: long (4 slots) starts in 1, urgent (1 slot, weight 9) comes in 2.
-
-    In windows 2 x 5 + 9 x 7 or wait: 9 x 3 + (3 .. 6) 7 = 34; pausing 9 x 3 + 1 x 6 = 33.
-    """
-    jobs = [
-        {"name": "long", "arrival": 1, "weight": 1, "epochs": 4},
-        {"name": "urgent", "arrival": 2, "weight": 9, "epochs": 1},
-    ]
-    tiny = one_worker(jobs)
-    assert hs.solve(tiny, "milp").objective == pytest.approx(34)
-    rival = simulate(tiny, "shortest-remaining")
-    assert rival.objective == 33
-    assert rival.solution.violations() == []
-    bound = subgradient_bound(build_oracle(tiny, rows="preemptive"), max_iterations=300).bound
-    assert 32 < bound <= 33
-
-
-def one_worker(jobs: list[dict[str, Any]]) -> Any:
-    """A server that holds one worker and its parameter server; a mini-batch takes a slot."""
-    return batch_instance(
-        "parameter-server", [(1, 2)], [(1, 1)], [1],
-        [
-            {**job, "chunks": 1, "minibatches": 1, "minibatch_slots": [1], "update_slots": [0],
-             "gradient_mb": 0}
-            for job in jobs
-        ]
-    )  # fmt: skip
 
 
 def raw_ways(instance: Any, job: Any) -> Any:

@@ -35,7 +35,7 @@ kernels: $(VENV)/.installed-dev
 # Second opinions, mutated files, killed processes, signals, Dask, browsers, notebooks, site, wheel.
 # With SHORT=1 few draws of each; without, hours, and every property by 200 examples.
 nightly: kernels
-	SECOND_OPINION=$(COUNT) MUTATIONS=$(COUNT) FAULTS=$(if $(SHORT),5,300) SEED=$(SEED) $(NIGHTLY_PROFILE) \
+	SECOND_OPINION=$(COUNT) MUTATIONS=$(COUNT) SEED=$(SEED) $(NIGHTLY_PROFILE) \
 		$(BIN)/python -m pytest -n 2 --timeout=$(if $(SHORT),600,0) -q $(if $(SHORT),-m nightly)
 	$(MAKE) run-notebooks site wheel
 

@@ -101,18 +101,3 @@ def test_utilisation_counts_idle_servers(instance):
     assert np.count_nonzero(share) == 2
     with pytest.raises(InputError, match="resource: nope: must be one of"):
         utilisation(solution, "nope")
-
-
-def test_pictures_take_runs_results_and_frames(instance, measured, tmp_path):
-    run, result = hs.simulate(instance, "fifo"), hs.solve(instance, "bound", time_limit=1)
-    assert hs.plot.gantt(run).patches
-    assert hs.plot.utilisation(run).images
-    assert hs.plot.prices(result).lines
-    ours, frames = hs.plot.ratios(measured), hs.plot.ratios(measured.to_frame())
-    assert [list(line.get_xdata()) for line in ours.lines] == [
-        list(line.get_xdata()) for line in frames.lines
-    ]
-    hs.plot.save(ours, tmp_path / "x.png")
-    assert (tmp_path / "x.png").read_bytes().startswith(PNG)
-    with pytest.raises(InputError, match="must have a solution to draw"):
-        hs.plot.gantt(result.bound)

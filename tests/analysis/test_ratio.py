@@ -1,13 +1,12 @@
 """The ratio interval: directions, absent ends, reasons, contradictions."""
 
 import math
-from decimal import ROUND_CEILING, ROUND_FLOOR
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hindsched.analysis.interval import percent_rounded, rounded_down, rounded_up
+from hindsched.analysis.interval import rounded_down, rounded_up
 from hindsched.analysis.ratio import (
     Interval,
     Ratio,
@@ -161,9 +160,3 @@ def test_ends_are_rounded_outward(value):
 )
 def test_intervals(ends, text):
     assert str(Interval(*ends)) == text
-
-
-@given(st.floats(0, 1))
-def test_shares_are_rounded_to_the_side_on_which_they_hold(share):
-    assert float(percent_rounded(share, ROUND_FLOOR)[:-1]) <= share * 100 + LAST_BITS
-    assert float(percent_rounded(share, ROUND_CEILING)[:-1]) >= share * 100 - LAST_BITS

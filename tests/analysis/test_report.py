@@ -49,13 +49,6 @@ def test_the_commands_make_the_numbers_again(store, page, monkeypatch):
     assert checked.exit_code == 0, checked.output
 
 
-def test_the_first_table_has_a_row_a_family(store, page):
-    first = re.search(r"<tbody>(.*?)</tbody>", page, re.DOTALL)[1]
-    cells = re.findall(r"<td[^>]*>(.*?)</td>", first)
-    row = Comparison(store.records()).instances[0].algorithm("oasis")
-    assert cells == ["oasis", str(row.ratio.interval)] * 2 + ["1 of 1"]
-
-
 def test_pictures_show_what_the_numbers_say(store, page):
     assert page.count("<svg") == 4  # ratios, profiles, the optimum's schedule and the best run's
     assert page.count("schedule: ") == 2

@@ -44,23 +44,6 @@ def test_text_in_tables_is_text_in_a_spreadsheet_too(text, written):
 # What a notebook shows of an object: one line, or a table, never thousands of characters.
 
 
-def test_results_and_comparisons():
-    instance = hs.named_instance("oasis-t10-i10-h25-s0")
-    result = hs.solve(instance, "bound", options={"time_limit": 1})
-    assert repr(result) == f"<{result}>"
-    found = hs.compare(
-        instance, ["oasis", "fifo"], seeds=1, method="bound", time_limit=1, progress=False
-    )
-    assert repr(found).splitlines()[0].split() == ["instance", "algorithm", "objective", "ratio"]
-    assert repr(found.instances[0]) == str(found.instances[0])
-    shown = result._repr_html_()
-    assert "prices that anyone can recompute" in shown
-    assert f"{result.bound:.6g}" in shown
-    proof = result.certificate._repr_html_()
-    assert f"the optimum is at most {result.bound:.9g}" in proof
-    assert instance.sha256() in proof
-
-
 @pytest.mark.parametrize("family", [word for word in FAMILIES if hs.algorithms(word)])
 def test_notebooks_show_cards_with_the_first_rows(family):
     instance = hs.generate(family)
@@ -73,13 +56,6 @@ def test_notebooks_show_cards_with_the_first_rows(family):
         hidden = len(instance.jobs) - ROWS_SHOWN
         assert (f"and {hidden} more" in html) == (hidden > 0)
     assert f"{run.objective:.6g}" in run._repr_html_()
-
-
-def test_a_program_shows_every_component():
-    program = hs.model(hs.generate("oasis", jobs=2, horizon=6), form="printed")
-    html = program._repr_html_()
-    for part in program.to_dict()["components"]:
-        assert f"<td>{part['name']}</td>" in html
 
 
 # Rows per slot: what is used, what it costs where prices are posted, and which jobs run.
@@ -101,19 +77,6 @@ def test_posted_prices_are_means_over_the_servers_by_capacity():
         here = prices[:, resource, row["slot"] - 1]
         mean = np.average(here, weights=capacity[:, resource])
         assert row["price"] == pytest.approx(mean, rel=1e-12)
-
-
-def test_prices_of_batches_stand_in_the_slots_of_their_rounds():
-    theta = {"worker": 5.0, "ps": 7.0}
-    run, rows = rows_of("astraea", "astraea", theta_workers=5.0, theta_ps=7.0)
-    total = {
-        "worker": run.instance.worker_count.sum(),
-        "ps": run.instance.ps_count.sum(),
-    }
-    assert rows
-    for row in rows:
-        kind = row["resource"]
-        assert row["price"] == pytest.approx(theta[kind] ** (row["used"] / total[kind]) - 1)
 
 
 def test_a_schedule_of_ten_million_slots_has_spans_and_no_rows_by_slot():

@@ -114,14 +114,3 @@ def test_wrong_questions_are_one_line(arguments, line):
     with pytest.raises(InputError) as error:
         hs.worst("oasis", **given)
     assert line in str(error.value)
-
-
-@pytest.mark.parametrize(
-    "family", ["oasis", "batchsched", "astraea", "edgecloud", "mlbroker", "gang"]
-)
-def test_every_family_draws_members_of_its_ranges(family):
-    import numpy as np
-
-    space = find_space(family)
-    made = [space.instance(space.draw(np.random.default_rng(seed))) for seed in range(3)]
-    assert all(space.jobs[0] <= len(instance.jobs) <= space.jobs[1] for instance in made)

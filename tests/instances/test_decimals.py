@@ -8,7 +8,6 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from hindsched.instances.decimals import (
-    SEPARATED,
     WholeUnits,
     common_step,
     exactly,
@@ -16,7 +15,6 @@ from hindsched.instances.decimals import (
     how_many_left,
     loosened,
     same_ceilings,
-    separated,
     times,
 )
 from hindsched.instances.modes import MinibatchTime, least_durations, ps_for
@@ -43,16 +41,6 @@ def test_a_quotient_in_floats_has_the_ceilings_of_the_decimals(top, bottom, most
         if due < 2**40:
             assert math.ceil(n * quotient - 1e-9) == due, n
             assert ps_for(n, quotient) == max(1, due)
-
-
-@given(top=anything, bottom=anything, most=st.integers(1, 60))
-@example(top=2.000000001, bottom=2, most=4)
-def test_separated_rows_say_the_same_and_leave_no_hair(top, bottom, most):
-    quotient = separated(top, bottom, most)
-    for n in range(1, most + 1):
-        due = math.ceil(n * exactly(top) / exactly(bottom))
-        if due < 10**6:
-            assert math.ceil(n * quotient - SEPARATED / 2) == due
 
 
 @given(

@@ -16,7 +16,6 @@ from hindsched.instances.base import LinearUtility, PowerUtility, SigmoidUtility
 from hindsched.instances.batchsched.colocation import Hosting
 from hindsched.instances.batchsched.instance import PARAMETER_SERVER, RING_ALLREDUCE
 from hindsched.instances.batchsched.modes import modes
-from hindsched.instances.mlbroker.slot import SlotData
 from hindsched.instances.modes import NEVER, ps_ratios
 from tests.astraea_example import worked_example
 from tests.strategies.batchsched import instance, known_b
@@ -188,14 +187,3 @@ def test_an_edgecloud_job_needs_a_worker_a_ps_and_time(job, cloud, rule):
     made = edgecloud_job("j", 1, 2, 3, 2, {"a": 1, "cloud": 6})
     with pytest.raises(InputError, match=rule):
         edgecloud_instance([server], [{**made, **job}], cloud)
-
-
-def test_mlbroker_by_hand():
-    made = hs.named_instance("mlbroker-r3-t2-s51")
-    assert made.workers_needed.tolist() == [[6, 6], [3, 3], [0, 3]]
-    assert made.data.shape == (3, 2, 3)
-    assert made.alive.tolist() == [[True, True], [True, True], [False, True]]
-    fee = (made.unit_price - made.discounted_price) * made.threshold
-    assert made.tier_fee == pytest.approx(fee)
-    assert SlotData.at(made, 1).jobs == ("j1", "j2")
-    assert SlotData.at(made, 1).largest_use[0].tolist() == [24, 15, 56, 44]

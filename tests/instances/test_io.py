@@ -21,12 +21,6 @@ def test_numbers_keep_the_type_they_were_written_with() -> None:
         assert type(again["slot_seconds"]) is type(seconds)
 
 
-def test_a_byte_order_mark_is_skipped(tmp_path: Path) -> None:
-    path = tmp_path / "marked.json"
-    path.write_bytes(b"\xef\xbb\xbf" + FILES[0].read_bytes())
-    assert read(path) == read(FILES[0])
-
-
 def test_an_older_format_is_migrated_step_by_step() -> None:
     old = DATA / "format-0" / "batchsched-rar-j5-s200.json"
     assert json.loads(old.read_text())["format"] == "hindsched/0"

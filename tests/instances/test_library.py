@@ -11,7 +11,6 @@ from hindsched.instances.catalogue import (
     KNOWN,
     best_known,
     list_instances,
-    list_suites,
     make_members,
     members,
     named_instance,
@@ -35,14 +34,6 @@ def test_known_instances_come_with_the_package(name):
 
 def test_every_known_file_is_named():
     assert {path.stem for path in DATA.glob("*.json")} == set(KNOWN)
-
-
-def test_lists():
-    rows = list_suites("oasis")
-    assert {"family": "oasis", "suite": "small"} in rows
-    names = [row["name"] for row in list_instances("mlbroker")]
-    assert "mlbroker/known/r3-t2-s51" in names
-    assert any(name.startswith("mlbroker/small/") for name in names)
 
 
 @pytest.mark.parametrize("family", families_on("instances", "generator"))

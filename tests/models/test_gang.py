@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
 
 from hindsched.errors import InputError
 from hindsched.instances.gang.instance import KINDS, GangInstance, gang_data
-from hindsched.models.base import Commitments
 from hindsched.models.gang.offline import FORMS, build_offline, build_subproblem
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import solve_program
@@ -72,15 +69,6 @@ def test_the_programs_equal_the_brute_force(kind):
     assert np.mean(binding) >= 0.3
 
 
-@settings(max_examples=30, **EXAMPLES)
-@given(tiny_instances(longest=2))
-def test_more_freedom_is_never_dearer(instance):
-    file = instance.to_dict()
-    for goal in ("completion", "makespan", "deadlines"):
-        free = [brute_force.optimum(file, kind, goal) for kind in reversed(KINDS)]
-        assert free == sorted(free)
-
-
 @settings(max_examples=50, **EXAMPLES)
 @given(tiny_instances(longest=2))
 def test_blocks_and_bounds_agree(instance):
@@ -123,27 +111,6 @@ def test_an_elastic_and_a_rigid_optimum_by_hand():
     assert solved(interrupted, "preemptive")[1] == pytest.approx(5)
 
 
-def test_what_has_begun_is_kept():
-    instance = pool([(0, 4, 2), (1, 1, 1), (1, 1, 1)])
-    rows = {"j0": [{"from": 1, "to": 4, "gpus": 2}]}
-    begun = Commitments(now=2, assignments=rows)
-    solution, objective = solved(instance, "non-preemptive", commitments=begun)
-    assert objective == pytest.approx(4 + 4 + 4)
-    assert solution.assignments()["j0"] == rows["j0"]
-    paused, objective = solved(instance, "preemptive", commitments=begun)
-    assert objective == pytest.approx(5 + 1 + 1)
-    assert paused.assignments()["j0"] == [
-        {"from": 1, "to": 1, "gpus": 2}, {"from": 3, "to": 5, "gpus": 2},
-    ]  # fmt: skip
-    locked = Commitments(now=2, assignments=rows, locked=frozenset({"j0"}))
-    assert solved(instance, "preemptive", commitments=locked)[1] == pytest.approx(12)
-    solution, _ = solved(instance, "elastic", commitments=Commitments(now=9))
-    assert solution.starts.min() == 8
-    cut = {"j0": [{"from": 1, "to": 2, "gpus": 2}]}
-    with pytest.raises(InputError, match="must complete"):
-        build_offline(instance, commitments=Commitments(now=2, assignments=cut))
-
-
 def test_what_is_too_large_is_refused_in_one_line():
     with pytest.raises(InputError, match=r"30000 slots, at most 20000"):
         build_offline(pool([(0, 30_000, 1)]))
@@ -153,18 +120,6 @@ def test_what_is_too_large_is_refused_in_one_line():
         build_subproblem(pool([(0, 1, 1)]), 0, "elastic,makespan")
     with pytest.raises(InputError, match="must not be negative"):
         build_subproblem(pool([(0, 1, 1)]), 0, slots=-1)
-
-
-def test_weights_of_any_size_keep_the_horizon_exact():
-    data = pool([(0, 3, 2), (0, 2, 2), (1, 1, 1)]).to_dict()
-    for job, weight in zip(data["jobs"], (1e-12, 1e12, 0.1), strict=True):
-        job["weight"] = weight
-    instance = GangInstance.parse(data)
-    best = brute_force.optimum(data, "non-preemptive")
-    program = build_offline(instance)
-    assert program.view.slots <= instance.serial_end
-    solution, _ = solved(instance, "non-preemptive")
-    assert abs(solution.exact_objective - best) <= best * Fraction(1, 10**9)
 
 
 @pytest.mark.parametrize("formulation", FORMS)

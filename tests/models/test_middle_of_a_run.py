@@ -91,10 +91,3 @@ def test_jobs_that_shared_a_tier_are_settled_together() -> None:
             {one.name: rows[one.name] for one in arrived}, whole=[a.name for a in arrived]
         )
     assert rolling.solve().objective == hs.build_solution(instance, rows).objective() == 195.0
-
-
-def test_a_program_without_columns_that_was_looked_at_is_unchanged() -> None:
-    instance = hs.generate("oasis", preset="small").with_jobs(())
-    program = hs.model(instance)
-    assert program.pyomo is not None
-    assert program.solve().objective == 0.0

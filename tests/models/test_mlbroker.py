@@ -2,7 +2,6 @@
 
 import cvxpy as cp
 import numpy as np
-import pyomo.environ as pyo
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -12,13 +11,11 @@ from hindsched.instances.catalogue import known_instance
 from hindsched.instances.generators.registry import generate as generate_any
 from hindsched.instances.mlbroker.generator import generate
 from hindsched.instances.mlbroker.slot import SlotData
-from hindsched.models.mlbroker.compiled import template
 from hindsched.models.mlbroker.convex import RegularisedSlot, slot_values
 from hindsched.models.mlbroker.offline import build_offline
 from hindsched.models.mlbroker.printed import printed_slot
 from hindsched.models.mlbroker.sets import big_m
 from hindsched.solutions.base import build_solution
-from hindsched.solutions.mlbroker.solution import MlbrokerSolution
 from hindsched.solvers.door.convex import solve_convex
 from hindsched.solvers.door.program import solve_program
 from hindsched.solvers.families.mlbroker.bound import relaxation_bound
@@ -48,21 +45,6 @@ def test_equals_brute_force(formulation, instance):
     assert solution.objective() == pytest.approx(result.objective, abs=1e-6)
 
 
-@given(instance=instances(centers=3, slots=2, jobs=2, workers=3, kinds=1))
-def test_order_of_the_bounds(instance):
-    chord = relaxation_bound(instance, "chord")
-    symmetric = relaxation_bound(instance, "paper")
-    disaggregated = solved(instance, "tight", relax=True)
-    tight = solved(instance, "tight")
-    slack = 1e-6 * (1 + tight)
-    assert symmetric <= chord + slack
-    assert chord <= disaggregated + slack
-    assert disaggregated <= tight + slack
-    assert relaxation_bound(instance, "paper", kind="loose") <= symmetric + slack
-    assert solved(instance, "paper") <= tight + slack
-    assert chord <= solved(instance, "paper") + slack
-
-
 @pytest.mark.parametrize("formulation", ["tight", "paper"])
 def test_known_optimum(formulation):
     instance = known_instance("mlbroker-r3-t2-s51")
@@ -79,17 +61,6 @@ def test_k3_flicker():
         ]
     }
     assert build_solution(flicker(), follow).objective() == pytest.approx(20)
-
-
-def test_k4_surplus_workers_connect_for_free_as_printed():
-    assert solved(surplus(), "paper") == pytest.approx(3)
-    assert solved(surplus(), "tight") == pytest.approx(201)
-    program = build_offline(surplus(), "paper")
-    solve_program(program.model)
-    found = program.extract()
-    assert found.workers.tolist() == [[[1, 1, 1]]]
-    meant = MlbrokerSolution(surplus(), found.workers, found.ps, "tight")
-    assert meant.objective() == pytest.approx(203)
 
 
 @pytest.mark.parametrize(("distance", "answer"), [(0.5, 62), (1, 64)])
@@ -134,19 +105,6 @@ def test_the_reductions_leave_the_printed_optimum(instance, epsilon, data):
     assert found == pytest.approx(printed, rel=1e-5, abs=1e-5)
 
 
-@pytest.mark.parametrize("price", ["paper", "chord"])
-@pytest.mark.parametrize("switching", ["entropy", "relu"])
-def test_slot_program_is_compiled_once(price, switching):
-    program = RegularisedSlot(2, 3, 4, price, switching)
-    assert program.problem.is_dpp()
-    assert program.problem.is_dcp(dpp=True)
-    assert program.jobs[0].constraints.keys() >= {f"eq_8{letter}" for letter in "abfgij"}
-    assert template(3, 4, price, switching) is template(3, 4, price, switching)
-    slot = SlotData.at(generate("small", 0, jobs=1, horizon=1, life_slots=(1, 1)), 1)
-    with pytest.raises(InputError, match="the program is for 2"):
-        program.set(*slot_values(slot, np.zeros((1, 3)), price, switching))
-
-
 @given(instance=instances(centers=3, jobs=2, kinds=1))
 def test_corrected_dual_is_the_dual(instance):
     program = model(instance, formulation="paper")
@@ -173,18 +131,6 @@ def test_dual_violations_name_the_row():
     assert found[0].amount == pytest.approx(1)
     program.pyomo.alpha[0, 1, 0].set_value(-2, skip_validation=True)
     assert "(11)" in {violation.rule for violation in program.program.violations()}
-
-
-def test_printed_dual_breaks_weak_duality():
-    """E11: without the sum of xi the printed (11) passes the optimum of P_f."""
-    job = {"n": 1, "m": 1, "P": 1, "B": 1, "c": 1, "D": [[8, 4], [4, 8]]}
-    instance = make(2, 2, 0.5, [(4, 3, 10), (5, 4, 6)], [job, job])
-    program = model(instance, formulation="paper")
-    primal = program.relax().solve().objective
-    corrected = program.dual()
-    assert corrected.solve().objective == pytest.approx(primal)
-    assert pyo.value(corrected.pyomo.printed_objective) > primal + 1
-    assert program.dual(printed=True).solve().objective > primal + 1
 
 
 def test_slot_program_of_an_instance():

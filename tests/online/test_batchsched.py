@@ -1,4 +1,4 @@
-"""batchsched's online algorithms: known answers, engines, rivals by hand, their laws, theorem."""
+"""batchsched's online algorithms: known answers, engines, rivals by hand, theorem."""
 
 from __future__ import annotations
 
@@ -7,10 +7,7 @@ import pytest
 
 from hindsched.instances.batchsched.generator import generate
 from hindsched.instances.batchsched.instance import PARAMETER_SERVER, RING_ALLREDUCE
-from hindsched.online.baselines.baseline import Drf, Fifo
-from hindsched.online.baselines.infeasible_baselines import relaxing
 from hindsched.online.batchsched.algorithms import declared_estimates, theorem
-from hindsched.online.batchsched.baselines import AntMan
 from hindsched.online.batchsched.rounds import greedy_right_to_left
 from hindsched.online.batchsched.theorem import densities
 from hindsched.online.engines.batching import ExponentialLedger, Offer
@@ -89,23 +86,9 @@ def test_theorem_and_estimates():
     assert known["worst"] == pytest.approx(high / low)
 
 
-def test_the_theorems_assumptions_can_hold():
-    """One job that fills little of a huge cluster in its only way."""
-    job = {
-        "arrival": 1, "weight": 1, "epochs": 1, "chunks": 1, "minibatches": 2,
-        "minibatch_slots": [1.0], "update_slots": [0], "gradient_mb": 0,
-    }  # fmt: skip
-    inst = instance(PARAMETER_SERVER, [(1000, 1000)], [(1, 1)], [1], [job])
-    thin, share, _ = theorem(inst)["assumptions"]
-    assert thin["holds"]
-    assert thin["worst"] == pytest.approx(1.0)
-    assert share["holds"]
+# batchsched's rivals: schedules worked by hand.
 
 
-# batchsched's rivals: schedules worked by hand, and laws that hold at every event.
-
-
-ResizingDrf = relaxing(Drf)
 HOURS = SLOT_SECONDS / 3600
 
 
@@ -206,79 +189,3 @@ def test_greedy_rtl_accepts_by_density_as_late_as_possible():
     batch = [(job, search.index(job), density[j]) for j, job in enumerate(inst.jobs)]
     found = greedy_right_to_left(inst, batch, 4)
     assert {name: (s.start, s.last) for name, s in found.items()} == {"j1": (3, 4), "j2": (1, 2)}
-
-
-# Laws, asserted after every reallocation.
-
-
-class NobodyOvertakes:
-    """fifo: whoever waits arrived after everyone who holds something."""
-
-    def check(self):
-        waiting = [name not in self.held for name in self.jobs]
-        assert waiting == sorted(waiting)
-
-
-class NothingFitsAnyMore:
-    """drf: no job that can still use one more worker would get one."""
-
-    def check(self):
-        for name, job in self.jobs.items():
-            held = self.held.get(name)
-            if (held.num_workers if held else 0) < self.cluster.max_workers(job):
-                assert self.cluster.extend(job, held) is None
-
-
-class GuaranteedNeverWait:
-    """antman: the first waiting guaranteed job would not fit even without opportunistic ones."""
-
-    def check(self):
-        waiting = [n for n in self.jobs if n not in self.held and self.is_guaranteed(n)]
-        for name in waiting[:1]:
-            others = [n for n in self.held if not self.is_guaranteed(n)]
-            assert not fits_without(self, name, others)
-
-
-def fits_without(rival, name, others):
-    """Whether a job's gang would fit if others held nothing."""
-    for other in others:
-        rival.cluster.release(rival.jobs[other], rival.held[other])
-    job = rival.jobs[name]
-    gang = rival.cluster.place(job, rival.cluster.fixed_workers(job))
-    if gang is not None:
-        rival.cluster.release(job, gang)
-    for other in others:
-        rival.cluster.book(rival.jobs[other], rival.held[other])
-    return gang is not None
-
-
-LAWS = [
-    (Fifo, NobodyOvertakes),
-    (ResizingDrf, NothingFitsAnyMore),
-    (AntMan, GuaranteedNeverWait),
-]
-
-
-def lawful(rival, law):
-    """The rival with its law asserted after every reallocation."""
-
-    def reallocate(self):
-        rival.reallocate(self)
-        law.check(self)
-
-    return type(f"Lawful{rival.__name__}", (law, rival), {"reallocate": reallocate})
-
-
-def crowded(architecture):
-    return [
-        generate("small", seed, jobs=7, horizon=3, architecture=architecture) for seed in range(4)
-    ]
-
-
-@pytest.mark.parametrize("architecture", BOTH)
-@pytest.mark.parametrize(("rival", "law"), LAWS)
-def test_laws_hold_at_every_event(rival, law, architecture):
-    for seed, inst in enumerate(crowded(architecture)):
-        run = simulate(inst, lawful(rival, law)(), seed=seed)
-        assert run.solution.violations() == []
-        assert all(run.solution.completion(job.name) for job in inst.jobs)

@@ -6,7 +6,6 @@ most 4 of its jobs), and its generator's ``small`` preset.
 
 import functools
 import json
-import sys
 
 import pytest
 
@@ -164,54 +163,3 @@ def test_a_theorem_says_its_value_and_whether_its_assumptions_hold(family, name)
             assert said["kind"] in ("ratio", "additive")
             assert said["value"] is None or said["value"] > 0
             assert all({"name", "holds"} <= set(row) for row in said["assumptions"])
-
-
-@pytest.mark.parametrize("family", FAMILIES)
-def test_the_futures_differ_only_after_the_cut(family):
-    instance = known(family)
-    reveal = reveal_slots(instance)
-    for slot in cuts(instance):
-        for future in other_futures(instance, slot):
-            kept = {job.name for job in instance.jobs if reveal[job.name] <= slot}
-            other = instance.with_jobs(
-                tuple(job for job in instance.jobs if job.name in kept) + tuple(future)
-            )
-            assert {name for name, when in reveal_slots(other).items() if when <= slot} == kept
-
-
-ASKED = """
-import json, sys
-from hindsched import read
-from hindsched.instances.base import family_module
-from hindsched.online.protocol import Environment
-from hindsched.online.registry import build_algorithm
-
-def say(**words):
-    print(json.dumps(words, default=lambda number: number.item()), flush=True)
-
-family = json.loads(input())["family"]
-say(type="hello", protocol=1)
-told = json.loads(input())
-kind = type(read(sys.argv[1]))
-cluster = kind.parse(told["cluster"])
-algorithm = build_algorithm(family, sys.argv[2])
-algorithm.start(Environment(cluster, told["estimates"], told["seed"], told["formulation"]))
-say(type="ready")
-record = kind.model_fields["jobs"].annotation.__args__[0]
-for line in sys.stdin:
-    step = json.loads(line)
-    jobs = tuple(record.model_validate(job) for job in step["arrivals"])
-    decision = algorithm.step(step["slot"], jobs)
-    rows = {name: list(given) for name, given in decision.assignments.items()}
-    say(type="decision", assignments=rows, admitted=list(decision.admitted),
-        rejected=list(decision.rejected))
-"""
-
-
-def test_an_external_process_decides_as_the_same_algorithm_in_process(tmp_path):
-    instance = generated("oasis")
-    hs.write(instance, tmp_path / "instance.json")
-    (tmp_path / "asked.py").write_text(ASKED)
-    command = [sys.executable, str(tmp_path / "asked.py"), str(tmp_path / "instance.json"), "drf"]
-    theirs = simulate(instance, hs.External(command))
-    assert theirs.solution.assignments() == simulate(instance, "drf").solution.assignments()

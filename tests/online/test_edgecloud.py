@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-import numpy as np
 import pytest
 from hypothesis import given
 
-from hindsched.instances.edgecloud.generator import generate
 from hindsched.instances.io import read
 from hindsched.models.edgecloud.dual import build_dual
 from hindsched.models.edgecloud.relaxations import build_fractional
 from hindsched.online.edgecloud.algorithms import theorem
-from hindsched.online.edgecloud.speed_augmentation import run_with_speed, worst_slack
+from hindsched.online.edgecloud.speed_augmentation import run_with_speed
 from hindsched.online.registry import build_algorithm
 from hindsched.online.simulator import simulate
 from hindsched.solvers.door.api import solve
 from hindsched.solvers.door.program import solve_program
 from tests.strategies.edgecloud import instance, job, tiny_instances
 
-OWN = ("edgecloud", "edgecloud-marginal", "edgecloud-escape", "edgecloud-edge-only")
 TWO = [
     {"name": "a", "workers": ["t1"], "ps": ["p"]},
     {"name": "b", "workers": ["t1"], "ps": ["p"]},
@@ -87,26 +82,6 @@ def test_lemma_4_for_the_marginal_increment_and_the_corrected_dual(tiny):
             fast = run_with_speed(tiny, 0.5, increment=increment, whole_slots=whole)
             assert fast.slack >= -1e-9
             assert fast.bound <= solve_program(build_fractional(tiny).pyomo).objective + 1e-6
-
-
-@given(tiny_instances(max_jobs=6, max_chunks=4, clouds=(None, 0), same_upload=True))
-def test_lemma_4_under_its_condition(tiny):
-    """With one upload delay a server, chunks arrive in release order and sum alpha = sum beta."""
-    found = run_with_speed(tiny, 0.0, whole_slots=True)
-    total = sum(sum(d.alphas) for d in found.dispatches)
-    assert total == pytest.approx(found.average_flow, abs=1e-6)
-
-
-def test_lemma_2_as_printed_is_false():
-    """With alpha = Q the dual (6) is broken in most instances; with alpha'' in none."""
-    broken = 0
-    for seed in range(20):
-        small = generate("small", seed, jobs=8)
-        found = run_with_speed(small, 0.0, whole_slots=True)
-        printed = np.array([d.alphas[-1] for d in found.dispatches])
-        broken += worst_slack(small, replace(found.point, alpha=printed)) < -1e-9
-        assert found.slack >= -1e-9
-    assert broken >= 15
 
 
 @given(tiny_instances(max_jobs=4, clouds=(None, 0, 1), storage=True))

@@ -219,14 +219,3 @@ def test_durations_of_running_jobs_change_nothing_before_their_ends(name):
         return set(zip(found.job[early].tolist(), found.start[early].tolist(), strict=True))
 
     assert begun(rows) == begun(other)
-
-
-class AsksForDurations(Starts):
-    def step(self, slot, arrivals):
-        return Decision(admitted=[job.name for job in arrivals if job.duration > 0])
-
-
-def test_cheats_are_found():
-    instance = hs.generate("gang", preset="small", seed=1)
-    with pytest.raises(AttributeError, match="'GangRequest' object has no attribute 'duration'"):
-        simulate(instance, AsksForDurations())

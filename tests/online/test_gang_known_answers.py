@@ -1,8 +1,7 @@
-"""Known answers about policies of gang: optimal cases, worst cases, promises and bounds."""
+"""Known answers about policies of gang: optimal cases, promises and bounds."""
 
 import gzip
 import itertools
-import math
 import os
 from pathlib import Path
 
@@ -15,7 +14,6 @@ from hypothesis import strategies as st
 from hindsched.analysis.tasks import theorem_of
 from hindsched.instances.gang.instance import GangInstance, gang_data, split_formulation
 from hindsched.online.simulator import simulate
-from hindsched.solutions.base import build_solution
 from hindsched.solvers.certificates.certificate import certify
 from hindsched.solvers.families.gang.replay import POLICIES, in_order, replay
 from hindsched.solvers.oracles.base import build_oracle
@@ -52,31 +50,6 @@ def test_wspt_is_optimal_on_one_gpu_without_releases(jobs):
 
     best = min(cost(order) for order in itertools.permutations(jobs))
     assert simulate(instance, "wspt").objective == best
-
-
-def kawaguchi_kyan(machines, long_jobs, fineness):
-    """Sand that fills all GPUs for a unit of time, then jobs of 1 + sqrt 2 units; w = p."""
-    length = round((1 + math.sqrt(2)) * fineness)
-    sand = [(0, 1, 1, 1)] * (machines * fineness)
-    return instance_of([*sand, *[(0, length, 1, length)] * long_jobs], machines), length
-
-
-def test_wspt_with_weights_as_durations_nears_its_worst_case():
-    limit = (1 + math.sqrt(2)) / 2  # Kawaguchi & Kyan, 1986
-    found = []
-    for fineness in (2, 12, 29):
-        instance, length = kawaguchi_kyan(41, 12, fineness)
-        sand, beside = len(instance.jobs) - 12, 41 - 12
-        rows = {}
-        for number, job in enumerate(instance.jobs):
-            first = 1 if number >= sand else 1 + number // beside
-            rows[job.name] = [{"from": first, "to": first + job.duration - 1, "gpus": 1}]
-        better = build_solution(instance, rows)  # the long jobs first, the sand beside them
-        assert better.violations() == []
-        assert better.completion(instance.jobs[-1].name) == length
-        found.append(simulate(instance, "wspt").objective / better.objective())
-    assert found == sorted(found)
-    assert 1.19 < found[-1] < limit
 
 
 @pytest.mark.parametrize("machines", [2, 3, 5, 8])

@@ -13,9 +13,8 @@ from hypothesis import given
 import hindsched as hs
 from hindsched.instances.io import read
 from hindsched.models.base import Commitments
-from hindsched.online.oasis.algorithms import OasisReoptimise, theorem
+from hindsched.online.oasis.algorithms import OasisReoptimise
 from hindsched.online.oasis.prices import ExponentialPrices, pool_facts
-from hindsched.online.protocol import Decision, Environment, OnlineAlgorithm
 from hindsched.online.simulator import simulate
 from hindsched.solutions.base import build_solution
 from hindsched.solvers.door.options import SolveOptions
@@ -69,17 +68,6 @@ def test_the_literal_lower_bound_admits_jobs_that_earn_nothing(
         assert any(objective == pytest.approx(one, abs=0.1) for one in known)
 
 
-@pytest.mark.parametrize(
-    ("name", "alpha"),
-    [("oasis-t100-i100-h50-s0", 533), ("oasis-t300-i300-h50-s0", 1765)],
-)
-def test_theorem_value_is_vacuous_at_scale(name: str, alpha: float) -> None:
-    quantities = theorem(shared(name))
-    assert quantities["value"] == pytest.approx(2 * alpha, abs=2)
-    broken = [a["name"] for a in quantities["assumptions"] if not a["holds"]]
-    assert "demands much smaller than capacities" in broken
-
-
 def test_prices_run_from_lower_to_upper() -> None:
     instance = shared("oasis-t10-i10-h5-s1")
     rows = build_oracle(instance, rows="servers").rows
@@ -100,39 +88,6 @@ def test_prices_run_from_lower_to_upper() -> None:
                 assert not full[name][:, index].any()
 
 
-def test_upper_bound_is_an_upper_bound_and_lower_a_lower_one() -> None:
-    # (23): no job earns more per unit of any resource; (25) with eta: the first dual is bounded.
-    instance = shared("oasis-t10-i10-h10-s0")
-    for pool, demand in (
-        ("worker_capacity", instance.worker_demand),
-        ("ps_capacity", instance.ps_demand),
-    ):
-        bounds = pool_facts(instance)[pool].bounds(0.0, "file")
-        for job, unit in zip(instance.jobs, demand, strict=True):
-            best = job.utility.value(instance.min_duration_of(job) - 1)
-            for needed, log_upper in zip(unit, bounds.log_upper, strict=True):
-                if needed > 0:
-                    assert math.log(best) <= log_upper + math.log(needed) + 1e-12
-
-
-def test_capacity_units_make_the_lower_bound_free_of_the_files_units() -> None:
-    instance = shared("oasis-t10-i10-h5-s1")
-    data = instance.to_dict()
-    for key in ("worker_servers", "ps_servers"):
-        for server in data[key]:
-            server["capacity"]["memory_gb"] = server["capacity"].get("memory_gb", 0) * 1024
-    for job in data["jobs"]:
-        for key in ("worker", "ps"):
-            job[key]["memory_gb"] = job[key].get("memory_gb", 0) * 1024
-    scaled = type(instance).parse(data)
-    alphas = {
-        units: [theorem(i, units=units)["value"] for i in (instance, scaled)]
-        for units in ("file", "capacity")
-    }
-    assert alphas["capacity"][0] == pytest.approx(alphas["capacity"][1])
-    assert alphas["file"][0] != pytest.approx(alphas["file"][1])
-
-
 def test_ledger_adds_up_and_certifies_the_final_prices() -> None:
     instance = shared("oasis-t10-i10-h25-s0")
     result = simulate(instance, "oasis", settings={"lower_floor": 0.1})
@@ -142,19 +97,6 @@ def test_ledger_adds_up_and_certifies_the_final_prices() -> None:
     oracle = build_oracle(instance, rows="servers")
     bound = oracle.bound(oracle.rows.pack(result.prices))
     assert bound >= 182.359
-
-
-class Fixed(OnlineAlgorithm):
-    """Gives out prepared rows in prepared slots."""
-
-    def __init__(self, rows: dict[int, dict[str, Any]]) -> None:
-        self.rows = rows
-
-    def start(self, environment: Environment) -> None:
-        pass
-
-    def step(self, slot: int, arrivals: tuple[Any, ...]) -> Decision:
-        return Decision(self.rows.get(slot, {}))
 
 
 def tiny() -> Any:
@@ -175,19 +117,6 @@ def tiny() -> Any:
 
 def row(first: int, last: int, workers: int, ps: int) -> dict[str, Any]:
     return {"from": first, "to": last, "workers": {"w": workers}, "ps": {"p": ps}}
-
-
-def test_a_job_that_runs_in_vain_earns_nothing_and_is_named() -> None:
-    result = simulate(tiny(), Fixed({2: {"a": [row(2, 2, 1, 1)]}}))
-    assert result.objective == 0
-    assert result.violations == []
-    assert result.report["unfinished"] == ["a"]
-
-
-def test_a_finished_job_earns_the_utility_of_its_completion() -> None:
-    result = simulate(tiny(), Fixed({2: {"a": [row(2, 3, 1, 1)]}}))
-    assert result.objective == 5 - 1
-    assert result.solution.completion("a") == 3
 
 
 # `reoptimise` of oasis: what is left as an instance of its own, against the program of it.

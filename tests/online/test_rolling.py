@@ -9,7 +9,6 @@ import pytest
 
 import hindsched as hs
 from hindsched.instances.gang.instance import GangInstance
-from hindsched.instances.mlbroker.instance import MlbrokerInstance
 from hindsched.models.base import Commitments, aggregated, offline_program
 from hindsched.online.engines import dual_price, reoptimise
 from hindsched.solvers.door.options import SolveOptions
@@ -97,37 +96,6 @@ def test_it_equals_the_program_built_anew_at_every_step(family, algorithm, monke
     np.testing.assert_allclose(hot, rebuilt, rtol=1e-5, atol=1e-6)
     if (family, algorithm) in SETTLES:
         assert max(Compared.settled) > 0
-
-
-def test_jobs_that_are_settled_together_share_a_discount(monkeypatch):
-    """Two jobs of a data centre pay its tiers for what they use together."""
-    monkeypatch.setattr(Compared, "steps", [])
-    monkeypatch.setattr(Compared, "settled", [])
-    tiers = {"unit_usd": 5, "discounted_usd": 1, "threshold": 1}
-    live = {
-        "worker": {"vcpu": 1}, "ps": {"vcpu": 1}, "capacity_gb": 1, "exchange_gb": 0,
-        "deployment_usd": 0, "data_gb": [[1]],
-    }  # fmt: skip
-    instance = MlbrokerInstance.parse(
-        {
-            "family": "mlbroker", "name": "shared", "horizon": 2, "slot_seconds": 3600,
-            "resources": ["vcpu"], "transfer_usd_per_gb": [[0]],
-            "datacenters": [{"name": "a", "prices": {"vcpu": tiers}}],
-            "jobs": [
-                {"name": name, "arrival": slot, "departure": slot, **live}
-                for name, slot in (("one", 1), ("two", 1), ("later", 2))
-            ],
-        }
-    )  # fmt: skip
-    rolling = Compared(instance)
-    rolling.add(instance.jobs[:2])
-    plan = rolling.solve().plan.assignments()
-    rolling.commit(plan, whole=plan)
-    rolling.add(instance.jobs[2:])
-    rolling.advance(2)
-    rolling.solve()
-    assert [job.name for job in rolling.instance.jobs] == ["later"]
-    assert Compared.steps == [(8.0, 8.0), (14.0, 14.0)]
 
 
 def test_a_makespan_is_that_of_the_last_job_however_many_are_settled():

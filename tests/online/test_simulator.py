@@ -1,11 +1,9 @@
-"""The simulator against algorithms that cheat, wait for ever, or are interrupted."""
+"""The simulator against algorithms that cheat or wait for ever."""
 
 from __future__ import annotations
 
 import ast
 import math
-import os
-import signal
 from pathlib import Path
 
 import pytest
@@ -21,7 +19,6 @@ from hindsched.memory import memory_limit
 from hindsched.online.protocol import NOTHING, Capabilities, Decision, OnlineAlgorithm
 from hindsched.online.registry import build_algorithm
 from hindsched.online.simulator import simulate
-from hindsched.solvers.door.interrupt import catch_interrupt
 
 
 @pytest.fixture(scope="module")
@@ -384,32 +381,3 @@ def test_programs_stop_by_counts_and_say_so(algorithm, settings, reached, told):
     assert limited.report[reached] > 0
     assert limited.report[told] == 1
     assert limited.solution.assignments() == again.solution.assignments()
-
-
-def press_ctrl_c():
-    os.kill(os.getpid(), signal.SIGINT)
-
-
-class Solves(OnlineAlgorithm):
-    """Decides nothing after a solve that Ctrl-C ends in a slot."""
-
-    def __init__(self, when):
-        self.when, self.last = when, 0
-
-    def start(self, environment):
-        pass
-
-    def step(self, slot, arrivals):
-        self.last = slot
-        with catch_interrupt():
-            if slot == self.when:
-                press_ctrl_c()
-        return NOTHING
-
-
-def test_a_run_ends_with_the_solve_that_was_interrupted(instance):
-    second = sorted({job.arrival for job in instance.jobs})[1]
-    algorithm = Solves(second)
-    with pytest.raises(KeyboardInterrupt):
-        simulate(instance, algorithm)
-    assert algorithm.last == second

@@ -73,14 +73,6 @@ def test_the_work_of_oasis_is_rounded_up():
     assert oasis(gradient_mb=15).work.tolist() == [16]  # 2 x 15 x 8 / 2 / 60 = 2 more a mini-batch
 
 
-def test_neighbours_are_merged_and_changes_split():
-    rows = [row(2, 2, {"w1": 1}, {"p1": 1}), row(3, 3, {"w1": 1}, {"p1": 1}),
-            row(5, 5, {"w2": 2}, {"p2": 2})]  # fmt: skip
-    merged = build_solution(oasis(), {"j": rows}).assignments()["j"]
-    assert merged == [row(2, 3, {"w1": 1}, {"p1": 1}), rows[2]]
-    assert build_solution(oasis(), {"j": merged}).assignments()["j"] == merged
-
-
 def test_batchsched():
     job = {"arrival": 2, "weight": 3, "epochs": 1, "chunks": 2, "minibatches": 2,
            "gradient_mb": 0.5, "minibatch_slots": [0.75, 0.75]}  # fmt: skip
@@ -121,21 +113,6 @@ def test_edgecloud():
     assert told["communication_slots"] == pytest.approx(2 * (3 - 2))
     busy = {one["slot"]: one["used"] for one in solution.usage_rows()}
     assert busy == {3: 2, 4: 2, 5: 1, 6: 1}
-
-
-def test_work_that_moves_is_uploaded_to_every_server():
-    """One lane for two chunks, first on a (1 slot a chunk), then on b (2 slots): 2 x 1 + 2 x 2."""
-    servers = [{"name": n, "workers": ["t1"], "ps": ["p"]} for n in ("a", "b")]
-    job = edgecloud_job("j", 2, 2, 3, 2, {"a": 1, "b": 2, "cloud": 6})
-    lane = {"chunk": 1, "worker": 1}
-    rows = [
-        {**lane, "server": "a", "from": 3, "to": 6},
-        {**lane, "server": "b", "from": 7, "to": 8},
-        {"ps": "a", "from": 3, "to": 8},
-    ]
-    solution = build_solution(edgecloud_instance(servers, [job]), {"j": rows}, "literal")
-    assert solution.violations() == []
-    assert solution.job_rows()[0]["upload_slots"] == 6
 
 
 def test_all_cloud_needs_the_cloud_ps():

@@ -18,7 +18,6 @@ from hindsched.solutions.edgecloud.past import read_past
 from hindsched.solutions.edgecloud.ps import place_parameter_servers
 from hindsched.solutions.edgecloud.runs import Runs
 from hindsched.solutions.edgecloud.solution import EdgecloudSolution
-from tests.strategies.batchsched import instance as batchsched_instance
 from tests.strategies.batchsched import known_b
 from tests.strategies.batchsched import tiny_instances as tiny_batchsched
 from tests.strategies.edgecloud import instance, job, tiny_instances
@@ -34,32 +33,6 @@ def test_a_list_schedule_is_feasible_and_ends_when_it_says(tiny, draws):
     assert solution.violations() == []
     for j, one in enumerate(tiny.jobs):
         assert schedule.completion[j] == solution.completion(one.name)
-
-
-def test_a_list_schedule_begins_at_once_and_breaks_ties_for_the_cloud():
-    servers = [{"name": "a", "workers": ["t1"], "ps": ["p"]}]
-    quick = instance(servers, [job("j", 1, 1, 1, 1, {"a": 0, "cloud": 9})])
-    schedule = GreedySchedule(quick, read_past(quick, None))
-    assert schedule.completion == {0: 1}
-    assert [tuple(row) for row in schedule.rows] == [(0, 1, 0, 1, 1)]
-    tie = instance(servers, [job("j", 1, 1, 2, 2, {"a": 1, "cloud": 1})])
-    [row] = GreedySchedule(tie, read_past(tie, None)).rows
-    assert row.place == len(tie.worker_list)
-
-
-def test_a_list_schedule_waits_for_workers_of_a_finite_cloud():
-    """Two chunks of two slots on one cloud worker: 2-3 and 4-5; the next job's follow at once."""
-    servers = [{"name": "a", "workers": ["t2"], "ps": ["p"]}]
-    upload = {"a": 0, "cloud": 1}
-    busy = instance(
-        servers,
-        [job("j", 1, 2, 2, 2, upload), job("k", 2, 1, 3, 3, upload)],
-        cloud={"workers": {"t1": 1}},
-    )
-    schedule = GreedySchedule(busy, read_past(busy, None))
-    assert schedule.completion == {0: 5, 1: 8}
-    rows = sorted((row.job, row.first, row.last) for row in schedule.rows)
-    assert rows == [(0, 2, 3), (0, 4, 5), (1, 6, 8)]
 
 
 RAN = {"chunk": 1, "server": "a", "worker": 1, "from": 1, "to": 2}
@@ -82,20 +55,6 @@ def test_a_list_schedule_goes_on_around_what_has_begun(home, cloud, ends):
     past = read_past(tiny, Commitments(now=3, assignments={"j1": (ran, held)}))
     schedule = GreedySchedule(tiny, past)
     assert schedule.completion == dict(enumerate(ends))
-
-
-def test_a_list_schedule_stores_nothing_where_locked_jobs_have_filled_a_server():
-    """j1's chunk fills the server until slot 4: j2, there at 4, has no room, and at 5 it has."""
-    servers = [{"name": "a", "workers": ["t1", "t1"], "ps": ["p", "p"], "storage_gb": 1}]
-    rows = ({"chunk": 1, "server": "a", "worker": 1, "from": 1, "to": 4}, HELD | {"to": 4})
-    past = Commitments(now=3, assignments={"j1": rows}, locked=frozenset({"j1"}))
-    for arrival, completion in ((4, None), (5, {1: 7})):
-        jobs = [
-            job(name, begin, 1, length, length, {"a": 0, "cloud": 9}, chunk_gb=1)
-            for name, begin, length in (("j1", 1, 4), ("j2", arrival, 3))
-        ]
-        tiny = instance(servers, jobs, {"workers": {"t1": 0}})
-        assert GreedySchedule(tiny, read_past(tiny, past)).completion == completion
 
 
 def test_runs_are_sorted_by_job_chunk_and_slot_and_joined():
@@ -153,14 +112,3 @@ def test_a_mode_is_placed_beside_its_host(architecture):
     assert (row.first, row.last, sorted(row.workers), row.num_workers) == (4, 6, [0, 2], 2)
     assert (row.ps > 0).tolist() == ((row.workers > 0).tolist() if tiny.has_ps else [False] * 2)
     assert place_mode(tiny, np.zeros_like(free), (0, 0, 1, 2, 3), 4) is None
-
-
-def test_workers_of_a_mode_go_where_most_of_them_fit():
-    """Four ring workers of a GPU each on 1, 3 and 2 free GPUs: three on the second server."""
-    ring = {"architecture": RING_ALLREDUCE, "servers": [(1, 9), (3, 9), (2, 9)]}
-    one = {"arrival": 1, "weight": 1, "epochs": 1, "chunks": 4, "minibatches": 1,
-           "gradient_mb": 1, "minibatch_slots": [1], "reduce_slots": 0}  # fmt: skip
-    tiny = batchsched_instance(worker_types=[(1, 1)], ps_types=[], jobs=[one], **ring)
-    free = loosened(tiny.server_capacity, tiny.server_capacity.max(axis=0))
-    row = place_mode(tiny, free, (0, 0, 0, 4, 1), 1)
-    assert row.workers.tolist() == [0, 3, 1]

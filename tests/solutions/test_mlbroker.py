@@ -14,7 +14,7 @@ from hindsched.solutions.mlbroker.solution import (
 )
 from hindsched.solutions.mlbroker.transport import ship
 from hindsched.solvers.families.mlbroker.methods import find_schedule
-from tests.strategies.mlbroker import flicker, instances, make, surplus, two_jobs
+from tests.strategies.mlbroker import flicker, instances, make, two_jobs
 
 
 @given(data=st.data(), sources=st.integers(1, 5), sinks=st.integers(1, 5))
@@ -98,17 +98,6 @@ def test_launches_count_again_after_a_break_but_not_as_printed():
     assert build_solution(flicker(), rows, "paper").costs.by_cost["deployment"] == 6
 
 
-def test_surplus_workers_connect_for_free_as_printed():
-    rows = placed(surplus(), ({"r1": 1, "r2": 1, "r3": 1}, "r1"))
-    assert build_solution(surplus(), rows).objective() == 203
-    assert build_solution(surplus(), rows, "paper").objective() == 3
-    many = placed(surplus(), ({"r2": 10**7, "r3": 10**7}, "r1"))
-    alone = placed(surplus(), ({"r2": 1}, "r1"))
-    found = [build_solution(surplus(), each, "paper") for each in (many, alone)]
-    costs = [solution.costs.by_cost["communication"] for solution in found]
-    assert costs[0] == costs[1] > 0
-
-
 def test_missing_data_is_counted_never_clipped():
     instance = two_jobs(0.5)
     rows = {
@@ -154,15 +143,6 @@ def test_the_brokers_margin_by_hand():
     solution = build_solution(instance, rows)
     assert solution.broker_margin() == {"charged": 90, "paid": 80, "margin": 10, "alone": 120}
     assert solution.discount_rate() == pytest.approx(80 / 120)
-
-
-def test_one_row_a_slot_without_from_and_to():
-    rows = {
-        "j1": [{"workers": {"r1": 1}, "ps": "r1"}] * 2 + [{"workers": {"r2": 1}, "ps": "r1"}] * 2
-    }
-    solution = build_solution(flicker(), rows)
-    assert solution.workers[0].tolist() == [[1, 0], [1, 0], [0, 1], [0, 1]]
-    assert [row["to"] for row in solution.assignments()["j1"]] == [2, 4]
 
 
 def test_a_slot_cannot_be_covered_twice():

@@ -1,4 +1,4 @@
-"""Figures of the papers in quick mode: numbers, tables, drawings, settings, schemes and traces."""
+"""Figures of the papers in quick mode: tables, drawings, settings, schemes and traces."""
 
 from __future__ import annotations
 
@@ -7,11 +7,8 @@ import pandas as pd
 import pytest
 
 from hindsched.analysis.figures.base import FigureScale, Plot, TraceInput, draw, figure, figures
-from hindsched.analysis.figures.batchsched import figures as batchsched
 from hindsched.errors import InputError
-from hindsched.instances.batchsched.generator import generate
 from hindsched.instances.traces.table import load_trace
-from hindsched.online.batchsched.algorithms import BatchschedExact, GreedyRtl
 
 NUMBERS = {
     "astraea": {"4a", "4b", "4c", "4d", *map(str, range(5, 14)), "table-2", "P1", "P2", "P3", "P4"},
@@ -61,49 +58,6 @@ def test_every_cell_of_the_experiment_is_there_and_drawn(family, number):
     assert figure(family, number).picture(table).axes
 
 
-def test_feasible_schemes_never_beat_the_optimum():
-    table = run("astraea", "6")
-    inside = table[table["in_feasible_set"]]
-    assert (inside["performance_upper"] <= 1 + 1e-9).all()
-    assert (inside["performance_lower"] <= inside["performance_upper"] + 1e-9).all()
-    outside = set(table.loc[~table["in_feasible_set"], "scheme"])
-    assert {name.removesuffix(" widest") for name in outside} == {"gandiva-fair", "hived"}
-
-
-def test_admitted_jobs_earn_more_than_they_cost():
-    table = run("astraea", "12")
-    assert (table["ideal_revenue"] > table["cost"]).all()
-
-
-def test_no_lie_about_demand_or_value_pays_within_its_phase():
-    """Where Theorem 4 holds: the same round and phase, the payoff at posted prices."""
-    table = run("astraea", "P3")
-    about = table["lie"].isin(["half the chunks", "twice the value", "half the value"])
-    inside = table[about & table["same_phase"]]
-    assert len(inside) >= 100
-    assert (inside["payoff_gain"] <= 1e-9).all()
-    assert (inside["payoff_gain"] < -1).any()
-    # Across phases and in income it does not hold.
-    assert (table["payoff_gain"] > 1).any()
-    assert (table["outcome"] == "more").any()
-
-
-@pytest.mark.nightly
-def test_the_printed_ratio_is_measured_on_small_instances():
-    table = run("batchsched", "theorem-5", jobs=[2])
-    assert len(table) == 2 * len(batchsched.VARIANTS)
-    assert (table["ratio_upper"] >= 1 - 1e-6).all()
-    assert (table["ratio_upper"] <= table["theorem"]).all()
-
-
-def test_one_round_accepts_no_more_than_everything():
-    instance = generate("small", 1, jobs=6)
-    everything = sum(job.weight for job in instance.jobs)
-    for algorithm in (BatchschedExact(), GreedyRtl()):
-        few, many = (batchsched.accepted_weight(instance, algorithm, tau) for tau in (4, 64))
-        assert few <= many == everything
-
-
 # Drawings
 
 
@@ -122,16 +76,6 @@ def test_what_is_outside_the_feasible_set_is_starred_and_dashed():
     assert [text.get_text() for text in legend.get_texts()] == ["fifo", "drf *"]
     assert "outside the feasible set" in legend.get_title().get_text()
     assert [item[0].get_linestyle() for item in axes.containers] == ["-", "--"]
-
-
-def test_the_papers_values_are_in_its_figures():
-    drawn = figure("astraea", "5").picture(
-        pd.DataFrame(
-            {"jobs": [5, 5], "servers": [5, 15], "scheme": ["a", "a"], "seed": [0, 0],
-             "performance_lower": [0.8, 0.9]}
-        )
-    )  # fmt: skip
-    assert any(list(line.get_ydata()) == [0.6, 0.6] for line in drawn.axes[0].lines)
 
 
 @pytest.mark.parametrize("kind", ["lines", "bars", "points"])

@@ -114,13 +114,3 @@ def test_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert run(["verify", folder]) == 0
     assert run(["foresight"]) == 2
     assert run(["foresight", *options, "--probability", "0.9"]) == 2
-
-
-def test_extensive_form_is_a_model() -> None:
-    model = hs.model(futures_of("gang"), policies="run")
-    assert "eq_N" in str(model)
-    assert "scenario" in str(model)
-    exact, relaxed = model.solve(), model.relax().solve()
-    assert relaxed.objective <= exact.objective + 1e-6
-    assert [s.is_feasible() for s in model.program.schedules()] == [True, True]
-    assert "expected value" in model.to_latex()

@@ -160,18 +160,6 @@ def test_feedback_tells_nothing_of_hidden_instances(scored):
     assert len(hidden_only.feedback.splitlines()) == 1
 
 
-def test_the_drawn_schedule():
-    instance = hs.generate("gang", seed=1)
-    solution = hs.simulate(instance, "fifo").solution
-    lines = page.gantt(instance, solution.to_dict())
-    assert len(lines) == 1 + len(instance.jobs)
-    for job, line in zip(solution.job_rows(), lines[1:], strict=True):
-        assert line.endswith(f"done in {job['completion']}")
-        assert line.count("#") == sum(
-            row["to"] - row["from"] + 1 for row in solution.assignments()[job["job"]]
-        )
-
-
 def test_a_scored_folder_is_judged_again(scored, folder, capsys):
     assert judge.verify_score(folder) == []
     assert run(["verify", str(folder)]) == 0

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
 import tempfile
 from importlib.resources import files
 from pathlib import Path
@@ -113,13 +111,6 @@ def test_jobs_by_hand_what_is_set_aside_and_what_is_noted(form: str) -> None:
         assert rule in notes[number]
 
 
-def test_the_frame_for_people_has_stamps_and_users() -> None:
-    frame = example("csv").to_frame()
-    assert frame["submit"].tolist()[0] == "2024-05-06T09:00:00+02:00"
-    assert frame["deadline"].tolist()[2] == "2024-05-06T09:40:00+02:00"
-    assert frame["user"].tolist() == ["ada", "bob", "cleo", "cleo", "ada"]
-
-
 def test_sacct_gangs_and_suspensions() -> None:
     log = example("sacct")
     found = jobs(log)
@@ -143,20 +134,6 @@ def test_sacct_repeated_hour() -> None:
     assert done[2, "Start"] == done[3, "End"] == "taken as the first"
 
 
-def test_sacct_typed_gpus_count_once() -> None:
-    row = "{}|2024-03-01T00:00:00|2024-03-01T00:00:01|2024-03-01T01:00:01|{}\n"
-    text = "JobID|Submit|Start|End|AllocTRES\n" + "".join(
-        row.format(number, tres)
-        for number, tres in enumerate(
-            ("gres/gpu:a100=2,gres/gpu=2", "gres/gpu:a100=2,gres/gpu:h100=1", "gres/gpu=3"), 1
-        )
-    )
-    assert _read(text, "sacct", time_zone="UTC").jobs["gpus"].tolist() == [2, 3, 3]
-    empty = text.replace("AllocTRES", "AllocTRES|ReqTRES").replace("gres/gpu=3", "|gres/gpu=5")
-    log = _read(empty.replace("=2\n", "=2|\n").replace("=1\n", "=1|\n"), "sacct", time_zone="UTC")
-    assert log.jobs["gpus"].tolist() == [2, 3, 5]  # requested, where nothing was allocated
-
-
 @pytest.mark.parametrize("mark", [";", "\t", "|"])
 def test_the_header_tells_what_separates_cells(mark: str) -> None:
     text = mark.join(("job", "submit", "start", "end", "gpus")) + "\n"
@@ -169,22 +146,6 @@ def test_kubernetes_pods_of_one_group_are_one_gang(name: str) -> None:
     held = log.schedule.query("job == 'ml/bert'")
     assert held["start"].tolist() == [30, 32]  # the first pod holds its GPUs while it waits
     assert held["end"].tolist() == [3630, 3631]
-
-
-def test_kubernetes_counts_lost_attempts_and_init_containers() -> None:
-    log = example("kubernetes")
-    assert log.schedule.query("lost")["row"].tolist() == [3]
-    assert jobs(log)["ml/alone"][2] == 2  # the init container asks for more
-    labelled = example("kubernetes", settings={"gang": "batch.kubernetes.io/job-name"})
-    assert {"ml/bert-0", "ml/bert-1"} <= set(labelled.jobs["job"])
-
-
-def test_kubernetes_reads_a_list_lines_and_a_single_pod(tmp_path: Path) -> None:
-    pods = json.loads((EXAMPLES / "pods.json").read_text())["items"][:2]
-    texts = (json.dumps(pods), "\n".join(map(json.dumps, pods)), json.dumps({"items": pods}))
-    for text in texts:
-        assert len(_read(text, "kubernetes").jobs) == 1
-    assert len(_read(json.dumps(pods[0]), "kubernetes").jobs) == 1
 
 
 def test_tiresias_without_events_is_judged_by_completions() -> None:
@@ -261,49 +222,3 @@ def _read(text: str, form: str, **options: Any) -> Log:
         path = Path(folder, "log")
         path.write_text(text)
         return read_log(path, form, **options)
-
-
-# Published schedules, found by HINDSCHED_TRACES: the facts that their publishers' files hold.
-
-
-FOLDER = os.environ.get("HINDSCHED_TRACES", "")
-TRACES = Path(FOLDER)
-real = pytest.mark.skipif(
-    not FOLDER or not TRACES.is_dir(), reason="HINDSCHED_TRACES names no folder of real traces"
-)
-
-
-def mean_jct(log: Log) -> float:
-    jobs = log.jobs
-    return float((jobs["completion"] - jobs["submit"]).mean()) / log.slots_per_second
-
-
-@real
-@pytest.mark.parametrize(
-    ("scheduler", "mean", "met", "formulation", "work"),
-    [
-        ("dlas-gpu", 51_045.95, 100, "non-preemptive", 13_785_432),
-        ("edf", 63_318.75, 92, "elastic", 146_056_800),
-        ("ef-accessctrl", 24_305.52, 100, "elastic", 53_216_724),
-        ("gandiva", 63_852.78, 79, "preemptive", 13_863_758),
-        ("themis", 51_242.94, 99, "non-preemptive", 13_807_920),
-    ],
-)
-def test_elasticflow_figure_10(
-    scheduler: str, mean: float, met: int, formulation: str, work: int
-) -> None:
-    log = read_log(TRACES / f"schedules/elasticflow_fig10/{scheduler}.job.csv", "elasticflow")
-    assert len(log.jobs) == 100
-    assert mean_jct(log) == pytest.approx(mean, abs=1e-9)
-    assert (log.jobs["completion"] <= log.jobs["deadline"]).sum() == met
-    assert log.formulation == formulation
-    assert log.jobs["work"].sum() == work
-    assert log.capacity is not None
-    assert (log.capacity.gpus, len(log.capacity.servers)) == (128, 16)
-
-
-@real
-def test_themis_without_events_has_no_start_and_no_work() -> None:
-    path = TRACES / "schedules/elasticflow_fig10/themis.job.csv"
-    with pytest.raises(ValueError, match="100 times overflowed"):
-        read_log(path, "tiresias", settings={"events": "none"})

@@ -1,6 +1,5 @@
 """What each family makes of the rows of a trace, by hand."""
 
-import os
 from pathlib import Path
 
 import pandas as pd
@@ -15,7 +14,6 @@ from hindsched.instances.base import FAMILIES
 from hindsched.instances.traces.table import LOADERS, build_table
 
 WEEK = 7 * 86400
-REAL = Path(os.environ.get("HINDSCHED_TRACES") or "/nonexistent")
 
 
 def table_of(trace_format, **columns):
@@ -120,17 +118,6 @@ def test_capacities_of_astraeas_tenants(tmp_path):
 def test_a_bad_setting_of_a_trace_is_named(family, name, value):
     with pytest.raises(InputError, match=rf"^set.{name}"):
         hs.from_trace(family, table_of("elasticflow"), jobs=6, **{name: value})
-
-
-def test_arrivals_of_mlbroker():
-    columns = {"submit_seconds": [0.0, 10, 20, 50, 99, 100], "duration_seconds": 60.0, "gpus": 1}
-    table = table_of("elasticflow", **columns)
-    made = hs.from_trace("mlbroker", table, jobs=6, horizon=10, datacenters=3)
-    assert [job.arrival for job in made.jobs] == [1, 2, 3, 6, 10, 10]
-    assert hs.from_trace("mlbroker", table, jobs=3, every=2, horizon=10).jobs[1].arrival == 3
-    later = table_of("elasticflow", submit_seconds=[0.0, 43199, 43200, 1e9, 1e9, 1e9])
-    half_days = hs.from_trace("mlbroker", later, jobs=4, horizon=10, stretch=False)
-    assert [job.arrival for job in half_days.jobs] == [1, 1, 2, 10]
 
 
 def test_times_of_gang_are_rounded_up_to_slots_and_it_says_so():

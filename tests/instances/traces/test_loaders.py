@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from hindsched.errors import InputError
-from hindsched.instances.traces.table import load_capacities, load_trace
+from hindsched.instances.traces.table import load_trace
 
 ELASTICFLOW = (
     "job_id,submission_time,duration,num_gpu\nb,100,600,4\na,40,700,2\nc,50,0,1\nd,x,9,1\n"
@@ -52,16 +52,6 @@ def test_elasticflow_reads_a_file_a_folder_and_an_archive(tmp_path: Path) -> Non
     assert whole.part("cluster02").window(0, 1).provenance()["trace_part"] == "cluster02"
 
 
-def test_philly_flat_file_crosses_the_end_of_daylight_saving(tmp_path: Path) -> None:
-    text = "timestamp,duration,num_gpus,gpu_time,cluster\n"
-    text += "2017-11-05 00:30:00,60.0,1,60.0,a\n2017-11-05 02:30:00,60.0,2,120.0,b\n"
-    text += "2017-11-05 01:30:00,60.0,0,0,b\nsoon,60.0,1,60.0,b\n\n"
-    table = load_trace(write(tmp_path / "p.csv.gz", text), "philly")
-    # 00:30 daylight time to 02:30 standard time: three hours, not two.
-    assert table.rows["submit_seconds"].tolist() == [0, 3 * 3600]
-    assert table.reasons() == {"no GPU requested": 1, "no submission time": 1}
-
-
 def attempt(start: Any, end: Any, *gpus: int) -> dict[str, Any]:
     detail = [{"ip": f"m{i}", "gpus": [f"gpu{g}" for g in range(n)]} for i, n in enumerate(gpus)]
     return {"start_time": start, "end_time": end, "detail": detail}
@@ -94,59 +84,6 @@ def test_philly_log_adds_attempts_and_counts_the_first_ones_gpus(tmp_path: Path)
         "still running when the trace ended": 1,
         "an attempt without start or end": 1,
     }
-
-
-def test_philly_log_in_the_hour_that_happens_twice(tmp_path: Path) -> None:
-    night = [f"2017-11-05 {time}:00" for time in ("00:10", "01:50", "01:10", "01:20", "01:30")]
-    attempts = [attempt(night[1], night[2], 1), attempt(night[3], night[4], 1)]
-    job = {"status": "Pass", "jobid": "1", "vc": "v", "user": "u", "attempts": attempts}
-    # The published file has no suffix.
-    path = write(tmp_path / "cluster_job_log", json.dumps([{**job, "submitted_time": night[0]}]))
-    row = load_trace(path, "philly").rows.iloc[0]
-    assert (row["duration_seconds"], row["queue_seconds"]) == (30 * 60, 100 * 60)
-
-
-@pytest.mark.parametrize(
-    ("attempts", "reason"),
-    [
-        ([attempt(day("08:10"), None, 1), attempt(day("08:20"), day("08:30"), 1)],
-         "an attempt without start or end"),
-        ([attempt(day("07:10"), day("08:30"), 1)], "times of the attempts run backwards"),
-        ([attempt(day("08:10"), day("08:30"))], "no GPU requested"),
-        ([{"start_time": day("08:10"), "end_time": day("08:30"), "detail": [{"gpus": 3}]}],
-         "no GPU requested"),
-        (5, "never started"),
-    ],
-)  # fmt: skip
-def test_philly_log_rejects_what_it_cannot_count(
-    tmp_path: Path, attempts: Any, reason: str
-) -> None:
-    job = {"status": "Pass", "jobid": "1", "vc": "v", "user": "u", "attempts": attempts}
-    path = write(tmp_path / "x.json", json.dumps([{**job, "submitted_time": day("08:00")}]))
-    assert load_trace(path, "philly").reasons() == {reason: 1}
-
-
-@pytest.mark.parametrize(
-    ("text", "date", "expected"),
-    [
-        ("vc,node num\na,4\nb,0\n", None, {"a": 32, "b": 0}),
-        ("vc,node num\na,none\n", None, "none: must be a whole number"),
-        ("vc,node num\na,4\n", "2020-04-01", "is for tables by day only"),
-        ("date,a,b,total\n2020-04-01,8,16,24\n", None, {"a": 8, "b": 16}),
-        ("date,a,b,total\n2020-04-01,8,16,25\n", "2020-04-01", "must add up to total"),
-        ("date,a,b,total\n2020-04-01,8,16,25\n", "2020-04-02", "must be in 2020-04-01"),
-        ("a,b\n1,2\n", None, "lacks the columns"),
-    ],
-)
-def test_capacities_of_virtual_clusters(
-    tmp_path: Path, text: str, date: str | None, expected: dict[str, int] | str
-) -> None:
-    path = write(tmp_path / "capacity.csv", text)
-    if isinstance(expected, dict):
-        assert load_capacities(path, date, 8) == expected
-        return
-    with pytest.raises(InputError, match=expected):
-        load_capacities(path, date, 8)
 
 
 CHRONUS = (
@@ -205,16 +142,6 @@ def test_bad_input_is_one_line(
     with pytest.raises(InputError, match=said) as caught:
         load_trace(path, trace_format)
     assert "\n" not in str(caught.value)
-
-
-def test_absent_files_and_parts(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="absent"):
-        load_trace(tmp_path / "nothing", "philly")
-    with pytest.raises(InputError, match="trace_part"):
-        load_trace(write(tmp_path / "c.csv", ELASTICFLOW), "elasticflow", part="other")
-    (tmp_path / "empty").mkdir()
-    with pytest.raises(InputError, match="no CSV"):
-        load_trace(tmp_path / "empty", "elasticflow")
 
 
 def test_alibaba_2020_counts_instances_times_planned_shares(tmp_path: Path) -> None:

@@ -143,7 +143,6 @@ def test_instance_files(capsys, files, command, file, message):
             ["figure", "oasis", "3", "--from-trace", "x.csv", "-o", "@new"],
             "from-trace: x.csv: oasis has no figures from a trace",
         ),
-        (["worst", "oasis", "--algorithm", "fifo", "--preset", "huge"], "search spaces small"),
         (["worst", "oasis", "--algorithm", "fifo", "--set", "speed=3"], "set.speed"),
         (["generate", "oasis", *TRACE, "@trace", "-o", "@new"], "column"),
         (["schema", "nope"], "family: nope: must be one of oasis"),

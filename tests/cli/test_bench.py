@@ -147,21 +147,6 @@ def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(tmp_path):
     assert len(finished(folder)) >= 2
 
 
-def test_options_cannot_change_on_the_way(capsys, tmp_path):
-    folder = str(tmp_path / "out")
-    first = ["bench", "small", "--family", "oasis", "--algorithm", "oasis", *BOUND]
-    assert run([*first, "--out", folder, "--workers", "0"]) == 0
-    capsys.readouterr()
-    assert run([*first, "--out", folder]) == 2
-    assert "holds results already" in capsys.readouterr().err
-    resume = ["bench", "--resume", "--out", folder]
-    assert run([*resume, "--time-limit", "9"]) == 2
-    assert "time_limit: 9.0: the results to resume were made with 1.0" in capsys.readouterr().err
-    assert run([*resume, "--algorithm", "fifo"]) == 2
-    assert "algorithm" in capsys.readouterr().err
-    assert run([*resume, "--time-limit", "1", "--workers", "1"]) == 0
-
-
 def test_a_failed_task_is_exit_code_1_and_is_tried_again(answer, capsys, tmp_path, monkeypatch):
     from hindsched.errors import SolveFailed
 

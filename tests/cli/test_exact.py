@@ -1,4 +1,4 @@
-"""`verify` asks the exact kernel, whose word counts; files that once fooled it are refused."""
+"""`verify` asks the exact kernel, whose word counts, and says what it says."""
 
 import json
 

@@ -1,14 +1,9 @@
 """``hindsched worst`` as a user meets it."""
 
 import json
-import sys
-from pathlib import Path
-
-import pytest
 
 from hindsched.cli.app import run
 
-SCHEDULERS = Path(__file__).parents[2] / "examples/schedulers"
 QUICK = ["worst", "oasis", "--algorithm", "fifo", "--preset", "one-slot", "--workers", "0"]
 
 
@@ -30,26 +25,6 @@ def test_json_is_one_object(capsys):
     assert found["ratio"]["lower"] >= 1
     assert found["search"]["evaluations"] == 30
     assert found["contradicts_theorem"] is False
-
-
-@pytest.mark.parametrize(
-    "algorithm",
-    [
-        f"exec:{sys.executable} {SCHEDULERS / 'first_fit.py'}",
-        f"{SCHEDULERS / 'longest_first.py'}:LongestFirst",
-    ],
-)
-def test_ones_own_algorithm_from_the_command_line(algorithm, capsys):
-    asked = ["worst", "gang", "--algorithm", algorithm, "--preset", "machines", "--set", "gpus=2"]
-    asked += ["--work-limit", "5", "--workers", "0"]
-    assert run([*asked, "--against", "fifo", "--json"]) == 0
-    against = json.loads(capsys.readouterr().out)
-    assert against["against"] == "fifo"
-    assert run([*asked, "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found["algorithm"] == algorithm
-    assert found["ratio"]["lower"] >= 1
-    assert found["search"]["evaluations"] == 5
 
 
 def test_a_folder_that_cannot_be_made_is_refused_before_the_search(tmp_path, monkeypatch, capsys):

@@ -180,16 +180,14 @@ class Comparison:
             items = [item for item in self.instances if item.family == family]
             own = [row for row in rows if row["family"] == family]
             out = [row for row in own if row["rival"] or row["starred"]]
-            order = ranked([row for row in own if row not in out])
-            online = [row for row in order if not row["foresight"]]
+            online = ranked([row for row in own if row not in out and not row["foresight"]])
             names = [row["algorithm"] for row in online[:2]]
             verdict = Verdict(
                 family,
-                sense=items[0].optimum.sense,
                 ranking=online,
                 optima=[item.optimum for item in items],
+                own=next((row for row in own if row["algorithm"] == family), None),
                 left_out=[str(row["label"]) for row in out],
-                foresight=[row for row in order if row["foresight"]],
                 is_ahead=len(names) == 2 and all(_is_better(item, *names) for item in items),
             )
             found.append(verdict)

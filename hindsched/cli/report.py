@@ -93,4 +93,5 @@ def show(comparison: Comparison, store: ResultStore, *, as_json: bool) -> None:
         say(STAR_NOTE)
     tell(f"report: {path}")
     for verdict in comparison.verdicts():
-        out.print(f"{verdict.sentence()} {verdict.proof()}", markup=False, width=width)
+        for line in verdict.lines():
+            out.print(line, markup=False, width=width)

@@ -77,19 +77,15 @@ def test_verdict_of_a_maximum():
     found = verdict(
         offline("a", 100.0, 100.0, status="optimal"), online("a", "slow", 50.0),
         online("a", "good", 80.0), offline("b", 90.0, 100.0), online("b", "slow", 20.0),
-        online("b", "good", 90.0),
+        online("b", "good", 90.0), online("a", "oasis", 20.0), online("b", "oasis", 10.0),
     )  # fmt: skip
     # Ratios of good: 1.25 and [1, 1.111]; median lower 1.125, upper 1.181 = 1 / 0.847.
-    assert found.sentence() == (
-        "oasis: good comes closest to the optimum. On the median of 2 instances it earns at least "
-        "84.7% of what hindsight could (ratio [1.125, 1.181]), at worst it earns at least 80.0% of "
-        "what hindsight could (ratio 1.25). Next is slow, at a median ratio of 3.25 or "
-        "more."
-    )
-    assert found.proof() == (
-        "1 of 2 optima are proven, by prices that anyone can recompute; the others lie in "
-        "intervals, the widest of 10.00%."
-    )
+    assert found.lines() == [
+        "oasis: good comes closest, median ratio 1.125 to 1.181, worst 1.250; "
+        "next slow, 3.250 to 3.500",
+        "       the paper's oasis: median ratio 7.000 to 7.500, worst 9.000 to 10.000; "
+        "1 of 2 optima proven by prices, widest gap 10.0%",
+    ]
 
 
 def test_verdict_of_a_minimum_and_of_what_cannot_be_told_apart():
@@ -99,45 +95,31 @@ def test_verdict_of_a_minimum_and_of_what_cannot_be_told_apart():
         online("a", "y", 132.0, sense="min"),
         online("a", "z", 111.0, sense="min", in_feasible_set=False),
     )
-    assert "On the one instance it costs at most 21.0% more" in found.sentence()
-    assert found.sentence().endswith(" Next is y, which costs more on every instance.")
+    assert found.lines() == [
+        "oasis: x comes closest, ratio 1.100 to 1.210; next y, worse on every instance",
+        "       0 of 1 optima proven, widest gap 10.0%",
+    ]
     assert found.left_out == ["z"]
-    assert found.proof() == "The optimum is not proven; it lies within 10.00%."
     wide = verdict(
         offline("a", 110.0, 80.0, sense="min"), offline("b", 110.0, 80.0, sense="min"),
         online("a", "x", 121.0, sense="min"), online("b", "x", 112.0, sense="min"),
         online("a", "y", 120.0, sense="min"), online("b", "y", 125.0, sense="min"),
     )  # fmt: skip
-    assert wide.sentence().endswith("y cannot be told apart from it at the median.")
+    assert wide.lines()[0].endswith("; next y, level")
 
 
-def test_what_the_verdict_states_is_never_rounded_to_what_does_not_hold():
-    cost = verdict(
-        offline("a", 134.0, 134.0, sense="min", status="optimal"),
-        online("a", "x", 135.0, sense="min"),  # 0.746 % more
-        online("a", "y", 150.0, sense="min"),  # a ratio of 1.11940
-    ).sentence()
-    assert "costs at most 0.8% more" in cost
-    assert "Next is y, at a median ratio of 1.119 or more." in cost
-
-
-def test_the_verdict_is_of_online_algorithms_and_names_who_knows_more_behind_them():
+def test_the_verdict_rounds_outward_but_for_what_optima_are_proven_to():
     found = verdict(
         offline("a", 100.0, 100.0, sense="min", status="optimal"),
+        online("a", "oasis", 100.00000007, sense="min"),
         online("a", "x", 100.04, sense="min"),
-        online("a", "y", 132.0, sense="min"),
         online("a", "h", 100.0, sense="min", mark=" (sees all jobs)"),
-        online("a", "f", 101.0, sense="min", mark=" (forecasts)"),
         online("a", "z", 90.0, sense="min", in_feasible_set=False),
     )
-    assert found.sentence() == (
-        "oasis: of the online algorithms, x comes closest to the optimum. On the one instance it "
-        "costs at most 0.04% more than hindsight would (ratio 1.0004). Next is y, at a "
-        "median ratio of 1.32 or more. Knowing more than an online algorithm does, h (sees all "
-        "jobs) is optimal."
-    )
+    assert found.lines()[0] == "oasis: oasis comes closest, ratio 1.000; next x, 1.001"
+    assert found.lines()[1].strip().startswith("it is the paper's algorithm; 1 of 1 optima proven")
     assert found.left_out == ["z"]
     alone = verdict(
         offline("a", 100.0, 100.0, status="optimal"), online("a", "h", 100.0, mark=" (forecasts)")
     )
-    assert alone.sentence().startswith("oasis: no online algorithm has a ratio. Knowing more")
+    assert alone.lines()[0].startswith("oasis: no online algorithm has a ratio; 1 of 1 optima")

@@ -89,7 +89,6 @@ def _family(
 ) -> JsonObject:
     """What the page says of a family."""
     rows = [row for row in summary if row["family"] == found.family]
-    own = next((row for row in rows if row["algorithm"] == found.family), None)
     items = [item for item in comparison.instances if item.family == found.family]
     ratios = comparison.by_family().get(found.family, {})
     points: dict[str, list[tuple[float, float]]] = {}
@@ -99,7 +98,7 @@ def _family(
         "word": found.family,
         "verdict": found,
         "best": _named(found.best),
-        "own": _named(own),
+        "own": _named(found.own),
         "proven": f"{sum(item.is_proven for item in found.optima)} of {len(found.optima)}",
         "algorithms": [
             {

@@ -65,7 +65,7 @@ class Verdict:
         elif own["median_lower"] is None:
             paper = f"the paper's {own['label']}: no ratio; "
         else:
-            paper = f"the paper's {own['label']}: {_ratios(own)}; "
+            paper = f"the paper's {own['label']} {_ratios(own).removeprefix('median ')}; "
         return [first, f"{' ' * len(self.family)}  {paper}{self._proven()}"]
 
     def _proven(self) -> str:
@@ -73,7 +73,7 @@ class Verdict:
         proofs = [item.proof for item in self.optima if item.is_proven]
         ways = [(proofs.count(key), how) for key, how in PROVEN_BY.items() if key in proofs]
         how = ways[0][1] if len(ways) == 1 else ", ".join(f"{n} {how}" for n, how in ways)
-        text = f"{len(proofs)} of {len(self.optima)} optima proven{' ' * bool(how)}{how}"
+        text = f"{len(proofs)} of {len(self.optima)} optima proven" + (f" ({how})" if how else "")
         gaps = [item.gap for item in self.optima if not item.is_proven]
         known = [gap for gap in gaps if gap not in (None, math.inf)]
         if len(known) < len(gaps):
@@ -112,13 +112,17 @@ def _ratios(row: SummaryRow) -> str:
 
 
 def _short(interval: Interval) -> str:
-    """Three decimals, rounded outward but for what optima are proven to."""
+    """Three decimals: ends rounded outward, one number to the nearest, 1.000 only if optimal."""
     lower, upper = interval.lower, interval.upper
-    ends = []
-    for end, rounding, slack in ((lower, ROUND_FLOOR, 1), (upper, ROUND_CEILING, -1)):
-        if end is None or end == math.inf:
-            ends.append("?" if end is None else "inf")
-        else:
-            value = plain(end * (1 + slack * DEFAULT_GAP))
-            ends.append(str(value.quantize(Decimal("0.001"), rounding)))
-    return ends[1] if interval.is_point else " to ".join(ends)
+    if interval.is_point and lower is not None and lower != math.inf:
+        nearest = f"{lower:.3f}"
+        return "1.001" if nearest == "1.000" and lower > 1 + DEFAULT_GAP else nearest
+    ends = [
+        "?" if end is None else "inf" if end == math.inf else _to_thousandths(end, rounding)
+        for end, rounding in ((lower, ROUND_FLOOR), (upper, ROUND_CEILING))
+    ]
+    return "inf" if interval.is_point else " to ".join(ends)
+
+
+def _to_thousandths(value: float, rounding: str) -> str:
+    return str(plain(value).quantize(Decimal("0.001"), rounding))

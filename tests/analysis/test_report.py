@@ -83,8 +83,8 @@ def test_verdict_of_a_maximum():
     assert found.lines() == [
         "oasis: good comes closest, median ratio 1.125 to 1.181, worst 1.250; "
         "next slow, 3.250 to 3.500",
-        "       the paper's oasis: median ratio 7.000 to 7.500, worst 9.000 to 10.000; "
-        "1 of 2 optima proven by prices, widest gap 10.0%",
+        "       the paper's oasis ratio 7.000 to 7.500, worst 9.000 to 10.000; "
+        "1 of 2 optima proven (by prices), widest gap 10.0%",
     ]
 
 

@@ -19,6 +19,11 @@ BLOCK = re.compile(r"^```(sh|python)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 NAMED = re.compile(r"`([\w.-]+(?:/[\w.-]+)*/(?:[\w-]+\.(?:py|md|json|csv|jinja|ipynb|toml))?)`")
 """A folder, or a file of a kind that the repository has, in a page's words."""
 HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
+MADE = re.compile(r"<!-- (?!end).*?<!-- end.*?-->", re.DOTALL)
+"""What a script writes between two comments of a page."""
+MADE_PAGES = {"formats.md", "audits.md"}
+MOST_BYTES = 165_000
+"""Of all pages that people write."""
 
 
 def blocks(page, language):
@@ -120,3 +125,14 @@ def test_the_python_of_a_page_runs(page, tmp_path, monkeypatch, capsys):
         assert "jobs[2].chunks: 0: " in printed  # and all else that is wrong
         assert "submit: -5: input should be greater than or equal to 0; gpus: 0: " in printed
         assert "duration: (absent): is required" in printed
+
+
+def test_what_is_written_by_hand_can_be_read():
+    """Results and all else that scripts write are not counted."""
+    pages = [page for page in (ROOT / "docs").glob("**/*.md") if page.parent.name != "results"]
+    sizes = {
+        page.relative_to(ROOT).as_posix(): len(MADE.sub("", page.read_text("utf-8")).encode())
+        for page in pages
+        if page.name not in MADE_PAGES
+    }
+    assert sum(sizes.values()) <= MOST_BYTES, sorted(sizes.items(), key=lambda item: -item[1])

@@ -1,4 +1,4 @@
-"""The verdict of a comparison in two lines: who comes closest to the optimum, and what is proven."""
+"""A comparison in two lines: who comes closest to the optimum, and what is proven."""
 
 from __future__ import annotations
 

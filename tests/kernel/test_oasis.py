@@ -65,8 +65,6 @@ def test_what_is_stated_of_a_schedule_must_be_true():
 
 
 def broken_instances():
-    yield "not be negative", cluster(job(worker={"gpu": -1, "mbps": 1}))
-    yield "not be negative", cluster(job(), gpu=-1)
     yield "not listed", cluster(job(worker={"tpu": 1, "mbps": 1}))
     yield "whole number", cluster(job(arrival=0))
     yield "whole number", cluster(job(chunks=Fraction(3, 2)))

@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import hindsched as hs
-from hindsched.errors import SolveFailed
 from hindsched.solvers.bounds.column_generation import column_generation_bound
 from hindsched.solvers.bounds.lagrangian import evaluate, subgradient_bound
 from hindsched.solvers.bounds.schedule_prices import schedule_prices
@@ -99,13 +98,6 @@ def test_time_limit_and_interrupt_keep_the_best_bound(engine):
     cut = engine(oracle, options, on_progress=interrupt_the_third)
     assert cut.stopped_by is StoppedBy.INTERRUPTED
     assert 250.338 <= cut.bound <= min(told) * (1 + 1e-6)
-
-
-@each_engine
-def test_a_mandatory_job_without_a_schedule_fails_in_one_line(engine):
-    instance = make("toymin", [(1, 1, 5, 1)], [1], 3)
-    with pytest.raises(SolveFailed, match="no schedule"):
-        engine(ToyOracle(instance, "modes", "groups"))
 
 
 @pytest.mark.parametrize("prices", [None, np.ones(3)])

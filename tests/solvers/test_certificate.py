@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from hindsched.errors import InputError
 from hindsched.instances.io import parse_instance, read, write_json
-from hindsched.online.simulator import simulate
 from hindsched.solutions.base import build_solution, write_solution
 from hindsched.solvers.bounds.lagrangian import subgradient_bound
 from hindsched.solvers.certificates.certificate import (
@@ -235,17 +234,6 @@ def test_condition_b_inexact_oracle_is_refused():
         certify(oracle, np.zeros(4))
     with pytest.raises(InputError, match="not exact"):
         subgradient_bound(oracle)
-
-
-def test_certificate_of_an_online_run():
-    instance = read(INSTANCES / "oasis-t10-i10-h5-s1.json")
-    run = simulate(instance, "oasis")
-    certificate = certificate_of_run(run)
-    assert certificate.bound >= 250.338 >= run.objective
-    assert verify_certificate(instance, certificate.to_dict()).layout == "servers"
-    assert explain(run.solution, certificate).gap == pytest.approx(
-        certificate.bound - run.objective
-    )
 
 
 def test_runs_without_fitting_prices_are_refused():

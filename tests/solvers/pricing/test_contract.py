@@ -117,27 +117,6 @@ def test_best_responses_are_those_of_the_program_of_the_block(family: str) -> No
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_a_bound_is_its_terms_rounded_outward(family: str) -> None:
-    for _, oracle in problems(family):
-        if "makespan" in oracle.formulation or not oracle.exact:
-            continue
-        sign = sign_of(oracle)
-        for number in range(2):
-            prices = some_prices(oracle, number)
-            values, _ = oracle.block_values(prices)
-            terms = [*(-sign * prices * oracle.rows.capacity).tolist(), *values.tolist()]
-            bound = oracle.bound(prices)
-            if not np.isfinite(values).all():
-                assert bound == sign * math.inf
-                continue
-            away = sign * (math.fsum(terms) - bound)
-            size = math.fsum(map(abs, terms))
-            assert away >= 0
-            assert 0.5e-9 * size <= away
-            assert away <= 2e-9 * size or relaxed(oracle) or family == "gang"
-
-
-@pytest.mark.parametrize("family", FAMILIES)
 def test_some_blocks_are_the_same_blocks(family: str) -> None:
     for instance, oracle in problems(family):
         if type(oracle).of_blocks is BlockOracle.of_blocks:

@@ -1,4 +1,4 @@
-"""The layout ``patterns``: what one server holds, and bounds that know it."""
+"""The layout ``patterns``: what one server holds; `tests.kernel.test_optima` has its bounds."""
 
 import itertools
 from fractions import Fraction
@@ -8,16 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hindsched.instances.decimals import exactly
-from hindsched.solutions.base import build_solution
-from hindsched.solvers.bounds.lagrangian import subgradient_bound
-from hindsched.solvers.certificates.certificate import certify
-from hindsched.solvers.certificates.explain import explain
-from hindsched.solvers.certificates.file import verify_certificate
 from hindsched.solvers.families.oasis.oracle import _pack
 from hindsched.solvers.kernels.oasis.maximal_patterns import server_patterns
-from hindsched.solvers.oracles.base import build_oracle
-from tests.brute_force import oasis as brute_force
-from tests.strategies.oasis import oasis_instances
 
 
 @given(
@@ -52,28 +44,6 @@ def test_patterns_hold_exactly_what_a_server_does(capacity, demand, hair, most):
     }
     assert {tuple(row) for row in found.tolist()} == maximal
     assert len(found) == len(maximal)
-
-
-@given(instance=oasis_instances(), seed=st.integers(0, 2**31))
-def test_any_prices_bound_the_optimum(instance, seed):
-    optimum = brute_force.optimum(instance)
-    random = np.random.default_rng(seed)
-    oracle = build_oracle(instance, rows="patterns")
-    groups = build_oracle(instance, rows="groups")
-    plain = random.random(groups.rows.size) * random.choice([0.0, 0.5, 3.0])
-    extended = oracle.prices_of(groups, plain)
-    # Places that cost nothing add nothing.
-    assert abs(oracle.bound(extended) - groups.bound(plain)) <= 1e-6 * (1 + groups.bound(plain))
-    found = subgradient_bound(oracle, start_prices=extended, max_iterations=40)
-    for prices in (extended, found.prices, random.random(oracle.rows.size) * 5):
-        certificate = certify(oracle, prices)
-        assert certificate.bound >= optimum.value
-        solution = build_solution(instance, optimum.assignments)
-        told = explain(solution, certificate)
-        terms = told.job_terms.sum() + told.row_terms.sum() + told.rounding
-        assert abs(terms - told.gap) <= 1e-9 * max(1.0, certificate.bound)
-    verified = verify_certificate(instance, certify(oracle, prices).to_dict())
-    assert verified.layout == "patterns"
 
 
 def test_rounding_of_many_steps_loses_no_pattern_that_fills_a_server() -> None:

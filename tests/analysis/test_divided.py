@@ -69,6 +69,17 @@ def test_a_local_worker_that_dies_is_replaced():
     assert verify_certificate(instance, found.certificate.to_dict()).bound == found.bound
 
 
+def test_the_result_says_how_it_was_divided():
+    instance = small("astraea")
+    found = divided_bound(instance, workers=2)
+    alone = hs.solve(instance, "bound")
+    assert found.bound == alone.bound
+    assert found.details["shares"] == 2
+    assert found.details["taken_over"] == 0
+    rows = build_oracle(instance).rows.size
+    assert 4 * 8 * rows < found.details["bytes_an_evaluation"] < 4 * 8 * (rows + 8)
+
+
 @pytest.mark.parametrize("family", ["edgecloud", "gang", "mlbroker"])
 def test_a_bound_that_is_not_divided_is_refused(family):
     with pytest.raises(InputError, match=rf"workers.*bound of {family} does not divide its blocks"):

@@ -1,7 +1,6 @@
 """Algorithms of one's own in comparisons: classes, objects, files and commands, in any process."""
 
 import re
-from pathlib import Path
 
 import pytest
 
@@ -9,7 +8,6 @@ import hindsched as hs
 from hindsched.cli.app import run
 from hindsched.errors import InputError
 
-DOCS = Path(__file__).parents[2] / "docs"
 INSTANCE = hs.generate("oasis", preset="small", seed=1)
 QUICK = {"method": "bound", "time_limit": 0.2, "progress": False}
 

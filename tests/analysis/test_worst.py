@@ -67,12 +67,6 @@ def test_same_seed_same_search_resumed_or_not_whatever_the_workers(tmp_path):
         hs.worst("oasis", "drf", work_limit=24, folder=tmp_path, resume=True, **given)
 
 
-@pytest.mark.parametrize(("preset", "ranges", "most"), [("machines", {"gpus": 2}, 1.5)])
-def test_list_order_on_two_machines_stays_within_its_supremum(preset, ranges, most):
-    witness = hs.worst("gang", "fifo", preset=preset, ranges=ranges, work_limit=16, shrink=False)
-    assert 1 <= witness.proven <= most + 1e-9
-
-
 def test_who_earns_nothing_has_no_bound_and_an_algorithm_against_another():
     witness = hs.worst("oasis", TakesNobody, "fifo", preset="one-slot", work_limit=8, shrink=False)
     assert witness.proven == math.inf

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 from functools import reduce
-from importlib.resources import files
 
 import numpy as np
 import pytest
@@ -16,7 +15,6 @@ from hindsched.instances.base import FAMILIES, canonical_json
 from hindsched.instances.catalogue import KNOWN, suite, suites
 from hindsched.instances.generators.registry import generate, presets
 from hindsched.instances.io import parse_instance, schema
-from hindsched.instances.traces.table import load_trace
 
 ABSENT = object()
 EXAMPLE = {
@@ -282,27 +280,3 @@ def test_the_papers_ranges_are_kept():
     assert inside(mlbroker.data.sum(axis=2)[mlbroker.alive], 400 - 1e-6, 600 + 1e-6)
     gang = generate("gang", "paper", 0)
     assert set(gang.job_gpus.tolist()) == {1, 2, 4, 8}
-
-
-TRACE = files("hindsched.instances.traces") / "examples" / "cluster_job_log.json"
-
-
-@pytest.mark.parametrize("family", FAMILIES)
-def test_a_shipped_trace_becomes_an_instance_that_keeps_names_and_times(family):
-    table = load_trace(str(TRACE), "philly")
-    made = hs.from_trace(family, table, jobs=len(table), slot_seconds=600)
-    assert [job.name for job in made.jobs] == list(table.rows["job"])
-    assert hs.read(json.loads(json.dumps(made.to_dict()))) == made
-    origin = made.provenance
-    assert origin["trace_format"] == "philly"
-    assert origin["took"]
-    assert origin["made_up"]
-    kept = [row["duration_seconds"] for row in origin["trace_rows"].values()]
-    assert kept == table.rows["duration_seconds"].tolist()
-    with pytest.raises(InputError, match="jobs"):
-        hs.from_trace(family, table, jobs=len(table) + 1)
-    with pytest.raises(InputError, match="jobs: 0: must be at least 1"):
-        hs.from_trace(family, table, jobs=0)
-    for length in (0, "nan", "x"):
-        with pytest.raises(InputError, match=r"^set.slot_seconds"):
-            hs.from_trace(family, table, jobs=1, slot_seconds=length)

@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hindsched.instances.astraea.instance import AstraeaInstance
 from hindsched.models.astraea import offline as models
 from hindsched.models.astraea.dual import build_dual
-from hindsched.online.simulator import simulate
 from hindsched.solutions.astraea.solution import AstraeaSolution
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import solve_program
@@ -18,7 +17,6 @@ from tests.brute_force.astraea import capacity_binds, optimum
 from tests.strategies.astraea import astraea_instances
 
 EXACT = SolveOptions(gap=1e-7)
-ONLINE = ("astraea", "dual-price")
 
 
 def fixed(examples):
@@ -37,7 +35,7 @@ def solved(instance, formulation):
 
 
 def test_programs_equal_the_brute_force():
-    binds, beaten = [], []
+    binds = []
 
     def check(instance):
         best = optimum(instance)
@@ -55,15 +53,11 @@ def test_programs_equal_the_brute_force():
                 else:
                     model = models.build_offline(instance, f"must-complete,{writing}")
                     assert not solve_program(model.pyomo, EXACT).has_point
-        online = max(simulate(instance, name).objective for name in ONLINE)
-        assert online <= best.value + 1e-6
         binds.append(capacity_binds(instance, best.value))
-        beaten.append(online < best.value - 1e-6)
 
     fixed(60)(given(astraea_instances())(check))()
     fixed(20)(given(astraea_instances(types=2))(check))()
     assert sum(binds) >= 0.3 * len(binds)
-    assert sum(beaten) >= 0.2 * len(beaten)
 
 
 @fixed(30)

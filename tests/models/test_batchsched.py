@@ -10,7 +10,6 @@ from hindsched.instances.batchsched.instance import PARAMETER_SERVER, RING_ALLRE
 from hindsched.instances.io import read
 from hindsched.models.batchsched import offline as models
 from hindsched.models.batchsched.dual import build_dual
-from hindsched.online.simulator import simulate
 from hindsched.solvers.door.api import check_result
 from hindsched.solvers.door.options import DEFAULT_GAP, SolveOptions
 from hindsched.solvers.door.program import solve_program
@@ -20,7 +19,6 @@ from hindsched.solvers.families.batchsched.oracle import BatchschedMerged, Serve
 from tests.brute_force import batchsched as brute_force
 from tests.strategies.batchsched import known_b, tiny_instances
 
-ONLINE = ("batchsched", "batchsched-exact", "batchsched-adaptive", "wspt", "fifo", "reoptimise")
 DATA = "tests/data/instances/"
 
 
@@ -35,7 +33,7 @@ def solved(instance, formulation="modes", **build):
 
 
 def test_modes_and_literal_equal_the_brute_force():
-    binding, beaten, literal = [], [], []
+    binding, literal = [], []
 
     @settings(max_examples=100)  # it counts what it saw
     @given(tiny_instances())
@@ -61,18 +59,10 @@ def test_modes_and_literal_equal_the_brute_force():
         for oracle in (ServerOracle(instance), BatchschedMerged(instance)):
             prices = np.linspace(0, 1, oracle.rows.size)
             assert oracle.bound(prices) <= best + 1e-6
-        online = []
-        for name in ONLINE:
-            run = simulate(instance, name)
-            assert run.violations == []
-            assert run.objective >= best - 1e-6
-            online.append(run.objective)
         binding.append(best > brute_force.least_alone(instance) + 1e-6)
-        beaten.append(min(online) > best + 1e-6)
 
     check()
     assert np.mean(binding) >= 0.3
-    assert np.mean(beaten) >= 0.15
     assert len(literal) == 25
     assert max(literal) > 1e-3  # the mode-based relaxation is the tighter one
 

@@ -23,7 +23,7 @@ from hindsched.solvers.families.mlbroker.convex import solve_fractional
 from hindsched.solvers.model import model
 from hindsched.solvers.oracles.base import build_oracle
 from tests.brute_force.mlbroker import optimum
-from tests.strategies.mlbroker import flicker, instances, make, surplus, two_jobs
+from tests.strategies.mlbroker import flicker, instances, make, two_jobs
 
 
 def solved(instance, formulation, **build):
@@ -121,18 +121,6 @@ def test_corrected_dual_is_the_dual(instance):
         assert oracle.bound(oracle.rows.pack(prices)) <= best + 1e-6
 
 
-def test_dual_violations_name_the_row():
-    program = model(surplus(), formulation="paper").dual()
-    program.solve()
-    broken = program.pyomo.mu[0, 1, 0]
-    broken.set_value(broken.value + 1, skip_validation=True)
-    found = program.program.violations()
-    assert [violation.rule for violation in found] == ["(11g)"]
-    assert found[0].amount == pytest.approx(1)
-    program.pyomo.alpha[0, 1, 0].set_value(-2, skip_validation=True)
-    assert "(11)" in {violation.rule for violation in program.program.violations()}
-
-
 def test_slot_program_of_an_instance():
     """(10) in CVXPY has the face of the other programs."""
     instance = generate("small", 0)
@@ -155,17 +143,3 @@ def test_slot_program_of_an_instance():
             model(instance).slot(bad)
     with pytest.raises(InputError, match="convex programs"):
         model(generate_any("oasis", jobs=2, horizon=6)).slot(1)
-
-
-def test_subproblem_of_a_job():
-    sub = model(flicker()).subproblem("j1")
-    found = sub.solve()
-    assert found.solution.is_feasible()
-    free = found.objective
-    shape = {"discount": (2, 1, 1, 4), "deployment": (2, 1, 4)}
-    prices = {name: np.zeros(size) for name, size in shape.items()}
-    prices["deployment"][:, 0, 0] = 1.0
-    sub.set(prices)
-    assert sub.solve().objective == pytest.approx(free + 1)
-    with pytest.raises(InputError, match="must be tight"):
-        model(flicker(), formulation="paper").subproblem("j1")

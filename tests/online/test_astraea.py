@@ -11,7 +11,7 @@ from hypothesis import given
 from hindsched.instances.astraea.instance import AstraeaInstance
 from hindsched.instances.generators.registry import generate
 from hindsched.online.astraea.algorithms import theorem
-from hindsched.online.astraea.paper import Astraea, ModelRound, TenantRound
+from hindsched.online.astraea.paper import Astraea, TenantRound
 from hindsched.online.simulator import simulate
 from hindsched.solutions.astraea.solution import AstraeaSolution
 from tests.astraea_example import worked_example
@@ -120,29 +120,6 @@ def test_money_is_conserved():
         assert float(incomes) == pytest.approx(result.objective, rel=1e-12)
         with_payments += sum(paid.values()) > 0
     assert with_payments >= 10
-
-
-@given(astraea_instances(horizon=10, most_jobs=3, most_servers=2))
-def test_the_model_engine_finds_the_same_payoffs(instance):
-    """Offers made one after the other in the same state, in both phases."""
-    slots = 4
-    bases = (np.array([7.0]), np.array([4.0]))
-    algorithm = Astraea()
-    algorithm.cluster, algorithm._tables = instance, {}
-    state = TenantRound(instance, slots, bases)
-    solver = ModelRound(instance, slots, bases)
-    for name in ("ledger", "free_workers", "free_ps", "unused_workers", "unused_ps"):
-        setattr(solver, name, getattr(state, name))
-    for shared in (False, True):
-        for job in instance.jobs:
-            values = algorithm.values(job, slots, 4)
-            table = algorithm.table(job)
-            offers = [part.offer(job, table, values, shared=shared) for part in (state, solver)]
-            assert (offers[0] is None) == (offers[1] is None)
-            if offers[0] is not None:
-                payoffs = [values[offer.last] - offer.cost for offer in offers]
-                assert payoffs[0] == pytest.approx(payoffs[1], abs=1e-6)
-                state.book(job, offers[1], shared=shared)
 
 
 @given(astraea_instances(horizon=24))

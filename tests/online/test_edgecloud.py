@@ -8,7 +8,6 @@ from hypothesis import given
 from hindsched.instances.io import read
 from hindsched.models.edgecloud.dual import build_dual
 from hindsched.models.edgecloud.relaxations import build_fractional
-from hindsched.online.edgecloud.algorithms import theorem
 from hindsched.online.edgecloud.speed_augmentation import run_with_speed
 from hindsched.online.registry import build_algorithm
 from hindsched.online.simulator import simulate
@@ -102,19 +101,6 @@ def test_continuous_time_agrees_with_slots(tiny):
         slotted = simulate(tiny, name)
         assert fast.times == pytest.approx(slotted.solution.job_completion_times)
         assert slotted.violations == []
-
-
-def test_theorem_states_its_gaps():
-    said = theorem(example_1())
-    assert said["kind"] == "ratio"
-    assert said["value"] == 4
-    holds = {item["name"]: item["holds"] for item in said["assumptions"]}
-    assert holds["chunks become available in the order of arrival on every worker"]
-    late = {item["name"]: item for item in theorem(example_2())["assumptions"]}
-    item = late["chunks become available in the order of arrival on every worker"]
-    assert not item["holds"]
-    assert item["worst"] == 1
-    assert theorem(example_1().with_jobs(()))["value"] is None
 
 
 def test_extra_speed_by_hand():

@@ -81,25 +81,6 @@ def test_without_room_and_cloud_the_reason_is_named(name):
         assert "j1" in str(error.value) or "j0" in str(error.value)
 
 
-@pytest.mark.parametrize("name", ["srtf", "tiresias-l"])
-def test_gangs_reserve_storage_on_arrival(name):
-    """Three workers wanted, room for two: a gang of two, nearest server first."""
-    servers = [
-        {"name": "far", "workers": ["t1", "t1"], "ps": ["p"], "storage_gb": 2},
-        {"name": "near", "workers": ["t1", "t1"], "ps": [], "storage_gb": 1},
-    ]
-    up = {"far": 2, "near": 1, "cloud": 30}
-    jobs = [
-        job("j0", 1, 3, 2, 2, up, chunk_gb=1, requested_workers=2),
-        job("j1", 1, 3, 2, 2, up, chunk_gb=1, requested_workers=3),
-    ]
-    result = runs_well(instance(servers, jobs), name, gangs="drawn", cloud=False)
-    runs = result.solution.runs
-    used = {(int(j), int(w)) for j, w in zip(runs.job, runs.place, strict=True)}
-    assert used == {(0, 2), (0, 0), (1, 1)}
-    assert result.solution.stored_chunks() == {(0, 0): 1, (0, 1): 1, (1, 0): 1}
-
-
 @pytest.mark.parametrize("name", algorithms("edgecloud"))
 @pytest.mark.parametrize(("storage", "fit"), [(0.3, 3), (0.2999999999999, 2)])
 def test_storage_is_counted_in_decimals(name, storage, fit):

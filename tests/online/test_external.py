@@ -182,36 +182,6 @@ def test_a_program_that_is_not_there(instance):
         hs.simulate(instance, "exec:/no/such/program")
 
 
-OWN = """
-from hindsched import Decision, OnlineAlgorithm
-
-class Refuses(OnlineAlgorithm):
-    def __init__(self, every: int = 1):
-        self.every = every
-    def start(self, environment):
-        self.seen = 0
-    def step(self, slot, arrivals):
-        self.seen += len(arrivals)
-        return Decision(rejected=[job.name for job in arrivals] if self.every == 1 else [])
-
-class Breaks(Refuses):
-    def step(self, slot, arrivals):
-        return 1 / 0
-"""
-
-
-def test_a_class_from_a_file(instance, tmp_path):
-    file = tmp_path / "mine.py"
-    file.write_text(OWN)
-    run = hs.simulate(instance, f"{file}:Refuses")
-    assert len(run.rejected) == len(instance.jobs)
-    assert hs.simulate(instance, f"{file}:Refuses", settings={"every": "2"}).rejected == ()
-    with pytest.raises(InputError, match="which has: Refuses, Breaks"):
-        hs.simulate(instance, f"{file}:Nothing")
-    with pytest.raises(InputError, match=r"set\.colour"):
-        hs.simulate(instance, f"{file}:Refuses", settings={"colour": 1})
-
-
 def test_files_that_are_no_python(instance, tmp_path):
     with pytest.raises(InputError, match="must run as Python: FileNotFoundError"):
         hs.simulate(instance, f"{tmp_path}/absent.py:Mine")

@@ -57,15 +57,6 @@ def test_a_list_schedule_goes_on_around_what_has_begun(home, cloud, ends):
     assert schedule.completion == dict(enumerate(ends))
 
 
-def test_runs_are_sorted_by_job_chunk_and_slot_and_joined():
-    rows = [(1, 1, 0, 5, 6), (0, 2, 1, 3, 4), (0, 1, 0, 9, 9), (0, 2, 1, 1, 2), (1, 1, 0, 1, 1)]
-    runs = Runs.of(rows)
-    table = np.column_stack([runs.job, runs.chunk, runs.place, runs.first, runs.last])
-    assert table.tolist() == [
-        [0, 1, 0, 9, 9], [0, 2, 1, 1, 4], [1, 1, 0, 1, 1], [1, 1, 0, 5, 6],
-    ]  # fmt: skip
-
-
 @given(st.data())
 def test_parameter_servers_are_found_wherever_there_are_enough(data):
     """In each slot: in the cloud for jobs that are wholly there, anywhere for the others."""

@@ -137,14 +137,6 @@ def test_rows_and_parts_add_up(instance):
     assert margin["margin"] == pytest.approx(margin["charged"] - margin["paid"])
 
 
-def test_the_brokers_margin_by_hand():
-    instance = make(1, 1, 0, [(4, 2, 10)], [{"n": 1, "P": 1, "D": [[30]]}])
-    rows = {"j1": [{"from": 1, "to": 1, "workers": {"r1": 30}, "ps": "r1"}]}
-    solution = build_solution(instance, rows)
-    assert solution.broker_margin() == {"charged": 90, "paid": 80, "margin": 10, "alone": 120}
-    assert solution.discount_rate() == pytest.approx(80 / 120)
-
-
 def test_a_slot_cannot_be_covered_twice():
     row = {"from": 1, "to": 2, "workers": {"r1": 1}, "ps": "r1"}
     with pytest.raises(InputError, match="twice"):

@@ -148,13 +148,6 @@ def test_kubernetes_pods_of_one_group_are_one_gang(name: str) -> None:
     assert held["end"].tolist() == [3630, 3631]
 
 
-def test_tiresias_without_events_is_judged_by_completions() -> None:
-    log = example("tiresias")
-    assert log.jobs["completion_only"].tolist() == [False, True, True]
-    assert not log.is_slotwise
-    assert log.schedule["job"].tolist() == ["1", "2"]
-
-
 def test_elasticflow_follows_the_gpus() -> None:
     log = example("elasticflow")
     assert log.slots_per_second == 10  # one job ends at 930.5 s
@@ -184,16 +177,6 @@ def test_philly_attempts_across_the_end_of_daylight_saving() -> None:
     ]
     by_cluster = example("philly", settings={"user": "vc"})
     assert set(by_cluster.jobs["user"]) == {"6214e9"}
-
-
-def test_a_window_sets_the_others_aside() -> None:
-    options = {"submitted_from": "2024-03-29T08:05:00", "submitted_to": "2024-03-29T13:00:00"}
-    log = example("sacct", **options)
-    assert list(jobs(log)) == ["1003_1", "1003_2", "1004", "1007"]
-    assert why(log)["1001"] == "submitted before the window"
-    assert why(log)["1008"] == "submitted after the window"
-    # They still hold GPUs, at times before the first judged submission.
-    assert log.others.query("job == '1001'")["start"].tolist() == [-295]
 
 
 def test_frames_are_read_as_files_are() -> None:

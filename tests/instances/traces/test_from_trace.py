@@ -4,10 +4,8 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from typer.testing import CliRunner
 
 import hindsched as hs
-from hindsched.cli.app import app
 from hindsched.errors import InputError
 from hindsched.instances.astraea.generator import NO_NODES, PHILLY_NODES
 from hindsched.instances.base import FAMILIES
@@ -37,6 +35,12 @@ def test_every_format_becomes_an_instance_of_every_family(family, trace_format):
     assert list(kept) == [f"app_{number}" for number in range(6)]
     assert [row.get("user") for row in kept.values()] == ["u1", None, "u2", "u1", "u2", "u1"]
     assert kept["app_3"]["duration_seconds"] == 20 * WEEK
+    assert hs.read(made.to_dict()) == made
+    assert made.provenance["trace_format"] == trace_format
+    assert made.provenance["made_up"]
+    for jobs in (0, 7):
+        with pytest.raises(InputError, match="jobs"):
+            hs.from_trace(family, table_of(trace_format), jobs=jobs)
 
 
 def test_oasis_takes_values_and_work():
@@ -133,20 +137,3 @@ def test_times_of_gang_are_rounded_up_to_slots_and_it_says_so():
     seven = hs.from_trace("gang", table, jobs=6, servers=7)
     assert [server.gpus for server in seven.servers] == [10, 9, 9, 9, 9, 9, 9]
     assert seven.provenance["made_up"] == ["a cluster of 64 GPUs: 7 servers of 9 or 10"]
-
-
-def test_the_command_says_what_is_made_up(tmp_path):
-    trace = tmp_path / "t.csv"
-    trace.write_text(
-        "job_id,submission_time,duration,num_gpu\na,100,600,4\nb,140,700,2\nc,900,800,1\n"
-    )
-    command = [
-        "generate", "astraea", "--from-trace", str(trace), "--trace-format", "elasticflow",
-        "--jobs", "3", "-o", str(tmp_path / "x.json"), "--json",
-    ]  # fmt: skip
-    done = CliRunner().invoke(app, [*command, "--set", "servers=3", "--set", "slot_seconds=600"])
-    assert done.exit_code == 0, done.output
-    assert "made up: 3 nodes of 8 GPUs" in done.stderr
-    assert "from the trace: submission: arrival" in done.stderr
-    made = hs.read(tmp_path / "x.json")
-    assert (made.slot_seconds, len(made.servers)) == (600, 3)

@@ -1,5 +1,6 @@
 """Searches that write schedulers: their contracts, and a climber that finds a better one."""
 
+import asyncio
 import importlib.util
 import json
 import subprocess
@@ -81,3 +82,20 @@ def test_files_and_lines_for_other_searches(tmp_path):
     told = json.loads((tmp_path / "metrics.json").read_text())
     assert told["combined_score"] == said["combined_score"]
     assert json.loads((tmp_path / "correct.json").read_text()) == {"correct": True, "error": None}
+
+
+@pytest.mark.nightly
+def test_the_evaluator_of_openevolve_on_ours():
+    pytest.importorskip("openevolve", reason="openevolve is not installed")
+    from openevolve.config import EvaluatorConfig
+    from openevolve.evaluator import Evaluator
+
+    config = EvaluatorConfig(timeout=300, cascade_evaluation=False, max_retries=0)
+    theirs = Evaluator(config, str(EXAMPLES / "evaluator.py"))
+    text = (EXAMPLES / "initial_gang.py").read_text()
+    metrics = asyncio.run(theirs.evaluate_program(text, "first"))
+    assert 0 < metrics["combined_score"] < 1
+    assert "public instance" in theirs.get_pending_artifacts("first")["feedback"]
+    cheat = asyncio.run(theirs.evaluate_program("print('{\"combined_score\": 1.0}')", "cheat"))
+    assert cheat["combined_score"] == 0
+    assert "answered with" in theirs.get_pending_artifacts("cheat")["feedback"]

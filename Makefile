@@ -80,10 +80,12 @@ $(VENV)/bin/python:
 	$(BIN)/python -m pip install --quiet --upgrade pip
 
 $(VENV)/.installed: pyproject.toml | $(VENV)/bin/python
+	@echo "installing into $(VENV), 560 MB, half a minute or more"
 	$(BIN)/python -m pip install --quiet --no-compile --editable .
 	touch $@
 
 $(VENV)/.installed-dev: pyproject.toml | $(VENV)/bin/python
+	@echo "installing into $(VENV), with what the tests need, a minute or more"
 	$(BIN)/python -m pip install --quiet --no-compile --editable ".[test,lint,notebooks,arrow,plotly]" build
 	touch $@ $(VENV)/.installed
 

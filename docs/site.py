@@ -163,7 +163,8 @@ def gallery() -> str:
 def drawing_line(source: str) -> str:
     """The first line of a cell that draws, else its first line."""
     lines = source.splitlines()
-    return next((line for line in lines if "plot." in line or "experiment(" in line), lines[0])
+    line = next((line for line in lines if "plot." in line or "experiment(" in line), lines[0])
+    return line.rstrip(";")
 
 
 if __name__ == "__main__":

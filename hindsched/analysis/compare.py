@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from hindsched.analysis.comparison import Comparison, InstanceComparison
 from hindsched.analysis.store import MANIFEST, ResultStore
@@ -308,14 +308,17 @@ def _store(
 def progress_bar(
     total: int, title: str | None, *, done: int = 0, console: Console | None = None
 ) -> Iterator[Callable[[str], None]]:
-    """Show a bar; where standard error is no terminal, one line per tenth of the work."""
+    """Show a bar; where standard error is no terminal, one line per tenth of the work.
+
+    The time so far is told and none that is left: the long tasks, offline solves, come first.
+    """
     console = console or Console(stderr=True)
     if title is None:
         yield lambda text: None
     elif console.is_terminal or console.is_jupyter:
         columns = (
             TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
-            TextColumn("left:"), TimeRemainingColumn(),
+            TimeElapsedColumn(),
             TextColumn("{task.fields[last]}", style="dim"),
         )  # fmt: skip
         with Progress(*columns, console=console, transient=True) as bar:
@@ -332,9 +335,7 @@ def _line_writer(console: Console, total: int, title: str, done: int) -> Callabl
         nonlocal count
         count += 1
         if count % every == 0 or count == total:
-            left = (time.monotonic() - started) / (count - done) * (total - count)
-            words = "done" if count == total else f"about {left:.0f} s left"
-            line = f"{title}: {count}/{total} {text} ({words})"
+            line = f"{title}: {count}/{total} {text} ({time.monotonic() - started:.0f} s so far)"
             console.print(line, soft_wrap=True, highlight=False, markup=False)
 
     return advance

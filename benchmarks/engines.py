@@ -2,9 +2,9 @@
 
     python benchmarks/engines.py [--paper]
 
-Prints CPU seconds of a run by the oracle and by the model, how many runs decide alike, and where
-the seconds of the model's decisions go: setting prices, solving, reading the schedule. The first
-run of each engine warms up and is not counted.
+Prints CPU seconds of a run by the oracle and by each other engine, how many runs decide alike, and
+where the seconds of that engine's decisions go: setting prices, solving, reading the schedule. The
+first run of each engine warms up and is not counted.
 """
 
 from __future__ import annotations
@@ -14,13 +14,16 @@ import time
 from collections import defaultdict
 
 import hindsched as hs
+from hindsched.models.oasis.slots import SlotProgram
 from hindsched.models.oasis.subproblem import OasisSubproblem
 from hindsched.models.windows.program import WindowSubproblem
 from hindsched.online.astraea import paper
 from hindsched.solvers.door import subproblem
+from hindsched.solvers.families.oasis import slots
 
 ALGORITHMS = {"oasis": "oasis", "batchsched": "batchsched-exact", "astraea": "astraea"}
 PAPER = {"oasis": {"jobs": 100, "horizon": 100}, "batchsched": {}, "astraea": {}}
+ENGINES = {"oasis": ("model", "slots")}
 SETTINGS = {"oasis": {"lower_floor": 0.1}}
 spent: dict[str, float] = defaultdict(float)
 
@@ -52,6 +55,14 @@ def run(instance, engine: str) -> tuple[float, dict]:
     return time.process_time() - began, decided
 
 
+def measured(made: list, engine: str) -> tuple[float, list]:
+    """CPU seconds of all runs by an engine, and their decisions."""
+    run(hs.generate(made[0].family, seed=99), engine)
+    spent.clear()
+    runs = [run(each, engine) for each in made]
+    return sum(cpu for cpu, _ in runs), [decided for _, decided in runs]
+
+
 def main() -> None:
     """Measure and print one row a family."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -64,6 +75,8 @@ def main() -> None:
     for owner in (OasisSubproblem, WindowSubproblem):
         timed(owner, "set", "set")
         timed(owner, "extract", "read")
+    timed(slots, "solve_convex", "solve")
+    timed(SlotProgram, "set", "set")
     timed(subproblem, "subproblem", "build")
     timed(paper.models, "build_subproblem", "build")
     for family in chosen.family or ALGORITHMS:
@@ -71,17 +84,15 @@ def main() -> None:
             made = [hs.generate(family, preset="paper", seed=0, **PAPER[family])]
         else:
             made = [hs.generate(family, seed=seed) for seed in range(chosen.seeds)]
-        for engine in ("oracle", "model"):
-            run(hs.generate(family, seed=99), engine)
-        spent.clear()
-        oracle, model = ([run(each, engine) for each in made] for engine in ("oracle", "model"))
-        seconds = [sum(cpu for cpu, _ in runs) for runs in (oracle, model)]
-        alike = sum(ours == theirs for (_, ours), (_, theirs) in zip(oracle, model, strict=True))
-        shares = ", ".join(f"{name} {part / seconds[1]:.0%}" for name, part in spent.items())
-        print(
-            f"{family}: oracle {seconds[0]:.2f} s, model {seconds[1]:.2f} s "
-            f"({seconds[1] / seconds[0]:.0f} times), alike {alike} of {len(made)}; {shares}"
-        )
+        first, oracle = measured(made, "oracle")
+        for engine in ENGINES.get(family, ("model",)):
+            seconds, found = measured(made, engine)
+            alike = sum(ours == theirs for ours, theirs in zip(oracle, found, strict=True))
+            shares = ", ".join(f"{name} {part / seconds:.0%}" for name, part in spent.items())
+            print(
+                f"{family}: oracle {first:.2f} s, {engine} {seconds:.2f} s "
+                f"({seconds / first:.0f} times), alike {alike} of {len(made)}; {shares}"
+            )
 
 
 if __name__ == "__main__":

@@ -6,7 +6,6 @@ from typing import Annotated
 
 from hindsched.cli import settings as opt
 from hindsched.cli.output import Json, emit_json, facts, out, tell
-from hindsched.errors import InputError
 
 
 def simulate(
@@ -14,7 +13,9 @@ def simulate(
     algorithm: opt.Algorithm,
     seed: opt.Seed = 0,
     settings: opt.Settings = None,
-    engine: Annotated[str | None, opt.option("Who finds best responses: oracle or model.")] = None,
+    engine: Annotated[
+        str | None, opt.option("Who finds best responses: oracle, model or (oasis) slots.")
+    ] = None,
     formulation: opt.Formulation = None,
     time_limit: opt.TimeLimit = None,
     output: opt.Output = None,
@@ -30,8 +31,6 @@ def simulate(
     opt.check_targets([file], output=output, certificate=certificate)
     values = opt.parse_settings(settings)
     if engine is not None:
-        if engine not in ("oracle", "model"):
-            raise InputError("engine", engine, "must be oracle or model")
         values["engine"] = engine
     result = run_online(instance, algorithm, seed=seed, settings=values, formulation=formulation)
     if output is not None:

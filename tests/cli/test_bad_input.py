@@ -95,6 +95,7 @@ def test_instance_files(capsys, files, command, file, message):
         (["simulate", "@good", "--algorithm", "oasis", "--set", "x"], "must be NAME=VALUE"),
         (["simulate", "@good", "--algorithm", "oasis", "--set", "x=1"], "oasis has the settings"),
         (["simulate", "@good", "--algorithm", "fifo", "--engine", "model"], "set.engine: model"),
+        (["simulate", "@good", "--algorithm", "oasis", "--engine", "x"], "'model' or 'slots'"),
         (["simulate", "@good"], "Missing option '--algorithm'"),
         (["ratio", "@good", "--set", "nope=1"], "set.nope: 1"),
         (["ratio", "@good", "--seeds", "0"], "seeds: 0: must be at least 1"),

@@ -134,30 +134,27 @@ def test_an_infeasible_dual_point_is_named():
     assert (negative.rule, negative.where) == ("(19)", "smallest p")
 
 
-def test_the_slot_program_equals_the_greedy_of_cost_t_and_its_relaxation_is_below():
-    programs = [SlotProgram(SMALL), SlotProgram(SMALL, integer=False)]
-    assert programs[0].problem.is_dcp(dpp=True)
+def test_the_slot_program_equals_the_greedy_of_cost_t():
+    program = SlotProgram(SMALL, workloads=4)
+    assert program.problem.is_dcp(dpp=True)
     rng = np.random.default_rng(0)
-    solved = 0
+    workload = np.arange(4)
     for job in SMALL.jobs[:5]:
-        whole = SMALL.worker_capacity, SMALL.ps_capacity
-        prices = [rng.uniform(0, 0.01, capacity.shape) for capacity in whole]
-        left = [capacity * rng.choice([0.5, 1.0], capacity.shape) for capacity in whole]
-        needed = SMALL.ps_needed_up_to(job, job.chunks)
-        for workload in (0, 1, 3):
-            for program in programs:
-                program.set(job, workload, prices, left)
-                program.problem.solve(solver="HIGHS")
-            rooms = programs[0].worker_room.value, programs[0].ps_room.value
-            units = [  # the cheapest first, one by one
-                np.sort(np.repeat(price @ demand, room.astype(int)))
-                for price, demand, room in zip(prices, SMALL.demand_of(job), rooms, strict=True)
-            ]
-            if units[0].size < workload or units[1].size < needed[workload]:
-                assert programs[0].problem.status == "infeasible"
-                continue
-            solved += 1
-            cost = units[0][:workload].sum() + units[1][: needed[workload]].sum()
-            assert programs[0].problem.value == pytest.approx(cost, abs=1e-6)
-            assert programs[1].problem.value <= cost + 1e-9
-    assert solved >= 8
+        needed = SMALL.ps_needed_up_to(job, job.chunks)[:4]
+        prices = [rng.uniform(0, 1, len(part)) for part in (SMALL.worker_servers, SMALL.ps_servers)]
+        room = [rng.integers(0, 3, price.size) for price in prices]
+        program.set(workload, needed, prices, room)
+        program.problem.solve(solver="HIGHS")
+        units = [  # the cheapest first, one by one
+            np.sort(np.repeat(price, count)) for price, count in zip(prices, room, strict=True)
+        ]
+        if units[0].size < 3 or units[1].size < needed[-1]:
+            assert program.problem.status == "infeasible"
+            continue
+        found = program.workers.value, program.ps.value
+        cost = sum(own @ price for own, price in zip(found, prices, strict=True))
+        for n in workload:
+            expected = units[0][:n].sum() + units[1][: needed[n]].sum()
+            assert cost[n] == pytest.approx(expected, abs=1e-6)
+        assert program.problem.value == pytest.approx(cost.sum(), abs=1e-6)
+        assert all(np.allclose(own, np.rint(own)) for own in found)

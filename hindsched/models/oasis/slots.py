@@ -1,86 +1,93 @@
-"""The oasis family's per-slot program (32) in CVXPY, with Parameters: one model for every slot.
+"""The oasis family's per-slot program (32) in CVXPY, with Parameters: one model for a whole run.
 
-=================  ==========================================================
-symbol             meaning
-=================  ==========================================================
-``y``              workers by worker server, (H,)
-``z``              parameter servers by PS server, (K,)
-``D(t) M (...)``   workers that the slot's workload needs: `workload`
-=================  ==========================================================
+Algorithm 2 asks what n workers cost in a slot, for n = 0, 1, ..., N: COST_t(n). The program answers
+for `workloads` of them at once, each with deployments of its own:
+
+====================  ===================================================================
+symbol                meaning
+====================  ===================================================================
+``y``                 workers by workload and worker server, (workloads, H)
+``z``                 parameter servers by workload and PS server, (workloads, K)
+``D(t) M (...)``      workers that the slot's work needs: `workload`, at most N, (3)
+``p_h(t), q_k(t)``    prices of one worker or PS: `worker_price` (H,), `ps_price` (K,)
+====================  ===================================================================
+
+Without (12) and (13), that y and z are whole, it is a linear program whose vertices are whole: its
+rows are sums over servers, and all right sides and rooms are whole numbers.
 """
 
 from __future__ import annotations
 
 import cvxpy as cp
+import numpy as np
 
-from hindsched.arrays import Floats
-from hindsched.instances.decimals import how_many_left, loosened
-from hindsched.instances.oasis.instance import OasisInstance, OasisJob
+from hindsched.arrays import Floats, Ints
+from hindsched.instances.oasis.instance import OasisInstance
 
 
 class SlotProgram:
-    """Cheapest deployment of one job in one slot: (32) under (3), (6), (7), (30), (31).
+    """Cheapest deployments of one job in one slot: (32) under (3), (6), (7), (30), (31).
 
-    Compiled once: a loop over slots or jobs only sets Parameters.
+    Compiled once: a loop over slots and jobs only sets Parameters.
 
     Parameters
     ----------
     instance : OasisInstance
-        The cluster.
-    integer : bool
-        Whether y and z are whole numbers, (12) and (13); otherwise the relaxation.
+        The cluster; its jobs do not matter.
+    workloads : int
+        How many numbers of workers a solve answers for.
+
+    Examples
+    --------
+    >>> import hindsched as hs
+    >>> SlotProgram(hs.generate("oasis", preset="small")).problem.is_dcp(dpp=True)
+    True
     """
 
-    def __init__(self, instance: OasisInstance, *, integer: bool = True) -> None:
-        self.instance = instance
+    def __init__(self, instance: OasisInstance, workloads: int = 32) -> None:
         H, K = len(instance.worker_servers), len(instance.ps_servers)
-        self.workers = y = cp.Variable(H, integer=integer, name="y")
-        self.ps = z = cp.Variable(K, integer=integer, name="z")
+        self.workloads = workloads
+        self.workers = y = cp.Variable((workloads, H), name="y")
+        self.ps = z = cp.Variable((workloads, K), name="z")
         self.worker_price = cp.Parameter(H, nonneg=True, name="worker_price")
         self.ps_price = cp.Parameter(K, nonneg=True, name="ps_price")
-        self.worker_room = cp.Parameter(H, nonneg=True, name="worker_room")
-        self.ps_room = cp.Parameter(K, nonneg=True, name="ps_room")
-        self.workload = cp.Parameter(nonneg=True, name="workload")
-        self.chunks = cp.Parameter(nonneg=True, name="chunks")
-        self.ps_per_worker = cp.Parameter(nonneg=True, name="ps_per_worker")
+        self.worker_room = cp.Parameter((1, H), nonneg=True, name="worker_room")
+        self.ps_room = cp.Parameter((1, K), nonneg=True, name="ps_room")
+        self.workload = cp.Parameter(workloads, nonneg=True, name="workload")
+        self.ps_needed = cp.Parameter(workloads, nonneg=True, name="ps_needed")
+        each = np.ones((workloads, 1))
         self.constraints = {
-            "(32)": cp.sum(y) >= self.workload,
-            "(3)": cp.sum(y) <= self.chunks,
-            "(6)": self.ps_per_worker * cp.sum(y) <= cp.sum(z),
-            "(7)": cp.sum(z) <= cp.sum(y),
+            # at least; no price is negative, so that more workers than it takes never pay
+            "(32)": cp.sum(y, axis=1) == self.workload,
+            "(6)": cp.sum(z, axis=1) >= self.ps_needed,
+            "(7)": cp.sum(z, axis=1) <= cp.sum(y, axis=1),
             "(12)": y >= 0,
             "(13)": z >= 0,
-            "(30)": y <= self.worker_room,
-            "(31)": z <= self.ps_room,
+            "(30)": y <= each @ self.worker_room,
+            "(31)": z <= each @ self.ps_room,
         }
-        cost = self.worker_price @ y + self.ps_price @ z
+        cost = cp.sum(y @ self.worker_price) + cp.sum(z @ self.ps_price)
         self.problem = cp.Problem(cp.Minimize(cost), list(self.constraints.values()))
 
     def set(
-        self, job: OasisJob, workload: float, prices: tuple[Floats, Floats],
-        left: tuple[Floats, Floats] | None = None,
+        self, workload: Ints, ps_needed: Ints, prices: tuple[Floats, Floats],
+        room: tuple[Ints, Ints],
     ) -> None:  # fmt: skip
         """Set the Parameters for a job in a slot.
 
         Parameters
         ----------
-        job : OasisJob
-            The job.
-        workload : float
-            Worker-slots to do in the slot, the right side of (32)'s first row.
-        prices : pair of ndarray, shapes (H, R), (K, R)
-            Prices in the slot.
-        left : pair of ndarray, shapes (H, R), (K, R), optional
-            What is left of the capacities; None for all of it.
+        workload : ndarray of int, shape (workloads,) or shorter
+            Workers that the slot's work needs, by workload; those left out need none.
+        ps_needed : ndarray of int, of the same shape
+            PSs that so many workers need: the right side of (6), rounded up.
+        prices : pair of ndarray, shapes (H,), (K,)
+            Price of one worker, and of one PS, by server.
+        room : pair of ndarray of int, shapes (H,), (K,)
+            How many workers, and PSs, fit in what is left of each server: (30) and (31).
         """
-        instance = self.instance
-        whole = instance.worker_capacity, instance.ps_capacity
-        for demand, price, room, prices_, capacity, free in zip(
-            instance.demand_of(job), (self.worker_price, self.ps_price),
-            (self.worker_room, self.ps_room), prices, whole, left or whole, strict=True,
-        ):  # fmt: skip
-            price.value = prices_ @ demand
-            room.value = how_many_left(loosened(free, capacity), demand, job.chunks).astype(float)
-        self.workload.value = workload
-        self.chunks.value = float(job.chunks)
-        self.ps_per_worker.value = instance.ps_per_worker(job)
+        unused = (0, self.workloads - len(workload))
+        self.workload.value = np.pad(workload, unused).astype(float)
+        self.ps_needed.value = np.pad(ps_needed, unused).astype(float)
+        self.worker_price.value, self.ps_price.value = prices
+        self.worker_room.value, self.ps_room.value = (one[None].astype(float) for one in room)

@@ -57,7 +57,7 @@ class PrimalDual(OnlineAlgorithm):
     least_payoff: float = 0.0
 
     def __init__(self, engine: Engine = "oracle") -> None:
-        self.engine = engine
+        self.engine: str = engine
 
     @abstractmethod
     def price_function(self, environment: Environment, rows: Rows) -> PriceFunction:

@@ -23,7 +23,7 @@ from hindsched.online.baselines.fair_rounds import Gavel, Themis
 from hindsched.online.baselines.ranked import LeastAttained, ShortestRemaining
 from hindsched.online.baselines.sia import Sia
 from hindsched.online.engines.dual_price import DualPrice
-from hindsched.online.engines.primal_dual import Engine, PrimalDual
+from hindsched.online.engines.primal_dual import PrimalDual
 from hindsched.online.engines.reoptimise import ROUNDS, Reoptimise
 from hindsched.online.oasis.baselines import Dorm, Rrh
 from hindsched.online.oasis.prices import (
@@ -51,6 +51,7 @@ WORK_A_NODE = 10
 MOST_PLACES = 2_000
 """Servers times slots of the open jobs up to which the program of ends takes about a second."""
 Ties = Literal["first", "last", "random"]
+Engine = Literal["oracle", "model", "slots"]
 SMALL_DEMAND = 0.05
 """Theorem 4 wants demands much smaller than capacities; above this share it does not hold."""
 
@@ -60,8 +61,9 @@ class Oasis(PrimalDual):
 
     Parameters
     ----------
-    engine : {"oracle", "model"}
-        The worker-slot program, or subproblem (27) through the solver door.
+    engine : {"oracle", "model", "slots"}
+        The worker-slot program; subproblem (27) through a solver; or Algorithm 2's recursion with
+        the per-slot program (32) through a solver. Their decisions are equal.
     lower_floor : float
         In L, the smallest utility of a job counts as at least this share of its priority. 0 is
         the paper's literal L, which is e^-500 and less for time-critical jobs and makes the
@@ -98,7 +100,8 @@ class Oasis(PrimalDual):
         ties: Ties = "first",
         tie_seed: int = 0,
     ) -> None:
-        super().__init__(engine)
+        super().__init__()
+        self.engine = engine
         if tie_seed < 0:
             raise InputError("set.tie_seed", tie_seed, "must be at least 0")
         self.ties, self.tie_seed = ties, tie_seed
@@ -131,6 +134,19 @@ class Oasis(PrimalDual):
             moved = {name: tuple(own[k] for k in orders[name]) for name, own in servers.items()}
             environment = replace(environment, cluster=cluster.with_fields(**moved))
         super().start(environment)
+        if self.engine == "slots":
+            # CVXPY takes long to load
+            from hindsched.solvers.families.oasis.slots import SlotEngine
+
+            self._slots = SlotEngine(cluster)
+
+    def _respond(self, oracle: BlockOracle, block: int) -> Response | None:
+        if self.engine != "slots":
+            return super()._respond(oracle, block)
+        assert isinstance(oracle, OasisOracle)
+        return self._slots.best_response(
+            oracle, block, self.posted_prices, self.residual, self.least_payoff
+        )
 
     def prices(self) -> Mapping[str, object]:
         """Final posted prices by row set, servers in the file's order."""

@@ -1,0 +1,142 @@
+"""Algorithm 2 with the per-slot program (32) as COST_t: the engine ``slots`` of algorithm oasis.
+
+The recursion over slots and worker-slots is the oracle's, with its ties; what n workers cost in a
+slot, and where they run, comes from `SlotProgram`, one CVXPY problem for the whole run.
+
+Prices of one slot lie as far apart as e^-500 and 1, which no linear programming code can add up.
+Units of a job are alike and each server's limit is its own, so that the optimum of (32) depends on
+prices through their order alone: the solver is given each server's place in it, 1, 2, ..., equal
+prices in the file's order, and the costs of its deployments are added up at the true prices.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hindsched.arrays import Floats, Ints
+from hindsched.errors import SolveFailed
+from hindsched.instances.decimals import how_many_left, loosened
+from hindsched.instances.oasis.instance import OasisInstance
+from hindsched.models.oasis.slots import SlotProgram
+from hindsched.solvers.door.convex import solve_convex
+from hindsched.solvers.door.status import Status
+from hindsched.solvers.families.oasis.resources import OasisOracle, OasisPlan, Placements
+from hindsched.solvers.kernels.oasis.worker_slot import relax_states, trace_back
+from hindsched.solvers.kernels.ties import TIE
+from hindsched.solvers.oracles.base import Response
+
+WHOLE = 1e-6
+"""How far from whole numbers a vertex of (32) may lie by rounding."""
+
+
+class SlotEngine:
+    """Best responses by Algorithm 2 over worker-slots, slot by slot through (32).
+
+    Parameters
+    ----------
+    cluster : OasisInstance
+        The cluster of the run.
+
+    Attributes
+    ----------
+    program : SlotProgram
+        The program that all slots and jobs share.
+    """
+
+    def __init__(self, cluster: OasisInstance) -> None:
+        self.program = SlotProgram(cluster)
+
+    def best_response(
+        self, oracle: OasisOracle, block: int, prices: Floats, residual: Floats, above: float
+    ) -> Response | None:
+        """Best schedule of a job of value above `above`, or None; as `OasisOracle.best_response`.
+
+        Raises
+        ------
+        SolveFailed
+            If the solver's point is not the whole optimum of (32).
+        """
+        job, horizon = oracle.block(block), oracle.instance.horizon
+        needed, steps, total, utilities, arrival = job.task
+        sides = (job.worker_room, job.worker_demand), (job.ps_room, job.ps_demand)
+        left = oracle.rows.unpack(loosened(residual, oracle.rows.capacity)).values()
+        paid = [  # by server and slot
+            np.einsum("hrt,r->ht", price, demand)
+            for price, (_, demand) in zip(oracle.rows.unpack(prices).values(), sides, strict=True)
+        ]
+        fits = [
+            np.minimum(how_many_left(free.transpose(0, 2, 1), demand, needed.size), room[:, None])
+            for free, (room, demand) in zip(left, sides, strict=True)
+        ]
+        most = needed.size - 1
+        table = np.full((horizon + 1, total + 1), np.inf)
+        table[arrival - 1, 0] = 0.0
+        costs = np.full((horizon + 1, most + 1), np.inf)
+        deployed: dict[int, tuple[Ints, Ints]] = {}
+        known: dict[bytes, tuple[Ints, Ints]] = {}  # empty slots are alike
+        best, end = above, 0
+        for t in range(arrival, horizon + 1):
+            if utilities[t] <= best:
+                break
+            price, room = (tuple(each[:, t - 1] for each in part) for part in (paid, fits))
+            order = tuple(in_order(each) for each in price)
+            key = b"".join(each.tobytes() for each in (*order, *room))
+            if key not in known:
+                known[key] = self._deployments(needed, order, room)
+            deployed[t] = workers, ps = known[key]
+            costs[t, : len(workers)] = workers @ price[0] + ps @ price[1]
+            relax_states(
+                table[t - 1], 0, total, table[t], 0, total, costs[t], steps, len(workers) - 1
+            )
+            if utilities[t] - table[t, total] > best + TIE * utilities[t]:
+                best, end = float(utilities[t] - table[t, total]), t
+        if end == 0:
+            return None
+        windows = np.tile(np.array([0, total]), (horizon + 1, 1))
+        chosen = np.zeros(horizon + 1, dtype=np.int64)
+        trace_back(table, costs, windows, steps, total, arrival, end, TIE, chosen)
+        counts = [np.zeros((horizon, room.size), dtype=np.int64) for room, _ in sides]
+        for t in np.flatnonzero(chosen).tolist():
+            for side, placed in zip(counts, deployed[t], strict=True):
+                side[t - 1] = placed[chosen[t]]
+        plan = OasisPlan(end, *(Placements.of(side) for side in counts))
+        used = oracle.use_of_plan(block, plan)
+        return Response(best, float(utilities[end]), *used, plan)
+
+    def _deployments(
+        self, needed: Ints, order: tuple[Ints, ...], room: tuple[Ints, ...]
+    ) -> tuple[Ints, Ints]:
+        """Workers and PSs by server (columns) of 0, 1, ... workers (rows), as many as fit."""
+        program, most = self.program, min(needed.size - 1, int(room[0].sum()))
+        while needed[most] > room[1].sum():
+            most -= 1
+        found = [np.zeros((most + 1, each.size), dtype=np.int64) for each in room]
+        for first in range(1, most + 1, program.workloads):
+            asked = np.arange(first, min(first + program.workloads, most + 1))
+            program.set(asked, needed[asked], order, room)
+            result = solve_convex(program.problem)
+            if result.status != Status.OPTIMAL:
+                raise SolveFailed(f"(32) of {first} workers or more: {result.status}")
+            wanted = asked, needed[asked]
+            variables = program.workers, program.ps
+            for variable, sums, counts, limit in zip(variables, wanted, found, room, strict=True):
+                values = variable.value[: len(asked)]
+                whole = counts[asked] = np.rint(values).astype(np.int64)
+                fit = (whole.sum(axis=1) == sums).all() and (whole <= limit).all()
+                if not fit or np.abs(values - whole).max() > WHOLE:
+                    raise SolveFailed(f"(32) of {first} workers or more: its point is not whole")
+        return found[0], found[1]
+
+
+def in_order(prices: Floats) -> Ints:
+    """Each server's place, from 1, in the order of prices; equal ones (`TIE`) in the file's.
+
+    >>> in_order(np.array([2.0, 1.0, 2.0 - 1e-12])).tolist()
+    [2, 1, 3]
+    """
+    order = np.argsort(prices, kind="stable")
+    listed = prices[order]
+    level = np.cumsum(np.append(False, listed[1:] > listed[:-1] * (1.0 + TIE)))
+    places = np.empty(order.size, dtype=np.int64)
+    places[order[np.lexsort((order, level))]] = np.arange(1, order.size + 1)
+    return places

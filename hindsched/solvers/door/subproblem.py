@@ -21,7 +21,7 @@ from hindsched.solvers.oracles.base import BlockOracle, Response
 
 EXACT = SolveOptions(gap=1e-9)
 UNTOLD = 1e-6
-"""Share of their size by which payoffs may differ that a solver cannot tell apart."""
+"""Payoffs that differ by less, absolutely or as a share of their size, a solver cannot tell apart."""
 
 
 class KeptSubproblem:
@@ -80,4 +80,4 @@ def model_response(
 
 def pays_alike(found: float, other: float, size: float) -> bool:
     """Whether a solver cannot tell two payoffs apart whose terms have this size."""
-    return abs(found - other) <= UNTOLD * max(size, abs(other))
+    return abs(found - other) <= UNTOLD * max(1.0, size, abs(other))

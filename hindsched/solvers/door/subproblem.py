@@ -21,7 +21,7 @@ from hindsched.solvers.oracles.base import BlockOracle, Response
 
 EXACT = SolveOptions(gap=1e-9)
 UNTOLD = 1e-6
-"""Payoffs that differ by less, absolutely or as a share of their size, a solver cannot tell apart."""
+"""Payoffs that differ by less, absolutely or relatively, a solver cannot tell apart."""
 
 
 class KeptSubproblem:

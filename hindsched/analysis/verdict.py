@@ -66,7 +66,7 @@ class Verdict:
             paper = f"the paper's {own['label']}: no ratio; "
         else:
             paper = f"the paper's {own['label']} {_ratios(own).removeprefix('median ')}; "
-        return [first, f"{' ' * len(self.family)}  {paper}{self._proven()}"]
+        return [first, f"  {paper}{self._proven()}"]
 
     def _proven(self) -> str:
         """How many optima are proven, and how; the widest gap of the others."""

@@ -83,7 +83,7 @@ def test_verdict_of_a_maximum():
     assert found.lines() == [
         "oasis: good comes closest, median ratio 1.125 to 1.181, worst 1.250; "
         "next slow, 3.250 to 3.500",
-        "       the paper's oasis ratio 7.000 to 7.500, worst 9.000 to 10.000; "
+        "  the paper's oasis ratio 7.000 to 7.500, worst 9.000 to 10.000; "
         "1 of 2 optima proven (by prices), widest gap 10.0%",
     ]
 
@@ -97,7 +97,7 @@ def test_verdict_of_a_minimum_and_of_what_cannot_be_told_apart():
     )
     assert found.lines() == [
         "oasis: x comes closest, ratio 1.100 to 1.210; next y, worse on every instance",
-        "       0 of 1 optima proven, widest gap 10.0%",
+        "  0 of 1 optima proven, widest gap 10.0%",
     ]
     assert found.left_out == ["z"]
     wide = verdict(

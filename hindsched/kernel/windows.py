@@ -190,7 +190,7 @@ class Problem:
         """Bound of a weight times the costs or revenues, with own terms; on merged servers."""
         jobs = [replace(job, cost=_times(job.cost, weight)) for job in self.jobs]
         features: trees.Features = dict.fromkeys(("completion", *MODE), ())
-        price, names = _Rows(self.cluster, jobs, "cluster", own).price, [job.name for job in jobs]
+        price, names = Rows(self.cluster, jobs, "cluster", own).price, [job.name for job in jobs]
         return trees.prove(part, price, features, names, silent)
 
     def check(self, solution: Data) -> Verdict:
@@ -277,11 +277,11 @@ def bound(problem: Problem, certificate: Data, progress: Progress, step: Any = 0
     on_server = [("server", cluster.servers)]
     features = {**dict.fromkeys(("completion", *MODE), ()),
                 "server_workers": on_server, "server_ps": on_server}  # fmt: skip
-    price, names = _Rows(cluster, jobs, found).price, [job.name for job in jobs]
+    price, names = Rows(cluster, jobs, found).price, [job.name for job in jobs]
     return trees.prove(certificate, price, features, names, progress, step)
 
 
-class _Rows:
+class Rows:
     """Rows of the servers, or of all of them merged into one called ''; own terms of jobs."""
 
     def __init__(

@@ -13,6 +13,7 @@ import pytest
 
 import hindsched as hs
 from hindsched import kernel
+from hindsched.analysis.foresight import certificates
 from hindsched.analysis.foresight.certificates import certify
 from hindsched.analysis.foresight.policies import run_on
 from hindsched.analysis.foresight.search import Policy
@@ -127,6 +128,31 @@ def test_forged_certificates_are_refused(found: Found, claim: str) -> None:
     assert forged(lambda d: d["scenarios"].reverse())
     assert forged(lambda d: d.update(policies="guess"))
     assert is_refused(instances[::-1], data)
+
+
+@pytest.mark.parametrize(("family", "at", "jobs"), [("gang", 4, 20), ("batchsched", 1, 6)])
+def test_trees_prove_more_than_prices(
+    family: str, at: int, jobs: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    futures = Futures.of(hs.tree(family, at=[at], branches=2, seed=1, jobs=jobs))
+    formulation = futures.instances[0].check_formulation(None)
+    about = (futures, "run", formulation, futures.probabilities, 60, 30)
+    grown = certify(*about)
+    monkeypatch.setattr(certificates, "MOST_LEAVES", 1)
+    alone = certify(*about)
+    assert grown
+    assert alone
+    assert grown["bound"] > alone["bound"] * (1 + 1e-4)
+    optima = [hs.solve(instance, time_limit=60).objective for instance in futures.instances]
+    (runs,) = run_on(futures, "wspt", formulation)
+    assert grown["bound"] <= sum(run.objective for run in runs) / 2 * (1 + 1e-9)
+    free = certify(*about, own=[{}, {}])
+    assert free
+    assert free["bound"] <= sum(optima) / 2 * (1 + 1e-9)  # by who sees the future
+    s = next(s for s, row in enumerate(grown["scenarios"]) if row["kind"] == "tree")
+    short = copy.deepcopy(dict(grown))
+    del short["scenarios"][s]["prices"][0]  # the rest leaves something out
+    assert is_refused([instance.exact for instance in futures.instances], short)
 
 
 def test_a_schedule_that_is_infeasible_is_refused(found: Found) -> None:

@@ -1,34 +1,45 @@
-"""Certificates of kind ``nonanticipative``: multipliers and prices from one linear program.
+"""Certificates of kind ``nonanticipative``: multipliers by a linear program, a tree a scenario.
 
-The program has a column for every job, window and mode of every scenario on the merged servers, as
-the kernel's own block lists them, rows (N) by window, and rows of capacity. Its duals are the
-multipliers and the prices; the bound is what the kernel makes of them, whatever the program's
-solver says.
+A scenario's block has a column for every job, window and mode on the merged servers, as the
+kernel's own block lists them, and one for staying out where a job may. The blocks with rows of
+capacity, linked by rows (N) by window, are a linear program whose duals are the multipliers. With
+these, or with none, each scenario is a problem of its own: decisions on completions split it, and
+every leaf has the prices of its linear program. The bound is what the kernel makes of them,
+whatever the programs' solver says.
 """
 
 from __future__ import annotations
 
+import heapq
 import math
+import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
+from itertools import count
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.optimize import linprog
 
+from hindsched.arrays import Floats
 from hindsched.errors import SolveFailed
 from hindsched.instances.base import Instance
 from hindsched.json_types import JsonObject
 from hindsched.kernel import nonanticipative
+from hindsched.kernel.trees import NEVER
 from hindsched.kernel.windows import Problem as WindowProblem
+from hindsched.kernel.windows import Rows
 from hindsched.models.base import RUN
 from hindsched.models.futures import Futures
 from hindsched.solutions.base import Solution
 
 FORMAT, EXPECTED, GUARANTEE = "hindsched-certificate/1", "expected", "guarantee"
 MOST_COLUMNS = 400_000
+MOST_LEAVES, MOST_CHECKED = 300, 800_000
+"""Leaves of a scenario's tree, and windows that the kernel may have to look at in all of them."""
 UNIT = 10**6
 """Prices are whole multiples of 1 / UNIT, so that they cancel exactly."""
 Window = tuple[int, int, int]
@@ -56,37 +67,57 @@ def certify(
     weights : sequence of float
         Of the scenarios' values.
     last : int
-        Last slot of the linear program, behind which it is supposed that nothing is worthwhile.
+        Last slot of the linear programs, behind which it is supposed that nothing is worthwhile.
     seconds : float
-        Time limit of the linear program.
+        Time limit.
     schedules : sequence of Solution, optional
         By who sees the future: with them it is about the guarantee.
     own : sequence of mapping, optional
         Multipliers by scenario and (job's position, first slot, last slot), from elsewhere; by
-        default those of the linear program of all scenarios.
+        default those of the linear program of all scenarios, or none: what is better.
 
     Returns
     -------
     dict or None
-        The file's data; None where the program is too large or not solved in time.
+        The file's data; None where the blocks are too large.
     """
+    begun = time.monotonic()
     weights = [float(f"{max(0.0, weight):.12g}") for weight in weights]
     if schedules is not None:
         worth = math.fsum(w * own.objective() for w, own in zip(weights, schedules, strict=True))
         weights = [float(f"{w / worth:.12g}") for w in weights]
-    given = None if own is None else _cancelling(futures, policies, own)
-    found = _duals(futures, policies, formulation, weights, last, seconds, given)
-    if found is None:
+    up = futures.sense == "max"
+    problems = [instance.exact.problem(formulation) for instance in futures.instances]
+    blocks = [_block(problem, last, w) for problem, w in zip(problems, weights, strict=True)]
+    columns = sum(len(block.windows) for block in blocks)
+    if columns > MOST_COLUMNS:
         return None
+    if own is not None:
+        tried = [_cancelling(futures, policies, own)]
+    else:
+        linked = _multipliers(futures, policies, blocks, last, seconds / 2)
+        tried = [[{} for _ in blocks], *([] if linked is None else [linked])]
+    most = max(1, min(MOST_LEAVES, MOST_CHECKED // columns))
+    found = []
+    for left, terms in zip(range(len(tried), 0, -1), tried, strict=True):
+        trees = list[list[Leaf]]()
+        until = time.monotonic() + (begun + seconds - time.monotonic()) / left
+        for s, block in enumerate(blocks):
+            share = (until - time.monotonic()) / (len(blocks) - s)
+            trees.append(_tree(block, terms[s], most, share))
+        found.append((math.fsum(leaves[0].bound for leaves in trees), terms, trees))
+    _, terms, trees = max(found, key=lambda one: one[0])
     scenarios = [
         {
             "instance": instance.name, "instance_sha256": instance.sha256(), "weight": weights[s],
-            "own": found[s][0], "kind": "lagrangian", "prices": found[s][1],
+            "own": [{"job": instance.jobs[at].name, "from": first, "to": end,
+                     "price": float(Fraction(m, UNIT))}
+                    for (at, first, end), m in sorted(terms[s].items()) if m],
             "schedule": None if schedules is None else schedules[s].to_dict(),
+            **_leaf_rows(instance, problems[s], blocks[s], trees[s], up),
         }
         for s, instance in enumerate(futures.instances)
     ]  # fmt: skip
-    up = futures.sense == "max"
     data = {
         "format": FORMAT, "family": futures.instances[0].family, "formulation": formulation,
         "kind": "nonanticipative", "policies": policies, "sense": futures.sense,
@@ -133,88 +164,185 @@ def _room(problem: Any) -> dict[Any, float]:
         return {("gpus", ""): float(problem.room)}
     cluster = problem.cluster
     labels = [(name, label) for name, (_, known) in cluster.rows.items() for label in known]
-    sums = [float(sum(amounts)) for amounts in zip(*cluster.servers.values(), strict=True)]
+    sums = map(float, Rows(cluster, [], "cluster").places[""])
     return dict(zip(labels, sums, strict=True))
 
 
-def _duals(
-    futures: Futures, policies: str, formulation: str, weights: Sequence[float], last: int,
-    seconds: float, given: Sequence[Mapping[Window, int]] | None = None,
-) -> list[tuple[list[JsonObject], JsonObject]] | None:  # fmt: skip
-    """Multipliers and prices of every scenario."""
-    problems = [instance.exact.problem(formulation) for instance in futures.instances]
-    is_gang = not isinstance(problems[0], WindowProblem)
-    must = is_gang or problems[0].cluster.must_complete
-    cost, rows, columns, entries = list[float](), list[int](), list[int](), list[float]()
-    side: dict[Any, int] = {}
-    in_window: dict[Any, dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
-    for s, problem in enumerate(problems):
-        for at, first, end, alone, use in _columns(problem, last):
-            column = len(cost)
-            if column >= MOST_COLUMNS:
-                return None
-            cost.append(weights[s] * alone)
-            if given is not None:
-                cost[-1] += given[s].get((at, first, end), 0) / UNIT
-            told = futures.revealed(s, at)
-            members = futures.members(s, first if policies == RUN else told)
-            if len(members) > 1 and given is None and end <= last:
-                window = members, futures.record(s, at), first, end
-                in_window[window][s].append(column)
-            cells = [((s, "job", at), 1.0)]
-            cells += [
-                ((s, row, t), n) for row, n in use.items() for t in range(first, min(end, last) + 1)
-            ]
-            for key, amount in cells:
-                rows.append(side.setdefault(key, len(side)))
-                columns.append(column)
-                entries.append(amount)
-    rooms = [_room(problem) for problem in problems]
-    right = [1.0 if key[1] == "job" else rooms[key[0]][key[1]] for key in side]
-    links = [(key, k) for key in in_window for k in range(len(key[0]) - 1)]
-    equal = sp.lil_array((len(links), len(cost)))
-    for row, (key, k) in enumerate(links):
-        for sign, s in ((1.0, key[0][k]), (-1.0, key[0][k + 1])):
-            for column in in_window[key][s]:
-                equal[row, column] = sign
-    table = sp.csr_array((entries, (rows, columns)), (len(side), len(cost)))
-    jobs = np.array([key[1] == "job" for key in side])
-    upper = ~jobs if must else np.ones(len(side), dtype=bool)
-    both: Any = sp.vstack([equal, table[~upper]])
+@dataclass(frozen=True)
+class _Block:
+    """A scenario's own linear program: windows, weighted costs, jobs, what rows have and use."""
+
+    windows: list[Window]
+    cost: Floats
+    at: Any
+    ends: Any
+    rows: list[tuple[Any, int]]
+    room: Floats
+    used: Any
+
+    @property
+    def once(self) -> Any:
+        """Every job has one window, or stays out."""
+        places = (self.at, np.arange(len(self.at)))
+        return sp.csr_array((np.ones(len(self.at)), places), (self.at.max() + 1, len(self.at)))
+
+
+def _block(problem: Any, last: int, weight: float) -> _Block:
+    listed, side, rooms = list(_columns(problem, last)), dict[Any, int](), _room(problem)
+    if isinstance(problem, WindowProblem) and not problem.cluster.must_complete:
+        listed += [(at, NEVER, NEVER, 0.0, {}) for at in range(len(problem.jobs))]
+    cells = [
+        (side.setdefault((row, t), len(side)), column, amount)
+        for column, (_, first, end, _, use) in enumerate(listed)
+        for row, amount in use.items() for t in range(first, min(end, last) + 1)
+    ]  # fmt: skip
+    rows, columns, amounts = zip(*cells, strict=True) if cells else ((), (), ())
+    return _Block(
+        [column[:3] for column in listed], weight * np.array([column[3] for column in listed]),
+        np.array([column[0] for column in listed]), np.array([column[2] for column in listed]),
+        list(side), np.array([rooms[row] for row, _ in side]),
+        sp.csr_array((amounts, (rows, columns)), (len(side), len(listed))),
+    )  # fmt: skip
+
+
+def _multipliers(
+    futures: Futures, policies: str, blocks: Sequence[_Block], last: int, seconds: float
+) -> list[dict[Window, int]] | None:
+    """Duals of (N), in units; None if there is no time for them."""
+    alike: dict[Any, dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
+    begin = 0
+    for s, block in enumerate(blocks):
+        for column, (at, first, end) in enumerate(block.windows, begin):
+            slot = first if policies == RUN else futures.revealed(s, at)
+            members = futures.members(s, slot) if end <= last else (s,)
+            if len(members) > 1:
+                alike[members, futures.record(s, at), first, end][s].append(column)
+        begin += len(block.windows)
+    links = [(key, k) for key in alike for k in range(len(key[0]) - 1)]
+    cells = [
+        (row, column, sign)
+        for row, (key, k) in enumerate(links) for sign, s in ((1.0, k), (-1.0, k + 1))
+        for column in alike[key][key[0][s]]
+    ]  # fmt: skip
+    if not cells:
+        return None
+    rows, columns, signs = zip(*cells, strict=True)
+    equal = sp.vstack([
+        sp.csr_array((signs, (rows, columns)), (len(links), begin)),
+        sp.block_diag([block.once for block in blocks]),
+    ])  # fmt: skip
+    right = np.ones(equal.shape[0])
+    right[: len(links)] = 0.0
     solve: Any = linprog  # whose types know no sparse matrices
     found = solve(
-        cost, table[upper], np.array(right)[upper], both.tocsr(),
-        np.concatenate([np.zeros(len(links)), np.ones(int((~upper).sum()))]),
-        method="highs", options={"time_limit": seconds},
+        np.concatenate([block.cost for block in blocks]),
+        sp.block_diag([block.used for block in blocks]).tocsr(),
+        np.concatenate([block.room for block in blocks]), equal.tocsr(), right,
+        method="highs", options={"time_limit": max(0.1, seconds)},
     )  # fmt: skip
     if found.status == 1:
         return None
     if found.status:
         raise SolveFailed(f"linear program of {len(futures)} scenarios: {found.message}")
-    own: list[dict[Any, int]] = [defaultdict(int) for _ in problems]
-    for s, terms in enumerate(given or ()):
-        for (at, first, end), price in terms.items():
-            own[s][futures.instances[s].jobs[at].name, first, end] = price
-    for (key, k), dual in zip(links, found.eqlin.marginals, strict=False):
-        _, record, first, end = key
-        for sign, s in ((-1, key[0][k]), (1, key[0][k + 1])):
-            at = next(
-                j for j in range(len(futures.instances[s].jobs)) if futures.record(s, j) == record
-            )
-            own[s][futures.instances[s].jobs[at].name, first, end] += sign * round(dual * UNIT)
-    prices: list[dict[Any, dict[int, int]]] = [defaultdict(dict) for _ in problems]
-    kept = [key for key, is_upper in zip(side, upper, strict=True) if is_upper]
-    for (s, row, t), dual in zip(kept, found.ineqlin.marginals, strict=True):
-        if row != "job" and (price := round(max(0.0, -dual) * UNIT)):
-            prices[s][row][t] = price
-    return [
-        (
-            [{"job": job, "from": first, "to": end, "price": float(Fraction(m, UNIT))}
-             for (job, first, end), m in sorted(own[s].items()) if m],
-            _price_rows(problem, prices[s]),
+    own: list[dict[Window, int]] = [defaultdict(int) for _ in blocks]
+    places = [
+        {futures.record(s, at): at for at in reversed(range(len(instance.jobs)))}
+        for s, instance in enumerate(futures.instances)
+    ]
+    for ((members, record, first, end), k), dual in zip(links, found.eqlin.marginals, strict=False):
+        for sign, s in ((-1, members[k]), (1, members[k + 1])):
+            own[s][places[s][record], first, end] += sign * round(dual * UNIT)
+    return own
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """Decisions (job, its latest completion or one before its earliest, whether latest).
+
+    With prices by row, in units, the least cost that they prove, and where to split: None where
+    the linear program is undecided about no completion.
+    """
+
+    decisions: tuple[tuple[int, int, bool], ...]
+    prices: Any
+    bound: float
+    split: tuple[int, int] | None
+
+
+def _tree(block: _Block, own: Mapping[Window, int], most: int, seconds: float) -> list[Leaf]:
+    """Leaves of a scenario with own terms, the worst first; it alone is split."""
+    until, number = time.monotonic() + seconds, count()
+    cost = block.cost + np.array([own.get(window, 0) / UNIT for window in block.windows])
+    first = _leaf(block, cost, ())
+    leaves = [(first.bound, next(number), first)]
+    while len(leaves) < most and time.monotonic() < until:
+        worst = leaves[0][2]
+        if worst.split is None:
+            break
+        heapq.heappop(leaves)
+        for is_latest in (True, False):
+            leaf = _leaf(block, cost, (*worst.decisions, (*worst.split, is_latest)))
+            heapq.heappush(leaves, (leaf.bound, next(number), leaf))
+    return [leaf for *_, leaf in sorted(leaves)]
+
+
+def _leaf(block: _Block, cost: Floats, decisions: tuple[tuple[int, int, bool], ...]) -> Leaf:
+    kept = np.ones(len(cost), dtype=bool)
+    for job, slot, is_latest in decisions:
+        kept &= (block.at != job) | ((block.ends <= slot) == is_latest)
+    at, ends, cost, used = block.at[kept], block.ends[kept], cost[kept], block.used[:, kept]
+    penalty = 10 * (1 + np.abs(cost).max())  # decisions may leave too little room
+    size = len(block.rows)
+    solve: Any = linprog
+    found = solve(
+        np.concatenate([cost, np.full(size, penalty)]), sp.hstack([used, -sp.eye_array(size)]),
+        block.room, sp.hstack([block.once[:, kept], sp.csr_array((at.max() + 1, size))]),
+        np.ones(at.max() + 1), method="highs",
+    )  # fmt: skip
+    if found.status:
+        raise SolveFailed(f"linear program of a scenario: {found.message}")
+    prices = np.round(np.maximum(0.0, -found.ineqlin.marginals) * UNIT)
+    best = np.full(at.max() + 1, np.inf)
+    np.minimum.at(best, at, cost + used.T @ prices / UNIT)
+    worth = block.room @ prices / UNIT
+    off = 1e-9 * (np.abs(best).sum() + worth + 1)
+    share, split, spread = found.x[: len(cost)], None, 1e-6
+    for job in np.unique(at[(share > 1e-6) & (share < 1 - 1e-6)]):
+        mine = np.flatnonzero((at == job) & (share > 1e-6))
+        mine = mine[np.argsort(ends[mine], kind="stable")]
+        if ends[mine[0]] == ends[mine[-1]]:
+            continue
+        mean = share[mine] @ cost[mine]
+        wide = share[mine] @ np.abs(cost[mine] - mean) + 1e-5
+        if wide > spread:
+            below = np.cumsum(share[mine])[ends[mine] < ends[mine[-1]]]
+            middle = mine[min(int(np.searchsorted(below, 0.5)), len(below) - 1)]
+            split, spread = (int(job), int(ends[middle])), wide
+    return Leaf(decisions, prices, float(best.sum() - worth - off), split)
+
+
+def _leaf_rows(
+    instance: Instance, problem: Any, block: _Block, leaves: Sequence[Leaf], up: bool
+) -> JsonObject:
+    """The leaves as a certificate's file has them; one alone is prices."""
+    rows = []
+    for leaf in leaves:
+        prices: dict[Any, dict[int, int]] = defaultdict(dict)
+        for (row, t), price in zip(block.rows, leaf.prices, strict=True):
+            if price:
+                prices[row][t] = int(price)
+        decisions = [
+            {"job": instance.jobs[job].name, "of": "completion",
+             "at_most" if is_latest else "at_least": slot if is_latest else slot + 1}
+            for job, slot, is_latest in leaf.decisions
+        ]  # fmt: skip
+        bound = -leaf.bound if up else leaf.bound
+        rows.append(
+            {"decisions": decisions, "bound": bound, "prices": _price_rows(problem, prices)}
         )
-        for s, problem in enumerate(problems)
-    ]  # fmt: skip
+    if len(rows) == 1:
+        return {"kind": "lagrangian", "prices": rows[0]["prices"]}
+    return {"kind": "tree", "prices": rows}
 
 
 def _cancelling(

@@ -155,6 +155,16 @@ class Foresight:
         return {name: float(file["bound"]) for name, file in self.certificates.items()}
 
     @property
+    def _certified_price(self) -> float | None:
+        """Least price of not knowing that files show; None if that is nothing."""
+        bound = self.certified.get(EXPECTED)
+        known = self.hindsight.lower if self.is_maximised else self.hindsight.upper
+        if not bound or not known:
+            return None
+        least = known / bound if self.is_maximised else bound / known
+        return least if least > 1 else None
+
+    @property
     def distribution(self) -> dict[str, float]:
         """Yao's: how likely each scenario is in the mixture that is hardest for any algorithm."""
         worth = [w * float(o.upper or 0) for w, o in zip(self.weights, self.optima, strict=False)]
@@ -197,8 +207,9 @@ class Foresight:
     def sentences(self) -> list[str]:
         """What was found, in words that stay true of the intervals."""
         up, price, said = self.is_maximised, self.price, []
+        checked = self._certified_price
         for loss in self.losses_by_algorithm:
-            said.append(_of_algorithm(loss, price, up))
+            said.append(_of_algorithm(loss, price, checked, up))
         if price.upper is not None and price.upper <= 1 + 1e-9:
             said.append("Not knowing the future costs nothing on these futures.")
         elif not self.losses_by_algorithm:
@@ -207,15 +218,15 @@ class Foresight:
         likely = {n: p for n, p in self.distribution.items() if p >= 0.005}
         mixture = ", ".join(f"{name} {share:.0%}" for name, share in likely.items())
         hardest = f"; the hardest mixture: {mixture}" if mixture else ""
-        if end is not None and up and end < 1:
+        if end is not None and (end < 1 if up else end > 1):
+            rounded, sign = (rounded_up, -1) if up else (rounded_down, 1)
+            known = self.certified.get(GUARANTEE)
+            known = known if known is not None and sign * (known - 1) > 0 else None
+            proof = _proof(rounded(end), None if known is None else rounded(known))
+            most = f"more than {rounded(end)} of" if up else f"less than {rounded(end)} times"
             said.append(
-                "No online algorithm, randomised or not, can promise more than "
-                f"{rounded_up(end)} of hindsight on these futures (proven by solver{hardest})."
-            )
-        elif end is not None and not up and end > 1:
-            said.append(
-                "No online algorithm, randomised or not, can promise less than "
-                f"{rounded_down(end)} times hindsight on these futures (proven by solver{hardest})."
+                f"No online algorithm, randomised or not, can promise {most} hindsight on these "
+                f"futures ({proof}{hardest})."
             )
         return [*said, *self.notes]
 
@@ -487,20 +498,33 @@ def _loss(
     )  # fmt: skip
 
 
-def _of_algorithm(loss: Loss, price: Interval, up: bool) -> str:
+def _proof(told: object, certified: object) -> str:
+    """By whom a bound that is told is proven, and what a certificate proves if that is less."""
+    if certified == told:
+        return "proven"
+    return "proven by solver" + (f"; {certified} by a certificate" if certified else "")
+
+
+def _of_algorithm(loss: Loss, price: Interval, checked: float | None, up: bool) -> str:
     """The sentence about one algorithm."""
     ratio, own = loss.ratio, loss.own
     if ratio.lower is None or ratio.upper is None or price.lower is None:
         return f"{loss.algorithm}: {loss.expected:.6g} in expectation; hindsight is not known."
     if up:
         reached = percent_rounded(1 / ratio.upper if ratio.upper else 1.0, "ROUND_FLOOR", 0)
-        limit = percent_rounded(1 / price.lower, "ROUND_CEILING", 0)
-        text = (f"{loss.algorithm} reaches {reached} of hindsight in expectation. Nobody who "
-                f"cannot see the future reaches more than {limit} (proven by solver)")  # fmt: skip
+        limit, known = (
+            least and percent_rounded(1 / least, "ROUND_CEILING", 0)
+            for least in (price.lower, checked)
+        )
+        text = (
+            f"{loss.algorithm} reaches {reached} of hindsight in expectation. Nobody who "
+            f"cannot see the future reaches more than {limit} ({_proof(limit, known)})"
+        )
     else:
+        limit, known = (least and rounded_down(least) for least in (price.lower, checked))
         text = (f"{loss.algorithm} costs at most {rounded_up(ratio.upper)} times hindsight in "
                 "expectation. Nobody who cannot see the future costs less than "
-                f"{rounded_down(price.lower)} times (proven by solver)")  # fmt: skip
+                f"{limit} times ({_proof(limit, known)})")  # fmt: skip
     if own is None:
         return f"{text}; {loss.algorithm} may do what this class of policies may not."
     return (f"{text}; so of the factor {ratio}, {price} is the price of not knowing and at least "

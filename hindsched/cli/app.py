@@ -79,7 +79,7 @@ def held(command: Callable[..., int | None]) -> Callable[..., int | None]:
 
 
 class Once(TyperCommand):
-    """A command that refuses an option given twice where one value counts."""
+    """A command that refuses options given twice where one value counts, and may be interrupted."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the arguments, the occurrences of each option first."""
@@ -89,6 +89,13 @@ class Once(TyperCommand):
             if takes_one and order.count(option) > 1:
                 raise InputError(str(option.name).rstrip("_"), "(twice)", "must be given once")
         return super().parse_args(ctx, args)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command; typer itself ends an interrupted one without a word."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt as reason:
+            raise typer.Abort from reason
 
 
 app.command(cls=Once)(bench)  # whose limit, as that of the next, is that of a solve, or of a run

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from hindsched.cli.output import Json, digits, emit_json, out, say, table
+from hindsched.cli.output import Json, emit_json, out, say, table
 from hindsched.errors import InputError
+from hindsched.instances.io import write_text
 from hindsched.memory import parse_bytes
 
 
@@ -35,13 +36,20 @@ def score(
     as_json: Json = False,
 ) -> int:
     """Score a scheduler that nobody trusts, on instances that it cannot know."""
-    if board:
-        return _board(candidate, output, as_json=as_json)
-    from hindsched.analysis.score.referee import score as score_one
+    from hindsched.analysis.score import judge, referee
 
+    if board:
+        rows, title = judge.board(candidate), "Candidates, best first"
+        if output is not None:
+            write_text(referee.page(title, {"Board": rows}), output)
+        if as_json:
+            emit_json({"candidates": rows})
+        else:
+            _show(title, rows, "rank", "candidate", "score", "interval", "tie", "sandbox", "made")
+        return 0
     if len(candidate) > 1:
         raise InputError("candidate", candidate[1], "must be one: quote a command with arguments")
-    found = score_one(
+    found = referee.score(
         candidate[0], family=family, suite=suite, seeds=seeds_file, preset=preset,
         step_limit=step_limit, run_limit=run_limit, memory=parse_bytes(memory) or 0,
         sandbox=sandbox, work_limit=work_limit, out=output, say=say,
@@ -49,32 +57,14 @@ def score(
     if as_json:
         emit_json(found.data)
         return 0
-    for title, rows, columns in (
-        ("Hidden instances", found.data["instances"], ("instance", "score", "status", "reason")),
-        (
-            "The ladder of known algorithms",
-            found.data["ladder"],
-            ("algorithm", "score", "better", "worse", "ties"),
-        ),
-    ):
-        cells = [[digits(row[name], 6) for name in columns] for row in rows]
-        out.print(table(title, columns, cells))
+    _show("Hidden instances", found.data["instances"], "instance", "score", "status", "reason")
+    ladder = "The ladder of known algorithms", found.data["ladder"]
+    _show(*ladder, "algorithm", "score", "better", "worse", "ties")
     out.print(f"score {found.combined_score!r}, {found.data['sandbox']}", markup=False)
     if output is not None:
         say(f"page {output}/score.html; for the author {output}/feedback.txt, nothing else")
     return 0
 
 
-def _board(folders: list[str], output: str | None, *, as_json: bool) -> int:
-    from hindsched.analysis.score.page import board, write_board
-
-    rows = board(folders)
-    if output is not None:
-        write_board(rows, output)
-    if as_json:
-        emit_json({"candidates": rows})
-    else:
-        columns = ("rank", "candidate", "score", "interval", "tie", "sandbox", "made")
-        cells = [[digits(row[name], 6) for name in columns] for row in rows]
-        out.print(table("Candidates, best first", columns, cells))
-    return 0
+def _show(title: str, rows: list[dict[str, Any]], *columns: str) -> None:
+    out.print(table(title, columns, [[row[name] for name in columns] for row in rows]))

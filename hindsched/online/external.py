@@ -7,7 +7,6 @@ has met the instance before. Its decisions pass the same checks as any other's.
 from __future__ import annotations
 
 import json
-import math
 import os
 import queue
 import shlex
@@ -191,8 +190,8 @@ class Conversation:
 
     def __init__(self, command: Sequence[str], called: str, timeout: float, longest: int) -> None:
         self.called, self.timeout, self.longest = called, timeout, longest
-        self.ends = math.inf
-        """When it must have answered everything, by ``time.monotonic``."""
+        self.killed_for = ""
+        """Why a watch from outside has killed it, which is told in place of what came of that."""
         self._mark = Mark()
         self._writer: threading.Thread | None = None
         try:
@@ -236,7 +235,7 @@ class Conversation:
         """Send a message and return the answer of the kind that must follow."""
         if self._answers.queue and self._answers.queue[0] is not None:
             raise self.failed(when, "wrote a line before it was asked")
-        ends = min(time.monotonic() + time_left(self.timeout), self.ends)
+        ends = time.monotonic() + time_left(self.timeout)
         self._send(message, when, ends)
         line = self._next_line(when, ends)
         if line is None:
@@ -297,15 +296,16 @@ class Conversation:
         """The error of one line, and the end of the program."""
         self.end()
         said = f"; it wrote: {self._complaints[-1]}" if self._complaints else ""
-        return SolveFailed(f"{self.called}: {when}: {what}{said}")
+        return SolveFailed(f"{self.called}: {when}: {self.killed_for or what}{said}")
 
     @property
     def process_id(self) -> int:
         """Of the program."""
         return self._process.pid
 
-    def kill(self) -> None:
+    def kill(self, reason: str = "") -> None:
         """Kill the program's session, as a watch from outside does; whoever asks next is told."""
+        self.killed_for = self.killed_for or reason
         self._signal(getattr(signal, "SIGKILL", signal.SIGTERM))
 
     def _wait(self) -> int | None:

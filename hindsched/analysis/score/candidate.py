@@ -14,23 +14,22 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from hindsched.errors import InputError, SolveFailed
-from hindsched.instances.base import JobRecord
+from hindsched.errors import InputError
 from hindsched.online.external import Conversation, External
 from hindsched.online.process_tree import VARIABLE as MARK
-from hindsched.online.protocol import Decision, Environment
+from hindsched.online.protocol import Environment
 from hindsched.online.registry import EXEC
 
-HERE, PACKAGE = Path(__file__).parent, Path(__file__).parents[2]
+PACKAGE = Path(__file__).parents[2]
 ISOLATED = (sys.executable, "-I")
 PYTHON = (sys.executable, "-sP")
 """What runs a candidate, in `ENVIRONMENT` alone: isolated too, with the same hashes in all runs."""
 INSIDE, LIBRARY, TEMPORARY = "/candidate", "/library", "/tmp"
+PROGRAM = f"{INSIDE}/inside.py"
 SYSTEM = ("/usr", "/lib", "/lib64", "/bin", "/etc/ld.so.cache", "/etc/alternatives")
 ANSWERS = ("instances/*.json", "instances/known", "instances/*/worst")
 """What the package knows of instances: not there in the sandbox."""
@@ -103,17 +102,15 @@ def read_candidate(text: str) -> Candidate:
     if len(names) > 1:
         raise InputError("candidate", text, f"must say FILE.py:CLASS, of {', '.join(names)}")
     if names:
-        files["host.py"] = (HERE / "host.py").read_bytes()
-        words = [f"{INSIDE}/host.py", LIBRARY, *words, *names]
+        words = [PROGRAM, "serve", LIBRARY, *words, *names]
     program = words[0] if words else ""
-    if is_python or (program.startswith(f"{INSIDE}/") and program.endswith(".py")):
-        return Candidate((*PYTHON, *words), files)
-    if not program.startswith(f"{INSIDE}/"):
-        found = sys.executable if program in ("python", "python3") else shutil.which(program)
-        if found is None:
-            raise InputError("candidate", text, "must be a Python file or a command")
-        program = os.path.abspath(found)
-    return Candidate((program, *words[1:]), files)
+    if is_python or program.startswith(f"{INSIDE}/"):
+        python = PYTHON if is_python or program.endswith(".py") else ()
+        return Candidate((*python, *words), files)
+    found = sys.executable if program in ("python", "python3") else shutil.which(program)
+    if found is None:
+        raise InputError("candidate", text, "must be a Python file or a command")
+    return Candidate((os.path.abspath(found), *words[1:]), files)
 
 
 @functools.cache
@@ -182,29 +179,20 @@ class Contained(External):
     """
 
     def __init__(self, candidate: Candidate, limits: Limits, bwrap: str | None) -> None:
-        super().__init__(candidate.command, limits.run, longest_answer=LONGEST_ANSWER)
+        super().__init__(candidate.command, 2 * limits.run, longest_answer=LONGEST_ANSWER)
         self.called, self.candidate, self.limits, self.bwrap = "candidate", candidate, limits, bwrap
         self._folder: tempfile.TemporaryDirectory[str] | None = None
 
     def launch(self) -> Conversation:
-        """Lay out its files, start the program and the watch over its memory."""
-        self._ends, self._ended = time.monotonic() + self.limits.run, threading.Event()
-        self._over = ""
+        """Lay out its files, start the program and the watch over its memory and its time."""
+        self._ended, ends = threading.Event(), time.monotonic() + self.limits.run
         self._folder = tempfile.TemporaryDirectory(prefix="candidate-")
         folder = Path(self._folder.name)
         folder.chmod(0o755)
-        confine = (HERE / "confine.py").read_bytes()
-        for name, content in {**self.candidate.files, "confine.py": confine}.items():
+        own = Path(__file__).with_name("inside.py").read_bytes()
+        for name, content in {**self.candidate.files, "inside.py": own}.items():
             (folder / name).write_bytes(content)
             (folder / name).chmod(0o555)
-        self.command = self._confined(folder)
-        found = super().launch()
-        found.ends = self._ends
-        threading.Thread(target=self._watch, args=(found,), daemon=True).start()
-        return found
-
-    def _confined(self, folder: Path) -> list[str]:
-        """The command that runs the candidate's files in a folder confined."""
         settings = {
             "limits": {
                 "AS": self.limits.memory, "CPU": int(self.limits.run) + 1, "NOFILE": MOST_FILES,
@@ -214,38 +202,24 @@ class Contained(External):
             "user": USERS_FROM + os.getpid() % USERS if self.bwrap and os.geteuid() == 0 else None,
             "environment": ENVIRONMENT, "keep": [MARK],
         }  # fmt: skip
-        program = [f"{INSIDE}/confine.py", json.dumps(settings), *self.candidate.command]
-        if self.bwrap is not None:
-            walls = _walls(self.bwrap, folder, is_class="host.py" in self.candidate.files)
-            return [*walls, *ISOLATED, "-S", *program]
-        real = {INSIDE: str(folder), LIBRARY: str(PACKAGE.parent)}
-        parts = [re.match(r"(/[a-z]+|)(.*)", word, re.DOTALL) for word in program]
-        places = [real.get(part[1], part[1]) + part[2] for part in parts if part is not None]
-        return [*ISOLATED, "-S", *places]
+        words = [PROGRAM, "confine", json.dumps(settings), *self.candidate.command]
+        if self.bwrap is None:
+            real = {INSIDE: str(folder), LIBRARY: str(PACKAGE.parent)}
+            place = re.compile(f"^({'|'.join(real)})(?=/|$)")
+            words = [place.sub(lambda found: real[found[0]], word) for word in words]
+            walls = []
+        else:
+            walls = _walls(self.bwrap, folder, is_class=PROGRAM in words[1:])
+        self.command = [*walls, *ISOLATED, "-S", *words]
+        found = super().launch()
+        threading.Thread(target=self._watch, args=(found, ends), daemon=True).start()
+        return found
 
     def start(self, environment: Environment) -> None:
-        """Start the program; what it does before its first decision counts for the run."""
-        with self._within("start"):
-            super().start(environment)
+        """Start the program; what it does before its first decision counts for the run alone."""
+        super().start(environment)
         assert self._talk is not None
         self._talk.timeout = self.limits.step
-
-    def step(self, slot: int, arrivals: tuple[JobRecord, ...]) -> Decision:
-        """Ask for a decision, within the limit of a step."""
-        with self._within(f"slot {slot}"):
-            return super().step(slot, arrivals)
-
-    @contextmanager
-    def _within(self, when: str) -> Iterator[None]:
-        """Say which limit it was that ended the program."""
-        try:
-            yield
-        except SolveFailed:
-            if time.monotonic() > self._ends:
-                self._over = self._over or f"ran for more than {self.limits.run:g} s"
-            if self._over and self._talk is not None:
-                raise self._talk.failed(when, self._over) from None
-            raise
 
     def close(self) -> None:
         """End the program and all that it has started; its files go."""
@@ -255,13 +229,13 @@ class Contained(External):
             self._folder.cleanup()
             self._folder = None
 
-    def _watch(self, talk: Conversation) -> None:
-        """Kill everything once all processes together hold more memory than one may."""
+    def _watch(self, talk: Conversation, ends: float) -> None:
+        """Kill everything once the run's time is over, or all processes hold more than one may."""
         while not self._ended.wait(SECONDS_BETWEEN_LOOKS):
-            if _memory_below(talk.process_id) > self.limits.memory:
-                self._over = f"holds more than {self.limits.memory >> 20} MB of memory"
-                talk.kill()
-                return
+            if time.monotonic() > ends:
+                talk.kill(f"ran for more than {self.limits.run:g} s")
+            elif _memory_below(talk.process_id) > self.limits.memory:
+                talk.kill(f"holds more than {self.limits.memory >> 20} MB of memory")
 
 
 def _memory_below(process: int) -> int:

@@ -8,10 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-import shutil
-import tempfile
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from fractions import Fraction
 from math import floor
 from pathlib import Path
@@ -26,18 +23,16 @@ from hindsched.errors import HindschedError, InputError, SolveFailed
 from hindsched.instances.base import Instance
 from hindsched.instances.catalogue import suite as suite_of
 from hindsched.instances.generators.registry import generate
-from hindsched.instances.io import read, read_json, write, write_json
+from hindsched.instances.io import read_json, write_json
 from hindsched.kernel.reading import limited, load, require
 from hindsched.online.registry import algorithms, build_algorithm
 from hindsched.online.simulator import simulate
-from hindsched.solutions.base import write_solution
 from hindsched.solvers.door.api import solve
 from hindsched.solvers.door.result import versions
 from hindsched.solvers.tree.method import certify_optimum
 
 Row = dict[str, Any]
 FORMAT, RESULT = "hindsched-score/1", "score.json"
-PLACE = "i{:02d}".format
 INSTANCE, CERTIFICATE, OWN = "instance.json", "certificate.json", "candidate"
 DRAWN_BY = ("family", "suite", "preset", "seeds")
 """Which words of ``score.json`` say what the hidden instances are."""
@@ -59,14 +54,15 @@ def seed_of(word: str) -> int:
 
 def draw(
     family: str, suite: str | None, preset: str, seeds: Iterable[str], public_seeds: Iterable[int]
-) -> dict[str, list[Instance]]:
-    """The instances that count, and those that a candidate's author may see."""
+) -> dict[str, Instance]:
+    """The instances by their folders: those that count, and those that an author may see."""
     if suite is not None:
-        return {"hidden": suite_of(family, suite.partition("/")[2]), "public": []}
-    return {
-        "hidden": [generate(family, preset, seed_of(word)) for word in seeds],
-        "public": [generate(family, preset, seed) for seed in public_seeds],
-    }
+        hidden, public = suite_of(family, suite.partition("/")[2]), []
+    else:
+        hidden = [generate(family, preset, seed_of(word)) for word in seeds]
+        public = [generate(family, preset, seed) for seed in public_seeds]
+    named = [("hidden", enumerate(hidden, 1)), ("public", enumerate(public, 1))]
+    return {f"{kind}/i{number:02d}": each for kind, found in named for number, each in found}
 
 
 def prepare(instance: Instance, work_limit: int, place: Path, cache: str | Path | None) -> None:
@@ -74,27 +70,21 @@ def prepare(instance: Instance, work_limit: int, place: Path, cache: str | Path 
 
     They are made once, by a limit of work and no clock, and kept by the instance's hash.
     """
+    from joblib import Memory
+
     home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    base = home / "hindsched" / "score" if cache is None else Path(cache)
-    kept = base / f"{instance.sha256()}-{work_limit}-{versions()['hindsched']}"
-    if not kept.exists():
-        base.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=base) as scratch:
-            made = Path(scratch) / "made"
-            made.mkdir()
-            _make(instance, work_limit, made)
-            with suppress(OSError):  # somebody else was faster
-                os.replace(made, kept)
-    shutil.copytree(kept, place)
+    kept = Memory(home / "hindsched" / "score" if cache is None else cache, verbose=0)
+    make = kept.cache(_made, ignore=["instance"])
+    (place / "ladder").mkdir(parents=True)
+    for name, content in make(instance.sha256(), versions()["hindsched"], work_limit, instance):
+        write_json(content, place / name)
 
 
-def _make(instance: Instance, work_limit: int, folder: Path) -> None:
-    write(instance, folder / INSTANCE)
+def _made(sha256: str, version: str, work_limit: int, instance: Instance) -> list[tuple[str, Row]]:
+    """What `prepare` keeps by its first three arguments: files by name."""
     found = certify_optimum(solve(instance, work_limit=work_limit))
     if found.certificate is None or found.solution is None:
         raise SolveFailed(f"{instance.name}: no schedule or no certificate by {work_limit} units")
-    write_json(found.certificate.to_dict(), folder / CERTIFICATE)
-    (folder / "ladder").mkdir()
     rules, schedules = instance.check_formulation(None), {}
     for name in algorithms(instance.family):
         known = name in (*LADDER, instance.family)
@@ -103,64 +93,66 @@ def _make(instance: Instance, work_limit: int, folder: Path) -> None:
     best = max if instance.sense == "max" else min  # what anybody found is known in hindsight
     every = [found.solution, *schedules.values()]
     schedules[HINDSIGHT] = best(every, key=lambda schedule: schedule.objective())
-    for name, schedule in schedules.items():
-        write_solution(schedule, folder / "ladder" / f"{name}.json")
+    files = {INSTANCE: instance.to_dict(), CERTIFICATE: found.certificate.to_dict()}
+    ladder = {f"ladder/{name}.json": found.to_dict() for name, found in schedules.items()}
+    return list((files | ladder).items())
 
 
-def judged(place: Path) -> Row:
+def judged(place: Path, instance: Instance) -> Row:
     """What the kernel says of a folder's candidate: ``score, objective, bound``.
 
     Also ``wrong``, why its schedule does not count, or empty, and ``ladder``, the scores of the
-    yardsticks. `InputError` if the files do not belong together; `SolveFailed` if a schedule beats
-    the bound: a mistake of ours, whoever made the schedule.
+    yardsticks. `InputError` if the folder is not that of the instance; `SolveFailed` if a schedule
+    beats the bound: a mistake of ours, whoever made the schedule.
     """
     paths = {path.stem: path for path in sorted((place / "ladder").glob("*.json"))}
     paths[OWN] = place / f"{OWN}.json"
+    rules = instance.check_formulation(None)
     try:
         with limited(PROOF):
             data, sha256 = load(str(place / INSTANCE))
             certificate, _ = load(str(place / CERTIFICATE))
+        require(sha256 == instance.sha256(), "is not the instance that its seed or suite makes")
         require(certificate["instance_sha256"] == sha256, "is of another instance")
+        given = certificate["formulation"]
+        require(given == rules, f"is judged by the formulation {given}, not by its own")
         reader = kernel.Instance(data)
         proven = kernel.bound(reader, certificate, PROOF)
     except (kernel.Refused, LookupError) as error:
         raise InputError(str(place), str(error), "must hold an instance and its proof") from None
     sense, worth, wrong = reader.family.SENSE, dict[str, kernel.Interval](), dict[str, str]()
+    scores = dict.fromkeys(paths, 0.0)
     for name, path in paths.items():
         try:
             with limited(SCHEDULE):
                 schedule, _ = load(str(path))
             require(schedule["instance_sha256"] == sha256, "is of another instance")
-            require(schedule["formulation"] == certificate["formulation"], "has other rules")
+            require(schedule["formulation"] == rules, "has other rules")
             verdict = kernel.check(reader, schedule, SCHEDULE)
             require(verdict.feasible, "; ".join(map(str, verdict.violations[:1])))
-            worth[name] = verdict.value
         except (kernel.Refused, LookupError) as error:
             wrong[name] = str(error) or "is no schedule"
-    scores = {}
-    for name, value in worth.items():
+            continue
+        value = worth[name] = verdict.value
         above, below = (value.low, proven.high) if sense == "max" else (proven.low, value.high)
         if above > below:
             raise SolveFailed(
                 f"{place.parent.name} {place.name}: the schedule of {name} is better than the "
                 "certified bound: one of them is judged wrongly here, and no candidate is to blame"
             )
-        scores[name] = _share(above, below)
-    rounded = {name: floor(scores.get(name, 0) * DIGITS) / DIGITS for name in paths}
+        share = max(Fraction(), above) / below if below > 0 else Fraction()
+        scores[name] = _rounded_down(Fraction(1) if above == below else share)  # 0 / 0 is 1
     return {
-        "score": rounded.pop(OWN),
+        "score": scores.pop(OWN),
         "objective": float(worth[OWN].low) if OWN in worth else None,
         "bound": float(proven.low if sense == "min" else proven.high),
         "wrong": wrong.get(OWN, ""),
-        "ladder": rounded,
+        "ladder": scores,
     }
 
 
-def _share(above: Fraction, below: Fraction) -> Fraction:
-    """A quotient of two values that are meant to be positive; 0 / 0 is 1."""
-    if above == below:
-        return Fraction(1)
-    return max(Fraction(), above) / below if below > 0 else Fraction()
+def _rounded_down(score: Fraction) -> float:
+    return floor(score * DIGITS) / DIGITS
 
 
 def standings(instances: Sequence[Row], public: Sequence[Row]) -> Row:
@@ -169,19 +161,18 @@ def standings(instances: Sequence[Row], public: Sequence[Row]) -> Row:
     ladder = []
     for name in sorted({name for row in instances for name in row["ladder"]}):
         theirs = [row["ladder"].get(name, 0.0) for row in instances]
-        ladder.append({"algorithm": name, "score": mean(theirs), **paired(own, theirs)})
+        ladder.append({"algorithm": name, "score": _mean(theirs), **paired(own, theirs)})
     return {
-        "combined_score": mean(own),
+        "combined_score": _mean(own),
         "interval": interval_of_mean(own),
-        "public_score": mean(row["score"] for row in public) if public else None,
+        "public_score": _mean([row["score"] for row in public]) if public else None,
         "ladder": sorted(ladder, key=lambda row: -row["score"]),
     }
 
 
-def mean(values: Iterable[float]) -> float:
-    """Mean of scores, exactly, rounded down as they are."""
-    listed = [Fraction(round(value * DIGITS), DIGITS) for value in values]
-    return floor(sum(listed, Fraction()) / len(listed) * DIGITS) / DIGITS
+def _mean(scores: Sequence[float]) -> float:
+    """Mean of rounded scores, exactly, rounded down as they are."""
+    return _rounded_down(sum(Fraction(str(score)) for score in scores) / Fraction(len(scores)))
 
 
 def interval_of_mean(values: Sequence[float]) -> list[float]:
@@ -199,6 +190,28 @@ def paired(own: Sequence[float], other: Sequence[float]) -> Row:
         "difference": round(sum(apart) / len(apart), 9),
         "difference_in": interval_of_mean(apart),
     }
+
+
+def board(folders: Sequence[str | Path]) -> list[Row]:
+    """Candidates, best first; equal scores share a rank; who may be the best is a ``tie``.
+
+    `InputError` for a folder of other instances than those of the best.
+    """
+    found = [read_score(folder) | {"folder": str(folder)} for folder in folders]
+    found.sort(key=lambda data: (-data["combined_score"], data["made"]))
+    scores, rows = [data["combined_score"] for data in found], []
+    for data in found:
+        if any(data[name] != found[0][name] for name in DRAWN_BY):
+            rule = f"must be of the instances of {found[0]['folder']}"
+            raise InputError("board", data["folder"], rule)
+        own, best = ([row["score"] for row in each["instances"]] for each in (data, found[0]))
+        rows.append({
+            "rank": 1 + scores.index(data["combined_score"]), "candidate": data["candidate"],
+            "score": data["combined_score"], "interval": data["interval"],
+            "tie": "tie" if paired(own, best)["difference_in"][1] >= 0 else "",
+            "sandbox": data["sandbox"], "made": data["made"], "folder": data["folder"],
+        })  # fmt: skip
+    return rows
 
 
 def read_score(folder: str | Path) -> Row:
@@ -221,31 +234,26 @@ def verify_score(folder: str | Path) -> list[str]:
 def _wrong(place: Path, data: Row) -> Iterable[str]:
     seeds = data["seeds"], data["public_seeds"]
     drawn = draw(data["family"], data["suite"], data["preset"], *seeds)
-    for kind, instances in drawn.items():
-        rows = data[ROWS_OF[kind]]
-        if [row["instance"] for row in rows] != [PLACE(n + 1) for n in range(len(instances))]:
-            yield f"{kind}: there must be a row i01, i02, ... for each instance that is drawn"
-            return
-        for row, instance in zip(rows, instances, strict=True):
-            here, name = place / kind / row["instance"], f"{kind} {row['instance']}"
-            try:
-                found, kept = judged(here), read(here / INSTANCE)
-            except HindschedError as error:
-                yield f"{name}: {error}"
-                continue
-            if kept.sha256() != instance.sha256():
-                yield f"{name}: is not the instance that its seed or suite makes"
-            rules = read_json(here / CERTIFICATE)["formulation"]
-            if rules != instance.check_formulation(None):
-                yield f"{name}: is judged by the formulation {rules}, not by its own"
-            if (row["status"] == "ok") == bool(found.pop("wrong")):
-                yield f"{name}: has the status {row['status']}, which its schedule has not"
-            yield from (f"{name}: {key} is {found[key]!r}, not {row[key]!r}"
-                        for key in found if found[key] != row[key])  # fmt: skip
-    again = standings(data["instances"], data["public"])
-    yield from (f"{key} is {again[key]!r}, not {data[key]!r}"
-                for key in again if again[key] != data[key])  # fmt: skip
+    rows = [(kind, row) for kind, key in ROWS_OF.items() for row in data[key]]
+    if [f"{kind}/{row['instance']}" for kind, row in rows] != list(drawn):
+        yield "there must be a row i01, i02, ... for each instance that is drawn"
+        return
+    for (name, instance), (_, row) in zip(drawn.items(), rows, strict=True):
+        try:
+            found = judged(place / name, instance)
+        except HindschedError as error:
+            yield f"{name}: {error}"
+            continue
+        if (row["status"] == "ok") == bool(found.pop("wrong")):
+            yield f"{name}: has the status {row['status']}, which its schedule has not"
+        yield from _apart(f"{name}: ", found, row)
+    yield from _apart("", standings(data["instances"], data["public"]), data)
     if data["sha256"] is not None:
         files = {path.name: path.read_bytes() for path in (place / OWN).iterdir()}
         if Candidate(tuple(data["command"]), files).sha256 != data["sha256"]:
             yield "candidate: the files are not those that were scored"
+
+
+def _apart(where: str, found: Row, stated: Row) -> list[str]:
+    return [f"{where}{key} is {found[key]!r}, not {stated[key]!r}"
+            for key in found if found[key] != stated[key]]  # fmt: skip

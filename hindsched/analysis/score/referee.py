@@ -1,25 +1,28 @@
-"""The referee: instances that nobody knows, a candidate that plays them, and its score."""
+"""The referee: a candidate plays instances that nobody knows; what people read of its score."""
 
 from __future__ import annotations
 
 import secrets
 import shutil
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
+from html import escape
+from importlib.resources import files
 from pathlib import Path
 from statistics import median
 from typing import Any
 
-from hindsched.analysis.score import judge, page
+from hindsched.analysis.score import judge
 from hindsched.analysis.score.candidate import Contained, Limits, find_bwrap, read_candidate
-from hindsched.analysis.score.judge import OWN, Row
-from hindsched.analysis.store import check_folder
+from hindsched.analysis.score.judge import INSTANCE, OWN, Row
+from hindsched.analysis.store import folder_to_fill
 from hindsched.errors import HindschedError, InputError, Refused
 from hindsched.instances.base import Instance, check_family
-from hindsched.instances.io import write_bytes, write_json, write_text
+from hindsched.instances.io import read, read_json, write_bytes, write_json, write_text
 from hindsched.online.protocol import OnlineAlgorithm
 from hindsched.online.registry import algorithms, build_algorithm
 from hindsched.online.simulator import simulate
@@ -32,6 +35,12 @@ PUBLIC_SEEDS = (4, 7)
 DRAWN, SHORTEST_SECRET = 8, 16
 """How many hidden seeds are drawn where none are given; characters of one in a file, at least."""
 WORK, LONGEST_REASON = 500, 300
+NOTE = (
+    "Mean of ALG/OPT when maximising, OPT/ALG when minimising, at least, by the exact kernel; the "
+    "interval of 95 % is that of the mean over resampled instances."
+)
+COLUMNS, MOST_JOBS = 72, 20
+"""Characters of a drawn schedule, and jobs of it."""
 
 
 @dataclass(frozen=True)
@@ -57,16 +66,12 @@ class Score:
     @property
     def instances(self) -> Any:
         """A table of the hidden instances: score, reason, seconds a decision."""
-        import pandas as pd
-
-        return pd.DataFrame(self.data["instances"]).drop(columns="ladder")
+        return _frame(self.data["instances"])
 
     @property
     def ladder(self) -> Any:
         """A table of yardsticks: scores on the same instances, and the candidate beside them."""
-        import pandas as pd
-
-        return pd.DataFrame(self.data["ladder"])
+        return _frame(self.data["ladder"])
 
     def __repr__(self) -> str:
         name, sandbox = self.data["candidate"], self.data["sandbox"]
@@ -104,18 +109,15 @@ def score(
         instance is drawn: where nobody can guess the word, nobody can guess the instance.
         Drawn anew if None, and written into ``score.json`` alone.
     step_limit, run_limit, memory : float
-        Seconds for each decision; for each run, from the program's start on; bytes of all its
-        processes together.
+        Seconds for each decision and each run, its start included; bytes of all its processes.
     sandbox : {"auto", "bwrap", "none"}
         ``auto`` uses bubblewrap where it works; without it the result says ``unsandboxed``.
     work_limit : int
         Work for the denominator of each instance, counted as `solve` counts it.
     public_seeds : sequence of int
         The generator's seeds of the instances that the feedback shows.
-    out : path, optional
-        Folder to write, new or empty; `hindsched verify` judges it again.
-    cache : path, optional
-        Where denominators are kept between candidates; the user's cache by default.
+    out, cache : path, optional
+        Folder to write, new or empty; where denominators are kept, the user's cache by default.
     say : callable
         Is told in words what is being done.
 
@@ -136,24 +138,22 @@ def score(
         raise InputError("family", family, "must be given, or FAMILY/SUITE in place of all seeds")
     word = str(family) if suite is None else suite.partition("/")[0]
     check_family(word)
-    if out is not None and any(check_folder(out).iterdir()):
+    if out is not None and Path(out).is_dir() and any(Path(out).iterdir()):
         raise InputError("out", str(out), "must be a new or an empty folder")
     words = _words(seeds) if suite is None else []
     if seeds is None and suite is None:
         say(f"no seeds given: {len(words)} are drawn, other runs have other instances")
-    player, files, facts = _player(candidate, word, Limits(step_limit, run_limit, memory), sandbox)
+    player, own, facts = _player(candidate, word, Limits(step_limit, run_limit, memory), sandbox)
     say(f"{candidate}: {facts['sandbox']}")
     rows: dict[str, list[Row]] = {"instances": [], "public": []}
-    with tempfile.TemporaryDirectory() as scratch:
+    filled = nullcontext() if out is None else folder_to_fill(out)
+    with tempfile.TemporaryDirectory() as scratch, filled:
         folder = Path(scratch)
-        drawn = judge.draw(word, suite, preset, words, public_seeds)
-        for kind, instances in drawn.items():
-            for number, instance in enumerate(instances, 1):
-                place = folder / kind / judge.PLACE(number)
-                judge.prepare(instance, work_limit, place, cache)
-                row = {"instance": place.name, **_play(instance, player, place)}
-                rows[judge.ROWS_OF[kind]].append(row)
-                say(f"{kind} {place.name}: {row['score']:.6f} {row['reason']}")
+        for name, instance in judge.draw(word, suite, preset, words, public_seeds).items():
+            judge.prepare(instance, work_limit, folder / name, cache)
+            row = _play(instance, player, folder / name)
+            rows[judge.ROWS_OF[Path(name).parent.name]].append(row)
+            say(f"{name}: {row['score']:.6f} {row['reason']}")
         data = {
             "format": judge.FORMAT, **facts, "family": word, "suite": suite, "preset": preset,
             "seeds": words, "public_seeds": [*public_seeds], "step_limit": step_limit,
@@ -161,13 +161,13 @@ def score(
             "made": datetime.now(UTC).isoformat(timespec="seconds"), "versions": versions(),
             **rows, **judge.standings(**rows),
         }  # fmt: skip
-        feedback = page.feedback_of(data, folder)
+        feedback = feedback_of(data, folder)
         if out is not None:
-            for name, content in files.items():
+            for name, content in own.items():
                 write_bytes(content, folder / OWN / name)
             write_json(data, folder / judge.RESULT)
-            write_text(feedback, folder / page.FEEDBACK)
-            write_text(page.page_of(data), folder / page.PAGE)
+            write_text(feedback, folder / "feedback.txt")
+            write_text(page_of(data), folder / "score.html")
             # whole or not at all: who interrupts a run may call the same folder again
             shutil.copytree(folder, out, dirs_exist_ok=True)
     return Score(data, feedback)
@@ -234,8 +234,86 @@ def _play(instance: Instance, player: Callable[[], OnlineAlgorithm], place: Path
         row["jobs_completed"] = run.to_dict()["jobs_completed"]
         row["seconds"] = run.seconds
         row["seconds_a_decision"], row["seconds_longest"] = median(seconds), max(seconds)
-    found = judge.judged(place)
+    found = judge.judged(place, instance)
     wrong = found.pop("wrong")
     if wrong and row["status"] == "ok":
         row["status"], row["reason"] = "refused", f"the exact kernel: {wrong}"
-    return {**found, **row}
+    return {"instance": place.name, **found, **row}
+
+
+def feedback_of(data: Row, folder: Path) -> str:
+    """What a candidate's author may read: the score, and everything about the public instances."""
+    lines = [
+        f"score {data['combined_score']:.6f} on {len(data['instances'])} hidden instances of "
+        f"{data['family']} (1 is the optimum in hindsight), {data['sandbox']}"
+    ]
+    for row in data["public"]:
+        lines += ["", f"public instance {row['instance']}: score {row['score']:.6f}"]
+        ladder = sorted(row["ladder"].items(), key=lambda item: -item[1])
+        lines.append("  " + ", ".join(f"{name} {score:.4f}" for name, score in ladder))
+        if row["status"] != "ok":
+            lines.append(f"  {row['status']}: {row['reason']}")
+            continue
+        here = folder / "public" / row["instance"]
+        lines += [
+            f"  objective {row['objective']:.6g}, certified bound {row['bound']:.6g}, "
+            f"{row['jobs_completed']} of {row['jobs']} jobs completed",
+            f"  seconds: {row['seconds']:.3f} in all, {row['seconds_a_decision']:.4f} a "
+            f"decision, {row['seconds_longest']:.4f} the longest",
+            *gantt(read(here / INSTANCE), read_json(here / f"{OWN}.json")),
+        ]
+    return printable("\n".join(lines)) + "\n"
+
+
+def gantt(instance: Instance, solution: Mapping[str, Any]) -> list[str]:
+    """A schedule as text: a line a job, ``.`` from its arrival on, ``#`` where it runs."""
+    arrivals = {job.name: instance.arrival_of(job) for job in instance.jobs}
+    listed = solution["jobs"][:MOST_JOBS]
+    ends = [row["to"] for job in listed for row in job["assignments"]]
+    last = max([instance.horizon, *ends])
+    step = -(-last // COLUMNS)
+    lines = [f"  slots 1..{last}" + (f", a character is {step} of them" if step > 1 else "")]
+    for job in listed:
+        first, end = (arrivals[job["name"]] - 1) // step, job["completion"]
+        drawn = [" " if column < first else "." for column in range(-(-last // step))]
+        for row in job["assignments"]:
+            for column in range((row["from"] - 1) // step, (row["to"] - 1) // step + 1):
+                drawn[column] = "#"
+        said = "not done" if end is None else f"done in {end}"
+        lines.append(f"  {job['name']:<8} {''.join(drawn)} {said}")
+    left = len(solution["jobs"]) - len(listed)
+    return [*lines, f"  and {left} more jobs"] if left else lines
+
+
+def page_of(data: Row) -> str:
+    """The page of a score, which tells of the hidden instances: not for the author."""
+    facts = "combined_score", "interval", "sandbox", "family", "suite", "preset", "made"
+    tables = {
+        "In short": [{name: data[name] for name in facts}],
+        "Hidden instances": data["instances"], "Public instances": data["public"],
+        "Known algorithms, and on how many instances the candidate is better": data["ladder"],
+    }  # fmt: skip
+    return page(f"The score of {data['candidate']}", tables)
+
+
+def page(title: str, tables: Mapping[str, Sequence[Row]]) -> str:
+    """A page of tables; every text in it is text."""
+    style = (files("hindsched.analysis.report") / "page.css").read_text(encoding="utf-8")
+    parts = [
+        "<!DOCTYPE html>\n<html lang='en'><head><meta charset='utf-8'>",
+        "<meta http-equiv='Content-Security-Policy' "
+        "content=\"default-src 'none'; style-src 'unsafe-inline'\">",
+        f"<title>{escape(title)}</title><style>{style}</style></head>",
+        f"<body><h1>{escape(title)}</h1><p class='note'>{NOTE}</p>",
+    ]
+    for head, rows in tables.items():
+        frame = _frame(rows).rename(columns=lambda name: name.replace("_", " "))
+        table = frame.to_html(index=False, na_rep="", border=0)
+        parts.append(f"<h2>{escape(head)}</h2><div class='scroll'>{table}</div>")
+    return "\n".join([*parts, "</body></html>\n"])
+
+
+def _frame(rows: Sequence[Row]) -> Any:
+    import pandas as pd
+
+    return pd.DataFrame(rows).drop(columns="ladder", errors="ignore")

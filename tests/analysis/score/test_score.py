@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import hindsched as hs
-from hindsched.analysis.score import judge, page, referee
+from hindsched.analysis.score import judge, referee
 from hindsched.analysis.score.candidate import Contained, Limits, find_bwrap, read_candidate
 from hindsched.cli.app import run
 from hindsched.errors import InputError, SolveFailed
@@ -240,7 +240,7 @@ def test_a_board_ranks_and_says_ties(scored, folder, cache, tmp_path, capsys):
         out = tmp_path / name
         hs.score(name, family="gang", seeds=SEEDS, out=out, cache=cache)
         others.append(str(out))
-    rows = page.board([str(folder), *others])
+    rows = judge.board([str(folder), *others])
     assert [row["candidate"] for row in rows][:2] == ["dual-price", "first_fit.py"]
     assert [row["rank"] for row in rows] == [1, 2, 3, 3]
     assert rows[0]["tie"] == "tie"
@@ -248,7 +248,7 @@ def test_a_board_ranks_and_says_ties(scored, folder, cache, tmp_path, capsys):
     assert "dual-price" in (tmp_path / "board.html").read_text()
     hs.score("fifo", family="gang", seeds=[14], out=tmp_path / "else", cache=cache)
     with pytest.raises(InputError, match="must be of the instances"):
-        page.board([*others, str(tmp_path / "else")])
+        judge.board([*others, str(tmp_path / "else")])
 
 
 def test_the_command(tmp_path, capsys):

@@ -209,6 +209,7 @@ def board(folders: Sequence[str | Path]) -> list[Row]:
             "rank": 1 + scores.index(data["combined_score"]), "candidate": data["candidate"],
             "score": data["combined_score"], "interval": data["interval"],
             "tie": "tie" if paired(own, best)["difference_in"][1] >= 0 else "",
+            "failed": sum(row["status"] != "ok" for row in data["instances"]),
             "sandbox": data["sandbox"], "made": data["made"], "folder": data["folder"],
         })  # fmt: skip
     return rows

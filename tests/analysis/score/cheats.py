@@ -128,7 +128,7 @@ LIES = {
         "must be an integer of at least 1",
     ),
     "gives overlapping rows": (FIRST + "give(START, START)", "(3)|row|runs already"),
-    "takes more than there is": (FIRST + "give({**START, 'gpus': 10**6})", "GPUs|ended with exit code 0"),
+    "takes more than there is": (FIRST + "give({**START, 'gpus': 10**6})", "GPUs|exit code 0"),
     "takes it in the past": (
         READY + "hear(); decide(wake=3); hear()\njobs = ['j1']; give(START)",
         "in the past|has not arrived",

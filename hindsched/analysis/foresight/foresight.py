@@ -411,9 +411,9 @@ def foresight(
 
 
 def _any_policy(futures: Futures, policies: str, formulation: str) -> list[Policy]:
-    """What the family's first algorithm of the class does."""
+    """What `reoptimise` does, or else the family's first algorithm of the class."""
     family = futures.instances[0].family
-    for name in registered(family):
+    for name in sorted(registered(family), key=lambda name: name != "reoptimise"):
         if _is_of(build_algorithm(family, name, {}), policies, formulation):
             runs = run_on(futures, name, formulation)[0]
             return [

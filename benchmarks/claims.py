@@ -369,7 +369,7 @@ def failures(rows: list[Judged]) -> list[str]:
     """What does not reproduce, a line a figure and reason."""
     by_reason: dict[tuple[str, str], list[Judged]] = {}
     for row in rows:
-        if row.verdict.word == FAILED:
+        if row.verdict.word == FAILED and not row.plan.traced:
             by_reason.setdefault((row.where, row.claim.why), []).append(row)
     lines = []
     for (where, why), own in by_reason.items():
@@ -382,7 +382,7 @@ def figure_lines(family: str, rows: list[Judged]) -> tuple[list[list[str]], str]
     """A line a measured figure: its first claim in full, the others' verdicts; and what is not."""
     by_figure: dict[str, list[Judged]] = {}
     for row in rows:
-        if row.claim.family == family and row.claim.measure is not None:
+        if row.claim.family == family and row.claim.measure is not None and not row.plan.traced:
             by_figure.setdefault(row.where, []).append(row)
     lines, missing = [], []
     for where, (first, *others) in by_figure.items():

@@ -18,6 +18,8 @@ rows are sums over servers, and all right sides and rooms are whole numbers.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import cvxpy as cp
 import numpy as np
 
@@ -70,8 +72,8 @@ class SlotProgram:
         self.problem = cp.Problem(cp.Minimize(cost), list(self.constraints.values()))
 
     def set(
-        self, workload: Ints, ps_needed: Ints, prices: tuple[Floats, Floats],
-        room: tuple[Ints, Ints],
+        self, workload: Ints, ps_needed: Ints, prices: Sequence[Floats | Ints],
+        room: Sequence[Ints],
     ) -> None:  # fmt: skip
         """Set the Parameters for a job in a slot.
 
@@ -89,5 +91,5 @@ class SlotProgram:
         unused = (0, self.workloads - len(workload))
         self.workload.value = np.pad(workload, unused).astype(float)
         self.ps_needed.value = np.pad(ps_needed, unused).astype(float)
-        self.worker_price.value, self.ps_price.value = prices
+        self.worker_price.value, self.ps_price.value = (one.astype(float) for one in prices)
         self.worker_room.value, self.ps_room.value = (one[None].astype(float) for one in room)

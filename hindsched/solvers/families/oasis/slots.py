@@ -11,6 +11,8 @@ prices in the file's order, and the costs of its deployments are added up at the
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from hindsched.arrays import Floats, Ints
@@ -104,7 +106,7 @@ class SlotEngine:
         return Response(best, float(utilities[end]), *used, plan)
 
     def _deployments(
-        self, needed: Ints, order: tuple[Ints, ...], room: tuple[Ints, ...]
+        self, needed: Ints, order: Sequence[Ints], room: Sequence[Ints]
     ) -> tuple[Ints, Ints]:
         """Workers and PSs by server (columns) of 0, 1, ... workers (rows), as many as fit."""
         program, most = self.program, min(needed.size - 1, int(room[0].sum()))

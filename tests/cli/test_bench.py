@@ -89,9 +89,9 @@ def test_the_main_job(answer, capsys, tmp_path):
     lines = capsys.readouterr().out.splitlines()
     assert max(map(len, lines)) <= 100
     verdict = lines[lines.index(f"report: {folder}/report.html") + 1 :]
-    assert len(verdict) == 2
+    assert len(verdict) <= 3  # a long interval is wrapped
     assert verdict[0].startswith("oasis: oasis comes closest, ")
-    assert "optima proven" in verdict[1]
+    assert "optima proven" in verdict[-1]
 
     # Resuming what is complete does nothing.
     before = finished(folder)

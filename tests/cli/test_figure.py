@@ -44,7 +44,8 @@ def test_table_and_drawing(folder, capsys, options, seeds, jobs):
     assert plt.get_fignums() == []
 
 
-def test_claims_are_shown_with_their_verdicts(tmp_path, capsys):
+def test_claims_are_shown_with_their_verdicts(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
     options = ["--quick", "--seeds", "2", "--set", "jobs=[4,6]", "-o", str(tmp_path)]
     assert run(["figure", "astraea", "4a", *options, "--json"]) == 0
     summary = json.loads(capsys.readouterr().out)

@@ -16,7 +16,7 @@ RUNS = {
 ENGINES = {"oasis": ("oracle", "model", "slots")}
 SETTINGS = {"oasis": [{"lower_floor": 0.1}, {}], "batchsched": [{}], "astraea": [{}]}
 LAST_BITS = 1 + 2.0**-50
-MANY = range(10, 10 + min(200, int(os.environ.get("SECOND_OPINION", "20"))))
+MANY = range(10, 10 + min(200, int(os.environ.get("SECOND_OPINION", "20")) // 4))
 
 
 def decisions(family, seed, **settings):

@@ -38,7 +38,7 @@ from hindsched.models.declared import Declared, Face
 from hindsched.models.futures import ExtensiveProgram, Futures, build_extensive
 from hindsched.solutions.base import Solution, Violation
 from hindsched.solvers.door.options import SolveOptions
-from hindsched.solvers.door.program import solve_program
+from hindsched.solvers.door.program import solution_at, solve_program
 from hindsched.solvers.door.standard_form import (
     LinearProgram,
     TriviallyInfeasibleError,
@@ -391,14 +391,9 @@ class Model(_HeldPyomo[OfflineProgram]):
             program.load(start)
         relaxed = program.relaxed
         result = solve_declared(program, chosen, start=start is not None, want_duals=relaxed)
-        details, solution = dict(result.program.details), None
-        if result.has_point and not relaxed:
-            solution = program.extract()
-            if solution is None:
-                details["unplaced"] = result.objective
-            elif broken := solution.violations():
-                details["refused"] = str(broken[0])
-                solution = None
+        solution, details = None, dict(result.program.details)
+        if not relaxed:
+            solution, details = solution_at(program, result.program)
         changed = _what_changed(program)
         return replace(result, solution=solution, changed=changed, details=details)
 

@@ -15,6 +15,8 @@ import numpy as np
 import pyomo.environ as pyo
 
 from hindsched.arrays import Floats
+from hindsched.models.base import OfflineProgram
+from hindsched.solutions.base import Solution
 from hindsched.solvers.door.highs import HighsProgram
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.others import OTHERS, solve_by_other
@@ -297,3 +299,22 @@ def _clear_all(model: pyo.ConcreteModel) -> None:
     for variable in model.component_data_objects(pyo.Var, active=True):
         if not variable.fixed:
             variable.set_value(None, skip_validation=True)
+
+
+def solution_at(
+    program: OfflineProgram, found: ProgramResult
+) -> tuple[Solution | None, dict[str, Any]]:
+    """The schedule at a program's point, if there is one that holds, and the details of the solve.
+
+    They say where a point could not be placed on servers (``unplaced``: its objective), and where
+    its schedule breaks a constraint (``refused``).
+    """
+    details, solution = dict(found.details), None
+    if found.has_point:
+        solution = program.extract()
+        if solution is None:
+            details["unplaced"] = found.objective
+        elif broken := solution.violations():
+            details["refused"] = str(broken[0])
+            solution = None
+    return solution, details

@@ -21,7 +21,7 @@ from hindsched.models.base import aggregated, offline_program
 from hindsched.solutions.base import Solution, build_solution
 from hindsched.solvers.certificates.certificate import Certificate
 from hindsched.solvers.door.options import SolveOptions
-from hindsched.solvers.door.program import solve_program
+from hindsched.solvers.door.program import solution_at, solve_program
 from hindsched.solvers.door.result import Result, keep, status_of
 from hindsched.solvers.door.status import ProgramResult, Progress, Status, StoppedBy
 from hindsched.solvers.door.work import now
@@ -163,15 +163,7 @@ def solve_milp(
         start=incumbent is not None,
         on_progress=on_progress,
     )
-    details = dict(program.details)
-    solution = None
-    if program.has_point:
-        solution = declared.extract()
-        if solution is None:
-            details["unplaced"] = program.objective
-        elif broken := solution.violations():
-            details["refused"] = str(broken[0])
-            solution = None
+    solution, details = solution_at(declared, program)
     solution = better(solution, incumbent)
     return Result(
         instance=instance,

@@ -3,9 +3,9 @@
     python benchmarks/divided.py [--jobs 10000 100000] [--evaluations 3]
 
 The instance is the preset ``paper`` of oasis with 10,000 jobs, larger ones repeat its jobs. One
-process and two workers, local processes and workers of a Dask scheduler over TCP, evaluate the same
-prices; the bounds are compared to the last bit. Seconds are of the clock. The second table gives
-the strong linear relaxation of batchsched to HiGHS's PDLP and to the price method.
+process and two workers of a Dask scheduler over TCP evaluate the same prices; the bounds are
+compared to the last bit. Seconds are of the clock. The second table gives the strong linear
+relaxation of batchsched to HiGHS's PDLP and to the price method.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import pickle
 import subprocess
 import sys
 import time
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,8 @@ import numpy as np
 from marked import write_between
 
 import hindsched as hs
-from hindsched.analysis.distributed_bound import cluster_team, local_team
+from hindsched.analysis.distributed_bound import ClusterTeam
+from hindsched.analysis.sweep import connect
 from hindsched.solvers.bounds.distributed import DividedOracle
 from hindsched.solvers.oracles.base import build_oracle
 
@@ -89,8 +90,6 @@ def divided(jobs: int, evaluations: int) -> list[dict[str, Any]]:
     prices = 1e-2 / np.maximum(np.abs(oracle.rows.capacity), 1.0)
     found, bounds = [], []
     ways = {"one process": None, "2 of Dask, TCP": dask_team()}
-    if jobs <= 10_000:  # what more there is to know costs the reading of all jobs again
-        ways["2 local processes"] = local_team(2)
     for name, team in ways.items():
         with ExitStack() as stack:
             asked = oracle
@@ -129,8 +128,8 @@ def dask_team():
         try:
             with Client(cluster, set_as_default=False) as client:
                 client.wait_for_workers(2)
-            with cluster_team(address) as team:
-                yield team
+            with closing(connect(address)) as client:
+                yield ClusterTeam(client, address)
         finally:
             for each in workers:
                 each.kill()

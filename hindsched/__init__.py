@@ -39,101 +39,57 @@ if TYPE_CHECKING:
     from hindsched.solvers.model import model
     from hindsched.solvers.tree.method import certify_optimum
 
-_SOURCES = {
-    "hindsched.analysis.audit.judge": ("audit",),
-    "hindsched.instances.from_dataframe": ("instance",),
-    "hindsched.instances.gang.from_log": ("gang",),
-    "hindsched.instances.traces.logs": ("read_log",),
-    "hindsched.analysis.compare": ("compare", "ratio", "sweep"),
-    "hindsched.analysis.foresight.foresight": ("foresight",),
-    "hindsched.analysis.score.referee": ("score",),
-    "hindsched.analysis.verify": ("verify",),
-    "hindsched.analysis.worst": ("check_witness", "worst"),
-    "hindsched.errors": ("HindschedError", "InputError", "Refused", "SolveFailed"),
-    "hindsched.instances.generators.registry": ("from_trace", "generate"),
-    "hindsched.instances.generators.tree": ("tree",),
-    "hindsched.instances.io": ("families", "read", "schema", "write"),
-    "hindsched.instances.catalogue": ("named_instance", "suite"),
-    "hindsched.instances.traces.table": ("load_trace",),
-    "hindsched.online.external": ("External",),
-    "hindsched.online.protocol": ("Decision", "Capabilities", "OnlineAlgorithm"),
-    "hindsched.online.registry": ("algorithms",),
-    "hindsched.online.simulator": ("simulate",),
-    "hindsched.solutions.base": ("build_solution", "read_solution", "write_solution"),
-    "hindsched.solvers.door.api": ("solve",),
-    "hindsched.solvers.certificates.file": ("read_certificate", "write_certificate"),
-    "hindsched.solvers.certificates.explain": ("explain",),
-    "hindsched.solvers.tree.method": ("certify_optimum",),
-    "hindsched.solvers.model": ("model",),
-    "hindsched.solvers.door.result": ("versions",),
-}
 _MODULES = {
-    "plot": "hindsched.analysis.plots",
-    "oasis": "hindsched.instances.oasis",
-    "batchsched": "hindsched.instances.batchsched",
-    "astraea": "hindsched.instances.astraea",
-    "edgecloud": "hindsched.instances.edgecloud",
-    "mlbroker": "hindsched.instances.mlbroker",
+    "plot": "analysis.plots", "oasis": "instances.oasis", "batchsched": "instances.batchsched",
+    "astraea": "instances.astraea", "edgecloud": "instances.edgecloud",
+    "mlbroker": "instances.mlbroker",
+}  # fmt: skip
+_SOURCES = {
+    "analysis.audit.judge": "audit",
+    "analysis.compare": "compare ratio sweep",
+    "analysis.foresight.foresight": "foresight",
+    "analysis.score.referee": "score",
+    "analysis.verify": "verify",
+    "analysis.worst": "check_witness worst",
+    "errors": "HindschedError InputError Refused SolveFailed",
+    "instances.catalogue": "named_instance suite",
+    "instances.from_dataframe": "instance",
+    "instances.gang.from_log": "gang",
+    "instances.generators.registry": "from_trace generate",
+    "instances.generators.tree": "tree",
+    "instances.io": "families read schema write",
+    "instances.traces.logs": "read_log",
+    "instances.traces.table": "load_trace",
+    "online.external": "External",
+    "online.protocol": "Capabilities Decision OnlineAlgorithm",
+    "online.registry": "algorithms",
+    "online.simulator": "simulate",
+    "solutions.base": "build_solution read_solution write_solution",
+    "solvers.certificates.explain": "explain",
+    "solvers.certificates.file": "read_certificate write_certificate",
+    "solvers.door.api": "solve",
+    "solvers.door.result": "versions",
+    "solvers.model": "model",
+    "solvers.tree.method": "certify_optimum",
 }
-_SOURCE_OF = {name: module for module, names in _SOURCES.items() for name in names}
+_SOURCE_OF = {name: module for module, names in _SOURCES.items() for name in names.split()}
 
 __all__ = [
-    "Capabilities",
-    "Decision",
-    "External",
-    "HindschedError",
-    "InputError",
-    "OnlineAlgorithm",
-    "Refused",
-    "SolveFailed",
-    "algorithms",
-    "astraea",
-    "audit",
-    "batchsched",
-    "build_solution",
-    "certify_optimum",
-    "check_witness",
-    "compare",
-    "edgecloud",
-    "explain",
-    "families",
-    "foresight",
-    "from_trace",
-    "gang",
-    "generate",
-    "instance",
-    "load_trace",
-    "mlbroker",
-    "model",
-    "named_instance",
-    "oasis",
-    "plot",
-    "ratio",
-    "read",
-    "read_certificate",
-    "read_log",
-    "read_solution",
-    "schema",
-    "score",
-    "simulate",
-    "solve",
-    "suite",
-    "sweep",
-    "tree",
-    "verify",
-    "versions",
-    "worst",
-    "write",
-    "write_certificate",
-    "write_solution",
-]
+    "Capabilities", "Decision", "External", "HindschedError", "InputError", "OnlineAlgorithm",
+    "Refused", "SolveFailed", "algorithms", "astraea", "audit", "batchsched", "build_solution",
+    "certify_optimum", "check_witness", "compare", "edgecloud", "explain", "families", "foresight",
+    "from_trace", "gang", "generate", "instance", "load_trace", "mlbroker", "model",
+    "named_instance", "oasis", "plot", "ratio", "read", "read_certificate", "read_log",
+    "read_solution", "schema", "score", "simulate", "solve", "suite", "sweep", "tree", "verify",
+    "versions", "worst", "write", "write_certificate", "write_solution",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
     if name in _MODULES:
-        value: Any = importlib.import_module(_MODULES[name])
+        value: Any = importlib.import_module(f"hindsched.{_MODULES[name]}")
     elif name in _SOURCE_OF:
-        value = getattr(importlib.import_module(_SOURCE_OF[name]), name)
+        value = getattr(importlib.import_module(f"hindsched.{_SOURCE_OF[name]}"), name)
     else:
         raise AttributeError(f"module 'hindsched' has no attribute {name!r}")
     globals()[name] = value

@@ -1,26 +1,30 @@
-"""Limits of time: seconds that a solver gets as its own, and that loops look at between steps.
+"""Limits of time and of memory.
 
-A method or a loop that can go on for long asks `time_left`, or calls `check_time` between two of
-its steps; nothing is interrupted in the middle of a step. What asks neither is ended with its
-process: a worker's by whoever waits for it, a command's by `hard_stop`.
+Of time: whoever works long looks at the clock (`check_time`) and ends when the `time_limit` around
+it is over. Of memory: the system's own limit, and a refusal of what would not fit before it is
+built.
 """
 
 from __future__ import annotations
 
 import math
 import os
-import signal
-import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
+from pathlib import Path
 
 from hindsched.errors import HindschedError, InputError
 
 UNASKED_SLOTS = 1_000_000
-"""Slots that may be played one by one without any limit of time or memory: nobody has said that it
-may take long."""
+"""Slots that may be played one by one where nobody has said that it may take long."""
+UNASKED_MEMORY = 2 << 30
+"""Bytes that one thing may need where nobody has said that it may take long."""
+LEAST_MEMORY = 512 << 20
+"""Less is a mistake: the libraries need about as much."""
+SURELY_THERE = 1 << 26
+"""Bytes that fit into any memory."""
 OVERRUN_SHARE, OVERRUN_SECONDS = 1.1, 1.0
 """A method that has not ended after so many times its time limit, and so many seconds more, is
 stopped at its next look at the clock."""
@@ -30,16 +34,8 @@ class OutOfTime(HindschedError):
     """The time limit around the code that asked is over."""
 
 
-class NoTimeLeft(OutOfTime):
-    """Something is not begun that cannot be ready in the time that is left: bad input."""
-
-    exit_code = 2
-
-
-_ends: ContextVar[float] = ContextVar("ends", default=math.inf)
-"""When the innermost `time_limit` ends, by ``time.monotonic``."""
-_asked: ContextVar[bool] = ContextVar("asked", default=False)
-"""Whether somebody chose a limit of time or memory for what runs."""
+_limit: ContextVar[tuple[float, float] | None] = ContextVar("limit", default=None)
+"""When the innermost `time_limit` ends, by ``time.monotonic``, and its seconds; None without."""
 
 
 @contextmanager
@@ -49,7 +45,7 @@ def time_limit(seconds: float | None) -> Iterator[None]:
     Parameters
     ----------
     seconds : float, optional
-        None for no limit; a limit around this one holds as well.
+        None for no limit, infinity for "as long as it takes"; a limit around this one holds too.
 
     Examples
     --------
@@ -62,82 +58,44 @@ def time_limit(seconds: float | None) -> Iterator[None]:
     ...     print(error)
     stopped after 0.05 s (--time-limit)
     """
-    outer = _ends.get()
-    ends = math.inf if seconds is None else time.monotonic() + seconds
-    token = _ends.set(min(ends, outer))
+    outer = _limit.get()
+    own = None if seconds is None else (time.monotonic() + seconds, seconds)
+    token = _limit.set(min((each for each in (own, outer) if each is not None), default=None))
     try:
         yield
-    except OutOfTime as error:
-        if type(error) is OutOfTime and ends <= outer:
-            raise OutOfTime(f"stopped after {seconds:g} s (--time-limit)") from None
-        raise
     finally:
-        _ends.reset(token)
+        _limit.reset(token)
 
 
 def time_left(otherwise: float) -> float:
     """Seconds until the `time_limit` around this code ends; `otherwise` if that is less."""
-    return max(0.0, min(otherwise, _ends.get() - time.monotonic()))
+    limit = _limit.get()
+    return otherwise if limit is None else max(0.0, min(otherwise, limit[0] - time.monotonic()))
 
 
 def check_time() -> None:
     """Raise `OutOfTime` if the `time_limit` around this code is over."""
-    if time.monotonic() > _ends.get():
-        raise OutOfTime("stopped at its time limit")
+    limit = _limit.get()
+    if limit is not None and time.monotonic() > limit[0]:
+        raise OutOfTime(f"stopped after {limit[1]:g} s (--time-limit)")
 
 
 @contextmanager
 def uncounted() -> Iterator[None]:
     """Let what runs inside count against no limit, as kernels compile once an installation."""
-    began, ends = time.monotonic(), _ends.get()
-    token = _ends.set(math.inf)
-    here = threading.current_thread() is threading.main_thread()
-    alarm = signal.setitimer(signal.ITIMER_REAL, 0)[0] if here else 0.0
+    began, limit = time.monotonic(), _limit.get()
+    token = _limit.set(None)
     try:
         yield
     finally:
-        _ends.reset(token)
-        _ends.set(ends + time.monotonic() - began)
-        if alarm:
-            signal.setitimer(signal.ITIMER_REAL, alarm)
-
-
-@contextmanager
-def hard_stop(seconds: float | None, line: str) -> Iterator[None]:
-    """End this process in one line, exit code 1, if what runs inside takes longer.
-
-    For a process that is there for nothing else.
-    """
-    if seconds is None:
-        yield
-        return
-
-    def leave(*_: object) -> None:
-        os.write(2, f"error: {line}\n".encode())
-        os._exit(1)
-
-    before = signal.signal(signal.SIGALRM, leave)
-    signal.setitimer(signal.ITIMER_REAL, max(seconds, 1e-3))
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
-
-
-@contextmanager
-def chosen(is_chosen: bool = True) -> Iterator[None]:
-    """Let what runs inside know that somebody chose a limit for it."""
-    token = _asked.set(_asked.get() or is_chosen)
-    try:
-        yield
-    finally:
-        _asked.reset(token)
+        _limit.reset(token)
+        if limit is not None:
+            _limit.set((limit[0] + time.monotonic() - began, limit[1]))
 
 
 def nobody_asked() -> bool:
-    """Whether no limit of time is in force, nor one of memory that somebody chose."""
-    return not _asked.get() and math.isinf(_ends.get())
+    """Whether nobody has said what may be used: no limit of time or memory is in force."""
+    return _limit.get() is None
 
 
 def check_count(what: str, count: int, things: str, most: int | None = None) -> None:
@@ -166,3 +124,85 @@ def check_count(what: str, count: int, things: str, most: int | None = None) -> 
             " or fewer jobs, or say by --time-limit what it may take"
         )
         raise InputError(what, f"{count} {things}", rule)
+
+
+def check_memory(what: str, needed: float) -> None:
+    """Refuse to build what the free memory cannot hold, or much of it where there is no limit.
+
+    Parameters
+    ----------
+    what : str
+        What would be built, for example ``"prices of 3,000,000 rows"``.
+    needed : float
+        Bytes that it would need; little is not looked at, so this may be called often.
+
+    Raises
+    ------
+    InputError
+        One line that says what it needs, what there is, and how to raise the limit.
+    """
+    if needed <= SURELY_THERE:
+        return
+    free, less = free_memory(), "take longer slots or fewer jobs, or"
+    rule = ""
+    if needed > free:
+        rule = f"the memory that is left, {_in_words(free)}: {less} use a machine that has more"
+    elif needed > UNASKED_MEMORY and nobody_asked():
+        most = _in_words(UNASKED_MEMORY)
+        rule = f"{most} where no limit is given: {less} say by --time-limit what it may take"
+    if rule:
+        raise InputError(what, f"about {_in_words(needed)}", f"must fit into {rule}")
+
+
+@contextmanager
+def memory_limit(most_bytes: int) -> Iterator[None]:
+    """Let allocations fail with `MemoryError` inside once the process holds so many bytes.
+
+    Where the system has no such limit, as everywhere but on Linux, there is none.
+    """
+    try:
+        import resource
+
+        status = Path("/proc/self/status").read_text(encoding="ascii", errors="replace")
+    except (ImportError, OSError):
+        yield
+        return
+    holds, data = (1024 * int(status.split(f"{key}:")[1].split()[0]) for key in ("VmRSS", "VmData"))
+    before, hardest = resource.getrlimit(resource.RLIMIT_DATA)
+    others = [most for most in (before, hardest) if most != resource.RLIM_INFINITY]
+    allowed = min([data + max(0, most_bytes - holds), *others])
+    resource.setrlimit(resource.RLIMIT_DATA, (allowed, hardest))
+    try:
+        with time_limit(math.inf):  # somebody has said what it may take
+            yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_DATA, (before, hardest))
+
+
+def free_memory() -> int:
+    """Bytes that this process may still use: the machine's free ones within its own limits."""
+    found = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
+    with suppress(OSError, IndexError, ValueError):
+        text = Path("/proc/meminfo").read_text(encoding="ascii")
+        found.append(1024 * int(text.split("MemAvailable:")[1].split()[0]))
+    with suppress(OSError, ValueError):  # no such control group, or "max"
+        most, used = (
+            int(Path(f"/sys/fs/cgroup/memory.{name}").read_text(encoding="ascii"))
+            for name in ("max", "current")
+        )
+        found.append(most - used)
+    with suppress(ImportError, OSError, ValueError):
+        import resource
+
+        held = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[5])
+        limit = resource.getrlimit(resource.RLIMIT_DATA)[0]
+        if limit != resource.RLIM_INFINITY:
+            found.append(limit - held * resource.getpagesize())
+    return max(0, min(found))
+
+
+def _in_words(number: float) -> str:
+    for unit, power in (("TB", 40), ("GB", 30), ("MB", 20)):
+        if number >= 1 << power:
+            return f"{number / (1 << power):.3g} {unit}"
+    return f"{number:.0f} bytes"

@@ -132,7 +132,7 @@ def test_every_command(instance, tmp_path, capsys):
     simulated = ("simulate", path, "--algorithm", "first-come", "-o", solution)
     checked = ("verify", path, solution, "--prices", prices)
     made = ("generate", WORD, "-o", str(tmp_path / "g.json"))
-    compared = ("bench", "--family", WORD, "--workers", "0", "--time-limit", "5", "--json")
+    compared = ("bench", f"{WORD}/small", "--workers", "0", "--time-limit", "5", "--json")
     results = ("--out", str(tmp_path / "results"))
     for command in (solved, simulated, checked, made, (*compared, *results)):
         assert run(list(command)) == 0, capsys.readouterr().err

@@ -39,7 +39,7 @@ def main() -> None:
         where = run(python, "-c", "import hindsched; print(hindsched.__file__)", cwd=work)
         assert str(work) in where, f"imported from {where}"
         command = (python, "-m", "hindsched")
-        run(*command, "schema", "oasis", "--json", cwd=work)
+        run(*command, "schema", "oasis", cwd=work)
         run(*command, "new-family", "mine", cwd=work)
         assert (work / "hindsched-mine" / "hindsched_mine" / "kernel.py").exists()
         simulate = (*command, "simulate", INSTANCE, "--algorithm", "oasis", "--json")

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields
 from inspect import signature
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -17,7 +17,6 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from hindsched.analysis.comparison import Comparison, InstanceComparison
 from hindsched.analysis.store import MANIFEST, ResultStore
 from hindsched.analysis.sweep import run_tasks
-from hindsched.analysis.tables import jsonable
 from hindsched.analysis.tasks import OFFLINE, ONLINE, Record, Task, file_name
 from hindsched.errors import InputError, SolveFailed
 from hindsched.instances.base import Instance, whole_number
@@ -41,7 +40,6 @@ if TYPE_CHECKING:
 DEFAULT_SEEDS = 5
 Contender = str | type[OnlineAlgorithm] | OnlineAlgorithm
 """An algorithm to compare: a name (see `find_algorithm`), a class or an object of one's own."""
-Value = TypeVar("Value")
 
 
 def compare(
@@ -123,14 +121,9 @@ def compare(
         return finish(store, tasks, workers=workers, dask=dask, title=shown)
     with progress_bar(len(tasks), shown) as advance:
         records = run_tasks(
-            tasks,
-            chosen,
-            workers=workers,
-            dask=dask,
-            on_record=lambda item: advance(item["task"]),
-            stop_when_interrupted=len(chosen) > 1,
-            run_limit=run_limit,
-        )
+            tasks, chosen, workers=workers, dask=dask, run_limit=run_limit,
+            on_record=lambda item: advance(item["task"]), stop_when_interrupted=len(chosen) > 1,
+        )  # fmt: skip
     return Comparison(records)
 
 
@@ -254,7 +247,7 @@ def finish(
 ) -> Comparison:
     """Run what is missing of a folder of results, then write its tables and its report."""
     store.remove_leftovers()
-    instances, keys = store.instances(), {task.key for task in store.missing()}
+    keys = {task.key for task in store.missing()}
     missing = [task for task in tasks or store.tasks if task.key in keys]
     total = len(store.tasks)
     with progress_bar(total, title, done=total - len(missing), console=console) as advance:
@@ -264,13 +257,9 @@ def finish(
             advance(record["task"])
 
         run_tasks(
-            missing,
-            instances,
-            workers=workers,
-            dask=dask,
+            missing, store.instances(), workers=workers, dask=dask, run_limit=store.run_limit,
             on_record=keep,
-            run_limit=store.run_limit,
-        )
+        )  # fmt: skip
     return write_all(store)
 
 
@@ -298,7 +287,7 @@ def _store(
         return ResultStore.create(folder, instances, tasks, settings)
     store = ResultStore.open(folder)
     wanted = {instance.name: instance.sha256() for instance in instances}
-    same_tasks = store.manifest["tasks"] == [jsonable(task.to_dict()) for task in tasks]
+    same_tasks = store.manifest["tasks"] == [task.to_dict() for task in tasks]
     if wanted != store.manifest["instances"] or not same_tasks or run_limit != store.run_limit:
         raise InputError("out", str(folder), "holds another comparison: go elsewhere")
     return store
@@ -312,39 +301,34 @@ def progress_bar(
 
     The time so far is told and none that is left: the long tasks, offline solves, come first.
     """
-    console = console or Console(stderr=True)
-    if title is None:
-        yield lambda text: None
-    elif console.is_terminal or console.is_jupyter:
-        columns = (
-            TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            TextColumn("{task.fields[last]}", style="dim"),
-        )  # fmt: skip
-        with Progress(*columns, console=console, transient=True) as bar:
-            task = bar.add_task(title, total=total, completed=done, last="")
-            yield lambda text: bar.update(task, advance=1, last=text)
-    else:
-        yield _line_writer(console, total, title, done)
+    console, started, every = console or Console(stderr=True), time.monotonic(), max(1, total // 10)
+    count = done
 
-
-def _line_writer(console: Console, total: int, title: str, done: int) -> Callable[[str], None]:
-    count, started, every = done, time.monotonic(), max(1, total // 10)
-
-    def advance(text: str) -> None:
+    def write_line(text: str) -> None:
         nonlocal count
         count += 1
         if count % every == 0 or count == total:
             line = f"{title}: {count}/{total} {text} ({time.monotonic() - started:.0f} s so far)"
             console.print(line, soft_wrap=True, highlight=False, markup=False)
 
-    return advance
+    if title is None:
+        yield lambda text: None
+    elif console.is_terminal or console.is_jupyter:
+        columns = (
+            TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
+            TimeElapsedColumn(), TextColumn("{task.fields[last]}", style="dim"),
+        )  # fmt: skip
+        with Progress(*columns, console=console, transient=True) as bar:
+            task = bar.add_task(title, total=total, completed=done, last="")
+            yield lambda text: bar.update(task, advance=1, last=text)
+    else:
+        yield write_line
 
 
 def check_options(options: Keywords, *functions: Callable[..., Any]) -> None:
     """Refuse options that neither functions nor solves have; the closest name is named."""
-    own = (signature(function).parameters.values() for function in functions)
-    known = [item.name for found in own for item in found if item.kind is item.KEYWORD_ONLY]
+    own = [item for function in functions for item in signature(function).parameters.values()]
+    known = [item.name for item in own if item.kind is item.KEYWORD_ONLY]
     known += [item.name for item in fields(SolveOptions) if item.name not in known]
     for name, value in options.items():
         if name not in known:
@@ -371,11 +355,10 @@ def plan_tasks(
     seeds, first_seed = whole_number("seeds", seeds, 1), whole_number("seed", first_seed, 0)
     if not instances:
         raise InputError("instances", "(none)", "at least one instance is needed")
-    seen: set[str] = set()
-    for instance in instances:
-        if (name := file_name(instance.name)) in seen:
-            raise InputError("instances", instance.name, "names must be unique as file names")
-        seen.add(name)
+    names = [file_name(instance.name) for instance in instances]
+    for name in names:
+        if names.count(name) > 1:
+            raise InputError("instances", name, "names must be unique as file names")
     families = list(dict.fromkeys(instance.family for instance in instances))
     _check_offline(families, offline or {})
     entries = {family: _entries(family, contenders, settings or {}) for family in families}
@@ -395,11 +378,15 @@ def plan_tasks(
 
 
 def own_settings(
-    family: str, contender: str | type[OnlineAlgorithm], settings: Mapping[str, Value]
-) -> dict[str, Value]:
+    family: str, contender: str | type[OnlineAlgorithm], settings: Keywords
+) -> JsonObject:
     """The settings that this algorithm has."""
     known = settings_of(_factory(family, contender))
     return {key: value for key, value in settings.items() if key in known}
+
+
+def _factory(family: str, contender: str | type[OnlineAlgorithm]) -> Factory:
+    return find_algorithm(family, contender) if isinstance(contender, str) else contender
 
 
 def label_of(contender: Contender) -> str:
@@ -409,19 +396,13 @@ def label_of(contender: Contender) -> str:
     return contender if isinstance(contender, str) else contender.__name__
 
 
-def _factory(family: str, contender: str | type[OnlineAlgorithm]) -> Factory:
-    return find_algorithm(family, contender) if isinstance(contender, str) else contender
+Entries = dict[Contender, tuple[str, JsonObject, OnlineAlgorithm, Sequence[str]]]
+"""By contender its label, its own settings, the algorithm that they make, and all that it has."""
 
 
-Entry = tuple[str, JsonObject, OnlineAlgorithm, Iterable[str]]
-"""Label, own settings, the algorithm that they make, and the names of all its settings."""
-
-
-def _entries(
-    family: str, contenders: Sequence[Contender] | None, settings: Keywords
-) -> dict[Contender, Entry]:
+def _entries(family: str, contenders: Sequence[Contender] | None, settings: Keywords) -> Entries:
     """What runs on a family's instances; settings are checked by building the algorithms."""
-    found: dict[Contender, Entry] = {}
+    found: Entries = {}
     known = algorithms(family)
     for item in known if contenders is None else contenders:
         is_class = isinstance(item, type) and issubclass(item, OnlineAlgorithm)
@@ -430,15 +411,14 @@ def _entries(
         elif not (is_class or isinstance(item, str)):
             rule = "must be a name, or a class or object of an OnlineAlgorithm"
             raise InputError("algorithm", type(item).__name__, rule)
-        elif not isinstance(item, str) or item in known or not is_registered_name(item):
+        elif is_class or item in known or not is_registered_name(str(item)):
             factory, label = _factory(family, item), label_of(item)
-            names = settings_of(factory)
-            own = {key: value for key, value in settings.items() if key in names}
-            found[item] = label, own, build_from(factory, label, own), names
+            own = own_settings(family, item, settings)
+            found[item] = label, own, build_from(factory, label, own), list(settings_of(factory))
     return found
 
 
-def _check_offline(families: Iterable[str], offline: Keywords) -> None:
+def _check_offline(families: Sequence[str], offline: Keywords) -> None:
     from hindsched.solvers.door.api import methods
 
     options = dict(offline)
@@ -450,21 +430,17 @@ def _check_offline(families: Iterable[str], offline: Keywords) -> None:
 
 
 def _check_all_used(
-    contenders: Sequence[Contender] | None,
-    settings: Keywords,
-    entries: Mapping[str, Mapping[Contender, Entry]],
+    contenders: Sequence[Contender] | None, settings: Keywords, entries: Mapping[str, Entries]
 ) -> None:
     """Refuse a name or a setting that no family has, and algorithms of one name."""
-    labels = []
-    for item in contenders or ():
-        if not isinstance(item, str):
-            labels.append(label_of(item))
-        elif not any(item in found for found in entries.values()):
-            known = dict.fromkeys(word for family in entries for word in algorithms(family))
-            raise InputError("algorithm", item, f"must be one of {', '.join(known)}")
+    labels = [label_of(item) for item in contenders or () if not isinstance(item, str)]
     for label in labels:
         if labels.count(label) > 1:
             raise InputError("algorithm", label, "stands twice: objects differ by their settings")
+    for item in contenders or ():
+        if isinstance(item, str) and not any(item in found for found in entries.values()):
+            known = dict.fromkeys(word for family in entries for word in algorithms(family))
+            raise InputError("algorithm", item, f"must be one of {', '.join(known)}")
     names = dict.fromkeys(n for own in entries.values() for *_, all_ in own.values() for n in all_)
     for key, value in settings.items():
         if key not in names:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hindsched.analysis.ratio import (
     INVERSE_NOTE,
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 OPTIMUM_FACTS = (
     "method", "formulation", "objective", "bound", "gap", "stopped_by", "seconds", "backend",
+    "error",
 )  # fmt: skip
 
 
@@ -64,19 +65,15 @@ class InstanceComparison:
 
     def algorithm(self, name: str) -> AlgorithmRatio:
         """Find an algorithm by name; KeyError if it was not compared."""
-        for row in self.algorithms:
-            if row.algorithm == name:
-                return row
-        raise KeyError(name)
+        return {row.algorithm: row for row in self.algorithms}[name]
 
     @property
     def errors(self) -> list[str]:
         """Everything that failed, one line each."""
         lines = [] if self.offline["status"] == "ok" else [f"offline: {self.offline['error']}"]
         lines += [] if self.contradiction is None else [self.contradiction]
-        return [
-            *lines, *(f"{row.algorithm}: {line}" for row in self.algorithms for line in row.errors)
-        ]  # fmt: skip
+        lines += [f"{row.algorithm}: {line}" for row in self.algorithms for line in row.errors]
+        return lines
 
     def to_dict(self) -> JsonObject:
         """The object that ``ratio --json`` prints."""
@@ -92,18 +89,14 @@ class InstanceComparison:
 
     def to_frame(self) -> pd.DataFrame:
         """One row a run, as a pandas frame."""
-        runs = [record for row in self.algorithms for record, _ in row.runs]
-        return Comparison([self.offline, *runs]).to_frame()
+        return _frame([row for found in self.algorithms for row in found.rows()])
 
-    def optimum_row(self) -> JsonObject:
-        """One row of `Comparison.optima_frame`: what is known of the optimum."""
-        optimum = self.optimum
-        return {
-            "family": self.family, "instance": self.instance, "lower": optimum.interval.lower,
-            "upper": optimum.interval.upper, "status": optimum.status, "best": optimum.best,
-            "proof": optimum.proof, **{name: self.offline.get(name) for name in OPTIMUM_FACTS},
-            "error": self.offline["error"],
-        }  # fmt: skip
+    def is_better(self, first: str, second: str) -> bool:
+        """Whether one algorithm's mean objective is better than another's."""
+        one, other = self.algorithm(first).objective, self.algorithm(second).objective
+        if one is None or other is None:
+            return False
+        return one > other if self.optimum.sense == "max" else one < other
 
     def lines(self) -> list[tuple[str, ...]]:
         """Cells of the text table: the optimum, then objective and ratio of each algorithm."""
@@ -113,9 +106,8 @@ class InstanceComparison:
         for row in self.algorithms:
             objective = "-" if row.objective is None else f"{row.objective:.6g}"
             ratio = str(row.ratio.interval) if row.ratio.exists else "none"
-            star = "*" if row.ratio.starred else ""
             note = "; ".join([*filter(None, [row.ratio.reason]), *row.errors])
-            lines.append(("", row.label, objective, ratio + star, note))
+            lines.append(("", row.label, objective, ratio + "*" * row.ratio.starred, note))
         return lines
 
     def __str__(self) -> str:
@@ -139,12 +131,15 @@ class Comparison:
     @cached_property
     def instances(self) -> list[InstanceComparison]:
         """One comparison per instance, in order."""
-        offline = {item["instance"]: item for item in self.records if item["kind"] == OFFLINE}
         online: dict[str, list[Record]] = {}
         for record in self.records:
             if record["kind"] == ONLINE:
                 online.setdefault(record["instance"], []).append(record)
-        return [_compare_one(item, online.get(name, [])) for name, item in offline.items()]
+        return [
+            _compare_one(item, online.get(item["instance"], []))
+            for item in self.records
+            if item["kind"] == OFFLINE
+        ]
 
     def __str__(self) -> str:
         return _text_table(self.instances)
@@ -156,6 +151,7 @@ class Comparison:
         """Everything that failed, one line each."""
         return [f"{item.instance}: {line}" for item in self.instances for line in item.errors]
 
+    @cached_property
     def by_family(self) -> dict[str, dict[str, list[AlgorithmRatio]]]:
         """Ratios by family and algorithm."""
         found: dict[str, dict[str, list[AlgorithmRatio]]] = {}
@@ -167,28 +163,24 @@ class Comparison:
 
     def summary_rows(self) -> list[Row]:
         """One row per family and algorithm over its instances, see `statistics.summary_row`."""
-        return [
-            summary_row(family, algorithm, rows)
-            for family, own in self.by_family().items()
-            for algorithm, rows in own.items()
-        ]
+        return [summary_row(rows) for own in self.by_family.values() for rows in own.values()]
 
     def verdicts(self) -> list[Verdict]:
         """The verdict on each family, in their order."""
-        rows, found = self.summary_rows(), []
-        for family in self.by_family():
+        summary, found = self.summary_rows(), []
+        for family in self.by_family:
             items = [item for item in self.instances if item.family == family]
-            own = [row for row in rows if row["family"] == family]
+            own = [row for row in summary if row["family"] == family]
             out = [row for row in own if row["rival"] or row["starred"]]
             online = ranked([row for row in own if row not in out and not row["foresight"]])
-            names = [row["algorithm"] for row in online[:2]]
+            ahead = [row["algorithm"] for row in online[:2]]
             verdict = Verdict(
                 family,
                 ranking=online,
                 optima=[item.optimum for item in items],
                 own=next((row for row in own if row["algorithm"] == family), None),
                 left_out=[str(row["label"]) for row in out],
-                is_ahead=len(names) == 2 and all(_is_better(item, *names) for item in items),
+                is_ahead=len(ahead) == 2 and all(item.is_better(*ahead) for item in items),
             )
             found.append(verdict)
         return found
@@ -207,39 +199,25 @@ class Comparison:
             ``family, algorithm, commitment, starred`` and the numbers of
             `statistics.summary_numbers`; infinite ratios are counted apart.
         """
-        import pandas as pd
-
         _check_level(confidence)
-        rows = [
-            {
-                "family": family,
-                "algorithm": algorithm,
-                "commitment": next((row.commitment for row in rows if row.commitment), ""),
-                "starred": any(row.ratio.starred for row in rows),
-                **summary_numbers(rows, confidence),
-            }
-            for family, own in self.by_family().items()
-            for algorithm, rows in own.items()
-        ]
-        return pd.DataFrame(rows)
+        rows = [rows for own in self.by_family.values() for rows in own.values()]
+        told = ("family", "algorithm", "commitment", "starred")
+        return _frame(
+            [
+                {name: summary[name] for name in told} | summary_numbers(own, confidence)
+                for summary, own in zip(self.summary_rows(), rows, strict=True)
+            ]
+        )
 
     def paired_frame(self, confidence: float = CONFIDENCE) -> pd.DataFrame:
         """Each two algorithms on the same instances, see `statistics.paired_rows`."""
-        import pandas as pd
-
         _check_level(confidence)
-        rows = [
-            row
-            for own in self.by_family().values()
-            for row in paired_rows(own, confidence=confidence)
-        ]
-        return pd.DataFrame(rows)
+        families = self.by_family.values()
+        return _frame([row for own in families for row in paired_rows(own, confidence=confidence)])
 
     def profile_frame(self) -> pd.DataFrame:
         """Performance profiles, see `statistics.profile_rows`."""
-        import pandas as pd
-
-        return pd.DataFrame([row for own in self.by_family().values() for row in profile_rows(own)])
+        return _frame([row for own in self.by_family.values() for row in profile_rows(own)])
 
     def to_frame(self) -> pd.DataFrame:
         """Tidy table of runs: one row per (instance, algorithm, seed)."""
@@ -249,7 +227,17 @@ class Comparison:
 
     def optima_frame(self) -> pd.DataFrame:
         """Tidy table of offline solves: one row an instance."""
-        return _frame([item.optimum_row() for item in self.instances])
+        rows = []
+        for item in self.instances:
+            optimum, ends = item.optimum, item.optimum.interval
+            rows.append(
+                {
+                    "family": item.family, "instance": item.instance, "lower": ends.lower,
+                    "upper": ends.upper, "status": optimum.status, "best": optimum.best,
+                    "proof": optimum.proof, **{k: item.offline.get(k) for k in OPTIMUM_FACTS},
+                }
+            )  # fmt: skip
+        return _frame(rows)
 
     def job_frame(self) -> pd.DataFrame:
         """Tidy table of jobs: one row per (instance, algorithm, seed, job)."""
@@ -269,7 +257,7 @@ class Comparison:
         )  # fmt: skip
 
 
-def _frame(rows: list[JsonObject]) -> pd.DataFrame:
+def _frame(rows: list[dict[str, Any]]) -> pd.DataFrame:
     import pandas as pd
 
     return pd.DataFrame(rows, columns=None if rows else ["family", "instance", "algorithm"])
@@ -280,92 +268,51 @@ def _check_level(confidence: float) -> None:
         raise InputError("confidence", confidence, "must be above 0 and below 1")
 
 
-def _is_better(item: InstanceComparison, first: str, second: str) -> bool:
-    """Whether an algorithm's mean objective on an instance is better than another's."""
-    objectives = {ratio.algorithm: ratio.objective for ratio in item.algorithms}
-    one, other = objectives.get(first), objectives.get(second)
-    if one is None or other is None:
-        return False
-    return one > other if item.optimum.sense == "max" else one < other
-
-
 def _compare_one(offline: Record, online: Sequence[Record]) -> InstanceComparison:
     sense: Sense = next((item["sense"] for item in (offline, *online) if "sense" in item), "max")
-    solved = optimum_of(
-        sense,
-        offline.get("objective"),
-        offline.get("bound"),
-        str(offline.get("solve_status", "failed")),
-        proof=offline.get("proof") or ("checked fast" if offline.get("certified") else "solver"),
-    )
-    inside = [
-        record for record in online
-        if record["status"] == "ok" and record["in_feasible_set"] and not record["violations"]
-    ]  # fmt: skip
-    optimum, contradiction = _improved(solved, inside)
+    proof = str(offline.get("proof", "none"))
+    status = str(offline.get("solve_status", "failed"))
+    solved = optimum_of(sense, offline.get("objective"), offline.get("bound"), status, proof=proof)
+    kept = [item for item in online if item["status"] == "ok" and not item["violations"]]
+    optimum, contradiction = _improved(solved, [r for r in kept if r["in_feasible_set"]])
     if contradiction is not None:
         optimum = replace(solved, status="contradicted", proof="none")
-    bound = (offline.get("rivals") or {}).get("bound")
-    for_rivals = None
+    bound, for_rivals = (offline.get("rivals") or {}).get("bound"), optimum
     if bound is not None:  # every solution of the problem itself is one of the rivals' problem
         known, _ = optimum.known_and_bound
         larger = optimum_of(sense, known, bound, "feasible", proof="checked fast")
-        beyond = [record for record in online if _are_rivals([record])]
-        for_rivals, contradicted = _improved(replace(larger, for_rivals=True), beyond)
-        for_rivals = for_rivals if contradicted is None else None
+        beyond = [record for record in kept if not record["in_feasible_set"]]
+        improved, contradicted = _improved(replace(larger, for_rivals=True), beyond)
+        for_rivals = improved if contradicted is None else optimum
         contradiction = contradiction or contradicted
     grouped: dict[str, list[Record]] = {}
     for record in online:
         grouped.setdefault(str(record["algorithm"]), []).append(record)
-    rows = []
-    for name, records in grouped.items():
-        measure = for_rivals if for_rivals and _are_rivals(records) else optimum
-        rows.append(
-            AlgorithmRatio(
-                instance=offline["instance"],
-                family=offline.get("family", ""),
-                algorithm=name,
-                settings=records[0]["settings"],
-                runs=[(record, ratio_of(measure, record)) for record in records],
-                optimum=measure,
-                theorem=next((item["theorem"] for item in records if item.get("theorem")), None),
-            )
-        )
-    family = offline.get("family", "")
-    return InstanceComparison(offline["instance"], family, optimum, offline, rows, contradiction)
-
-
-def _are_rivals(records: Sequence[Record]) -> bool:
-    """Whether all runs keep the rules that hold for rivals outside the feasible set."""
-    return all(
-        record["status"] == "ok"
-        and not record["in_feasible_set"]
-        and record.get("rival_violations") == 0
-        for record in records
-    )
+    name, family, rows = offline["instance"], offline.get("family", ""), []
+    for algorithm, records in grouped.items():
+        are_rivals = all(each in kept and not each["in_feasible_set"] for each in records)
+        measure = for_rivals if are_rivals else optimum
+        runs = [(record, ratio_of(measure, record)) for record in records]
+        settings = records[0]["settings"]
+        rows.append(AlgorithmRatio(name, family, algorithm, settings, runs, measure))
+    return InstanceComparison(name, family, optimum, offline, rows, contradiction)
 
 
 def _improved(optimum: Optimum, records: Sequence[Record]) -> tuple[Optimum, str | None]:
     """What is known of an optimum beside these schedules of its problem; what contradicts it."""
     for record in records:
-        if record.get("objective") is not None:
-            try:
-                optimum = optimum.improved(record["objective"], str(record["algorithm"]))
-            except SolveFailed as error:
-                return optimum, str(error)
+        try:
+            optimum = optimum.improved(record["objective"], str(record["algorithm"]))
+        except SolveFailed as error:
+            return optimum, str(error)
     return optimum, None
 
 
 def _text_table(items: Sequence[InstanceComparison]) -> str:
     """Aligned lines, and what a star means where there is one."""
-    lines: list[tuple[str, ...]] = [("instance", "algorithm", "objective", "ratio", "")]
-    lines += [line for item in items for line in item.lines()]
+    lines = [("instance", "algorithm", "objective", "ratio", "")]
+    lines += [line for item in items for line in item.lines()]  # type: ignore[misc]
     widths = [max(len(line[column]) for line in lines) for column in range(4)]
-    texts = [
-        "  ".join(
-            [*(text.ljust(width) for text, width in zip(line, widths, strict=False)), line[4]]
-        ).rstrip()
-        for line in lines
-    ]
+    texts = ["  ".join([*map(str.ljust, line, widths), line[4]]).rstrip() for line in lines]
     starred = any(row.ratio.starred for item in items for row in item.algorithms)
     return "\n".join([*texts, *([STAR_NOTE] if starred else [])])

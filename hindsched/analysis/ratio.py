@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from statistics import fmean, median
-from typing import Literal
+from typing import Any, Literal
 
 from hindsched.analysis.interval import Interval
 from hindsched.analysis.tasks import Record
@@ -32,10 +32,8 @@ INVERSE_NOTE = (
     "Ratios are OPT/ALG when maximising and ALG/OPT when minimising, so 1 is perfect and larger is "
     "worse; figures of papers that report the inverse were converted."
 )
-STAR_NOTE = (
-    "* may do what the offline problem forbids: the plain quotient to its optimum, which may be "
-    "below 1."
-)
+FORBIDDEN = "may do what the offline problem forbids"
+STAR_NOTE = f"* {FORBIDDEN}: the plain quotient to its optimum, which may be below 1."
 RUN_FACTS = (
     "jobs_completed", "jobs_rejected", "decision_ms_median", "decision_ms_max", "seconds",
 )  # fmt: skip
@@ -90,7 +88,7 @@ class Optimum:
         """Return the optimum known once a feasible online solution of this objective is known.
 
         An online schedule inside the feasible set is an offline solution, so the optimum is at
-        least as good.
+        least as good; `SolveFailed` if it is better than the bound.
         """
         known, bound = self.known_and_bound
         sign = 1.0 if self.sense == "max" else -1.0
@@ -104,14 +102,22 @@ class Optimum:
             return self
         bound = None if bound is None else sign * max(sign * bound, sign * objective)
         gap = relative_gap(objective, bound)
-        ends = (objective, bound) if self.sense == "max" else (bound, objective)
         status = "optimal" if gap is not None and gap <= DEFAULT_GAP else "feasible"
-        return Optimum(self.sense, Interval(*ends), status, algorithm, self.proof, self.for_rivals)
+        found = optimum_of(self.sense, objective, bound, status, proof=self.proof)
+        return replace(found, best=algorithm, for_rivals=self.for_rivals)
 
     def to_dict(self) -> JsonObject:
         """JSON data: ``lower, upper, status, best, proof``."""
         facts = {"status": self.status, "best": self.best, "proof": self.proof}
         return {**self.interval.to_dict(), **facts}
+
+
+def optimum_of(
+    sense: Sense, objective: float | None, bound: float | None, status: str, *, proof: str
+) -> Optimum:
+    """What a solve says of the optimum: its best solution on one side, its bound on the other."""
+    ends = (objective, bound) if sense == "max" else (bound, objective)
+    return Optimum(sense, Interval(*ends), status, proof="none" if bound is None else proof)
 
 
 @dataclass(frozen=True)
@@ -157,14 +163,6 @@ class Ratio:
         }
 
 
-def optimum_of(
-    sense: Sense, objective: float | None, bound: float | None, status: str, *, proof: str
-) -> Optimum:
-    """What a solve says of the optimum: its best solution on one side, its bound on the other."""
-    ends = (objective, bound) if sense == "max" else (bound, objective)
-    return Optimum(sense, Interval(*ends), status, proof="none" if bound is None else proof)
-
-
 def competitive_ratio(
     optimum: Optimum,
     objective: float | None,
@@ -190,19 +188,17 @@ def competitive_ratio(
         return Ratio(Interval(), Interval(), "the run failed")
     known = optimum.interval
     difference = Interval(
-        None if known.lower is None else known.lower - objective,
-        None if known.upper is None else known.upper - objective,
+        *(None if end is None else end - objective for end in (known.lower, known.upper))
     )
     if violations and in_feasible_set:
         return Ratio(Interval(), difference, f"breaks {violations} constraints")
     quotient = _ratio_of_values if optimum.sense == "max" else _ratio_of_costs
     interval, reason = quotient(known, objective)
-    if not in_feasible_set:
-        against = "against the bound of the problem without these rules"
-        forbidden = "may do what the offline problem forbids"
-        words = (forbidden, against if optimum.for_rivals else None, reason)
-        reason = "; ".join(filter(None, words))
-    return Ratio(interval, difference, reason, starred=not (in_feasible_set or optimum.for_rivals))
+    if in_feasible_set:
+        return Ratio(interval, difference, reason)
+    against = "against the bound of the problem without these rules" * optimum.for_rivals
+    reason = "; ".join(filter(None, (FORBIDDEN, against, reason)))
+    return Ratio(interval, difference, reason, starred=not optimum.for_rivals)
 
 
 def _ratio_of_values(known: Interval, earned: float) -> tuple[Interval, str | None]:
@@ -273,8 +269,6 @@ class AlgorithmRatio:
         Each seed's record and ratio; one for a deterministic algorithm.
     optimum : Optimum
         What is known of the instance's optimum.
-    theorem : dict, optional
-        ``{kind, value, assumptions}`` of the paper's own algorithm.
     """
 
     instance: str
@@ -283,7 +277,10 @@ class AlgorithmRatio:
     settings: Keywords
     runs: Sequence[tuple[Record, Ratio]]
     optimum: Optimum
-    theorem: Theorem | None = None
+
+    def _first(self, name: str, default: Any = "") -> Any:
+        """What the first run that says something of this says."""
+        return next((record[name] for record, _ in self.runs if record.get(name)), default)
 
     @property
     def objective(self) -> float | None:
@@ -309,19 +306,25 @@ class AlgorithmRatio:
         return Ratio(Interval(), mean.difference, "; ".join(reasons)) if reasons else mean
 
     @property
+    def theorem(self) -> Theorem | None:
+        """``{kind, value, assumptions}`` of the paper's own algorithm."""
+        found: Theorem | None = self._first("theorem", None)
+        return found
+
+    @property
+    def mark(self) -> str:
+        """What stands behind its name, empty for a plain online algorithm."""
+        return str(self._first("mark"))
+
+    @property
     def label(self) -> str:
         """Its name, with a word behind it if it knows more than an online algorithm does."""
         return self.algorithm + self.mark
 
     @property
-    def mark(self) -> str:
-        """What stands behind its name, empty for a plain online algorithm."""
-        return str(next((r["mark"] for r, _ in self.runs if r.get("mark")), ""))
-
-    @property
     def commitment(self) -> str:
         """When it is bound by what it decides, in words; empty where no run says it."""
-        return next((r["commitment"] for r, _ in self.runs if r.get("commitment")), "")
+        return str(self._first("commitment"))
 
     @property
     def has_foresight(self) -> bool:

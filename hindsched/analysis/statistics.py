@@ -11,7 +11,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from itertools import combinations
-from statistics import fmean, median
+from statistics import median
 from typing import Any
 
 import numpy as np
@@ -29,21 +29,19 @@ Ratios = Mapping[str, Sequence[AlgorithmRatio]]
 Row = dict[str, Any]
 
 
-def summary_row(family: str, algorithm: str, found: Sequence[AlgorithmRatio]) -> Row:
+def summary_row(found: Sequence[AlgorithmRatio]) -> Row:
     """One row of `Comparison.summary_rows`: an algorithm over its instances, one of `found` each.
 
     Returns
     -------
     dict
-        ``family, algorithm, instances``; ``label``: the name as tables show it, with what the
-        algorithm knows more than others behind it; ``median_lower, median_upper``, ``mean_...`` and
-        ``worst_...``: of the lower and of the upper ends of the ratios, infinite ones included;
-        ``sums_...``: the ratio of the sums of OPT and of ALG over the instances; ``infinite``:
-        instances on which the algorithm earns nothing; ``without_ratio``: instances on which there
-        is no ratio, which all numbers leave out, and ``no_ratio_because`` the commonest reason;
-        ``starred``: whether the ratios are plain
-        quotients, see `Ratio`; ``rival``: whether the algorithm may do what the offline problem
-        forbids; ``foresight``: whether it knows more of the future than an online algorithm does;
+        ``family, algorithm, instances``; ``label``: its name with what it knows more than others;
+        ``median_lower, median_upper`` and ``worst_...``: of the lower and of the upper ends of the
+        ratios, infinite ones included; ``sums_...``: the ratio of the sums of OPT and of ALG;
+        ``infinite``: instances on which it earns nothing; ``without_ratio``: instances that all
+        numbers leave out, and ``no_ratio_because`` the commonest reason; ``starred``: whether the
+        ratios are plain quotients, see `Ratio`; ``rival``: whether it may do what the offline
+        problem forbids; ``foresight``: whether it knows more than an online algorithm does;
         ``commitment``: when it is bound by what it decides. An upper number is None if the optimum
         of one of the instances has no bound.
     """
@@ -51,12 +49,11 @@ def summary_row(family: str, algorithm: str, found: Sequence[AlgorithmRatio]) ->
     lowers = [row.ratio.interval.lower for row in known]
     uppers = [row.ratio.interval.upper for row in known]
     worst_lower, worst_upper = spread([row.ratio for row in known])
-    sums = _ratio_of_sums(known)
+    sums, name = _ratio_of_sums(known), found[0].algorithm
     return {
-        "family": family, "algorithm": algorithm,
-        "label": algorithm + _common_mark([row.mark for row in found]), "instances": len(found),
+        "family": found[0].family, "algorithm": name, "instances": len(found),
+        "label": name + _common_mark([row.mark for row in found]),
         "median_lower": _of_all(lowers, median), "median_upper": _of_all(uppers, median),
-        "mean_lower": _of_all(lowers, fmean), "mean_upper": _of_all(uppers, fmean),
         "worst_lower": worst_lower.upper, "worst_upper": worst_upper.upper,
         "sums_lower": sums.lower, "sums_upper": sums.upper,
         "infinite": sum(row.ratio.is_infinite for row in known),
@@ -83,13 +80,12 @@ def note_of(row: Row) -> str:
 
 def _commonest_reason(found: Sequence[AlgorithmRatio]) -> str | None:
     """Why most instances without a ratio have none; of a failed run its own error."""
-    reasons: list[str] = []
-    for row in found:
-        if not row.ratio.exists:
-            errors = [record["error"] for record, _ in row.runs if record.get("error")]
-            reason = str(errors[0] if errors else row.ratio.reason or "the optimum is not known")
-            reasons.append(reason.splitlines()[0][:LONGEST_REASON])
-    return Counter(reasons).most_common(1)[0][0] if reasons else None
+    reasons = [
+        [*row.errors, row.ratio.reason or "the optimum is not known"][0]
+        for row in found
+        if not row.ratio.exists
+    ]
+    return Counter(reasons).most_common(1)[0][0][:LONGEST_REASON] if reasons else None
 
 
 def _common_mark(marks: Sequence[str]) -> str:
@@ -132,17 +128,17 @@ def summary_numbers(
     """
     uppers = [row.ratio.interval.upper for row in found]
     finite = np.array([end for end in uppers if end is not None and math.isfinite(end)])
-    numbers: Row = {"instances": len(found)}
-    numbers |= dict.fromkeys(("mean", "mean_lower", "mean_upper", "median", "worst"))
+    numbers: list[float | None] = [None] * 5
     if finite.size:
-        low, high = bootstrap(finite, confidence, seed)
-        numbers |= {
-            "mean": float(finite.mean()), "mean_lower": low, "mean_upper": high,
-            "median": float(np.median(finite)), "worst": float(finite.max()),
-        }  # fmt: skip
-    numbers["infinite"] = sum(end == math.inf for end in uppers)
-    numbers["without_ratio"] = sum(end is None for end in uppers)
-    return {**numbers, "level": confidence}
+        interval = bootstrap(finite, confidence, seed)
+        numbers = [*map(float, (finite.mean(), *interval, np.median(finite), finite.max()))]
+    return {
+        "instances": len(found),
+        **dict(zip(("mean", "mean_lower", "mean_upper", "median", "worst"), numbers, strict=True)),
+        "infinite": sum(end == math.inf for end in uppers),
+        "without_ratio": sum(end is None for end in uppers),
+        "level": confidence,
+    }
 
 
 def bootstrap(values: Floats, confidence: float, seed: int) -> tuple[float, float]:
@@ -162,22 +158,20 @@ def paired_rows(found: Ratios, seed: int = 0, confidence: float = CONFIDENCE) ->
         ``family, algorithm, rival, instances``; ``better, worse, ties``: on how many instances the
         algorithm's objective is better; ``advantage``: geometric mean of how many times better it
         is (1 is equal), with ``advantage_lower, advantage_upper``, its bootstrap interval at the
-        ``level``;
-        ``sign_p``: two-sided sign test; ``wilcoxon_p``: signed ranks of the logarithms. A number
-        that cannot be had (an objective of 0, no instance) is None.
+        ``level``; ``sign_p``: two-sided sign test; ``wilcoxon_p``: signed ranks of the logarithms.
+        A number that cannot be had (an objective of 0, no instance) is None.
     """
     rows = []
     for name, rival in combinations(found, 2):
-        own, other = ({r.instance: r for r in found[key]} for key in (name, rival))
-        both = [
-            key for key in own if key in other
-            and own[key].objective is not None and other[key].objective is not None
-        ]  # fmt: skip
-        if not both:
-            continue
-        logs = np.array([_log_advantage(own[key], other[key]) for key in both])
-        facts = {"family": own[both[0]].family, "algorithm": name, "rival": rival}
-        rows.append({**facts, "instances": len(both), **_tests(logs, seed, confidence)})
+        known = [
+            {row.instance: row for row in found[key] if row.objective is not None}
+            for key in (name, rival)
+        ]
+        both = [key for key in known[0] if key in known[1]]
+        if both:
+            logs = np.array([_log_advantage(*(own[key] for own in known)) for key in both])
+            facts = {"family": found[name][0].family, "algorithm": name, "rival": rival}
+            rows.append({**facts, "instances": len(both), **_tests(logs, seed, confidence)})
     return rows
 
 
@@ -233,14 +227,15 @@ def _tests(logs: Floats, seed: int, confidence: float) -> Row:
     from scipy.stats import binomtest, wilcoxon
 
     better, worse, finite = int((logs > 0).sum()), int((logs < 0).sum()), np.isfinite(logs).all()
-    facts: Row = {"better": better, "worse": worse, "ties": len(logs) - better - worse}
-    facts |= dict.fromkeys(names := ("advantage", "advantage_lower", "advantage_upper"))
+    numbers: list[float | None] = [None] * 3
     if finite:
-        numbers = np.exp([logs.mean(), *bootstrap(logs, confidence, seed)])
-        facts |= zip(names, numbers.tolist(), strict=True)
-    facts["level"] = confidence
+        numbers = np.exp([logs.mean(), *bootstrap(logs, confidence, seed)]).tolist()
+    names = ("advantage", "advantage_lower", "advantage_upper")
     decided = better + worse
-    facts["sign_p"] = float(binomtest(better, decided).pvalue) if decided else None
-    ranked = finite and decided
-    facts["wilcoxon_p"] = float(wilcoxon(logs, zero_method="wilcox").pvalue) if ranked else None
-    return facts
+    ranks = wilcoxon(logs, zero_method="wilcox").pvalue if finite and decided else None
+    return {
+        "better": better, "worse": worse, "ties": len(logs) - decided,
+        **dict(zip(names, numbers, strict=True)), "level": confidence,
+        "sign_p": float(binomtest(better, decided).pvalue) if decided else None,
+        "wilcoxon_p": None if ranks is None else float(ranks),
+    }  # fmt: skip

@@ -21,10 +21,10 @@ import math
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from hindsched.analysis.comparison import Comparison
 from hindsched.analysis.tables import jsonable, to_csv
@@ -36,20 +36,16 @@ from hindsched.json_types import Keywords
 from hindsched.solvers.door.result import versions
 
 RESULTS_FORMAT = "hindsched-results/1"
-MANIFEST = "manifest.json"
+MANIFEST, REPORT = "manifest.json", "report.html"
 MANIFEST_KEYS = {
     "created": str, "settings": dict, "versions": dict, "instances": dict, "tasks": list,
     "files": dict,
 }  # fmt: skip
-REPORT = "report.html"
-FILES = ("solution", "certificate")
-"""What a record keeps in files of their own."""
 SAME_OBJECTIVE, SAME_BOUND = 1e-9, 1e-6
 """Relative differences up to which a recomputed number is the recorded one."""
 
 
-@dataclass(frozen=True)
-class Damage:
+class Damage(NamedTuple):
     """What is wrong in a folder of results, and the key of the task that makes it again."""
 
     task: str
@@ -60,15 +56,15 @@ class Damage:
 
 
 class ResultStore:
-    """A comparison's folder.
+    """A comparison's folder, with its ``tasks`` and the ``run_limit`` of each run in seconds.
 
     Use `create` for a new one and `open` for one that exists.
     """
 
     def __init__(self, folder: Path, manifest: Mapping[str, Any]) -> None:
-        self.folder = folder
-        self.manifest = dict(manifest)
-        self._instances: list[Instance] | None = None
+        self.folder, self.manifest = folder, dict(manifest)
+        self.tasks = [Task.of(data) for data in manifest["tasks"]]
+        self.run_limit: float | None = manifest["settings"].get("run_limit")
 
     @classmethod
     def create(
@@ -78,13 +74,7 @@ class ResultStore:
         tasks: Sequence[Task],
         settings: Keywords | None = None,
     ) -> Self:
-        """Make a new store.
-
-        Raises
-        ------
-        InputError
-            If the folder cannot be written or holds something already.
-        """
+        """Make a new store; `InputError` if the folder is not empty or cannot be written."""
         path = Path(folder)
         if (path / MANIFEST).exists():
             raise InputError("out", str(path), "holds results already: resume them or go elsewhere")
@@ -120,47 +110,35 @@ class ResultStore:
             if not isinstance(manifest.get(name), kind):
                 found = manifest.get(name, "(absent)")
                 raise InputError(f"{where}: {name}", found, "must be as it was written")
-        for data in manifest["tasks"]:
-            Task.of(data)
-        return cls(path, manifest)
-
-    @property
-    def tasks(self) -> list[Task]:
-        """Everything there is to do."""
-        return [Task.of(data) for data in self.manifest["tasks"]]
-
-    @property
-    def run_limit(self) -> float | None:
-        """Seconds of each run of an algorithm, where the comparison was given a limit."""
-        limit = self.manifest["settings"].get("run_limit")
+        limit = manifest["settings"].get("run_limit")
         if limit is not None and type(limit) not in (int, float):
-            where = f"{self.folder / MANIFEST}: settings.run_limit"
-            raise InputError(where, limit, "must be a number of seconds")
-        return limit
+            raise InputError(f"{where}: settings.run_limit", limit, "must be a number of seconds")
+        return cls(path, manifest)
 
     def instances(self) -> list[Instance]:
         """The instances, read once, checked against the hashes of the manifest."""
-        if self._instances is None:
-            found = {}
-            for name, sha256 in self.manifest["instances"].items():
-                path = self.folder / "instances" / f"{file_name(name)}.json"
-                found[name] = read(path)
-                if (own := found[name].sha256()) != sha256:
-                    raise InputError(str(path), own, f"must have the hash {sha256}")
-            self._instances = list(found.values())
         return self._instances.copy()
+
+    @cached_property
+    def _instances(self) -> list[Instance]:
+        found = []
+        for name, sha256 in self.manifest["instances"].items():
+            path = self.folder / "instances" / f"{file_name(name)}.json"
+            found.append(read(path))
+            if (own := found[-1].sha256()) != sha256:
+                raise InputError(str(path), own, f"must have the hash {sha256}")
+        return found
 
     def add(self, record: Record) -> None:
         """Keep a task's record; its file appears in one step, after all that belongs to it."""
-        content = dict(record)
-        found = {kind: content.pop(kind, None) for kind in FILES}
-        paths = self._paths(record["task"], record["instance"], record["kind"])
+        content, paths = dict(record), self._paths(record)
         stale = {self._name(path) for path in paths.values()} & set(self.manifest["files"])
         if stale:  # it is made again, and its hashes with the tables
             for name in stale:
                 del self.manifest["files"][name]
             write_json(self.manifest, self.folder / MANIFEST)
-        for kind, data in (*found.items(), ("task", content)):
+        parts = {kind: content.pop(kind, None) for kind in ("solution", "certificate")}
+        for kind, data in {**parts, "task": content}.items():
             if data is not None:
                 path = paths[kind]
                 if path.exists() and not path.is_file() and not path.is_dir():
@@ -174,24 +152,25 @@ class ResultStore:
         names it.
         """
         bad = {damage.task for damage in self.damages()}
-        return [
-            check_record(read_json(path), task, self._name(path))
-            for task in self.tasks
-            if task.key not in bad and (path := self._paths_of(task)["task"]).is_file()
-        ]
+        found = []
+        for task in self.tasks:
+            path = self._paths_of(task)["task"]
+            if task.key not in bad and path.is_file():
+                found.append(check_record(read_json(path), task, self._name(path)))
+        return found
 
     def damages(self) -> list[Damage]:
         """Records, schedules and certificates that are not what was written."""
         found: list[Damage] = []
         for task in self.tasks:
-            for path in self._paths_of(task).values():
+            for kind, path in self._paths_of(task).items():
                 name = self._name(path)
                 expected = self.manifest["files"].get(name)
                 if expected is not None and not path.is_file():
                     found.append(Damage(task.key, f"{name} is missing"))
-                elif expected is not None and file_hash(path) != expected:
+                elif expected is not None and _file_hash(path) != expected:
                     found.append(Damage(task.key, f"{name} is not what was written"))
-                elif path.parent.name == "tasks" and path.is_file():
+                elif kind == "task" and path.is_file():
                     try:
                         check_record(read_json(path), task, name)
                     except InputError as error:
@@ -203,9 +182,9 @@ class ResultStore:
         instances = {instance.name: instance for instance in self.instances()}
         found = []
         for record in self.records():
-            paths = self._paths(record["task"], record["instance"], record["kind"])
             if record["status"] == "ok":
-                what = _contradiction(record, instances[record["instance"]], paths)
+                own = self._paths(record)
+                what = _contradiction(record, instances[record["instance"]], own)
                 found += [] if what is None else [Damage(record["task"], what)]
         return found
 
@@ -221,13 +200,15 @@ class ResultStore:
             path.unlink(missing_ok=True)
 
     def _paths_of(self, task: Task) -> dict[str, Path]:
-        return self._paths(task.key, task.instance, task.kind)
+        return self._paths({"task": task.key, "instance": task.instance, "kind": task.kind})
 
-    def _paths(self, key: str, instance: str, kind: str) -> dict[str, Path]:
+    def _paths(self, record: Record) -> dict[str, Path]:
         """Files of a task: its record, its schedule, and of an offline one its certificate."""
+        key = record["task"]
         paths = {name: self.folder / f"{name}s" / f"{key}.json" for name in ("task", "solution")}
-        if kind == OFFLINE:
-            paths["certificate"] = self.folder / "certificates" / f"{file_name(instance)}.json"
+        if record["kind"] == OFFLINE:
+            name = f"{file_name(record['instance'])}.json"
+            paths["certificate"] = self.folder / "certificates" / name
         return paths
 
     def _name(self, path: Path) -> str:
@@ -235,7 +216,7 @@ class ResultStore:
 
     def solution_file(self, record: Record) -> Path | None:
         """Path of the schedule that a task found, or None if it found none."""
-        path = self.folder / "solutions" / f"{record['task']}.json"
+        path = self._paths(record)["solution"]
         return path if path.is_file() else None
 
     def write_tables(self, comparison: Comparison | None = None) -> None:
@@ -257,12 +238,11 @@ class ResultStore:
         for task in self.tasks:
             for path in self._paths_of(task).values():
                 if task.key not in bad and path.is_file():
-                    self.manifest["files"][self._name(path)] = file_hash(path)
+                    self.manifest["files"][self._name(path)] = _file_hash(path)
         write_json(self.manifest, self.folder / MANIFEST)
 
 
-def file_hash(path: Path) -> str:
-    """Hash of a file's bytes."""
+def _file_hash(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
@@ -274,8 +254,8 @@ def _contradiction(record: Record, instance: Instance, paths: Mapping[str, Path]
     try:
         if paths["solution"].is_file():
             checked = verify(instance, paths["solution"])
-            if not _same(checked.objective, record["objective"], SAME_OBJECTIVE):
-                said = record["objective"]
+            said = record["objective"]
+            if not _same(checked.objective, said, SAME_OBJECTIVE):
                 return f"the objective is {checked.objective:.10g} by its schedule, not {said}"
             if len(checked.violations) != len(record.get("violations", ())):
                 return f"its schedule breaks {len(checked.violations)} constraints"
@@ -294,10 +274,10 @@ def _contradiction(record: Record, instance: Instance, paths: Mapping[str, Path]
     return None
 
 
-def _same(one: object, other: object, tolerance: float) -> bool:
-    if not isinstance(one, int | float) or not isinstance(other, int | float):
-        return False
-    return one == other or math.isclose(one, other, rel_tol=tolerance, abs_tol=1e-9)
+def _same(one: float, other: object, tolerance: float) -> bool:
+    return isinstance(other, int | float) and (
+        one == other or math.isclose(one, other, rel_tol=tolerance, abs_tol=1e-9)
+    )
 
 
 @contextmanager

@@ -19,9 +19,7 @@ from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import closing, suppress
 from dataclasses import dataclass
-from functools import lru_cache, partial
-from itertools import zip_longest
-from pickle import dumps, loads
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from hindsched.analysis.tasks import OFFLINE, Record, Task, failed_record, run_task
@@ -40,8 +38,6 @@ OVERRUN_SHARE, OVERRUN_SECONDS = 1.2, 30.0
 """What neither ends nor stops by itself loses its process after so many times its limit, and so
 many seconds more: a new process has to load and to compile first."""
 CONNECT_SECONDS = 10
-INSTANCES_HELD = 64
-"""Instances that a worker keeps: tasks of one instance often follow each other."""
 WORKER_SETTINGS = {
     "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1",
     "NUMBA_NUM_THREADS": "1",
@@ -104,19 +100,13 @@ def run_tasks(
         As in `map_calls`; records that came in before were handed to `on_record`.
     """
     named = {instance.name: instance for instance in instances}
-    run: Callable[..., Record] = run_task
-    ordered, sent = list(tasks), dict[str, Any](named)
-    if dask is not None or workers != 0:
-        run, ordered = _run_packed, _in_turns(tasks, named)
-        sent = {name: dumps(named[name]) for name in {task.instance for task in tasks}}
-    given = [(sent[task.instance], task, run_limit) for task in ordered]
+    given = [(named[task.instance], task, run_limit) for task in tasks]
     limit = None if run_limit is None else max([run_limit, *map(_longest_solve, tasks)])
     records: dict[str, Record] = {}
-    calls = map_calls(run, given, workers=workers, dask=dask, time_limit=limit)
+    calls = map_calls(run_task, given, workers=workers, dask=dask, time_limit=limit)
     with closing(calls) as finished:
         for place, found in finished:
-            task = ordered[place]
-            record: Record = found
+            task, record = tasks[place], found
             if isinstance(found, Lost):
                 record = failed_record(task, named[task.instance], found.reason)
             if stop_when_interrupted and record.get("stopped_by") == "interrupted":
@@ -133,48 +123,14 @@ def _longest_solve(task: Task) -> float:
     return 2.0 * seconds if isinstance(seconds, int | float) else math.inf
 
 
-def _in_turns(tasks: Sequence[Task], instances: dict[str, Instance]) -> list[Task]:
-    """The tasks, families in turn: workers do not begin by compiling the same kernels."""
-    by_family: dict[str, list[Task]] = {}
-    for task in tasks:
-        by_family.setdefault(instances[task.instance].family, []).append(task)
-    return [task for turn in zip_longest(*by_family.values()) for task in turn if task is not None]
-
-
-def _run_packed(packed: bytes, task: Task, run_limit: float | None) -> Record:
-    """`run_task` on an instance that travelled as bytes, the same object for all its tasks."""
-    return run_task(_unpacked(packed), task, run_limit)
-
-
-@lru_cache(INSTANCES_HELD)
-def _unpacked(packed: bytes) -> Instance:
-    instance: Instance = loads(packed)
-    return instance
-
-
 def check_workers(workers: int) -> None:
     """Refuse a number of local processes that is negative."""
     if workers < 0:
         raise InputError("workers", workers, "must be at least 0")
 
 
-def worker_process() -> ProcessPoolExecutor:
-    """An executor of one local process that leaves Ctrl-C to this one and does not outlive it."""
-    from joblib.externals.loky import ProcessPoolExecutor
-
-    return ProcessPoolExecutor(
-        max_workers=1, initializer=begin_worker, initargs=(os.getpid(),), env=WORKER_SETTINGS
-    )
-
-
-def submit(executor: ProcessPoolExecutor, call: Callable[..., Any], *given: Any) -> Future[Any]:
-    """Have an executor's process make a call."""
-    with without_interrupts():  # the process that this may start inherits it
-        return executor.submit(call, *given)
-
-
-def begin_worker(parent: int) -> None:
-    """Begin as a worker of the process `parent`: end when it is gone."""
+def _begin_worker(parent: int) -> None:
+    """Begin as a worker of the process `parent`: leave Ctrl-C to it and end when it is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
     def watch() -> None:
@@ -185,6 +141,15 @@ def begin_worker(parent: int) -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
+def _worker() -> ProcessPoolExecutor:
+    """An executor of one local process."""
+    from joblib.externals.loky import ProcessPoolExecutor
+
+    return ProcessPoolExecutor(
+        max_workers=1, initializer=_begin_worker, initargs=(os.getpid(),), env=WORKER_SETTINGS
+    )
+
+
 def _locally(
     function: Callable[..., Any],
     arguments: Sequence[tuple[Any, ...]],
@@ -193,7 +158,7 @@ def _locally(
 ) -> Generator[tuple[int, Any]]:
     from joblib.externals.loky.process_executor import BrokenProcessPool
 
-    most = None if time_limit is None else OVERRUN_SHARE * time_limit + OVERRUN_SECONDS
+    most = math.inf if time_limit is None else OVERRUN_SHARE * time_limit + OVERRUN_SECONDS
     waiting = deque((place, 1) for place in range(len(arguments)))
     idle: list[ProcessPoolExecutor] = []
     running: dict[Future[Any], tuple[ProcessPoolExecutor, int, int, float]] = {}
@@ -203,28 +168,30 @@ def _locally(
             while waiting or running or ended:
                 while waiting and len(running) < workers:
                     place, attempt = waiting.popleft()
-                    executor = idle.pop() if idle else worker_process()
-                    future = submit(executor, function, *arguments[place])
+                    executor = idle.pop() if idle else _worker()
+                    with without_interrupts():  # the process that this may start inherits it
+                        future = executor.submit(function, *arguments[place])
                     running[future] = executor, place, attempt, time.monotonic()
                 yield from ended
                 ended = []
                 done, _ = wait(running, timeout=POLL_SECONDS, return_when=FIRST_COMPLETED)
-                for future in done:
-                    executor, place, attempt, _ = running.pop(future)
+                for future, (executor, place, attempt, began) in list(running.items()):
+                    if future not in done and time.monotonic() - began <= most:
+                        continue
+                    del running[future]
                     try:
-                        ended.append((place, future.result()))
+                        ended.append((place, future.result(timeout=0)))
                         idle.append(executor)
+                        continue
+                    except TimeoutError:
+                        reason = "time limit: neither finished nor stopped"
                     except BrokenProcessPool:
-                        executor.shutdown(kill_workers=True)
-                        if attempt < ATTEMPTS:
-                            waiting.append((place, attempt + 1))
-                        else:
-                            ended.append((place, Lost("the worker process died, twice")))
-                for future, (executor, place, _, began) in list(running.items()):
-                    if most is not None and time.monotonic() - began > most:
-                        del running[future]
-                        executor.shutdown(kill_workers=True)
-                        ended.append((place, Lost("time limit: neither finished nor stopped")))
+                        reason = "the worker process died, twice"
+                    executor.shutdown(kill_workers=True)
+                    if future in done and attempt < ATTEMPTS:
+                        waiting.append((place, attempt + 1))
+                    else:
+                        ended.append((place, Lost(reason)))
                 if interrupted.is_set():
                     yield from ended
                     raise interruption()

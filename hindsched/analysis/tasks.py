@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import copy
 import re
-import time
 import traceback
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any, Self, TypeAlias
 
@@ -21,6 +20,7 @@ from hindsched.analysis.tables import jsonable
 from hindsched.errors import HindschedError, InputError
 from hindsched.instances.base import Instance, family_module, has_module
 from hindsched.json_types import JsonObject, Keywords
+from hindsched.limits import time_limit
 from hindsched.online.protocol import OnlineAlgorithm, Theorem
 from hindsched.online.registry import build_from, find_algorithm
 from hindsched.printable import printable, said_by
@@ -30,6 +30,7 @@ Record: TypeAlias = dict[str, Any]
 """What a finished task leaves behind, as its JSON file has it: the task (``task, kind, instance,
 algorithm, seed, settings``), ``status, error``, and what `run_task` found."""
 OFFLINE, ONLINE = "offline", "online"
+TASK_KEYS = ("kind", "instance", "algorithm", "seed", "settings")
 SECONDS_OF_PROOF = 20.0
 """How long the kernel may read a certificate of a comparison, whose table says who vouches."""
 MOST_SLOTS = 1_000_000
@@ -83,32 +84,16 @@ class Task:
 
     def to_dict(self) -> Record:
         """JSON data."""
-        return {
-            "kind": self.kind, "instance": self.instance, "algorithm": self.algorithm,
-            "seed": self.seed, "settings": dict(self.settings),
-        }  # fmt: skip
+        return {name: getattr(self, name) for name in TASK_KEYS[:-1]} | {
+            "settings": jsonable(self.settings)
+        }
 
     @classmethod
     def of(cls, data: object) -> Self:
         """Build from JSON data; `InputError` if it is no task."""
-        names = {item.name for item in fields(cls)} - {"own", "has_rivals"}
-        if not isinstance(data, Mapping) or set(data) != names:
-            raise InputError("tasks", data, f"must have the keys {', '.join(sorted(names))}")
-        algorithm = data["algorithm"]
-        right = (
-            data["kind"] in (OFFLINE, ONLINE)
-            and isinstance(data["instance"], str)
-            and (isinstance(algorithm, str) if data["kind"] == ONLINE else algorithm is None)
-            and type(data["seed"]) is int
-            and isinstance(data["settings"], dict)
-        )
-        if not right:
-            raise InputError("tasks", data, "must be as it was written")
+        if not isinstance(data, dict) or {*data} != {*TASK_KEYS}:
+            raise InputError("tasks", data, f"must have the keys {', '.join(TASK_KEYS)}")
         return cls(**data)
-
-
-class RunTooLong(HindschedError):
-    """A run of an algorithm went beyond its time limit."""
 
 
 def run_task(instance: Instance, task: Task, run_limit: float | None = None) -> Record:
@@ -116,48 +101,45 @@ def run_task(instance: Instance, task: Task, run_limit: float | None = None) -> 
 
     A run of an algorithm that overruns `run_limit` seconds is stopped, and its record says so.
     """
-    record: Record = {"task": task.key, **task.to_dict(), "status": "failed", "error": None}
+    record = failed_record(task, instance, "")
     try:
-        record |= {"family": instance.family, "sha256": instance.sha256()}
+        record |= {"sha256": instance.sha256()}
         found = (
             _offline(instance, task) if task.kind == OFFLINE else _online(instance, task, run_limit)
         )
-        record |= {"status": "ok", **found}
-    except RunTooLong as error:
-        record["error"] = str(error)
+        return record | {"status": "ok", "error": None, **found}
     except MemoryError as error:
-        record["error"] = f"not enough memory ({error or 'no more is left'})"
+        said = f"not enough memory ({error or 'no more is left'})"
     except HindschedError as error:
-        record |= {"error": f"{type(error).__name__}: {error}", "exit_code": error.exit_code}
+        said = f"{type(error).__name__}: {error}"
+        record["exit_code"] = error.exit_code
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # also an algorithm's own sys.exit(): the other tasks go on
         frame = traceback.extract_tb(error.__traceback__)[-1]
-        record["error"] = f"{said_by(error)} ({frame.filename}, line {frame.lineno})"
+        said = f"{said_by(error)} ({frame.filename}, line {frame.lineno})"
         record["traceback"] = printable(traceback.format_exc())
-    if record["error"] is not None:
-        record["error"] = " ".join(printable(str(record["error"])).split())
-        record = jsonable(record)
-    return record
+    return jsonable(record | {"error": " ".join(printable(said).split())})  # type: ignore[no-any-return]
+
+
+def failed_record(task: Task, instance: Instance, reason: str) -> Record:
+    """Record of a task that failed, or whose process died."""
+    told = {"family": instance.family, "sense": instance.sense, "error": reason}
+    return {"task": task.key, **task.to_dict(), "status": "failed", **told}
 
 
 def check_record(record: object, task: Task, where: str) -> Record:
     """Return the record of a task that was read from a file; `InputError` if it is another's."""
-    rule = "is damaged; `hindsched bench --resume` makes it again"
-    if not isinstance(record, dict):
-        raise InputError(where, record, rule)
-    for name, value in {"task": task.key, **jsonable(task.to_dict())}.items():
-        if record.get(name) != value:
-            raise InputError(where, f"{name}: {record.get(name, '(absent)')!r}", rule)
-    if record.get("status") not in ("ok", "failed") or "error" not in record:
-        raise InputError(where, f"status: {record.get('status', '(absent)')!r}", rule)
+    expected = {"task": task.key, **task.to_dict()}
+    if (
+        not isinstance(record, dict)
+        or any(record.get(name) != value for name, value in expected.items())
+        or record.get("status") not in ("ok", "failed")
+        or "error" not in record
+    ):
+        rule = "is damaged; `hindsched bench --resume` makes it again"
+        raise InputError(where, f"not the record of {task.key}", rule)
     return record
-
-
-def failed_record(task: Task, instance: Instance, reason: str) -> Record:
-    """Record of a task whose process died."""
-    told = {"family": instance.family, "sense": instance.sense, "error": reason}
-    return {"task": task.key, **task.to_dict(), "status": "failed", **told}
 
 
 def file_name(name: str) -> str:
@@ -198,12 +180,12 @@ def _offline(instance: Instance, task: Task) -> Record:
     result = solve(instance, method, options=options)
     produced_by = {"method": result.method, "options": dict(result.options)}
     solution, certificate = result.solution, result.certificate
-    proof = proof_of(result, SECONDS_OF_PROOF)
-    summary = {**result.to_dict(), "proof": proof, "certified": proof == "certificate"}
+    proof, summary = proof_of(result, SECONDS_OF_PROOF), result.to_dict()
     return {
-        "sense": instance.sense,
         "solve_status": summary.pop("status"),
         **summary,
+        "proof": proof,
+        "certified": proof == "certificate",
         "solution": None if solution is None else solution.to_dict(produced_by),
         "certificate": None if certificate is None else certificate.to_dict(),
         "jobs": [] if solution is None else solution.job_rows(),
@@ -213,52 +195,41 @@ def _offline(instance: Instance, task: Task) -> Record:
 
 
 def _bound_for_rivals(instance: Instance, options: Keywords) -> JsonObject | None:
-    """Bound and certificate of the problem that rivals outside the feasible set solve, if any."""
+    """Bound of the problem that rivals outside the feasible set solve, if the family has one."""
     from hindsched.solvers.door.api import solve
 
     if not has_module("solvers.families", instance.family, "methods"):
         return None
     module = family_module("solvers.families", instance.family, "methods")
-    method, formulation = getattr(module, "RIVALS_BOUND", (None, None))
-    if method is None:
+    if not hasattr(module, "RIVALS_BOUND"):
         return None
+    method, formulation = module.RIVALS_BOUND
     result = solve(instance, method, formulation=formulation, options=options)
-    certificate = result.certificate
-    return {
-        "bound": result.bound,
-        "certificate": None if certificate is None else certificate.to_dict(),
-    }
+    proof = result.certificate
+    return {"bound": result.bound, "certificate": None if proof is None else proof.to_dict()}
 
 
 def _online(instance: Instance, task: Task, run_limit: float | None) -> Record:
     from hindsched.online.simulator import simulate
 
-    assert task.algorithm is not None
+    name = str(task.algorithm)
     if isinstance(task.own, OnlineAlgorithm):
         algorithm = copy.deepcopy(task.own)
     else:
-        factory = task.own or find_algorithm(instance.family, task.algorithm)
-        algorithm = build_from(factory, task.algorithm, task.settings)
-    began = time.perf_counter()
-
-    def look_at_the_clock(slot: int, last: int) -> None:
-        if run_limit is not None and time.perf_counter() - began > run_limit:
-            raise RunTooLong(f"time limit: not finished after {run_limit:g} s")
-
-    given: str | OnlineAlgorithm = algorithm if task.own is not None else task.algorithm
-    run = simulate(
-        instance, given, seed=task.seed, settings=task.settings, on_slot=look_at_the_clock
-    )
-    produced_by = {"algorithm": task.algorithm, "options": dict(task.settings), "seed": task.seed}
+        algorithm = build_from(
+            task.own or find_algorithm(instance.family, name), name, task.settings
+        )
+    given: str | OnlineAlgorithm = name if task.own is None else algorithm
+    with time_limit(run_limit):
+        run = simulate(instance, given, seed=task.seed, settings=task.settings)
+    produced_by = {"algorithm": name, "options": dict(task.settings), "seed": task.seed}
     return {
-        "sense": instance.sense,
         **run.to_dict(),
-        "algorithm": task.algorithm,
+        "algorithm": name,
         "solution": run.solution.to_dict(produced_by),
-        "rival_violations": len(run.violations),
         "jobs": run.solution.job_rows(),
         "slots": slot_rows(run.solution, run.price_path),
-        "theorem": theorem_of(instance, task.algorithm),
+        "theorem": theorem_of(instance, name),
         "commitment": algorithm.card.commitment,
     }
 
@@ -269,18 +240,14 @@ def slot_rows(solution: Solution, price_path: Sequence[Mapping[str, Any]] = ()) 
     ``used`` is summed over servers, ``price`` is None where the run's `price_path` posts none, and
     ``active_jobs`` run in the slot.
     """
-    running = job_spans(solution)
-    last = max((span.last for spans in running.values() for span in spans), default=0)
-    if last > MOST_SLOTS:
+    running = [span for spans in job_spans(solution).values() for span in spans]
+    if max((span.last for span in running), default=0) > MOST_SLOTS:
         return []
     used: defaultdict[tuple[int, str], float] = defaultdict(float)
     for row in solution.usage_rows():
         used[row["slot"], row["resource"]] += row["used"]
     prices = {(row["slot"], row["resource"]): row["price"] for row in price_path}
-    active: Counter[int] = Counter()
-    for spans in running.values():
-        for span in spans:
-            active.update(range(span.first, span.last + 1))
+    active = Counter(slot for span in running for slot in range(span.first, span.last + 1))
     return [
         {"slot": slot, "resource": resource, "used": used[slot, resource],
          "price": prices.get((slot, resource)), "active_jobs": active[slot]}

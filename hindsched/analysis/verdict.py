@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+from decimal import ROUND_CEILING
 
-from hindsched.analysis.interval import Interval, percent_rounded, plain
+from hindsched.analysis.interval import percent_rounded
 from hindsched.analysis.ratio import Optimum
 from hindsched.analysis.statistics import Row as SummaryRow
 from hindsched.analysis.statistics import interval_of
-from hindsched.solvers.door.options import DEFAULT_GAP
 
 PROVEN_BY = {
     "certificate": "by prices",
@@ -60,27 +59,28 @@ class Verdict:
         if best is None:
             return [f"{self.family}: no online algorithm has a ratio; {self._proven()}"]
         first = f"{self.family}: {best['label']} comes closest, {_ratios(best)}{self._next()}"
-        if own is None or own["algorithm"] == best["algorithm"]:
-            paper = "" if own is None else "it is the paper's algorithm; "
-        elif own["median_lower"] is None:
-            paper = f"the paper's {own['label']}: no ratio; "
+        if own is None:
+            paper = ""
+        elif own["algorithm"] == best["algorithm"]:
+            paper = "it is the paper's algorithm; "
         else:
-            paper = f"the paper's {own['label']} {_ratios(own).removeprefix('median ')}; "
+            ratios = "no ratio" if own["median_lower"] is None else _ratios(own)
+            paper = f"the paper's {own['label']}: {ratios}; "
         return [first, f"  {paper}{self._proven()}"]
 
     def _proven(self) -> str:
         """How many optima are proven, and how; the widest gap of the others."""
         proofs = [item.proof for item in self.optima if item.is_proven]
-        ways = [(proofs.count(key), how) for key, how in PROVEN_BY.items() if key in proofs]
-        how = ways[0][1] if len(ways) == 1 else ", ".join(f"{n} {how}" for n, how in ways)
-        text = f"{len(proofs)} of {len(self.optima)} optima proven" + (f" ({how})" if how else "")
+        ways = [f"{proofs.count(key)} {how}" for key, how in PROVEN_BY.items() if key in proofs]
+        text = f"{len(proofs)} of {len(self.optima)} optima proven"
+        text += f" ({', '.join(ways)})" if ways else ""
         gaps = [item.gap for item in self.optima if not item.is_proven]
         known = [gap for gap in gaps if gap not in (None, math.inf)]
         if len(known) < len(gaps):
             text += f", {len(gaps) - len(known)} without a bound that tells anything"
-        if known:
-            text += f", widest gap {percent_rounded(max(known), ROUND_CEILING)}"
-        return text
+        return text + (
+            f", widest gap {percent_rounded(max(known), ROUND_CEILING)}" if known else ""
+        )
 
     def _next(self) -> str:
         """The runner-up, and whether intervals or objectives tell the two apart."""
@@ -90,7 +90,7 @@ class Verdict:
         name, upper, lower = follower["label"], best["median_upper"], follower["median_lower"]
         if upper is None or lower is None or lower <= upper:
             return f"; next {name}, {'worse on every instance' if self.is_ahead else 'level'}"
-        return f"; next {name}, {_short(interval_of(follower, 'median'))}"
+        return f"; next {name}, {interval_of(follower, 'median')}"
 
 
 def ranked(rows: Sequence[SummaryRow]) -> list[SummaryRow]:
@@ -105,24 +105,7 @@ def ranked(rows: Sequence[SummaryRow]) -> list[SummaryRow]:
 
 def _ratios(row: SummaryRow) -> str:
     """Median and worst ratio of a summary row; of one instance its ratio."""
-    median = _short(interval_of(row, "median"))
+    median = interval_of(row, "median")
     if row["instances"] - row["without_ratio"] == 1:
         return f"ratio {median}"
-    return f"median ratio {median}, worst {_short(interval_of(row, 'worst'))}"
-
-
-def _short(interval: Interval) -> str:
-    """Three decimals: ends rounded outward, one number to the nearest, 1.000 only if optimal."""
-    lower, upper = interval.lower, interval.upper
-    if interval.is_point and lower is not None and lower != math.inf:
-        nearest = f"{lower:.3f}"
-        return "1.001" if nearest == "1.000" and lower > 1 + DEFAULT_GAP else nearest
-    ends = [
-        "?" if end is None else "inf" if end == math.inf else _to_thousandths(end, rounding)
-        for end, rounding in ((lower, ROUND_FLOOR), (upper, ROUND_CEILING))
-    ]
-    return "inf" if interval.is_point else " to ".join(ends)
-
-
-def _to_thousandths(value: float, rounding: str) -> str:
-    return str(plain(value).quantize(Decimal("0.001"), rounding))
+    return f"median ratio {median}, worst {interval_of(row, 'worst')}"

@@ -2,30 +2,30 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import signal
 import warnings
+from types import FrameType
 
-from hindsched.cli.signals import WORDS, hold_signals, leave_at_once
+from hindsched.errors import INTERRUPTED, TERMINATED
 
 
 def main() -> None:
     """Entry point of the ``hindsched`` command."""
-    leave_at_once("before anything began; what was there is as it was")  # modules are loaded
+    signal.signal(signal.SIGINT, _leave)
+    signal.signal(signal.SIGTERM, _leave)
     from hindsched.cli.app import run
-    from hindsched.solvers.door.interrupt import Terminated, raise_terminated
+    from hindsched.solvers.door.interrupt import raise_terminated
 
     warnings.formatwarning = lambda message, *_: f"warning: {message}\n"
     signal.signal(signal.SIGTERM, raise_terminated)
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        code = run(is_process=True)
-        if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
-            leave_at_once("after everything was done")
-    except KeyboardInterrupt as stopped:
-        hold_signals()
-        what, code = WORDS[signal.SIGTERM if isinstance(stopped, Terminated) else signal.SIGINT]
-        os.write(2, f"error: {what}\n".encode())
-    gc.freeze()  # the interpreter's last collections would go through everything for nothing
-    raise SystemExit(code)
+    raise SystemExit(run())
+
+
+def _leave(signum: int, frame: FrameType | None) -> None:
+    """End at once in one line, while modules are loaded and there is nothing to keep."""
+    is_ctrl_c = signum == signal.SIGINT
+    what = b"interrupted" if is_ctrl_c else b"terminated"
+    os.write(2, b"error: %b before anything began; what was there is as it was\n" % what)
+    os._exit(INTERRUPTED if is_ctrl_c else TERMINATED)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import errno
 import functools
+import math
 import os
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from contextvars import ContextVar
 from typing import Annotated, Any
 
 import typer
@@ -27,18 +27,17 @@ from hindsched.cli.output import errors, out
 from hindsched.cli.ratio import ratio
 from hindsched.cli.report import report
 from hindsched.cli.score import score
-from hindsched.cli.signals import hold_signals
 from hindsched.cli.simulate import simulate
 from hindsched.cli.solve import solve
 from hindsched.cli.verify import verify
 from hindsched.cli.worst import worst
 from hindsched.errors import INTERRUPTED, TERMINATED, HindschedError, InputError
-from hindsched.limits import chosen, hard_stop
+from hindsched.limits import time_limit
 from hindsched.printable import said_by
 
 COMMANDS = (
-    audit, generate, solve, model, simulate, verify, explain, worst, foresight, score, figure,
-    schema, describe, report, new_family,
+    bench, ratio, audit, generate, solve, model, simulate, verify, explain, worst, foresight,
+    score, figure, list_, schema, describe, report, new_family,
 )  # fmt: skip
 BAD_INPUT, FAILED = 2, 1
 WELCOME = """\
@@ -57,25 +56,17 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-STOP_SHARE, STOP_SECONDS = 2.0, 60.0
-"""A process that has no answer after so many times its command's time limit, and so many seconds
-more, in which kernels may be compiled, ends without one."""
-_is_alone: ContextVar[bool] = ContextVar("whether the process is there for one command")
 
 
-def held(command: Callable[..., int | None]) -> Callable[..., int | None]:
-    """A command that ends in one line where it does not heed its own ``time_limit``."""
+def known_limit(command: Callable[..., int | None]) -> Callable[..., int | None]:
+    """A command inside which it is known whether a ``time_limit`` says what it may take."""
 
     @functools.wraps(command)
-    def run_held(**given: Any) -> int | None:
-        limit = given.get("time_limit")
-        if limit is None or not 0 <= limit < float("inf"):
-            return command(**given)
-        ends = STOP_SHARE * limit + STOP_SECONDS if _is_alone.get(False) else None
-        with hard_stop(ends, f"stopped after {limit:g} s (--time-limit)"), chosen():
+    def run_command(**given: Any) -> int | None:
+        with time_limit(None if given.get("time_limit") is None else math.inf):
             return command(**given)
 
-    return run_held
+    return run_command
 
 
 class Once(TyperCommand):
@@ -98,11 +89,8 @@ class Once(TyperCommand):
             raise typer.Abort from reason
 
 
-app.command(cls=Once)(bench)  # whose limit, as that of the next, is that of a solve, or of a run
-app.command(cls=Once)(ratio)
 for each in COMMANDS:
-    app.command(cls=Once)(held(each))
-app.command("list", cls=Once)(list_)
+    app.command(each.__name__.strip("_").replace("_", "-"), cls=Once)(known_limit(each))
 
 
 @app.callback(invoke_without_command=True)
@@ -124,26 +112,22 @@ def main(
         out.print(WELCOME, markup=False)
 
 
-def run(arguments: Sequence[str] | None = None, *, is_process: bool = False) -> int:
+def run(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit code.
 
     Parameters
     ----------
     arguments : sequence of str, optional
         Arguments; None for those of the process.
-    is_process : bool
-        Whether the process is there for this command alone.
 
     Returns
     -------
     int
         0 success, 1 a solve or run that failed, 2 bad input, 130 interrupted, 143 terminated.
     """
-    if sys.stdout is None:  # the caller has closed it, as `>&-` does
-        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
-    if sys.stderr is None:
-        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
-    _is_alone.set(is_process)
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # the caller has closed it, as `>&-` does
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
     try:
         code = app(list(sys.argv[1:] if arguments is None else arguments), standalone_mode=False)
         return code if isinstance(code, int) else 0
@@ -151,8 +135,6 @@ def run(arguments: Sequence[str] | None = None, *, is_process: bool = False) -> 
         told = _told(error)
         if told is None:
             raise
-    if is_process:
-        hold_signals()
     message, failed = told
     if message:
         errors.print(f"error: {' '.join(message.split())}", markup=False, soft_wrap=True)
@@ -164,19 +146,12 @@ def _told(error: BaseException) -> tuple[str, int] | None:
     from hindsched.online.registry import place_in_own_file
     from hindsched.solvers.door.interrupt import Terminated
 
-    cause = error.__cause__
     match error:
         case HindschedError():
             return str(error), error.exit_code
-        case typer.Abort() if isinstance(cause, EOFError):  # taken for a Ctrl-D
-            return f"EOFError: {cause}", FAILED
-        case Terminated():
-            return "terminated", TERMINATED
         case KeyboardInterrupt() | typer.Abort():
-            is_term = isinstance(cause or error.__context__, Terminated)
+            is_term = isinstance(error.__cause__ or error.__context__ or error, Terminated)
             return ("terminated", TERMINATED) if is_term else ("interrupted", INTERRUPTED)
-        case ImportError() if isinstance(cause, KeyboardInterrupt):  # of a compiled module
-            return _told(cause)
         case BrokenPipeError():  # the reader of our output has gone, as `head` does
             _discard_output()
             return "", FAILED
@@ -188,20 +163,15 @@ def _told(error: BaseException) -> tuple[str, int] | None:
         case MemoryError():
             return f"not enough memory ({error or 'no more is left'})", FAILED
     if hasattr(error, "format_message"):  # of typer's copy of click or of click itself
-        return _said_by_typer(error), BAD_INPUT
+        said: str = error.format_message()
+        meant = getattr(getattr(error, "param", None), "help", None)
+        is_missing = said.startswith("Missing") and meant
+        return f"{said.rstrip('.')}: {meant}" if is_missing else said, BAD_INPUT
     place = place_in_own_file(error)  # in an algorithm of the user's own
-    if place is None and (
-        not isinstance(error, Exception) or os.environ.get("HINDSCHED_TRACEBACK")
-    ):
+    is_raised = not isinstance(error, Exception) or os.environ.get("HINDSCHED_TRACEBACK")
+    if place is None and is_raised:
         return None
     return f"{said_by(error)} ({place or 'a bug; HINDSCHED_TRACEBACK=1 shows where'})", FAILED
-
-
-def _said_by_typer(error: Any) -> str:
-    """A complaint of the parser; of what is missing, what it is."""
-    message: str = error.format_message()
-    meant = getattr(getattr(error, "param", None), "help", None)
-    return f"{message.rstrip('.')}: {meant}" if message.startswith("Missing") and meant else message
 
 
 def _discard_output() -> None:

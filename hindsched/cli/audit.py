@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from hindsched.cli import settings as opt
-from hindsched.cli.output import Json, emit_json, errors, out, say, table, tell
+from hindsched.cli.output import Json, emit_json, errors, out, rows_table, say, tell
 
 IMPOSSIBLE, ROWS_TOLD = 1, 10
 SHOWN = ("scheduler", "value", "ratio_lower", "ratio_upper", "p95_jct", "mean_wait", "makespan")
@@ -20,14 +20,10 @@ def audit(
     servers: Annotated[str | None, opt.option("Servers: 16x8, or a=8,b=4, or a CSV file.")] = None,
     column: Annotated[list[str] | None, opt.option("A column's role: job=JobID.")] = None,
     objective: Annotated[str, opt.option("mean-jct, makespan or deadlines-met.")] = "mean-jct",
-    formulation: opt.Formulation = None,
-    policy: Annotated[list[str] | None, opt.option("Policies to replay; all if absent.")] = None,
     time_limit: opt.TimeLimit = None,
     time_zone: Annotated[str | None, opt.option("Of times without offset: Europe/Berlin.")] = None,
     time_unit: Annotated[str, opt.option("Unit of numbers: s, ms, us, ns, min, h.")] = "s",
     time_step: Annotated[str | None, opt.option("Round times to so many seconds.")] = None,
-    submitted_from: Annotated[str | None, opt.option("Judge jobs submitted from then.")] = None,
-    submitted_to: Annotated[str | None, opt.option("Judge jobs submitted before then.")] = None,
     skip_broken: Annotated[bool, opt.option("Leave broken rows out.", "--skip-broken")] = False,
     settings: opt.Settings = None,
     output: opt.Folder = None,
@@ -42,10 +38,9 @@ def audit(
 
     opt.check_targets([log], output=None if output is None else f"{output}/audit.html")
     found = judge(
-        log, form, gpus=gpus, servers=servers, objective=objective, formulation=formulation,
-        policies=policy, time_limit=time_limit, columns=opt.parse_settings(column, "column"),
-        time_zone=time_zone, time_unit=time_unit, time_step=time_step,
-        submitted_from=submitted_from, submitted_to=submitted_to, skip_broken=skip_broken,
+        log, form, gpus=gpus, servers=servers, objective=objective, time_limit=time_limit,
+        columns=opt.parse_settings(column, where="column"), time_zone=time_zone,
+        time_unit=time_unit, time_step=time_step, skip_broken=skip_broken,
         settings=opt.parse_settings(settings), say=say if errors.console.is_terminal else None,
     )  # fmt: skip
     told = found.to_dict()
@@ -73,5 +68,4 @@ def _tell(found: dict[str, Any]) -> None:
         *([] if found["gap"] is None else [found["gap"]["sentence"]]),
     ):
         tell(line)
-    rows = [[row[name] for name in SHOWN] for row in found["schedulers"]]
-    out.print(table("The same jobs by other schedulers", SHOWN, rows))
+    out.print(rows_table("The same jobs by other schedulers", found["schedulers"], SHOWN))

@@ -1,11 +1,11 @@
-"""``hindsched bench``: the main job, on suites, files, folders or a trace."""
+"""``hindsched bench``: the main job, on suites, files, folders and names."""
 
 from __future__ import annotations
 
 import os
 import shlex
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -38,16 +38,11 @@ def bench(
             help="Suites (small if absent; oasis/small for one family), files, folders, names.",
         ),
     ] = None,
-    family: opt.OneFamily = None,
     algorithm: opt.Algorithms = None,
-    seeds: opt.Seeds = 5,
+    seeds: Annotated[int, opt.option("Seeds of each randomised algorithm.")] = 5,
     settings: opt.Settings = None,
-    from_trace: opt.Trace = None,
-    trace_format: opt.TraceFormat = None,
-    jobs: opt.Jobs = None,
     method: opt.Method = "auto",
     time_limit: opt.TimeLimit = None,
-    work_limit: opt.WorkLimit = None,
     workers: opt.Workers = 2,
     dask: opt.Dask = None,
     out_: opt.Folder = None,
@@ -69,30 +64,15 @@ def bench(
     check_workers(workers)
     if dask is not None:
         connect(dask).close()  # before a folder is made for a run that nobody would do
-    title = Path(from_trace or (suite or [DEFAULT_SUITE])[0]).name.split(".")[0]
+    title = Path((suite or [DEFAULT_SUITE])[0]).name.split(".")[0]
     if resume:
         store = _reopen(out_, title, given)
     else:
+        chosen = [item for name in suite or [DEFAULT_SUITE] for item in _named(name)]
+        proves = all(name.rpartition("/")[2] == DEFAULT_SUITE for name in suite or ())
+        default = PROVING_TIME_LIMIT if proves else DEFAULT_TIME_LIMIT
+        offline = {"method": method, "time_limit": default if time_limit is None else time_limit}
         values = opt.parse_settings(settings)
-        if from_trace is None:
-            for name, value in {"trace-format": trace_format, "jobs": jobs}.items():
-                if value is not None:
-                    raise InputError(name, value, "needs --from-trace")
-            chosen = [item for name in suite or [DEFAULT_SUITE] for item in _named(name, family)]
-        else:
-            if family is None:
-                raise InputError("family", "(absent)", "is required with --from-trace")
-            if suite:
-                raise InputError("suite", suite[0], "must not be given with --from-trace")
-            of_trace, values = _split(family, algorithm, values)
-            chosen = [opt.trace_instance(family, from_trace, trace_format, jobs, 0, of_trace)]
-        offline: JsonObject = {"method": method}
-        if work_limit is not None:
-            offline["work_limit"] = work_limit
-        if work_limit is None or time_limit is not None:
-            proves = not from_trace and all(n.rpartition("/")[2] == "small" for n in suite or ())
-            default = PROVING_TIME_LIMIT if proves else DEFAULT_TIME_LIMIT
-            offline["time_limit"] = default if time_limit is None else time_limit
         tasks = plan_tasks(chosen, algorithm, seeds=seeds, settings=values, offline=offline)
         asked = {**given, **offline, "seeds": seeds}
         asked |= {} if time_limit is None else {"run_limit": time_limit}
@@ -123,46 +103,28 @@ def _say_kept(store: ResultStore, what: str, options: str = "") -> None:
     say(f"  hindsched bench --resume --out {shlex.quote(str(store.folder))}{options}")
 
 
-def _named(name: str, family: str | None) -> list[Instance]:
-    """Instances of a suite, a file, a folder or a name, those of the family."""
+def _named(name: str) -> list[Instance]:
+    """Instances of a suite, of one family's suite, of a file, a folder or a name."""
     from hindsched.instances.catalogue import families_or_all, is_library_name, suites
     from hindsched.online.registry import algorithms
 
-    path, known = Path(name), families_or_all(family)
-    word, slash, of_family = name.partition("/")
-    if slash and not path.exists() and word in known and of_family in suites(word):
+    path, known = Path(name), [word for word in families_or_all(None) if algorithms(word)]
+    word, _, of_family = name.partition("/")
+    if word in known and of_family in suites(word) and not path.exists():
         return suites(word)[of_family]()
-    words = [word for word in known if algorithms(word) and name in suites(word)]
+    words = [word for word in known if name in suites(word)]
     if words:
         return [item for word in words for item in suites(word)[name]()]
     if path.is_dir():
         files = sorted(str(file) for file in path.iterdir() if ".json" in file.suffixes)
         if not files:
             raise InputError("folder", name, "must hold instance files (.json)")
-    elif path.exists() or path.suffix == ".json" or is_library_name(name):
-        files = [name]
-    else:
-        words = list(dict.fromkeys(key for word in known for key in suites(word)))
-        rule = f"must be one of {', '.join(words)}, a file, a folder or an instance's name"
-        raise InputError("suite", name, rule)
-    return [item for item in map(opt.load, files) if family in (None, item.family)]
-
-
-def _split(
-    family: str, algorithm: Sequence[str] | None, settings: Mapping[str, str]
-) -> tuple[dict[str, str], dict[str, str]]:
-    """Settings of the trace, and those that at least one of the algorithms has."""
-    from hindsched.analysis.compare import own_settings
-    from hindsched.instances.base import check_family
-    from hindsched.online.registry import algorithms, is_registered_name
-
-    check_family(family)
-    known = algorithms(family)
-    found: dict[str, str] = {}
-    for name in known if algorithm is None else algorithm:
-        if name in known or not is_registered_name(name):
-            found |= own_settings(family, name, settings)
-    return {key: settings[key] for key in settings if key not in found}, found
+        return [opt.load(file) for file in files]
+    if path.exists() or path.suffix == ".json" or is_library_name(name):
+        return [opt.load(name)]
+    every = dict.fromkeys(key for word in known for key in suites(word))
+    rule = f"must be one of {', '.join(every)}, a file, a folder or an instance's name"
+    raise InputError("suite", name, rule)
 
 
 def _given(context: typer.Context) -> JsonObject:

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from hindsched.cli import settings as opt
-from hindsched.cli.output import Json, emit_json, facts, out, say, table
+from hindsched.cli.output import Json, emit_json, facts, out, rows_table, say
 
 TERMS_SHOWN = 15
 
@@ -48,7 +48,6 @@ def explain(
     out.print(facts({**shown, "instance": shown_name(instance)}))
     for key, rows in summary.items():
         if isinstance(rows, list) and rows:
-            cells = [[row.get(column) for column in rows[0]] for row in rows[:TERMS_SHOWN]]
-            out.print(table(f"{key} ({len(rows)})", list(rows[0]), cells))
+            out.print(rows_table(f"{key} ({len(rows)})", rows[:TERMS_SHOWN], list(rows[0])))
     if note is not None:
         say(str(note))

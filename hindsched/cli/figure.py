@@ -9,22 +9,24 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hindsched.cli import settings as opt
-from hindsched.cli.output import Json, emit_json, errors, facts, out, say, table
+from hindsched.cli.output import Json, emit_json, errors, facts, out, rows_table, say
 from hindsched.errors import InputError
 
 if TYPE_CHECKING:
     from hindsched.analysis.figures.base import Figure, TraceInput
 
+VERDICT = ("claim", "the paper", "measured", "rule", "verdict")
+
 
 def figure(
     family: opt.Family,
     number: Annotated[str, typer.Argument(help="Its number in the paper, as 4a or table-2.")],
-    quick: opt.Quick = False,
-    seeds: Annotated[int | None, opt.option("Seeds; 5, or 1 with --quick.")] = None,
+    quick: Annotated[bool, opt.option("A small version, within seconds.", "--quick")] = False,
     schemes: Annotated[str | None, opt.option("Only these schemes, as in A,B.")] = None,
     settings: opt.Settings = None,
-    from_trace: opt.Trace = None,
-    trace_format: opt.TraceFormat = "philly",
+    from_trace: Annotated[
+        str | None, opt.option("Take the jobs from this trace in Philly's format.", "--from-trace")
+    ] = None,
     output: opt.Folder = "results/figures",
     as_json: Json = False,
 ) -> None:
@@ -41,19 +43,16 @@ def figure(
     from hindsched.instances.io import write_text
 
     found = find(family, number)
-    if seeds is not None and seeds < 1:
-        raise InputError("seeds", seeds, "must be at least 1")
-    chosen = {name: _read(text) for name, text in opt.parse_settings(settings).items()}
-    opt.refuse_options(chosen, "family", "preset", "seed", "table")
-    folder = str(output)
-    csv, png = (Path(folder) / f"{family}-{number}.{kind}" for kind in ("csv", "png"))
+    given = opt.parse_settings(settings, "family", "preset", "seed", "table")
+    chosen = {name: _read(text) for name, text in given.items()}
+    csv, png = (Path(str(output)) / f"{family}-{number}.{kind}" for kind in ("csv", "png"))
     opt.check_targets([from_trace], csv=str(csv), png=str(png))
-    trace = _trace(found, family, from_trace, trace_format, chosen.pop("part", None))
+    trace = _trace(found, family, from_trace, chosen.pop("part", None))
     only = None if schemes is None else tuple(schemes.split(","))
-    count = seeds or (QUICK_SEEDS if quick else FULL_SEEDS)
-    scale = FigureScale(quick, count, chosen, trace, only)
+    seeds = QUICK_SEEDS if quick else FULL_SEEDS
+    scale = FigureScale(quick, seeds, chosen, trace, only)
     with (
-        folder_to_fill(folder),
+        folder_to_fill(str(output)),
         errors.console.status(f"{family}, figure {number}") as status,
     ):
         frame = found.run(scale, lambda text: status.update(text))
@@ -66,7 +65,7 @@ def figure(
         say(plots.NO_PICTURES)
     summary = {
         "family": family, "figure": number, "title": found.title, "claim": found.claim,
-        "quick": quick, "seeds": scale.seeds, "settings": chosen or None, "trace": from_trace,
+        "quick": quick, "seeds": seeds, "settings": chosen or None, "trace": from_trace,
         "rows": len(frame), "csv": str(csv), "png": str(png) if has_picture else None,
     }  # fmt: skip
     verdicts = verdicts_on(family, number, frame, at_scale=scale.is_papers)
@@ -75,25 +74,22 @@ def figure(
         return
     out.print(facts(summary))
     if verdicts:
-        columns = ("claim", "the paper", "measured", "rule", "verdict")
-        out.print(table("", columns, [[row[name] for name in columns] for row in verdicts]))
+        out.print(rows_table("", verdicts, VERDICT))
 
 
-def _trace(
-    found: Figure, family: str, path: str | None, trace_format: str | None, part: str | None
-) -> TraceInput | None:
+def _trace(found: Figure, family: str, path: str | None, part: str | None) -> TraceInput | None:
     """Read the trace that a figure is to run on; `InputError` if the paper runs it on none."""
     from hindsched.analysis.figures.base import TraceInput, figures
     from hindsched.instances.traces.table import load_trace
 
     if path is None:
         return None
-    fit = [name for name, item in figures(family).items() if item.traced]
     if not found.traced:
+        fit = [name for name, item in figures(family).items() if item.traced]
         rule = f"is for {family}'s figures {', '.join(fit)}"
         rule = rule if fit else f"{family} has no figures from a trace"
         raise InputError("from-trace", path, rule)
-    return TraceInput(load_trace(path, trace_format or "philly", part=part), path)
+    return TraceInput(load_trace(path, "philly", part=part), path)
 
 
 def _read(text: str) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -35,7 +34,7 @@ def foresight(
     time_limit: opt.TimeLimit = None,
     output: opt.Folder = None,
     as_json: Json = False,
-) -> int:
+) -> None:
     """How much of a loss nobody could have avoided, and how much is the algorithm's own."""
     from hindsched.analysis.foresight.foresight import foresight as measure
     from hindsched.instances.generators.tree import tree
@@ -45,12 +44,9 @@ def foresight(
     if family is None:
         futures = [opt.load(file) for file in files or ()]
     else:
-        values = opt.parse_settings(settings)
-        opt.refuse_options(values, "family", "preset", "seed", "at", "branches")
-        slots = at or [2]
-        futures = tree(family, preset, at=slots, branches=branches, seed=seed, **values)
-    if output is not None and Path(output).exists() and not Path(output).is_dir():
-        raise InputError("output", output, "must be a folder")
+        values = opt.parse_settings(settings, "family", "preset", "seed", "at", "branches")
+        futures = tree(family, preset, at=at or [2], branches=branches, seed=seed, **values)
+    opt.check_folder_name(output)
     found = measure(
         futures, probability, algorithm, policies, formulation=formulation,
         time_limit=60.0 if time_limit is None else time_limit,
@@ -60,7 +56,7 @@ def foresight(
         say(f"check it: hindsched verify {output}")
     if as_json:
         emit_json(found.to_dict())
-        return 0
+        return
     out.print(facts({
         "futures": len(found.futures), "policies": found.policies,
         "hindsight": str(found.hindsight), "best online": str(found.best_online),
@@ -69,4 +65,3 @@ def foresight(
     }))  # fmt: skip
     for sentence in found.sentences():
         tell(sentence)
-    return 0

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Annotated
 
 from hindsched.cli import settings as opt
-from hindsched.cli.output import Json, emit_json, errors, facts, out
+from hindsched.cli.output import Json, emit_json, errors, facts, out, say
 from hindsched.errors import InputError
+from hindsched.instances.base import Instance
 
 
 def generate(
@@ -16,8 +17,7 @@ def generate(
     seed: opt.Seed = 0,
     settings: opt.Settings = None,
     from_trace: opt.Trace = None,
-    trace_format: opt.TraceFormat = None,
-    jobs: opt.Jobs = None,
+    trace_format: Annotated[str | None, opt.option("elasticflow, philly, chronus, ...")] = None,
     as_json: Json = False,
 ) -> None:
     """Make an instance: random by a preset and a seed, or from a cluster trace."""
@@ -30,28 +30,41 @@ def generate(
     is_piped = output == "-"
     output = "/dev/stdout" if is_piped else output
     opt.check_targets([from_trace], output=output)
-    values = opt.parse_settings(settings)
-    opt.refuse_options(values, "family", "preset", "seed", *([] if jobs is None else ["jobs"]))
-    if from_trace is not None:
+    values = opt.parse_settings(settings, "family", "preset", "seed", "table")
+    if (from_trace is None) != (trace_format is None):
+        rule = "--from-trace and --trace-format need each other"
+        raise InputError("trace-format", trace_format or "(absent)", rule)
+    if from_trace is not None and trace_format is not None:
         values |= {} if preset is None else {"preset": preset}
-        instance = opt.trace_instance(family, from_trace, trace_format, jobs, seed, values)
+        instance = _of_trace(family, from_trace, trace_format, seed, values)
     else:
-        if trace_format is not None:
-            raise InputError("trace-format", trace_format, "needs --from-trace")
-        values |= {} if jobs is None else {"jobs": str(jobs)}
         instance = generate_instance(family, preset or "small", seed, **values)
     write(instance, output)
     summary = {
-        "family": instance.family,
-        "instance": instance.name,
-        "jobs": len(instance.jobs),
-        "horizon": instance.horizon,
-        "sha256": instance.sha256(),
-        "file": output,
-    }
+        "family": instance.family, "instance": instance.name, "jobs": len(instance.jobs),
+        "horizon": instance.horizon, "sha256": instance.sha256(), "file": output,
+    }  # fmt: skip
     if as_json:
         origin = dict(instance.provenance or {})
         origin.pop("trace_rows", None)  # a row a job: it stands in the file
         emit_json({**summary, "provenance": origin})
     else:
         (errors if is_piped else out).print(facts({**summary, "instance": shown_name(instance)}))
+
+
+def _of_trace(
+    family: str, path: str, trace_format: str, seed: int, settings: dict[str, str]
+) -> Instance:
+    """Make an instance from a trace file, and say what came from it and what was made up."""
+    from hindsched.instances.generators.registry import from_trace
+    from hindsched.instances.traces.table import load_trace
+
+    jobs, part = settings.pop("jobs", None), settings.pop("part", None)
+    if jobs is not None and not (jobs.isdecimal() and int(jobs)):
+        raise InputError("set.jobs", jobs, "must be at least 1, a whole number")
+    table = load_trace(path, trace_format, part=part)
+    count = None if jobs is None else int(jobs)
+    made = from_trace(family, table, jobs=count, seed=seed, **settings)
+    for key, words in (("took", "from the trace"), ("made_up", "made up")):
+        say(f"{words}: {'; '.join((made.provenance or {}).get(key, ['nothing']))}")
+    return made

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from hindsched.cli import settings as opt
-from hindsched.cli.output import Json, cell, emit_json, facts, out, say, table, tell
+from hindsched.cli.output import Json, cell, emit_json, facts, out, rows_table, say, tell
 from hindsched.errors import InputError
 from hindsched.json_types import JsonObject
 
@@ -24,67 +24,59 @@ MOST_ENTRIES = 20
 """Entries of an object in an instance's provenance that `describe` spells out."""
 
 
-def schema(family: opt.Family, as_json: Json = False) -> None:
+def schema(family: opt.Family) -> None:
     """Print the JSON Schema of a family's instance files."""
     from hindsched.instances.io import schema as schema_of
 
-    if as_json:
-        emit_json(schema_of(family))
-    else:
-        tell(json.dumps(schema_of(family), indent=1))
+    tell(json.dumps(schema_of(family), indent=1))
 
 
 def list_(
     what: Annotated[str | None, typer.Argument(help=f"{', '.join(LISTS)}; or nothing.")] = None,
-    family: opt.OneFamily = None,
+    family: Annotated[str | None, typer.Argument(help="Only this family.")] = None,
     as_json: Json = False,
 ) -> None:
     """List what there is."""
-    if what not in LISTS and (what is not None or family is not None):
-        raise InputError("list", what or "(absent)", f"must be one of {', '.join(LISTS)}")
-    if what is None:
-        rows: list[dict[str, object]] = [
-            {"list": word, "shows": shows} for word, shows in LISTS.items()
-        ]
-        what = "lists"
-    else:
-        rows = _rows(what, family)
+    if what is not None and what not in LISTS:
+        raise InputError("list", what, f"must be one of {', '.join(LISTS)}")
+    rows = _rows(what, family)
     if as_json:
-        emit_json({what: rows})
+        emit_json({what or "lists": rows})
         return
     columns = list(dict.fromkeys(key for row in rows for key in row))
     if family is None and "settings" in columns:
         columns.remove("settings")
-        say("their settings: hindsched list algorithms --family FAMILY, or --json")
-    title = "hindsched list ..." if what == "lists" else what
-    shown = [column.replace("_", " ") for column in columns]
-    out.print(table(title, shown, [[row.get(column) for column in columns] for row in rows]))
+        say("their settings: hindsched list algorithms FAMILY, or --json")
+    out.print(rows_table(what or "hindsched list ...", rows, columns))
 
 
-def _rows(what: str, family: str | None) -> Rows:
+def _rows(what: str | None, family: str | None) -> Rows:
     from hindsched.instances.catalogue import families_or_all, list_instances, list_suites
     from hindsched.instances.io import instance_class
     from hindsched.online.registry import algorithms
 
-    if what == "suites":
-        return list_suites(family)
-    if what == "instances":
-        return list_instances(family)
-    if what == "solvers":
-        if family is not None:
-            raise InputError("family", family, "solvers belong to no family")
-        from hindsched.solvers.door.options import SOLVERS
-        from hindsched.solvers.door.others import OTHERS
+    match what:
+        case None:
+            return [{"list": word, "shows": shows} for word, shows in LISTS.items()]
+        case "suites":
+            return list_suites(family)
+        case "instances":
+            return list_instances(family)
+        case "solvers":
+            from hindsched.solvers.door.options import SOLVERS
+            from hindsched.solvers.door.others import OTHERS
 
-        return [
-            {"solver": name, "installed": name not in OTHERS or OTHERS[name].is_installed}
-            for name in SOLVERS
-        ]
-    if what == "families":
-        words = families_or_all(family, "instances", "instance")
-        kinds = {word: instance_class(word) for word in words}
-        return [{"family": word, "sense": kind.sense, "formulations": ", ".join(kind.formulations)}
-                for word, kind in kinds.items()]  # fmt: skip
+            return [
+                {"solver": name, "installed": name not in OTHERS or OTHERS[name].is_installed}
+                for name in SOLVERS
+            ]
+        case "families":
+            words = families_or_all(family, "instances", "instance")
+            kinds = {word: instance_class(word) for word in words}
+            return [
+                {"family": word, "sense": kind.sense, "formulations": ", ".join(kind.formulations)}
+                for word, kind in kinds.items()
+            ]
     return [
         _algorithm_row(word, name, factory)
         for word in families_or_all(family, "online", "algorithms")

@@ -19,10 +19,12 @@ def model(
     as_json: Json = False,
 ) -> None:
     """Print the program that an instance is solved by, or write it (.mps, .lp) for any solver."""
+    from hindsched.limits import time_limit as limited
     from hindsched.solvers.model import model as build
 
     opt.check_targets([file], output=output)
-    program = build(opt.load(file), form=form, formulation=formulation, relax=relax)
+    with limited(time_limit):
+        program = build(opt.load(file), form=form, formulation=formulation, relax=relax)
     if output is not None:
         program.write(output)
     if as_json:

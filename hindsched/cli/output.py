@@ -61,11 +61,7 @@ def tell(text: str) -> None:
 
 
 def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Table:
-    """Make an aligned table that fits 80 columns where it can.
-
-    Numbers are right-aligned, shown with 6 digits and never cut; where the terminal is too narrow
-    texts go on in the next line.
-    """
+    """Make an aligned table; numbers are never cut, texts go on in the next line."""
     made = Table(
         title=title or None, title_justify="left", header_style="bold", box=SIMPLE_HEAD,
         padding=(0, 1, 0, 0), pad_edge=False, show_edge=False,
@@ -94,6 +90,15 @@ def facts(data: Mapping[str, object]) -> Table:
     return made
 
 
+def rows_table(
+    title: str, rows: Sequence[Mapping[str, Any]], columns: Sequence[str] | None = None
+) -> Table:
+    """Make a table of records, by default with all that any of them has."""
+    names = columns or list(dict.fromkeys(key for row in rows for key in row))
+    shown = [name.replace("_", " ") for name in names]
+    return table(title, shown, [[row.get(name) for name in names] for row in rows])
+
+
 def _text(value: object) -> Text:
     """A cell; a file's name has what a terminal would act on, the ends of lines too."""
     return Text(printable(cell(value)).replace("\n", "\\n"))
@@ -106,8 +111,3 @@ def cell(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return f"{value:.6g}" if isinstance(value, float) else str(value)
-
-
-def digits(value: object, number: int) -> Any:
-    """Round a float to so many significant digits; anything else is left as it is."""
-    return float(f"{value:.{number}g}") if isinstance(value, float) else value

@@ -11,11 +11,8 @@ COLUMNS = ("algorithm", "objective", "ratio >=", "ratio <=", "OPT - ALG", "theor
 def ratio(
     file: opt.File,
     algorithm: opt.Algorithms = None,
-    seeds: opt.Seeds = 5,
     settings: opt.Settings = None,
-    method: opt.Method = "auto",
     time_limit: opt.TimeLimit = None,
-    work_limit: opt.WorkLimit = None,
     as_json: Json = False,
 ) -> int:
     """Bound the competitive ratio of online algorithms on an instance.
@@ -28,9 +25,8 @@ def ratio(
 
     instance = opt.load(file)
     found = measure(
-        instance, algorithm, seeds=seeds, settings=opt.parse_settings(settings), method=method,
-        progress=errors.console.is_terminal, time_limit=time_limit, run_limit=time_limit,
-        work_limit=work_limit, threads=1,
+        instance, algorithm, settings=opt.parse_settings(settings), time_limit=time_limit,
+        run_limit=time_limit, threads=1, progress=errors.console.is_terminal,
     )  # fmt: skip
     if as_json:
         emit_json(found.to_dict())

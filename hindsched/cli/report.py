@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hindsched.cli.output import Json, digits, emit_json, out, say, table, tell
+from hindsched.cli.output import emit_json, out, say, table, tell
 
 if TYPE_CHECKING:
     from hindsched.analysis.comparison import Comparison
@@ -25,7 +25,6 @@ MOST_COLUMNS = 100
 
 def report(
     folder: Annotated[str, typer.Argument(help="Folder of results of `hindsched bench`.")],
-    as_json: Json = False,
 ) -> int:
     """Rebuild the tables and the HTML report from a folder of results.
 
@@ -38,7 +37,7 @@ def report(
     store = ResultStore.open(folder)
     damages = store.damages()
     comparison = write_all(store)
-    show(comparison, store, as_json=as_json)
+    show(comparison, store)
     total = len(comparison.records)
     say(f"{total} records compared with their hashes; hindsched verify {folder} recomputes them")
     for damage in damages:
@@ -51,7 +50,7 @@ def report(
     return 1 if damages else 0
 
 
-def show(comparison: Comparison, store: ResultStore, *, as_json: bool) -> None:
+def show(comparison: Comparison, store: ResultStore, *, as_json: bool = False) -> None:
     """Print what a comparison found, and where its page is."""
     from hindsched.analysis.ratio import STAR_NOTE
     from hindsched.analysis.statistics import interval_of, note_of
@@ -74,13 +73,14 @@ def show(comparison: Comparison, store: ResultStore, *, as_json: bool) -> None:
     names = {item.name: shown_name(item) for item in store.instances()}
     width = min(out.console.width, MOST_COLUMNS)
     for family in dict.fromkeys(item.family for item in comparison.instances):
-        optima = [
-            (names[item.instance], str(optimum.interval), optimum.status, optimum.proof,
-             "-" if optimum.gap is None else f"{optimum.gap:.2%}",
-             digits(item.offline.get("seconds"), 3))
-            for item in comparison.instances if item.family == family
-            for optimum in [item.optimum]
-        ]  # fmt: skip
+        optima = []
+        for item in comparison.instances:
+            if item.family == family:
+                optimum, seconds = item.optimum, item.offline.get("seconds")
+                gap = "-" if optimum.gap is None else f"{optimum.gap:.2%}"
+                took = None if seconds is None else float(f"{seconds:.3g}")
+                name, known = names[item.instance], str(optimum.interval)
+                optima.append((name, known, optimum.status, optimum.proof, gap, took))
         out.print(table(f"{family}: optima", OPTIMA_COLUMNS, optima), width=width)
         ratios = [
             (row["label"], row["instances"],

@@ -6,10 +6,9 @@ from typing import Annotated, Any
 
 import typer
 
-from hindsched.cli.output import Json, emit_json, out, say, table
+from hindsched.cli.output import Json, emit_json, out, rows_table, say
 from hindsched.errors import InputError
 from hindsched.instances.io import write_text
-from hindsched.memory import parse_bytes
 
 
 def score(
@@ -26,9 +25,8 @@ def score(
     preset: Annotated[str, typer.Option(help="Preset of the family's generator.")] = "small",
     step_limit: Annotated[float, typer.Option(help="Seconds for each decision.")] = 10.0,
     run_limit: Annotated[float, typer.Option(help="Seconds for each run.")] = 120.0,
-    memory: Annotated[str, typer.Option(help="Memory of the candidate.")] = "2G",
+    memory: Annotated[float, typer.Option(help="GB of memory of the candidate.")] = 2.0,
     sandbox: Annotated[str, typer.Option(help="auto, bwrap or none.")] = "auto",
-    work_limit: Annotated[int, typer.Option(help="Work for each denominator.")] = 500,
     board: Annotated[bool, typer.Option("--board", help="Rank scored folders.")] = False,
     output: Annotated[
         str | None, typer.Option("-o", "--output", help="Folder to write; of a board its page.")
@@ -51,8 +49,8 @@ def score(
         raise InputError("candidate", candidate[1], "must be one: quote a command with arguments")
     found = referee.score(
         candidate[0], family=family, suite=suite, seeds=seeds_file, preset=preset,
-        step_limit=step_limit, run_limit=run_limit, memory=parse_bytes(memory) or 0,
-        sandbox=sandbox, work_limit=work_limit, out=output, say=say,
+        step_limit=step_limit, run_limit=run_limit, memory=int(memory * 2**30), sandbox=sandbox,
+        out=output, say=say,
     )  # fmt: skip
     if as_json:
         emit_json(found.data)
@@ -67,4 +65,4 @@ def score(
 
 
 def _show(title: str, rows: list[dict[str, Any]], *columns: str) -> None:
-    out.print(table(title, columns, [[row[name] for name in columns] for row in rows]))
+    out.print(rows_table(title, rows, columns))

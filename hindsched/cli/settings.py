@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from hindsched.cli.output import say
 from hindsched.errors import InputError
 from hindsched.instances.base import Instance
 from hindsched.instances.io import is_replaceable
@@ -24,7 +23,6 @@ Family = Annotated[str, typer.Argument(help="The family's name, as in `hindsched
 File = Annotated[
     str, typer.Argument(help="Instance file, - for standard input, or one of `list instances`.")
 ]
-OneFamily = Annotated[str | None, option("Only this family.")]
 Algorithm = Annotated[str, option("One of `list algorithms`, FILE.py:CLASS or exec:COMMAND.")]
 Algorithms = Annotated[
     list[str] | None, option("As of `simulate`; may be repeated; all of the family if absent.")
@@ -33,30 +31,25 @@ Settings = Annotated[list[str] | None, option("A setting NAME=VALUE; may be repe
 Formulation = Annotated[str | None, option("Which of the family's problems.")]
 Method = Annotated[str, option("auto, milp, relaxation, bound, ...")]
 TimeLimit = Annotated[float | None, option("Seconds.")]
-WorkLimit = Annotated[
-    int | None, option("Iterations and nodes in place of seconds: same bytes always.")
-]
 Seed = Annotated[int, option("Seed of what is drawn.")]
-Seeds = Annotated[int, option("Seeds of each randomised algorithm.")]
 Workers = Annotated[int, option("Local processes; 0 for none.")]
 Dask = Annotated[str | None, option("Address of a Dask scheduler in place of processes.")]
 Trace = Annotated[str | None, option("Take the jobs from this cluster trace.", "--from-trace")]
-TraceFormat = Annotated[str | None, option("elasticflow, philly, chronus, ...")]
-Jobs = Annotated[int | None, option("Number of jobs.")]
 Output = Annotated[str | None, option("File to write.", "-o", "--output")]
 Folder = Annotated[str | None, option("Folder to write.", "-o", "--out", "--output")]
 Resume = Annotated[bool, option("Go on with what is in the folder.", "--resume")]
 Certificate = Annotated[str | None, option("Write the bound's certificate to this file.")]
-Quick = Annotated[bool, option("A small version, within seconds.", "--quick")]
 
 
-def parse_settings(pairs: Sequence[str] | None, where: str = "set") -> dict[str, str]:
+def parse_settings(
+    pairs: Sequence[str] | None, *options: str, where: str = "set"
+) -> dict[str, str]:
     """Read ``NAME=VALUE`` pairs; whom they are for converts the values.
 
     Raises
     ------
     InputError
-        For a pair without ``=`` or a name given twice.
+        For a pair without ``=``, a name given twice, or one of what `options` are for.
     """
     settings: dict[str, str] = {}
     for pair in pairs or ():
@@ -65,15 +58,10 @@ def parse_settings(pairs: Sequence[str] | None, where: str = "set") -> dict[str,
             raise InputError(where, pair, "must be NAME=VALUE")
         if name in settings:
             raise InputError(where, pair, "must not set a name twice")
+        if name in options:
+            raise InputError(f"{where}.{name}", value, "is no setting but an option")
         settings[name] = value
     return settings
-
-
-def refuse_options(settings: Mapping[str, object], *names: str) -> None:
-    """Refuse ``--set NAME=VALUE`` where NAME is an argument or option of its own."""
-    for name in names:
-        if name in settings:
-            raise InputError(f"set.{name}", settings[name], "is no setting but an option")
 
 
 def load(source: str) -> Instance:
@@ -85,27 +73,6 @@ def load(source: str) -> Instance:
     if is_library_name(source) and path.suffix != ".json" and not path.exists():
         return named_instance(source)
     return read(path)
-
-
-def trace_instance(
-    family: str, path: str, trace_format: str | None, jobs: int | None, seed: int,
-    settings: Mapping[str, str],
-) -> Instance:  # fmt: skip
-    """Make an instance from a trace file, and say what came from it and what was made up."""
-    from hindsched.instances.generators.registry import from_trace
-    from hindsched.instances.traces.table import load_trace
-
-    if trace_format is None:
-        raise InputError("trace-format", "(absent)", "is required with --from-trace")
-    if jobs is not None and jobs < 1:
-        raise InputError("jobs", jobs, "must be at least 1")
-    refuse_options(settings, "jobs", "seed", "family", "table")
-    given: dict[str, str] = dict(settings)
-    table = load_trace(path, trace_format, part=given.pop("part", None))
-    made = from_trace(family, table, jobs=jobs, seed=seed, **given)
-    for key, words in (("took", "from the trace"), ("made_up", "made up")):
-        say(f"{words}: {'; '.join((made.provenance or {}).get(key, ['nothing']))}")
-    return made
 
 
 def check_targets(inputs: Sequence[str | None] = (), **outputs: str | None) -> None:
@@ -128,6 +95,12 @@ def check_targets(inputs: Sequence[str | None] = (), **outputs: str | None) -> N
             if place in taken:
                 raise InputError(name, path, f"must be a file of its own: it {taken[place]}")
             taken[place] = f"is what --{name} writes"
+
+
+def check_folder_name(path: str | None) -> None:
+    """Refuse an output folder whose name a file has."""
+    if path is not None and Path(path).exists() and not Path(path).is_dir():
+        raise InputError("output", path, "must be a folder")
 
 
 def _check_target(name: str, path: str) -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 from hindsched.cli import settings as opt
 from hindsched.cli.output import Json, emit_json, facts, out, tell
+from hindsched.limits import time_limit as limited
+
+LEFT_OUT = ("report", "settings", "violations")
 
 
 def simulate(
@@ -13,15 +14,12 @@ def simulate(
     algorithm: opt.Algorithm,
     seed: opt.Seed = 0,
     settings: opt.Settings = None,
-    engine: Annotated[
-        str | None, opt.option("Who finds best responses: oracle, model or (oasis) slots.")
-    ] = None,
     formulation: opt.Formulation = None,
     time_limit: opt.TimeLimit = None,
     output: opt.Output = None,
     certificate: opt.Certificate = None,
     as_json: Json = False,
-) -> int:
+) -> None:
     """Run an online algorithm once; --certificate writes its final prices."""
     from hindsched.instances.catalogue import shown_name
     from hindsched.online.simulator import simulate as run_online
@@ -30,9 +28,10 @@ def simulate(
     instance = opt.load(file)
     opt.check_targets([file], output=output, certificate=certificate)
     values = opt.parse_settings(settings)
-    if engine is not None:
-        values["engine"] = engine
-    result = run_online(instance, algorithm, seed=seed, settings=values, formulation=formulation)
+    with limited(time_limit):
+        result = run_online(
+            instance, algorithm, seed=seed, settings=values, formulation=formulation
+        )
     if output is not None:
         produced_by = {"algorithm": algorithm, "options": values, "seed": seed}
         write_solution(result.solution, output, produced_by)
@@ -46,11 +45,8 @@ def simulate(
         summary["bound"] = own.bound
     if as_json:
         emit_json(summary)
-        return 0
-    shown = {
-        key: summary[key] for key in summary if key not in ("report", "settings", "violations")
-    }
+        return
+    shown = {key: summary[key] for key in summary if key not in LEFT_OUT}
     out.print(facts({**shown, "instance": shown_name(instance)}))
     for violation in result.violations:
         tell(f"  breaks {violation}")
-    return 0

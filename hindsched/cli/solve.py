@@ -16,22 +16,20 @@ def solve(
     time_limit: opt.TimeLimit = None,
     gap: Annotated[float, opt.option("Relative gap at which a solve counts as optimal.")] = 1e-6,
     threads: Annotated[int | None, opt.option("Cores of a solve; all if absent.")] = None,
-    work_limit: opt.WorkLimit = None,
-    seed: opt.Seed = 0,
-    workers: opt.Workers = 0,
-    dask: opt.Dask = None,
+    work_limit: Annotated[
+        int | None, opt.option("Iterations and nodes in place of seconds: same bytes always.")
+    ] = None,
+    dask: Annotated[str | None, opt.option("Divide a bound over this Dask cluster.")] = None,
     output: opt.Output = None,
     certificate: opt.Certificate = None,
     as_json: Json = False,
 ) -> int:
     """Solve an instance offline, or bound its optimum; Ctrl-C keeps what is known.
 
-    With --workers or --dask the jobs of a bound are divided over processes or machines.
-
     With --certificate, an optimum that only a solver vouches for is proven by a tree where the
     instance is small and the time allows.
     """
-    from hindsched.analysis.distributed_bound import divided_bound
+    from hindsched.analysis.distributed_bound import bound_on_cluster
     from hindsched.analysis.exact import proof_of
     from hindsched.instances.catalogue import shown_name
     from hindsched.instances.io import write_json
@@ -42,12 +40,10 @@ def solve(
     opt.check_targets([file], output=output, certificate=certificate)
     options = {
         "solver": solver, "time_limit": time_limit, "gap": gap, "threads": threads,
-        "work_limit": work_limit, "seed": seed, "progress": True,
+        "work_limit": work_limit, "progress": True,
     }  # fmt: skip
-    if workers or dask is not None:
-        result = divided_bound(
-            instance, method, workers=workers, dask=dask, formulation=formulation, options=options
-        )
+    if dask is not None:
+        result = bound_on_cluster(instance, dask, method, formulation=formulation, options=options)
     else:
         result = solve_instance(instance, method, formulation=formulation, options=options)
     if certificate is not None:

@@ -47,8 +47,8 @@ def verify(
         raise InputError("prices", "", "must be a certificate file")
     instance = opt.load(file)
     checked = verify_files(instance, solution, certificates)
-    kernel = None
-    if exact or (exact is None and has_kernel(instance.family)):
+    kernel, is_asked = None, exact or (exact is None and has_kernel(instance.family))
+    if is_asked:
         source = file if Path(file).exists() else instance
         seconds = None if exact else QUICK_SECONDS
         kernel = exact_check(source, solution, *certificates, seconds=seconds)
@@ -68,7 +68,7 @@ def verify(
             tell(f"  breaks {violation}")
         if kernel is not None:
             tell(f"exact kernel: {kernel.verdict}")
-        elif exact is None and has_kernel(instance.family):
+        elif is_asked:
             say("fast check only; --exact lets the exact kernel finish")
     if kernel is not None and kernel.code:
         if as_json:
@@ -82,10 +82,14 @@ def _verify_folder(folder: str, *, as_json: bool) -> int:
     from hindsched.analysis.foresight.folder import verify_foresight
     from hindsched.analysis.score.judge import read_score, verify_score
     from hindsched.analysis.store import ResultStore
+    from hindsched.analysis.worst import check_witness
 
-    if (Path(folder) / "score.json").exists():
+    if (Path(folder) / "witness.json").exists():
+        told: JsonObject = {**check_witness(folder), "wrong": []}
+        wrong, said = [], f"the schedules have the ratio {told['ratio']!r}, as is claimed"
+    elif (Path(folder) / "score.json").exists():
         wrong, stated = verify_score(folder), read_score(folder)["combined_score"]
-        told: JsonObject = {"combined_score": stated, "wrong": wrong}
+        told = {"combined_score": stated, "wrong": wrong}
         follows = "does not follow" if wrong else "follows"
         said = f"score {stated!r} {follows} from the folder's schedules and certificates"
     elif (Path(folder) / "foresight.json").exists():

@@ -4,27 +4,23 @@ from __future__ import annotations
 
 import os
 import shlex
-from pathlib import Path
 from typing import Annotated
 
 from hindsched.cli import settings as opt
 from hindsched.cli.output import Json, emit_json, say, tell
-from hindsched.errors import INTERRUPTED, InputError
+from hindsched.errors import INTERRUPTED
 
 
 def worst(
     family: opt.Family,
     algorithm: opt.Algorithm,
-    against: Annotated[str | None, opt.option("An algorithm in place of the optimum.")] = None,
     preset: Annotated[str | None, opt.option("Search space of the family; its first.")] = None,
     settings: Annotated[
         list[str] | None, opt.option("A range NAME=[low,high], or a setting.", "--set")
     ] = None,
-    start: Annotated[list[str] | None, opt.option("Instances to begin with.")] = None,
     time_limit: opt.TimeLimit = None,
     work_limit: Annotated[int | None, opt.option("Candidates to evaluate.")] = None,
     seed: opt.Seed = 0,
-    seeds: opt.Seeds = 5,
     workers: opt.Workers = 0,
     output: opt.Folder = None,
     resume: opt.Resume = False,
@@ -35,8 +31,7 @@ def worst(
     from hindsched.instances.search_space import find_space
 
     values, names = opt.parse_settings(settings), find_space(family, preset).names()
-    if output is not None and Path(output).exists() and not Path(output).is_dir():
-        raise InputError("output", output, "must be a folder")
+    opt.check_folder_name(output)
     opt.check_targets(output=None if output is None else os.path.join(output, "instance.json"))
     told = -1.0
 
@@ -47,11 +42,11 @@ def worst(
             say(f"{done:7d} evaluated: ratio {ratio:.6g}")
 
     found = search(
-        family, algorithm, against, preset=preset,
+        family, algorithm, preset=preset,
         ranges={key: value for key, value in values.items() if key in names},
         settings={key: value for key, value in values.items() if key not in names},
-        starts=start or (), seeds=seeds, seed=seed, time_limit=time_limit, work_limit=work_limit,
-        workers=workers, folder=output, resume=resume, on_progress=progress,
+        seed=seed, time_limit=time_limit, work_limit=work_limit, workers=workers, folder=output,
+        resume=resume, on_progress=progress,
     )  # fmt: skip
     facts, place = found.search, shlex.quote(output or "")
     if as_json:

@@ -18,7 +18,6 @@ from typing import Any, BinaryIO
 from hindsched.errors import InputError
 from hindsched.instances.base import FORMAT, Instance, check_family, families_on, family_module
 from hindsched.instances.files import decoded, read_bytes
-from hindsched.json_text import json_text
 from hindsched.json_types import Draft, JsonObject
 
 MOST_BYTES = 256 << 20
@@ -173,8 +172,7 @@ def write_json(data: object, path: str | Path, *, indent: int | None = 1) -> Non
 
     Without an indent all stands in one line, which is written twice as fast.
     """
-    text = json_text(data, indent) + "\n"
-    write_text(text, path)
+    write_text(json.dumps(data, indent=indent, ensure_ascii=False) + "\n", path)
 
 
 def write_text(text: str, path: str | Path) -> None:

@@ -34,7 +34,7 @@ from hindsched.arrays import Floats
 from hindsched.errors import InputError
 from hindsched.instances.base import Instance, JobRecord, family_module, has_module
 from hindsched.json_types import JsonObject
-from hindsched.memory import check_memory
+from hindsched.limits import check_memory
 from hindsched.models.algebra import ModelComponent
 from hindsched.models.declared import Declared
 from hindsched.solutions.base import Solution, Violation

@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from hindsched.memory import check_memory
+from hindsched.limits import check_memory
 
 Array = TypeVar("Array", bound=NDArray[Any])
 SLOTS_OF_A_PAGE = 256

@@ -128,7 +128,7 @@ def test_the_time_limit_of_bench_is_for_runs_too(tmp_path, capsys):
     bench = ["--method", "bound", "--workers", "0", "--out", folder]
     assert run(["bench", *given, *bench, *limit]) == 1
     answer = json.loads(capsys.readouterr().out)
-    assert ["time limit: " in line for line in answer["failed"]] == [True]
+    assert ["stopped after 0.3 s" in line for line in answer["failed"]] == [True]
     assert answer["missing"] == 1  # a resumed run tries it again, with the same limit
     assert run(["bench", "--resume", "--workers", "0", "--out", folder, "--json"]) == 1
     again = json.loads(capsys.readouterr().out)

@@ -81,10 +81,10 @@ def test_verdict_of_a_maximum():
     )  # fmt: skip
     # Ratios of good: 1.25 and [1, 1.111]; median lower 1.125, upper 1.181 = 1 / 0.847.
     assert found.lines() == [
-        "oasis: good comes closest, median ratio 1.125 to 1.181, worst 1.250; "
-        "next slow, 3.250 to 3.500",
-        "  the paper's oasis ratio 7.000 to 7.500, worst 9.000 to 10.000; "
-        "1 of 2 optima proven (by prices), widest gap 10.0%",
+        "oasis: good comes closest, median ratio [1.125, 1.181], worst 1.25; "
+        "next slow, [3.25, 3.5]",
+        "  the paper's oasis: median ratio [7, 7.5], worst [9, 10]; "
+        "1 of 2 optima proven (1 by prices), widest gap 10.0%",
     ]
 
 
@@ -96,7 +96,7 @@ def test_verdict_of_a_minimum_and_of_what_cannot_be_told_apart():
         online("a", "z", 111.0, sense="min", in_feasible_set=False),
     )
     assert found.lines() == [
-        "oasis: x comes closest, ratio 1.100 to 1.210; next y, worse on every instance",
+        "oasis: x comes closest, ratio [1.1, 1.21]; next y, worse on every instance",
         "  0 of 1 optima proven, widest gap 10.0%",
     ]
     assert found.left_out == ["z"]
@@ -116,7 +116,7 @@ def test_the_verdict_rounds_outward_but_for_what_optima_are_proven_to():
         online("a", "h", 100.0, sense="min", mark=" (sees all jobs)"),
         online("a", "z", 90.0, sense="min", in_feasible_set=False),
     )
-    assert found.lines()[0] == "oasis: oasis comes closest, ratio 1.000; next x, 1.001"
+    assert found.lines()[0] == "oasis: oasis comes closest, ratio 1; next x, 1.0004"
     assert found.lines()[1].strip().startswith("it is the paper's algorithm; 1 of 1 optima proven")
     assert found.left_out == ["z"]
     alone = verdict(

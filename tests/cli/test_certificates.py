@@ -58,19 +58,3 @@ def test_a_tree_proves_an_optimum_and_says_what_is_explained(capsys, tmp_path):
     assert code == 0
     assert f"a tree of {checked['leaves']} leaves" in told["note"]
     assert told["bound"] > checked["bound"]
-
-
-def test_a_bound_divided_over_workers_is_that_of_one_process(capsys, tmp_path):
-    bound = ("solve", NAME, "--method", "bound")
-    prices = str(tmp_path / "c.json")
-    code, alone = ask(capsys, *bound)
-    assert code == 0
-    code, found = ask(capsys, *bound, "--workers", "2", "--certificate", prices)
-    assert code == 0
-    assert (found["bound"], found["backend"]) == (alone["bound"], "subgradient, 2 shares")
-    code, said = ask(capsys, "solve", NAME, "--workers", "2")
-    assert code == 2
-    assert said.strip().endswith("auto of oasis does not divide its blocks")
-    code, said = ask(capsys, *bound, "--workers", "-1")
-    assert code == 2
-    assert said.strip() == "error: workers: -1: must be at least 0"

@@ -48,7 +48,7 @@ def test_the_walk_through_one_instance(answer, tmp_path):
     assert ran["violations"] == []
     assert ran["objective"] <= solved["bound"] * (1 + 1e-6)
 
-    code, measured = answer("ratio", file, "--algorithm", "oasis", *BOUND)
+    code, measured = answer("ratio", file, "--algorithm", "oasis", "--time-limit", "1")
     assert code == 0
     assert set(measured["optimum"]) >= {"lower", "upper", "status"}
     [row] = measured["algorithms"]
@@ -75,7 +75,7 @@ def test_the_same_for_people(text, tmp_path):
     assert "horizon" in text("describe", NAME)
     assert "subgradient" in text("solve", NAME, *BOUND, "--certificate", prices)
     assert "decision ms median" in text("simulate", NAME, "--algorithm", "oasis", "-o", online)
-    assert "ratio >=" in text("ratio", NAME, "--algorithm", "oasis", *BOUND)
+    assert "ratio >=" in text("ratio", NAME, "--algorithm", "oasis", "--time-limit", "1")
     assert "feasible" in text("verify", NAME, online, "--prices", prices)
     assert "from idle capacity" in text("explain", NAME, online, "--prices", prices)
     assert "$schema" in text("schema", "oasis")
@@ -127,7 +127,7 @@ def test_bench_takes_files_and_folders(answer, tmp_path):
     for seed in (1, 2):
         file = folder / f"{seed}.json"
         assert answer("generate", "batchsched", "--seed", str(seed), "-o", str(file))[0] == 0
-    few = ("--algorithm", "wspt", "--method", "bound", "--work-limit", "20", "--workers", "0")
+    few = ("--algorithm", "wspt", "--method", "bound", "--time-limit", "1", "--workers", "0")
     code, found = answer("bench", str(folder), *few, "--out", str(tmp_path / "a"))
     assert (code, len(found["instances"])) == (0, 2)
     code, found = answer("bench", str(folder / "1.json"), *few, "--out", str(tmp_path / "b"))
@@ -140,4 +140,4 @@ def test_list_alone_says_what_can_be_listed(text, answer):
     words = [row["list"] for row in found["lists"]]
     assert words == ["families", "algorithms", "suites", "instances", "solvers"]
     assert all(word in shown for word in words)
-    assert run(["list", "--family", "oasis"]) == 2
+    assert "engine=" in text("list", "algorithms", "oasis")

@@ -30,7 +30,7 @@ def folder(monkeypatch, tmp_path):
 
 @pytest.mark.parametrize(
     ("options", "seeds", "jobs"),
-    [([], 5, 100), (["--quick"], 1, 5), (["--quick", "--seeds", "3"], 3, 5)],
+    [([], 5, 100), (["--quick"], 1, 5)],
 )
 def test_table_and_drawing(folder, capsys, options, seeds, jobs):
     assert run(["figure", "oasis", "7x", *options, "-o", str(folder), "--json"]) == 0
@@ -46,7 +46,7 @@ def test_table_and_drawing(folder, capsys, options, seeds, jobs):
 
 def test_claims_are_shown_with_their_verdicts(tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
-    options = ["--quick", "--seeds", "2", "--set", "jobs=[4,6]", "-o", str(tmp_path)]
+    options = ["--quick", "--set", "jobs=[4,6]", "-o", str(tmp_path)]
     assert run(["figure", "astraea", "4a", *options, "--json"]) == 0
     summary = json.loads(capsys.readouterr().out)
     assert summary["settings"] == {"jobs": [4, 6]}

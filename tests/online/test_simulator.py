@@ -14,8 +14,7 @@ from hindsched.errors import InputError, Refused, SolveFailed
 from hindsched.instances.catalogue import known_instance
 from hindsched.instances.generators.registry import generate
 from hindsched.instances.io import parse_instance
-from hindsched.limits import time_limit
-from hindsched.memory import memory_limit
+from hindsched.limits import memory_limit, time_limit
 from hindsched.online.protocol import NOTHING, Capabilities, Decision, OnlineAlgorithm
 from hindsched.online.registry import build_algorithm
 from hindsched.online.simulator import simulate

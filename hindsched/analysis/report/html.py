@@ -90,7 +90,7 @@ def _family(
     """What the page says of a family."""
     rows = [row for row in summary if row["family"] == found.family]
     items = [item for item in comparison.instances if item.family == found.family]
-    ratios = comparison.by_family().get(found.family, {})
+    ratios = comparison.by_family.get(found.family, {})
     points: dict[str, list[tuple[float, float]]] = {}
     for point in profile_rows(ratios, PROFILE_POINTS):
         points.setdefault(point["algorithm"], []).append((point["factor"], point["share"]))

@@ -31,8 +31,7 @@ from hindsched.instances.batchsched.instance import BatchschedInstance
 from hindsched.instances.batchsched.modes import durations, modes, slot_modes
 from hindsched.instances.decimals import exactly
 from hindsched.instances.modes import PREEMPTIVE, Modes
-from hindsched.limits import check_count
-from hindsched.memory import check_memory
+from hindsched.limits import check_count, check_memory
 from hindsched.models.algebra import Expr, Model
 from hindsched.models.base import PRINTED, Commitments, Hedge, Prices, choose_form
 from hindsched.models.batchsched.plan import FixedRows, plan_rest

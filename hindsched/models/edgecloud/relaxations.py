@@ -26,7 +26,7 @@ from pyomo.environ import quicksum as total
 
 from hindsched.arrays import Floats
 from hindsched.instances.edgecloud.instance import EdgecloudInstance
-from hindsched.memory import check_memory
+from hindsched.limits import check_memory
 from hindsched.models.algebra import Expr, Model, Row
 from hindsched.models.base import Duals
 from hindsched.models.declared import Declared, Symbol

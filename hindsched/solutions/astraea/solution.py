@@ -22,7 +22,7 @@ import numpy as np
 from hindsched.arrays import Ints
 from hindsched.instances.astraea.instance import AstraeaInstance, AstraeaJob
 from hindsched.json_types import JsonObject
-from hindsched.memory import check_memory
+from hindsched.limits import check_memory
 from hindsched.solutions.astraea.payments import (
     gained,
     initial_share,

@@ -20,7 +20,7 @@ import numpy as np
 
 from hindsched.arrays import Floats
 from hindsched.instances.batchsched.instance import BatchschedInstance, BatchschedJob
-from hindsched.memory import check_memory
+from hindsched.limits import check_memory
 from hindsched.solutions.base import Assignment
 from hindsched.solutions.rows import (
     check_row_keys,

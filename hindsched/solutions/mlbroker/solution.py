@@ -25,7 +25,7 @@ from hindsched.errors import InputError
 from hindsched.instances.base import MOST_COUNT
 from hindsched.instances.decimals import exactly
 from hindsched.instances.mlbroker.instance import COSTS, MlbrokerInstance, MlbrokerJob
-from hindsched.memory import check_memory
+from hindsched.limits import check_memory
 from hindsched.solutions.base import (
     Assignment,
     Assignments,

@@ -29,14 +29,12 @@ class ShareAnswer(NamedTuple):
 
 
 class ShareTeam(ABC):
-    """Workers that hold shares of blocks; a share of a worker that dies goes to another.
+    """Workers that hold shares of blocks.
 
     Attributes
     ----------
     size : int
         Number of shares that it wants.
-    taken_over : int
-        How often a share was moved because its worker had died.
     bytes_moved : int
         Bytes of prices sent and of answers received.
     evaluations : int
@@ -44,7 +42,6 @@ class ShareTeam(ABC):
     """
 
     size: int
-    taken_over: int = 0
     bytes_moved: int = 0
     evaluations: int = 0
 

@@ -20,10 +20,10 @@ from hindsched.limits import (
     OVERRUN_SECONDS,
     OVERRUN_SHARE,
     OutOfTime,
+    memory_limit,
     nobody_asked,
     time_limit,
 )
-from hindsched.memory import memory_limit
 from hindsched.models.base import check_size
 from hindsched.solutions.base import build_solution
 from hindsched.solvers.compiling import compile_first

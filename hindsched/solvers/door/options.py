@@ -9,7 +9,7 @@ from typing import Any, Self
 
 from hindsched.errors import InputError
 from hindsched.json_types import JsonObject
-from hindsched.memory import LEAST_MEMORY
+from hindsched.limits import LEAST_MEMORY
 
 SOLVERS = ("highs", "scip", "cbc", "glpk", "gurobi")
 """Solvers behind the door; HiGHS comes with the package, the others are used when installed."""

@@ -17,7 +17,7 @@ import numpy as np
 from hindsched.arrays import Bools, Floats
 from hindsched.errors import InputError
 from hindsched.json_types import JsonObject
-from hindsched.memory import check_memory
+from hindsched.limits import check_memory
 
 BYTES_A_SLOT, BYTES_A_ROW = 48, 64
 """What a slot's label takes, and a row in the vectors that an oracle and its engine work on."""

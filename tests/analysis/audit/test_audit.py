@@ -111,18 +111,18 @@ def test_the_folder_holds_what_others_can_check(tmp_path: Path) -> None:
 
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     log = str(EXAMPLES / "jobs.csv")
-    options = ["--servers", "gpu01=8,gpu02=8", "--time-limit", "30", "--policy", "easy"]
+    options = ["--servers", "gpu01=8,gpu02=8", "--time-limit", "30"]
     assert run(["audit", log, *options, "--json", "-o", str(tmp_path / "out")]) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["jobs"] == 5
     assert told["jobs_set_aside"] == 1
-    assert [row["scheduler"] for row in told["schedulers"]] == ["log", "easy", "best found"]
+    assert {"log", "easy", "best found"} <= {row["scheduler"] for row in told["schedulers"]}
     assert run(["audit", log, *options]) == 0
     text = capsys.readouterr().out
     assert text.startswith("Your scheduler's weighted mean JCT is 3,158 s;")
     assert "a share of a GPU" in text
     # Half of the GPUs: the log's own schedule cannot have been.
-    half = ["--servers", "gpu01=4,gpu02=8", "--time-limit", "2", "--policy", "fifo"]
+    half = ["--servers", "gpu01=4,gpu02=8", "--time-limit", "2"]
     assert run(["audit", log, *half]) == 1
     text = capsys.readouterr().out
     assert text.startswith("This schedule is impossible: more GPUs held on a server than it has")

@@ -17,7 +17,7 @@ from hindsched.instances.batchsched.instance import BatchschedInstance, Batchsch
 from hindsched.instances.batchsched.modes import modes
 from hindsched.instances.decimals import loosened
 from hindsched.instances.modes import Modes
-from hindsched.memory import check_memory
+from hindsched.limits import check_memory
 from hindsched.solutions.base import Assignment
 from hindsched.solutions.batchsched.solution import BatchschedRow, write_row
 from hindsched.solvers.kernels.batchsched.window_search import (

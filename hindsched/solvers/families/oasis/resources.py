@@ -26,7 +26,7 @@ from hindsched.arrays import Floats, Ints
 from hindsched.errors import InputError
 from hindsched.instances.decimals import FLOAT_ERROR, how_many_fit
 from hindsched.instances.oasis.instance import OasisInstance
-from hindsched.memory import check_memory
+from hindsched.limits import check_memory
 from hindsched.solutions.base import Assignment, Solution
 from hindsched.solutions.oasis.solution import OasisSolution, run_length
 from hindsched.solvers.kernels.limited_servers import Range, no_limits

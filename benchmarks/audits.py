@@ -289,7 +289,7 @@ def alibaba(limit: float) -> dict[str, Any]:
             "longest": f"{waits.most:,.0f}",
         }
         for name, log in (("openb", openb), ("DLRM", dlrm))
-        for waits in log.waits
+        for waits in log.waits.itertuples()
     ]
     return {
         "table": table(rows),
@@ -299,7 +299,7 @@ def alibaba(limit: float) -> dict[str, Any]:
         "sentence": found.sentence(),
         "peak": f"{found.breaches.peak:,}",
         "dlrm_rows": f"{dlrm.rows_read:,}",
-        "dlrm_days": f"{dlrm.waits[0].most / 86400:.1f}",
+        "dlrm_days": f"{dlrm.waits['most'][0] / 86400:.1f}",
     }
 
 

@@ -10,11 +10,9 @@ import pandas as pd
 
 from hindsched.errors import InputError
 from hindsched.instances.gang.instance import POOL, GangInstance, GangJob, GangServer, gang_data
-from hindsched.instances.traces.build_log import build_log
-from hindsched.instances.traces.capacity import said_capacity
-from hindsched.instances.traces.log import FORMULATIONS, Log
-from hindsched.instances.traces.logs import CSV
+from hindsched.instances.traces.log import FORMULATIONS, Log, build_log, said_capacity
 from hindsched.instances.traces.reading import Reading
+from hindsched.instances.traces.schedulers import CSV
 from hindsched.instances.traces.times import Clock
 from hindsched.json_types import Draft, JsonObject
 
@@ -83,14 +81,16 @@ class gang:  # noqa: N801
         reading.capacity = said_capacity(gpus, servers)
         if reading.capacity is None:
             raise InputError("gpus", "(absent)", "either gpus or servers must be given")
-        cells = reading.cells_of_frame(frame)
-        names = cells.names("job")
-        cells.refuse(names.duplicated(), "job", names, "must stand once: a row a job")
-        submit, duration = cells.times("submit"), cells.spans("duration")
-        cells.refuse(submit.isna(), "submit", "", "must be given")
-        cells.refuse(duration.isna(), "duration", "", "must be given")
+        reading.take_frame(frame)
+        names = reading.names("job")
+        reading.refuse(names.duplicated(), "job", names, "must stand once: a row a job")
+        submit, duration = reading.times("submit"), reading.spans("duration")
+        reading.refuse(submit.isna(), "submit", "", "must be given")
+        reading.refuse(duration.isna(), "duration", "", "must be given")
         # Start and end are of no meaning: only the jobs are used.
-        log = build_log(reading, cells.standard(start=submit, end=submit + duration.clip(lower=1)))
+        log = build_log(
+            reading, reading.standard(start=submit, end=submit + duration.clip(lower=1))
+        )
         if (aside := log.notes.to_frame()).size:
             first = aside.iloc[0]
             where = f"frame, row {first['row']}, column {first['column']}"

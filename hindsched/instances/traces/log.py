@@ -1,51 +1,137 @@
-"""The neutral result of every reader: jobs, the schedule they got, and what was noticed.
+"""A log: jobs, the schedule that they got, what was noticed; made of a reader's neutral frame.
 
 Times are whole slots of ``1 / slots_per_second`` seconds since `Log.zero`, so that nothing is
 rounded: a log in whole seconds has slots of a second, one in milliseconds slots of a millisecond.
-`Log.stamp` writes a slot as the log would.
+
+A job's *run* is a time in which it held GPUs without a break. From its runs follow what it is:
+
+- one run: ``non-preemptive``;
+- several runs of one width: ``preemptive``; its duration is the sum of its runs;
+- runs of different widths: ``elastic``; its work is the GPU-seconds it held.
+
+Where the log gives a duration that is shorter than the runs (a pause that it does not show), the
+job is judged by its completion alone. Runs whose work was lost hold GPUs but count for nothing.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import UTC
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
+import numpy as np
+import pandas as pd
+
+from hindsched.arrays import Ints
 from hindsched.errors import InputError
-from hindsched.instances.traces.capacity import Capacity
-from hindsched.instances.traces.times import NANO, find_zone, seconds_text, stamp_text
+from hindsched.instances.files import decoded, read_bytes
+from hindsched.instances.traces.reading import ASIDE, Notes, Reading, _true
+from hindsched.instances.traces.times import SECOND, find_zone, seconds_text, stamp_text
 from hindsched.json_types import JsonObject
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from hindsched.instances.traces.reader_warnings import ReaderWarnings
 
 FORMULATIONS = ("non-preemptive", "preemptive", "elastic")
 """How freely jobs are scheduled, least freedom first."""
+MOST_SLOTS = 10**12
+"""Slots that an instance may span."""
+MOST_GPUS = 10_000_000
+MOST_SERVERS = 1_000_000
+UNNAMED = "server-"
+"""Names of servers that were given by their number only."""
+REQUEUE_DONE = {
+    "restart": "lost runs hold GPUs but count for nothing",
+    "resume": "its runs add up",
+    "separate": "each run is a job",
+}
+REASONS = {
+    "no start: never ran, or unknown": "start",
+    "no end: still running when the log ended": "end",
+    "submitted before the log begins": "submit",
+    "start and duration unknown": "start",
+    "submitted before the window": "submit",
+    "submitted after the window": "submit",
+}
+"""Why a job cannot be judged, and the role that says it; the first that applies counts."""
 
 
 @dataclass(frozen=True)
-class Waits:
-    """How long rows of one kind waited, in seconds.
+class Capacity:
+    """GPUs of a cluster.
 
     Parameters
     ----------
-    kind : str
-        ``all``, ``whole GPUs``, ``a share of a GPU`` or ``no GPU``.
-    rows : int
-        How many.
-    mean, median, p95, p99, most : float
-        Of their waits; percentiles are waits that occur (the smallest that so many do not exceed).
+    gpus : int
+        In all.
+    servers : tuple of (str, int)
+        Name and GPUs of each server; empty for one pool.
+    said_by : str
+        Where it is from: a header, a file, the user.
     """
 
-    kind: str
-    rows: int
-    mean: float
-    median: float
-    p95: float
-    p99: float
-    most: float
+    gpus: int
+    servers: tuple[tuple[str, int], ...] = ()
+    said_by: str = ""
+
+    def of_server(self, name: str) -> int | None:
+        """GPUs of a server; of any server if all are alike and go by other names; else None."""
+        known = dict(self.servers)
+        if name in known:
+            return known[name]
+        shapes = set(known.values())
+        anonymous = all(server.startswith(UNNAMED) for server in known)
+        return shapes.pop() if anonymous and len(shapes) == 1 else None
+
+
+def said_capacity(gpus: int | None, servers: Any) -> Capacity | None:
+    """The capacity that the user says: GPUs of one pool, or servers; None for neither.
+
+    Servers are ``16x8`` (sixteen of 8 GPUs), ``4x8,2x4``, ``a=8,b=4``, pairs, or the path of a CSV
+    file of ``server,gpus``.
+    """
+    if gpus is not None and servers is not None:
+        raise InputError("gpus", gpus, "either gpus or servers can be given, not both")
+    if servers is None:
+        if gpus is not None and (type(gpus) is not int or not 1 <= gpus <= MOST_GPUS):
+            raise InputError("gpus", gpus, f"must be a whole number from 1 to {MOST_GPUS:,}")
+        return None if gpus is None else Capacity(gpus, (), "the user")
+    listed, said_by = servers, "the user"
+    if isinstance(servers, str):
+        listed = _listed(re.split(r"\s*,\s*", servers.strip()))
+        if listed is None and not Path(servers).is_file():
+            rule = "must be like 16x8, 4x8,2x4 or a=8,b=4, or a CSV file of server,gpus"
+            raise InputError("servers", servers, rule)
+        if listed is None:
+            said_by, text = servers, decoded(read_bytes(servers)[0], servers)
+            rows = [re.sub(r"\s*,\s*(?=\w*\s*$)", "=", line.strip()) for line in text.split("\n")]
+            listed = _listed(filter(None, rows[not re.search(r"=\d+$", rows[0]) :]))
+            if listed is None:
+                raise InputError(servers, "(a row)", "must be server,gpus")
+    pairs = [(str(name), count) for name, count in listed]
+    if not 1 <= len(pairs) <= MOST_SERVERS:
+        raise InputError("servers", len(pairs), f"must be 1 to {MOST_SERVERS:,} servers")
+    if len(dict(pairs)) < len(pairs) or "" in dict(pairs):
+        raise InputError("servers", servers, "names of servers must be unique and not empty")
+    for name, count in pairs:
+        if type(count) is not int or not 1 <= count <= MOST_SERVERS:
+            raise InputError(f"servers, {name}", count, f"must have 1 to {MOST_SERVERS:,} GPUs")
+    return Capacity(sum(count for _, count in pairs), tuple(pairs), said_by)
+
+
+def _listed(parts: Iterable[str]) -> list[tuple[str, int]] | None:
+    """Servers of texts like ``4x8`` and ``a=8``; None if one is neither."""
+    found: list[tuple[str, int]] = []
+    for part in parts:
+        match = re.fullmatch(r"(?a:(\d{1,7})x(\d{1,7})|([^=]{1,200})=(\d{1,7}))", part)
+        if match is None:
+            return None
+        if match[3]:
+            found.append((match[3], int(match[4])))
+        else:
+            count = min(int(match[1]), MOST_SERVERS + 1)
+            found += [(f"{UNNAMED}{len(found) + k}", int(match[2])) for k in range(count)]
+    return found
 
 
 @dataclass(frozen=True)
@@ -68,7 +154,7 @@ class Log:
     others : DataFrame
         Jobs that cannot be judged, with the reason: ``row, job, submit, start, end, gpus, why``.
         They held GPUs from ``start`` (None: since before the log) to ``end`` (None: till after).
-    notes : ReaderWarnings
+    notes : Notes
         What was noticed, by row and column.
     capacity : Capacity, optional
         GPUs, if the log or the user says how many there are.
@@ -77,15 +163,16 @@ class Log:
     slots_per_second : int
         A power of ten.
     zero : int
-        Nanoseconds of slot 0: since 1970 for stamps, since the log's zero for numbers.
+        Microseconds of slot 0: since 1970 for stamps, since the log's zero for numbers.
     clock : str
         ``seconds`` or ``stamps``.
     zone : str, optional
         Time zone in which stamps are written.
     rows_read : int
         Rows of the log.
-    waits : tuple of Waits
-        Time from submission to start of all rows that have both, also of those not judged.
+    waits : DataFrame
+        Seconds from submission to start of all rows that have both, also of those not judged:
+        ``kind, rows, mean, median, p95, p99, most``. Percentiles are waits that occur.
     facts : tuple of str
         What the log's header says that a judgement should repeat.
     gpus_a_server : int, optional
@@ -98,7 +185,7 @@ class Log:
     jobs: pd.DataFrame
     schedule: pd.DataFrame
     others: pd.DataFrame
-    notes: ReaderWarnings
+    notes: Notes
     capacity: Capacity | None
     formulation: str
     slots_per_second: int
@@ -106,7 +193,7 @@ class Log:
     clock: str
     zone: str | None
     rows_read: int
-    waits: tuple[Waits, ...] = ()
+    waits: pd.DataFrame
     facts: tuple[str, ...] = ()
     gpus_a_server: int | None = None
 
@@ -119,7 +206,7 @@ class Log:
     @property
     def slot_seconds(self) -> int | float:
         """Length of a slot in seconds."""
-        return 1 if self.slots_per_second == 1 else 1 / self.slots_per_second
+        return self.seconds(1)
 
     @property
     def is_slotwise(self) -> bool:
@@ -129,18 +216,19 @@ class Log:
     def seconds(self, slots: int) -> int | float:
         """Slots as seconds: a whole number where it is one."""
         whole, rest = divmod(int(slots), self.slots_per_second)
-        return whole if rest == 0 else float(seconds_text(int(slots) * self._slot_nanoseconds))
+        return int(slots) / self.slots_per_second if rest else whole
+
+    def microseconds(self, slot: int) -> int:
+        """Time of a slot's begin."""
+        return self.zero + int(slot) * (SECOND // self.slots_per_second)
 
     def stamp(self, slot: Any) -> str:
         """Time of a slot's begin as the log would write it; nothing for a missing one."""
-        import pandas as pd
-
         if pd.isna(slot):
             return ""
-        nanoseconds = self.zero + int(slot) * self._slot_nanoseconds
         if self.clock == "stamps":
-            return stamp_text(nanoseconds, find_zone(self.zone) if self.zone else UTC)
-        return seconds_text(nanoseconds)
+            return stamp_text(self.microseconds(slot), find_zone(self.zone) if self.zone else UTC)
+        return seconds_text(self.microseconds(slot))
 
     def with_capacity(self, capacity: Capacity) -> Log:
         """The same log with the capacity that the user says."""
@@ -155,25 +243,284 @@ class Log:
 
     def to_frame(self) -> pd.DataFrame:
         """A row a job for people: times as the log writes them, spans in seconds."""
-        import pandas as pd
-
         jobs = self.jobs
-        first = self.schedule.groupby("job", sort=False)["start"].min()
-        rows: JsonObject = {
-            "row": jobs["row"],
-            "job": jobs["job"],
-            "submit": [self.stamp(slot) for slot in jobs["submit"]],
-            "start": [self.stamp(slot) for slot in first.reindex(jobs["job"])],
-            "end": [self.stamp(slot) for slot in jobs["completion"]],
-            "duration": [self.seconds(slots) for slots in jobs["duration"]],
-            "gpus": jobs["gpus"],
-            "jct": [self.seconds(slots) for slots in jobs["completion"] - jobs["submit"]],
-        }
+        first = self.schedule.groupby("job", sort=False)["start"].min().reindex(jobs["job"])
+        stamps = {"submit": jobs["submit"], "start": first, "end": jobs["completion"]}
+        rows: JsonObject = {"row": jobs["row"], "job": jobs["job"]}
+        rows |= {name: [self.stamp(slot) for slot in slots] for name, slots in stamps.items()}
+        rows["duration"] = [self.seconds(slots) for slots in jobs["duration"]]
+        rows["gpus"] = jobs["gpus"]
+        rows["jct"] = [self.seconds(slots) for slots in jobs["completion"] - jobs["submit"]]
         if "deadline" in jobs:
             rows["deadline"] = [self.stamp(slot) for slot in jobs["deadline"]]
         rows |= {name: jobs[name] for name in ("weight", "user") if name in jobs}
         return pd.DataFrame(rows)
 
-    @property
-    def _slot_nanoseconds(self) -> int:
-        return NANO // self.slots_per_second
+
+def build_log(
+    reading: Reading, rows: pd.DataFrame, begin: int | None = None, end: int | None = None
+) -> Log:
+    """Make the log of a neutral frame; judge submissions from `begin` until before `end`."""
+    clock, notes = reading.clock, reading.notes
+    if clock.rounded:
+        value = f"{clock.rounded} times, by at most {seconds_text(clock.most_rounded)} s"
+        notes.add(0, "(times)", value, f"rounded to multiples of {clock.step} s as asked", "kept")
+    waits = _waits(rows)
+    rows = _sensible_spans(reading, _whole_gpus(reading, rows))
+    rows = rows.assign(gang=np.arange(len(rows)), lost=False)
+    if reading.requeues:
+        rows = _mark_requeues(reading, rows)
+    why = _reasons(rows, begin, end)
+    for reason, role in REASONS.items():
+        found = rows[why == reason]
+        notes.add(found["row"], reading.column(role), found["job"], reason, ASIDE)
+    judged, others = rows[why == ""], rows[why != ""].assign(why=why[why != ""])
+    if judged.empty:
+        most = "".join(
+            f": {note['count']} times {note['rule']} (column {note['column']})"
+            for note in notes.summary()[:1]
+        )
+        number = f"{reading.rows_read} row{'s' * (reading.rows_read != 1)}"
+        raise InputError(reading.source, number, f"no row can be judged{most}")
+    return _in_slots(reading, _jobs(reading, judged), judged, others, waits)
+
+
+def _waits(rows: pd.DataFrame) -> pd.DataFrame:
+    waits, gpus = (rows["start"] - rows["submit"]).dropna(), rows["gpus"]
+    kinds: dict[str, Any] = {
+        "all": pd.Series(True, index=gpus.index),
+        "whole GPUs": (gpus > 0) & (gpus % 1 == 0),
+        "a share of a GPU": (gpus > 0) & (gpus % 1 != 0),
+        "no GPU": gpus == 0,
+    }
+    made: list[JsonObject] = []
+    for kind, mask in kinds.items():
+        found = waits[mask[waits.index]].to_numpy(dtype=np.int64) / SECOND
+        if len(found) and (kind == "all" or len(found) < len(waits)):
+            at = np.percentile(found, [50, 95, 99, 100], method="inverted_cdf").tolist()
+            numbers = dict(zip(("median", "p95", "p99", "most"), at, strict=True))
+            mean = float(np.sort(found).sum() / len(found))
+            made.append({"kind": kind, "rows": len(found), "mean": mean, **numbers})
+    return pd.DataFrame(made)
+
+
+def _whole_gpus(reading: Reading, rows: pd.DataFrame) -> pd.DataFrame:
+    """Leave out rows without whole GPUs."""
+    gpus, column = rows["gpus"], reading.column("gpus")
+    share = gpus[gpus % 1 != 0].dropna()
+    reading.notes.add(rows["row"][gpus.isna()], column, "", "number of GPUs unknown", ASIDE)
+    reading.notes.add(rows["row"][gpus == 0], column, "0", "asks for no GPU", ASIDE)
+    reading.notes.add(rows["row"][share.index], column, share, "a share of a GPU", ASIDE)
+    rows = rows[gpus.notna() & (gpus > 0) & (gpus % 1 == 0)]
+    return rows.assign(gpus=rows["gpus"].astype(np.int64))
+
+
+def _sensible_spans(reading: Reading, rows: pd.DataFrame) -> pd.DataFrame:
+    """Leave out rows that end before they start or run for no time."""
+    length = rows["end"] - rows["start"]
+    given = rows.get("duration", _unknown(rows))
+    kept = pd.Series(True, index=rows.index)
+    for role, spans, words, rule in (
+        ("end", length, " s after its start", "must not precede the start"),
+        ("duration", given, "", "must not be negative"),
+    ):
+        for at in rows.index[_true(spans < 0)]:
+            value = seconds_text(int(spans[at])) + words
+            reading.break_row(rows["row"][at], reading.column(role), value, rule)
+        zero = _true(spans == 0) & (role == "end" or ~_true(length == 0))
+        reading.notes.add(rows["row"][zero], reading.column(role), "0 s", "ran for no time", ASIDE)
+        kept &= ~_true(spans <= 0)
+    return rows[kept]
+
+
+def _mark_requeues(reading: Reading, rows: pd.DataFrame) -> pd.DataFrame:
+    """Tell the runs of each job apart and say which were lost.
+
+    Rows of one job that overlap in time are one ``gang``. With ``restart`` every run but a job's
+    last is ``lost``, unless the log says that it did not fail; with ``separate`` runs become jobs
+    of their own, ``name#2`` and so on.
+    """
+    column = reading.column("job")
+    many = rows[rows["job"].duplicated(keep=False)]
+    known = many.groupby("job")[["start", "end"]].transform("count").min(axis=1)
+    many = many[known == many.groupby("job")["row"].transform("size")]  # no missing time
+    for job, group in many.sort_values("start", kind="stable").groupby("job", sort=False):
+        line = int(group["row"].iloc[-1])
+        apart = group["start"] >= group["end"].cummax().shift()
+        runs = [run for _, run in group.groupby(_true(apart).cumsum())]
+        for number, run in enumerate(runs, start=1):
+            if run["start"].max() < run["end"].min():
+                rows.loc[run.index, "gang"] = run["gang"].iloc[0]
+            else:
+                rule, done = "its parts never all ran at once", "no gang: judged by its GPU-seconds"
+                reading.notes.add(line, column, job, rule, done)
+            if reading.requeues == "separate" and number > 1:
+                rows.loc[run.index, "job"] = f"{job}#{number}"
+            if reading.requeues == "restart" and number < len(runs):
+                rows.loc[run.index, "lost"] = bool(run["failed"].any()) if "failed" in run else True
+        if len(runs) > 1:
+            done = REQUEUE_DONE[reading.requeues]
+            reading.notes.add(line, column, job, "a job that ran several times", done)
+    return rows
+
+
+def _reasons(rows: pd.DataFrame, begin: int | None, end: int | None) -> pd.Series:
+    """Why each row's job cannot be judged; empty if it can."""
+    no_start, no_end = rows["start"].isna(), rows["end"].isna()
+    # Several rows with an unknown start among them make no profile.
+    no_work = rows["job"].duplicated(keep=False)
+    no_work |= rows["duration"].isna() if "duration" in rows else True
+    tests = [
+        no_start & no_end,
+        ~no_start & no_end,
+        rows["submit"].isna(),
+        no_start & no_work,
+        _true(rows["submit"] < (0 if begin is None else begin)) & (begin is not None),
+        _true(rows["submit"] >= (0 if end is None else end)) & (end is not None),
+    ]
+    worst = pd.Series(len(tests), index=rows.index)
+    for number, mask in reversed(list(enumerate(tests))):
+        worst[mask] = number
+    of_job = worst.groupby(rows["job"]).transform("min")
+    return of_job.map(dict(enumerate([*REASONS, ""])))
+
+
+def _jobs(reading: Reading, rows: pd.DataFrame) -> pd.DataFrame:
+    """What each judged job is, by submission, then by row; times in microseconds."""
+    jobs = rows.drop_duplicates("job").set_index("job", drop=False).rename_axis(None)
+    submits = rows.groupby("job", sort=False)["submit"]
+    found = jobs[submits.max() != submits.min()]
+    rule = "rows of one job have different submissions"
+    column = reading.column("submit")
+    reading.notes.add(found["row"], column, found["job"], rule, "the earliest counts")
+    rows = rows[~rows["lost"]]
+    held = profiles(rows)
+    length = held["end"] - held["start"]
+    held = held.assign(
+        length=length, area=length * held["gpus"],
+        runs=held["start"] != held.groupby("job")["end"].shift(),
+    )  # fmt: skip
+    by = held.groupby("job")
+    jobs["submit"] = submits.min()
+    jobs["completion"] = by["end"].max().astype("Int64").reindex(jobs.index).fillna(jobs["end"])
+    jobs["gpus"] = by["gpus"].max().reindex(jobs.index).fillna(jobs["gpus"]).astype(np.int64)
+    jobs["runs"] = by["runs"].sum().reindex(jobs.index).fillna(1).astype(np.int64)
+    jobs["ran"] = by["length"].sum().astype("Int64")
+    jobs["area"] = by["area"].sum().astype("Int64").where(by["gpus"].nunique() > 1)
+    for name in ("duration", "deadline"):
+        if name in jobs:
+            jobs[name] = rows.groupby("job")[name].max()
+    given = jobs.get("duration", _unknown(jobs))
+    if "paused" in rows:
+        paused = rows.groupby(["job", "gang"])["paused"].max().groupby("job").sum()
+        given = given.fillna((jobs["ran"] - paused).where(paused > 0))
+    given = given.where(jobs["area"].isna())
+    jobs["completion_only"] = jobs["ran"].isna() | _true(given < jobs["ran"])
+    jobs["duration"] = given.fillna(jobs["ran"])
+    return jobs.sort_values(["submit", "row"], kind="stable").reset_index(drop=True)
+
+
+def profiles(rows: pd.DataFrame) -> pd.DataFrame:
+    """Stretches of one width in which each job held GPUs: ``job, start, end, gpus``.
+
+    Rows of one ``gang`` run together, from the last row's start to the last row's end.
+    """
+    rows = rows[rows["start"].notna() & rows["end"].notna()]
+    spans = rows.groupby(["job", "gang"]).agg({"start": "max", "end": "max", "gpus": "sum"})
+    spans = spans.astype(np.int64).reset_index()
+    ends = spans.assign(start=spans["end"], gpus=-spans["gpus"])
+    changes = pd.concat([spans, ends]).groupby(["job", "start"])["gpus"].sum()
+    widths = changes[changes != 0].groupby("job").cumsum().reset_index()
+    widths["end"] = widths.groupby("job")["start"].shift(-1)
+    return widths[widths["gpus"] > 0].astype({"end": np.int64})
+
+
+def runs_of(jobs: pd.DataFrame, schedule: pd.DataFrame) -> dict[str, Ints]:
+    """What each judged job of a log held, without runs whose work was lost.
+
+    Returns
+    -------
+    dict of ndarray of int
+        ``job`` (position in `jobs`), ``start``, ``end``, ``gpus``: stretches of one width.
+    """
+    rows = schedule[~schedule["lost"]] if "lost" in schedule else schedule
+    gangs = rows["part"] if "part" in rows else np.arange(len(rows))
+    held = profiles(rows.assign(gang=gangs))
+    held["job"] = pd.Index(jobs["job"]).get_indexer(held["job"])
+    held = held.sort_values(["job", "start"])
+    return {name: held[name].to_numpy(np.int64) for name in ("job", "start", "end", "gpus")}
+
+
+def _in_slots(
+    reading: Reading,
+    jobs: pd.DataFrame,
+    rows: pd.DataFrame,
+    others: pd.DataFrame,
+    waits: pd.DataFrame,
+) -> Log:
+    """The log, its microseconds as slots."""
+    held = rows[rows["start"].notna()]
+    unit = _slot_microseconds(jobs, held, others)
+    zero = int(jobs["submit"].min()) // SECOND * SECOND
+    if (int(jobs["completion"].max()) - zero) // unit > MOST_SLOTS:
+        rule = f"spans more than {MOST_SLOTS:.0e} slots: --time-step 1 makes slots of a second"
+        raise InputError(reading.source, f"slots of {seconds_text(unit)} s", rule)
+
+    def slots(times: pd.Series, since: int = zero) -> pd.Series:
+        found = (times - since) // unit
+        return found if found.isna().any() else found.astype(np.int64)
+
+    def frame(rows: pd.DataFrame, times: tuple[str, ...], kept: tuple[str, ...]) -> pd.DataFrame:
+        rows = rows.assign(**{name: slots(rows[name]) for name in times})
+        return rows[[name for name in kept if name in rows]].reset_index(drop=True)
+
+    duration, area = slots(jobs["duration"], 0), slots(jobs["area"], 0)
+    made = jobs[["row", "job", "gpus", "runs", "completion_only"]].assign(
+        submit=slots(jobs["submit"]), duration=duration, ran=slots(jobs["ran"], 0),
+        work=area.fillna(duration * jobs["gpus"]).astype(np.int64),
+        completion=slots(jobs["completion"]),
+        **{name: jobs[name] for name in ("weight", "user") if name in jobs},
+    )  # fmt: skip
+    if "deadline" in jobs:
+        made["deadline"] = slots(jobs["deadline"])
+    # A log's own parts (clusters) are no gangs, which `Log.schedule` calls parts.
+    held = held.drop(columns=["part", *([] if held["lost"].any() else ["lost"])], errors="ignore")
+    if reading.requeues:
+        held["part"] = held.groupby("job")["gang"].rank("dense").astype(np.int64) - 1
+    spans = ("row", "job", "start", "end", "gpus")
+    freedom = int(((jobs["runs"] > 1) | jobs["completion_only"]).any())
+    return Log(
+        format=reading.form.name,
+        source=reading.path.name,
+        sha256=reading.sha256,
+        jobs=made,
+        schedule=frame(held, ("start", "end"), (*spans, "server", "lost", "part")),
+        others=frame(others, ("submit", "start", "end"), (*spans[:2], "submit", *spans[2:], "why")),
+        notes=reading.notes,
+        capacity=reading.capacity,
+        formulation=FORMULATIONS[2 if jobs["area"].notna().any() else freedom],
+        slots_per_second=SECOND // unit,
+        zero=zero,
+        clock=reading.clock.kind or "seconds",
+        zone=reading.clock.zone or reading.clock.offset,
+        rows_read=reading.rows_read,
+        waits=waits,
+        facts=tuple(reading.facts),
+        gpus_a_server=reading.gpus_a_server,
+    )
+
+
+def _slot_microseconds(*tables: pd.DataFrame) -> int:
+    """The largest power of ten microseconds, at most a second, that divides every time."""
+    unit = SECOND
+    for table in tables:
+        for name in ("submit", "start", "end", "completion", "duration", "ran", "deadline"):
+            if name in table:
+                times = table[name].dropna().to_numpy(dtype=np.int64)
+                while unit > 1 and (times % unit).any():
+                    unit //= 10
+    return unit
+
+
+def _unknown(rows: pd.DataFrame) -> pd.Series:
+    return pd.Series(pd.NA, index=rows.index, dtype="Int64")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,38 +10,17 @@ import pandas as pd
 
 from hindsched.errors import InputError
 from hindsched.instances.files import MOST_BYTES
-from hindsched.instances.traces import kubernetes, published, sacct, simulators, swf
-from hindsched.instances.traces.build_log import build_log
-from hindsched.instances.traces.capacity import said_capacity
-from hindsched.instances.traces.log import Log
-from hindsched.instances.traces.reading import DELIMITERS, Format, Reading
+from hindsched.instances.traces import published, schedulers, simulators
+from hindsched.instances.traces.log import Log, build_log, said_capacity
+from hindsched.instances.traces.reading import Format, Reading
 from hindsched.instances.traces.times import Clock
 
-ROLES = (
-    "job", "submit", "start", "end", "gpus", "duration", "deadline", "weight", "user", "server",
-)  # fmt: skip
-AUTO = "auto"
-
-
-def read_csv(reading: Reading) -> pd.DataFrame:
-    """Read a table; several rows of one job are its runs, or its parts on several servers."""
-    word = reading.choice("delimiter", (AUTO, *DELIMITERS))
-    return reading.table(DELIMITERS.get(word, ""), what=CSV.what).standard()
-
-
-CSV = Format(
-    name="csv",
-    what="a table with a header",
-    read=read_csv,
-    columns={role: role for role in ROLES},
-    needed=("job", "submit", "start", "end", "gpus"),
-    settings={"delimiter": (AUTO, f"what separates cells: auto, {', '.join(DELIMITERS)}")},
-)
 FORMATS: dict[str, Format] = {
     form.name: form
     for form in (
-        CSV, swf.FORMAT, sacct.FORMAT, kubernetes.FORMAT, simulators.TIRESIAS,
-        simulators.ELASTICFLOW, published.OPENB, published.PHILLY_LOG, simulators.BATSIM,
+        schedulers.CSV, schedulers.SWF, schedulers.SACCT, schedulers.KUBERNETES,
+        simulators.TIRESIAS, simulators.ELASTICFLOW, published.OPENB, published.PHILLY_LOG,
+        simulators.BATSIM,
     )
 }  # fmt: skip
 """Formats by their word, in the order of the documentation."""
@@ -82,7 +61,7 @@ def read_log(
     time_unit : str
         Unit of numbers: s, ms, us, ns, min or h.
     time_step : str, optional
-        Round times to multiples of so many seconds; otherwise nothing is rounded.
+        Round times to multiples of so many seconds; otherwise to microseconds.
     submitted_from, submitted_to : str, optional
         Judge only jobs submitted in this window, given as the log writes times.
     skip_broken : bool
@@ -112,12 +91,12 @@ def read_log(
     if format not in FORMATS:
         raise InputError("format", format, f"must be one of {', '.join(FORMATS)}")
     form = FORMATS[format]
-    clock = Clock(time_zone or form.time_zone, time_unit, time_step)
     reading = Reading(
-        form, Path(path), clock, columns=columns, settings=settings, skip_broken=skip_broken,
-        most_bytes=most_bytes,
+        form, Path(path), Clock(time_zone or form.time_zone, time_unit, time_step),
+        columns=columns, settings=settings, skip_broken=skip_broken, most_bytes=most_bytes,
     )  # fmt: skip
-    return _log(reading, form.read, gpus, servers, submitted_from, submitted_to)
+    said = said_capacity(gpus, servers)
+    return _log(reading, form.read(reading), said, (submitted_from, submitted_to))
 
 
 def read_frame(
@@ -138,29 +117,20 @@ def read_frame(
     Times may be numbers, texts, datetimes or timedeltas (durations); rows are counted from 1.
     """
     clock = Clock(time_zone, time_unit, time_step)
-    reading = Reading(CSV, Path("frame"), clock, columns=columns, skip_broken=skip_broken)
+    reading = Reading(
+        schedulers.CSV, Path("frame"), clock, columns=columns, skip_broken=skip_broken
+    )
+    said = said_capacity(gpus, servers)
+    reading.take_frame(frame)
+    return _log(reading, reading.standard(), said, (submitted_from, submitted_to))
 
-    def read(reading: Reading) -> pd.DataFrame:
-        return reading.cells_of_frame(frame).standard()
 
-    return _log(reading, read, gpus, servers, submitted_from, submitted_to)
-
-
-def _log(
-    reading: Reading,
-    read: Callable[[Reading], pd.DataFrame],
-    gpus: int | None,
-    servers: object,
-    submitted_from: str | None,
-    submitted_to: str | None,
-) -> Log:
-    capacity = said_capacity(gpus, servers)
-    rows = read(reading)
-    reading.capacity = capacity or reading.capacity
-    window: Any = []
-    for name, text in (("submitted_from", submitted_from), ("submitted_to", submitted_to)):
-        try:
-            window.append(None if text is None else reading.clock.time(text)[0])
-        except ValueError as error:
-            raise InputError(name, text, str(error)) from None
-    return build_log(reading, rows, *window)
+def _log(reading: Reading, rows: pd.DataFrame, said: Any, window: tuple[str | None, ...]) -> Log:
+    reading.capacity = said or reading.capacity
+    ends: list[Any] = []
+    for name, text in zip(("submitted_from", "submitted_to"), window, strict=True):
+        found = reading.clock.times(pd.Series([text] if text is not None else [], dtype=object))
+        for rule in found["rule"][found["rule"] != ""]:
+            raise InputError(name, text, rule)
+        ends.append(None if text is None else int(found["value"].iloc[0]))
+    return build_log(reading, rows, *ends)

@@ -17,7 +17,7 @@ import pandas as pd
 
 from hindsched.errors import InputError
 from hindsched.instances.files import decoded, json_records, read_bytes
-from hindsched.instances.traces.reading import NONE_WORDS, Cells, Format, Reading, read_table
+from hindsched.instances.traces.reading import NONE_WORDS, Format, Reading, read_table
 
 PHILLY_ZONE = "America/Los_Angeles"
 PHILLY = ("job", "submit", "start", "end", "gpus", "server", "user", "part", "state")
@@ -29,12 +29,12 @@ PAI_TASK = (
 CHRONUS_KINDS = {"strict": "strict", "soft": "soft", "best": "best-effort"}
 
 
-def elasticflow(reading: Reading) -> pd.DataFrame:
+def elasticflow(log: Reading) -> pd.DataFrame:
     """Ten clusters (Microsoft, 2021): a tar archive, a folder or one file of CSV; each a part.
 
     Jobs under about 600 seconds were filtered out by the publisher; capacities are not given.
     """
-    path = reading.path
+    path = log.path
     if path.name.endswith((".tar.gz", ".tgz", ".tar")):
         files = {Path(name): data for name, data in _members(path).items() if name.endswith(".csv")}
     else:
@@ -45,21 +45,22 @@ def elasticflow(reading: Reading) -> pd.DataFrame:
     frames = []
     for file, data in sorted(files.items()):
         table = read_table(decoded(data, str(file)), str(file), ",")
-        frame = reading.cells_of(table, "a cluster's jobs").standard(end=pd.NA, start=pd.NA)
+        log.take_table(table, "a cluster's jobs")
+        frame = log.standard(end=pd.NA, start=pd.NA)
         frames.append(frame.assign(part=file.name.split(".", 1)[0]))
     return pd.concat(frames, ignore_index=True)
 
 
-def chronus(reading: Reading) -> pd.DataFrame:
+def chronus(log: Reading) -> pd.DataFrame:
     """Philly's jobs with synthetic deadlines and values (SoCC 2021), in minutes.
 
     ``strict`` jobs have one deadline and value, ``soft`` jobs a list of both (values that fall),
     and best-effort jobs one value without a deadline. The part is the virtual cluster.
     """
-    cells = reading.table(",")
-    kind = cells.text("job_type").map(CHRONUS_KINDS).fillna("")
-    kind = kind.mask(cells.text("best_effort") == "1", "best-effort")
-    due, values = (cells.text(role).map(_numbers) for role in ("deadlines", "values"))
+    log.table(",")
+    kind = log.text("job_type").map(CHRONUS_KINDS).fillna("")
+    kind = kind.mask(log.text("best_effort") == "1", "best-effort")
+    due, values = (log.text(role).map(_numbers) for role in ("deadlines", "values"))
     timed = kind.isin(["strict", "soft"])
     broken = [
         len(worth) != (len(times) if has_deadline else 1)
@@ -69,10 +70,10 @@ def chronus(reading: Reading) -> pd.DataFrame:
     wrong = pd.Series(broken, index=kind.index)
     reason = pd.Series("", index=kind.index).mask(wrong, "deadlines and values do not match")
     seconds = due.map(lambda times: tuple(60 * time for time in times))
-    return cells.standard(
+    return log.standard(
         start=pd.NA,
         end=pd.NA,
-        part=cells.text("user").str.removeprefix("vc_"),
+        part=log.text("user").str.removeprefix("vc_"),
         value_kind=kind,
         deadlines_seconds=seconds.where(timed, pd.Series([()] * len(kind), index=kind.index)),
         values=values,
@@ -80,39 +81,37 @@ def chronus(reading: Reading) -> pd.DataFrame:
     )
 
 
-def helios(reading: Reading) -> pd.DataFrame:
+def helios(log: Reading) -> pd.DataFrame:
     """The job log of SenseTime (2020); the part is the virtual cluster."""
-    cells = reading.table(",")
-    frame = cells.standard(end=pd.NA)
-    return frame.assign(start=frame["submit"] + cells.spans("queue").to_numpy())
+    log.table(",")
+    frame = log.standard(end=pd.NA)
+    return frame.assign(start=frame["submit"] + log.spans("queue").to_numpy())
 
 
-def alibaba_2020(reading: Reading) -> pd.DataFrame:
+def alibaba_2020(log: Reading) -> pd.DataFrame:
     """PAI's task table, a row a task; the part is the GPU type.
 
     GPUs are instances times the planned share of a GPU (in percent), rounded up.
     """
     head = io.StringIO()
     csv.writer(head).writerow(PAI_TASK)
-    table = read_table(head.getvalue() + reading.text(), reading.source, ",", first=0)
-    cells = reading.cells_of(table, reading.format.what)
-    submit, end = cells.times("submit"), cells.times("end")
-    share = pd.to_numeric(cells.text("share"), errors="coerce")
-    return cells.neutral(
-        job=cells.text("job") + "/" + cells.text("task"),
-        part="part",
+    table = read_table(head.getvalue() + log.content(), log.source, ",", first=0)
+    log.take_table(table, log.form.what)
+    submit, end = log.times("submit"), log.times("end")
+    share = pd.to_numeric(log.text("share"), errors="coerce")
+    return log.neutral(
+        job=log.text("job") + "/" + log.text("task"),
         submit=submit,
         start=pd.NA,
         end=end,
         duration=end - submit,
-        gpus=(cells.amounts("instances") * np.ceil(share / 100)).fillna(0),
-        state="state",
+        gpus=(log.amounts("instances") * np.ceil(share / 100)).fillna(0),
         censored=end.isna(),
         reason=pd.Series("", index=end.index).mask(end.isna(), "still running: no end"),
     )
 
 
-def openb(reading: Reading) -> pd.DataFrame:
+def openb(log: Reading) -> pd.DataFrame:
     """Alibaba's pod lists: creation, scheduling and deletion of each pod ("openb", and DLRM's).
 
     Pods that ask for whole GPUs are jobs; what one does that asks for a share is a setting. A pod
@@ -120,40 +119,39 @@ def openb(reading: Reading) -> pd.DataFrame:
     end. Without a creation time a pod was there before the list begins; without a scheduling time
     it waited.
     """
-    ends_running = reading.choice("running", ("aside", "end")) == "end"
-    counts_shares = reading.choice("shares", ("aside", "whole")) == "whole"
-    cells = reading.table(",", what="a pod list of Alibaba's traces with a header")
-    submit, start, end = cells.times("submit"), cells.times("start"), cells.times("end")
-    gpus = cells.amounts("gpus")
-    if cells.has("share") and not counts_shares:
-        share = cells.amounts("share") // 1 / 1000
+    ends_running = log.choice("running", ("aside", "end")) == "end"
+    counts_shares = log.choice("shares", ("aside", "whole")) == "whole"
+    log.table(",", what="a pod list of Alibaba's traces with a header")
+    submit, start, end = log.times("submit"), log.times("start"), log.times("end")
+    gpus = log.amounts("gpus")
+    if log.has("share") and not counts_shares:
+        share = log.amounts("share") // 1 / 1000
         gpus = share.where((gpus == 1) & (share > 0) & (share < 1), gpus)
-    running = cells.text("phase") == "Running"
+    running = log.text("phase") == "Running"
     if ends_running:
         rule = "still runs: its deletion time is the list's last moment"
         whole = running & (gpus % 1 == 0) & (gpus > 0)
-        cells.note(whole, "phase", "Running", rule, "judged as if it ended there")
+        log.note(whole, "phase", "Running", rule, "judged as if it ended there")
     else:
         end = end.mask(running)
-    return cells.neutral(
-        job=cells.names("job"),
+    return log.neutral(
+        job=log.names("job"),
         submit=submit,
         start=start,
         end=end.where(start.notna()),  # deleted while it waited
         gpus=gpus,
-        user="user",
-        state=cells.text("phase") if cells.has("phase") else None,
+        state=log.text("phase") if log.has("phase") else None,
     )
 
 
-def philly_flat(reading: Reading) -> pd.DataFrame:
+def philly_flat(log: Reading) -> pd.DataFrame:
     """The derived flat table of Philly's jobs; the part is the virtual cluster."""
-    cells = reading.table(",")
-    cells.frame["job"] = [f"row-{number}" for number in range(1, len(cells.frame) + 1)]
-    return cells.standard(start=pd.NA, end=pd.NA)
+    log.table(",")
+    log.cells["job"] = [f"row-{number}" for number in range(1, len(log.cells) + 1)]
+    return log.standard(start=pd.NA, end=pd.NA)
 
 
-def philly(reading: Reading) -> pd.DataFrame:
+def philly(log: Reading) -> pd.DataFrame:
     """The JSON log of Philly's attempts (Microsoft, 2017): a row an attempt and server.
 
     An attempt names its GPUs by server. A job's runs are its attempts and add up. Times are the
@@ -161,47 +159,43 @@ def philly(reading: Reading) -> pd.DataFrame:
     does not precede what it follows. ``null``, ``""`` and ``"None"`` mean missing. The log's
     machine list contradicts it, so that nothing here is a capacity.
     """
-    reading.notes.word = "job"
-    by = reading.choice("user", ("user", "vc"))
-    reading.refuse_columns("the JSON log")
-    text = reading.text()
+    log.word = "job"
+    by = log.choice("user", ("user", "vc"))
+    log.refuse_columns("the JSON log")
+    text = log.content()
     if text.lstrip()[:1] not in ("[", "{"):
         rule = "must be the published JSON log; the derived CSV file has no start times"
-        raise InputError(reading.source, "(no JSON)", rule)
+        raise InputError(log.source, "(no JSON)", rule)
     index, rows = [], []
-    for number, job in enumerate(json_records(text, "jobs", reading.source), start=1):
-        reading.rows_read += 1
-        for cells_of_row in _attempts(reading, number, job, by):
+    for number, job in enumerate(json_records(text, "jobs", log.source), start=1):
+        log.rows_read += 1
+        for cells_of_row in _attempts(log, number, job, by):
             index.append(number)
             rows.append(cells_of_row)
-    cells = Cells(reading, pd.DataFrame(rows, index=index, columns=list(PHILLY), dtype=object))
-    submit, jobs = cells.times("submit"), cells.text("job").to_numpy()
-    about = cells.times("start", after=submit, notes=False)
-    ends = cells.times("end", after=about.where(about.notna(), submit), notes=False)
+    log.take(pd.DataFrame(rows, index=index, columns=list(PHILLY), dtype=object))
+    submit, jobs = log.times("submit"), log.text("job").to_numpy()
+    about = log.times("start", after=submit, notes=False)
+    ends = log.times("end", after=about.where(about.notna(), submit), notes=False)
     before = ends.groupby(jobs).shift().groupby(jobs).cummax()
-    start = cells.times("start", after=before.where(before.notna(), submit))
-    return cells.neutral(
-        job=cells.names("job"),
+    start = log.times("start", after=before.where(before.notna(), submit))
+    return log.neutral(
+        job=log.names("job"),
         submit=submit,
         start=start,
-        end=cells.times("end", after=start.where(start.notna(), submit)),
-        gpus=cells.amounts("gpus"),
-        user="user",
-        server="server",
-        part="part",
-        state="state",
+        end=log.times("end", after=start.where(start.notna(), submit)),
+        gpus=log.amounts("gpus"),
     )
 
 
-def _attempts(reading: Reading, number: int, job: Any, by: str) -> list[tuple[str, ...]]:
+def _attempts(log: Reading, number: int, job: Any, by: str) -> list[tuple[str, ...]]:
     """Cells of `PHILLY` of each attempt and server, or of a job without any."""
     if not isinstance(job, dict) or not set(job) >= {"jobid", "submitted_time", "attempts"}:
         found = ", ".join(job)[:60] if isinstance(job, dict) else str(job)
-        reading.notes.broken(number, "(all)", found, "must have attempts, jobid, submitted_time")
+        log.break_row(number, "(all)", found, "must have attempts, jobid, submitted_time")
         return []
     attempts = job["attempts"]
     if not isinstance(attempts, list) or not all(isinstance(a, dict) for a in attempts):
-        reading.notes.broken(number, "attempts", attempts, "must be a list of objects")
+        log.break_row(number, "attempts", attempts, "must be a list of objects")
         attempts = []
     head = _text(job["jobid"]), _text(job["submitted_time"])
     tail = _text(job.get(by)), _text(job.get("vc")), _text(job.get("status"))
@@ -212,7 +206,7 @@ def _attempts(reading: Reading, number: int, job: Any, by: str) -> list[tuple[st
             isinstance(node, dict) and isinstance(node.get("gpus"), list) for node in detail
         ):
             rule = "must be a list of servers with their gpus"
-            reading.notes.broken(number, "detail", detail, rule)
+            log.break_row(number, "detail", detail, rule)
             detail = []
         held = [(str(len(n["gpus"])), _text(n.get("ip"))) for n in detail if n["gpus"]]
         times = _text(attempt.get("start_time")), _text(attempt.get("end_time"))

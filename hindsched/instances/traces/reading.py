@@ -5,7 +5,7 @@ column    meaning
 ========  ==========================================================================
 row       line of the file (the header counts), or record of a JSON file
 job       the log's own name of the job; several rows are its runs, or parts of a gang
-submit    submission, in nanoseconds as all times; missing (NA) where unknown, as all are
+submit    submission, in microseconds as all times; missing (NA) where unknown, as all are
 start     when the row's GPUs were taken
 end       when they were given back
 gpus      GPUs, may be a share of one
@@ -20,29 +20,34 @@ from __future__ import annotations
 
 import csv
 import io
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pandas as pd
 
 from hindsched.errors import InputError
 from hindsched.instances.files import MOST_BYTES, decoded, read_bytes
-from hindsched.instances.traces.capacity import Capacity
-from hindsched.instances.traces.reader_warnings import ReaderWarnings
 from hindsched.instances.traces.times import DECIMAL, Clock, seconds_text
+from hindsched.json_types import JsonObject
+
+if TYPE_CHECKING:
+    from hindsched.instances.traces.log import Capacity
 
 NONE_WORDS = frozenset(("", "None", "null", "NULL", "NaN", "nan", "NA", "N/A", "NaT"))
 """How tables write that there is no value."""
 MOST_GPUS = 1_000_000
 LONGEST_NAME = 200
-UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+UNPRINTABLE = r"([\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff])"
 REQUEUES = ("restart", "resume", "separate")
 """A job run again begins anew, goes on where it was, or is a job of its own."""
 DELIMITERS = {"comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|"}
 ASIDE = "set aside: not judged"
+TEXTS = ("user", "server", "state", "part")
+"""Roles that are taken as they stand."""
+MOST_EXAMPLES = 100
 
 
 @dataclass(frozen=True)
@@ -65,6 +70,8 @@ class Format:
         Zone of stamps without offset, where the format's publisher says it.
     time_unit : str
         Unit of its numbers, unless the user says otherwise.
+    missing : set of str
+        How it writes that there is no value.
     """
 
     name: str
@@ -75,14 +82,60 @@ class Format:
     settings: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     time_zone: str | None = None
     time_unit: str = "s"
+    missing: frozenset[str] = NONE_WORDS
+
+
+class Notes:
+    """What a reader noticed, a row each: row of the log, column, value, rule, what was done."""
+
+    def __init__(self) -> None:
+        self._frames: list[pd.DataFrame] = []
+
+    def __len__(self) -> int:
+        return sum(map(len, self._frames))
+
+    def add(self, rows: Any, column: str, values: Any, rule: str, done: str) -> None:
+        """Note the same of some rows (0 for the log as a whole); one value for all, or one each."""
+        rows = np.atleast_1d(np.asarray(rows))
+        if len(rows):
+            values = [values] * len(rows) if isinstance(values, str) else list(values)
+            columns = {"row": rows, "column": column, "value": values, "rule": rule, "done": done}
+            self._frames.append(pd.DataFrame(columns))
+
+    def to_frame(self) -> pd.DataFrame:
+        """At most 100 notes of a kind, by row."""
+        empty = pd.DataFrame(columns=["row", "column", "value", "rule", "done"])
+        found = pd.concat(self._frames or [empty], ignore_index=True)
+        found = found.groupby(["column", "rule", "done"]).head(MOST_EXAMPLES)
+        found = found.sort_values("row", kind="stable", ignore_index=True)
+        return found.assign(value=found["value"].map(short))
+
+    def summary(self) -> list[JsonObject]:
+        """A row a kind: how many, where first, what was done; most frequent first."""
+        if not self._frames:
+            return []
+        kinds = pd.concat(self._frames).groupby(["column", "rule", "done"], sort=False)
+        found = kinds.agg(
+            count=("row", "size"), first_row=("row", "first"), first_value=("value", "first")
+        ).reset_index()
+        found["first_value"] = found["first_value"].map(short)
+        records: Any = found.sort_values("count", ascending=False, kind="stable").to_dict("records")
+        return list(records)
+
+
+def short(value: object, limit: int = 80) -> str:
+    """A cell for people: printable, on one line and not too long."""
+    marks = (mark if mark.isprintable() else "\N{REPLACEMENT CHARACTER}" for mark in str(value))
+    text = "".join(marks)
+    return text if len(text) <= limit else text[: limit - 3] + "..."
 
 
 class Reading:
-    """One log while it is read: what it is, how the user wants it read, and what it says.
+    """One log while it is read: how the user wants it read, its cells, and what it says.
 
     Parameters
     ----------
-    format : Format
+    form : Format
         Its format.
     path : Path
         Where it is; ``frame`` for a frame.
@@ -96,11 +149,20 @@ class Reading:
         Keep rows with a broken cell, which is missing then.
     most_bytes : int
         What the file may unpack to.
+
+    Attributes
+    ----------
+    cells : DataFrame
+        Texts of the table, a column a role, indexed by row of the file.
+    broken : Series of bool
+        Rows that break a rule.
+    requeues : str
+        One of `REQUEUES`; empty where the rows say it.
     """
 
     def __init__(
         self,
-        format: Format,  # noqa: A002
+        form: Format,
         path: Path,
         clock: Clock,
         *,
@@ -111,35 +173,36 @@ class Reading:
         most_bytes: int = MOST_BYTES,
     ) -> None:
         for role, column in (columns or {}).items():
-            if role not in format.columns:
-                known = ", ".join(format.columns) or "(none: this format has no columns to name)"
-                raise InputError("column", f"{role}={column}", f"must name one of {known}")
-            if not column:
-                raise InputError("column", f"{role}=", "must name a column of the log")
+            if role not in form.columns or not column:
+                known = ", ".join(form.columns) or "(none: this format has no columns to name)"
+                rule = f"must name one of {known}" if column else "must name a column of the log"
+                raise InputError("column", f"{role}={column}", rule)
         for name in settings or {}:
-            if name not in format.settings:
-                known = ", ".join(format.settings) or "(none)"
-                raise InputError("set", name, f"{format.name} has the settings {known}")
-        self.format, self.path, self.clock = format, path, clock
-        self.columns = {**format.columns, **(columns or {})}
+            if name not in form.settings:
+                known = ", ".join(form.settings) or "(none)"
+                raise InputError("set", name, f"{form.name} has the settings {known}")
+        self.form, self.path, self.clock = form, path, clock
+        self.columns = {**form.columns, **(columns or {})}
         self.said = set(columns or ())
-        self.settings = {name: default for name, (default, _) in format.settings.items()}
+        self.settings = {name: default for name, (default, _) in form.settings.items()}
         self.settings |= {name: str(value) for name, value in (settings or {}).items()}
-        self.keeps_broken, self.most_bytes = keeps_broken, most_bytes
-        self.notes = ReaderWarnings(str(path), skip_broken)
-        self.sha256 = ""
-        self.rows_read = 0
+        self.skip_broken, self.keeps_broken = skip_broken, keeps_broken
+        self.most_bytes = most_bytes
+        self.word, self.hint = "row", " (--skip-broken leaves such rows out)"
+        self.notes = Notes()
+        self.sha256, self.rows_read = "", 0
         self.capacity: Capacity | None = None
         self.gpus_a_server: int | None = None
-        self.requeues = ""  # one of `REQUEUES`; empty where the rows say it
+        self.requeues = ""
         self.facts: list[str] = []
+        self.take(pd.DataFrame())
 
     @property
     def source(self) -> str:
         """The log's name in errors."""
         return str(self.path)
 
-    def text(self) -> str:
+    def content(self) -> str:
         """The file's text; its hash is kept."""
         data, self.sha256 = read_bytes(self.path, self.most_bytes)
         if not data:
@@ -158,47 +221,165 @@ class Reading:
         if self.said:
             raise InputError("column", ", ".join(sorted(self.said)), f"{what} has no columns")
 
-    def table(self, delimiter: str = "", *, quoted: bool = True, what: str = "") -> Cells:
-        """The file as a table with a header; no delimiter for the one that its header has."""
-        what = what or f"{self.format.what} with a header"
-        return self.cells_of(
-            read_table(self.text(), self.source, delimiter, quoted=quoted, what=what), what
+    def take(self, cells: pd.DataFrame) -> None:
+        """Go on with these cells."""
+        self.cells, self.broken = cells, pd.Series(False, index=cells.index)
+
+    def table(self, delimiter: str = "", *, quoted: bool = True, what: str = "") -> None:
+        """Take the file as a table with a header; no delimiter for the one that its header has."""
+        what = what or f"{self.form.what} with a header"
+        self.take_table(
+            read_table(self.content(), self.source, delimiter, quoted=quoted, what=what), what
         )
 
-    def cells_of(self, table: pd.DataFrame, what: str) -> Cells:
-        """Cells of the columns that have roles; rows of too few or too many cells are broken."""
+    def take_table(self, table: pd.DataFrame, what: str) -> None:
+        """Take the columns that have roles; rows of too few or too many cells are broken."""
         odd = table.pop("(cells)") if "(cells)" in table else pd.Series(0, index=table.index)
         names = list(table.columns)
         for role, column in self.columns.items():
-            if column not in names and role in {*self.format.needed, *self.said}:
+            if column not in names and role in {*self.form.needed, *self.said}:
                 shown = ", ".join(names[:30]) or "(none)"
-                hint = f" for {role}: --column {role}=NAME says which it is"
-                rule = f"must be {what} with a column {column!r}{'' if self.keeps_broken else hint}"
+                hint = "" if self.keeps_broken else f" for {role}: --column {role}=NAME names it"
+                rule = f"must be {what} with a column {column!r}{hint}"
                 raise InputError(f"{self.source}, row 1, columns", shown, rule)
         self.rows_read += len(table)
         rule = f"must have {len(names)} cells as the header has"
         for row, count in odd[odd > 0].items():
             if not self.keeps_broken:
-                self.notes.broken(int(str(row)), "(all)", f"{count} cells", rule)
+                self.break_row(row, "(all)", f"{count} cells", rule)
             elif count > len(names):
                 raise InputError(f"{self.source}, row {row}", f"{count} cells", rule)
         kept = table if self.keeps_broken else table[odd == 0]
         roles = {role: column for role, column in self.columns.items() if column in names}
         made = {role: kept[column].fillna("").str.strip() for role, column in roles.items()}
-        return Cells(self, pd.DataFrame(made, index=kept.index, dtype=object))
+        self.take(pd.DataFrame(made, index=kept.index, dtype=object))
 
-    def cells_of_frame(self, frame: pd.DataFrame) -> Cells:
-        """A frame's columns as cells; rows are counted from 1."""
-        self.notes.hint = ""
+    def take_frame(self, frame: pd.DataFrame) -> None:
+        """Take a frame's columns; rows are counted from 1."""
+        self.hint = ""
         if not len(frame):
             raise InputError("frame", "0 rows", "must have a row a job")
-        texts = [_texts_of(frame.iloc[:, at]).to_numpy() for at in range(frame.shape[1])]
         names = [str(name) for name in frame.columns]
         _check_unique_names(names, "frame, row 1")
+        texts = {n: _texts_of(frame.iloc[:, at]).to_numpy() for at, n in enumerate(names)}
         rows = pd.RangeIndex(1, len(frame) + 1)
-        return self.cells_of(
-            pd.DataFrame(dict(zip(names, texts, strict=True)), index=rows), "a frame"
-        )
+        self.take_table(pd.DataFrame(texts, index=rows), "a frame")
+
+    def has(self, role: str) -> bool:
+        """Whether the log has a column for this role."""
+        return role in self.cells
+
+    def column(self, role: str) -> str:
+        """The log's name of a role's column."""
+        return self.columns.get(role, role)
+
+    def text(self, role: str) -> pd.Series:
+        """Cells of a role; empty where the log has no such column."""
+        return self.cells[role] if self.has(role) else pd.Series("", index=self.cells.index)
+
+    def names(self, role: str) -> pd.Series:
+        """Names: printable, of at most 200 characters and not empty."""
+        self._parsed(role, _names, frozenset())
+        return self.text(role)
+
+    def times(self, role: str, after: pd.Series | None = None, *, notes: bool = True) -> pd.Series:
+        """Times of a role in microseconds.
+
+        Of the two times of a stamp in the hour that a clock set back repeats, the first counts,
+        unless it would precede what it must follow (`after`) and the second would not.
+        """
+        found = self._parsed(role, self.clock.times)
+        first, second = found["value"], found["later"]
+        repeats = second.notna()
+        least = first if after is None else after
+        taken = repeats & _true((first < least) & (least <= second))
+        rule = f"the clock of {self.clock.zone} shows this time twice"
+        for mask, which in (
+            (repeats & ~taken, "the first"),
+            (taken, "the second, for it follows what is before it"),
+        ):
+            if notes:
+                self.note(mask, role, self.text(role), rule, f"taken as {which}")
+        return first.mask(taken, second)
+
+    def spans(self, role: str) -> pd.Series:
+        """Durations of a role in microseconds."""
+        return self._parsed(role, self.clock.spans)["value"]
+
+    def amounts(self, role: str) -> pd.Series:
+        """Numbers of GPUs; NaN where there is none."""
+        return self._parsed(role, _amounts)["value"].astype(float)
+
+    def weights(self, role: str) -> pd.Series:
+        """Positive numbers; 1 where there is none."""
+        return self._parsed(role, _weights)["value"].astype(float).fillna(1.0)
+
+    def break_row(self, row: Any, column: str, value: object, rule: str) -> None:
+        """Refuse the log for one cell, or note that its row is left out."""
+        if not (self.skip_broken or self.keeps_broken):
+            where = f"{self.source}, {self.word} {row}, column {column}"
+            raise InputError(where, value if str(value) else "(empty)", rule + self.hint)
+        self.notes.add(int(row), column, str(value), rule, "row left out")
+
+    def refuse(self, mask: pd.Series, role: str, values: Any, rule: str) -> None:
+        """Refuse the log for the first of some rows, or leave them all out."""
+        for row, value in pd.Series(values, index=mask.index)[mask].items():
+            self.break_row(row, self.column(role), value, rule)
+        self.broken |= mask
+
+    def note(self, mask: pd.Series, role: str, values: Any, rule: str, done: str) -> None:
+        """Note the same of the rows of a mask."""
+        values = values if isinstance(values, str) else values[mask]
+        self.notes.add(mask.index[mask], self.column(role), values, rule, done)
+
+    def neutral(self, keep: pd.Series | None = None, **columns: Any) -> pd.DataFrame:
+        """The neutral frame of these columns and the log's texts, without broken rows."""
+        given = {role: self.text(role) for role in TEXTS if self.has(role)} | columns
+        given = {name: values for name, values in given.items() if values is not None}
+        made = pd.DataFrame({"row": self.cells.index, **given}, index=self.cells.index)
+        kept = ~self.broken | self.keeps_broken
+        return made[kept if keep is None else kept & keep].reset_index(drop=True)
+
+    def standard(self, **changed: Any) -> pd.DataFrame:
+        """The neutral frame of the usual roles, with some columns changed."""
+        columns: dict[str, Any] = {"job": self.names("job"), "submit": self.times("submit")}
+        columns |= changed
+        submit = columns["submit"]
+        if "start" not in columns:
+            columns["start"] = self.times("start", after=submit)
+        if "end" not in columns:
+            start = columns["start"]
+            columns["end"] = self.times("end", after=start.where(start.notna(), submit))
+        if "gpus" not in columns:
+            columns["gpus"] = self.amounts("gpus")
+        usual: dict[str, Callable[[str], pd.Series]] = {
+            "duration": self.spans, "deadline": self.times, "weight": self.weights,
+        }  # fmt: skip
+        for role, read in usual.items():
+            if role not in columns and self.has(role):
+                columns[role] = read(role)
+        return self.neutral(**columns)
+
+    def _parsed(
+        self,
+        role: str,
+        parse: Callable[[pd.Series], pd.DataFrame],
+        missing: frozenset[str] | None = None,
+    ) -> pd.DataFrame:
+        """Parse each different cell once; a cell that breaks a rule is refused."""
+        cells = self.text(role)
+        missing = self.form.missing if missing is None else missing
+        different = pd.Index([cell for cell in cells.unique() if cell not in missing], dtype=object)
+        found = parse(pd.Series(different, index=different, dtype=object)).reindex(cells)
+        found.index = cells.index
+        wrong = found["rule"].fillna("") != ""
+        for row, cell, rule in zip(
+            cells.index[wrong], cells[wrong], found["rule"][wrong], strict=True
+        ):
+            self.break_row(row, self.column(role), cell, rule)
+        self.broken |= wrong
+        found.loc[wrong, "value"] = pd.NA
+        return found
 
 
 def read_table(
@@ -243,177 +424,54 @@ def _check_unique_names(names: Sequence[str], where: str) -> None:
             raise InputError(where, name, "must stand once in the header")
 
 
-class Cells:
-    """Texts of some rows, a column a role, indexed by row of the file.
-
-    Parameters
-    ----------
-    reading : Reading
-        What is being read.
-    frame : DataFrame
-        The texts.
-    """
-
-    def __init__(self, reading: Reading, frame: pd.DataFrame) -> None:
-        self.reading = reading
-        self.frame = frame
-        self.broken = pd.Series(False, index=frame.index)
-
-    def has(self, role: str) -> bool:
-        """Whether the log has a column for this role."""
-        return role in self.frame
-
-    def column(self, role: str) -> str:
-        """The log's name of a role's column."""
-        return self.reading.columns.get(role, role)
-
-    def text(self, role: str) -> pd.Series:
-        """Cells of a role; empty where the log has no such column."""
-        return self.frame[role] if role in self.frame else pd.Series("", index=self.frame.index)
-
-    def names(self, role: str) -> pd.Series:
-        """Names: printable, of at most 200 characters and not empty."""
-        return self._each(role, frozenset(), _name).astype(object)
-
-    def times(
-        self,
-        role: str,
-        missing: frozenset[str] = NONE_WORDS,
-        after: pd.Series | None = None,
-        *,
-        notes: bool = True,
-    ) -> pd.Series:
-        """Times of a role in nanoseconds.
-
-        Of the two times of a stamp in the hour that a clock set back repeats, the first counts,
-        unless it would precede what it must follow (`after`) and the second would not.
-        """
-        found = self._each(role, missing, self.reading.clock.time)
-        values = [moment[0] if isinstance(moment, tuple) else None for moment in found]
-        times = pd.Series(pd.array(values, dtype="Int64"), index=found.index)
-        rule = f"the clock of {self.reading.clock.zone} shows this time twice"
-        for place, moment in enumerate(found):
-            if not isinstance(moment, tuple) or moment[1] is None:
-                continue
-            least, which = None if after is None else after.iloc[place], "the first"
-            if least is not None and not pd.isna(least) and moment[0] < least <= moment[1]:
-                times.iloc[place] = moment[1]
-                which = "the second, for it follows what is before it"
-            if notes:
-                row, cell = self.frame.index[place], self.text(role).iloc[place]
-                self.reading.notes.add(row, self.column(role), cell, rule, f"taken as {which}")
-        return times
-
-    def spans(self, role: str, missing: frozenset[str] = NONE_WORDS) -> pd.Series:
-        """Durations of a role in nanoseconds."""
-        found = self._each(role, missing, self.reading.clock.span)
-        return pd.Series(pd.array(list(found), dtype="Int64"), index=found.index)
-
-    def amounts(self, role: str, missing: frozenset[str] = NONE_WORDS) -> pd.Series:
-        """Numbers of GPUs; NaN where there is none."""
-        return self._each(role, missing, _amount).astype(float)
-
-    def weights(self, role: str) -> pd.Series:
-        """Positive numbers; 1 where there is none."""
-        return self._each(role, NONE_WORDS, _weight).astype(float).fillna(1.0)
-
-    def refuse(self, mask: pd.Series, role: str, values: Any, rule: str) -> None:
-        """Refuse the log for the first of some rows, or leave them all out."""
-        values = pd.Series(values, index=mask.index)
-        for row, value in values[mask].items():
-            self.reading.notes.broken(int(str(row)), self.column(role), value, rule)
-        self.broken |= mask
-
-    def note(self, mask: pd.Series, role: str, values: Any, rule: str, done: str) -> None:
-        """Note the same of the rows of a mask."""
-        values = values if isinstance(values, str) else values[mask]
-        self.reading.notes.add(mask.index[mask], self.column(role), values, rule, done)
-
-    def neutral(self, keep: pd.Series | None = None, **columns: Any) -> pd.DataFrame:
-        """The neutral frame of these columns, without broken rows.
-
-        None stands for an absent column, a role's name for its text if the log has it.
-        """
-        given = {
-            name: self.text(values) if isinstance(values, str) else values
-            for name, values in columns.items()
-            if values is not None and (not isinstance(values, str) or self.has(values))
-        }
-        made = pd.DataFrame({"row": self.frame.index, **given}, index=self.frame.index)
-        kept = pd.Series(True, index=made.index) if keep is None else keep
-        if not self.reading.keeps_broken:
-            kept = kept & ~self.broken
-        return made[kept].reset_index(drop=True)
-
-    def standard(self, **changed: Any) -> pd.DataFrame:
-        """The neutral frame of the usual roles, with some columns changed."""
-        columns: dict[str, Any] = {"job": self.names("job"), "submit": self.times("submit")}
-        submit = columns["submit"]
-        if "start" not in changed:
-            columns["start"] = self.times("start", after=submit)
-        if "end" not in changed:
-            start = changed["start"] if "start" in changed else columns["start"]
-            columns["end"] = self.times("end", after=start.where(start.notna(), submit))
-        usual: dict[str, Callable[[str], pd.Series]] = {
-            "gpus": self.amounts, "duration": self.spans, "deadline": self.times,
-            "weight": self.weights, "user": self.text, "server": self.text, "state": self.text,
-            "part": self.text,
-        }  # fmt: skip
-        columns |= {
-            role: read(role)
-            for role, read in usual.items()
-            if role not in changed and (self.has(role) or role == "gpus")
-        }
-        return self.neutral(**{**columns, **changed})
-
-    def _each(self, role: str, missing: frozenset[str], one: Callable[[str], Any]) -> pd.Series:
-        """Convert each distinct cell once; a cell whose rule is broken is refused."""
-        cells = self.text(role)
-        found: dict[str, Any] = dict.fromkeys(missing)
-        rules: dict[str, str] = {}
-        for cell in cells.unique():
-            if cell not in found:
-                try:
-                    found[cell] = one(cell)
-                except ValueError as error:
-                    found[cell], rules[cell] = None, str(error)
-        wrong = cells.isin(list(rules))
-        for row, cell in cells[wrong].items():
-            self.reading.notes.broken(int(str(row)), self.column(role), cell, rules[cell])
-        self.broken |= wrong
-        return pd.Series([found[cell] for cell in cells], index=cells.index, dtype=object)
-
-
 def _texts_of(values: pd.Series) -> pd.Series:
     """A frame's column as a table would write it; nothing for what is missing."""
     if pd.api.types.is_timedelta64_dtype(values):
-        found = values.astype("timedelta64[ns]").astype("int64").map(seconds_text)
+        spans: Any = values
+        found = (spans / pd.Timedelta(microseconds=1)).round().fillna(0).map(seconds_text)
     else:
         found = values.map(str)
     return found.where(values.notna(), "").astype(object)
 
 
-def _name(text: str) -> str:
-    if not text:
-        raise ValueError("must not be empty")
-    if len(text) > LONGEST_NAME:
-        raise ValueError(f"must have at most {LONGEST_NAME} characters")
-    if found := UNPRINTABLE.search(text):
-        raise ValueError(f"must not hold the invisible character U+{ord(found[0]):04X}")
-    return text
+def _by_rules(value: pd.Series, rules: Mapping[str, Any]) -> pd.DataFrame:
+    """Values beside the first rule that each breaks."""
+    rule = pd.Series("", index=value.index)
+    for words, broken in rules.items():
+        rule = rule.mask((rule == "") & broken, words)
+    return pd.DataFrame({"value": value, "rule": rule})
 
 
-def _amount(text: str) -> float:
-    if not DECIMAL.fullmatch(text):
-        raise ValueError("must be a number of GPUs")
-    if float(text) < 0:
-        raise ValueError("must not be negative")
-    if float(text) > MOST_GPUS:
-        raise ValueError(f"must be at most {MOST_GPUS} GPUs")
-    return float(text)
+def _names(texts: pd.Series) -> pd.DataFrame:
+    odd = texts.str.extract(UNPRINTABLE)[0].dropna()
+    return _by_rules(texts, {
+        "must not be empty": texts == "",
+        f"must have at most {LONGEST_NAME} characters": texts.str.len() > LONGEST_NAME,
+        **{f"must not hold the invisible character U+{ord(mark):04X}":
+           texts.index.isin(odd.index[odd == mark]) for mark in odd.unique()},
+    })  # fmt: skip
 
 
-def _weight(text: str) -> float:
-    if not DECIMAL.fullmatch(text) or not 1e-15 <= float(text) <= 1e15:
-        raise ValueError("must be a number above 0, at most 1e15")
-    return float(text)
+def _numbers(texts: pd.Series) -> pd.Series:
+    good = texts.str.fullmatch(DECIMAL).astype(bool)
+    return pd.to_numeric(texts.where(good), errors="coerce").astype(float)
+
+
+def _amounts(texts: pd.Series) -> pd.DataFrame:
+    value = _numbers(texts)
+    return _by_rules(value, {
+        "must be a number of GPUs": value.isna(),
+        "must not be negative": value < 0,
+        f"must be at most {MOST_GPUS} GPUs": value > MOST_GPUS,
+    })  # fmt: skip
+
+
+def _weights(texts: pd.Series) -> pd.DataFrame:
+    value = _numbers(texts)
+    rule = "must be a number above 0, at most 1e15"
+    return _by_rules(value, {rule: ~((value >= 1e-15) & (value <= 1e15))})
+
+
+def _true(mask: pd.Series) -> pd.Series:
+    """A comparison that a missing value does not satisfy."""
+    return mask.fillna(False).astype(bool)

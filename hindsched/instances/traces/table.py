@@ -31,7 +31,7 @@ from hindsched.errors import InputError
 from hindsched.instances.files import decoded, read_bytes
 from hindsched.instances.traces import published
 from hindsched.instances.traces.reading import MOST_GPUS, Format, Reading, read_table
-from hindsched.instances.traces.times import NANO, Clock
+from hindsched.instances.traces.times import SECOND, Clock
 from hindsched.json_types import JsonObject
 
 REQUIRED = ("job", "part", "submit_seconds", "duration_seconds", "gpus")
@@ -209,7 +209,7 @@ def _in_seconds(rows: pd.DataFrame) -> pd.DataFrame:
     """A neutral frame of one row a job in seconds, with the columns of a table."""
 
     def seconds(times: pd.Series) -> pd.Series:
-        return pd.to_numeric(times, errors="coerce").astype("Float64").astype(float) / NANO
+        return pd.to_numeric(times, errors="coerce").astype("Float64").astype(float) / SECOND
 
     made = {
         "job": rows["job"],

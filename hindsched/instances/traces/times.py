@@ -1,4 +1,4 @@
-"""Times as logs write them: exact nanoseconds from numbers or ISO 8601 stamps, and back.
+"""Times as logs write them, in whole microseconds: numbers, ISO 8601 stamps, spans; and back.
 
 Numbers are seconds (or the unit that the user names) since a zero of the log's own, stamps are
 since 1970 in UTC; one log holds one of the two. A stamp without an offset needs a time zone, which
@@ -7,33 +7,33 @@ only the user or the format's publisher knows: none is assumed.
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
-from decimal import Decimal, InvalidOperation
+from typing import Any
 from zoneinfo import ZoneInfo
+
+import numpy as np
+import pandas as pd
 
 from hindsched.errors import InputError
 
-NANO = 10**9
-UNITS = {"s": NANO, "ms": 10**6, "us": 10**3, "ns": 1, "min": 60 * NANO, "h": 3600 * NANO}
-FARTHEST = 9 * 10**18
-"""Nanoseconds, 285 years: what lies beyond is no time of a cluster."""
-DECIMAL = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?", re.ASCII)
-STAMP = re.compile(
-    r"(\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d)?)(?:[.,](\d+))?\s?(Z|z|UTC|[+-]\d\d(?::?\d\d)?)?",
-    re.ASCII,
+SECOND = 10**6
+"""Microseconds."""
+UNITS = {"s": SECOND, "ms": 1000, "us": 1, "ns": 1e-3, "min": 60 * SECOND, "h": 3600 * SECOND}
+FARTHEST = 9 * 10**15
+"""Microseconds, 285 years: what lies beyond is no time of a cluster."""
+DECIMAL = r"(?a:[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?)"
+STAMP = (
+    r"(?a:^(?P<moment>\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d)?)(?:[.,](?P<fraction>\d+))?"
+    r"\s?(?P<offset>Z|z|UTC|[+-]\d\d(?::?\d\d)?)?$)"
 )
-OFFSET = re.compile(r"[+-]\d\d(?::?\d\d)?", re.ASCII)
-SPAN = re.compile(r"(?:(?:(\d+)-)?(\d+):)?(\d+):(\d\d)(?:\.(\d+))?", re.ASCII)
-TOO_FAR = "must lie within 285 years"
+SPAN = (
+    r"(?a:^(?:(?:(?P<days>\d+)-)?(?P<hours>\d+):)?(?P<minutes>\d+):(?P<seconds>\d\d)"
+    r"(?P<fraction>\.\d+)?$)"
+)
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-Moment = tuple[int, int | None]
-"""Nanoseconds, and the later time of a stamp in the hour that a clock set back repeats."""
+SPAN_RULE = "must be a number of seconds or [days-]hours:minutes:seconds"
 
 
-@dataclass
 class Clock:
     """Reads the times of one log.
 
@@ -44,100 +44,110 @@ class Clock:
     unit : str
         Unit of numbers, one of `UNITS`.
     step : str, optional
-        Round every time to a multiple of so many seconds; None refuses what is too fine.
+        Round every time to a multiple of so many seconds; None for microseconds.
     """
 
-    zone: str | None = None
-    unit: str = "s"
-    step: str | None = None
-    kind: str = ""
-    """``seconds`` or ``stamps``: what the log's times are; empty before the first."""
-    rounded: int = 0
-    most_rounded: int = 0
-    """Nanoseconds: the largest change by rounding."""
-    offset: str | None = None
-    """Offset of the first stamp that had one, such as ``+02:00``."""
-    _first: str = ""
+    def __init__(
+        self, zone: str | None = None, unit: str = "s", step: str | float | None = None
+    ) -> None:
+        if unit not in UNITS:
+            raise InputError("time_unit", unit, f"must be one of {', '.join(UNITS)}")
+        self.zone, self.unit, self.step = zone, unit, step
+        self._zone = None if zone is None else find_zone(zone)
+        micro = pd.to_numeric(str(1e-6 if step is None else step), errors="coerce") * SECOND
+        self._step = int(micro) if 1 <= micro < FARTHEST else 0
+        if not self._step or abs(micro - self._step) > 1e-6:
+            raise InputError("time_step", step, "must be seconds above 0, such as 1 or 0.001")
+        self.kind, self._first = "", ""  # ``seconds`` or ``stamps``, and the time that says so
+        self.offset: str | None = None  # of the first stamp that had one
+        self.rounded, self.most_rounded = 0, 0
 
-    def __post_init__(self) -> None:
-        if self.unit not in UNITS:
-            raise InputError("time_unit", self.unit, f"must be one of {', '.join(UNITS)}")
-        self._zone = None if self.zone is None else find_zone(self.zone)
-        self._step = 1 if self.step is None else _step_nanoseconds(self.step)
+    def times(self, texts: pd.Series) -> pd.DataFrame:
+        """Times in microseconds: ``value``, and the ``rule`` that a text breaks.
 
-    def time(self, cell: str) -> Moment:
-        """A time in nanoseconds; `ValueError` says the rule that a cell breaks."""
-        match = STAMP.fullmatch(cell)
-        kind = "seconds" if match is None else "stamps"
-        if self.kind and kind != self.kind and (match or DECIMAL.fullmatch(cell)):
-            rule = f"must be {self.kind} as {self._first} is: one log has one kind of time"
-            raise ValueError(rule)
-        if match is None:
-            found: Moment = self._number(cell, "a number of seconds or an ISO 8601 stamp"), None
-        else:
-            found = self._stamp(*match.groups())
-        if not self.kind:
-            self.kind, self._first = kind, cell
-        return found
+        ``later`` is the second time of a stamp in the hour that a clock set back repeats.
+        """
+        stamps = texts.str.match(STAMP)
+        known = stamps | texts.str.fullmatch(DECIMAL)
+        if not self.kind and known.any():
+            self._first = texts[known].iloc[0]
+            self.kind = "stamps" if stamps[known].iloc[0] else "seconds"
+        other = known & (stamps != (self.kind == "stamps"))
+        numbers = self._numbers(texts[~stamps], "a number of seconds or an ISO 8601 stamp")
+        made = pd.concat([numbers, self._stamps(texts[stamps])]).reindex(texts.index)
+        made.loc[other, "rule"] = f"must be {self.kind} as {self._first} is: one log, one kind"
+        return made
 
-    def span(self, cell: str) -> int:
-        """A duration in nanoseconds: a number in the log's unit, or Slurm's ``D-HH:MM:SS``."""
-        match = SPAN.fullmatch(cell)
-        if match is None:
-            return self._number(cell, "a number of seconds or [days-]hours:minutes:seconds")
-        days, hours, minutes, seconds, fraction = match.groups()
-        if int(seconds) > 59 or (hours is not None and int(minutes) > 59):
-            raise ValueError("must be [days-]hours:minutes:seconds")
-        total = ((int(days or 0) * 24 + int(hours or 0)) * 60 + int(minutes)) * 60 + int(seconds)
-        if total * NANO >= FARTHEST:
-            raise ValueError(TOO_FAR)
-        return self._round(total * NANO + self._fraction(fraction))
+    def spans(self, texts: pd.Series) -> pd.DataFrame:
+        """Durations, as `times`: numbers in the log's unit, or Slurm's ``D-HH:MM:SS``."""
+        parts = texts.str.extract(SPAN)
+        is_span = parts["minutes"].notna()
+        parts = parts[is_span]
+        numbers = parts.fillna("0").astype(float)
+        minutes = (numbers["days"] * 24 + numbers["hours"]) * 60 + numbers["minutes"]
+        seconds = minutes * 60 + numbers["seconds"] + numbers["fraction"]
+        odd = (numbers["seconds"] > 59) | ((numbers["minutes"] > 59) & parts["hours"].notna())
+        made = self._checked(seconds * SECOND, pd.Series("", odd.index).mask(odd, SPAN_RULE))
+        rest = self._numbers(texts[~is_span], SPAN_RULE.removeprefix("must be "))
+        return pd.concat([made, rest]).reindex(texts.index)
 
-    def _number(self, cell: str, what: str) -> int:
-        if not DECIMAL.fullmatch(cell):
-            raise ValueError(f"must be {what}")
-        nanoseconds = Decimal(cell) * UNITS[self.unit]
-        if not abs(nanoseconds) < FARTHEST:
-            raise ValueError(TOO_FAR)
-        return self._round(nanoseconds)
+    def _numbers(self, texts: pd.Series, what: str) -> pd.DataFrame:
+        good = texts.str.fullmatch(DECIMAL)
+        values = pd.to_numeric(texts.where(good), errors="coerce").astype(float)
+        return self._checked(
+            values * UNITS[self.unit], pd.Series("", texts.index).mask(~good, f"must be {what}")
+        )
 
-    def _stamp(self, whole: str, fraction: str | None, offset: str | None) -> Moment:
-        try:
-            moment = datetime.fromisoformat(whole)
-        except ValueError as error:
-            raise ValueError(f"must be a date and a time of day ({error})") from None
-        zone = self._zone
-        if offset is not None:
-            try:
-                zone = find_zone(offset)
-            except InputError as error:
-                raise ValueError(error.rule) from None
-            self.offset = self.offset or offset
-        if not 1700 < moment.year < 2240:
-            raise ValueError(TOO_FAR)
-        if zone is None:
-            raise ValueError("has no offset: --time-zone must name the zone of the cluster's clock")
-        local = [moment.replace(tzinfo=zone, fold=fold) for fold in (0, 1)]
-        if local[0].astimezone(UTC).astimezone(zone).replace(tzinfo=None) != moment:
-            rule = f"the clock of {self.zone} skips this time: is that the log's time zone?"
-            raise ValueError(rule)
-        seconds = ((time - EPOCH) // timedelta(seconds=1) for time in local)
-        first, second = (self._round(s * NANO + self._fraction(fraction)) for s in seconds)
-        return first, None if second == first else second
+    def _stamps(self, texts: pd.Series) -> pd.DataFrame:
+        parts = texts.str.extract(STAMP)
+        moments = pd.to_datetime(parts["moment"], format="ISO8601", errors="coerce")
+        rule = pd.Series("", texts.index)
+        rule = rule.mask(moments.isna(), "must be a date and a time of day within 285 years")
+        offset = parts["offset"].replace({"Z": "+00", "z": "+00", "UTC": "+00"})
+        if self.offset is None and offset.notna().any():
+            self.offset = str(offset.dropna().iloc[0])
+        naive, digits = offset.isna(), offset.str.replace(":", "").str[1:].str.ljust(4, "0")
+        minutes = digits.str[:2].astype(float) * 60 + digits.str[2:].astype(float)
+        rule = rule.mask((minutes >= 24 * 60) | (digits.str[2:] > "59"), "must have an offset")
+        minutes = minutes * offset.str[0].map({"+": 1, "-": -1})
+        fixed = moments - pd.to_timedelta(minutes.fillna(0), unit="min")
+        fraction = ("0." + parts["fraction"].fillna("0")).astype(float) * SECOND
+        values = [_since_1970(fixed.dt.tz_localize(UTC)) + fraction] * 2
+        if naive.any() and self._zone is None:
+            rule = rule.mask(
+                naive, "has no offset: --time-zone must name the zone of the cluster's clock"
+            )
+        elif naive.any():
+            for at, is_first in enumerate((True, False)):
+                local: Any = moments[naive].dt.tz_localize(
+                    self._zone, ambiguous=np.full(naive.sum(), is_first), nonexistent="NaT"
+                )
+                found = (_since_1970(local) + fraction[naive]).reindex(texts.index)
+                values[at] = values[at].where(~naive, found)
+            skipped = values[0].isna() & (rule == "")
+            rule = rule.mask(skipped, f"the clock of {self.zone} skips this time")
+        first, later = (self._checked(value, rule) for value in values)
+        repeats = (first["value"] != later["value"]).fillna(False)
+        return first.assign(later=later["value"].where(repeats))
 
-    @staticmethod
-    def _fraction(digits: str | None) -> Decimal:
-        return Decimal(f"0.{digits or 0}") * NANO
+    def _checked(self, micro: pd.Series, rule: pd.Series) -> pd.DataFrame:
+        """Microseconds rounded and within the bounds, beside the rules broken before."""
+        far = (rule == "") & ~(micro.abs() < FARTHEST)
+        kept = micro.where((rule == "") & ~far)
+        near = (kept / self._step).round() * self._step
+        if self.step is not None:
+            change = (near - kept).abs()
+            self.rounded += int((change > 0).sum())
+            self.most_rounded = max(self.most_rounded, int(np.nan_to_num(change.max()).round()))
+        made = pd.DataFrame({"value": near.round().astype("Int64"), "rule": rule})
+        made["later"] = pd.array([pd.NA] * len(made), dtype="Int64")
+        made.loc[far, "rule"] = "must lie within 285 years"
+        return made
 
-    def _round(self, nanoseconds: Decimal) -> int:
-        near = int((nanoseconds / self._step).to_integral_value()) * self._step
-        if near != nanoseconds:
-            if self.step is None:
-                rule = "is finer than a nanosecond: --time-step 0.001 rounds to milliseconds"
-                raise ValueError(rule)
-            self.rounded += 1
-            self.most_rounded = max(self.most_rounded, abs(near - int(nanoseconds)))
-        return near
+
+def _since_1970(moments: pd.Series) -> pd.Series:
+    """Whole seconds and their fraction in microseconds, NaN for none."""
+    return (moments - EPOCH) / pd.Timedelta(microseconds=1)
 
 
 def find_zone(name: str) -> tzinfo:
@@ -145,34 +155,22 @@ def find_zone(name: str) -> tzinfo:
     if name.upper() in ("UTC", "Z"):
         return UTC
     try:
-        if OFFSET.fullmatch(name):
+        if name[:1] in ("+", "-"):
             return datetime.fromisoformat(f"2000-01-01T00:00:00{name}").tzinfo or UTC
         return ZoneInfo(name)
     except (KeyError, ValueError, OSError):
         rule = "must be a zone of the IANA data base, such as Europe/Berlin, UTC, or an offset"
-        raise InputError("time_zone", name, f"{rule} of less than a day") from None
+        raise InputError("time_zone", name, rule) from None
 
 
-def seconds_text(nanoseconds: int) -> str:
-    """Nanoseconds as seconds, with the decimals that they need."""
-    sign = "-" if nanoseconds < 0 else ""
-    whole, rest = divmod(abs(nanoseconds), NANO)
-    decimals = f".{rest:09d}".rstrip("0") if rest else ""
-    return f"{sign}{whole}{decimals}"
+def seconds_text(micro: int) -> str:
+    """Microseconds as seconds, with the decimals that they need."""
+    whole, rest = divmod(abs(int(micro)), SECOND)
+    return f"{'-' * (micro < 0)}{whole}" + (f".{rest:06d}".rstrip("0") if rest else "")
 
 
-def stamp_text(nanoseconds: int, zone: tzinfo) -> str:
-    """Nanoseconds since 1970 as an ISO 8601 stamp with offset."""
-    whole, rest = divmod(nanoseconds, NANO)
-    text = (EPOCH + timedelta(seconds=whole)).astimezone(zone).isoformat()
-    return f"{text[:19]}.{rest:09d}".rstrip("0") + text[19:] if rest else text
-
-
-def _step_nanoseconds(step: str) -> int:
-    try:
-        nanoseconds = Decimal(str(step)) * NANO
-    except InvalidOperation:
-        nanoseconds = Decimal(0)
-    if not nanoseconds.is_finite() or nanoseconds < 1 or nanoseconds != int(nanoseconds):
-        raise InputError("time_step", step, "must be seconds above 0, such as 1 or 0.001")
-    return int(nanoseconds)
+def stamp_text(micro: int, zone: tzinfo) -> str:
+    """Microseconds since 1970 as an ISO 8601 stamp with offset."""
+    moment = (EPOCH + timedelta(microseconds=micro)).astimezone(zone)
+    text = moment.isoformat()
+    return text.replace(f".{moment.microsecond:06d}", f".{moment.microsecond:06d}".rstrip("0"))

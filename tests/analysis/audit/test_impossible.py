@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from hindsched.analysis.audit.gang.impossible import find_breaches
 from hindsched.instances.gang.from_log import instance_of_log
-from hindsched.instances.traces.build_log import runs_of
+from hindsched.instances.traces.log import runs_of
 from hindsched.instances.traces.logs import read_frame
 from hindsched.solutions.gang.rows import pool_rows
 from hindsched.solutions.gang.solution import GangSolution

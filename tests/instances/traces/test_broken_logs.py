@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 from hindsched.errors import InputError
 from hindsched.instances.traces.logs import read_frame, read_log
-from hindsched.instances.traces.times import NANO, Clock, find_zone, stamp_text
+from hindsched.instances.traces.times import SECOND, Clock, find_zone, stamp_text
 
 CSV = "job,submit,start,end,gpus\na,0,0,10,4\nb,5,10,20,4\n"
 SACCT = "JobID|Submit|Start|End|AllocTRES|Elapsed\n"
@@ -67,7 +67,7 @@ BROKEN: list[tuple[str, str, str | bytes, dict[str, Any], str]] = [
     ("mixed clocks", "csv", CSV + "c,2024-01-01T00:00:00Z,1,2,1\n", {}, "row 4, column submit"),
     ("naive", "csv", cells("a,2024-01-01 00:00:00,2,3,1"), {}, "--time-zone must name"),
     ("unit", "csv", CSV, {"time_unit": "weeks"}, "time_unit: weeks: must be one of s, ms"),
-    ("too fine", "csv", cells("a,0,0.12345678912,1,1"), {}, "is finer than a nanosecond"),
+    ("step", "csv", CSV, {"time_step": "0"}, "time_step: 0: must be seconds above 0"),
     ("too far", "csv", cells("a,0,0,9223372036854775807,1"), {}, "must lie within 285 years"),
     (
         "skipped hour", "csv", cells("a,2024-03-31T02:30:00,2024-03-31T04:00,2024-03-31T05:00,1"),
@@ -93,7 +93,7 @@ BROKEN: list[tuple[str, str, str | bytes, dict[str, Any], str]] = [
     ("sacct elapsed", "sacct", SACCT + GOOD_SACCT.replace("|01:", "|02:"), {"time_zone": "UTC"},
      "row 2, column Elapsed: 02:00:00: must not exceed End - Start"),
     ("sacct span", "sacct", SACCT + GOOD_SACCT.replace("|01:00:00", "|01:99:00"),
-     {"time_zone": "UTC"}, "row 2, column Elapsed: 01:99:00: must be [days-]hours"),
+     {"time_zone": "UTC"}, "row 2, column Elapsed: 01:99:00: must be a number of"),
     ("sacct thousands", "sacct", SACCT + GOOD_SACCT.replace("gpu=1", "gpu=1K"),
      {"time_zone": "UTC"}, "row 2, column AllocTRES: gres/gpu=1K: must count GPUs as gres/gpu=4"),
     ("sacct fixed", "sacct", "JobID  Submit\n-----  ------\n", {}, "sacct --parsable2"),
@@ -196,7 +196,7 @@ MUTATED = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(4))
 def test_a_mutated_log_is_read_or_refused_in_one_line(tmp_path: Path, seed: int) -> None:
     draw = random.Random(seed)
     examples = Path(str(files("hindsched.instances.traces") / "examples"))
@@ -214,50 +214,48 @@ def test_a_mutated_log_is_read_or_refused_in_one_line(tmp_path: Path, seed: int)
             assert len(log.to_frame()) == len(log.jobs) > 0
 
 
-# Times are exact: written and read back, whatever the unit, the offset and the decimals.
+# Times are whole microseconds, whatever the unit, the offset and the decimals.
 
 
-def parse(*cells: str, **options: str) -> list[int]:
-    clock = Clock(options.get("zone"), options.get("unit", "s"), options.get("step"))
-    return [clock.time(cell)[0] for cell in cells]
+def parse(*cells: str, **options: str) -> pd.DataFrame:
+    return Clock(options.get("zone")).times(pd.Series(cells, dtype=object))
 
 
-@given(st.integers(0, 4 * 10**18), st.sampled_from(["UTC", "Europe/Berlin", "Asia/Kolkata"]))
+@given(st.integers(0, 4 * 10**15), st.sampled_from(["UTC", "Europe/Berlin", "Asia/Kolkata"]))
 def test_stamps_are_read_as_they_are_written(time: int, zone: str) -> None:
-    assert parse(stamp_text(time, find_zone(zone))) == [time]
+    assert parse(stamp_text(time, find_zone(zone)))["value"].tolist() == [time]
 
 
 @given(st.datetimes(datetime(1990, 1, 1), datetime(2037, 1, 1)), st.sampled_from([0, 1]))
 def test_naive_stamps_agree_with_the_standard_library(naive: datetime, fold: int) -> None:
     zone = ZoneInfo("America/New_York")
     expected = naive.replace(tzinfo=zone, fold=fold).astimezone(UTC)
+    found = parse(naive.isoformat(), zone="America/New_York").iloc[0]
     if expected.astimezone(zone).replace(tzinfo=None, fold=0) != naive:
-        with pytest.raises(ValueError, match="skips this time"):
-            parse(naive.isoformat(), zone="America/New_York")
+        assert "skips this time" in found["rule"]
         return
-    first, second = Clock("America/New_York").time(naive.isoformat())
-    both = [first, first if second is None else second]
-    whole = int(expected.timestamp() // 1 * NANO) + expected.microsecond * 1000
+    both = [found["value"], found["value"] if pd.isna(found["later"]) else found["later"]]
+    whole = int(expected.timestamp() // 1 * SECOND) + expected.microsecond
     assert both[fold] == whole
 
 
 def test_what_is_no_number_is_no_time() -> None:
-    for cell in ("1_000", "\u0663", "--1", "inf", "nan", "0x10", "1,5"):
-        with pytest.raises(ValueError, match="must be a number"):
-            parse("1", cell)
+    cells = ("1_000", "\u0663", "--1", "inf", "nan", "0x10", "1,5")
+    assert parse("1", *cells)["rule"].str.startswith("must be a number").tolist() == [
+        False,
+        *[True] * 7,
+    ]
 
 
-def test_nothing_is_rounded_unless_asked() -> None:
+def test_times_are_rounded_if_asked() -> None:
     frame = pd.DataFrame(
         {"job": ["a"], "submit": ["0"], "start": ["0.125"], "end": ["1"], "gpus": 1}
     )
     assert read_frame(frame).slots_per_second == 1000
-    frame["start"] = "0.12345678901"
-    with pytest.raises(InputError, match="finer than a nanosecond"):
-        read_frame(frame)
+    frame["start"] = "0.1234567"
     log = read_frame(frame, time_step="0.01")
     assert log.slots_per_second == 100
     assert log.schedule["start"].tolist() == [12]
     note = log.notes.summary()[0]
     assert note["rule"] == "rounded to multiples of 0.01 s as asked"
-    assert note["first_value"] == "1 times, by at most 0.003456789 s"
+    assert note["first_value"] == "1 times, by at most 0.003457 s"

@@ -16,8 +16,7 @@ from hindsched.analysis.audit.judge import Clock
 from hindsched.errors import InputError
 from hindsched.instances.gang.from_log import instance_of_log
 from hindsched.instances.gang.instance import KINDS, GangInstance, split_formulation
-from hindsched.instances.traces.build_log import runs_of
-from hindsched.instances.traces.log import Log
+from hindsched.instances.traces.log import Log, runs_of
 from hindsched.solutions.gang.rows import pool_rows
 from hindsched.solutions.gang.solution import GangSolution
 from hindsched.solvers.door.api import solve

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -138,7 +138,7 @@ class Findings:
             "schedulers": self.rows(),
             "users": self.users(),
             "gap": None if self.gap is None else self.gap.to_dict(),
-            "waits": [asdict(waits) for waits in self.log.waits],
+            "waits": self.log.waits.to_dict("records"),
             "seconds": dict(self.seconds),
         }  # fmt: skip
 

@@ -15,7 +15,7 @@ import pandas as pd
 from hindsched.analysis.audit.gang.impossible import held_rows, use_over_time
 from hindsched.arrays import Ints
 from hindsched.instances.traces.log import Log
-from hindsched.instances.traces.times import NANO
+from hindsched.instances.traces.times import SECOND
 from hindsched.json_types import JsonObject
 from hindsched.solutions.gang.solution import GangSolution
 
@@ -143,9 +143,9 @@ def _hours(log: Log, schedule: Schedule) -> pd.DataFrame:
 
 def _edges(log: Log, first: int, last: int) -> Ints:
     """Full hours of the clock (days or weeks, if there are too many) around two slots."""
-    unit = NANO // log.slots_per_second
+    unit = SECOND // log.slots_per_second
     for seconds in UNITS:
-        step = seconds * NANO
+        step = seconds * SECOND
         begin, end = (log.zero + first * unit) // step, -(-(log.zero + last * unit) // step)
         if end - begin <= MOST_STRETCHES:
             break

@@ -27,7 +27,7 @@ from hindsched.analysis.tables import jsonable, to_csv
 from hindsched.errors import InputError
 from hindsched.instances.io import write, write_bytes, write_json, write_text
 from hindsched.instances.traces.log import Log
-from hindsched.instances.traces.times import NANO
+from hindsched.instances.traces.times import SECOND
 from hindsched.printable import printable
 from hindsched.solutions.base import write_solution
 from hindsched.solvers.certificates.file import write_certificate
@@ -199,7 +199,7 @@ def _curve(log: Log, moments: Any, used: Any, end: int) -> tuple[Any, Any]:
         at = np.searchsorted(moments, edges, side="right") - 1
         means = np.diff(area[at] + used[at] * (edges - moments[at])) / np.maximum(np.diff(edges), 1)
         moments, used = edges, np.append(means, 0.0)
-    nanoseconds = [log.zero + int(slot) * (NANO // log.slots_per_second) for slot in moments]
+    times = [log.microseconds(slot) for slot in moments]
     if log.clock == "stamps":
-        return pd.to_datetime(nanoseconds, utc=True).tz_convert(log.zone or "UTC"), used
-    return [moment / (3600 * NANO) for moment in nanoseconds], used
+        return pd.to_datetime(times, unit="us", utc=True).tz_convert(log.zone or "UTC"), used
+    return [moment / (3600 * SECOND) for moment in times], used

@@ -12,10 +12,13 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, Generic, Literal, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from hindsched.arrays import Floats
 from hindsched.errors import InputError
-from hindsched.instances.base import Record
-from hindsched.online.protocol import Environment
+from hindsched.instances.base import JobRecord, Record
+from hindsched.online.protocol import Environment, draws
 from hindsched.solutions.base import Assignment
 
 Job = TypeVar("Job", bound=Record)
@@ -50,6 +53,18 @@ drawn, half of the most that the job can use, or the most; ``best`` is the best 
 each instance, known only after the runs: `simulate` makes all and reports which."""
 WIDTHS: tuple[Gangs, ...] = ("ideal", "half", "drawn")
 """What ``best`` chooses from; the first of equals."""
+
+
+MOST_DRAWN = 30
+"""Fixed gang sizes that no file states are drawn from 1..min(30, most workers)."""
+
+
+def drawn_gang(
+    job: JobRecord, environment: Environment, most: int, at_most: int = MOST_DRAWN
+) -> int:
+    """Size of a gang drawn from 1..min(`at_most`, `most`) by (seed, job name)."""
+    draw = draws(environment.seed, job.name, "workers").random()
+    return 1 + int(draw * min(at_most, most))
 
 
 def gang_width(gangs: Gangs, drawn: Callable[[], int], most: int) -> int:
@@ -178,14 +193,152 @@ class Cluster(ABC, Generic[Job]):
         }
 
 
-class GangCluster(Cluster[Job]):
-    """A cluster that places a job as a whole: one that grows is placed anew."""
+class ServerCluster(Cluster[JobRecord]):
+    """Servers of two roles: each worker and parameter server (PS) takes its unit of resources.
+
+    Parameters
+    ----------
+    environment : Environment
+        What the algorithm was told.
+    names : dict
+        Servers by role, ``workers`` and ``ps``.
+    free : dict
+        What they have by role, shape (servers, resources); one array if both roles share it.
+
+    Attributes
+    ----------
+    free : dict
+        What is free now.
+    """
+
+    def __init__(
+        self,
+        environment: Environment,
+        names: dict[str, list[str]],
+        free: dict[str, NDArray[Any]],
+    ) -> None:
+        super().__init__(environment)
+        self.names, self.free = names, free
+        self.index = {role: {name: s for s, name in enumerate(own)} for role, own in names.items()}
+        self.total = {role: own.sum(axis=0).astype(float) for role, own in free.items()}
 
     @abstractmethod
-    def change(self, placement: Placement, sign: int) -> None:
-        """Add `sign` times a placement's resources to what is free."""
+    def unit(self, job: JobRecord, role: str) -> NDArray[Any]:
+        """What one of the job's workers or PSs takes of its server."""
 
-    def extend(self, job: Job, placement: Placement | None) -> Placement | None:
+    @abstractmethod
+    def ps_needed(self, job: JobRecord, workers: int) -> int:
+        """PSs that so many workers need where they do not stand on one server."""
+
+    def change(self, job: JobRecord, placement: Placement, sign: int) -> None:
+        """Add `sign` times a placement's resources to what is free."""
+        for role, counts in (("workers", placement.workers), ("ps", placement.ps)):
+            for name, count in counts.items():
+                self.free[role][self.index[role][name]] += sign * count * self.unit(job, role)
+
+    def book(self, job: JobRecord, placement: Placement) -> None:
+        """Book a placement that is known to fit."""
+        self.change(job, placement, -1)
+
+    def release(self, job: JobRecord, placement: Placement) -> None:
+        """Give a placement back."""
+        self.change(job, placement, 1)
+
+    def fits(self, job: JobRecord, placement: Placement) -> bool:
+        """Whether a placement fits what is free now."""
+        self.change(job, placement, -1)
+        found = all(bool((free >= 0).all()) for free in self.free.values())
+        self.change(job, placement, 1)
+        return found
+
+    def shares(self, job: JobRecord, workers: int) -> Floats:
+        """Share of each resource's total: over all servers, or first over those of workers."""
+        used = [workers * self.unit(job, "workers"),
+                self.ps_needed(job, workers) * self.unit(job, "ps")]  # fmt: skip
+        totals = [self.total["workers"], self.total["ps"]]
+        if self.free["workers"] is self.free["ps"]:
+            used, totals = [used[0] + used[1]], totals[:1]
+        parts = zip(used, totals, strict=True)
+        return np.concatenate([
+            np.divide(own, total, where=total > 0, out=np.zeros(total.size)) for own, total in parts
+        ])  # fmt: skip
+
+    def drawn_workers(self, job: JobRecord) -> int:
+        """Requested in the file, else drawn from 1..min(30, most workers) by (seed, job name)."""
+        most = self.max_workers(job)
+        requested: int | None = getattr(job, "requested_workers", None)
+        return drawn_gang(job, self.environment, most) if requested is None else requested
+
+    def row(self, job: JobRecord, placement: Placement, first: int, last: int) -> Assignment:
+        """Row of the solution file."""
+        return {"from": first, "to": last, "workers": placement.workers, "ps": placement.ps}
+
+
+@dataclass(frozen=True)
+class Gang:
+    """Types of a job's workers and PSs, by position, and most workers of them; 0 if none fits.
+
+    With `few_ps` the job has a single PS on one server: it fits in no other way.
+    """
+
+    worker_type: int
+    ps_type: int
+    workers: int
+    few_ps: bool = False
+
+
+Counts = dict[int, int]
+"""Units by position of the server."""
+
+
+class GangCluster(ServerCluster):
+    """Servers of which a job's gang, of one pair of types, takes its place as a whole.
+
+    A job that grows is placed anew.
+    """
+
+    def __init__(self, environment: Environment, free: NDArray[Any]) -> None:
+        self.instance: Any = environment.cluster
+        names = [server.name for server in self.instance.servers]
+        roles = "workers", "ps"
+        super().__init__(environment, dict.fromkeys(roles, names), dict.fromkeys(roles, free))
+        self.empty = free.copy()
+        self._gangs: dict[str, Gang] = {}
+        self._rates: dict[tuple[str, int, bool], Fraction] = {}
+        self._speeds: dict[tuple[str, int], float] = {}
+
+    @abstractmethod
+    def choose_gang(self, job: JobRecord) -> Gang:
+        """Types and size of the job's gang on the empty cluster."""
+
+    @abstractmethod
+    def find(self, free: NDArray[Any], gang: Gang, workers: int) -> tuple[Counts, Counts] | None:
+        """Where so many workers of a gang and their PSs would stand, or None."""
+
+    def gang(self, job: JobRecord) -> Gang:
+        """Types and size of the job's gang, chosen once."""
+        if job.name not in self._gangs:
+            self._gangs[job.name] = self.choose_gang(job)
+        return self._gangs[job.name]
+
+    def max_workers(self, job: JobRecord) -> int:
+        """Most workers of the gang's types on the empty cluster."""
+        return self.gang(job).workers
+
+    def place(self, job: JobRecord, workers: int) -> Placement | None:
+        """Book `workers` workers and their PSs."""
+        found = self.find(self.free["workers"], self.gang(job), workers)
+        return None if found is None else self.booked(job, *found)
+
+    def booked(self, job: JobRecord, workers: Counts, ps: Counts, **facts: Any) -> Placement:
+        """Book what was found."""
+        names = self.names["workers"]
+        by_name = [{names[s]: n for s, n in sorted(own.items())} for own in (workers, ps)]
+        placement = Placement(by_name[0], by_name[1], facts)
+        self.book(job, placement)
+        return placement
+
+    def extend(self, job: JobRecord, placement: Placement | None) -> Placement | None:
         """Book one worker more; the job may be placed anew."""
         if placement is None:
             return self.place(job, 1)
@@ -195,10 +348,30 @@ class GangCluster(Cluster[Job]):
             self.book(job, placement)
         return grown
 
-    def book(self, job: Job, placement: Placement) -> None:
-        """Book a placement that is known to fit."""
-        self.change(placement, -1)
+    def work(self, job: JobRecord) -> Fraction:
+        """Mini-batches to train."""
+        return Fraction(job.total_minibatches)
 
-    def release(self, job: Job, placement: Placement) -> None:
-        """Give a placement back."""
-        self.change(placement, 1)
+    def progress(self, job: JobRecord, placement: Placement) -> Fraction:
+        """Mini-batches that the placement's workers train in one slot, exactly."""
+        alone = len(placement.workers.keys() | placement.ps.keys()) == 1
+        return self._rate(job, placement.num_workers, alone)
+
+    def _rate(self, job: JobRecord, workers: int, alone: bool) -> Fraction:
+        key = job.name, workers, alone
+        if key not in self._rates:
+            gang = self.gang(job)
+            time = self.instance.exact_time(job, gang.worker_type, gang.ps_type, alone)
+            self._rates[key] = workers / time.of(workers)
+        return self._rates[key]
+
+    def speed(self, job: JobRecord, workers: int) -> float:
+        """Mini-batches a slot where the empty cluster would place the workers; 0 if it cannot."""
+        key = (job.name, workers)
+        if key not in self._speeds:
+            found = self.find(self.empty, self.gang(job), workers)
+            done = Fraction()
+            if found is not None:
+                done = self._rate(job, workers, len(found[0].keys() | found[1].keys()) == 1)
+            self._speeds[key] = float(done)
+        return self._speeds[key]

@@ -52,9 +52,14 @@ class WindowSolution(Solution, Generic[Row]):
         """Write a row in the file's form."""
 
     @staticmethod
-    @abstractmethod
     def row_progress(instance: Any, job: JobRecord, row: Row) -> Fraction:
         """Mini-batches that a row's workers train in one slot, exactly."""
+        count = row.num_workers
+        if not count:
+            return Fraction()
+        time = instance.exact_time(job, row.worker_type, row.ps_type, row.one_server)
+        done: Fraction = count / time.of(count)
+        return done
 
     @classmethod
     def from_assignments(

@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-import numpy as np
-
 from hindsched.instances.astraea.instance import AstraeaJob
 from hindsched.online.baselines.baseline import FixedWidth
 from hindsched.online.baselines.ranked import comparable
@@ -104,10 +102,11 @@ class Hived(FixedWidth):
         cluster: Any = self.cluster
         before = self.held
         self.held = {name: held for name, held in before.items() if name in self._guaranteed}
-        occupied = np.zeros(len(cluster.instance.servers), dtype=np.int64)
+        occupied: Counter[int] = Counter()
         for name in before.keys() - self.held.keys():
             cluster.release(self.jobs[name], before[name])
-            occupied += before[name].facts["row"].workers
+            for server, workers in before[name].workers.items():
+                occupied[cluster.index["workers"][server]] += workers
         blocked: set[str] = set()
         for name, job in self.jobs.items():
             if name in self._guaranteed or job.tenant in blocked:

@@ -126,7 +126,7 @@ class Dorm(Baseline):
         held = {} if placement is None else {"workers": placement.workers, "ps": placement.ps}
         return {
             role: [
-                sum(held.get(role, {}).get(self.cluster.server_name(role, s), 0) for s in group)
+                sum(held.get(role, {}).get(self.cluster.names[role][s], 0) for s in group)
                 for group in groups
             ]
             for role, groups in self._groups.items()

@@ -20,7 +20,7 @@ from typing import ClassVar
 import numpy as np
 
 from hindsched.arrays import Ints
-from hindsched.instances.astraea.instance import AstraeaInstance, AstraeaJob
+from hindsched.instances.astraea.instance import AstraeaInstance
 from hindsched.json_types import JsonObject
 from hindsched.limits import check_memory
 from hindsched.solutions.astraea.payments import (
@@ -72,12 +72,6 @@ def write_row(instance: AstraeaInstance, row: AstraeaRow) -> Assignment:
     return written
 
 
-def row_progress(instance: AstraeaInstance, job: AstraeaJob, row: AstraeaRow) -> Fraction:
-    """Mini-batches that the row's workers train in one slot, exactly: ``sum y n`` of (3k)."""
-    time = instance.exact_time(job, row.worker_type, row.ps_type, row.one_server)
-    return row.num_workers / time.own
-
-
 class AstraeaJobRow(JobRow):
     """A tenant's job: what is paid for it and how it ran."""
 
@@ -107,7 +101,6 @@ class AstraeaSolution(WindowSolution[AstraeaRow]):
     instance: AstraeaInstance
     read_row = staticmethod(read_row)
     write_row = staticmethod(write_row)
-    row_progress = staticmethod(row_progress)
 
     def revenue(self, job: str) -> float | None:
         """``f_j`` at the job's completion, by the instance's origin; None if not completed."""

@@ -11,7 +11,6 @@ q of (2d) and (15a) is no decision of the file: it follows from the placement, a
 
 from __future__ import annotations
 
-from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
 from typing import ClassVar
@@ -19,8 +18,8 @@ from typing import ClassVar
 import numpy as np
 
 from hindsched.arrays import Floats
-from hindsched.instances.batchsched.instance import BatchschedInstance, BatchschedJob
-from hindsched.limits import check_memory
+from hindsched.instances.batchsched.instance import BatchschedInstance
+from hindsched.memory import check_memory
 from hindsched.solutions.base import Assignment
 from hindsched.solutions.rows import (
     check_row_keys,
@@ -72,15 +71,6 @@ def write_row(instance: BatchschedInstance, row: BatchschedRow) -> Assignment:
     return written
 
 
-def row_progress(instance: BatchschedInstance, job: BatchschedJob, row: BatchschedRow) -> Fraction:
-    """Mini-batches that the row's workers train in one slot, exactly: ``sum y rho``."""
-    count = row.num_workers
-    if count <= 0 or (instance.has_ps and row.ps_type < 0):
-        return Fraction()
-    time = instance.exact_time(job, row.worker_type, row.ps_type, row.one_server)
-    return count / time.of(count)
-
-
 class BatchschedJobRow(JobRow):
     """A job, and how it ran."""
 
@@ -108,7 +98,6 @@ class BatchschedSolution(WindowSolution[BatchschedRow]):
     instance: BatchschedInstance
     read_row = staticmethod(read_row)
     write_row = staticmethod(write_row)
-    row_progress = staticmethod(row_progress)
 
     def _check_room(self) -> None:
         needed = float(self.instance.server_capacity.nbytes) * self.last_slot

@@ -125,8 +125,8 @@ class ToySolution(Solution):
             return None
         return self.place[job][1] + self.instance.jobs[self.instance.job_index(job)].length - 1
 
-    def job_rows(self):
-        return [{"job": job.name} for job in self.instance.jobs]
+    def job_facts(self, job):
+        return {}
 
     def places(self):
         return [(server.name, "capacity") for server in self.instance.servers]

@@ -298,7 +298,8 @@ class GangCluster(ServerCluster):
     """
 
     def __init__(self, environment: Environment, free: NDArray[Any]) -> None:
-        self.instance: Any = environment.cluster
+        self.instance: Any
+        self.instance = environment.cluster
         names = [server.name for server in self.instance.servers]
         roles = "workers", "ps"
         super().__init__(environment, dict.fromkeys(roles, names), dict.fromkeys(roles, free))

@@ -15,13 +15,14 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
+import numpy as np
+
 from hindsched import kernel
 from hindsched.errors import InputError
-from hindsched.instances.base import Instance, family_module
+from hindsched.instances.base import Instance, JobRecord, family_module
 from hindsched.instances.io import read_json, write_json
 from hindsched.json_types import JsonObject
 from hindsched.notebook_card import card
-from hindsched.solutions.tables import JobRow, UsageRow
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -35,6 +36,8 @@ FEASIBILITY_TOLERANCE = 1e-6
 Assignment = dict[str, Any]
 """One run-length row of a job's decisions, with the keys of the family's solution file: which those
 are, only the family's modules know, which read and write them."""
+TableRow = dict[str, Any]
+"""A row of a table of jobs or of use, for frames and plots."""
 Assignments = Mapping[str, Sequence[Assignment]]
 """Rows by job name; a job without rows is not served."""
 
@@ -152,19 +155,33 @@ class Solution(ABC):
     def completion(self, job: str) -> int | None:
         """Last slot in which the job runs, or None if it does not complete."""
 
-    @abstractmethod
-    def job_rows(self) -> Sequence[JobRow]:
-        """One row a job, in the instance's order.
+    def job_rows(self) -> list[TableRow]:
+        """One row a job, in the instance's order; absent numbers are None.
 
-        Keys that every family gives: ``job, arrival, start, completion, value`` (utility earned or
-        cost incurred), absent numbers None; a family adds its own (target, weight, preemptions).
+        Every family's have ``job, arrival, start, completion, value`` (utility earned or cost
+        incurred); a family adds its own (target, weight, preemptions).
         """
+        return [
+            {
+                "job": job.name,
+                "arrival": self.instance.arrival_of(job),
+                "start": None,
+                "completion": self.completion(job.name),
+                "value": None,
+                **self.job_facts(job),
+            }
+            for job in self.instance.jobs
+        ]
 
     @abstractmethod
-    def usage_rows(self) -> Sequence[UsageRow]:
-        """Use and capacity per slot and resource.
+    def job_facts(self, job: JobRecord) -> JsonObject:
+        """What a job's row says beside ``job, arrival, completion``."""
 
-        Keys: ``slot, server, resource, used, capacity``; only rows with ``used > 0`` need stand.
+    @abstractmethod
+    def usage_rows(self) -> Sequence[TableRow]:
+        """Use and capacity per slot and resource, where something is used; see `usage_table`.
+
+        Keys: ``slot, server, resource, used, capacity``, the last None where it is not bounded.
         Plots and utilisation come from these.
         """
 
@@ -220,6 +237,29 @@ class Solution(ABC):
             }
             for job in self.instance.jobs
         ]
+
+
+def usage_table(
+    used: Any, capacity: Any, servers: Sequence[str], resources: Sequence[str], **more: str
+) -> list[TableRow]:
+    """Rows of use and capacity where something is used.
+
+    Parameters
+    ----------
+    used, capacity : ndarray, shapes (slots, servers, resources) and (servers, resources)
+        What is used and what there is.
+    servers, resources : sequence of str
+        Their names.
+    **more
+        Further keys of every row.
+    """
+    return [
+        {
+            "slot": int(t) + 1, **more, "server": servers[s], "resource": resources[r],
+            "used": float(used[t, s, r]), "capacity": float(capacity[s, r]),
+        }
+        for t, s, r in np.argwhere(used > 0)
+    ]  # fmt: skip
 
 
 def solution_class(family: str) -> type[Solution]:

@@ -47,18 +47,18 @@ def check_row_keys(
         raise InputError(where, sorted(row), rule)
 
 
-def read_span(where: str, row: Mapping[str, object]) -> tuple[int, int]:
-    """Read ``from`` and ``to``: slots, both inclusive."""
-    first, last = (_read_slot(f"{where}.{key}", row.get(key, "(absent)")) for key in ("from", "to"))
-    if first > last:
-        raise InputError(f"{where}.to", last, f"must not precede from = {first}")
-    return first, last
-
-
-def _read_slot(where: str, slot: object) -> int:
-    if type(slot) is not int or not 1 <= slot <= MOST_COUNT:
-        raise InputError(where, slot, f"must be a slot, an integer in 1..{MOST_COUNT}")
-    return slot
+def read_span(
+    where: str, row: Mapping[str, Any], latest: int = MOST_COUNT, earliest: int = 1
+) -> tuple[int, int]:
+    """Read ``from`` and ``to``: slots within `earliest` .. `latest`, both inclusive."""
+    for key in ("from", "to"):
+        slot = row.get(key, "(absent)")
+        if type(slot) is not int or not earliest <= slot <= latest:
+            rule = f"must be a slot, an integer in {earliest}..{latest}"
+            raise InputError(f"{where}.{key}", slot, rule)
+    if row["from"] > row["to"]:
+        raise InputError(f"{where}.to", row["to"], f"must not precede from = {row['from']}")
+    return row["from"], row["to"]
 
 
 def read_counts(where: str, counts: object, names: Sequence[str]) -> Ints:

@@ -1,25 +1,105 @@
-"""Solutions of the families whose jobs run in one window: what their rows have in common."""
+"""Solutions of the families whose jobs run in one window, with one pair of types: their rows."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Generic, Self
+from itertools import pairwise
+from typing import Any, ClassVar, Self
 
+import numpy as np
+
+from hindsched.arrays import Ints
+from hindsched.errors import InputError
 from hindsched.instances.base import Instance, JobRecord
-from hindsched.solutions.base import (
-    Assignment,
-    Assignments,
-    Solution,
+from hindsched.json_types import JsonObject
+from hindsched.solutions.base import Assignment, Assignments, Solution
+from hindsched.solutions.rows import (
+    check_row_keys,
+    read_counts,
+    read_rows,
+    read_span,
+    read_type,
+    write_counts,
 )
-from hindsched.solutions.rows import read_rows
-from hindsched.solutions.window_row import Row, merge_rows
+
+MOST_PAYMENT = 1e15
+"""The largest price of a slot."""
 
 
-class WindowSolution(Solution, Generic[Row]):
+@dataclass(frozen=True)
+class WindowRow:
+    """A stretch of slots in which a job's placement, and what it pays, do not change.
+
+    Parameters
+    ----------
+    first, last : int
+        Slots, both inclusive.
+    worker_type, ps_type : int
+        Positions of the types; `ps_type` is -1 when the row has none.
+    workers, ps : ndarray of int, shape (servers,)
+        How many stand on each server.
+    payment : tuple of float, optional
+        Paid per slot for the workers and for the PSs (astraea); None within the fair share.
+    """
+
+    first: int
+    last: int
+    worker_type: int
+    ps_type: int
+    workers: Ints
+    ps: Ints
+    payment: tuple[float, float] | None = None
+
+    @property
+    def slots(self) -> int:
+        """Length of the stretch."""
+        return self.last - self.first + 1
+
+    @property
+    def num_workers(self) -> int:
+        """Workers in all."""
+        return int(self.workers.sum())
+
+    @property
+    def one_server(self) -> bool:
+        """Whether everything stands on one server: q of batchsched, zeta of astraea."""
+        return int(((self.workers > 0) | (self.ps > 0)).sum()) == 1
+
+    def same_placement(self, other: WindowRow) -> bool:
+        """Whether two rows have the same types and counts on every server."""
+        return (
+            self.worker_type == other.worker_type
+            and self.ps_type == other.ps_type
+            and (self.workers is other.workers or np.array_equal(self.workers, other.workers))
+            and (self.ps is other.ps or np.array_equal(self.ps, other.ps))
+        )
+
+    def continues_as(self, other: WindowRow) -> bool:
+        """Whether `other` follows at once and differs in its slots only."""
+        follows = self.last + 1 == other.first and self.payment == other.payment
+        return follows and self.same_placement(other)
+
+
+def merge_rows(rows: Iterable[WindowRow]) -> tuple[WindowRow, ...]:
+    """Sort rows by time and join those that continue each other."""
+    merged: list[WindowRow] = []
+    for row in sorted(rows, key=lambda row: (row.first, row.last)):
+        if merged and merged[-1].continues_as(row):
+            merged[-1] = replace(merged[-1], last=row.last)
+        else:
+            merged.append(row)
+    return tuple(merged)
+
+
+class WindowSolution(Solution):
     """Rows by job; rows that continue each other are one.
+
+    A feasible job has one row, or several that together are one window with one unchanging
+    placement. Rows that pause, resize or move a job are well-formed: that is what preemptive and
+    elastic baselines do, whose solutions are of a ``preemptive`` formulation.
 
     Parameters
     ----------
@@ -31,28 +111,60 @@ class WindowSolution(Solution, Generic[Row]):
         One of the instance's formulations.
     """
 
+    always_typed: ClassVar[bool] = False
+    """Whether rows name their types also where there is one of each."""
+    may_pay: ClassVar[bool] = False
+
     def __init__(
-        self, instance: Any, rows: dict[str, Sequence[Row]], formulation: str | None = None
+        self, instance: Any, rows: Mapping[str, Sequence[WindowRow]], formulation: str | None = None
     ) -> None:
         known: Instance = instance
         self.instance = known
         self.formulation = known.check_formulation(formulation)
-        self.rows: dict[str, tuple[Row, ...]] = {
-            name: merge_rows(found) for name, found in rows.items() if found
-        }
+        self.rows = {name: merge_rows(found) for name, found in rows.items() if found}
 
-    @staticmethod
-    @abstractmethod
-    def read_row(instance: Any, where: str, row: Assignment) -> Row:
+    @classmethod
+    def _types(cls, instance: Any) -> list[tuple[str, str, list[str]]]:
+        """Roles with the key of their types and those; PSs only where the family has them."""
+        given = (
+            ("workers", "worker_type", instance.worker_types),
+            ("ps", "ps_type", instance.ps_types),
+        )
+        return [(r, key, [getattr(t, "name", t) for t in own]) for r, key, own in given if own]
+
+    @classmethod
+    def read_row(cls, instance: Any, where: str, row: Assignment) -> WindowRow:
         """Read one row of the solution file; `InputError` for a malformed one."""
+        types = cls._types(instance)
+        servers = [server.name for server in instance.servers]
+        needed = {"from", "to", *(role for role, _, _ in types)}
+        needed |= {key for _, key, own in types if cls.always_typed or len(own) > 1}
+        allowed = needed | {key for _, key, _ in types} | ({"payment"} if cls.may_pay else set())
+        check_row_keys(where, row, needed, allowed)
+        span, columns = read_span(where, row), []
+        for role, key, own in types:
+            kind = read_type(f"{where}.{key}", row.get(key, own[0]), own)
+            columns.append((kind, read_counts(f"{where}.{role}", row[role], servers)))
+        (worker_type, workers), *ps = columns
+        ps_type, held = ps[0] if ps else (-1, np.zeros_like(workers))
+        payment = _read_payment(f"{where}.payment", row.get("payment"))
+        return WindowRow(*span, worker_type, ps_type, workers, held, payment)
 
-    @staticmethod
-    @abstractmethod
-    def write_row(instance: Any, row: Row) -> Assignment:
+    @classmethod
+    def write_row(cls, instance: Any, row: WindowRow) -> Assignment:
         """Write a row in the file's form."""
+        servers = [server.name for server in instance.servers]
+        written: Assignment = {"from": row.first, "to": row.last}
+        for role, key, own in cls._types(instance):
+            if cls.always_typed or len(own) > 1:
+                written[key] = own[getattr(row, key)]
+            written[role] = write_counts(getattr(row, role), servers)
+        if row.payment is not None:
+            written["payment"] = {"workers": row.payment[0], "ps": row.payment[1]}
+        return written
 
     @staticmethod
-    def row_progress(instance: Any, job: JobRecord, row: Row) -> Fraction:
+    def row_progress(instance: Any, job: JobRecord, row: WindowRow) -> Fraction:
         """Mini-batches that a row's workers train in one slot, exactly."""
         count = row.num_workers
         if not count:
@@ -85,7 +197,7 @@ class WindowSolution(Solution, Generic[Row]):
     def completion(self, job: str) -> int | None:
         """Last slot in which the job runs, or None if its work is not done by then."""
         rows = self.rows.get(job, ())
-        if not rows or self.work_missing(self._jobs[job]) > 0:
+        if not rows or self.work_missing(self.instance.jobs[self.instance.job_index(job)]) > 0:
             return None
         return max(row.last for row in rows)
 
@@ -94,6 +206,26 @@ class WindowSolution(Solution, Generic[Row]):
         """Last slot that any row uses; 0 without rows."""
         return max((row.last for rows in self.rows.values() for row in rows), default=0)
 
-    @cached_property
-    def _jobs(self) -> dict[str, JobRecord]:
-        return {job.name: job for job in self.instance.jobs}
+    def how_it_ran(self, job: str) -> JsonObject:
+        """Start, most workers, whether on one server, pauses, and changes of any kind."""
+        rows = self.rows.get(job, ())
+        return {
+            "start": rows[0].first if rows else None,
+            "workers": max((row.num_workers for row in rows), default=0),
+            "one_server": all(row.one_server for row in rows) if rows else None,
+            "preemptions": sum(after.first > before.last + 1 for before, after in pairwise(rows)),
+        }
+
+
+def _read_payment(where: str, payment: object) -> tuple[float, float] | None:
+    """Read ``payment: {workers, ps}``: numbers from 0 on, paid in each slot of the row."""
+    if payment is None:
+        return None
+    if not isinstance(payment, dict) or set(payment) != {"workers", "ps"}:
+        raise InputError(where, payment, "must have the keys workers and ps")
+    for key, price in payment.items():
+        number = isinstance(price, int | float) and not isinstance(price, bool)
+        if not number or not 0 <= price <= MOST_PAYMENT:
+            rule = f"must be a finite number from 0 on, at most {MOST_PAYMENT:.0e}"
+            raise InputError(f"{where}.{key}", price, rule)
+    return float(payment["workers"]), float(payment["ps"])

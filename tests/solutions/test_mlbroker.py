@@ -8,10 +8,6 @@ from scipy.optimize import linprog
 
 from hindsched.errors import InputError
 from hindsched.solutions.base import build_solution
-from hindsched.solutions.mlbroker.solution import (
-    arc_prices,
-    undelivered,
-)
 from hindsched.solutions.mlbroker.transport import ship
 from hindsched.solvers.families.mlbroker.methods import find_schedule
 from tests.strategies.mlbroker import flicker, instances, make, two_jobs
@@ -72,22 +68,6 @@ def test_hand_worked_costs():
     assert costs.by_slot.sum() == pytest.approx(solution.objective())
     assert not solution.violations()
     assert solution.completion("j1") == 2
-
-
-def test_data_that_find_no_worker():
-    """Pinned data wait where they are although others have room; free data take what is left."""
-    job = {"n": 1, "m": 1, "P": 4, "B": 5, "c": 1, "D": [[9, 2]]}
-    instance = make(2, 1, 0.5, [(4, 3, 5), (6, 2, 100)], [job])
-    data = instance.to_dict()
-    data["jobs"][0]["pinned_datacenters"] = ["r1"]
-    pinned = type(instance).parse(data)
-    for workers, free, bound in [((1, 1), 3, 5), ((1, 2), 0, 5), ((3, 0), 0, 0), ((2, 0), 3, 3)]:
-        placed = np.array(workers)
-        assert undelivered(instance, 0, 0, placed) == free
-        assert undelivered(pinned, 0, 0, placed) == bound
-    assert arc_prices(instance, 0, 2.0).tolist() == (2.0 * instance.transfer_price).tolist()
-    assert arc_prices(pinned, 0)[0].tolist() == [0, np.inf]
-    assert arc_prices(pinned, 0)[1].tolist() == instance.transfer_price[1].tolist()
 
 
 def test_launches_count_again_after_a_break_but_not_as_printed():

@@ -51,8 +51,7 @@ from hindsched.models.windows.program import (
     symbols,
 )
 from hindsched.models.windows.sets import EmptyCluster, Pieces, fixed_rows, left_by
-from hindsched.solutions.astraea.row import AstraeaRow
-from hindsched.solutions.astraea.solution import AstraeaSolution, read_row
+from hindsched.solutions.astraea.solution import AstraeaSolution
 
 FORMS: dict[str, tuple[str, ...]] = {
     f"{obligation},{writing}": forms
@@ -124,7 +123,6 @@ def family_of(instance: AstraeaInstance) -> Family:
             "worker or PS type": [*workers, *ps],
         },
         AstraeaSolution,
-        AstraeaRow,
     )
 
 
@@ -209,7 +207,7 @@ def build_offline(
         build_offline, instance, formulation, form=form, relax=relax, commitments=commitments
     )
     commitments = commitments or Commitments()
-    family, fixed = family_of(instance), fixed_rows(instance, commitments, read_row)
+    family, fixed = family_of(instance), fixed_rows(instance, commitments, AstraeaSolution.read_row)
     free, now = left_by(family.cluster, fixed), commitments.now
     closed, must = fixed.keys() | commitments.rejected, formulation.startswith("must-complete")
     jobs = [j for j, job in enumerate(instance.jobs) if job.name not in closed]

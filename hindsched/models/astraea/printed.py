@@ -23,7 +23,7 @@ from hindsched.instances.astraea.modes import most_workers
 from hindsched.models.algebra import Expr, Model
 from hindsched.models.windows.printed import Printed
 from hindsched.solutions.capacity_timeline import CapacityTimeline
-from hindsched.solutions.window_row import WindowRow
+from hindsched.solutions.window_solution import WindowRow
 
 
 class AstraeaPrinted(Printed):

@@ -50,7 +50,7 @@ from hindsched.models.windows.program import (
     symbols,
 )
 from hindsched.models.windows.sets import EmptyCluster, Pieces, fixed_rows, left_by
-from hindsched.solutions.batchsched.solution import BatchschedRow, BatchschedSolution, read_row
+from hindsched.solutions.batchsched.solution import BatchschedSolution
 from hindsched.solutions.capacity_timeline import CapacityTimeline
 
 BYTES_A_COLUMN = 1_000
@@ -118,7 +118,6 @@ def family_of(instance: BatchschedInstance) -> Family:
             "PS type": [kind.name for kind in instance.ps_types or ()],
         },
         BatchschedSolution,
-        BatchschedRow,
     )  # fmt: skip
 
 
@@ -199,7 +198,7 @@ def build_offline(
     now, family, fixed = (
         commitments.now,
         family_of(instance),
-        fixed_rows(instance, commitments, read_row),
+        fixed_rows(instance, commitments, BatchschedSolution.read_row),
     )
     jobs = [j for j, job in enumerate(instance.jobs) if job.name not in fixed]
     tables = {j: modes(instance, instance.jobs[j]) for j in jobs}

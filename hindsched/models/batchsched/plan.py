@@ -12,11 +12,12 @@ from hindsched.instances.batchsched.modes import modes
 from hindsched.instances.decimals import how_many_left, loosened
 from hindsched.instances.modes import Modes
 from hindsched.models.windows.sets import fixed_rows, hosts, num_ps, row_use
-from hindsched.solutions.batchsched.solution import BatchschedRow, BatchschedSolution, read_row
+from hindsched.solutions.batchsched.solution import BatchschedSolution
 from hindsched.solutions.capacity_timeline import CapacityTimeline
 from hindsched.solutions.commitments import Commitments
+from hindsched.solutions.window_solution import WindowRow
 
-FixedRows = dict[str, tuple[BatchschedRow, ...]]
+FixedRows = dict[str, tuple[WindowRow, ...]]
 
 
 def plan_rest(
@@ -39,7 +40,7 @@ def plan_rest(
         The other jobs' rows, likewise.
     """
     if fixed is None:
-        fixed = fixed_rows(instance, commitments, read_row)
+        fixed = fixed_rows(instance, commitments, BatchschedSolution.read_row)
     if tables is None:
         tables = {job.name: modes(instance, job) for job in instance.jobs if job.name not in fixed}
     rows = dict(fixed)
@@ -68,7 +69,7 @@ def place_mode(
     free: Floats,
     mode: tuple[int, int, int, int, int],
     start: int,
-) -> BatchschedRow | None:
+) -> WindowRow | None:
     """Place a mode on what is free in all its slots (servers, resources), `loosened`, or None."""
     m, p, q, count, length = mode
     room = how_many_left(free, instance.worker_demand[m], count)
@@ -88,5 +89,5 @@ def place_mode(
             workers[n] = g
             ps[n] = num_ps(instance, m, p, count - g) if instance.has_ps else 0
         ps_type = p if instance.has_ps else -1
-        return BatchschedRow(start, start + length - 1, m, ps_type, workers, ps)
+        return WindowRow(start, start + length - 1, m, ps_type, workers, ps)
     return None

@@ -22,7 +22,7 @@ from hindsched.models.algebra import Expr, Model
 from hindsched.models.windows.block import equation
 from hindsched.models.windows.printed import Printed
 from hindsched.solutions.capacity_timeline import CapacityTimeline
-from hindsched.solutions.window_row import WindowRow
+from hindsched.solutions.window_solution import WindowRow
 
 
 class BatchschedPrinted(Printed):

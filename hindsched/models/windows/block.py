@@ -40,7 +40,7 @@ from hindsched.models.windows.sets import (
     host_use,
     num_ps,
 )
-from hindsched.solutions.window_row import WindowRow
+from hindsched.solutions.window_solution import WindowRow
 
 MOST_WHOLE = 10**6
 """Coefficients of the work's row are whole numbers where none has to be larger."""

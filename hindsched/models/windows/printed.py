@@ -29,7 +29,7 @@ from hindsched.instances.modes import units
 from hindsched.models.algebra import Expr, Model
 from hindsched.models.windows.block import Paper, equation
 from hindsched.models.windows.sets import WindowCluster
-from hindsched.solutions.window_row import WindowRow
+from hindsched.solutions.window_solution import WindowRow
 
 Pace = tuple[int, int, int, int, int]
 """Job, worker type, PS type, whether on one server, number of workers."""

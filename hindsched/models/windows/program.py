@@ -22,7 +22,7 @@ from hindsched.models.windows.printed import Printed
 from hindsched.models.windows.sets import Cell, JobSets, WindowCluster
 from hindsched.solutions.base import Solution
 from hindsched.solutions.capacity_timeline import CapacityTimeline
-from hindsched.solutions.window_row import WindowRow
+from hindsched.solutions.window_solution import WindowRow
 
 Planned = TypeVar("Planned", bound=Solution)
 SLOTS = "slots"
@@ -64,8 +64,6 @@ class Family:
         Names by index.
     solution : callable
         Makes a solution of an instance, rows by job and a formulation.
-    row : callable
-        Makes a row of the fields of a `WindowRow`.
     """
 
     cluster: WindowCluster
@@ -73,20 +71,13 @@ class Family:
     capacities: tuple[Capacity, ...]
     names: Mapping[str, Sequence[str]]
     solution: Callable[..., Any]
-    row: Callable[..., WindowRow]
 
     def solution_of(
         self, instance: Any, rows: Mapping[int, Sequence[WindowRow]], formulation: str,
         fixed: Mapping[str, Sequence[WindowRow]] | None = None,
     ) -> Any:  # fmt: skip
         """A solution of rows by job, and of what is fixed."""
-        found = {
-            instance.jobs[j].name: tuple(
-                self.row(row.first, row.last, row.worker_type, row.ps_type, row.workers, row.ps)
-                for row in own
-            )
-            for j, own in rows.items() if own
-        }  # fmt: skip
+        found = {instance.jobs[j].name: own for j, own in rows.items() if own}
         return self.solution(instance, {**(fixed or {}), **found}, formulation)
 
 

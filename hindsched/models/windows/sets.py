@@ -21,7 +21,7 @@ from hindsched.instances.modes import Modes, ps_for, units
 from hindsched.solutions.base import Assignment
 from hindsched.solutions.capacity_timeline import CapacityTimeline
 from hindsched.solutions.commitments import Commitments
-from hindsched.solutions.window_row import WindowRow
+from hindsched.solutions.window_solution import WindowRow
 
 Column = tuple[int, int, int, int]
 """Mode, first slot, host of the PSs (-1: none), workers on the host."""

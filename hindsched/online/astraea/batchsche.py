@@ -26,9 +26,9 @@ from hindsched.online.engines.batching import (
     post_prices,
 )
 from hindsched.online.protocol import Capabilities, Decision, Environment, OnlineAlgorithm, Report
-from hindsched.solutions.astraea.row import AstraeaRow
-from hindsched.solutions.astraea.solution import write_row
+from hindsched.solutions.astraea.solution import AstraeaSolution
 from hindsched.solutions.base import Assignment
+from hindsched.solutions.window_solution import WindowRow
 from hindsched.solvers.families.astraea.oracle import ServerOracle
 
 Weights = Literal["unit", "value"]
@@ -102,7 +102,7 @@ class OwnRound(BatchRound):
         cost = np.inf if response is None else response.objective - response.value
         if response is None or cost >= limit:
             return None
-        row: AstraeaRow = response.plan[0]
+        row: WindowRow = response.plan[0]
         demand = np.zeros(own.capacity.shape)
         demand[:, row.worker_type] = row.workers
         demand[:, split + row.ps_type] = row.ps
@@ -138,11 +138,11 @@ class TenantBatches(GeometricBatches):
 
     def rows(self, admission: Admission, base: int) -> list[Assignment]:
         """Rows of the solution file."""
-        row: AstraeaRow = admission.offer.plan
-        row = AstraeaRow(
+        row: WindowRow = admission.offer.plan
+        row = WindowRow(
             row.first + base, row.last + base, row.worker_type, row.ps_type, row.workers, row.ps
         )
-        return [write_row(self.own.alone, row)]
+        return [AstraeaSolution.write_row(self.own.alone, row)]
 
 
 class Batchsche(OnlineAlgorithm):

@@ -21,7 +21,7 @@ from hindsched.instances.decimals import NEAR
 from hindsched.instances.modes import Modes
 from hindsched.online.astraea.paper import Astraea, Origin, TenantRound
 from hindsched.online.engines.batching import Offer
-from hindsched.solutions.astraea.row import AstraeaRow
+from hindsched.solutions.window_solution import WindowRow
 
 Placed = tuple[float, Ints, Ints]
 """Cost, workers and PSs by server."""
@@ -117,7 +117,7 @@ class LiteralRound(TenantRound):
                         continue
                     payoff = float(values[first + d]) - placed[0]
                     if here is None or payoff >= here[0]:
-                        row = AstraeaRow(first + 1, first + d, w, p, placed[1], placed[2])
+                        row = WindowRow(first + 1, first + d, w, p, placed[1], placed[2])
                         here = payoff, self.offer_of(row, placed[0])
                 if here is not None and here[0] > best:
                     best, chosen = here

@@ -34,9 +34,9 @@ from hindsched.models.astraea.offline import AstraeaSubproblem
 from hindsched.online.engines.batching import Admission, ExponentialLedger, GeometricBatches, Offer
 from hindsched.online.engines.primal_dual import Engine
 from hindsched.online.protocol import Environment
-from hindsched.solutions.astraea.row import AstraeaRow
-from hindsched.solutions.astraea.solution import write_row
+from hindsched.solutions.astraea.solution import AstraeaSolution
 from hindsched.solutions.base import Assignment
+from hindsched.solutions.window_solution import WindowRow
 from hindsched.solvers.door.program import solve_program
 from hindsched.solvers.door.status import Status
 from hindsched.solvers.door.subproblem import EXACT, pays_alike
@@ -123,10 +123,10 @@ class TenantRound:
             workers[host], ps[host] = count, num_ps
             if not own.one_server[mode]:
                 workers = spread_workers(count, host, free[0], start, length)
-            best = self.offer_of(AstraeaRow(start + 1, start + length, w, p, workers, ps), cost)
+            best = self.offer_of(WindowRow(start + 1, start + length, w, p, workers, ps), cost)
         return best
 
-    def offer_of(self, row: AstraeaRow, cost: float) -> Offer:
+    def offer_of(self, row: WindowRow, cost: float) -> Offer:
         """Offer of a schedule that costs `cost`: its demand is by worker type, then by PS type."""
         demand = np.zeros(self.ledger.capacity.size)
         demand[row.worker_type] = row.num_workers
@@ -136,9 +136,9 @@ class TenantRound:
     def end_phase(self) -> None:
         """Nothing: what is left is read from the servers themselves."""
 
-    def book(self, job: AstraeaJob, offer: Offer, *, shared: bool) -> list[AstraeaRow]:
+    def book(self, job: AstraeaJob, offer: Offer, *, shared: bool) -> list[WindowRow]:
         """Take an offer's units; in phase 2 return its rows with what it pays in each slot."""
-        row: AstraeaRow = offer.plan
+        row: WindowRow = offer.plan
         span = slice(row.first - 1, row.last)
         rows, num_ps = [row], int(row.ps.sum())
         if shared:
@@ -213,7 +213,7 @@ class ModelRound(TenantRound):
         ours, theirs = (float(values[each.last]) - each.cost for each in (found, other))
         return other if pays_alike(ours, theirs, abs(float(values[1]))) else found
 
-    def book(self, job: AstraeaJob, offer: Offer, *, shared: bool) -> list[AstraeaRow]:
+    def book(self, job: AstraeaJob, offer: Offer, *, shared: bool) -> list[WindowRow]:
         """Take an offer's units; the job's program goes."""
         self.kept.pop(job.name, None)
         return super().book(job, offer, shared=shared)
@@ -269,7 +269,7 @@ class Astraea(GeometricBatches):
         assert isinstance(cluster, AstraeaInstance)
         self.cluster = cluster
         self._tables: dict[str, Modes] = {}
-        self._rows: dict[str, list[AstraeaRow]] = {}
+        self._rows: dict[str, list[WindowRow]] = {}
         self._kept: dict[str, tuple[Floats, AstraeaSubproblem]] = {}
 
     def table(self, job: AstraeaJob) -> Modes:
@@ -342,7 +342,6 @@ class Astraea(GeometricBatches):
 
     def rows(self, admission: Admission, base: int) -> list[Assignment]:
         """Rows of the solution file, one a stretch of equal payment."""
-        return [
-            write_row(self.cluster, replace(row, first=row.first + base, last=row.last + base))
-            for row in self._rows[admission.job.name]
-        ]
+        own = self._rows[admission.job.name]
+        moved = [replace(row, first=row.first + base, last=row.last + base) for row in own]
+        return [AstraeaSolution.write_row(self.cluster, row) for row in moved]

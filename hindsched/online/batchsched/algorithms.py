@@ -48,7 +48,7 @@ from hindsched.online.engines.reoptimise import Reoptimise
 from hindsched.online.protocol import Decision, Environment
 from hindsched.online.registry import Factory
 from hindsched.solutions.base import Assignment
-from hindsched.solutions.batchsched.solution import read_row, write_row
+from hindsched.solutions.batchsched.solution import BatchschedSolution
 from hindsched.solvers.door.subproblem import KeptSubproblem
 from hindsched.solvers.families.batchsched.oracle import ServerOracle, schedule_of
 from hindsched.solvers.families.batchsched.oracle_search import ModeIndex, Schedule
@@ -171,7 +171,7 @@ class BatchschedOnline(GeometricBatches):
 
     def written(self, schedule: Schedule) -> list[Assignment]:
         """Rows of the solution file for a schedule in absolute slots."""
-        return [write_row(self.cluster, schedule.row())]
+        return [BatchschedSolution.write_row(self.cluster, schedule.row())]
 
 
 class BatchschedExact(BatchschedOnline):
@@ -219,7 +219,7 @@ class BatchschedAdaptive(BatchschedExact):
         planned = []
         for job in self.batch:
             if job.name in rows:
-                row = read_row(self.cluster, job.name, rows[job.name][0])
+                row = BatchschedSolution.read_row(self.cluster, job.name, rows[job.name][0])
                 planned.append((job, self.index(job), schedule_of(row, 0.0)))
         placed = self._shift.shift(horizon, planned)
         self.last_slot = self._shift.last

@@ -15,7 +15,7 @@ from hindsched.online.cluster_state import ClusterState, whole_window
 from hindsched.online.dynamics import Counts, Gang, GangCluster, Placement
 from hindsched.online.protocol import Environment, Report
 from hindsched.solutions.base import Assignment
-from hindsched.solutions.batchsched.solution import BatchschedSolution, read_row
+from hindsched.solutions.batchsched.solution import BatchschedSolution
 
 
 class State(ClusterState[BatchschedJob]):
@@ -38,7 +38,7 @@ class State(ClusterState[BatchschedJob]):
         kept = self.rows[name][-1]
         known = self._progress.get(name)
         if known is None or known[0] is not kept:
-            read = read_row(self.instance, name, row)
+            read = BatchschedSolution.read_row(self.instance, name, row)
             alone = BatchschedSolution.row_progress(self.instance, self.jobs[name], read)
             known = self._progress[name] = kept, alone
         if name in self._left:

@@ -26,14 +26,16 @@ from hindsched.online.edgecloud.cluster import EdgecloudCluster, build_cluster
 from hindsched.online.protocol import Decision, Environment
 from hindsched.solutions.base import Assignment
 from hindsched.solutions.edgecloud.ps import active_spans
-from hindsched.solutions.edgecloud.reading import (
+from hindsched.solutions.edgecloud.runs import (
     CLOUD_KEYS,
     EDGE_KEYS,
     PS_KEYS,
+    ChunkRun,
+    Holds,
+    Runs,
     ps_place,
     worker_place,
 )
-from hindsched.solutions.edgecloud.runs import ChunkRun, Holds, Runs
 from hindsched.solutions.edgecloud.solution import EdgecloudSolution
 
 START_KEYS = {"chunk", "server", "worker", "from"}

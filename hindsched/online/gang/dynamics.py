@@ -35,8 +35,9 @@ from hindsched.instances.gang.instance import (
 from hindsched.online.cluster_state import ClusterState, this_slot, whole_window
 from hindsched.online.protocol import Capabilities, Decision, Environment
 from hindsched.solutions.base import Assignment
-from hindsched.solutions.gang.rows import GangRows, read_gpus, read_span
+from hindsched.solutions.gang.rows import GangRows, read_gpus
 from hindsched.solutions.gang.solution import GangSolution
+from hindsched.solutions.rows import read_span
 
 STOP_KEYS = {"to"}
 OPEN_SPAN = frozenset({"from"})
@@ -155,7 +156,7 @@ class State(ClusterState[GangJob]):
         is_open = "to" not in row
         span = OPEN_SPAN if is_open else FILE_SPAN
         held = read_gpus(self.instance, self._servers, where, row, span)
-        first, last = read_span(where, {**row, "to": MOST_SLOTS} if is_open else row)
+        first, last = read_span(where, {**row, "to": MOST_SLOTS} if is_open else row, MOST_SLOTS)
         if isinstance(held, int):
             return Run(job, first, last, is_open, held, ())
         at = np.flatnonzero(held).tolist()

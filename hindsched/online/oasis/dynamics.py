@@ -70,7 +70,8 @@ class OasisCluster(ServerCluster):
 
     def _add(self, job: OasisJob, role: str, count: int, booked: dict[str, int]) -> bool:
         """Book units round-robin from the server after the last one used, all or none."""
-        start, places = self._next[role], []
+        start = self._next[role]
+        places: list[int] = []
         for _ in range(count):
             fits = np.flatnonzero((self.free[role] >= self.unit(job, role)).all(axis=1))
             if fits.size == 0:

@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 
 from hindsched.instances.edgecloud.instance import EdgecloudInstance
 from hindsched.solutions.commitments import Commitments
-from hindsched.solutions.edgecloud.reading import ps_place, worker_place
-from hindsched.solutions.edgecloud.runs import ChunkRun
+from hindsched.solutions.edgecloud.runs import ChunkRun, ps_place, worker_place
 
 
 @dataclass

@@ -1,8 +1,8 @@
-"""Run-length arrays of the edgecloud family: runs of chunks, holds of PSs, and their load."""
+"""Rows of the edgecloud family as arrays: runs of chunks, holds of PSs, and their load."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Self
 
@@ -10,6 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hindsched.arrays import Ints
+from hindsched.errors import InputError
+from hindsched.instances.edgecloud.instance import EdgecloudInstance
+from hindsched.solutions.base import Assignments
+from hindsched.solutions.rows import check_row_keys, read_span
+
+EDGE_KEYS = {"chunk", "server", "worker", "from", "to"}
+CLOUD_KEYS = {"chunk", "server", "from", "to"}
+PS_KEYS = {"ps", "from", "to"}
 
 
 class ChunkRun(NamedTuple):
@@ -111,3 +119,57 @@ def loads(row: Ints, first: Ints, last: Ints, num_rows: int, slots: Ints) -> NDA
     np.add.at(steps, (row, np.searchsorted(slots, last + 1)), -1)
     np.cumsum(steps, axis=1, out=steps)
     return steps
+
+
+def read_runs(instance: EdgecloudInstance, assignments: Assignments) -> tuple[Runs, Holds]:
+    """What the rows of all jobs run and hold.
+
+    Raises
+    ------
+    InputError
+        If a row names what the instance does not have, or is no row.
+    """
+    runs: list[ChunkRun] = []
+    holds: list[tuple[int, int, int, int]] = []
+
+    for name, rows in assignments.items():
+        j = instance.job_index(name)
+        for number, row in enumerate(rows):
+            where, chunks = f"{name}.assignments[{number}]", instance.jobs[j].chunks
+            span = read_span(where, row)
+            if "ps" in row:
+                check_row_keys(where, row, PS_KEYS, PS_KEYS)
+                holds.append((j, ps_place(instance, row, where), *span))
+                continue
+            chunk = row.get("chunk")
+            if type(chunk) is not int or not 1 <= chunk <= chunks:
+                raise InputError(f"{where}.chunk", chunk, f"must be in 1..{chunks}")
+            runs.append(ChunkRun(j, chunk, worker_place(instance, row, where), *span))
+    return Runs.of(runs), Holds.of(holds)
+
+
+def worker_place(instance: EdgecloudInstance, row: Mapping[str, object], where: str) -> int:
+    """Position of the worker that a row names, or the number of workers for the cloud."""
+    server = row.get("server")
+    if server == instance.cloud.name:
+        check_row_keys(where, row, CLOUD_KEYS, CLOUD_KEYS)
+        return len(instance.worker_list)
+    check_row_keys(where, row, EDGE_KEYS, EDGE_KEYS)
+    if not isinstance(server, str) or server not in instance.server_index:
+        raise InputError(f"{where}.server", server, "must name a server or the cloud")
+    number = row["worker"]
+    place = instance.worker_index.get((server, number)) if type(number) is int else None
+    if place is None:
+        count = len(instance.servers[instance.server_index[server]].workers)
+        raise InputError(f"{where}.worker", number, f"must be in 1..{count}")
+    return place
+
+
+def ps_place(instance: EdgecloudInstance, row: Mapping[str, object], where: str) -> int:
+    """Position of the server whose PS a row names, or the number of servers for the cloud."""
+    if row["ps"] == instance.cloud.name:
+        return len(instance.servers)
+    place = instance.server_index.get(row["ps"]) if isinstance(row["ps"], str) else None
+    if place is None:
+        raise InputError(f"{where}.ps", row["ps"], "must name a server or the cloud")
+    return place

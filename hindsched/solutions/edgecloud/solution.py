@@ -16,22 +16,10 @@ from typing import Any, Self
 import numpy as np
 
 from hindsched.arrays import Bools, Floats, Ints
-from hindsched.instances.edgecloud.instance import EdgecloudInstance
-from hindsched.solutions.base import Assignment, Assignments, Solution
-from hindsched.solutions.edgecloud.reading import read_rows
-from hindsched.solutions.edgecloud.runs import Holds, Runs, loads
-from hindsched.solutions.tables import JobRow, UsageRow
-
-
-class EdgecloudJobRow(JobRow):
-    """A job, its chunks, and what moving and interrupting them takes."""
-
-    chunks: int
-    cloud_chunks: int
-    all_cloud: bool
-    preemptions: int
-    communication_slots: float
-    upload_slots: float
+from hindsched.instances.edgecloud.instance import EdgecloudInstance, EdgecloudJob
+from hindsched.json_types import JsonObject
+from hindsched.solutions.base import Assignment, Assignments, Solution, TableRow, usage_table
+from hindsched.solutions.edgecloud.runs import Holds, Runs, loads, read_runs
 
 
 class EdgecloudSolution(Solution):
@@ -69,7 +57,7 @@ class EdgecloudSolution(Solution):
         cls, instance: Any, assignments: Assignments, formulation: str | None = None
     ) -> Self:
         """Build from rows in the file's form; see the base class."""
-        return cls(instance, *read_rows(instance, assignments), formulation)
+        return cls(instance, *read_runs(instance, assignments), formulation)
 
     def assignments(self) -> dict[str, list[Assignment]]:
         """Rows in the file's form."""
@@ -171,46 +159,49 @@ class EdgecloudSolution(Solution):
         count: Ints = np.bincount(runs.job[1:][resumed], minlength=len(self.instance.jobs))
         return count
 
-    def job_rows(self) -> list[EdgecloudJobRow]:
-        """One row a job.
+    @cached_property
+    def _homes(self) -> tuple[Floats, Ints]:
+        """Slots of upload, summed over chunks, and chunks in the cloud, of each job.
 
-        Beside the shared keys: ``chunks``, ``cloud_chunks``, ``all_cloud``, ``preemptions``,
-        ``communication_slots`` (gradients and parameters between workers and PS, summed over
-        chunks), ``upload_slots`` (summed over chunks). Where work moves (``literal``) a chunk
-        number is a lane that carries an equal share of the job's chunks, and each server on which
-        it runs needs them uploaded.
+        Where work moves (``literal``) a chunk number is a lane that carries an equal share of the
+        job's chunks, and each server on which it runs needs them uploaded.
         """
         runs, instance = self.runs, self.instance
         delay = np.column_stack((instance.upload, instance.cloud_upload))
-        servers = np.array([s for s, _, _ in instance.worker_list] + [len(instance.servers)])
-        homes = np.unique(np.column_stack((runs.job, runs.chunk, servers[runs.place])), axis=0)
-        upload = np.zeros(len(instance.jobs))
+        homes = np.column_stack((runs.job, runs.chunk, self._servers[runs.place]))
+        job, _, server = np.unique(homes, axis=0).T
+        upload, in_cloud = np.zeros(len(instance.jobs)), np.zeros(len(instance.jobs), dtype=int)
         lanes = np.bincount(np.unique(homes[:, :2], axis=0)[:, 0], minlength=len(instance.jobs))
-        in_cloud = np.zeros(len(instance.jobs), dtype=np.int64)
-        np.add.at(upload, homes[:, 0], delay[homes[:, 0], homes[:, 2]])
-        upload *= instance.chunks / np.maximum(1, lanes)
-        np.add.at(in_cloud, homes[:, 0], homes[:, 2] == len(instance.servers))
-        start = np.full(len(instance.jobs), np.iinfo(np.int64).max)
-        np.minimum.at(start, runs.job, runs.first)
-        rows: list[EdgecloudJobRow] = []
-        for j, job in enumerate(instance.jobs):
-            done = self.shortfall[j] == 0
-            mixed, alone = (
-                job.exact_chunk_slots(instance.slot_seconds, in_cloud=c) for c in (False, True)
-            )
-            rows.append({
-                "job": job.name, "arrival": job.arrival,
-                "start": int(start[j]) if self._last[j] > 0 else None,
-                "completion": int(self._last[j]) if done else None,
-                "value": float(self.job_completion_times[j]) if done else None,
-                "chunks": job.chunks, "cloud_chunks": int(in_cloud[j]),
-                "all_cloud": bool(self.all_cloud[j]), "preemptions": int(self.preemptions[j]),
-                "communication_slots": (
-                    0.0 if self.all_cloud[j] else job.chunks * (mixed - alone)
-                ),
-                "upload_slots": float(upload[j]),
-            })  # fmt: skip
-        return rows
+        np.add.at(upload, job, delay[job, server])
+        np.add.at(in_cloud, job, server == len(instance.servers))
+        return upload * instance.chunks / np.maximum(1, lanes), in_cloud
+
+    @property
+    def _servers(self) -> Ints:
+        """Server of each place, their number for the cloud."""
+        workers = [s for s, _, _ in self.instance.worker_list]
+        return np.array([*workers, len(self.instance.servers)])
+
+    def job_facts(self, job: EdgecloudJob) -> JsonObject:
+        """How a job's chunks ran.
+
+        ``communication_slots`` go for gradients and parameters between workers and PS and
+        ``upload_slots`` for data, both summed over chunks.
+        """
+        j, seconds = self.instance.job_index(job.name), self.instance.slot_seconds
+        ran = self.runs.first[self.runs.job == j]
+        mixed, alone = (job.exact_chunk_slots(seconds, in_cloud=c) for c in (False, True))
+        time, (upload, in_cloud) = float(self.job_completion_times[j]), self._homes
+        return {
+            "start": int(ran.min()) if ran.size else None,
+            "value": None if math.isinf(time) else time,
+            "chunks": job.chunks,
+            "cloud_chunks": int(in_cloud[j]),
+            "all_cloud": bool(self.all_cloud[j]),
+            "preemptions": int(self.preemptions[j]),
+            "communication_slots": 0.0 if self.all_cloud[j] else job.chunks * (mixed - alone),
+            "upload_slots": float(upload[j]),
+        }
 
     def places(self) -> list[tuple[str, str]]:
         """Edge servers, each with the types of workers that it has; the cloud stands where used."""
@@ -220,26 +211,23 @@ class EdgecloudSolution(Solution):
         """One worker a chunk; a row of a PS has none."""
         return row["from"], row["to"], float("chunk" in row)
 
-    def usage_rows(self) -> list[UsageRow]:
+    def usage_rows(self) -> list[TableRow]:
         """Workers in use per slot, server and type; the cloud's capacity is None if unlimited."""
         runs, instance = self.runs, self.instance
         kinds = sorted({job.worker_type for job in instance.jobs})
         kind_of = np.array([kinds.index(job.worker_type) for job in instance.jobs], dtype=np.int64)
-        servers = np.array([s for s, _, _ in instance.worker_list] + [len(instance.servers)])
-        row = servers[runs.place] * len(kinds) + kind_of[runs.job]
-        slots = np.arange(int(runs.last.max(initial=0)) + 2)
-        used = loads(row, runs.first, runs.last, (len(instance.servers) + 1) * len(kinds), slots)
-        found: list[UsageRow] = []
-        for r, slot in np.argwhere(used > 0).tolist():
-            s, kind = r // len(kinds), kinds[r % len(kinds)]
-            name, capacity = instance.cloud.name, instance.cloud_workers(kind)
-            if s < len(instance.servers):
-                name, capacity = instance.servers[s].name, len(instance.groups.get((s, kind), ()))
-            found.append({
-                "slot": slot, "server": name, "resource": kind, "used": float(used[r, slot]),
-                "capacity": capacity,
-            })  # fmt: skip
-        return found
+        names = [*(server.name for server in instance.servers), instance.cloud.name]
+        row = self._servers[runs.place] * len(kinds) + kind_of[runs.job]
+        slots = np.arange(1, int(runs.last.max(initial=0)) + 2)
+        used = loads(row, runs.first, runs.last, len(names) * len(kinds), slots)
+        used = used.T.reshape(-1, len(names), len(kinds))
+        most = [[len(instance.groups.get((s, kind), ())) for kind in kinds]
+                for s in range(len(names))]  # fmt: skip
+        table = usage_table(used, np.array(most), names, kinds)
+        for one in table:
+            if one["server"] == instance.cloud.name:
+                one["capacity"] = instance.cloud_workers(one["resource"])
+        return table
 
 
 SOLUTION = EdgecloudSolution

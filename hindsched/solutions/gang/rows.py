@@ -11,7 +11,7 @@ from hindsched.errors import InputError
 from hindsched.instances.gang.instance import MOST_SLOTS, GangInstance
 from hindsched.json_types import JsonObject
 from hindsched.solutions.base import Assignment, Assignments
-from hindsched.solutions.rows import check_row_keys, read_counts
+from hindsched.solutions.rows import check_row_keys, read_counts, read_rows, read_span
 
 
 @dataclass(frozen=True)
@@ -38,11 +38,6 @@ class GangRows:
     place_server: Ints
     place_gpus: Ints
 
-    @property
-    def size(self) -> int:
-        """Number of rows."""
-        return int(self.job.size)
-
     def sorted(self) -> GangRows:
         """The same rows by job, start and end."""
         order = np.lexsort((self.end, self.start, self.job))
@@ -59,7 +54,7 @@ class GangRows:
 
     def placements(self) -> list[tuple[tuple[int, int], ...]]:
         """(server, GPUs) pairs of each row."""
-        found: list[list[tuple[int, int]]] = [[] for _ in range(self.size)]
+        found: list[list[tuple[int, int]]] = [[] for _ in range(self.job.size)]
         columns = (self.place_row.tolist(), self.place_server.tolist(), self.place_gpus.tolist())
         for row, server, gpus in zip(*columns, strict=True):
             found[row].append((server, gpus))
@@ -81,30 +76,21 @@ def read_gang_rows(instance: GangInstance, assignments: Assignments) -> GangRows
         For an unknown job, server or key, or an amount that is no count.
     """
     servers = [server.name for server in instance.servers or ()]
-    job: list[int] = []
-    start: list[int] = []
-    end: list[int] = []
-    gpus: list[int] = []
+
+    def read(_: GangInstance, where: str, row: Assignment) -> tuple[int | Ints, int, int]:
+        held = read_gpus(instance, servers, where, row)
+        return held, *read_span(where, row, MOST_SLOTS)
+
+    table: list[tuple[int, int, int, int]] = []
     places: list[tuple[int, int, int]] = []
-    for name, rows in assignments.items():
-        if name not in instance.names:
-            raise InputError("assignments", name, "must name a job of the instance")
-        index = instance.names[name]
-        for number, row in enumerate(rows):
-            where = f"{name}.assignments[{number}]"
-            held = read_gpus(instance, servers, where, row)
-            first, last = read_span(where, row)
-            if isinstance(held, int):
-                gpus.append(held)
-            else:
-                at = np.flatnonzero(held)
-                places += [(len(job), int(server), int(held[server])) for server in at]
-                gpus.append(int(held.sum()))
-            job.append(index)
-            start.append(first - 1)
-            end.append(last)
-    columns = [job, start, end, gpus, *(list(zip(*places, strict=True)) or [(), (), ()])]
-    return GangRows(*(np.array(column, dtype=np.int64) for column in columns)).sorted()
+    for name, rows in read_rows(instance, assignments, read).items():
+        for held, first, last in rows:
+            if not isinstance(held, int):
+                at = np.flatnonzero(held).tolist()
+                places += [(len(table), server, int(held[server])) for server in at]
+            table.append((instance.names[name], first - 1, last, int(np.sum(held))))
+    columns = np.array(table, dtype=np.int64).reshape(-1, 4).T
+    return GangRows(*columns, *np.array(places, dtype=np.int64).reshape(-1, 3).T).sorted()
 
 
 def read_gpus(
@@ -118,9 +104,8 @@ def read_gpus(
     if "servers" in row and servers:
         check_row_keys(where, row, span | {"servers"}, span | {"servers"})
         held = read_counts(f"{where}.servers", row["servers"], servers)
-        if held.min() < 0 or not held.any():
-            rule = "must be counts of at least 0 and hold a GPU"
-            raise InputError(f"{where}.servers", row["servers"], rule)
+        if not held.any():
+            raise InputError(f"{where}.servers", row["servers"], "must hold a GPU")
         return held
     keys = span | {"servers" if instance.is_consolidated else "gpus"}
     check_row_keys(where, row, keys, keys)
@@ -128,18 +113,6 @@ def read_gpus(
     if type(gpus) is not int or not 1 <= gpus <= MOST_SLOTS:
         raise InputError(f"{where}.gpus", gpus, "must be an integer of at least 1")
     return gpus
-
-
-def read_span(where: str, row: Assignment) -> tuple[int, int]:
-    """Read ``from`` and ``to``: slots up to `MOST_SLOTS`, both inclusive."""
-    for key in ("from", "to"):
-        slot = row[key]
-        if type(slot) is not int or not 1 <= slot <= MOST_SLOTS:
-            rule = f"must be a slot, an integer in 1..{MOST_SLOTS}"
-            raise InputError(f"{where}.{key}", slot, rule)
-    if row["from"] > row["to"]:
-        raise InputError(f"{where}.to", row["to"], f"must not precede from = {row['from']}")
-    return row["from"], row["to"]
 
 
 def write_gang_rows(instance: GangInstance, rows: GangRows) -> dict[str, list[Assignment]]:

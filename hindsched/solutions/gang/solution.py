@@ -26,23 +26,11 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from hindsched.arrays import Ints
-from hindsched.instances.gang.instance import GangInstance, split_formulation
+from hindsched.instances.gang.instance import GangInstance, GangJob, split_formulation
 from hindsched.json_types import JsonObject
-from hindsched.solutions.base import Assignment, Assignments, Solution
+from hindsched.solutions.base import Assignment, Assignments, Solution, TableRow, usage_table
 from hindsched.solutions.gang.metrics import gang_metrics
 from hindsched.solutions.gang.rows import GangRows, read_gang_rows, write_gang_rows
-from hindsched.solutions.tables import JobRow, UsageRow
-
-
-class GangJobRow(JobRow):
-    """A job, how long it waited and ran."""
-
-    weight: float
-    gpus: int
-    wait_seconds: float | None
-    completion_seconds: float | None
-    pieces: int
-    user: str | None
 
 
 class GangSolution(Solution):
@@ -132,38 +120,27 @@ class GangSolution(Solution):
         """GPU-slots held by all jobs."""
         return int(((self.rows.end - self.rows.start) * self.rows.gpus).sum())
 
-    def job_rows(self) -> list[GangJobRow]:
-        """One row a job: start, completion, weighted completion time, how it ran."""
-        instance = self.instance
-        pieces = np.bincount(self.rows.job, minlength=len(instance.jobs)).tolist()
-        seconds = instance.slot_seconds
-        table: list[GangJobRow] = []
-        columns = (self.starts.tolist(), self.completions.tolist(), instance.submits.tolist())
-        for job, start, end, submit, parts in zip(instance.jobs, *columns, pieces, strict=True):
-            done = end >= 0
-            row: GangJobRow = {
-                "job": job.name,
-                "arrival": submit + 1,
-                "start": start + 1 if start >= 0 else None,
-                "completion": end if done else None,
-                "value": job.weight * (end - submit) * seconds if done else None,
-                "weight": job.weight,
-                "gpus": job.gpus,
-                "wait_seconds": (start - submit) * seconds if start >= 0 else None,
-                "completion_seconds": (end - submit) * seconds if done else None,
-                "pieces": parts,
-                "user": job.user,
-            }
-            table.append(row)
-        return table
+    def job_facts(self, job: GangJob) -> JsonObject:
+        """Start, weighted completion time, how the job waited and ran."""
+        index, seconds = self.instance.names[job.name], self.instance.slot_seconds
+        times = self.starts, self.completions, self.instance.submits, self._pieces
+        start, end, submit, pieces = (int(own[index]) for own in times)
+        done = (end - submit) * seconds if end >= 0 else None
+        return {
+            "start": start + 1 if start >= 0 else None,
+            "value": None if done is None else job.weight * done,
+            "weight": job.weight,
+            "gpus": job.gpus,
+            "wait_seconds": (start - submit) * seconds if start >= 0 else None,
+            "completion_seconds": done,
+            "pieces": pieces,
+            "user": job.user,
+        }
 
-    def usage_steps(self) -> tuple[Ints, Ints]:
-        """GPUs in use as a step function: `used[i]` from time ``times[i]`` to ``times[i + 1]``."""
-        rows = self.rows
-        times, place = np.unique(np.concatenate([rows.start, rows.end]), return_inverse=True)
-        used = np.zeros(times.size, dtype=np.int64)
-        np.add.at(used, place, np.concatenate([rows.gpus, -rows.gpus]))
-        return times, np.cumsum(used)
+    @cached_property
+    def _pieces(self) -> Ints:
+        pieces: Ints = np.bincount(self.rows.job, minlength=len(self.instance.jobs))
+        return pieces
 
     def places(self) -> list[tuple[str, str]]:
         """The cluster as a whole."""
@@ -174,17 +151,16 @@ class GangSolution(Solution):
         gpus = row["gpus"] if "gpus" in row else sum(row["servers"].values())
         return row["from"], row["to"], float(gpus)
 
-    def usage_rows(self) -> list[UsageRow]:
+    def usage_rows(self) -> list[TableRow]:
         """GPUs in use per slot, the cluster as a whole."""
-        times, used = self.usage_steps()
-        room = float(self.instance.total_gpus)
-        steps = zip(times[:-1].tolist(), times[1:].tolist(), used[:-1].tolist(), strict=True)
-        return [
-            {"slot": slot, "server": "cluster", "resource": "gpu", "used": float(held),
-             "capacity": room}
-            for start, end, held in steps if held
-            for slot in range(start + 1, end + 1)
-        ]  # fmt: skip
+        rows = self.rows
+        times, place = np.unique(np.concatenate([rows.start, rows.end]), return_inverse=True)
+        change = np.zeros(times.size, dtype=np.int64)
+        np.add.at(change, place, np.concatenate([rows.gpus, -rows.gpus]))
+        held = np.cumsum(change)[:-1]
+        used = np.repeat(held, np.diff(times))[:, None, None]
+        table = usage_table(used, np.array([[self.instance.total_gpus]]), ["cluster"], ["gpu"])
+        return [row | {"slot": row["slot"] + int(times[0])} for row in table]
 
 
 SOLUTION = GangSolution

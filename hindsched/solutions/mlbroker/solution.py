@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
@@ -22,18 +21,20 @@ import numpy as np
 
 from hindsched.arrays import Floats, Ints
 from hindsched.errors import InputError
-from hindsched.instances.base import MOST_COUNT
-from hindsched.instances.decimals import exactly
 from hindsched.instances.mlbroker.instance import COSTS, MlbrokerInstance, MlbrokerJob
+from hindsched.json_types import JsonObject
 from hindsched.limits import check_memory
-from hindsched.solutions.base import (
-    Assignment,
-    Assignments,
-    Solution,
-)
+from hindsched.solutions.base import Assignment, Assignments, Solution, TableRow, usage_table
 from hindsched.solutions.mlbroker.transport import ship
-from hindsched.solutions.tables import JobRow, UsageRow
+from hindsched.solutions.rows import (
+    check_row_keys,
+    read_counts,
+    read_span,
+    read_type,
+    write_counts,
+)
 
+KEYS = {"from", "to", "workers", "ps"}
 BYTES_A_PLACE, BYTES_A_JOB = 64, 32
 """What a schedule and its accounting take a slot and centre, and a job there."""
 
@@ -155,29 +156,6 @@ def realised_costs(
     )
 
 
-def undelivered(instance: MlbrokerInstance, job: int, slot: int, placed: Ints) -> float:
-    """GB of a job's slot that find no worker, (8a) and (8b): exactly 0 if they all do.
-
-    Pinned data must fit where it is, and all other data in what is left.
-    """
-    data = instance.data[job, slot]
-    room = instance.capacity[job] * placed
-    stays = ~instance.may_leave[job]
-    spare = np.append(room[stays] - data[stays], room.sum() - data.sum())
-    if spare.min() > 1e-9 * (data.sum() + room.sum()):
-        return 0.0
-    worker = exactly(float(instance.capacity[job]))
-    rooms = [worker * int(n) for n in placed]
-    left = other = Fraction()
-    for r, amount in enumerate(data.tolist()):
-        if stays[r]:
-            left += max(Fraction(), exactly(amount) - rooms[r])
-            rooms[r] = max(Fraction(), rooms[r] - exactly(amount))
-        else:
-            other += exactly(amount)
-    return float(left + max(Fraction(), other - sum(rooms)))
-
-
 def arc_prices(instance: MlbrokerInstance, job: int, weight: float = 1.0) -> Floats:
     """`weight` x price per GB for a job, shape (R, R): infinite where pinned data would leave."""
     prices: Floats = weight * instance.transfer_price
@@ -186,16 +164,6 @@ def arc_prices(instance: MlbrokerInstance, job: int, weight: float = 1.0) -> Flo
         prices[stays] = np.inf
         np.fill_diagonal(prices, 0.0)
     return prices
-
-
-class MlbrokerJobRow(JobRow):
-    """A job and its parts of the cost, the pooled bill shared by units used."""
-
-    transfer: float
-    resource: float
-    deployment: float
-    communication: float
-    worker_slots: int
 
 
 class MlbrokerSolution(Solution):
@@ -271,23 +239,21 @@ class MlbrokerSolution(Solution):
         names = [center.name for center in self.instance.datacenters]
         found: dict[str, list[Assignment]] = {}
         for index, job in enumerate(self.instance.jobs):
-            rows: list[Assignment] = []
             for slot in range(job.arrival, job.departure + 1):
                 center = int(self.ps[index, slot - 1])
                 if center < 0:
                     continue
-                placed = self.workers[index, slot - 1]
-                body = {
-                    "workers": {names[r]: int(placed[r]) for r in np.flatnonzero(placed)},
-                    "ps": names[center],
-                }
-                last = rows[-1] if rows else None
-                if last and last["to"] == slot - 1 and all(last[k] == body[k] for k in body):
-                    last["to"] = slot
+                workers = write_counts(self.workers[index, slot - 1], names)
+                row = {"from": slot, "to": slot, "workers": workers, "ps": names[center]}
+                rows = found.setdefault(job.name, [])
+                if (
+                    rows
+                    and rows[-1] | {"from": slot, "to": slot} == row
+                    and (rows[-1]["to"] == slot - 1)
+                ):
+                    rows[-1]["to"] = slot
                 else:
-                    rows.append({"from": slot, "to": slot, **body})
-            if rows:
-                found[job.name] = rows
+                    rows.append(row)
         return found
 
     @cached_property
@@ -302,56 +268,37 @@ class MlbrokerSolution(Solution):
         ) + np.einsum("jtr,jk,trk->jt", is_ps, self.instance.ps_demand, unit)
         return share
 
-    def job_rows(self) -> list[MlbrokerJobRow]:
-        """One row a job: its costs, and its share of the pooled bill by units used."""
-        costs, w = self.costs, self.costs.weights
-        rows: list[MlbrokerJobRow] = []
-        for index, job in enumerate(self.instance.jobs):
-            transfer, deployment, communication = (
-                float(part[index].sum())
-                for part in (costs.transfer, costs.deployment, costs.communication)
-            )
-            resource = float(self.resource_share[index].sum())
-            parts = (transfer, resource, deployment, communication)
-            served = np.flatnonzero(self.ps[index] >= 0)
-            rows.append(
-                {
-                    "job": job.name,
-                    "arrival": job.arrival,
-                    "start": int(served[0]) + 1 if served.size else None,
-                    "completion": self.completion(job.name),
-                    "value": float(sum(a * b for a, b in zip(w, parts, strict=True))),
-                    "transfer": transfer,
-                    "resource": resource,
-                    "deployment": deployment,
-                    "communication": communication,
-                    "worker_slots": int(self.workers[index].sum()),
-                }
-            )
-        return rows
+    def job_facts(self, job: MlbrokerJob) -> JsonObject:
+        """Start and costs, the share of the pooled bill by units used."""
+        index, costs = self.instance.job_index(job.name), self.costs
+        parts = {
+            "transfer": costs.transfer[index], "resource": self.resource_share[index],
+            "deployment": costs.deployment[index], "communication": costs.communication[index],
+        }  # fmt: skip
+        summed = {cost: float(part.sum()) for cost, part in parts.items()}
+        served = np.flatnonzero(self.ps[index] >= 0)
+        return {
+            "start": int(served[0]) + 1 if served.size else None,
+            "value": float(sum(w * c for w, c in zip(costs.weights, summed.values(), strict=True))),
+            **summed,
+            "worker_slots": int(self.workers[index].sum()),
+        }
 
     def places(self) -> list[tuple[str, str]]:
         """Data centres, each with all resources."""
         centers, names = self.instance.datacenters, self.instance.resources
         return [(center.name, name) for center in centers for name in names]
 
-    def usage_rows(self) -> list[UsageRow]:
+    def usage_rows(self) -> list[TableRow]:
         """Units rented per slot, centre and resource.
 
         A cloud's capacity is not bounded. What stands as ``capacity`` is the threshold from which
         the lower price holds: used over capacity above 1 means that the discount was reached.
         """
-        used, names = self.costs.used, self.instance.resources
-        return [
-            {
-                "slot": int(t) + 1,
-                "server": self.instance.datacenters[r].name,
-                "resource": names[k],
-                "used": float(used[t, r, k]),
-                "capacity": float(self.instance.threshold[r, k]),
-            }
-            for t, r, k in np.argwhere(used > 0)
-        ]
+        centers = [center.name for center in self.instance.datacenters]
+        return usage_table(
+            self.costs.used, self.instance.threshold, centers, self.instance.resources
+        )
 
     def discount_rate(self) -> float | None:
         """Table 5: the tiered bill over the bill at full price; None if nothing is rented."""
@@ -385,43 +332,22 @@ def parse_rows(
         For an unknown key or centre, a count that is no integer, or a slot outside the life or
         covered twice.
     """
+    names = [center.name for center in instance.datacenters]
     parsed: list[tuple[slice, Ints, int]] = []
     taken = np.zeros(instance.horizon, dtype=bool)
     for number, row in enumerate(rows):
         where = f"assignments of {job.name}[{number}]"
         if "from" not in row and "to" not in row and "slot" not in row:
             row = {**row, "from": job.arrival + number, "to": job.arrival + number}
-        if set(row) != {"from", "to", "workers", "ps"}:
-            raise InputError(where, dict(row), "must have exactly the keys from, to, workers, ps")
-        first, last = row["from"], row["to"]
-        for key in ("from", "to"):
-            slot = row[key]
-            if type(slot) is not int or not job.arrival <= slot <= job.departure:
-                rule = f"must be a slot of the job's life {job.arrival}..{job.departure}"
-                raise InputError(f"{where}.{key}", slot, rule)
-        if last < first:
-            raise InputError(f"{where}.to", last, f"must not precede from = {first}")
+        check_row_keys(where, row, KEYS, KEYS)
+        first, last = read_span(where, row, job.departure, job.arrival)
         span = slice(first - 1, last)
         if taken[span].any():
             raise InputError(where, f"slots {first}..{last}", "must not cover a slot twice")
         taken[span] = True
-        placed = np.zeros(len(instance.datacenters), dtype=np.int64)
-        if not isinstance(row["workers"], dict):
-            raise InputError(f"{where}.workers", row["workers"], "must be an object of counts")
-        for name, count in row["workers"].items():
-            if type(count) is not int or not 0 <= count <= MOST_COUNT:
-                rule = f"must be an integer in 0..{MOST_COUNT}"
-                raise InputError(f"{where}.workers.{name}", count, rule)
-            placed[_center(instance, f"{where}.workers", name)] = count
-        parsed.append((span, placed, _center(instance, f"{where}.ps", row["ps"])))
+        workers = read_counts(f"{where}.workers", row["workers"], names)
+        parsed.append((span, workers, read_type(f"{where}.ps", row["ps"], names)))
     return parsed
-
-
-def _center(instance: MlbrokerInstance, where: str, name: object) -> int:
-    index = instance.datacenter_index.get(name) if isinstance(name, str) else None
-    if index is None:
-        raise InputError(where, name, "must name a data centre of the instance")
-    return index
 
 
 SOLUTION = MlbrokerSolution

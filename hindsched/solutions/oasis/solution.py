@@ -11,37 +11,23 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from hindsched.arrays import Ints
 from hindsched.errors import InputError
-from hindsched.instances.oasis.instance import OasisInstance
-from hindsched.solutions.base import (
-    Assignment,
-    Assignments,
-    Solution,
+from hindsched.instances.oasis.instance import OasisInstance, OasisJob
+from hindsched.json_types import JsonObject
+from hindsched.solutions.base import Assignment, Assignments, Solution, TableRow, usage_table
+from hindsched.solutions.rows import (
+    check_row_keys,
+    read_counts,
+    read_rows,
+    read_span,
+    write_counts,
 )
-from hindsched.solutions.rows import read_counts, write_counts
-from hindsched.solutions.tables import JobRow, UsageRow
 
 Deployment = NDArray[Any]
 """Counts by slot and server: shape (T, H) or (T, K), slot t in row t - 1."""
 
-ROW_KEYS = frozenset({"from", "to", "workers", "ps"})
-
-
-class OasisJobRow(JobRow):
-    """A job, its utility and its workers."""
-
-    target: float | None
-    decay: float | None
-    priority: float | None
-    work: int
-    worker_slots: int
-    most_workers: int
-
-
-class OasisUsageRow(UsageRow):
-    """Use of a server of workers or of PSs."""
-
-    role: str
+KEYS = {"from", "to", "workers", "ps"}
 
 
 class OasisSolution(Solution):
@@ -95,37 +81,36 @@ class OasisSolution(Solution):
 
         A row is all that its job has then: rows of a job do not overlap.
         """
-        servers = {
-            "workers": [server.name for server in instance.worker_servers],
-            "ps": [server.name for server in instance.ps_servers],
-        }
-        known = {job.name for job in instance.jobs}
-        deployed: dict[str, dict[str, Deployment]] = {"workers": {}, "ps": {}}
-        for name, rows in assignments.items():
-            if name not in known:
-                raise InputError("jobs", name, "must name a job of the instance")
-            for role, names in servers.items():
-                shape = (instance.horizon, len(names))
-                deployed[role][name] = np.zeros(shape, dtype=np.int64)
+
+        def read(cluster: OasisInstance, where: str, row: Assignment) -> tuple[slice, Ints, Ints]:
+            check_row_keys(where, row, {"from", "to"}, KEYS)
+            first, last = read_span(where, row, cluster.horizon)
+            workers, ps = (
+                read_counts(f"{where}.{role}", row.get(role, {}), own)
+                for role, own in zip(("workers", "ps"), names, strict=True)
+            )
+            return slice(first - 1, last), workers, ps
+
+        names = _names(instance)
+        deployed: tuple[dict[str, Deployment], dict[str, Deployment]] = ({}, {})
+        for name, rows in read_rows(instance, assignments, read).items():
+            for own, servers in zip(deployed, names, strict=True):
+                own[name] = np.zeros((instance.horizon, len(servers)), dtype=np.int64)
             taken = np.zeros(instance.horizon, dtype=bool)
-            for number, row in enumerate(rows):
-                where = f"jobs[{name}].assignments[{number}]"
-                span = _span(row, instance.horizon, where)
+            for span, *counts in rows:
                 if taken[span].any():
-                    raise InputError(where, row, "must not overlap another row of the job")
+                    where, slots = f"rows of {name}", f"slots {span.start + 1}..{span.stop}"
+                    raise InputError(where, slots, "must not overlap another row of the job")
                 taken[span] = True
-                for role, names in servers.items():
-                    counts = read_counts(f"{where}.{role}", row.get(role, {}), names)
-                    deployed[role][name][span] += counts
-        return cls(instance, deployed["workers"], deployed["ps"], formulation=formulation)
+                for own, count in zip(deployed, counts, strict=True):
+                    own[name][span] = count
+        return cls(instance, *deployed, formulation=formulation)
 
     def assignments(self) -> dict[str, list[Assignment]]:
         """Rows of every job that runs, run-length over slots."""
-        worker_names = [server.name for server in self.instance.worker_servers]
-        ps_names = [server.name for server in self.instance.ps_servers]
+        names = _names(self.instance)
         return {
-            name: run_length(self.workers[name], self.ps[name], worker_names, ps_names)
-            for name in self.workers
+            name: run_length(self.workers[name], self.ps[name], *names) for name in self.workers
         }
 
     def completion(self, job: str) -> int | None:
@@ -146,62 +131,49 @@ class OasisSolution(Solution):
         record = self.instance.jobs[self.instance.job_index(job)]
         return record.utility.value(completion - record.arrival)
 
-    def job_rows(self) -> list[OasisJobRow]:
-        """One row a job; beside the shared keys: target, work, worker_slots, most_workers."""
-        rows: list[OasisJobRow] = []
-        for index, job in enumerate(self.instance.jobs):
-            y = self.workers.get(job.name)
-            per_slot = np.zeros(self.instance.horizon) if y is None else y.sum(axis=1)
-            running = np.flatnonzero(per_slot > 0)
-            rows.append(
-                {
-                    "job": job.name,
-                    "arrival": job.arrival,
-                    "start": int(running[0]) + 1 if running.size else None,
-                    "completion": self.completion(job.name),
-                    "value": self.value(job.name),
-                    "target": getattr(job.utility, "target", None),
-                    "decay": getattr(job.utility, "decay", None),
-                    "priority": getattr(job.utility, "priority", None),
-                    "work": int(self.instance.work[index]),
-                    "worker_slots": int(per_slot.sum()),
-                    "most_workers": int(per_slot.max(initial=0)),
-                }
-            )
-        return rows
+    def job_facts(self, job: OasisJob) -> JsonObject:
+        """Start, utility earned and asked for, work and workers."""
+        y = self.workers.get(job.name)
+        per_slot = np.zeros(self.instance.horizon) if y is None else y.sum(axis=1)
+        running = np.flatnonzero(per_slot > 0)
+        wanted = {key: getattr(job.utility, key, None) for key in ("target", "decay", "priority")}
+        return {
+            "start": int(running[0]) + 1 if running.size else None,
+            "value": self.value(job.name),
+            **wanted,
+            "work": int(self.instance.work[self.instance.job_index(job.name)]),
+            "worker_slots": int(per_slot.sum()),
+            "most_workers": int(per_slot.max(initial=0)),
+        }
 
     def places(self) -> list[tuple[str, str]]:
         """Servers of workers, then of PSs, each with the resources that it has."""
         servers = (*self.instance.worker_servers, *self.instance.ps_servers)
         return [(s.name, name) for s in servers for name, amount in s.capacity.items() if amount]
 
-    def usage_rows(self) -> list[OasisUsageRow]:
+    def usage_rows(self) -> list[TableRow]:
         """Use and capacity where anything is used; ``role`` is ``worker`` or ``ps``."""
         instance = self.instance
-        rows: list[OasisUsageRow] = []
+        rows: list[TableRow] = []
         for role, deployed, demand, capacity, servers in (
-            ("worker", self.workers, instance.worker_demand, instance.worker_capacity,
-             instance.worker_servers),
-            ("ps", self.ps, instance.ps_demand, instance.ps_capacity, instance.ps_servers),
-        ):  # fmt: skip
+            ("worker", self.workers, instance.worker_demand, instance.worker_capacity, 0),
+            ("ps", self.ps, instance.ps_demand, instance.ps_capacity, 1),
+        ):
             running = [counts.any(axis=1) for counts in deployed.values()]
             last = 1 + int(np.flatnonzero(np.any(running, axis=0)).max(initial=-1))
             use = np.zeros((last, *capacity.shape))
-            for index, job in enumerate(instance.jobs):
-                if job.name in deployed:
-                    use += deployed[job.name][:last, :, None] * demand[index]
-            for slot, server, resource in np.argwhere(use > 0):
-                rows.append(
-                    {
-                        "slot": int(slot) + 1,
-                        "role": role,
-                        "server": servers[server].name,
-                        "resource": instance.resources[resource],
-                        "used": float(use[slot, server, resource]),
-                        "capacity": float(capacity[server, resource]),
-                    }
-                )
+            for name, counts in deployed.items():
+                use += counts[:last, :, None] * demand[instance.job_index(name)]
+            names = _names(instance)[servers], instance.resources
+            rows += usage_table(use, capacity, *names, role=role)
         return rows
+
+
+def _names(instance: OasisInstance) -> tuple[list[str], list[str]]:
+    """Names of the worker servers and of the PS servers."""
+    servers = instance.worker_servers, instance.ps_servers
+    worker_names, ps_names = ([server.name for server in own] for own in servers)
+    return worker_names, ps_names
 
 
 def run_length(
@@ -233,17 +205,6 @@ def _counts(given: Deployment | None, shape: tuple[int, int]) -> Deployment:
     if counts.dtype.kind == "f" and np.array_equal(counts, np.rint(counts)):
         counts = counts.astype(np.int64)
     return counts
-
-
-def _span(row: Any, horizon: int, where: str) -> slice:
-    if not isinstance(row, dict) or not {"from", "to"} <= set(row) <= ROW_KEYS:
-        raise InputError(where, row, "must have the keys from, to, workers, ps and no other")
-    for key in ("from", "to"):
-        if type(row[key]) is not int or not 1 <= row[key] <= horizon:
-            raise InputError(f"{where}.{key}", row[key], f"must be a slot in 1..{horizon}")
-    if row["from"] > row["to"]:
-        raise InputError(f"{where}.to", row["to"], f"must not precede from = {row['from']}")
-    return slice(row["from"] - 1, row["to"])
 
 
 SOLUTION = OasisSolution

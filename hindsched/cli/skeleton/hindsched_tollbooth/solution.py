@@ -7,9 +7,8 @@ from typing import Any, Self
 import numpy as np
 
 from hindsched.errors import InputError
-from hindsched.solutions.base import Assignment, Assignments, Solution
+from hindsched.solutions.base import Assignment, Assignments, Solution, usage_table
 from hindsched.solutions.rows import check_row_keys, read_span
-from hindsched.solutions.tables import JobRow, UsageRow
 
 from .instance import TollboothInstance
 
@@ -72,37 +71,19 @@ class TollboothSolution(Solution):
             return None
         return self.start[job] + self.instance.jobs[self.instance.job_index(job)].length - 1
 
-    def job_rows(self) -> list[JobRow]:
-        """One row a car."""
-        return [
-            {
-                "job": job.name,
-                "arrival": job.arrival,
-                "start": self.start.get(job.name),
-                "completion": self.completion(job.name),
-                "value": job.toll if job.name in self.start else 0.0,
-            }
-            for job in self.instance.jobs
-        ]
+    def job_facts(self, job: Any) -> dict[str, Any]:
+        """When a car drives up, and what it brings."""
+        start = self.start.get(job.name)
+        return {"start": start, "value": 0.0 if start is None else job.toll}
 
     def places(self) -> list[tuple[str, str]]:
         """All booths are one place."""
         return [("booth", "lane")]
 
-    def usage_rows(self) -> list[UsageRow]:
+    def usage_rows(self) -> list[dict[str, Any]]:
         """Booths in use by slot."""
-        capacity = float(self.instance.booths)
-        return [
-            {
-                "slot": slot + 1,
-                "server": "booth",
-                "resource": "lane",
-                "used": float(used),
-                "capacity": capacity,
-            }
-            for slot, used in enumerate(self.used())
-            if used
-        ]
+        booths = np.array([[self.instance.booths]])
+        return usage_table(self.used()[:, None, None], booths, ["booth"], ["lane"])
 
 
 SOLUTION = TollboothSolution

@@ -22,8 +22,7 @@ from hindsched.instances.astraea.modes import modes, most_workers
 from hindsched.instances.base import JobRecord
 from hindsched.instances.modes import NEVER, PREEMPTIVE, Modes, ps_for
 from hindsched.models.astraea.sets import UnitCluster
-from hindsched.solutions.astraea.row import AstraeaRow
-from hindsched.solutions.astraea.solution import write_row
+from hindsched.solutions.astraea.solution import AstraeaSolution
 from hindsched.solutions.base import Assignment
 from hindsched.solvers.families.windows.oracle import (
     ROWS,
@@ -52,7 +51,6 @@ class AstraeaOracle(WindowOracle):
     """What all layouts share: values, types, and the worth of a given schedule."""
 
     sense: ClassVar[Literal["max", "min"]] = "max"
-    row = AstraeaRow
     instance: AstraeaInstance
 
     def __init__(self, instance: AstraeaInstance, formulation: str | None = None) -> None:
@@ -198,7 +196,7 @@ class ServerOracle(AstraeaOracle, WindowServerOracle):
 
     def assignments(self, block: int, response: Response) -> list[Assignment]:
         """Rows of the solution file."""
-        return [write_row(self.instance, row) for row in response.plan]
+        return [AstraeaSolution.write_row(self.instance, row) for row in response.plan]
 
 
 def build(instance: AstraeaInstance, formulation: str, rows: str) -> AstraeaOracle:

@@ -25,8 +25,8 @@ from hindsched.instances.batchsched.modes import minibatch_times, modes
 from hindsched.instances.decimals import common_step, exactly, loosened
 from hindsched.instances.modes import NEVER, PREEMPTIVE, Modes, in_pieces
 from hindsched.solutions.base import Assignment
-from hindsched.solutions.batchsched.solution import BatchschedRow, write_row
-from hindsched.solutions.window_row import WindowRow
+from hindsched.solutions.batchsched.solution import BatchschedSolution
+from hindsched.solutions.window_solution import WindowRow
 from hindsched.solvers.families.batchsched.list_schedule import list_schedule
 from hindsched.solvers.families.batchsched.oracle_search import (
     ModeIndex,
@@ -60,7 +60,6 @@ class BatchschedOracle(WindowOracle):
     """What all layouts share."""
 
     sense: ClassVar[Literal["max", "min"]] = "min"
-    row = BatchschedRow
     instance: BatchschedInstance
 
     def __init__(self, instance: BatchschedInstance, formulation: str | None) -> None:
@@ -294,7 +293,7 @@ class ServerOracle(BatchschedOracle, WindowServerOracle):
 
     def assignments(self, block: int, response: Response) -> list[Assignment]:
         """Row of the solution file for a response."""
-        return [write_row(self.instance, row) for row in response.plan]
+        return [BatchschedSolution.write_row(self.instance, row) for row in response.plan]
 
 
 def build(instance: BatchschedInstance, formulation: str, rows: str) -> BlockOracle:

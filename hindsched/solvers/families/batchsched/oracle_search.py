@@ -19,7 +19,8 @@ from hindsched.instances.decimals import loosened
 from hindsched.instances.modes import Modes
 from hindsched.limits import check_memory
 from hindsched.solutions.base import Assignment
-from hindsched.solutions.batchsched.solution import BatchschedRow, write_row
+from hindsched.solutions.batchsched.solution import BatchschedSolution
+from hindsched.solutions.window_solution import WindowRow
 from hindsched.solvers.kernels.batchsched.window_search import (
     Groups,
     State,
@@ -72,9 +73,9 @@ class Schedule:
         """Completion as the paper counts it, t + L."""
         return self.start + self.duration
 
-    def row(self) -> BatchschedRow:
+    def row(self) -> WindowRow:
         """The same as a row of a solution."""
-        return BatchschedRow(
+        return WindowRow(
             self.start, self.last, self.worker_type, self.ps_type, self.workers, self.ps
         )
 
@@ -275,7 +276,7 @@ class ScheduleSearch:
 
     def assignment(self, schedule: Schedule) -> Assignment:
         """Row of the solution file for a schedule."""
-        return write_row(self.instance, schedule.row())
+        return BatchschedSolution.write_row(self.instance, schedule.row())
 
 
 def kinds_of(instance: BatchschedInstance) -> Kinds:

@@ -20,7 +20,8 @@ from hindsched.instances.batchsched.instance import BatchschedInstance
 from hindsched.instances.batchsched.modes import fewest_ps, modes
 from hindsched.instances.modes import in_pieces
 from hindsched.solutions.base import Solution
-from hindsched.solutions.batchsched.solution import BatchschedRow, BatchschedSolution
+from hindsched.solutions.batchsched.solution import BatchschedSolution
+from hindsched.solutions.window_solution import WindowRow
 from hindsched.solvers.door.work import spend
 from hindsched.solvers.families.batchsched.list_schedule import list_schedule
 from hindsched.solvers.kernels.batchsched.window_moves import improve, insert_all
@@ -86,7 +87,7 @@ class WindowSearch:
         self.random = np.random.Generator(np.random.PCG64(seed))
         self.iterations = 0
         self.objective: float | None = None
-        self._best: dict[str, BatchschedRow] = {}
+        self._best: dict[str, WindowRow] = {}
         self._seconds_left = seconds_left
         self._cycle, self._cycle_begin = FIRST_CYCLE, 0
         self._cycle_seconds, self._is_last = seconds_left(), False
@@ -153,7 +154,7 @@ class WindowSearch:
                 break
         if not self.is_complete:  # the priced slots end where a list of all jobs has room
             listed = list_schedule(self.instance).items()
-            rows: dict[str, Sequence[BatchschedRow]] = {name: (one.row(),) for name, one in listed}
+            rows: dict[str, Sequence[WindowRow]] = {name: (one.row(),) for name, one in listed}
             self.adopt(BatchschedSolution(self.instance, rows, self.oracle.formulation))
         self._return_to_best()
 
@@ -213,9 +214,7 @@ class WindowSearch:
         """
         if self.objective is None:
             return None
-        rows: dict[str, Sequence[BatchschedRow]] = {
-            name: (row,) for name, row in self._best.items()
-        }
+        rows: dict[str, Sequence[WindowRow]] = {name: (row,) for name, row in self._best.items()}
         found = BatchschedSolution(self.instance, rows, self.oracle.formulation)
         if broken := found.violations():
             raise SolveFailed(f"the search broke {broken[0]}")
@@ -266,7 +265,7 @@ class WindowSearch:
             ps = np.zeros(len(workers), dtype=np.int64)
             if has_ps:
                 ps[host] = units
-            self._best[job.name] = BatchschedRow(
+            self._best[job.name] = WindowRow(
                 start + 1, stop, m, p if has_ps else -1, workers.astype(np.int64), ps
             )
 

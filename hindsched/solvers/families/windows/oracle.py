@@ -17,10 +17,10 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from copy import copy
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -30,7 +30,7 @@ from hindsched.instances.base import Instance, JobRecord
 from hindsched.instances.modes import NEVER, PREEMPTIVE, Modes, in_pieces
 from hindsched.models.windows.sets import WindowCluster, row_use
 from hindsched.solutions.base import Solution
-from hindsched.solutions.window_row import WindowRow
+from hindsched.solutions.window_solution import WindowRow
 from hindsched.solvers.kernels.windows.merged_server import (
     all_cheapest_slots,
     all_on_merged_server,
@@ -81,7 +81,6 @@ class WindowOracle(BlockOracle):
 
     cluster: WindowCluster
     slots: int
-    row: ClassVar[Callable[..., WindowRow]]
 
     def __init__(self, instance: Instance, formulation: str | None) -> None:
         self.instance = instance

@@ -14,7 +14,7 @@ import numpy as np
 
 from hindsched.arrays import Floats
 from hindsched.instances.modes import Modes
-from hindsched.solutions.window_row import WindowRow
+from hindsched.solutions.window_solution import WindowRow
 from hindsched.solvers.families.windows.oracle import WindowOracle
 from hindsched.solvers.kernels.limited_servers import no_limits
 from hindsched.solvers.kernels.placement import Kinds
@@ -102,7 +102,7 @@ class WindowServerOracle(WindowOracle):
             return None
         last = start + int(table.duration[mode]) - 1
         ps_type = int(table.ps_type[mode]) if self.kinds.has_ps else -1
-        row = self.row(start, last, int(table.worker_type[mode]), ps_type, workers, ps)
+        row = WindowRow(start, last, int(table.worker_type[mode]), ps_type, workers, ps)
         return self.response(self.sign * float(cost), self.sign * float(base[last]), row)
 
     def restricted_response(self, block: int, prices: Floats, limits: Limits) -> Response | None:

@@ -28,7 +28,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from statistics import fmean
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -60,6 +60,7 @@ from hindsched.solvers.certificates.certificate import Certificate
 from hindsched.solvers.certificates.file import write_certificate
 from hindsched.solvers.door.api import solve
 from hindsched.solvers.door.interrupt import catch_interrupt
+from hindsched.solvers.door.result import Result
 
 DEFAULT_SECONDS = 60.0
 EXACT_WORK = 1_000
@@ -79,6 +80,7 @@ PROOF_SECONDS = 5.0
 MOST_JOBS = 4
 """Jobs that the words tell."""
 AGREEMENT = 1e-6
+CONTRADICTED = "CONTRADICTED"
 
 
 def worst(
@@ -161,17 +163,25 @@ def worst(
     True
     """
     space = find_space(family, preset).with_ranges(ranges or {})
-    _check(seed, seeds, time_limit, work_limit, workers)
-    question = _question(space, algorithm, against, settings or {}, formulation, seeds)
+    check_workers(workers)
+    whole_number("seed", seed, 0)
+    if work_limit is not None:
+        whole_number("work_limit", work_limit, 1)
+    if time_limit is not None and not 0 < time_limit < math.inf:
+        raise InputError("time_limit", time_limit, "must be a number of seconds above 0")
+    question = Question.of(space, algorithm, against, settings or {}, formulation, seeds)
     place = None if folder is None else Path(folder)
-    if resume and place is None:
-        raise InputError("resume", True, "needs the folder of the search")
     asked = json.loads(
         json.dumps([family, preset, str(algorithm), str(against), seed, dict(ranges or {})])
     )
     done, best, score = 0, None, -math.inf
-    if resume and place is not None:
-        done, best, score = _read_state(place / STATE, asked)
+    if resume:
+        if place is None:
+            raise InputError("resume", True, "needs the folder of the search")
+        before, done, best, said = read_json(place / STATE)
+        if before != asked:
+            raise InputError("resume", str(asked), f"must be as before: {before}")
+        score = float(said)
     first = [space.adopt(one if isinstance(one, Instance) else read(one)) for one in starts]
     begun, ended, message = time.monotonic(), "work", ""
     seconds = math.inf if work_limit is not None else DEFAULT_SECONDS
@@ -185,8 +195,8 @@ def worst(
                 for number in numbers
             ]
             found = pool(delayed(evaluate)(question, data) for data in batch)
-            for data, (own, said) in zip(batch, found, strict=True):
-                message = said or message
+            for data, (own, why) in zip(batch, found, strict=True):
+                message = why or message
                 if own > score:
                     best, score = data, own
             done = numbers[-1] + 1
@@ -223,28 +233,81 @@ class Question:
     formulation: str
     seeds: int
 
+    @classmethod
+    def of(
+        cls,
+        space: SearchSpace,
+        algorithm: Contender,
+        against: Contender | None = None,
+        settings: Keywords | None = None,
+        formulation: str | None = None,
+        seeds: int = 1,
+    ) -> Self:
+        """The question, checked: its algorithms can be built, its settings are somebody's."""
+        known: set[str] = set()
+        for contender in (algorithm, against):
+            if contender is not None:
+                own = _built(space.family, contender, settings or {})[1]
+                known |= set(own)
+        for name, value in (settings or {}).items():
+            if name not in known:
+                rule = f"must be a range ({', '.join(space.names())}) or a setting"
+                raise InputError(f"set.{name}", value, rule)
+        base = space.instance(space.normal(copy.deepcopy(space.base)))
+        wanted = base.check_formulation(formulation or space.formulation)
+        seeds = whole_number("seeds", seeds, 1)
+        return cls(space, algorithm, against, settings or {}, wanted, seeds)
+
     def runs(
         self, contender: Contender, instance: Instance, first: int = 0, count: int | None = None
     ) -> list[SimulationResult]:
         """Runs of an algorithm, one a seed where it is randomised; their schedules hold."""
-        family, own = self.space.family, None
-        if not isinstance(contender, OnlineAlgorithm):
-            own = own_settings(family, contender, self.settings)
-        number = (count or self.seeds) if is_randomised(family, contender) else 1
         found = []
-        for seed in range(first, first + number):
-            chosen: Any = contender
-            if isinstance(contender, OnlineAlgorithm):
-                chosen = copy.deepcopy(contender)
-            elif not isinstance(contender, str):
-                chosen = build_from(contender, contender.__name__, own or {})
-            given = own if isinstance(contender, str) else None
-            form = self.formulation
-            run = simulate(instance, chosen, seed=seed, settings=given, formulation=form)
+        for seed in range(first, first + (count or self.seeds)):
+            algorithm, own = _built(self.space.family, contender, self.settings)
+            given: Any = (contender, own) if isinstance(contender, str) else (algorithm, None)
+            run = simulate(
+                instance, given[0], seed=seed, settings=given[1], formulation=self.formulation
+            )
             if run.in_feasible_set and run.violations:
                 raise InputError(run.algorithm, run.violations[0], "must not break a constraint")
             found.append(run)
+            if not algorithm.randomised:
+                break
         return found
+
+    def reference(
+        self, instance: Instance, runs: Sequence[SimulationResult], options: Keywords
+    ) -> tuple[str, Solution, Result | None]:
+        """Whose the schedule to compare with is, the schedule, and the solve that sought it."""
+        if self.against is not None:
+            middle = _middle(self.runs(self.against, instance))
+            return middle.algorithm, middle.solution, None
+        method, form = self.space.exact, self.formulation
+        found = solve(instance, method, formulation=form, options={**options, "threads": 1})
+        known = [] if found.solution is None else [("offline", found.solution)]
+        known += [(run.algorithm, run.solution) for run in runs if not run.violations]
+        if not known:
+            raise SolveFailed(f"{instance.name}: no schedule was found within the limit")
+        sign = 1 if instance.sense == "max" else -1
+        return *max(known, key=lambda item: sign * item[1].objective()), found
+
+
+def _built(
+    family: str, contender: Contender, settings: Keywords
+) -> tuple[OnlineAlgorithm, JsonObject]:
+    """An algorithm for one run, and the settings that it has."""
+    if isinstance(contender, OnlineAlgorithm):
+        return copy.deepcopy(contender), {}
+    own = own_settings(family, contender, settings)
+    if isinstance(contender, str):
+        return build_algorithm(family, contender, own), own
+    return build_from(contender, contender.__name__, own), own
+
+
+def _middle(runs: Sequence[SimulationResult]) -> SimulationResult:
+    """The only run, or the one of median objective."""
+    return sorted(runs, key=lambda run: run.objective)[(len(runs) - 1) // 2]
 
 
 def evaluate(question: Question, data: Draft) -> tuple[float, str]:
@@ -252,22 +315,10 @@ def evaluate(question: Question, data: Draft) -> tuple[float, str]:
     try:
         instance = question.space.instance(data)
         runs = question.runs(question.algorithm, instance)
-        objective = fmean(run.objective for run in runs)
-        if question.against is not None:
-            others = question.runs(question.against, instance)
-            known = [fmean(run.objective for run in others)]
-        else:
-            options = {"work_limit": EXACT_WORK, "threads": 1}
-            method, form = question.space.exact, question.formulation
-            found = solve(instance, method, formulation=form, options=options)
-            known = [] if found.objective is None else [found.objective]
-            known += [run.objective for run in runs if not run.violations]
+        _, best, _ = question.reference(instance, runs, {"work_limit": EXACT_WORK})
     except HindschedError as error:
         return -math.inf, f"{type(error).__name__}: {error}"
-    if not known:
-        return -math.inf, "no schedule was found within the limit of work"
-    best = max(known) if instance.sense == "max" else min(known)
-    return quotient(instance.sense, objective, best), ""
+    return quotient(instance.sense, fmean(run.objective for run in runs), best.objective()), ""
 
 
 def shrunk(question: Question, data: Draft, least: float, stop: Callable[[], bool]) -> Draft:
@@ -303,15 +354,6 @@ def complexity(space: SearchSpace, data: Draft) -> tuple[int, int, int, float]:
 def digest(data: Draft) -> str:
     """A short name of a candidate."""
     return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()[:10]
-
-
-def is_randomised(family: str, contender: Contender) -> bool:
-    """Whether an algorithm's seed can change a decision."""
-    if isinstance(contender, OnlineAlgorithm):
-        return contender.randomised
-    if isinstance(contender, str):
-        return build_algorithm(family, contender).randomised
-    return bool(contender.randomised)
 
 
 def _candidate(space: SearchSpace, best: Draft | None, seed: int, number: int) -> Draft:
@@ -363,47 +405,6 @@ def _places(space: SearchSpace, data: Draft) -> list[tuple[Any, Any]]:
     return [(item, at) for item, holder in space.all_fields(data) for at in item.places(holder)]
 
 
-def _question(
-    space: SearchSpace,
-    algorithm: Contender,
-    against: Contender | None,
-    settings: Keywords,
-    formulation: str | None,
-    seeds: int,
-) -> Question:
-    known: set[str] = set()
-    for contender in (algorithm, against):
-        if contender is not None and not isinstance(contender, OnlineAlgorithm):
-            known |= set(own_settings(space.family, contender, settings))
-            is_randomised(space.family, contender)  # an unknown name is said here
-    for name, value in settings.items():
-        if name not in known:
-            rule = f"must be a range ({', '.join(space.names())}) or a setting"
-            raise InputError(f"set.{name}", value, rule)
-    first = space.instance(space.normal(copy.deepcopy(space.base)))
-    wanted = first.check_formulation(formulation or space.formulation)
-    return Question(space, algorithm, against, settings, wanted, seeds)
-
-
-def _read_state(path: Path, asked: list[object]) -> tuple[int, Draft | None, float]:
-    before, done, best, score = read_json(path)
-    if before != asked:
-        raise InputError("resume", str(asked), f"must be as before: {before}")
-    return int(done), best, float(score)
-
-
-def _check(
-    seed: int, seeds: int, time_limit: float | None, work_limit: int | None, workers: int
-) -> None:
-    check_workers(workers)
-    whole_number("seed", seed, 0)
-    whole_number("seeds", seeds, 1)
-    if work_limit is not None:
-        whole_number("work_limit", work_limit, 1)
-    if time_limit is not None and not 0 < time_limit < math.inf:
-        raise InputError("time_limit", time_limit, "must be a number of seconds above 0")
-
-
 def make_witness(
     question: Question, data: Draft, name: str, search: Mapping[str, object]
 ) -> Witness:
@@ -412,40 +413,17 @@ def make_witness(
     runs = question.runs(question.algorithm, instance, question.seeds, FRESH_RUNS)
     if all(run.solution.assignments() == runs[0].solution.assignments() for run in runs):
         runs = runs[:1]  # no seed changes anything here
-    certificate = None
-    if question.against is not None:
-        others = sorted(question.runs(question.against, instance), key=lambda run: run.objective)
-        middle = others[(len(others) - 1) // 2]
-        reference, by = middle.solution, middle.algorithm
-        level = middle.objective
-        optimum = Optimum(instance.sense, Interval(level, level), "compared", by)
+    by, reference, found = question.reference(instance, runs, {"time_limit": PROOF_SECONDS})
+    value = reference.objective()
+    if found is None:
+        optimum = Optimum(instance.sense, Interval(value, value), "compared", by)
     else:
-        options = {"time_limit": PROOF_SECONDS, "threads": 1}
-        found = solve(
-            instance, question.space.exact, formulation=question.formulation, options=options
-        )
-        known = [] if found.solution is None else [("offline", found.solution)]
-        known += [(run.algorithm, run.solution) for run in runs if not run.violations]
-        if not known:
-            raise SolveFailed(f"{instance.name}: no schedule was found")
-        sign = 1 if instance.sense == "max" else -1
-        by, reference = max(known, key=lambda item: sign * item[1].objective())
-        value, bound, certificate = reference.objective(), found.bound, found.certificate
+        bound = found.bound
         closed = bound is not None and abs(bound - value) <= CONTRADICTION * max(1.0, abs(value))
         status = "optimal" if closed else "feasible"
         optimum = optimum_of(instance.sense, value, bound, status, proof="solver")
-    return Witness(
-        instance=instance,
-        algorithm=runs[0].algorithm,
-        settings=runs[0].settings,
-        against=None if question.against is None else by,
-        runs=runs,
-        reference=reference,
-        reference_by=by,
-        certificate=certificate,
-        optimum=optimum,
-        search=search,
-    )
+    certificate, is_compared = None if found is None else found.certificate, found is None
+    return Witness(instance, runs, reference, by, is_compared, certificate, optimum, search)
 
 
 def quotient(sense: Sense, objective: float, reference: float) -> float:
@@ -469,18 +447,14 @@ class Witness:
     ----------
     instance : Instance
         The instance.
-    algorithm : str
-        Whose ratio it is.
-    settings : mapping
-        Its settings.
-    against : str, optional
-        The algorithm it is compared with in place of the optimum.
     runs : sequence of SimulationResult
-        Its runs, one a seed.
+        The algorithm's runs, one a seed.
     reference : Solution
         The better schedule: the best one known, or the other algorithm's (its median run).
     reference_by : str
         Whose it is.
+    is_compared : bool
+        Whether it is another algorithm's, in place of the optimum.
     certificate : Certificate, optional
         Prices or a tree that bound the optimum.
     optimum : Optimum
@@ -490,15 +464,23 @@ class Witness:
     """
 
     instance: Instance
-    algorithm: str
-    settings: Keywords = field(repr=False)
-    against: str | None
     runs: Sequence[SimulationResult] = field(repr=False)
     reference: Solution = field(repr=False)
     reference_by: str
+    is_compared: bool
     certificate: Certificate | None = field(repr=False)
     optimum: Optimum
     search: Mapping[str, Any] = field(repr=False)
+
+    @property
+    def algorithm(self) -> str:
+        """Whose ratio it is."""
+        return self.runs[0].algorithm
+
+    @property
+    def against(self) -> str | None:
+        """The algorithm it is compared with in place of the optimum."""
+        return self.reference_by if self.is_compared else None
 
     @property
     def objective(self) -> float:
@@ -521,28 +503,12 @@ class Witness:
     @cached_property
     def theorem(self) -> Theorem | None:
         """What the paper promises of this algorithm on this instance, if anything."""
-        return None if self.against is not None else theorem_of(self.instance, self.algorithm)
-
-    @property
-    def exceeds_theorem(self) -> bool:
-        """Whether the proven ratio (or difference) is beyond what the theorem allows."""
-        if self.theorem is None or self.theorem["value"] is None:
-            return False
-        is_additive = self.theorem["kind"] == "additive"
-        found = (self.ratio.difference.lower or 0.0) if is_additive else self.proven
-        value = float(self.theorem["value"])
-        return found > value + CONTRADICTION * max(1.0, abs(value))
+        return None if self.is_compared else theorem_of(self.instance, self.algorithm)
 
     @property
     def contradicts(self) -> bool:
         """Whether a theorem whose assumptions hold is broken."""
-        return self.exceeds_theorem and not self._missing
-
-    @property
-    def _missing(self) -> list[str]:
-        """Assumptions of the theorem that the witness does not meet."""
-        assumptions = [] if self.theorem is None else self.theorem["assumptions"]
-        return [item["name"] for item in assumptions if not item["holds"]]
+        return self.verdict.startswith(CONTRADICTED)
 
     @property
     def verdict(self) -> str:
@@ -551,21 +517,25 @@ class Witness:
             return f"No theorem of {self.instance.family} speaks of {self.algorithm}."
         if self.theorem["value"] is None:
             return "The theorem gives no number on the witness."
-        told = f"promises at most {self.theorem['value']:.6g} ({self.theorem['kind']})"
-        if self.contradicts:
-            return f"CONTRADICTED: the theorem {told}, and all it assumes holds here."
-        if not self._missing:
+        kind, value = self.theorem["kind"], float(self.theorem["value"])
+        found = (self.ratio.difference.lower or 0.0) if kind == "additive" else self.proven
+        is_beyond = found > value + CONTRADICTION * max(1.0, abs(value))
+        missing = [item["name"] for item in self.theorem["assumptions"] if not item["holds"]]
+        told = f"promises at most {value:.6g} ({kind})"
+        if not missing and is_beyond:
+            return f"{CONTRADICTED}: the theorem {told}, and all it assumes holds here."
+        if not missing:
             return f"The theorem {told}; all it assumes holds here, and the witness keeps it."
         beyond = "; the witness exceeds it, where it does not apply"
-        beyond = beyond if self.exceeds_theorem else ", and does not apply here"
-        return f"The theorem {told}{beyond}: {'; '.join(self._missing)}."
+        beyond = beyond if is_beyond else ", and does not apply here"
+        return f"The theorem {told}{beyond}: {'; '.join(missing)}."
 
     def to_dict(self) -> JsonObject:
         """The object that ``worst --json`` prints."""
         by = {"by": self.reference_by, "objective": self.reference.objective()}
         return {
             "family": self.instance.family, "algorithm": self.algorithm,
-            "settings": dict(self.settings), "against": self.against,
+            "settings": dict(self.runs[0].settings), "against": self.against,
             "formulation": self.reference.formulation, "instance": self.instance.name,
             "sha256": self.instance.sha256(), "jobs": len(self.instance.jobs),
             "objective": self.objective, "seeds": [run.seed for run in self.runs],
@@ -592,7 +562,7 @@ class Witness:
         sign = 1 if self.instance.sense == "max" else -1
         better = {row["job"]: row for row in self.reference.job_rows()}
         losses = []
-        for row in self._typical().solution.job_rows():
+        for row in _middle(self.runs).solution.job_rows():
             loss = sign * ((better[row["job"]]["value"] or 0.0) - (row["value"] or 0.0))
             if abs(loss) > 1e-9 * max(1.0, abs(row["value"] or 0.0)):
                 losses.append((loss, row))
@@ -617,11 +587,6 @@ class Witness:
             write_certificate(self.certificate, place / "certificate.json")
         write_json(jsonable(self.to_dict()), place / "witness.json")
         write_text(self.explain() + "\n", place / "witness.txt")
-
-    def _typical(self) -> SimulationResult:
-        """The only run, or the one of median objective."""
-        ordered = sorted(self.runs, key=lambda run: run.objective)
-        return ordered[(len(ordered) - 1) // 2]
 
 
 def check_witness(folder: str | Path) -> JsonObject:

@@ -8,8 +8,7 @@ from copy import deepcopy
 import pytest
 
 import hindsched as hs
-from hindsched.analysis.worst import _question as question_of
-from hindsched.analysis.worst import check_witness, complexity, evaluate, shrunk
+from hindsched.analysis.worst import Question, check_witness, complexity, evaluate, shrunk
 from hindsched.errors import InputError
 from hindsched.instances.io import read_json, write_json
 from hindsched.instances.search_space import find_space
@@ -77,7 +76,7 @@ def test_who_earns_nothing_has_no_bound_and_an_algorithm_against_another():
 
 def test_shrinking_keeps_the_ratio_and_removes_the_rest():
     space = find_space("oasis", "one-slot")
-    question = question_of(space, "fifo", None, {}, None, 1)
+    question = Question.of(space, "fifo")
     data = deepcopy(space.base)
     space.resize(data, "jobs", 4)
     for job, value in zip(data["jobs"], (1.3, 7.9, 9.4, 2), strict=True):

@@ -1,6 +1,7 @@
-"""Pictures, ``hs.plot``: each function draws on given axes, or a new figure, and returns the axes.
+"""Pictures, ``hs.plot``: each function draws on the axes ``ax`` and returns them.
 
-One look for all of them: colours that colour-blind readers can tell apart, plain axes.
+Without ``ax`` it makes a new figure. One look for all of them: colours that colour-blind readers
+can tell apart, plain axes.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import numpy as np
 
-from hindsched.analysis.spans import Span, job_spans, spans_of
+from hindsched.analysis.spans import job_spans, spans_of
 from hindsched.arrays import Floats
 from hindsched.errors import InputError
 from hindsched.instances.io import write_bytes
@@ -65,13 +66,7 @@ def has_matplotlib() -> bool:
 
 
 def check_matplotlib() -> None:
-    """Say what to install where pictures cannot be drawn.
-
-    Raises
-    ------
-    InputError
-        If matplotlib is not installed.
-    """
+    """Say what to install where pictures cannot be drawn."""
     if not has_matplotlib():
         raise InputError("pictures", "matplotlib", f"is not installed: {INSTALL}")
 
@@ -83,6 +78,7 @@ def look() -> Iterator[None]:
     ``rc_context`` puts back all settings, among them ``interactive``, which a notebook's backend
     switches on the first time that something is drawn: nothing would be shown ever after.
     """
+    check_matplotlib()
     import matplotlib as mpl
 
     before = {name: mpl.rcParams[name] for name in RC}
@@ -98,7 +94,6 @@ def common_look(draw: Callable[P, R]) -> Callable[P, R]:
 
     @wraps(draw)
     def wrapper(*args: P.args, **kwargs: P.kwargs) -> R:
-        check_matplotlib()
         with look():
             return draw(*args, **kwargs)
 
@@ -143,23 +138,17 @@ def render(figure: Figure | SubFigure, kind: str) -> bytes:
 
 @common_look
 def gantt(solution: Any, ax: Axes | None = None, *, most: int | None = None) -> Axes:
-    """Draw when each job runs.
+    """Draw when each job runs: a bar a job, the darker the more workers are at work.
+
+    A thin line leads from arrival to completion; jobs that are not served have grey names.
 
     Parameters
     ----------
     solution : Solution, Result or SimulationResult
         Any family's solution, or what found it.
-    ax : matplotlib.axes.Axes, optional
-        Where to draw; None for a new figure.
     most : int, optional
         Workers of the darkest colour: the same in pictures that are compared. None for the most of
         any job.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-        A bar per job, the darker the more workers are at work; a thin line from arrival to
-        completion; jobs that are not served have grey names.
 
     Examples
     --------
@@ -174,17 +163,16 @@ def gantt(solution: Any, ax: Axes | None = None, *, most: int | None = None) -> 
 
     solution = _solution_of(solution)
     rows, found = solution.job_rows(), job_spans(solution)
-    spans: list[list[Span]] = [found.get(row["job"], []) for row in rows]
-    whole = [span for own in spans for span in own]
+    whole = [span for own in found.values() for span in own]
     ax = ax or new_axes(7.2, min(12.0, max(2.2, 1.2 + 0.22 * len(rows))))
     scale = Normalize(0, most or max([1.0, *(span.workers for span in whole)]))
     colours = mpl.colormaps[SEQUENTIAL]
-    for place, (row, own) in enumerate(zip(rows, spans, strict=True)):
+    for place, row in enumerate(rows):
         arrival, completion = row["arrival"], row["completion"]
         if completion is not None:
             ax.plot([arrival - 0.5, completion + 0.5], [place, place], color=GREY, lw=0.8, zorder=1)
         ax.plot(arrival - 0.5, place, marker=">", color="black", ms=3, zorder=3, ls="none")
-        for span in own:
+        for span in found.get(row["job"], []):
             ax.barh(
                 place, span.last - span.first + 1, left=span.first - 0.5, height=0.7,
                 color=colours(scale(span.workers)), edgecolor=GREY, linewidth=0.4, zorder=2,
@@ -193,17 +181,14 @@ def gantt(solution: Any, ax: Axes | None = None, *, most: int | None = None) -> 
     for label, index in zip(ax.get_yticklabels(), shown, strict=True):
         if rows[index]["completion"] is None:
             label.set(color=GREY, fontstyle="italic")
-    ax.set_ylim(len(rows) - 0.4, -0.6)
     unserved = any(row["completion"] is None for row in rows)
     ax.set_ylabel("job (grey: not completed)" if unserved else "job")
-    ax.grid(False, axis="y")
-    last = max([solution.instance.horizon, *(span.last for span in whole)])
-    ax.set_xlim(0.5, last + 0.5)
-    _whole_slots(ax.xaxis)
+    ax.set_ylim(len(rows) - 0.4, -0.6)
+    _slot_axis(ax, 1, max([solution.instance.horizon, *(span.last for span in whole)]))
     ax.set_xlabel("slot (triangle: arrival)")
     ax.set_title(f"{solution.instance.name}: objective {solution.objective():.6g}")
     bar = _colour_bar(ax, ScalarMappable(scale, colours), "workers at work")
-    _whole_slots(bar.ax.yaxis)
+    _whole_numbers(bar.ax.yaxis)
     return ax
 
 
@@ -217,13 +202,6 @@ def utilisation(solution: Any, resource: str | None = None, ax: Axes | None = No
         Any family's solution, or what found it.
     resource : str, optional
         Which resource; None for the one that is fullest on average.
-    ax : matplotlib.axes.Axes, optional
-        Where to draw; None for a new figure.
-
-    Raises
-    ------
-    InputError
-        If nothing uses such a resource.
 
     Examples
     --------
@@ -258,24 +236,21 @@ def used_shares(solution: Solution, resource: str | None = None) -> tuple[str, l
     """
     import pandas as pd
 
-    rows = pd.DataFrame(solution.usage_rows(), columns=["slot", "server", "resource", "used",
-                                                        "capacity"])  # fmt: skip
+    columns = ["slot", "server", "resource", "used", "capacity"]
+    rows = pd.DataFrame(solution.usage_rows(), columns=columns)
     last = int(max([solution.instance.horizon, *rows["slot"]]))
     known = list(dict.fromkeys([*(name for _, name in solution.places()), *rows["resource"]]))
-    if resource is not None and resource not in known:
-        raise InputError("resource", resource, f"must be one of {', '.join(known)}")
-    if not known:
-        raise InputError("solution", solution.instance.name, "must use a resource")
+    if not known or (resource is not None and resource not in known):
+        raise InputError("resource", resource, f"must be one of {', '.join(known) or 'none'}")
     found = {}
     for name in known if resource is None else [resource]:
-        own = rows[rows["resource"] == name]
-        idle = [server for server, other in solution.places() if other == name]
-        servers = list(dict.fromkeys([*idle, *own["server"]]))
-        share = np.zeros((len(servers), last))
-        own = own[own["capacity"].fillna(0).astype(float) > 0]
-        places = [servers.index(server) for server in own["server"]]
-        share[places, own["slot"].to_numpy(int) - 1] = (own["used"] / own["capacity"]).astype(float)
-        found[name] = servers, share
+        own = rows[(rows["resource"] == name) & (rows["capacity"].fillna(0).astype(float) > 0)]
+        places = [server for server, other in solution.places() if other == name]
+        servers = list(dict.fromkeys([*places, *own["server"]]))
+        share = (own["used"] / own["capacity"]).astype(float).to_numpy()
+        shares = np.zeros((len(servers), last))
+        shares[[servers.index(s) for s in own["server"]], own["slot"].to_numpy(int) - 1] = share
+        found[name] = servers, shares
     fullest = max(found, key=lambda name: float(np.mean(found[name][1])))
     return (fullest, *found[fullest])
 
@@ -287,14 +262,7 @@ def gap(explanation: Explanation, ax: Axes | None = None) -> Axes:
     Parameters
     ----------
     explanation : Explanation
-        What ``explain`` returned.
-    ax : matplotlib.axes.Axes, optional
-        Where to draw the heat map alone; None for a new figure with a panel for the jobs.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-        The axes of the heat map.
+        What ``explain`` returned. On given axes the heat map is drawn alone.
 
     Examples
     --------
@@ -358,8 +326,6 @@ def prices(certificate: Any, ax: Axes | None = None) -> Axes:
     ----------
     certificate : Certificate or Result
         Prices on the linking rows, or the result that has them.
-    ax : matplotlib.axes.Axes, optional
-        Where to draw; None for a new figure.
 
     Examples
     --------
@@ -379,7 +345,7 @@ def prices(certificate: Any, ax: Axes | None = None) -> Axes:
     for index, name in enumerate(name for name in lines if name in shown):
         style = "-" if index < len(shown) / 2 else "--"
         ax.step(*lines[name], where="mid", color=colour(index), label=name, lw=1.4, ls=style)
-    _whole_slots(ax.xaxis)
+    _whole_numbers(ax.xaxis)
     ax.set_xlabel("slot")
     ax.set_ylabel(f"{what}\n(units of the objective)")
     ax.set_title(f"{certificate.instance}: prices that prove {certificate.bound:.6g}")
@@ -397,25 +363,19 @@ def price_lines(
     arrays = certificate.rows.unpack(certificate.prices)
     lines: dict[str, tuple[Any, Any]] = {}
     for row_set in certificate.rows.sets:
-        if not row_set.has_slots:
-            continue
-        worth = arrays[row_set.name] * (row_set.capacity if of_capacity else 1.0)
-        axes, slots = [axis for axis, _ in row_set.axes], row_set.axes[-1][1]
-        kept = axes.index("resource") if "resource" in axes[:-1] else None
-        paths = worth.sum(axis=tuple(i for i in range(len(axes) - 1) if i != kept))
-        if kept is None:
-            lines[row_set.name] = slots, paths
-        else:
-            labels = row_set.axes[kept][1]
-            lines |= {
-                f"{row_set.name}: {a}": (slots, b) for a, b in zip(labels, paths, strict=True)
-            }
-    largest = max((float(np.max(np.abs(worth))) for _, worth in lines.values()), default=0.0)
-    return {
-        name: line
-        for name, line in lines.items()
-        if np.max(np.abs(line[1]), initial=0.0) > VISIBLE * largest
-    }
+        if row_set.has_slots:
+            worth = arrays[row_set.name] * (row_set.capacity if of_capacity else 1.0)
+            axes, slots = [axis for axis, _ in row_set.axes[:-1]], row_set.axes[-1][1]
+            summed = worth.sum(axis=tuple(i for i, axis in enumerate(axes) if axis != "resource"))
+            if "resource" in axes:
+                labels = row_set.axes[axes.index("resource")][1]
+                names = [f"{row_set.name}: {label}" for label in labels]
+                lines |= {name: (slots, path) for name, path in zip(names, summed, strict=True)}
+            else:
+                lines[row_set.name] = slots, summed
+    sizes = {name: np.max(np.abs(worth), initial=0.0) for name, (_, worth) in lines.items()}
+    least = VISIBLE * max(sizes.values(), default=0.0)
+    return {name: line for name, line in lines.items() if sizes[name] > least}
 
 
 @common_look
@@ -426,8 +386,6 @@ def ratios(comparison: Any, ax: Axes | None = None, *, family: str | None = None
     ----------
     comparison : Comparison, InstanceComparison or DataFrame
         What `compare` or `ratio` returned, or the frame of runs that it became.
-    ax : matplotlib.axes.Axes, optional
-        Where to draw; None for a new figure.
     family : str, optional
         Only this family.
 
@@ -445,7 +403,7 @@ def ratios(comparison: Any, ax: Axes | None = None, *, family: str | None = None
         raise InputError("family", family, "must have been compared")
     ax = ax or new_axes(7.2, max(2.2, 1.1 + 0.42 * len(names)))
     groups = list(frame.groupby("instance", sort=False))
-    has_legend = 1 < len(groups) <= 8
+    has_legend = 1 < len(groups) <= LINES_SHOWN
     offsets = np.linspace(-0.3, 0.3, len(groups)) if len(groups) > 1 else [0.0]
     largest, drawn = 1.0, set()
     for index, ((instance, own), offset) in enumerate(zip(groups, offsets, strict=True)):
@@ -462,22 +420,14 @@ def ratios(comparison: Any, ax: Axes | None = None, *, family: str | None = None
                 label = None
                 drawn.add(row.algorithm)
                 largest = max(largest, *known)
-    ax.axvline(1.0, color="black", lw=0.8, zorder=1)
     if largest > LOG_BEYOND:
-        ax.set_xscale("log")
-        ax.set_xlim(LOG_LEFT, largest * 1.1)
-        ax.set_xticks([tick for tick in LOG_TICKS if tick <= largest * 1.1])
-        ax.xaxis.set_major_formatter("{x:g}")
-        ax.minorticks_off()
-    ax.set_yticks(range(len(names)), names)
-    ax.set_ylim(len(names) - 0.5, -0.5)
-    for place, name in enumerate(names):
-        if place:
-            ax.axhline(place - 0.5, color="#D5D5D5", lw=0.6, zorder=0)
-        if name not in drawn:
-            where: Any = {"transform": ax.get_yaxis_transform(), "va": "center", "fontsize": 8}
-            ax.text(0.15, place, "no finite ratio", color=GREY, **where)
-    ax.grid(False, axis="y")
+        _log_axis(ax, LOG_LEFT, largest * 1.1)
+    _bar_axis(ax, names)
+    for place in range(1, len(names)):
+        ax.axhline(place - 0.5, color="#D5D5D5", lw=0.6, zorder=0)
+    for name in set(names) - drawn:
+        ax.text(0.15, names.index(name), "no finite ratio", color=GREY, va="center", fontsize=8,
+                transform=ax.get_yaxis_transform())  # fmt: skip
     ax.set_xlabel("competitive ratio (1 is perfect; open ring: no upper end known)")
     title = family or ", ".join(dict.fromkeys(frame["family"]))
     ax.set_title(f"{title}: {groups[0][0] if len(groups) == 1 else f'{len(groups)} instances'}")
@@ -490,18 +440,13 @@ def ratios(comparison: Any, ax: Axes | None = None, *, family: str | None = None
 def losses(found: Any, ax: Axes | None = None) -> Axes:
     """Draw each algorithm's ratio as the price of not knowing times its own loss.
 
+    A bar an algorithm on a logarithmic axis, on which the two parts add up; pale is what no proof
+    tells apart.
+
     Parameters
     ----------
     found : Foresight
         What `foresight` returned.
-    ax : matplotlib.axes.Axes, optional
-        Where to draw; None for a new figure.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-        A bar an algorithm on a logarithmic axis, on which the two parts add up; pale is what no
-        proof tells apart.
 
     Examples
     --------
@@ -534,15 +479,8 @@ def losses(found: Any, ax: Axes | None = None) -> Axes:
                         label=shown, linewidth=0)  # fmt: skip
         ax.text(high, place, f" {high:.3g}", va="center", fontsize=8)
         top = max(top, high)
-    ax.axvline(1.0, color="black", lw=0.8)
-    ax.set_xscale("log")
-    ax.set_xlim(min(0.998, top**-0.03), top**1.12)
-    ax.xaxis.set_major_locator(_ratio_ticks(top))
-    ax.xaxis.set_major_formatter("{x:g}")
-    ax.minorticks_off()
-    ax.set_yticks(range(len(rows)), [loss.algorithm for loss in rows])
-    ax.set_ylim(len(rows) - 0.5, -0.5)
-    ax.grid(False, axis="y")
+    _log_axis(ax, min(0.998, top**-0.03), top**1.12)
+    _bar_axis(ax, [loss.algorithm for loss in rows])
     ax.set_xlabel("hindsight and the algorithm: their ratio (1 is perfect)")
     ax.set_title(f"{len(found.futures)} futures, policies that {found.policies}")
     if drawn:
@@ -550,32 +488,38 @@ def losses(found: Any, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def _ratio_ticks(top: float) -> Any:
-    """A handful of round ticks from 1 on."""
-    from matplotlib.ticker import FixedLocator, MaxNLocator
+def _log_axis(ax: Axes, least: float, most: float) -> None:
+    """A logarithmic axis of ratios with a handful of round ticks from 1 on."""
+    from matplotlib.ticker import MaxNLocator
 
-    if top > LOG_BEYOND:
-        return FixedLocator([tick for tick in LOG_TICKS if tick <= top])
-    return FixedLocator([tick for tick in MaxNLocator(6).tick_values(1.0, top) if tick >= 1])
+    ticks = LOG_TICKS if most > LOG_BEYOND else MaxNLocator(6).tick_values(1.0, most)
+    ax.set_xscale("log")
+    ax.set_xlim(least, most)
+    ax.set_xticks([tick for tick in ticks if 1 <= tick <= most])
+    ax.xaxis.set_major_formatter("{x:g}")
+    ax.minorticks_off()
+
+
+def _bar_axis(ax: Axes, names: list[str]) -> None:
+    """A row a name, and a line at the ratio 1."""
+    ax.axvline(1.0, color="black", lw=0.8, zorder=1)
+    ax.set_yticks(range(len(names)), names)
+    ax.set_ylim(len(names) - 0.5, -0.5)
+    ax.grid(False, axis="y")
 
 
 @common_look
 def policy(found: Any, ax: Axes | None = None) -> Axes:
     """Draw the tree of futures, and in each of its branches what the best policy found does.
 
+    A branch for every class of futures that cannot be told apart, from the slot in which it parts
+    from others; in it a lane a job, with a bar where it runs. Beside each future the policy's value
+    and that of hindsight.
+
     Parameters
     ----------
     found : Foresight
         What `foresight` returned.
-    ax : matplotlib.axes.Axes, optional
-        Where to draw; None for a new figure.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-        A branch for every class of futures that cannot be told apart, from the slot in which it
-        parts from others; in it a lane a job, with a bar where it runs. Beside each future the
-        policy's value and that of hindsight.
 
     Examples
     --------
@@ -626,9 +570,7 @@ def policy(found: Any, ax: Axes | None = None) -> Axes:
               for own, optimum in zip(schedules, found.optima, strict=True)]  # fmt: skip
     ax.set_yticks(range(len(order)), [labels[s] for s in order])
     ax.set_ylim(len(order) - 0.4, -0.6)
-    ax.grid(False)
-    ax.set_xlim(0.5, last + 0.5)
-    _whole_slots(ax.xaxis)
+    _slot_axis(ax, 1, last)
     ax.set_xlabel("slot (dotted: futures part; pale: given up)")
     ax.set_ylabel("value (hindsight's)")
     ax.set_title(f"what the best policy found does ({found.policy.name})")
@@ -640,8 +582,15 @@ def colour(index: int) -> str:
     return PALETTE[index % len(PALETTE)]
 
 
-def _whole_slots(axis: Any) -> None:
-    """Put ticks at whole numbers only."""
+def _slot_axis(ax: Axes, first: int, last: int) -> None:
+    """A horizontal axis of whole slots."""
+    ax.grid(False, axis="y")
+    ax.set_xlim(first - 0.5, last + 0.5)
+    _whole_numbers(ax.xaxis)
+    ax.set_xlabel("slot")
+
+
+def _whole_numbers(axis: Any) -> None:
     from matplotlib.ticker import MaxNLocator
 
     axis.set_major_locator(MaxNLocator(integer=True))
@@ -664,9 +613,8 @@ def _heat_map(
         extent=extent,
     )  # fmt: skip
     _label_rows(ax, labels)
+    _slot_axis(ax, *slots)
     ax.grid(False)
-    _whole_slots(ax.xaxis)
-    ax.set_xlabel("slot")
     return image
 
 

@@ -24,8 +24,9 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from library_records import Records
+
 import hindsched as hs
-from hindsched.analysis.library import Records
 from hindsched.instances.base import FAMILIES
 from hindsched.instances.catalogue import all_recipes
 from hindsched.kernel.__main__ import main as check_files

@@ -8,7 +8,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from hindsched.analysis.library import Records, Standing, check_records, choose
+from library_records import Records, Standing, check_records, choose
+
 from hindsched.instances.catalogue import library_version
 
 RECORDS = Path(__file__).parent / "library"

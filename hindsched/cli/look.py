@@ -101,7 +101,7 @@ def _algorithm_row(family: str, name: str, factory: Any) -> JsonObject:
 
 def describe(file: opt.File, as_json: Json = False) -> None:
     """Summarise an instance."""
-    from hindsched.instances.catalogue import best_known, shown_name
+    from hindsched.instances.catalogue import best_known, best_on_file, shown_name
 
     instance = opt.load(file)
     given = getattr(instance, "arrivals", None)  # jobs of gang say when they were submitted
@@ -122,10 +122,13 @@ def describe(file: opt.File, as_json: Json = False) -> None:
     for known in best_known(instance):
         key = f"known_optimum_{known.formulation or instance.formulations[0]}"
         summary[key] = [known.lower, known.upper]
+    name = shown_name(instance)
+    if name in best_on_file():
+        summary["best_known_objective"], summary["best_known_bound"] = best_on_file()[name]
     if as_json:
         emit_json({**summary, "provenance": instance.provenance})
         return
-    out.print(facts({**summary, "instance": shown_name(instance)}))
+    out.print(facts({**summary, "instance": name}))
     for key, value in (instance.provenance or {}).items():
         is_long = isinstance(value, dict) and len(value) > MOST_ENTRIES
         tell(f"  {key}: {f'{len(value)} entries' if is_long else cell(value)}")

@@ -248,6 +248,14 @@ def _listed(name: str, format_: str) -> Any:
     return data
 
 
+@cache
+def best_on_file() -> dict[str, list[float | None]]:
+    """Best objective and bound known of every instance of the library, by the library's name."""
+    source = str(files("hindsched.instances") / "best_known.json")
+    found: dict[str, list[float | None]] = read_json(source)
+    return found
+
+
 def known_instance(name: str) -> Instance:
     """Read an instance of `KNOWN`; `InputError` if there is none of this name."""
     if name not in KNOWN:

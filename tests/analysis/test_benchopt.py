@@ -10,16 +10,17 @@ from pathlib import Path
 
 import pytest
 
-from hindsched.analysis.library import Records
 from hindsched.instances.catalogue import find_recipe
 from hindsched.solutions.base import read_solution
 from hindsched.solvers.certificates.file import read_certificate
+from tests.scripts import script
 
 pytestmark = pytest.mark.nightly
 
 BENCHMARK = Path(__file__).resolve().parents[2] / "benchmarks" / "benchopt"
 NAME = "oasis/library-small/h3-s2"
 GANG = "gang/library-small/poisson-s10"
+Records = script("library_records").Records
 ON_FILE = Records(Path(__file__).parents[2] / "benchmarks/library")
 
 

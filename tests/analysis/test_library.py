@@ -7,11 +7,13 @@ from pathlib import Path
 import pytest
 
 import hindsched as hs
-from hindsched.analysis.library import Records, check_records, choose
 from hindsched.errors import InputError, SolveFailed
 from hindsched.instances.base import families_on
 from hindsched.instances.catalogue import Recipe, all_recipes, find_recipe
 from tests.scripts import script
+
+library = script("library_records")
+Records, check_records, choose = library.Records, library.check_records, library.choose
 
 FAMILIES = families_on("instances", "generator")
 NAME = "oasis/library-small/h3-s2"

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from hindsched.analysis.library import Records, choose
-from hindsched.instances.catalogue import find_recipe
+from hindsched.instances.catalogue import all_recipes, best_on_file, find_recipe
 
 
 def names(size: str) -> list[str]:
     """Instances of all families at a size: ``small``, ``medium`` or ``large``."""
-    return [recipe.name for recipe in choose(suite=size)]
+    return [recipe.name for recipe in all_recipes() if recipe.suite == f"library-{size}"]
 
 
 def data_of(name: str) -> dict[str, Any]:
     """``instance, best_objective, best_bound`` of an instance of the library."""
-    recipe = find_recipe(name)
-    standing = Records().standing(recipe)
+    objective, bound = best_on_file()[name]
     return {
-        "instance": recipe.make(),
-        "best_objective": standing.objective,
-        "best_bound": standing.bound,
-    }
+        "instance": find_recipe(name).make(), "best_objective": objective, "best_bound": bound
+    }  # fmt: skip

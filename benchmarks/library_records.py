@@ -1,9 +1,8 @@
 """What is best known of the benchmark library's instances, and the files that prove it.
 
 The package holds one table of the best objective and bound of each instance; the files that prove
-them, two an instance, stand in ``benchmarks/library`` of the repository: a solution file and a
-certificate file as `solve` writes them, long ones compressed. `check_records` lets the exact kernel
-recompute both.
+them, two an instance, stand in ``benchmarks/library``: a solution file and a certificate file as
+`solve` writes them, long ones compressed. `check_records` lets the exact kernel recompute both.
 """
 
 from __future__ import annotations
@@ -11,14 +10,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
-from importlib.resources import files
 from pathlib import Path
 
 from hindsched.analysis.exact import exact_check
 from hindsched.errors import InputError
 from hindsched.instances.base import check_family
-from hindsched.instances.catalogue import Recipe, all_recipes
+from hindsched.instances.catalogue import Recipe, all_recipes, best_on_file
 from hindsched.instances.io import read_json
 from hindsched.solvers.door.options import DEFAULT_GAP
 from hindsched.solvers.door.result import relative_gap
@@ -97,16 +94,8 @@ class Records:
     def standing(self, recipe: Recipe) -> Standing:
         """What is best known of an instance."""
         if self.folder is None:
-            return Standing(recipe, *_best_known()[recipe.name])
+            return Standing(recipe, *best_on_file()[recipe.name])
         return Standing(recipe, *(_stated(self.path(recipe, part), part) for part in CLAIMS))
-
-
-@cache
-def _best_known() -> dict[str, list[float | None]]:
-    """Best objective and bound of every instance, as the package states them."""
-    source = str(files("hindsched.instances") / "best_known.json")
-    found: dict[str, list[float | None]] = read_json(source)
-    return found
 
 
 def _stated(path: Path, part: str) -> float | None:

@@ -19,9 +19,6 @@ from hindsched.instances.traces.times import SECOND
 from hindsched.json_types import JsonObject
 from hindsched.solutions.gang.solution import GangSolution
 
-UNITS = (3600, 24 * 3600, 7 * 24 * 3600)
-MOST_STRETCHES = 20_000
-"""Beyond so many hours idle GPUs are added up by day, beyond so many days by week."""
 FEW = 10
 
 
@@ -117,7 +114,7 @@ def _hours(log: Log, schedule: Schedule) -> pd.DataFrame:
         use_over_time(*(jobs[name].to_numpy() for name in ("submit", "completion", "gpus"))),
         use_over_time(rows.start, rows.end, rows.gpus),
     ]
-    edges = _edges(log, first, last)
+    edges = _hours_around(log, first, last)
     cut = np.unique(np.concatenate([edges, *(moments for moments, _ in curves)]))
     cut = cut[(cut >= first) & (cut <= last)]
     begin = cut[:-1]
@@ -141,13 +138,9 @@ def _hours(log: Log, schedule: Schedule) -> pd.DataFrame:
     )
 
 
-def _edges(log: Log, first: int, last: int) -> Ints:
-    """Full hours of the clock (days or weeks, if there are too many) around two slots."""
-    unit = SECOND // log.slots_per_second
-    for seconds in UNITS:
-        step = seconds * SECOND
-        begin, end = (log.zero + first * unit) // step, -(-(log.zero + last * unit) // step)
-        if end - begin <= MOST_STRETCHES:
-            break
+def _hours_around(log: Log, first: int, last: int) -> Ints:
+    """Full hours of the clock around two slots."""
+    unit, step = SECOND // log.slots_per_second, 3600 * SECOND
+    begin, end = (log.zero + first * unit) // step, -(-(log.zero + last * unit) // step)
     moments = [(number * step - log.zero) // unit for number in range(begin, end + 1)]
     return np.array(moments, dtype=np.int64)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Sequence
-from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
-from hindsched.analysis.audit.gang.findings import Findings
+from hindsched.analysis.audit.gang.audit import Audit
 from hindsched.analysis.audit.gang.impossible import held_rows, use_over_time
 from hindsched.analysis.audit.gang.verdict import seconds
 from hindsched.analysis.plots import (
@@ -23,6 +22,7 @@ from hindsched.analysis.plots import (
     new_axes,
     render,
 )
+from hindsched.analysis.report.html import page_environment
 from hindsched.analysis.tables import jsonable, to_csv
 from hindsched.errors import InputError
 from hindsched.instances.io import write, write_bytes, write_json, write_text
@@ -42,27 +42,18 @@ MOST_STEPS = 600
 
 
 def render_page(
-    audit: Findings, commands: Sequence[str] = (), pictures: dict[str, bytes] | None = None
+    audit: Audit, commands: Sequence[str] = (), pictures: dict[str, bytes] | None = None
 ) -> str:
     """Make the page as text, with commands by which somebody else checks the audit."""
-    from jinja2 import Environment
-
     from hindsched.solvers.door.result import versions
 
-    inline = {
-        name: base64.b64encode(data).decode("ascii")
-        for name, data in (draw(audit) if pictures is None else pictures).items()
-    }
-    template = (
-        files("hindsched.analysis.audit.gang").joinpath("page.html").read_text(encoding="utf-8")
-    )
-    environment = Environment(autoescape=True, finalize=lambda value: value if value is None or
-                              hasattr(value, "__html__") else printable(str(value)))  # fmt: skip
-    environment.globals = {"table": show_table}
-    return environment.from_string(template).render(
-        audit=audit, log=audit.log, capacity=audit.log.need_capacity(), pictures=inline,
-        no_pictures="" if has_matplotlib() else NO_PICTURES, shown=ROWS_SHOWN,
-        frame=pd.DataFrame, commands=commands, versions=versions(),
+    pictures = draw(audit) if pictures is None else pictures
+    environment = page_environment("hindsched.analysis.audit.gang")
+    environment.globals = {"table": show_table, "frame": pd.DataFrame}
+    return environment.get_template("page.html").render(
+        audit=audit, log=audit.log, capacity=audit.log.need_capacity(), commands=commands,
+        pictures={name: base64.b64encode(data).decode("ascii") for name, data in pictures.items()},
+        no_pictures="" if has_matplotlib() else NO_PICTURES, versions=versions(),
     )  # fmt: skip
 
 
@@ -87,7 +78,7 @@ def _cell(value: object) -> str:
     return printable(str(value))
 
 
-def draw(audit: Findings) -> dict[str, bytes]:
+def draw(audit: Audit) -> dict[str, bytes]:
     """Pictures by their name; none without matplotlib."""
     if not has_matplotlib():
         return {}
@@ -97,7 +88,7 @@ def draw(audit: Findings) -> dict[str, bytes]:
     return {name: render(axes.figure, "png") for name, axes in drawn.items()}
 
 
-def write_folder(audit: Findings, folder: str | Path) -> list[Path]:
+def write_folder(audit: Audit, folder: str | Path) -> list[Path]:
     """Write everything; return the files in the order of their importance.
 
     Files: ``audit.html`` (the page), ``audit.json`` (what ``--json`` prints), ``instance.json``,
@@ -108,44 +99,40 @@ def write_folder(audit: Findings, folder: str | Path) -> list[Path]:
     place = Path(folder)
     if place.exists() and not place.is_dir():
         raise InputError("output", str(folder), "must be a folder")
-    instance, certificate, best = (
-        place / f"{name}.json" for name in ("instance", "certificate", "best")
+    instance, certificate, best, logged = (
+        place / f"{name}.json" for name in ("instance", "certificate", "best", "logged")
     )
-    pictures = draw(audit)
     commands = [
         f"hindsched verify {instance} {best} --prices {certificate}",
         f"python -m hindsched.kernel {instance} {best} {certificate}",
     ]
     place.mkdir(parents=True, exist_ok=True)
+    pictures = draw(audit)
     page = render_page(audit, commands if audit.best is not None else (), pictures)
     write_text(page, place / "audit.html")
     write_json(jsonable(audit.to_dict()), place / "audit.json")
     write(audit.instance, instance)
     write_certificate(audit.certificate, certificate)
     written = [place / "audit.html", place / "audit.json", instance, certificate]
-    for path, schedule in ((best, audit.best), (place / "logged.json", audit.schedule)):
+    for path, schedule in ((best, audit.best), (logged, audit.schedule)):
         if schedule is not None and schedule.is_known:
             write_solution(schedule.solution, path, {"scheduler": schedule.name})
             written.append(path)
     tables = {
-        "jobs": audit.jobs(),
-        "schedulers": audit.to_frame(),
-        "notes": audit.log.notes.to_frame(),
-        "breaches": audit.breaches.to_frame(),
-    }
+        "jobs": audit.jobs(), "schedulers": audit.to_frame(),
+        "notes": audit.log.notes.to_frame(), "breaches": audit.breaches.to_frame(),
+    }  # fmt: skip
     if audit.gap is not None:
         tables |= {"gap_jobs": audit.gap.jobs, "gap_hours": audit.gap.hours}
-    for name, table in tables.items():
-        write_text(to_csv(table), place / f"{name}.csv")
-        written.append(place / f"{name}.csv")
-    for name, data in pictures.items():
-        write_bytes(data, place / f"{name}.png")
-        written.append(place / f"{name}.png")
-    return written
+    content = {f"{name}.csv": to_csv(table).encode() for name, table in tables.items()}
+    content |= {f"{name}.png": data for name, data in pictures.items()}
+    for name, data in content.items():
+        write_bytes(data, place / name)
+    return [*written, *(place / name for name in content)]
 
 
 @common_look
-def plot_use(audit: Findings) -> Axes:
+def plot_use(audit: Audit) -> Axes:
     """Draw GPUs in use over time: the log's, the best schedule's, and how many there are."""
     log, room, held = audit.log, audit.instance.total_gpus, held_rows(audit.log)
     ax = new_axes(8.6, 3.2)
@@ -171,7 +158,7 @@ def plot_use(audit: Findings) -> Axes:
 
 
 @common_look
-def plot_policies(audit: Findings) -> Axes:
+def plot_policies(audit: Audit) -> Axes:
     """Draw every scheduler's value beside the interval of the best possible."""
     frame, verdict = audit.to_frame(), audit.verdict
     ax = new_axes(7.2, 1.1 + 0.28 * len(frame))

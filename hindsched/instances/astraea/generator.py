@@ -33,7 +33,6 @@ from hindsched.instances.base import (
     BrokenRule,
     Count,
     Instance,
-    NonNegative,
     Positive,
     PositiveCount,
 )
@@ -47,6 +46,7 @@ from hindsched.instances.generators.settings import (
     listed,
     within,
 )
+from hindsched.instances.generators.settings import TraceSettings as BaseTraceSettings
 from hindsched.instances.generators.tracing import arrivals_of, records_of, traced
 from hindsched.json_types import Draft
 
@@ -62,7 +62,6 @@ PHILLY_NODES = {
 }  # fmt: skip
 """Nodes of the Philly virtual clusters for which a number is published (HeliosArtifact, MIT)."""
 NO_NODES = "a virtual cluster without a number of nodes"
-UtilityKind = Literal["linear", "power"]
 
 
 class AstraeaSettings(Settings):
@@ -123,14 +122,14 @@ class AstraeaSettings(Settings):
 
 
 PRESETS: dict[str, Draft] = {
-    "small": AstraeaSettings.preset(
+    "small": AstraeaSettings.values(
         jobs=5, servers=4, tenants=2, horizon=12, arrival_span=3, workers_per_server=(1, 2, 3),
         worker_mbps=(1000, 1000), ps_mbps=(2000, 2000), epochs=(1, 1), chunks=(2, 5),
         minibatches=(2, 4), minibatch_slots=(0.3, 0.7), minibatch_scale=1.0, update_ms=(0.0, 0.0),
         gradient_mb=(20_000.0, 50_000.0), slope=(-4.0, -0.5), intercept=(60.0, 150.0),
         power_scale=(60.0, 150.0), requested=(1, 4),
     ),
-    "paper": AstraeaSettings.preset(),
+    "paper": AstraeaSettings.values(),
 }  # fmt: skip
 
 
@@ -238,35 +237,11 @@ def _utilities(s: AstraeaSettings, draws: Draws) -> tuple[Draft, Draft]:
     return linear, {"kind": "power", "scale": scale, "exponent": exponent}
 
 
-def from_trace(
-    table: TraceTable,
-    *,
-    jobs: int = 100,
-    seed: int = 0,
-    start: NonNegative = 0.0,
-    slot_seconds: Positive = 3600,
-    horizon: PositiveCount | None = None,
-    elasticity: PositiveCount = 2,
-    node_scale: Positive = 1.0,
-    servers: PositiveCount | None = None,
-    load: Positive = 2.0,
-    nodes: dict[str, PositiveCount] | None = None,
-    capacity: str | None = None,
-    date: str | None = None,
-    utility: UtilityKind = "linear",
-    utility_origin: str = "arrival",
-) -> Instance:
-    """Make an instance from rows of a trace.
+class TraceSettings(BaseTraceSettings):
+    """Settings of `from_trace`.
 
     Parameters
     ----------
-    table : TraceTable
-        The trace; its parts are the virtual clusters.
-    jobs, seed : int
-        Number of jobs: consecutive rows of virtual clusters with known nodes. Seed of what the
-        trace does not say.
-    start : float
-        Seconds after the trace's first row at which to begin.
     slot_seconds : float
         Length of a slot.
     horizon : int, optional
@@ -281,34 +256,41 @@ def from_trace(
     load : float
         Offered GPU load that sets the number of nodes where nothing else does.
     nodes : mapping, optional
-        Nodes of 8 GPUs by virtual cluster, added to those of `capacity`.
-    capacity, date : str, optional
-        File with the tenants' capacities: ``vc,node num`` (Philly), or one row a day with GPUs by
-        virtual cluster (Helios), of which `date` is taken or the first. Without it Philly has its
-        published numbers; of other traces nodes are made up from `servers` or `load`.
-    utility : {"linear", "power"}
-        Kind of utilities.
-    utility_origin : {"arrival", "absolute"}
-        Of the instance.
-
-    Returns
-    -------
-    AstraeaInstance
-        ``provenance`` names the trace and the settings, counts the rows rejected because their
-        virtual cluster has no known nodes, and the jobs too long for the horizon.
+        Nodes of 8 GPUs by virtual cluster, beside Philly's published numbers; of other traces nodes
+        are made up from `servers` or `load` without it.
+    utility, utility_origin : str
+        Kind of utilities, ``linear`` or ``power``; ``arrival`` or ``absolute``.
     """
-    settings: Draft = {
-        "start": start, "horizon": horizon, "elasticity": elasticity, "node_scale": node_scale,
-        "servers": servers, "load": load, "nodes": nodes, "capacity": capacity, "date": date,
-        "utility": utility,
-    }  # fmt: skip
-    for name in ("capacity", "nodes"):
-        if servers is not None and settings[name] is not None:
-            raise InputError("set.servers", servers, f"must not be given with {name}")
-    if date is not None and capacity is None:
-        raise InputError("set.date", date, "needs capacity")
-    gpus = {} if servers is not None else _known_gpus(table.format, capacity, date, nodes)
-    rows, refused = _rows_of_tenants(table, gpus, start, jobs)
+
+    slot_seconds: Positive = 3600
+    horizon: PositiveCount | None = None
+    elasticity: PositiveCount = 2
+    node_scale: Positive = 1.0
+    servers: PositiveCount | None = None
+    load: Positive = 2.0
+    nodes: dict[str, PositiveCount] | None = None
+    utility: Literal["linear", "power"] = "linear"
+    utility_origin: str = "arrival"
+
+
+def from_trace(
+    table: TraceTable, *, jobs: int = 100, seed: int = 0, **settings: object
+) -> Instance:
+    """Make an instance from consecutive rows of virtual clusters with known nodes.
+
+    The settings are those of `TraceSettings`. ``provenance`` names the trace and the settings,
+    counts the rows rejected because their virtual cluster has no known nodes, and the jobs too long
+    for the horizon.
+    """
+    s = TraceSettings.of({}, settings)
+    slot_seconds, horizon, elasticity = s.slot_seconds, s.horizon, s.elasticity
+    if s.servers is not None and s.nodes is not None:
+        raise InputError("set.servers", s.servers, "must not be given with nodes")
+    gpus = {}
+    if s.servers is None:
+        nodes = {**(PHILLY_NODES if table.format == "philly" else {}), **(s.nodes or {})}
+        gpus = {name: GPUS_PER_NODE * count for name, count in nodes.items()}
+    rows, refused = _rows_of_tenants(table, gpus, s, jobs)
     arrivals = arrivals_of(rows, slot_seconds, 0)
     lengths = [row["duration_seconds"] / elasticity / slot_seconds for row in rows]
     if horizon is None:
@@ -319,14 +301,14 @@ def from_trace(
         raise InputError("set.horizon", horizon, f"must exceed the last arrival, {arrivals[-1]}")
     is_made_up = not gpus
     if is_made_up:
-        gpus = _shared_gpus(rows, servers, load * horizon * slot_seconds)
-    cluster, tenants = _nodes(gpus, node_scale)
-    ranges, draws = AstraeaSettings(utility=utility), Draws(seed, "bandwidth")
+        gpus = _shared_gpus(rows, s.servers, s.load * horizon * slot_seconds)
+    cluster, tenants = _nodes(gpus, s.node_scale)
+    ranges, draws = AstraeaSettings(utility=s.utility), Draws(seed, "bandwidth")
     data: Draft = {
-        "name": f"astraea-{table.format}-{jobs}-{int(start)}-s{seed}",
+        "name": f"astraea-{table.format}-{jobs}-{int(s.start)}-s{seed}",
         "horizon": horizon,
         "slot_seconds": slot_seconds,
-        "utility_origin": utility_origin,
+        "utility_origin": s.utility_origin,
         "tenants": tenants,
         "servers": cluster,
         "worker_bandwidth_mbps": draws.integer(*ranges.worker_mbps),
@@ -349,7 +331,7 @@ def from_trace(
     too_long = sum(length > slots for length, slots in zip(lengths, left, strict=True))
     return AstraeaInstance.parse(
         traced(
-            data, rows, table, seed, settings,
+            data, rows, table, seed, s,
             rejected={NO_NODES: refused},
             too_long_for_the_horizon=too_long,
             took=[
@@ -388,21 +370,6 @@ def _traced_job(
     }
 
 
-def _known_gpus(
-    trace_format: str, capacity: str | None, date: str | None, nodes: Mapping[str, int] | None
-) -> dict[str, int]:
-    """GPUs by virtual cluster, those without any left out; empty if nothing says how many."""
-    gpus: dict[str, int] = {}
-    if capacity is not None:
-        from hindsched.instances.traces.table import load_capacities
-
-        gpus = load_capacities(capacity, date, GPUS_PER_NODE)
-    elif trace_format == "philly":
-        gpus = {name: GPUS_PER_NODE * count for name, count in PHILLY_NODES.items()}
-    gpus |= {name: GPUS_PER_NODE * count for name, count in (nodes or {}).items()}
-    return {name: count for name, count in gpus.items() if count > 0}
-
-
 def _shared_gpus(
     rows: list[Draft], servers: int | None, gpu_seconds_a_gpu: float
 ) -> dict[str, int]:
@@ -427,17 +394,17 @@ def _shared_gpus(
 
 
 def _rows_of_tenants(
-    table: TraceTable, gpus: Mapping[str, int], start: float, jobs: int
+    table: TraceTable, gpus: Mapping[str, int], s: TraceSettings, jobs: int
 ) -> tuple[list[dict[str, Any]], int]:
     """Consecutive rows of known virtual clusters, and how many others stood between them.
 
     Where no number of nodes is known of any, all are taken.
     """
-    later = table.rows[table.rows["submit_seconds"] >= start]
+    later = table.rows[table.rows["submit_seconds"] >= s.start]
     known = later["part"].isin(list(gpus)) if gpus else later["part"].notna()
-    found = later[known].head(jobs)
+    found = later[known].iloc[:: s.every].head(jobs)
     if len(found) < jobs:
-        rule = f"the trace has {len(found)} jobs of tenants with nodes from second {start:g} on"
+        rule = f"the trace has {len(found)} jobs of tenants with nodes from second {s.start:g} on"
         raise InputError("jobs", jobs, rule)
     return records_of(found), int((~known.loc[: found.index[-1]]).sum())
 

@@ -32,6 +32,7 @@ from hindsched.instances.generators.settings import (
     Wholes,
     WholesOrNone,
 )
+from hindsched.instances.generators.settings import TraceSettings as BaseTraceSettings
 from hindsched.instances.generators.tracing import arrivals_of, take_rows, traced
 from hindsched.json_types import Draft
 
@@ -130,14 +131,14 @@ class BatchschedSettings(Settings):
 
 
 PRESETS: dict[str, Draft] = {
-    "small": BatchschedSettings.preset(
+    "small": BatchschedSettings.values(
         jobs=6, servers=3, horizon=6, worker_types=2, ps_types=2, capacity_fraction=None,
         gpus=(1, 2), worker_cpus=(1, 3), worker_mbps=(1000, 2000), ps_cpus=(1, 3),
         ps_mbps=(2000, 4000), weight=(1, 9), epochs=(1, 2), chunks=(2, 4), minibatches=(2, 3),
         update_ms=(180_000.0, 450_000.0), minibatch_slots=(0.4, 1.0),
         gradient_mb=(70_000.0, 170_000.0),
     ),
-    "paper": BatchschedSettings.preset(),
+    "paper": BatchschedSettings.values(),
 }  # fmt: skip
 
 
@@ -174,30 +175,11 @@ def generate(preset: str, seed: int, **settings: object) -> Instance:
     return BatchschedInstance.parse(data)
 
 
-def from_trace(
-    table: TraceTable,
-    *,
-    jobs: int = 100,
-    seed: int = 0,
-    architecture: Architecture = PARAMETER_SERVER,  # type: ignore[assignment]
-    servers: Annotated[PositiveCount, Field(ge=3)] = 12,
-    gpus_per_server: PositiveCount = 8,
-    slot_seconds: Positive = 3600,
-) -> Instance:
-    """Make an instance from a cluster trace.
-
-    A job that held g GPUs for s seconds trains the mini-batches that g V100s of its model do in
-    that time without communicating; it has 2 g chunks (at least 2), so it may use up to twice its
-    GPUs. Its model, and with it the measured speeds on V100, P100 and K80 and the gradient's size,
-    is drawn by (seed, job), as is its weight from 1..10. Its requested workers are g. Servers hold
-    one GPU type each, in turn.
+class TraceSettings(BaseTraceSettings):
+    """Settings of `from_trace`.
 
     Parameters
     ----------
-    table : TraceTable
-        Jobs of a trace; the first `jobs` of them are used.
-    jobs, seed : int
-        How many jobs; seed of the draws.
     architecture : str
         ``parameter-server`` or ``ring-allreduce``.
     servers, gpus_per_server : int
@@ -205,8 +187,28 @@ def from_trace(
     slot_seconds : float
         Length of a slot.
     """
+
+    architecture: Architecture = PARAMETER_SERVER  # type: ignore[assignment]
+    servers: Annotated[PositiveCount, Field(ge=3)] = 12
+    gpus_per_server: PositiveCount = 8
+    slot_seconds: Positive = 3600
+
+
+def from_trace(
+    table: TraceTable, *, jobs: int = 100, seed: int = 0, **settings: object
+) -> Instance:
+    """Make an instance from rows of a trace, with the settings of `TraceSettings`.
+
+    A job that held g GPUs for s seconds trains the mini-batches that g V100s of its model do in
+    that time without communicating; it has 2 g chunks (at least 2), so it may use up to twice its
+    GPUs. Its model, and with it the measured speeds on V100, P100 and K80 and the gradient's size,
+    is drawn by (seed, job), as is its weight from 1..10. Its requested workers are g. Servers hold
+    one GPU type each, in turn.
+    """
+    s = TraceSettings.of({}, settings)
+    slot_seconds, architecture = s.slot_seconds, s.architecture
     with_ps = architecture == PARAMETER_SERVER
-    rows = take_rows(table, jobs)
+    rows = take_rows(table, jobs, s)
     arrivals, update = arrivals_of(rows, slot_seconds), rounded(0.05 / slot_seconds)
     records = []
     for number, (row, arrival) in enumerate(zip(rows, arrivals, strict=True), start=1):
@@ -229,7 +231,7 @@ def from_trace(
                 **({"update_slots": [update]} if with_ps else {"reduce_slots": update}),
             }
         )
-    size = {"cpu": 6 * gpus_per_server, "bandwidth_mbps": 100_000}
+    size = {"cpu": 6 * s.gpus_per_server, "bandwidth_mbps": 100_000}
     data: Draft = {
         "name": f"batchsched-{table.format}-{SHORT_NAMES[architecture]}-j{jobs}-s{seed}",
         "horizon": max(arrivals),
@@ -238,8 +240,8 @@ def from_trace(
         "resources": [*GPU_TYPES, "cpu", "bandwidth_mbps"],
         "bandwidth_resource": "bandwidth_mbps",
         "servers": [
-            {"name": f"s{h + 1}", "capacity": {GPU_TYPES[h % 3]: gpus_per_server, **size}}
-            for h in range(servers)
+            {"name": f"s{h + 1}", "capacity": {GPU_TYPES[h % 3]: s.gpus_per_server, **size}}
+            for h in range(s.servers)
         ],
         "worker_types": [
             {"name": gpu, "demand": {gpu: 1, "cpu": 4, "bandwidth_mbps": 5000}} for gpu in GPU_TYPES
@@ -248,10 +250,9 @@ def from_trace(
     }
     if with_ps:
         data["ps_types"] = [{"name": "ps", "demand": {"cpu": 4, "bandwidth_mbps": 20_000}}]
-    settings = {"servers": servers, "gpus_per_server": gpus_per_server}
     return BatchschedInstance.parse(
         traced(
-            data, rows, table, seed, settings,
+            data, rows, table, seed, s,
             took=[
                 "submission: arrival",
                 "duration x GPUs: work at a V100's speed",
@@ -260,7 +261,7 @@ def from_trace(
             made_up=[
                 "model of each job, and with it measured speeds and gradient, drawn",
                 "weights, drawn from 1 to 10",
-                f"{servers} servers of {gpus_per_server} GPUs, types in turn",
+                f"{s.servers} servers of {s.gpus_per_server} GPUs, types in turn",
                 "demands and bandwidths of workers and PSs",
             ],
         )

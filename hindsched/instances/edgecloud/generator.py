@@ -15,6 +15,7 @@ from hindsched.instances.base import Count, Instance, NonNegative, Positive, Pos
 from hindsched.instances.edgecloud.instance import EdgecloudInstance
 from hindsched.instances.generators.sampling import Draws, arrival_slots, rounded
 from hindsched.instances.generators.settings import Choices, Settings, Span
+from hindsched.instances.generators.settings import TraceSettings as BaseTraceSettings
 from hindsched.instances.generators.tracing import arrivals_of, take_rows, traced
 from hindsched.json_types import Draft
 
@@ -85,16 +86,16 @@ class EdgecloudSettings(Settings):
 
 
 PRESETS: dict[str, Draft] = {
-    "paper": EdgecloudSettings.preset(),
+    "paper": EdgecloudSettings.values(),
     # Eight edge machines and the cloud, two worker types (one with a GPU, one without: a worker of
     # each a machine), one PS type, Table II. Its minibatch times are not stated; the scale makes
     # jobs last hours, as a small part of a data set does.
-    "testbed": EdgecloudSettings.preset(
+    "testbed": EdgecloudSettings.values(
         servers=8, jobs=30, worker_types=2, ps_types=1, workers=[2], ps=(6, 6),
         minibatch_scale=0.05, horizon=48,
     ),
     # Within reach of an exact optimum.
-    "small": EdgecloudSettings.preset(
+    "small": EdgecloudSettings.values(
         servers=3, jobs=6, worker_types=2, ps_types=1, workers=[1, 2], ps=(1, 2), chunks=(1, 4),
         minibatches=1, epochs=1, minibatch_hours=(1.0, 4.0), edge_upload=(1, 3),
         cloud_upload=(6, 9), horizon=10,
@@ -111,47 +112,43 @@ def generate(preset: str = "small", seed: int = 0, **settings: object) -> Instan
     return EdgecloudInstance.parse({**data, "provenance": origin})
 
 
-def from_trace(
-    table: TraceTable,
-    *,
-    jobs: int = 300,
-    seed: int = 0,
-    preset: str = "paper",
-    slot_hours: Positive = 1.0,
-    slot_seconds: Positive | None = None,
-    **settings: object,
-) -> Instance:
-    """Make an instance whose jobs arrive as in a cluster trace.
-
-    Submission times become arrival slots and GPUs become requested workers, as in Section V-A;
-    each job's worker type is drawn, and so is everything else that a trace does not say, as in
-    `generate`.
+class TraceSettings(EdgecloudSettings, BaseTraceSettings):
+    """Settings of `from_trace`, beside those of a preset; the horizon follows from the arrivals.
 
     Parameters
     ----------
-    table : TraceTable
-        Jobs of a trace; the first `jobs` of them are used.
-    jobs, seed : int
-        How many jobs; seed of the other draws.
     preset : str
         Preset of the other settings.
     slot_hours : float
         Hours of the trace that one slot stands for; above 1 the arrivals come closer together.
     slot_seconds : float, optional
         The same in seconds, in place of `slot_hours`, and the length of the instance's slots.
-    **settings
-        Settings in place of the preset's; the horizon follows from the arrivals.
     """
-    rows = take_rows(table, jobs)
-    seconds = slot_hours * SECONDS if slot_seconds is None else slot_seconds
+
+    preset: str = "paper"
+    slot_hours: Positive = 1.0
+    slot_seconds: Positive | None = None
+
+
+def from_trace(
+    table: TraceTable, *, jobs: int = 300, seed: int = 0, preset: str = "paper", **settings: object
+) -> Instance:
+    """Make an instance whose jobs arrive as in a cluster trace, with settings of `TraceSettings`.
+
+    Submission times become arrival slots and GPUs become requested workers, as in Section V-A;
+    each job's worker type is drawn, and so is everything else that a trace does not say, as in
+    `generate`.
+    """
+    s = TraceSettings.of(PRESETS[preset], {**settings, "jobs": jobs})
+    rows = take_rows(table, jobs, s)
+    seconds = s.slot_hours * SECONDS if s.slot_seconds is None else s.slot_seconds
     slots = arrivals_of(rows, seconds)
-    given = {**settings, "jobs": jobs, "horizon": max(slots)}
-    s = EdgecloudSettings.of(PRESETS[preset], given)
+    s = TraceSettings.of(PRESETS[preset], {**settings, "jobs": jobs, "horizon": max(slots)})
     data = _file(preset, seed, s, slots, [row["gpus"] for row in rows])
-    data["slot_seconds"] = slot_seconds or SECONDS
+    data["slot_seconds"] = s.slot_seconds or SECONDS
     return EdgecloudInstance.parse(
         traced(
-            data, rows, table, seed, s.changed(),
+            data, rows, table, seed, s,
             preset=preset,
             took=[
                 f"submission: arrival, {seconds:g} seconds of the trace a slot",

@@ -26,6 +26,7 @@ from hindsched.instances.base import LARGEST_NUMBER, Instance, Positive, Positiv
 from hindsched.instances.gang.instance import POOL, GangInstance, exact, gang_data
 from hindsched.instances.generators.sampling import Draws, rounded
 from hindsched.instances.generators.settings import Amounts, Settings, Wholes, listed, within
+from hindsched.instances.generators.settings import TraceSettings as BaseTraceSettings
 from hindsched.instances.generators.tracing import take_rows, traced
 from hindsched.json_types import Draft
 
@@ -81,13 +82,13 @@ class GangSettings(Settings):
 
 
 PRESETS: dict[str, Draft] = {
-    "small": GangSettings.preset(
+    "small": GangSettings.values(
         jobs=6, gpus=4, mix="log-uniform", seconds=(1, 8), widths=[1, 1, 2, 3], weight=(1, 3),
         deadline_factor=(1.0, 3.0), users=2,
     ),
-    "paper": GangSettings.preset(),
-    "bursty": GangSettings.preset(arrivals="bursty", mix="log-uniform"),
-    "servers": GangSettings.preset(servers=8, placement="consolidated"),
+    "paper": GangSettings.values(),
+    "bursty": GangSettings.values(arrivals="bursty", mix="log-uniform"),
+    "servers": GangSettings.values(servers=8, placement="consolidated"),
 }  # fmt: skip
 
 
@@ -113,29 +114,11 @@ def generate(preset: str, seed: int, **settings: object) -> Instance:
     return GangInstance.parse(data)
 
 
-def from_trace(
-    table: TraceTable,
-    *,
-    jobs: int = 200,
-    seed: int = 0,
-    gpus: PositiveCount = 64,
-    servers: PositiveCount | None = None,
-    placement: str = POOL,
-    slot_seconds: Positive = 1,
-    clip: StrictBool = False,
-) -> Instance:
-    """Make an instance from a cluster trace; nothing is drawn.
-
-    A job keeps its submission, duration, GPUs and user, and of its deadlines the first. What is no
-    whole number of slots is rounded up: a job waits for the slot after its submission, and holds
-    its last slot to the end.
+class TraceSettings(BaseTraceSettings):
+    """Settings of `from_trace`.
 
     Parameters
     ----------
-    table : TraceTable
-        Jobs of a trace; the first `jobs` of them are used.
-    jobs, seed : int
-        How many; the seed is not used.
     gpus, servers : int
         GPUs of the cluster, and over how many servers they are spread, as evenly as they can be;
         None for one pool.
@@ -146,8 +129,26 @@ def from_trace(
     clip : bool
         Whether a job that asks for more than all GPUs gets all instead of being refused.
     """
-    settings = {"gpus": gpus, "servers": servers, "placement": placement, "clip": clip}
-    rows, slot = take_rows(table, jobs), exact(slot_seconds)
+
+    gpus: PositiveCount = 64
+    servers: PositiveCount | None = None
+    placement: str = POOL
+    slot_seconds: Positive = 1
+    clip: StrictBool = False
+
+
+def from_trace(
+    table: TraceTable, *, jobs: int = 200, seed: int = 0, **settings: object
+) -> Instance:
+    """Make an instance from a trace with the settings of `TraceSettings`; nothing is drawn.
+
+    A job keeps its submission, duration, GPUs and user, and of its deadlines the first. What is no
+    whole number of slots is rounded up: a job waits for the slot after its submission, and holds
+    its last slot to the end.
+    """
+    s = TraceSettings.of({}, settings)
+    gpus, servers, slot_seconds = s.gpus, s.servers, s.slot_seconds
+    rows, slot = take_rows(table, jobs, s), exact(slot_seconds)
     times = [(_meant(row["waited"]), _meant(row["duration_seconds"])) for row in rows]
     records: list[Draft] = []
     for number, (row, (submit, duration)) in enumerate(zip(rows, times, strict=True), start=1):
@@ -155,7 +156,7 @@ def from_trace(
             "name": f"j{number}",
             "submit": _plain(ceil(submit / slot) * slot),
             "duration": _plain(ceil(duration / slot) * slot),
-            "gpus": min(row["gpus"], gpus) if clip else row["gpus"],
+            "gpus": min(row["gpus"], gpus) if s.clip else row["gpus"],
         }
         if row["deadlines_seconds"]:
             record["deadline"] = _plain(submit + _meant(row["deadlines_seconds"][0]))
@@ -177,9 +178,9 @@ def from_trace(
         made_up.append(f"{narrower} jobs cut to {gpus} GPUs")
     part = f"-{table.selected_part}" if table.selected_part else ""
     name = f"gang-{table.format}{part}-j{jobs}-g{gpus}"
-    data = gang_data(name, records, slot_seconds=slot_seconds, placement=placement, **cluster)
+    data = gang_data(name, records, slot_seconds=slot_seconds, placement=s.placement, **cluster)
     took = ["submission, duration, GPUs, user and first deadline of each job"]
-    return GangInstance.parse(traced(data, rows, table, seed, settings, took=took, made_up=made_up))
+    return GangInstance.parse(traced(data, rows, table, seed, s, took=took, made_up=made_up))
 
 
 def _cluster(gpus: int, servers: int | None) -> Draft:

@@ -1,24 +1,15 @@
-"""Finding generators by the family's name, and checking the settings they are given."""
+"""Finding generators by the family's name, and what settings they are given."""
 
 from __future__ import annotations
 
-import inspect
 import json
-import math
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, get_type_hints
+from collections.abc import Callable, Collection
+from typing import Any
 
 import numpy as np
-from pydantic import TypeAdapter, ValidationError
 
 from hindsched.errors import InputError
-from hindsched.instances.base import (
-    LARGEST_NUMBER,
-    Instance,
-    family_module,
-    input_error,
-    whole_number,
-)
+from hindsched.instances.base import Instance, family_module, whole_number
 from hindsched.json_types import JsonObject, Keywords
 
 SMALLEST_SETTING = 1e-12
@@ -56,12 +47,10 @@ def generate(family: str, preset: str = "small", seed: int = 0, **settings: obje
     >>> hs.generate("oasis", seed=2, jobs=3) == hs.generate("oasis", seed=2, jobs=3)
     True
     """
-    known = presets(family)
-    if preset not in known:
-        raise InputError("preset", preset, f"{family} has the presets {', '.join(known)}")
+    known = _presets(family, preset)
+    names = {name for one in known.values() for name in one}
+    values = _plain_settings(settings, names, f"the generator of {family}")
     function = family_module("instances", family, "generator").generate
-    names = _setting_names(function, known, {"preset", "seed"})
-    values = _checked(settings, names, function, f"the generator of {family}")
     made: Instance = function(preset, whole_number("seed", seed, 0), **values)
     return made
 
@@ -82,8 +71,8 @@ def from_trace(
     seed : int
         Seed of what the trace does not say.
     **settings
-        Settings of the family's mapping; ``start`` is in every family the second of the trace from
-        which jobs are taken.
+        Settings of the family's mapping; in every family ``start`` is the second of the trace from
+        which jobs are taken, and with ``every`` only every so many-th row is.
 
     Examples
     --------
@@ -95,22 +84,32 @@ def from_trace(
     >>> [job.name for job in hs.from_trace("oasis", table, jobs=2).jobs]
     ['a', 'b']
     """
-    function, names = trace_mapping(family), trace_settings(family)
-    start = _plain(settings.get("start", 0))
-    if not isinstance(start, int | float) or isinstance(start, bool) or not 0 <= start < math.inf:
-        raise InputError("set.start", start, "must be a number of seconds, at least 0")
-    if "start" in settings and "start" not in names:  # mlbroker skips rows: it cuts its own window
-        settings = {key: settings[key] for key in settings if key != "start"}
-        table = table.window(start, int((table.rows["submit_seconds"] >= start).sum()))
-    values = _checked(settings, names, function, f"the trace mapping of {family}")
-    seed = whole_number("seed", seed, 0)
+    function, names = _mapping(family), trace_settings(family)
+    values = _plain_settings(settings, names, f"the trace mapping of {family}")
+    if "preset" in values:
+        _presets(family, values["preset"])
     count = {} if jobs is None else {"jobs": whole_number("jobs", jobs, 1)}
-    made: Instance = function(table, seed=seed, **count, **values)
+    made: Instance = function(table, seed=whole_number("seed", seed, 0), **count, **values)
     return made
 
 
-def trace_mapping(family: str) -> Callable[..., Instance]:
-    """A family's function from traces; `InputError` for a family without one."""
+def trace_settings(family: str) -> set[str]:
+    """Names of the settings of a family's mapping from traces."""
+    _mapping(family)
+    names = {*family_module("instances", family, "generator").TraceSettings.model_fields}
+    if "preset" in names:
+        names |= {name for preset in presets(family).values() for name in preset}
+    return names - {"jobs"}
+
+
+def _presets(family: str, preset: object) -> dict[str, JsonObject]:
+    known = presets(family)
+    if preset not in known:
+        raise InputError("preset", preset, f"{family} has the presets {', '.join(known)}")
+    return known
+
+
+def _mapping(family: str) -> Callable[..., Instance]:
     module = family_module("instances", family, "generator")
     if not hasattr(module, "from_trace"):
         raise InputError("family", family, f"module {module.__name__} offers no from_trace")
@@ -118,64 +117,19 @@ def trace_mapping(family: str) -> Callable[..., Instance]:
     return found
 
 
-def trace_settings(family: str) -> set[str]:
-    """Names of the settings of a family's mapping from traces."""
-    function = trace_mapping(family)
-    return _setting_names(function, presets(family), {"table", "jobs", "seed"})
-
-
-def _checked(
-    settings: Keywords, names: set[str], function: Callable[..., Instance], owner: str
-) -> JsonObject:
-    """Settings as JSON has them, each one that there is, of a countable size and the right kind.
-
-    What a preset's setting must be is its `Settings`' to check.
-    """
-    # The table's type may be imported for type checkers only; it is no setting.
-    hints = get_type_hints(function, localns={"TraceTable": Any}, include_extras=True)
-    values: JsonObject = {}
+def _plain_settings(settings: Keywords, names: Collection[str], owner: str) -> JsonObject:
+    """Settings as JSON has them, each one that there is; `Settings` checks their values."""
     for key, given in settings.items():
-        where = f"set.{key}"
         if key not in names:
             allowed = ", ".join(sorted(names)) or "none"
-            raise InputError(where, given, f"{owner} has the settings: {allowed}")
-        values[key] = value = _plain(given)
-        for number in _numbers(value):
-            if number and not SMALLEST_SETTING <= abs(number) <= LARGEST_NUMBER:
-                rule = f"must be 0 or of a size from {SMALLEST_SETTING:g} to {LARGEST_NUMBER:g}"
-                raise InputError(where, value, rule)
-        if key in hints:
-            try:
-                TypeAdapter(hints[key]).validate_python(value, strict=True)
-            except ValidationError as error:
-                wrong = input_error(error)
-                at = "" if wrong.where == "instance" else f".{wrong.where}"
-                raise InputError(where + at, wrong.value, wrong.rule) from None
+            raise InputError(f"set.{key}", given, f"{owner} has the settings: {allowed}")
+    values = {key: _plain(given) for key, given in settings.items()}
+    for key, value in values.items():
+        for number in value if isinstance(value, list | tuple) else (value,):
+            if isinstance(number, float) and 0 < abs(number) < SMALLEST_SETTING:
+                rule = f"must be 0 or of a size from {SMALLEST_SETTING:g}"
+                raise InputError(f"set.{key}", value, rule)
     return values
-
-
-def _numbers(value: object) -> Iterator[float]:
-    """Every number in a setting."""
-    if isinstance(value, int | float):
-        yield value
-    elif isinstance(value, list | tuple | Mapping):
-        for item in value.values() if isinstance(value, Mapping) else value:
-            yield from _numbers(item)
-
-
-def _setting_names(
-    function: Callable[..., Instance], known: Mapping[str, Mapping[str, object]], taken: set[str]
-) -> set[str]:
-    """Names of the parameters and, behind ``**settings``, of what the presets set."""
-    parameters = inspect.signature(function).parameters.values()
-    names = {
-        parameter.name
-        for parameter in parameters
-        if parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
-    }
-    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
-        names |= {name for preset in known.values() for name in preset}
-    return names - taken
 
 
 def _plain(value: object) -> Any:

@@ -1,4 +1,4 @@
-"""What a generator's settings may be, and a preset's with some of them replaced."""
+"""Settings of generators and of mappings from traces: types, checks, a preset's values."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class Settings(Record):
     _changed: Draft = PrivateAttr(default_factory=dict)
 
     @classmethod
-    def preset(cls, **changed: object) -> Draft:
+    def values(cls, **changed: object) -> Draft:
         """All settings of a preset: the defaults, some of them changed."""
         return {**{name: field.default for name, field in cls.model_fields.items()}, **changed}
 
@@ -113,8 +113,9 @@ class Settings(Record):
         Raises
         ------
         InputError
-            For an unknown setting, or the first value that breaks a rule: ``set.jobs: 0: ...``.
+            For the first value that breaks a rule: ``set.jobs: 0: ...``.
         """
+        usual = cls.values(**usual)
         values = {**usual, **settings}
         try:
             found = cls.model_validate(values)
@@ -131,3 +132,18 @@ class Settings(Record):
             key: list(value) if isinstance(value, tuple) else value
             for key, value in self._changed.items()
         }
+
+
+class TraceSettings(Settings):
+    """What every family's instance from a trace is made with.
+
+    Parameters
+    ----------
+    start : float
+        Seconds after the trace's first row at which to begin.
+    every : int
+        Keep every so many rows, which thins the stream of arrivals.
+    """
+
+    start: NonNegative = 0.0
+    every: PositiveCount = 1

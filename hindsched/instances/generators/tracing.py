@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from hindsched.instances.generators.settings import TraceSettings
 from hindsched.json_types import Draft
 
 if TYPE_CHECKING:  # generators, which no pandas is loaded for, name this module
@@ -16,11 +17,9 @@ KEPT = ("part", "user", "status", "submit_seconds", "duration_seconds", "gpus", 
 """Columns of the trace that an instance's provenance keeps for each job, where there is a value."""
 
 
-def take_rows(
-    table: TraceTable, jobs: int, start: float = 0.0, every: int = 1
-) -> list[dict[str, Any]]:
-    """Every so many-th row from a second on; ``waited`` is the time since the first of them."""
-    return records_of(table.window(start, (jobs - 1) * every + 1).rows.iloc[::every])
+def take_rows(table: TraceTable, jobs: int, s: TraceSettings) -> list[dict[str, Any]]:
+    """So many rows, as the settings choose them; see `records_of`."""
+    return records_of(table.window(s.start, (jobs - 1) * s.every + 1).rows.iloc[:: s.every])
 
 
 def records_of(rows: pd.DataFrame) -> list[dict[str, Any]]:
@@ -57,7 +56,7 @@ def traced(
     rows: Sequence[dict[str, Any]],
     table: TraceTable,
     seed: int,
-    settings: Draft,
+    s: TraceSettings,
     *,
     took: Sequence[str],
     made_up: Sequence[str],
@@ -73,7 +72,7 @@ def traced(
         The rows of the trace, from `take_rows` or `records_of`.
     table : TraceTable
         The trace.
-    seed, settings
+    seed, s
         What the instance was made with.
     took, made_up : sequence of str
         What the jobs have from the trace, and what was drawn or assumed, in words.
@@ -90,7 +89,7 @@ def traced(
     ]
     provenance = {
         "seed": seed,
-        "settings": settings,
+        "settings": s.changed(),
         **table.provenance(),
         **told,
         "took": list(took),

@@ -16,6 +16,7 @@ from pydantic import StrictBool
 from hindsched.instances.base import Count, Instance, NonNegative, Number, Positive, PositiveCount
 from hindsched.instances.generators.sampling import Draws, arrival_slots, rounded
 from hindsched.instances.generators.settings import Settings, Share, Span, within
+from hindsched.instances.generators.settings import TraceSettings as BaseTraceSettings
 from hindsched.instances.generators.tracing import take_rows, traced
 from hindsched.instances.mlbroker.instance import MlbrokerInstance
 from hindsched.json_types import Draft
@@ -144,14 +145,14 @@ class RealSettings(MlbrokerSettings):
 
 REAL = "section-6.4"
 PRESETS: dict[str, Draft] = {
-    "paper": PaperSettings.preset(),
+    "paper": PaperSettings.values(),
     # Thresholds within reach of a few jobs, small enough for an exact optimum.
-    "small": PaperSettings.preset(
+    "small": PaperSettings.values(
         datacenters=3, horizon=4, jobs=5, life_slots=(1, 4), data_gb=120, gpus=(1, 4),
         gpu_threshold=(20, 30), cpu_threshold=(40, 60), memory_threshold=(100, 160),
         storage_threshold=(60, 90),
     ),
-    REAL: RealSettings.preset(),
+    REAL: RealSettings.values(),
 }  # fmt: skip
 
 
@@ -169,58 +170,52 @@ def generate(preset: str = "small", seed: int = 0, **settings: object) -> Instan
     return MlbrokerInstance.parse({**data, "provenance": origin})
 
 
-def from_trace(
-    table: TraceTable,
-    *,
-    jobs: int = 145,
-    seed: int = 0,
-    start: NonNegative = 0.0,
-    every: PositiveCount = 1,
-    stretch: StrictBool = True,
-    slot_seconds: Positive | None = None,
-    preset: str = "paper",
-    **settings: object,
-) -> Instance:
-    """Make an instance whose jobs arrive as in a cluster trace; all else is drawn as in `generate`.
+class TraceSettings(BaseTraceSettings):
+    """Settings of `from_trace`, beside those of a preset.
 
     Parameters
     ----------
-    table : TraceTable
-        Rows of a trace.
-    jobs, seed : int
-        How many rows to use; seed of the other draws.
-    start : float
-        Seconds after the trace's first row at which to begin.
-    every : int
-        Keep every so many rows, which thins the stream of arrivals.
+    preset : str
+        Preset of the other settings.
     stretch : bool
         Whether the submissions are stretched over the slots 1..horizon, as a stream of short
         cluster jobs needs to become one of geo-distributed jobs that live for days. Otherwise they
         fall into slots of the preset's length, the last ones into the last slot.
     slot_seconds : float, optional
         Length of a slot; submissions are then not stretched.
-    preset : str
-        Preset of the other settings.
-    **settings
-        Settings in place of the preset's.
     """
-    if slot_seconds is not None:
-        stretch = False
+
+    preset: str = "paper"
+    stretch: StrictBool = True
+    slot_seconds: Positive | None = None
+
+
+def from_trace(
+    table: TraceTable, *, jobs: int = 145, seed: int = 0, preset: str = "paper", **settings: object
+) -> Instance:
+    """Make an instance whose jobs arrive as in a cluster trace; all else is drawn as in `generate`.
+
+    The settings are those of `TraceSettings` and of the preset.
+    """
+    own = {name: value for name, value in settings.items() if name in TraceSettings.model_fields}
+    trace = TraceSettings.of({}, {**own, "preset": preset})
+    others: Draft = {name: value for name, value in settings.items() if name not in own}
+    if trace.slot_seconds is not None:
         unit, seconds = ("slot_hours", 3600) if preset == REAL else ("slot_days", 86400)
-        settings = {**settings, unit: slot_seconds / seconds}
-    s = _settings(preset, {**settings, "jobs": jobs})
-    rows = take_rows(table, jobs, start, every)
-    width = 3600.0 * s.slot_hours
+        others[unit] = trace.slot_seconds / seconds
+    s = _settings(preset, {**others, "jobs": jobs})
+    rows = take_rows(table, jobs, trace)
+    stretch, width = trace.stretch and trace.slot_seconds is None, 3600.0 * s.slot_hours
     if stretch:
         width = max(rows[-1]["waited"] / s.horizon, 1e-9)
     slots = [1 + min(s.horizon - 1, int(row["waited"] / width)) for row in rows]
     data = _file(preset, seed, s, slots, "-trace")
-    told = {**s.changed(), "start": start, "every": every, "stretch": stretch}
     when = "stretched over the horizon" if stretch else f"{width:g} s a slot"
     return MlbrokerInstance.parse(
         traced(
-            data, rows, table, seed, told,
+            data, rows, table, seed, trace,
             preset=preset,
+            drawn_with=s.changed(),
             took=[f"submission: arrival, {when}"],
             made_up=[
                 "life, demands, data, capacities and deployment of each job, drawn as in "

@@ -25,6 +25,7 @@ from hindsched.errors import InputError
 from hindsched.instances.base import Instance, NonNegative, Positive, PositiveCount
 from hindsched.instances.generators.sampling import Draws, arrival_slots, rounded
 from hindsched.instances.generators.settings import Positives, Settings
+from hindsched.instances.generators.settings import TraceSettings as BaseTraceSettings
 from hindsched.instances.generators.tracing import arrivals_of, take_rows, traced
 from hindsched.instances.oasis.instance import OasisInstance, OasisJob
 from hindsched.json_types import Draft
@@ -109,9 +110,9 @@ class OasisSettings(Settings):
 
 
 PRESETS: dict[str, Draft] = {
-    "small": OasisSettings.preset(jobs=8, horizon=8, servers=5, max_duration=4),
-    "paper": OasisSettings.preset(),
-    "testbed": OasisSettings.preset(jobs=12, horizon=10, servers=7, slot_seconds=1200),
+    "small": OasisSettings.values(jobs=8, horizon=8, servers=5, max_duration=4),
+    "paper": OasisSettings.values(),
+    "testbed": OasisSettings.values(jobs=12, horizon=10, servers=7, slot_seconds=1200),
 }
 
 
@@ -291,32 +292,11 @@ def _sigmoid(priority: float, decay: float, target: float) -> Draft:
     return {"kind": "sigmoid", **{name: rounded(value) for name, value in values.items()}}
 
 
-def from_trace(
-    table: TraceTable,
-    *,
-    jobs: int = 60,
-    seed: int = 0,
-    start: NonNegative = 0.0,
-    every: PositiveCount = 1,
-    slot_seconds: Positive | None = None,
-    horizon: PositiveCount | None = None,
-    elasticity: PositiveCount = 2,
-    load: Positive = 2.0,
-    gpus_per_server: PositiveCount = 4,
-    servers: PositiveCount | None = None,
-) -> Instance:
-    """Make an instance from rows of a trace.
+class TraceSettings(BaseTraceSettings):
+    """Settings of `from_trace`.
 
     Parameters
     ----------
-    table : TraceTable
-        The trace (one part of it, if the caller has chosen one).
-    jobs, seed : int
-        Number of jobs; seed of the utilities that the trace does not have.
-    start : float
-        Seconds after the trace's first row at which to begin.
-    every : int
-        Keep every so many rows, which thins the stream of arrivals.
     slot_seconds : float, optional
         Length of a slot; by default the whole minutes with which the horizon below has about 96
         slots.
@@ -332,18 +312,25 @@ def from_trace(
         GPUs of a worker server, whose other resources are in P2's proportion.
     servers : int, optional
         Number of worker servers; PS servers follow, one for 10 workers.
-
-    Returns
-    -------
-    OasisInstance
-        Its provenance names the trace, the settings, and jobs that cannot finish by the horizon.
     """
-    settings = {
-        "start": start, "every": every, "horizon": horizon, "elasticity": elasticity, "load": load,
-        "gpus_per_server": gpus_per_server, "servers": servers,
-    }  # fmt: skip
-    rows = take_rows(table, jobs, start, every)
-    shortest = sorted(row["duration_seconds"] / elasticity for row in rows)
+
+    slot_seconds: Positive | None = None
+    horizon: PositiveCount | None = None
+    elasticity: PositiveCount = 2
+    load: Positive = 2.0
+    gpus_per_server: PositiveCount = 4
+    servers: PositiveCount | None = None
+
+
+def from_trace(table: TraceTable, *, jobs: int = 60, seed: int = 0, **settings: object) -> Instance:
+    """Make an instance from rows of a trace, with the settings of `TraceSettings`.
+
+    Its provenance names the trace, the settings, and jobs that cannot finish by the horizon.
+    """
+    s = TraceSettings.of({}, settings)
+    slot_seconds, horizon, servers = s.slot_seconds, s.horizon, s.servers
+    rows = take_rows(table, jobs, s)
+    shortest = sorted(row["duration_seconds"] / s.elasticity for row in rows)
     most_need = shortest[(9 * (jobs - 1)) // 10]
     if slot_seconds is None:
         whole = rows[-1]["waited"] + most_need
@@ -355,7 +342,7 @@ def from_trace(
         rule = f"must reach the last arrival, slot {max(arrivals)}"
         raise InputError("set.horizon", horizon, rule)
     works = [row["duration_seconds"] * row["gpus"] / slot_seconds for row in rows]
-    most = [elasticity * int(row["gpus"]) for row in rows]
+    most = [s.elasticity * int(row["gpus"]) for row in rows]
     named: list[Draft] = [
         {
             "name": f"j{index + 1}",
@@ -379,11 +366,11 @@ def from_trace(
     ]
     if servers is None:
         offered = math.fsum(work for work, fits in zip(works, fitting, strict=True) if fits)
-        servers = max(1, math.floor(offered / (load * horizon * gpus_per_server)))
-    ps_servers = max(1, math.ceil(servers * gpus_per_server / WORKERS_PER_PS_SERVER))
-    worker_server = {key: value * gpus_per_server for key, value in PER_GPU.items()}
+        servers = max(1, math.floor(offered / (s.load * horizon * s.gpus_per_server)))
+    ps_servers = max(1, math.ceil(servers * s.gpus_per_server / WORKERS_PER_PS_SERVER))
+    worker_server = {key: value * s.gpus_per_server for key, value in PER_GPU.items()}
     data = {
-        "name": f"oasis-{table.format}-{jobs}-{int(start)}-s{seed}",
+        "name": f"oasis-{table.format}-{jobs}-{int(s.start)}-s{seed}",
         "horizon": horizon,
         "slot_seconds": slot_seconds,
         "resources": list(PER_GPU),
@@ -398,12 +385,12 @@ def from_trace(
     too_long = [str(row["job"]) for row, fits in zip(rows, fitting, strict=True) if not fits]
     return OasisInstance.parse(
         traced(
-            data, rows, table, seed, settings,
+            data, rows, table, seed, s,
             too_long_for_the_horizon=too_long,
             took=[
                 "submission: arrival",
                 "duration x GPUs: work",
-                f"GPUs x {elasticity}: most workers at once",
+                f"GPUs x {s.elasticity}: most workers at once",
                 *(["values and deadlines: utility"] if has_values else []),
             ],
             made_up=[

@@ -28,9 +28,9 @@ import numpy as np
 import pandas as pd
 
 from hindsched.errors import InputError
-from hindsched.instances.files import decoded, read_bytes
+from hindsched.instances.files import read_bytes
 from hindsched.instances.traces import published
-from hindsched.instances.traces.reading import MOST_GPUS, Format, Reading, read_table
+from hindsched.instances.traces.reading import MOST_GPUS, Format, Reading
 from hindsched.instances.traces.times import SECOND, Clock
 from hindsched.json_types import JsonObject
 
@@ -277,49 +277,3 @@ def build_table(name: str, source: Path, raw: pd.DataFrame, *, sha256: str = "")
     rows = rows.sort_values("submit_seconds", kind="stable")[[*REQUIRED, *DEFAULTS]]
     rows, rejected = rows.reset_index(drop=True), rejected.reset_index(drop=True)
     return TraceTable(name, source.name, sha256, rows, rejected, len(raw))
-
-
-def load_capacities(path: str | Path, date: str | None, gpus_a_node: int) -> dict[str, int]:
-    """GPUs by virtual cluster: from Philly's numbers of nodes, or a day of Helios' quotas.
-
-    Parameters
-    ----------
-    path : str or Path
-        CSV with the columns ``vc`` and ``node num``, or ``date``, one a virtual cluster, ``total``.
-    date : str, optional
-        Day of a table by day; its first if not given.
-    gpus_a_node : int
-        GPUs of a node, where the table counts nodes.
-
-    Raises
-    ------
-    InputError
-        For a number that is no count, or a day whose quotas do not add up to its total.
-    """
-    table = read_table(decoded(read_bytes(path)[0], str(path)), str(path), ",")
-    for names in (("vc", "node num"), ("date", "total")):
-        if set(names) <= set(table):
-            break
-    else:
-        found = ", ".join(str(name) for name in table if name != "(cells)")
-        raise InputError(str(path), found, "lacks the columns vc and node num, or date and total")
-    table = table.drop(columns="(cells)").set_index(names[0])
-    if names[0] == "vc":
-        if date is not None:
-            raise InputError("set.date", date, "is for tables by day only")
-        cells: Any = table["node num"]
-    else:
-        day = table.index[0] if date is None else date
-        if day not in table.index:
-            raise InputError("set.date", day, f"must be in {table.index[0]}..{table.index[-1]}")
-        cells = table.loc[day]
-    counts: Any = pd.to_numeric(cells, errors="coerce")
-    for name, count in counts.items():
-        if not count >= 0 or count % 1:
-            raise InputError(f"{path}, {name}", cells[name], "must be a whole number, at least 0")
-    if names[0] == "vc":
-        return {str(name): gpus_a_node * int(count) for name, count in counts.items()}
-    total = counts.pop("total")
-    if counts.sum() != total:
-        raise InputError(f"{path}, {day}", total, "quotas must add up to total")
-    return {str(name): int(count) for name, count in counts.items()}

@@ -86,21 +86,13 @@ def test_tenants_of_astraea_are_virtual_clusters_and_unknown_ones_are_counted():
     assert given.provenance["rejected"] == {NO_NODES: 0}
 
 
-def test_capacities_of_astraeas_tenants(tmp_path):
+def test_nodes_of_astraeas_tenants():
     table = table_of("helios", part=["vcA", "vcB", "vcC", "vcA", "vcB", "vcC"])
-    daily = tmp_path / "gpus.csv"
-    daily.write_text("date,vcA,vcB,vcC,total\n2020-04-01,8,12,0,20\n2020-04-02,8,16,8,32\n")
-    first = hs.from_trace("astraea", table, jobs=2, capacity=str(daily))
-    assert [tenant.worker_quota for tenant in first.tenants] == [8, 12]
-    assert [server.workers for server in first.servers] == [8, 8, 4]
-    nodes = tmp_path / "vc.csv"
-    nodes.write_text("vc,node num\nvcA,1\nvcB,2\n")
-    third = hs.from_trace("astraea", table, jobs=2, capacity=str(nodes), node_scale=0.5)
-    assert third.worker_quota[:, 0].tolist() == [8, 8]
+    few = hs.from_trace("astraea", table, jobs=2, nodes={"vcA": 1, "vcB": 2}, node_scale=0.5)
+    assert few.worker_quota[:, 0].tolist() == [8, 8]
     for settings, rule in (
         ({"servers": 2}, "at least 3, one a tenant"),
         ({"servers": 4, "nodes": {"vcA": 1}}, "must not be given with nodes"),
-        ({"capacity": str(daily), "date": "1999-01-01"}, "date"),
     ):
         with pytest.raises(InputError, match=rule):
             hs.from_trace("astraea", table, jobs=3, **settings)
@@ -113,7 +105,6 @@ def test_capacities_of_astraeas_tenants(tmp_path):
         ("batchsched", "servers", 2), ("batchsched", "architecture", "ring"),
         ("astraea", "elasticity", 0), ("astraea", "node_scale", "nan"),
         ("astraea", "nodes", {"x": 0}), ("astraea", "nodes", "foo"), ("astraea", "start", -1),
-        ("astraea", "capacity", 3), ("astraea", "date", "2020-01-01"),
         ("astraea", "utility", "sigmoid"), ("edgecloud", "slot_hours", 0),
         ("mlbroker", "every", 0), ("mlbroker", "start", "x"), ("gang", "gpus", 0),
         ("gang", "servers", 65),

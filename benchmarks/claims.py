@@ -229,20 +229,40 @@ def rows_of(name: str) -> pd.DataFrame:
 
 CLOCKED = ("seconds", "milliseconds")
 """Columns that differ from run to run."""
+RENAMED = {"datacenters": "centers", "horizon": "slots"}
+"""Columns of axes that a table names otherwise."""
+LONGEST_AGAIN = 30.0
+"""Seconds of a processor that an experiment may take when it is run again to compare."""
 
 
 def comes_out_again(name: str) -> bool:
-    """Whether seed 0 of a stored experiment, run now, gives the stored rows."""
+    """Whether seed 0 of a stored experiment, run now, gives the stored rows.
+
+    Of a seed that takes longer than `LONGEST_AGAIN` the first value of every axis that the plan
+    sets, and of that as many schemes as the time allows.
+    """
     (plan,) = (plan for plan in PLAN if plan.name == name)
-    stored = rows_of(name).drop(columns="commit")
+    record, stored = runs()[name], rows_of(name).drop(columns="commit")
     where, seeds = (trace(), FULL_SEEDS) if plan.traced else (None, 1)  # windows depend on them
-    stored = stored[stored["seed"] < seeds].reset_index(drop=True)
-    scale = FigureScale(False, seeds, plan.settings, where, plan.schemes)
+    stored = stored[stored["seed"] < seeds]
+    seconds = 60 * record["minutes"] * seeds / record["seeds"]
+    settings, schemes = plan.settings, plan.schemes
+    if seconds > LONGEST_AGAIN:
+        settings = {axis: values[:1] for axis, values in settings.items()}
+        whole = len(stored)
+        for axis, (first,) in settings.items():
+            stored = stored[stored[RENAMED.get(axis, axis)] == first]
+        seconds *= len(stored) / whole
+    if seconds > LONGEST_AGAIN and "scheme" in stored:
+        names = list(stored["scheme"].unique())
+        schemes = tuple(names[: max(1, int(len(names) * LONGEST_AGAIN / seconds))])
+        stored = stored[stored["scheme"].isin(schemes)]
+    scale = FigureScale(False, seeds, settings, where, schemes)
     frame = figure(plan.family, plan.figure).run(scale, lambda text: None)
     again = pd.read_csv(io.StringIO(frame.to_csv(index=False)))
     kept = [column for column in stored if column not in CLOCKED]
     try:
-        pd.testing.assert_frame_equal(stored[kept], again[kept], rtol=1e-6)
+        pd.testing.assert_frame_equal(stored[kept].reset_index(drop=True), again[kept], rtol=1e-6)
     except AssertionError as error:
         print(f"{name}: {error}")
         return False
@@ -271,6 +291,12 @@ class Judged:
     @property
     def measured(self) -> str:
         return measured_words(self.claim, self.results)
+
+    @property
+    def middles(self) -> str:
+        """The least and the greatest middle of its own cases."""
+        own = [r.middle for r in self.results if r.known and not self.claim.group(r.case)]
+        return " to ".join(dict.fromkeys(digits(end) for end in (min(own), max(own))))
 
     @property
     def beside(self) -> str:
@@ -373,9 +399,30 @@ def failures(rows: list[Judged]) -> list[str]:
             by_reason.setdefault((row.where, row.claim.why), []).append(row)
     lines = []
     for (where, why), own in by_reason.items():
-        said = "; ".join(f"{row.claim.words} ({row.measured}, {row.claim.rule})" for row in own)
-        lines.append(f"{where}: {said}." + (f" *{why}*" if why else ""))
+        alike: dict[tuple[str, ...], list[Judged]] = {}
+        for row in own:
+            key = str(row.claim.rule), *row.claim.words.split()[:3]
+            alike.setdefault(key, []).append(row)
+        said = [
+            f"{told_once([row.claim.words for row in same])} "
+            f"({' / '.join(row.middles for row in same)}; {rule})"
+            for (rule, *_), same in alike.items()
+        ]
+        lines.append(f"{where}: {'; '.join(said)}." + (f" *{why}*" if why else ""))
     return lines
+
+
+def told_once(claims: list[str]) -> str:
+    """Sentences that differ in a place only as one."""
+    words = [claim.split() for claim in claims]
+    start = len(os.path.commonprefix(words))
+    rest = [own[start:] for own in words]
+    end = len(os.path.commonprefix([own[::-1] for own in rest]))
+    differing = [" ".join(own[: len(own) - end]).rstrip(",") for own in rest]
+    if len(claims) == 1 or not all(differing):
+        return "; ".join(claims)
+    comma = "," * rest[0][-end - 1].endswith(",")
+    return " ".join([*words[0][:start], " / ".join(differing) + comma, *rest[0][len(rest[0]) - end :]])
 
 
 def figure_lines(family: str, rows: list[Judged]) -> tuple[list[list[str]], str]:

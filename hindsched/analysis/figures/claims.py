@@ -324,9 +324,9 @@ def condition_of(holding: Sequence[Case], cases: Sequence[Case]) -> str:
     --------
     >>> cases = [(("load", load), ("jobs", jobs)) for load in (1, 2) for jobs in (50, 100)]
     >>> condition_of(cases[:2], cases)
-    'load is 1'
+    'load = 1'
     >>> condition_of(cases[:3], cases)
-    'load is 1, jobs is 50; load is 1, jobs is 100; load is 2, jobs is 50'
+    'load = 1, jobs = 50; load = 1, jobs = 100; load = 2, jobs = 50'
     """
 
     def values(found: Sequence[Case]) -> Iterable[tuple[Any, ...]]:
@@ -336,7 +336,7 @@ def condition_of(holding: Sequence[Case], cases: Sequence[Case]) -> str:
                    for f in (holding, cases))  # fmt: skip
     if set(product(*kept)) & set(values(cases)) == set(values(holding)):
         return ", ".join(
-            f"{name} is {_listed(own)}"
+            _said(name, own)
             for (name, _), own, whole in zip(cases[0], kept, every, strict=True)
             if len(own) < len(whole)
         )
@@ -347,12 +347,16 @@ def condition_of(holding: Sequence[Case], cases: Sequence[Case]) -> str:
 
 def case_words(case: Case) -> str:
     """Write a case in words."""
-    return ", ".join(f"{name} is {_listed([value])}" for name, value in case)
+    return ", ".join(_said(name, [value]) for name, value in case)
 
 
-def _listed(values: Sequence[object]) -> str:
+def _said(name: str, values: Sequence[object]) -> str:
+    """``jobs = 50 or 100``, ``the numerator is total JCT``, ``the rivals are ...``."""
     words = [f"{value:g}" if isinstance(value, float) else str(value) for value in values]
-    return " or ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+    listed = " or ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+    if not any(isinstance(value, str) for value in values):
+        return f"{name} = {listed}"
+    return f"{name} {'are' if name.split(' of ')[0].endswith('s') else 'is'} {listed}"
 
 
 def to_data(results: Sequence[CaseResult]) -> list[JsonObject]:

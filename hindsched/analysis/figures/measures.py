@@ -221,7 +221,7 @@ def _estimates(frame: pd.DataFrame) -> pd.DataFrame:
     """Underestimates (50, 75 %) and overestimates (125, 150 %) as two kinds of row."""
     kept = frame[frame["estimate_percent"] != 100]
     side = kept["estimate_percent"].lt(100).map({True: "under", False: "over"})
-    floor = kept["lower_floor"].map({0.0: "as printed", 0.1: "with a floor of 0.1"})
+    floor = kept["lower_floor"].map({0.0: "as printed", 0.1: "at least 0.1"})
     return kept.assign(side=side).assign(**{"the lower bound L": floor})
 
 

@@ -78,7 +78,7 @@ def test_a_quantity_is_computed_seed_by_seed_and_case_by_case():
     ("rule", "words"),
     [
         (above(0.1), "reproduced"),
-        (above(1), "reproduced if load is 1"),
+        (above(1), "reproduced if load = 1"),
         (above(1000), "not reproduced"),
         (above(2.8), "inconclusive"),
     ],
@@ -132,7 +132,7 @@ def test_what_stands_beside_does_not_enter_the_verdict():
     frame = pd.concat([table().query("seed == 0").assign(seed=seed) for seed in range(5)])
     verdict = judge(asked, measured(asked, frame), at_scale=True)
     # 'another' was not run: the claim holds as far as the first goes, and says so
-    assert str(verdict) == "reproduced if the rivals is as the paper sets them"
+    assert str(verdict) == "reproduced if the rivals are as the paper sets them"
     assert {name: str(own) for name, own in verdict.beside.items()} == {
         "strongest": "not reproduced"
     }
@@ -218,14 +218,16 @@ def test_stored_rows_say_what_made_them(script):
 
 @pytest.mark.nightly
 def test_rows_come_out_as_they_are_stored(script):
-    """Seed 0 of every experiment whose seeds take at most half a minute each, run again.
+    """A part of every experiment, of about half a minute at most, run again.
 
-    In the short setting those of at most three seconds.
+    In the short setting only those whose seed 0 takes at most three seconds.
     """
-    longest = 0.5 if int(os.environ.get("SECOND_OPINION", "0")) >= 1000 else 0.05
+    is_short = int(os.environ.get("SECOND_OPINION", "0")) < 1000
     wrong = [
         name
         for name, record in script.runs().items()
-        if record["minutes"] / record["seeds"] <= longest and not script.comes_out_again(name)
+        if not (is_short and record["minutes"] / record["seeds"] > 0.05)
+        and ("HINDSCHED_TRACES" in os.environ or not name.endswith("-philly"))
+        if not script.comes_out_again(name)
     ]
     assert wrong == []

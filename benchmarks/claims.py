@@ -17,6 +17,7 @@ import time
 from collections import Counter
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -412,17 +413,24 @@ def failures(rows: list[Judged]) -> list[str]:
     return lines
 
 
+def common(words: list[list[str]]) -> list[str]:
+    """The words with which all begin."""
+    alike = takewhile(lambda same: len(set(same)) == 1, zip(*words, strict=False))
+    return [word for word, *_ in alike]
+
+
 def told_once(claims: list[str]) -> str:
     """Sentences that differ in a place only as one."""
     words = [claim.split() for claim in claims]
-    start = len(os.path.commonprefix(words))
+    start = len(common(words))
     rest = [own[start:] for own in words]
-    end = len(os.path.commonprefix([own[::-1] for own in rest]))
+    end = len(common([own[::-1] for own in rest]))
     differing = [" ".join(own[: len(own) - end]).rstrip(",") for own in rest]
     if len(claims) == 1 or not all(differing):
         return "; ".join(claims)
-    comma = "," * rest[0][-end - 1].endswith(",")
-    return " ".join([*words[0][:start], " / ".join(differing) + comma, *rest[0][len(rest[0]) - end :]])
+    middle, tail = rest[0][: len(rest[0]) - end], rest[0][len(rest[0]) - end :]
+    comma = "," if middle[-1].endswith(",") else ""
+    return " ".join([*words[0][:start], " / ".join(differing) + comma, *tail])
 
 
 def figure_lines(family: str, rows: list[Judged]) -> tuple[list[list[str]], str]:

@@ -10,7 +10,8 @@ import pandas as pd
 
 from hindsched.errors import InputError
 from hindsched.instances.gang.instance import POOL, GangInstance, GangJob, GangServer, gang_data
-from hindsched.instances.traces.log import FORMULATIONS, Log, build_log, said_capacity
+from hindsched.instances.traces.capacity import said_capacity
+from hindsched.instances.traces.log import FORMULATIONS, Log, build_log
 from hindsched.instances.traces.reading import Reading
 from hindsched.instances.traces.schedulers import CSV
 from hindsched.instances.traces.times import Clock

@@ -15,11 +15,8 @@ job is judged by its completion alone. Runs whose work was lost hold GPUs but co
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import UTC
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,7 +24,7 @@ import pandas as pd
 
 from hindsched.arrays import Ints
 from hindsched.errors import InputError
-from hindsched.instances.files import decoded, read_bytes
+from hindsched.instances.traces.capacity import Capacity
 from hindsched.instances.traces.reading import ASIDE, Notes, Reading, _true
 from hindsched.instances.traces.times import SECOND, find_zone, seconds_text, stamp_text
 from hindsched.json_types import JsonObject
@@ -36,10 +33,6 @@ FORMULATIONS = ("non-preemptive", "preemptive", "elastic")
 """How freely jobs are scheduled, least freedom first."""
 MOST_SLOTS = 10**12
 """Slots that an instance may span."""
-MOST_GPUS = 10_000_000
-MOST_SERVERS = 1_000_000
-UNNAMED = "server-"
-"""Names of servers that were given by their number only."""
 REQUEUE_DONE = {
     "restart": "lost runs hold GPUs but count for nothing",
     "resume": "its runs add up",
@@ -54,84 +47,6 @@ REASONS = {
     "submitted after the window": "submit",
 }
 """Why a job cannot be judged, and the role that says it; the first that applies counts."""
-
-
-@dataclass(frozen=True)
-class Capacity:
-    """GPUs of a cluster.
-
-    Parameters
-    ----------
-    gpus : int
-        In all.
-    servers : tuple of (str, int)
-        Name and GPUs of each server; empty for one pool.
-    said_by : str
-        Where it is from: a header, a file, the user.
-    """
-
-    gpus: int
-    servers: tuple[tuple[str, int], ...] = ()
-    said_by: str = ""
-
-    def of_server(self, name: str) -> int | None:
-        """GPUs of a server; of any server if all are alike and go by other names; else None."""
-        known = dict(self.servers)
-        if name in known:
-            return known[name]
-        shapes = set(known.values())
-        anonymous = all(server.startswith(UNNAMED) for server in known)
-        return shapes.pop() if anonymous and len(shapes) == 1 else None
-
-
-def said_capacity(gpus: int | None, servers: Any) -> Capacity | None:
-    """The capacity that the user says: GPUs of one pool, or servers; None for neither.
-
-    Servers are ``16x8`` (sixteen of 8 GPUs), ``4x8,2x4``, ``a=8,b=4``, pairs, or the path of a CSV
-    file of ``server,gpus``.
-    """
-    if gpus is not None and servers is not None:
-        raise InputError("gpus", gpus, "either gpus or servers can be given, not both")
-    if servers is None:
-        if gpus is not None and (type(gpus) is not int or not 1 <= gpus <= MOST_GPUS):
-            raise InputError("gpus", gpus, f"must be a whole number from 1 to {MOST_GPUS:,}")
-        return None if gpus is None else Capacity(gpus, (), "the user")
-    listed, said_by = servers, "the user"
-    if isinstance(servers, str):
-        listed = _listed(re.split(r"\s*,\s*", servers.strip()))
-        if listed is None and not Path(servers).is_file():
-            rule = "must be like 16x8, 4x8,2x4 or a=8,b=4, or a CSV file of server,gpus"
-            raise InputError("servers", servers, rule)
-        if listed is None:
-            said_by, text = servers, decoded(read_bytes(servers)[0], servers)
-            rows = [re.sub(r"\s*,\s*(?=\w*\s*$)", "=", line.strip()) for line in text.split("\n")]
-            listed = _listed(filter(None, rows[not re.search(r"=\d+$", rows[0]) :]))
-            if listed is None:
-                raise InputError(servers, "(a row)", "must be server,gpus")
-    pairs = [(str(name), count) for name, count in listed]
-    if not 1 <= len(pairs) <= MOST_SERVERS:
-        raise InputError("servers", len(pairs), f"must be 1 to {MOST_SERVERS:,} servers")
-    if len(dict(pairs)) < len(pairs) or "" in dict(pairs):
-        raise InputError("servers", servers, "names of servers must be unique and not empty")
-    for name, count in pairs:
-        if type(count) is not int or not 1 <= count <= MOST_SERVERS:
-            raise InputError(f"servers, {name}", count, f"must have 1 to {MOST_SERVERS:,} GPUs")
-    return Capacity(sum(count for _, count in pairs), tuple(pairs), said_by)
-
-
-def _listed(parts: Iterable[str]) -> list[tuple[str, int]] | None:
-    """Servers of texts like ``4x8`` and ``a=8``; None if one is neither."""
-    found: list[tuple[str, int]] = []
-    for part in parts:
-        match = re.fullmatch(r"(?a:(\d{1,7})x(\d{1,7})|([^=]{1,200})=(\d{1,7}))", part)
-        if match is None:
-            return None
-        if match[3]:
-            found.append((match[3], int(match[4])))
-        else:
-            count = min(int(match[1]), MOST_SERVERS + 1)
-            found += [(f"{UNNAMED}{len(found) + k}", int(match[2])) for k in range(count)]
-    return found
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,8 @@ import pandas as pd
 from hindsched.errors import InputError
 from hindsched.instances.files import MOST_BYTES
 from hindsched.instances.traces import published, schedulers, simulators
-from hindsched.instances.traces.log import Log, build_log, said_capacity
+from hindsched.instances.traces.capacity import said_capacity
+from hindsched.instances.traces.log import Log, build_log
 from hindsched.instances.traces.reading import Format, Reading
 from hindsched.instances.traces.times import Clock
 

@@ -23,18 +23,16 @@ import io
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from hindsched.errors import InputError
 from hindsched.instances.files import MOST_BYTES, decoded, read_bytes
+from hindsched.instances.traces.capacity import Capacity
 from hindsched.instances.traces.times import DECIMAL, Clock, seconds_text
 from hindsched.json_types import JsonObject
-
-if TYPE_CHECKING:
-    from hindsched.instances.traces.log import Capacity
 
 NONE_WORDS = frozenset(("", "None", "null", "NULL", "NaN", "nan", "NA", "N/A", "NaT"))
 """How tables write that there is no value."""

@@ -10,7 +10,7 @@ import pandas as pd
 
 from hindsched.errors import InputError
 from hindsched.instances.files import json_records
-from hindsched.instances.traces.log import Capacity
+from hindsched.instances.traces.capacity import Capacity
 from hindsched.instances.traces.reading import (
     ASIDE,
     DELIMITERS,

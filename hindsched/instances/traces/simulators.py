@@ -11,7 +11,7 @@ import pandas as pd
 
 from hindsched.errors import InputError
 from hindsched.instances.files import decoded, read_bytes
-from hindsched.instances.traces.log import Capacity
+from hindsched.instances.traces.capacity import Capacity
 from hindsched.instances.traces.reading import (
     ASIDE,
     NONE_WORDS,

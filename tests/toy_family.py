@@ -62,7 +62,7 @@ class ToyMaxInstance(ToyInstance):
 
 class ToyMinInstance(ToyInstance):
     sense: ClassVar[str] = "min"
-    formulations: ClassVar[tuple[str, ...]] = ("modes", "equality")
+    formulations: ClassVar[tuple[str, ...]] = ("modes",)
 
 
 class ToySolution(Solution):
@@ -140,7 +140,6 @@ class ToyOracle(BlockOracle):
         self.instance, self.formulation, self.layout = instance, formulation, layout
         self.sense = instance.sense
         self.optional = formulation == "optional"
-        self.equality = formulation == "equality"
         groups: dict[Any, list[str]] = {}
         for server in instance.servers:
             key = server.name if layout == "servers" else float(server.capacity)
@@ -153,9 +152,6 @@ class ToyOracle(BlockOracle):
         labels = tuple(names[0] for names in self.members)
         capacity = np.array([[sum(size[n] for n in names)] * len(slots) for names in self.members])
         sets = [RowSet("capacity", ((axis, labels), ("slot", slots)), capacity)]
-        if self.equality:
-            jobs = tuple(job.name for job in instance.jobs)
-            sets.append(RowSet("assigned", (("job", jobs),), np.ones(len(jobs)), free=True))
         self.rows = Rows(sets)
         self.features = {"completion": (), "group": ()}
 
@@ -163,24 +159,17 @@ class ToyOracle(BlockOracle):
         """All schedules of a block as responses without a value."""
         job = self.instance.jobs[block]
         horizon = self.instance.horizon
-        first_of_free = len(self.members) * horizon
         for group, single in enumerate(self.single):
             if math.floor(single / job.demand + 1e-9) < 1:
                 continue
             for start in self.instance.starts(job):
                 rows = group * horizon + np.arange(start - 1, start - 1 + job.length)
                 amounts = np.full(job.length, float(job.demand))
-                if self.equality:
-                    rows = np.append(rows, first_of_free + block)
-                    amounts = np.append(amounts, 1.0)
                 yield group, start, self.instance.objective_of(job, start), rows, amounts
 
     def best_response(self, block, prices, residual=None):
         sign = 1 if self.sense == "max" else -1
         best = None
-        if self.equality:
-            empty = np.zeros(0, dtype=np.int64)
-            best = Response(0.0, 0.0, empty, np.zeros(0))
         for group, start, objective, rows, amounts in self.schedules(block):
             if residual is not None and np.any(amounts > residual[rows] + 1e-9):
                 continue
@@ -209,7 +198,7 @@ class ToyOracle(BlockOracle):
 
     def outside(self, block):
         empty = np.zeros(0, dtype=np.int64)
-        return Response(0.0, 0.0, empty, np.zeros(0)) if self.optional or self.equality else None
+        return Response(0.0, 0.0, empty, np.zeros(0)) if self.optional else None
 
     def assignments(self, block, response):
         if self.layout != "servers":
@@ -238,7 +227,6 @@ class ToyOracle(BlockOracle):
         order = [server.name for server in self.instance.servers]
         group_of = {name: g for g, names in enumerate(self.members) for name in names}
         parts = [arrays["capacity"][group_of[name]] for name in order]
-        parts += [arrays["assigned"]] if self.equality else []
         return np.concatenate(parts) if parts else np.zeros(0)
 
 

@@ -10,8 +10,6 @@ Each family's module ``models/<family>/offline.py`` offers
 ``AGGREGATED`` (optional)
     Settings of `build_offline` under which identical servers are added up: a relaxation whose
     linear relaxation has the same optimum as the program's own.
-``WORST_JOB`` (optional)
-    Formulations whose objective is that of the worst job, where others add up.
 ``JOBS_SHARE_COSTS`` (optional)
     True where what jobs cost in one slot does not add up.
 ``build_subproblem(instance, job, formulation=None)``

@@ -92,6 +92,11 @@ class SideBySide:
             self._running.remove((process, line))
         return self.found
 
+    def facts(self) -> dict[str, object]:
+        """How many parts there were, this process included, and what went wrong in them."""
+        failed = {"part_failed": "; ".join(self.errors)} if self.errors else {}
+        return {"parts": 1 + len(self._works), **failed}
+
     def wait(self, seconds_left: Callable[[], float]) -> list[Any]:
         """Wait until all have ended or no time is left; all that was found."""
         while self._running and seconds_left() > 0:

@@ -76,9 +76,7 @@ class NeighbourhoodSearch:
 
     Notes
     -----
-    A job that its block leaves out is one whose response has no plan. Where equality rows (not the
-    blocks) say that jobs must be served, serving is rewarded through their prices until every job
-    answers with a plan.
+    A job that its block leaves out is one whose response has no plan.
     """
 
     def __init__(
@@ -101,7 +99,7 @@ class NeighbourhoodSearch:
         self._slots = _slot_of_row(oracle)
         self._blocks = oracle.num_blocks
         nothing = np.zeros(oracle.rows.size)
-        self._alone = self._best_alone(nothing)
+        self._alone = [oracle.best_response(block, nothing) for block in range(self._blocks)]
         self._size = np.array([0.0 if r is None else abs(r.objective) for r in self._alone])
         self._schedules: list[Response | None] = [None] * self._blocks
         self._residual: Floats = oracle.rows.capacity.astype(float).copy()
@@ -119,8 +117,8 @@ class NeighbourhoodSearch:
             if alone is None:
                 worth[block] = -np.inf
                 continue
-            response = self.oracle.best_response(block, self._rewarded(self._prices))
-            value = 0.0 if response is None else self._value_without_reward(response)
+            response = self.oracle.best_response(block, self._prices)
+            value = 0.0 if response is None else response.value
             if self.oracle.optional:
                 value = max(value, 0.0)
             worth[block] = self.sign * value / max(abs(alone.objective), 1e-12)
@@ -241,34 +239,6 @@ class NeighbourhoodSearch:
             self._return_to_best()
         return True
 
-    def _best_alone(self, nothing: Floats) -> list[Response | None]:
-        """Each job's best schedule in an empty cluster; settles the reward of equality rows."""
-        self._reward = 0.0
-        free = bool(self.oracle.rows.free.any())
-        while True:
-            prices = self._rewarded(nothing)
-            found = [self.oracle.best_response(block, prices) for block in range(self._blocks)]
-            served = all(response is None or response.plan is not None for response in found)
-            if not free or served or self._reward > 1e12:
-                break
-            self._reward = 10.0 * self._reward or 1.0
-        # Room for prices above those of an empty cluster.
-        self._reward *= 1000.0
-        return found
-
-    def _rewarded(self, prices: Floats) -> Floats:
-        """Prices at which using an equality row pays."""
-        if not self._reward:
-            return prices
-        return np.where(self.oracle.rows.free, -self._reward, prices)
-
-    def _value_without_reward(self, response: Response) -> float:
-        """A response's value at the prices of the inequalities alone."""
-        if not self._reward:
-            return response.value
-        paid = np.where(self.oracle.rows.free, 0.0, self._prices)[response.rows]
-        return response.objective - self.sign * float(paid @ response.amounts)
-
     def _try_neighbourhood(self) -> None:
         served = np.array([b for b in range(self._blocks) if self._schedules[b] is not None])
         absent = np.array(
@@ -335,7 +305,7 @@ class NeighbourhoodSearch:
 
     def _insert_all(self, blocks: Sequence[int], multiple: float) -> bool:
         """Insert jobs in this order; return whether all of them are served."""
-        prices = self._rewarded(multiple * self._prices)
+        prices = multiple * self._prices
         served = [self._insert(block, prices) for block in blocks]
         return all(served)
 

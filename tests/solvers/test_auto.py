@@ -69,7 +69,7 @@ def test_small_instances_are_proven_by_the_program(no_tree):
     assert result.status is Status.OPTIMAL
     assert result.objective == pytest.approx(182.359, abs=1e-3)
     assert "at most" in result.details["why"]
-    assert result.details["certified_bound"] == result.certificate.bound >= result.bound
+    assert result.certified_bound >= result.bound
 
 
 def test_a_tree_comes_before_the_program():
@@ -152,7 +152,7 @@ def test_better_bound_of_the_program_counts_and_the_certificate_stays(no_tree):
     result = solve_auto(instance, "optional", options, lambda *n: news.append(n), program=exact)
     assert check_result(result, options.gap).status is Status.OPTIMAL
     assert result.bound == optimum < result.certificate.bound
-    assert news[-1][:2] == (optimum, optimum)
+    assert news[-1][0] == optimum
 
 
 def test_a_known_solution_is_never_lost():

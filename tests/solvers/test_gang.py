@@ -16,7 +16,8 @@ from hindsched.instances.gang.instance import KINDS, GangInstance, gang_data
 from hindsched.solvers.certificates.certificate import certify
 from hindsched.solvers.certificates.file import verify_certificate
 from hindsched.solvers.door.status import Status
-from hindsched.solvers.families.gang.prices import Clock, climb_prices, first_cut
+from hindsched.solvers.door.work import Clock
+from hindsched.solvers.families.gang.prices import climb_prices, first_cut
 from hindsched.solvers.families.gang.replay import incumbents, replay
 from hindsched.solvers.families.gang.search import Search
 from hindsched.solvers.kernels.gang.orders import total_cost

@@ -81,7 +81,7 @@ def test_an_optimum_of_the_program_is_certified_by_a_tree(torn):
     assert found.status == "optimal"
     assert found.proof == "certificate"
     assert found.certificate.num_leaves > 1
-    assert found.details["certified_bound"] == found.certificate.bound
+    assert found.certified_bound == found.certificate.bound
 
 
 def within_of(draw, oracle):

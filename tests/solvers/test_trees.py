@@ -21,7 +21,7 @@ from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.status import Status, StoppedBy
 from hindsched.solvers.families.gang.replay import incumbents
 from hindsched.solvers.families.mlbroker.methods import find_schedule
-from hindsched.solvers.methods.base import bound, serve_nobody
+from hindsched.solvers.methods.base import Run, bound, serve_nobody
 from hindsched.solvers.oracles.base import build_oracle
 from hindsched.solvers.tree import method
 from hindsched.solvers.tree.branch_and_bound import BranchAndBound
@@ -193,7 +193,7 @@ def test_an_optimum_that_a_solver_vouches_for_gets_a_tree(monkeypatch):
     assert (proven.solution, proven.bound) == (solved.solution, solved.bound)
     assert proven.certificate.kind == "tree"
     assert proven.certificate.bound == pytest.approx(solved.objective, rel=1e-6)
-    assert proven.details["certified_bound"] == proven.certificate.bound
+    assert proven.certified_bound == proven.certificate.bound
     assert certify_optimum(proven) is proven
     monkeypatch.setattr(method, "SMALL_TREE", 10)
     told = certify_optimum(solved)
@@ -259,7 +259,9 @@ def test_the_step_of_batchsched_is_what_all_weights_are_multiples_of():
 def test_a_tree_goes_on_where_it_stopped():
     instance = hs.named_instance("batchsched/small/rar-j6-s13")
     known = bound(instance, instance.formulations[0], SolveOptions(work_limit=50), None)
-    growing = method.Growing(known, known.certificate.prices, 1e-6, Event(), None)
+    run = Run(instance, instance.formulations[0], SolveOptions(), None, Event(), "bound")
+    run.take(known)
+    growing = method.Growing(run, known.certificate.prices)
     stopped = growing.run(lambda: float(growing._tree.nodes < 3))
     assert stopped.stopped_by is StoppedBy.TIME_LIMIT
     ended = growing.run(lambda: 1.0)

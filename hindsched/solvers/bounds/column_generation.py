@@ -10,8 +10,8 @@ smoothed prices is repeated at the duals themselves. What is reported is never t
 but the Lagrangian bound at the prices tried, which is valid at every iteration; the two meet when
 no column is missing.
 
-Rows are scaled by their capacity. A mandatory block and an equality row can be bought off at a
-price that grows while anything is bought off at the optimum, so the master is always feasible.
+Rows are scaled by their capacity. A mandatory block can be bought off at a price that grows while
+anything is bought off at the optimum, so the master is always feasible.
 """
 
 from __future__ import annotations
@@ -62,24 +62,12 @@ CONVERGED = 1e-7
 
 @dataclass
 class Column:
-    """A schedule of a block as a column of the master.
+    """A schedule of a block as a column of the master."""
 
-    Parameters
-    ----------
-    block : int
-        Position of the block.
-    objective : float
-        Objective of the schedule.
-    rows : ndarray of int
-        Linking rows that it uses, without duplicates.
-    amounts : ndarray of float
-        Its use of each.
-    """
-
-    block: int
-    objective: float
-    rows: np.ndarray
-    amounts: Floats
+    block: int  # position of the block
+    objective: float  # objective of the schedule
+    rows: np.ndarray  # linking rows that it uses, without duplicates
+    amounts: Floats  # its use of each
     key: bytes = field(default=b"", repr=False)
 
     @classmethod
@@ -104,18 +92,10 @@ class Column:
 
 @dataclass(frozen=True)
 class Basis:
-    """Where the simplex method of a `Master` ended.
+    """Where the simplex method of a `Master` ended."""
 
-    Parameters
-    ----------
-    columns : set
-        Blocks and keys of the basic columns.
-    bought, rows : list
-        Status of every column that buys off, and of every row.
-    """
-
-    columns: set[tuple[int, bytes]] = field(repr=False)
-    bought: list[Any] = field(repr=False)
+    columns: set[tuple[int, bytes]] = field(repr=False)  # blocks and keys of the basic columns
+    bought: list[Any] = field(repr=False)  # status of every column that buys off, and of every row
     rows: list[Any] = field(repr=False)
 
 
@@ -127,7 +107,7 @@ class Master:
     oracle : BlockOracle
         Oracle of the instance.
     penalty : float
-        Price at which mandatory blocks and equality rows are bought off.
+        Price at which mandatory blocks are bought off.
     interrupted : Event
         Set by Ctrl-C: ends a running solve.
     capacity : ndarray, shape (rows.size,), optional
@@ -151,9 +131,9 @@ class Master:
 
     def _build(self) -> None:
         """Empty program: rows, and the columns that buy off what is mandatory."""
-        rows, blocks, free = self.oracle.rows, self.oracle.num_blocks, self.oracle.rows.free
+        rows, blocks = self.oracle.rows, self.oracle.num_blocks
         right = self._capacity / self.scale
-        lower = np.where(free, right, -highspy.kHighsInf)
+        lower = np.full(rows.size, -highspy.kHighsInf)
         optional = self.oracle.optional
         block_lower = np.full(blocks, -highspy.kHighsInf if optional else 1.0)
         highs = highspy.Highs()
@@ -173,16 +153,11 @@ class Master:
         )
         self._stop.listen(highs)
         self._highs = highs
-        bought = [] if optional else [(rows.size + block, 1.0) for block in range(blocks)]
-        for row in np.flatnonzero(free):
-            bought += [(int(row), 1.0), (int(row), -1.0)]
-        self._num_bought = len(bought)
+        self._num_bought = bought = 0 if optional else blocks
         if bought:
-            index = np.array([row for row, _ in bought], dtype=np.int32)
-            values = np.array([value for _, value in bought])
-            starts = np.arange(len(bought), dtype=np.int32)
-            cost = np.full(len(bought), self.penalty * self._factor)
-            self._add(cost, starts, index, values)
+            starts = np.arange(bought, dtype=np.int32)
+            cost = np.full(bought, self.penalty * self._factor)
+            self._add(cost, starts, rows.size + starts, np.ones(bought))
 
     def _add(self, cost: Floats, starts: np.ndarray, index: np.ndarray, values: Floats) -> None:
         count = cost.size
@@ -250,9 +225,8 @@ class Master:
             raise SolveFailed(f"the master program ended with {text}")
         value = -self.sign * self._highs.getInfo().objective_function_value / self._factor
         duals = -np.array(solution.row_dual)[: self.oracle.rows.size] / self.scale / self._factor
-        prices = np.where(self.oracle.rows.free, duals, np.maximum(duals, 0.0))
         bought = np.array(solution.col_value[: self._num_bought])
-        return value, prices, not np.any(bought > 1e-7)
+        return value, np.maximum(duals, 0.0), not np.any(bought > 1e-7)
 
     def keep(self, kept: Sequence[bool]) -> None:
         """Drop all columns but some."""
@@ -305,7 +279,7 @@ class Master:
         return np.array(self._highs.getSolution().col_value)[self._num_bought :]
 
     def set_penalty(self, penalty: float) -> None:
-        """Price at which mandatory blocks and equality rows are bought off from now on."""
+        """Price at which mandatory blocks are bought off from now on."""
         self.penalty = penalty
         index = np.arange(self._num_bought, dtype=np.int32)
         cost = np.full(index.size, self.penalty * self._factor)

@@ -82,24 +82,12 @@ class BoundResult:
 
 @dataclass
 class PricePoint:
-    """Prices and what the blocks answer to them.
+    """Prices and what the blocks answer to them."""
 
-    Parameters
-    ----------
-    prices : ndarray, shape (rows.size,)
-        The prices.
-    bound : float
-        The bound there, not yet rounded outward.
-    values : ndarray
-        Each block's term of the bound, or fewer that add up to the same.
-    use : ndarray, shape (rows.size,)
-        Total use of the blocks' best responses.
-    """
-
-    prices: Floats
-    bound: float
-    values: Floats
-    use: Floats
+    prices: Floats  # the prices, (rows.size,)
+    bound: float  # the bound there, not yet rounded outward
+    values: Floats  # each block's term of the bound, or fewer that add up to the same
+    use: Floats  # total use of the blocks' best responses, (rows.size,)
 
 
 def evaluate(oracle: BlockOracle, prices: Floats) -> PricePoint:
@@ -180,7 +168,7 @@ class Subgradient:
             distance to the best bound is assumed, doubled after good steps and halved after bad.
         """
         subgradient = (self.oracle.rows.capacity - self.point.use) / self.scale
-        at_zero = (self.point.prices <= 0) & ~self.oracle.rows.free
+        at_zero = self.point.prices <= 0
         subgradient[at_zero & (subgradient > 0)] = 0.0
         direction = DEFLECTION * subgradient + (1 - DEFLECTION) * self._direction
         direction[at_zero & (direction > 0)] = 0.0
@@ -191,8 +179,7 @@ class Subgradient:
             self._restart()
             return False
         length = self.step_scale * self._distance(target) / norm
-        prices = self.point.prices - length * direction / self.scale
-        np.maximum(prices, 0.0, out=prices, where=~self.oracle.rows.free)
+        prices = np.maximum(self.point.prices - length * direction / self.scale, 0.0)
         self._direction = direction
         self.point = self._evaluate(prices)
         if self._is_better(self.point):
@@ -241,7 +228,7 @@ class Subgradient:
     def _scan_uniform_prices(self, stop: Callable[[], bool]) -> None:
         """Try prices ``level / b``: on a convex line a few steps of doubling find the valley."""
         capacity = self.oracle.rows.capacity
-        sellable = (capacity > 0) & ~self.oracle.rows.free
+        sellable = capacity > 0
         total = math.fsum(np.abs(self.best.values))
         if self.is_infeasible or not np.any(sellable) or total <= 0:
             return

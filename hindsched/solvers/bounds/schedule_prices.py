@@ -34,22 +34,12 @@ LEFT_OUT = 10.0
 
 @dataclass(frozen=True)
 class Plan:
-    """The best schedules found together.
+    """The best schedules found together."""
 
-    Parameters
-    ----------
-    responses : list of (Response or None)
-        By job; None for one that stays out.
-    objective, bound : float
-        What the plan earns or costs; what no plan on what is left can beat.
-    prices : ndarray, shape (rows.size,)
-        The prices that prove the bound.
-    """
-
-    responses: list[Response | None]
-    objective: float
+    responses: list[Response | None]  # by job; None for one that stays out
+    objective: float  # what the plan earns or costs; what no plan on what is left can beat
     bound: float
-    prices: Floats
+    prices: Floats  # the prices that prove the bound, (rows.size,)
 
 
 def schedule_prices(

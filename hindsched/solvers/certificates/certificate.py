@@ -150,7 +150,7 @@ def certify(oracle: BlockOracle, prices: Floats, kind: Kind = "lagrangian") -> C
     oracle : BlockOracle
         Oracle of the instance, in the layout of `prices`.
     prices : ndarray, shape (oracle.rows.size,)
-        Any finite prices, non-negative except on equalities.
+        Any finite prices that are not negative.
     kind : {"lagrangian", "lp-dual"}
         Where they came from.
 
@@ -165,7 +165,7 @@ def certify(oracle: BlockOracle, prices: Floats, kind: Kind = "lagrangian") -> C
     prices = np.array(prices, dtype=float)
     if prices.shape != (oracle.rows.size,):
         raise InputError("prices", prices.shape, f"must have the shape ({oracle.rows.size},)")
-    wrong = ~np.isfinite(prices) | ((prices < 0) & ~oracle.rows.free)
+    wrong = ~np.isfinite(prices) | (prices < 0)
     if wrong.any():
         first = int(np.flatnonzero(wrong)[0])
         where = f"prices {oracle.rows.label(first)}"

@@ -292,7 +292,6 @@ def _check_reading(oracle: BlockOracle, use: Floats, total: float, objective: fl
     capacity = oracle.rows.capacity
     slack = FEASIBILITY_TOLERANCE * np.maximum(1.0, np.abs(capacity))
     wrong = use > capacity + slack
-    wrong |= oracle.rows.free & (np.abs(use - capacity) > slack)
     if wrong.any():
         first = int(np.flatnonzero(wrong)[0])
         rule = f"{oracle.rows.label(first)} must not use more than {capacity[first]:g}"

@@ -3,8 +3,7 @@
 Interior-point solvers stall on some programs whose optimum is well defined. `solve_convex` goes
 through a chain of solver settings; each step it takes stands in the result and in the log, and the
 point of a step counts only if the solver says that it solved *and* the constraints hold at it.
-Linear and mixed-integer programs go to HiGHS, where CVXPY returns a false point at a time limit
-without an incumbent: HiGHS's own primal status decides there.
+Integer programs are Pyomo's (`door.program`).
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ import time
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import cvxpy as cp
 import numpy as np
@@ -29,23 +29,12 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class ConvexStep:
-    """One step of the escalation.
+    """One step of the escalation."""
 
-    Parameters
-    ----------
-    name : str
-        How reports call it.
-    solver : str
-        CVXPY's name of the solver.
-    settings : dict
-        Settings by the solver's own names.
-    tolerance : float
-        Residual up to which its point is believed, relative to the larger of 1 and the sides.
-    """
-
-    name: str
-    solver: str
-    settings: Keywords = field(default_factory=dict)
+    name: str  # how reports call it
+    solver: str  # CVXPY's name of the solver
+    settings: Keywords = field(default_factory=dict)  # settings by the solver's own names
+    # residual up to which its point is believed, relative to the larger of 1 and the sides
     tolerance: float = 1e-5
 
 
@@ -62,26 +51,25 @@ DEFAULT_CHAIN = (
 )
 """Escalation of a convex program."""
 LINEAR_CHAIN = (ConvexStep("highs", cp.HIGHS, {}, tolerance=1e-6),)
-"""Chain of a linear or mixed-integer program."""
+"""Chain of a linear program."""
 
 _TIME_LIMIT_NAMES = {cp.CLARABEL: "time_limit", cp.SCS: "time_limit_secs", cp.HIGHS: "time_limit"}
 _CLAIMS = {
-    cp.OPTIMAL: Status.OPTIMAL,
-    cp.INFEASIBLE: Status.INFEASIBLE,
-    cp.UNBOUNDED: Status.UNBOUNDED,
+    cp.OPTIMAL: (Status.OPTIMAL, StoppedBy.GAP),
+    cp.INFEASIBLE: (Status.INFEASIBLE, StoppedBy.INFEASIBLE),
+    cp.UNBOUNDED: (Status.UNBOUNDED, StoppedBy.UNBOUNDED),
 }
 _UNDECIDED = "infeasible_or_unbounded"
 
 
-@dataclass(frozen=True)
-class StepReport:
-    """What one step of the chain did: its name, the solver's claim, the residual, its seconds."""
+class StepReport(NamedTuple):
+    """What one step of the chain did."""
 
     name: str
-    claim: str
+    claim: str  # the solver's
     residual: float | None
     seconds: float
-    refused: str | None = None
+    refused: str | None = None  # why it is not believed
 
 
 def solve_convex(
@@ -91,16 +79,16 @@ def solve_convex(
     options: SolveOptions | None = None,
     ignore_dpp: bool = False,
 ) -> ProgramResult:
-    """Solve a CVXPY problem through a chain of solvers.
+    """Solve a CVXPY problem without integers through a chain of solvers.
 
     Parameters
     ----------
     problem : cvxpy.Problem
         The problem; its variables receive the point, or no value at all.
     chain : sequence of ConvexStep, optional
-        `LINEAR_CHAIN` for linear and mixed-integer problems and `DEFAULT_CHAIN` for others.
+        `LINEAR_CHAIN` for linear problems and `DEFAULT_CHAIN` for others.
     options : SolveOptions, optional
-        Its time limit (for the whole chain), and its gap for mixed-integer problems.
+        Its time limit, for the whole chain.
     ignore_dpp : bool
         As in CVXPY: canonicalise with the Parameters' values, cheaper for a few solves.
 
@@ -109,43 +97,41 @@ def solve_convex(
     ProgramResult
         Never a point that was not checked.
     """
-    options = SolveOptions() if options is None else options
-    started = time.perf_counter()
+    begin = time.perf_counter()
+    limit = None if options is None else options.time_limit
     if chain is None:
-        linear = problem.is_mixed_integer() or problem.is_lp()
-        chain = LINEAR_CHAIN if linear else DEFAULT_CHAIN
-    if not problem.variables():
-        return _without_variables(problem, started)
+        chain = LINEAR_CHAIN if problem.is_lp() else DEFAULT_CHAIN
     steps: list[StepReport] = []
-    stopped_by = StoppedBy.ERROR
+    status, stopped_by = Status.FAILED, StoppedBy.ERROR
     with catch_interrupt() as interrupted:
         for step in chain:
-            left = None
-            if options.time_limit is not None:
-                left = options.time_limit - (time.perf_counter() - started)
-                if left <= 0 and steps:
-                    stopped_by = StoppedBy.TIME_LIMIT
-                    break
-            report, status = _take_step(problem, step, options.with_time(left), ignore_dpp)
-            steps.append(report)
-            if report.refused is None:
-                return _answer(problem, status, steps, started)
-            log.warning("%s: %s (%s)", step.name, report.refused, report.claim)
-            used = time.perf_counter() - started
-            limit = np.inf if options.time_limit is None else options.time_limit
-            if report.claim == cp.USER_LIMIT and used >= 0.9 * limit:
-                stopped_by = StoppedBy.TIME_LIMIT
-            if interrupted.is_set():
-                stopped_by = StoppedBy.INTERRUPTED
+            left = None if limit is None else limit - (time.perf_counter() - begin)
+            if steps and (interrupted.is_set() or (left is not None and left <= 0)):
+                status = Status.NO_SOLUTION
+                late = not interrupted.is_set()
+                stopped_by = StoppedBy.TIME_LIMIT if late else StoppedBy.INTERRUPTED
                 break
-    _clear(problem)
-    limits = (StoppedBy.TIME_LIMIT, StoppedBy.INTERRUPTED)
+            steps.append(_take_step(problem, step, left, ignore_dpp))
+            claim, refused = steps[-1].claim, steps[-1].refused
+            if refused is None:
+                status, stopped_by = _CLAIMS[claim]
+                break
+            log.warning("%s: %s (%s)", step.name, refused, claim)
+            if claim == cp.USER_LIMIT and left is not None and steps[-1].seconds >= 0.9 * left:
+                status, stopped_by = Status.NO_SOLUTION, StoppedBy.TIME_LIMIT
+    optimal = status is Status.OPTIMAL
+    if not optimal:
+        for variable in problem.variables():
+            variable.save_value(None)
     return ProgramResult(
-        Status.NO_SOLUTION if stopped_by in limits else Status.FAILED,
+        status,
         stopped_by,
-        backend=steps[-1].name if steps else "",
-        seconds=time.perf_counter() - started,
-        details={"steps": tuple(steps)},
+        optimal,
+        float(np.squeeze(problem.objective.value)) if optimal else None,
+        duals=_duals(problem) if optimal else None,
+        backend=steps[-1].name,
+        seconds=time.perf_counter() - begin,
+        details={"steps": tuple(steps), "residual": steps[-1].residual},
     )
 
 
@@ -170,18 +156,17 @@ def residual(problem: cp.Problem) -> float:
 
 
 def _take_step(
-    problem: cp.Problem,
-    step: ConvexStep,
-    options: SolveOptions,
-    ignore_dpp: bool,
-) -> tuple[StepReport, Status]:
+    problem: cp.Problem, step: ConvexStep, seconds: float | None, ignore_dpp: bool
+) -> StepReport:
     settings = dict(step.settings)
-    if options.time_limit is not None and step.solver in _TIME_LIMIT_NAMES:
+    if seconds is not None and step.solver in _TIME_LIMIT_NAMES:
         # SCS reads 0 as "no limit".
-        settings[_TIME_LIMIT_NAMES[step.solver]] = max(options.time_limit, 1e-3)
-    if step.solver == cp.HIGHS and problem.is_mixed_integer():
-        settings.setdefault("mip_rel_gap", options.gap / (1.0 + options.gap))
-    started = time.perf_counter()
+        settings[_TIME_LIMIT_NAMES[step.solver]] = max(seconds, 1e-3)
+    begin = time.perf_counter()
+
+    def report(claim: str, off: float | None, refused: str | None = None) -> StepReport:
+        return StepReport(step.name, claim, off, time.perf_counter() - begin, refused)
+
     try:
         with warnings.catch_warnings():
             # "Solution may be inaccurate": such a claim is refused below, not warned of.
@@ -189,67 +174,19 @@ def _take_step(
             # A warm start would keep the solver object of an earlier step, settings included.
             problem.solve(solver=step.solver, ignore_dpp=ignore_dpp, warm_start=False, **settings)
     except cp.SolverError as error:
-        seconds = time.perf_counter() - started
-        refused = " ".join(str(error).split())[:200]
-        return StepReport(step.name, "solver error", None, seconds, refused), Status.FAILED
-    seconds = time.perf_counter() - started
+        return report("solver error", None, " ".join(str(error).split())[:200])
     claim = str(problem.status)
-    status = _CLAIMS.get(claim, Status.FAILED)
-    if claim == _UNDECIDED or (status is Status.UNBOUNDED and problem.is_mixed_integer()):
-        status = _unbounded_or_infeasible(problem)
-    if claim == cp.USER_LIMIT and _highs_says_feasible(problem):
-        status = Status.FEASIBLE
-    if status in (Status.INFEASIBLE, Status.UNBOUNDED):
-        return StepReport(step.name, claim, None, seconds), status
-    if status is Status.FAILED:
-        return StepReport(step.name, claim, None, seconds, "the solver does not say solved"), status
+    if claim == _UNDECIDED:  # unbounded if it has a point
+        probe = cp.Problem(cp.Minimize(0), problem.constraints)
+        probe.solve(solver=cp.HIGHS if probe.is_lp() else cp.CLARABEL)
+        claim = cp.UNBOUNDED if probe.status == cp.OPTIMAL else str(probe.status)
+    if claim not in _CLAIMS:
+        return report(claim, None, "the solver does not say solved")
+    if claim != cp.OPTIMAL:
+        return report(claim, None)
     off = residual(problem)
-    why = None
-    if not off <= step.tolerance:
-        why = f"its point violates a constraint by {off:.3g}"
-    return StepReport(step.name, claim, off, seconds, why), status
-
-
-def _unbounded_or_infeasible(problem: cp.Problem) -> Status:
-    """Tell the two apart: a problem that is one of them is unbounded if it has a point."""
-    probe = cp.Problem(cp.Minimize(0), problem.constraints)
-    try:
-        probe.solve(solver=cp.HIGHS if probe.is_mixed_integer() or probe.is_lp() else cp.CLARABEL)
-    except cp.SolverError:
-        return Status.FAILED
-    found = {cp.OPTIMAL: Status.UNBOUNDED, cp.INFEASIBLE: Status.INFEASIBLE}
-    return found.get(str(probe.status), Status.FAILED)
-
-
-def _highs_says_feasible(problem: cp.Problem) -> bool:
-    """Trap: at a limit CVXPY hands over HiGHS's values whether or not they are a point."""
-    extra = getattr(problem.solver_stats, "extra_stats", None)
-    return getattr(extra, "primal_solution_status", 0) == 2
-
-
-def _answer(
-    problem: cp.Problem, status: Status, steps: list[StepReport], started: float
-) -> ProgramResult:
-    last = steps[-1]
-    stopped_by = {
-        Status.INFEASIBLE: StoppedBy.INFEASIBLE,
-        Status.UNBOUNDED: StoppedBy.UNBOUNDED,
-        Status.FEASIBLE: StoppedBy.TIME_LIMIT,
-    }.get(status, StoppedBy.GAP)
-    has_point = status in (Status.OPTIMAL, Status.FEASIBLE)
-    if not has_point:
-        _clear(problem)
-    optimal = status is Status.OPTIMAL and not problem.is_mixed_integer()
-    return ProgramResult(
-        status,
-        stopped_by,
-        has_point,
-        float(np.squeeze(problem.objective.value)) if has_point else None,
-        duals=_duals(problem) if optimal else None,
-        backend=last.name,
-        seconds=time.perf_counter() - started,
-        details={"steps": tuple(steps), "residual": last.residual},
-    )
+    within = off <= step.tolerance
+    return report(claim, off, None if within else f"its point violates a constraint by {off:.3g}")
 
 
 def _duals(problem: cp.Problem) -> ShadowPrices:
@@ -272,22 +209,3 @@ def _duals(problem: cp.Problem) -> ShadowPrices:
         rows.append(row)
         prices.append(np.asarray(sign * np.asarray(row.dual_value, dtype=float)))
     return ShadowPrices(rows, prices)
-
-
-def _without_variables(problem: cp.Problem, started: float) -> ProgramResult:
-    """Constants only: the constraints hold or not, and the objective is what it is."""
-    feasible = residual(problem) <= LINEAR_CHAIN[0].tolerance
-    return ProgramResult(
-        Status.OPTIMAL if feasible else Status.INFEASIBLE,
-        StoppedBy.GAP if feasible else StoppedBy.INFEASIBLE,
-        feasible,
-        float(np.squeeze(problem.objective.value)) if feasible else None,
-        duals=ShadowPrices((), ()) if feasible else None,
-        backend="answered without a solver",
-        seconds=time.perf_counter() - started,
-    )
-
-
-def _clear(problem: cp.Problem) -> None:
-    for variable in problem.variables():
-        variable.save_value(None)

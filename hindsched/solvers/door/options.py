@@ -107,6 +107,10 @@ class SolveOptions:
         limit = None if seconds is None else max(0.0, seconds)
         return self if limit == self.time_limit else replace(self, time_limit=limit)
 
+    def without(self, gone: float) -> Self:
+        """Return the same options with what is left of the time after so many seconds."""
+        return self if self.time_limit is None else self.with_time(self.time_limit - gone)
+
     @property
     def solver_threads(self) -> int:
         """Threads of a solver that runs alone."""

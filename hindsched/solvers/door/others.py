@@ -30,27 +30,15 @@ from hindsched.solvers.door.status import Answer, Status, StoppedBy
 
 @dataclass(frozen=True)
 class OtherSolver:
-    """What is special about a solver.
+    """What is special about a solver."""
 
-    Parameters
-    ----------
-    plugin : str
-        Pyomo's name of it.
-    needs, found_in : str
-        The executable or package that it needs, and what holds that.
-    gap, seed, threads : str, optional
-        Its own names of these options.
-    most_seed : int
-        The largest seed that it takes.
-    """
-
-    plugin: str
-    needs: str
+    plugin: str  # pyomo's name of it
+    needs: str  # the executable or package that it needs, and what holds that
     found_in: str
-    gap: str
+    gap: str  # its own names of these options
     seed: str
     threads: str | None = None
-    most_seed: int = 2**31
+    most_seed: int = 2**31  # the largest seed that it takes
 
     @property
     def is_installed(self) -> bool:

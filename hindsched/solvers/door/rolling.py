@@ -1,10 +1,9 @@
 """A cluster's offline program that rolls on with an online algorithm: what is over leaves it.
 
-The program over all known jobs is the same as the program over those that still matter, plus what
+The program over all known jobs is the same as the program over those that still matter, beside what
 the others have earned or cost: a job that is decided and has ended before every open slot and
-every open job's arrival is settled. Where jobs share a slot's price (mlbroker) those that are
-settled together count together, and one that ran beside a job that stays waits for it. In a
-relaxation they count at their own cost, where a program over all may count less: mlbroker's tiers.
+every open job's arrival is settled. Where jobs share a slot's price (mlbroker) one that ran beside
+a job that stays waits for it.
 """
 
 from __future__ import annotations
@@ -12,8 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass
-from functools import partial
-from operator import add
 from typing import Any
 
 from pyomo.common.gc_manager import PauseGC
@@ -36,33 +33,12 @@ from hindsched.solvers.door.status import ProgramResult
 
 @dataclass(frozen=True)
 class Step:
-    """The program at one step and what is known of it.
+    """The program at one step and what is known of it."""
 
-    Parameters
-    ----------
-    program : OfflineProgram
-        Over the jobs that still matter, with the point found at its variables.
-    result : ProgramResult
-        The solve.
-    settled : callable
-        What the other known jobs have earned or cost.
-    joined : callable
-        The objective of all known jobs from these two: their sum, or the larger.
-    started_from : Solution, optional
-        The start, over the jobs that still matter.
-    """
-
+    # over the jobs that still matter, with the point found at its variables
     program: OfflineProgram
-    result: ProgramResult
-    settled: Callable[[], float]
-    joined: Callable[[float, float], float]
-    started_from: Solution | None = None
-
-    @property
-    def objective(self) -> float | None:
-        """Objective over all known jobs; None without a point."""
-        found = self.result.objective
-        return None if found is None else self.joined(found, self.settled())
+    result: ProgramResult  # the solve
+    started_from: Solution | None = None  # the start, over the jobs that still matter
 
     @property
     def plan(self) -> Solution | None:
@@ -97,10 +73,10 @@ class RollingProgram:
     >>> instance = hs.generate("oasis", jobs=3, horizon=6)
     >>> rolling = RollingProgram(instance, relax=True)
     >>> rolling.add(instance.jobs[:2])
-    >>> first = rolling.solve().objective
+    >>> first = rolling.solve().result.objective
     >>> rolling.commit(rejected=[instance.jobs[0].name])
     >>> rolling.advance(2)
-    >>> rolling.solve().objective <= first
+    >>> rolling.solve().result.objective <= first
     True
     """
 
@@ -121,12 +97,7 @@ class RollingProgram:
         self._rows: dict[str, list[Assignment]] = {}
         self._locked: set[str] = set()
         self._rejected: set[str] = set()
-        self._over: list[tuple[Instance, dict[str, list[Assignment]]]] = []
-        self._worth = [0.0]
-        module = model_module(cluster.family)
-        self._shares: bool = getattr(module, "JOBS_SHARE_COSTS", False)
-        worst = getattr(module, "WORST_JOB", ())
-        self._joined = max if self.formulation in worst else add
+        self._shares: bool = getattr(model_module(cluster.family), "JOBS_SHARE_COSTS", False)
 
     def move_to(self, cluster: Instance) -> None:
         """Go on with another horizon of the same cluster."""
@@ -173,7 +144,7 @@ class RollingProgram:
             if not self._shares or settled == over:
                 break
             over = settled  # what shares a slot with a job that stays, stays
-        self._settle(list(settled))
+        self.settle(list(settled))
 
     def _end_of(self, name: str) -> int | None:
         """Last slot of a job that is over, 0 for one that was rejected; None for an open one."""
@@ -197,22 +168,13 @@ class RollingProgram:
         except InputError:
             return None
 
-    def _settle(self, names: list[str]) -> None:
-        jobs = [self._jobs.pop(name) for name in names]
-        rows = {name: self._rows.pop(name, []) for name in names}
-        kept = tuple(job for job in jobs if job.name not in self._rejected)
-        if kept:
-            own = {job.name: rows[job.name] for job in kept}
-            self._over.append((self.cluster.with_jobs(kept), own))
-        self._locked.difference_update(names)
-        self._rejected.difference_update(names)
-
-    def _settled(self, count: int) -> float:
-        """What was settled the first times has earned or cost, worked out when asked for."""
-        for instance, rows in self._over[len(self._worth) - 1 : count]:
-            worth = build_solution(instance, rows, self.formulation).objective()
-            self._worth.append(self._joined(self._worth[-1], worth))
-        return self._worth[count]
+    def settle(self, names: Iterable[str]) -> None:
+        """Leave jobs out from now on."""
+        for name in names:
+            del self._jobs[name]
+            self._rows.pop(name, None)
+            self._locked.discard(name)
+            self._rejected.discard(name)
 
     @property
     def instance(self) -> Instance:
@@ -261,5 +223,4 @@ class RollingProgram:
         result = solve_program(
             program.model, self.options, start=begun, want_duals=self.relax, small=True
         )
-        settled = partial(self._settled, len(self._over))
-        return Step(program, result, settled, self._joined, known)
+        return Step(program, result, known)

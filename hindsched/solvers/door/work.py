@@ -13,7 +13,8 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from threading import Event
 
 UNIT_SECONDS = 0.01
 """What a unit of work counts as."""
@@ -68,3 +69,31 @@ def aside() -> Iterator[None]:
         yield
     finally:
         _work.reset(token)
+
+
+@dataclass(frozen=True)
+class Clock:
+    """A limit of time in seconds from its making on, and an event that ends it at once."""
+
+    seconds: float
+    stop: Event = field(default_factory=Event)
+    begin: float = field(default_factory=now)
+
+    @property
+    def gone(self) -> float:
+        """Seconds since the begin."""
+        return now() - self.begin
+
+    @property
+    def seconds_left(self) -> float:
+        """Seconds until the end, at least 0."""
+        return 0.0 if self.stop.is_set() else max(0.0, self.seconds - self.gone)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the time is over."""
+        return self.seconds_left <= 0.0
+
+    def first(self, seconds: float) -> Clock:
+        """A clock for the next seconds, at most until this one's end."""
+        return Clock(min(seconds, self.seconds_left), self.stop)

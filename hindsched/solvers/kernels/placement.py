@@ -22,44 +22,24 @@ NOTHING: int = np.int64(-1)  # type: ignore[assignment]
 
 
 class Kinds(NamedTuple):
-    """Types of workers and of PSs.
+    """Types of workers and of PSs."""
 
-    Parameters
-    ----------
-    worker, server : ndarray, shape (types, resources)
-        Demands of a worker and of a PS.
-    ratio : ndarray, shape (worker types, PS types)
-        Bandwidth of a worker over that of a PS, as `same_ceilings` has it.
-    has_ps : bool
-        Whether workers need parameter servers.
-    """
-
-    worker: Floats
+    worker: Floats  # demands of a worker and of a PS, (types, resources)
     server: Floats
+    # bandwidth of a worker over that of a PS, as `same_ceilings` has it, (worker types, PS types)
     ratio: Floats
-    has_ps: bool
+    has_ps: bool  # whether workers need parameter servers
 
 
 class Window(NamedTuple):
-    """What a window of slots offers.
+    """What a window of slots offers."""
 
-    Parameters
-    ----------
-    free : ndarray, shape (servers, resources)
-        What is free in every slot of the window, `loosened`.
-    room, cost : ndarray, shape (servers,)
-        Workers that fit on a server in the window, and the window price of one.
-    order : ndarray of int, shape (servers,)
-        Servers by `cost`, ties by position.
-    ps_cost : ndarray, shape (servers,)
-        Window price of one PS.
-    """
-
-    free: Floats
+    free: Floats  # what is free in every slot of the window, `loosened`, (servers, resources)
+    # workers that fit on a server in the window, and the window price of one, (servers,)
     room: Ints
     cost: Floats
-    order: Ints
-    ps_cost: Floats
+    order: Ints  # servers by `cost`, ties by position, (servers,)
+    ps_cost: Floats  # window price of one PS, (servers,)
 
 
 @njit(cache=True)

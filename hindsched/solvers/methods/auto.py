@@ -18,20 +18,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from threading import Event
-from typing import Any, NamedTuple
 
-from hindsched.errors import SolveFailed
 from hindsched.instances.base import Instance
-from hindsched.json_types import JsonObject
-from hindsched.solutions.base import Solution, build_solution
-from hindsched.solvers.certificates.certificate import Certificate
+from hindsched.solutions.base import Solution
 from hindsched.solvers.door.interrupt import catch_interrupt, stoppable
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import within_gap
 from hindsched.solvers.door.result import Result, keep
 from hindsched.solvers.door.status import Progress, StoppedBy
-from hindsched.solvers.door.work import now
+from hindsched.solvers.door.work import Clock, now
 from hindsched.solvers.methods.base import (
     FindIncumbent,
     Method,
@@ -57,15 +52,8 @@ SHARE_BESIDE_PROGRAM = 0.95
 """Share of the time left after which what works beside the program says what it has."""
 LOOK_SECONDS = 0.05
 """How often the program asks whether what works beside it has ended."""
-
-
-class Found(NamedTuple):
-    """What a process found: schedules by job, a certificate, a bound and facts."""
-
-    rows: JsonObject | None
-    certificate: Certificate | None
-    bound: float | None
-    details: dict[str, object]
+Program = Callable[..., Result]
+"""How a family solves its offline program from an incumbent: called like `solve_milp`."""
 
 
 def solve_auto(
@@ -75,7 +63,7 @@ def solve_auto(
     on_progress: Progress | None = None,
     *,
     incumbent: Solution | None = None,
-    program: Callable[..., Result] = solve_milp,
+    program: Program = solve_milp,
 ) -> Result:
     """Solve or bound an instance by the route that its size suggests.
 
@@ -86,61 +74,59 @@ def solve_auto(
     incumbent : Solution, optional
         A feasible solution that the family knows, to begin from.
     program : callable
-        How the family solves its offline program from an incumbent: called like `solve_milp`.
+        How the family solves its offline program from an incumbent.
 
     Returns
     -------
     Result
-        Its ``method`` is the route, ``details["why"]`` says why; ``details["certified_bound"]`` is
-        the bound that the certificate proves, where the solver's own bound is better.
+        Its ``method`` is the route, ``details["why"]`` says why.
     """
-    with catch_interrupt() as interrupted:
-        both = BoundAndSearch(instance, formulation, options, interrupted, on_progress, incumbent)
+    with catch_interrupt() as stop:
+        both = BoundAndSearch(instance, formulation, options, stop, on_progress, incumbent)
         size = both.oracle.num_blocks * both.oracle.rows.size
         small = size <= SMALL_SIZE
         threads = threads_of(options)
         if not small:
-            result = both.run(both.limit, helpers=threads - 1)
+            both.run(both.clock.seconds, helpers=threads - 1)
         else:
             has_tree = bool(tree_rows(instance, formulation))
             share, most = SHARE_BESIDE if has_tree or threads > 1 else SHARE_ALONE
-            result = keep(both.run(min(most, share * both.limit)))
-            if result.stopped_by not in ENDED:
+            keep(both.run(min(most, share * both.clock.seconds)))
+            if both.known.stopped_by not in ENDED:
                 prove = _in_turn if threads == 1 else _side_by_side
-                result = prove(both, result, program, interrupted)
+                both.known = prove(both, program, has_tree)
         relation = "at most" if small else "above"
         why = f"jobs x linking rows = {size}, {relation} {SMALL_SIZE}"
-        return replace(result, details={"why": why, **result.details})
+        return replace(both.known, details={"why": why, **both.known.details})
 
 
-def _in_turn(
-    both: BoundAndSearch, known: Result, program: Callable[..., Result], interrupted: Event
-) -> Result:
+def _in_turn(both: BoundAndSearch, program: Program, has_tree: bool) -> Result:
     """A tree for a short time, then the program; the tree certifies what that proves."""
-    if not tree_rows(known.instance, known.formulation):
-        return _with_program(both, known, program, known.solution)
-    growing = growing_from(both, known, interrupted)
-    end = now() + min(MOST_OF_TREE, SHARE_OF_TREE * both.limit, both.seconds_left())
-    grown = growing.run(lambda: max(0.0, end - now()))
+    if not has_tree:
+        both.solve_program(program)
+        return both.known
+    growing = growing_from(both)
+    own = both.clock.first(min(MOST_OF_TREE, SHARE_OF_TREE * both.clock.seconds))
+    grown = growing.run(lambda: own.seconds_left)
     if within_gap(grown.objective, grown.bound, both.options.gap):
         return replace(grown, method=f"{METHOD}+tree", stopped_by=StoppedBy.GAP)
-    if interrupted.is_set():
+    if both.clock.stop.is_set():
         return grown
-    known = keep(replace(grown, stopped_by=known.stopped_by))
-    result = keep(_with_program(both, known, program, known.solution))
-    if "program_failed" in result.details:
-        details = {"program_failed": result.details["program_failed"]}
-        grown = growing.run(both.seconds_left)
-        return replace(grown, details={**grown.details, **details})
-    return certified_by(growing, result, both.seconds_left)
+    both.known = keep(replace(grown, stopped_by=both.known.stopped_by))
+    both.solve_program(program)
+    if "program_failed" in both.known.details:
+        return joined(both.known, growing.run(lambda: both.clock.seconds_left))
+    return certified_by(growing, keep(both.known), lambda: both.clock.seconds_left)
 
 
-def _side_by_side(
-    both: BoundAndSearch, known: Result, program: Callable[..., Result], interrupted: Event
-) -> Result:
+def _side_by_side(both: BoundAndSearch, program: Program, has_tree: bool) -> Result:
     """The program, and prices, search and tree in another process; what ends first ends both."""
-    until = now() + SHARE_BESIDE_PROGRAM * both.seconds_left()
+    known, stop = both.known, both.clock.stop
+    own = both.clock.first(SHARE_BESIDE_PROGRAM * both.clock.seconds_left)
     looked = 0.0
+
+    def is_closed(result: Result) -> bool:
+        return within_gap(result.objective, result.bound, both.options.gap)
 
     def closes() -> bool:
         """Whether what the other process found closes the gap."""
@@ -148,146 +134,69 @@ def _side_by_side(
         if now() - looked < LOOK_SECONDS:
             return False
         looked = now()
-        return any(is_closed(_joined_with(known, found)) for found in beside.look())
+        return any(is_closed(joined(known, found)) for found in beside.look())
 
-    def is_closed(result: Result) -> bool:
-        return within_gap(result.objective, result.bound, both.options.gap)
-
-    with SideBySide([partial(_prove, both, known, until)]) as beside:
+    with SideBySide([partial(_prove, both, own, has_tree)]) as beside:
         with stoppable(closes):
-            result = _with_program(both, known, program, known.solution)
-        if not is_closed(result) and not interrupted.is_set():
-            beside.wait(both.seconds_left)
+            both.solve_program(program)
+        result = both.known
+        if not is_closed(result) and not stop.is_set():
+            beside.wait(lambda: both.clock.seconds_left)
         for found in beside.look():
-            result = _joined_with(result, found)
-    details = {**result.details, "parts": 2}
-    if beside.errors:
-        details["part_failed"] = "; ".join(beside.errors)
-    if result.certificate is not None:
-        details["certified_bound"] = result.certificate.bound
+            result = replace(joined(result, found), stopped_by=result.stopped_by)
     if is_closed(result):
-        result = replace(result, stopped_by=StoppedBy.GAP)
-    elif interrupted.is_set():
-        result = replace(result, stopped_by=StoppedBy.INTERRUPTED)
+        stopped_by = StoppedBy.GAP
+    elif stop.is_set():
+        stopped_by = StoppedBy.INTERRUPTED
     elif result.stopped_by is StoppedBy.INTERRUPTED:  # by what came from beside, not by the user
-        result = replace(result, stopped_by=StoppedBy.TIME_LIMIT)
-    return replace(result, details=details)
+        stopped_by = StoppedBy.TIME_LIMIT
+    else:
+        stopped_by = result.stopped_by
+    details = {**result.details, **beside.facts()}
+    return replace(result, stopped_by=stopped_by, details=details)
 
 
-def _with_program(
-    both: BoundAndSearch,
-    known: Result,
-    program: Callable[..., Result],
-    incumbent: Solution | None,
-) -> Result:
-    """Solve the offline program and keep the better of everything."""
-    threads = both.options.threads
-    options = both.options.with_time(both.seconds_left())
-    if threads is not None and threads > 1:
-        options = replace(options, threads=threads - 1)
-    report = _reporter(both, known)
-    try:
-        solved = program(known.instance, known.formulation, options, report, incumbent=incumbent)
-    except SolveFailed as error:
-        return replace(known, details={**known.details, "program_failed": str(error)})
-    details = {**known.details, **{f"program_{k}": v for k, v in solved.details.items()}}
-    result = joined(known, solved)
-    if result.certificate is not None:
-        details["certified_bound"] = result.certificate.bound
-    return replace(result, method=f"{METHOD}+milp", details=details)
-
-
-def _prove(both: BoundAndSearch, known: Result, until: float) -> Found:
+def _prove(both: BoundAndSearch, clock: Clock, has_tree: bool) -> Result:
     """Go on with prices and search, then grow a tree: what is done beside the program."""
     both.on_progress = None
-    found = known
-    has_tree = bool(tree_rows(known.instance, known.formulation))
     if not has_tree:
-        found = both.run(until - now())
-    elif not both.bounding.converged:
+        return both.run(clock.seconds_left)
+    if not both.bounding.converged:
         share, most = SHARE_ALONE
-        found = both.run(min(most, share * both.limit))
-    if has_tree and found.stopped_by not in ENDED:
-        with catch_interrupt() as interrupted:
-            growing = growing_from(both, found, interrupted)
-            found = growing.run(lambda: max(0.0, until - now()))
-    rows: Any = None if found.solution is None else dict(found.solution.assignments())
-    details = {key: found.details[key] for key in ("nodes", "leaves") if key in found.details}
-    return Found(rows, found.certificate, found.bound, details)
-
-
-def _joined_with(result: Result, found: Found) -> Result:
-    """A result with what another process found."""
-    solution = None
-    if found.rows is not None:
-        rows: Any = found.rows
-        solution = build_solution(result.instance, rows, result.formulation)
-    other = replace(result, solution=solution, bound=found.bound, certificate=found.certificate)
-    whole = joined(result, other)
-    details = {**result.details, **found.details}
-    return replace(whole, backend=result.backend, details=details)
-
-
-def _reporter(both: BoundAndSearch, known: Result) -> Progress | None:
-    """Listener of the program that knows what was known before."""
-    on_progress = both.on_progress
-    if on_progress is None:
-        return None
-    pick_bound, pick = (min, max) if both.oracle.sense == "max" else (max, min)
-
-    def report(bound: float | None, found: float | None, seconds: float, text: str) -> None:
-        bounds = [value for value in (bound, known.bound) if value is not None]
-        objectives = [value for value in (found, known.objective) if value is not None]
-        on_progress(
-            pick_bound(bounds, default=None), pick(objectives, default=None),
-            now() - both.begin, text,
-        )  # fmt: skip
-
-    return report
+        both.run(min(most, share * both.clock.seconds))
+    if both.known.stopped_by in ENDED:
+        return both.known
+    return growing_from(both).run(lambda: clock.seconds_left)
 
 
 def generic_methods(
-    find_incumbent: FindIncumbent | None = None, program: Callable[..., Result] = solve_milp
+    find_incumbent: FindIncumbent | None = None, program: Program = solve_milp
 ) -> dict[str, Method]:
     """The methods of a family that has a program and a pricing oracle.
 
     Parameters
     ----------
     find_incumbent : callable, optional
-        Cheap feasible solution from which `milp` and `auto` begin; by default the solution that
-        serves nobody, where that is feasible.
+        Cheap feasible solution from which `milp`, `auto` and `tree` begin; by default the solution
+        that serves nobody, where that is feasible.
     program : callable
         How `auto` solves the offline program: called like `solve_milp`.
     """
     find = find_incumbent or serve_nobody
 
-    def milp(
-        instance: Instance, formulation: str, options: SolveOptions, on_progress: Progress | None
-    ) -> Result:
-        """Solve the offline program by a mixed-integer solver."""
-        incumbent = find(instance, formulation)
-        return solve_milp(instance, formulation, options, on_progress, incumbent=incumbent)
+    def begun(solve: Callable[..., Result]) -> Method:
+        def method(
+            instance: Instance, formulation: str, options: SolveOptions, report: Progress | None
+        ) -> Result:
+            incumbent = find(instance, formulation)
+            return solve(instance, formulation, options, report, incumbent=incumbent)
 
-    def auto(
-        instance: Instance, formulation: str, options: SolveOptions, on_progress: Progress | None
-    ) -> Result:
-        """Choose by the instance's size, and close the gap from both sides."""
-        incumbent = find(instance, formulation)
-        return solve_auto(
-            instance, formulation, options, on_progress, incumbent=incumbent, program=program
-        )
-
-    def tree(
-        instance: Instance, formulation: str, options: SolveOptions, on_progress: Progress | None
-    ) -> Result:
-        """Prove an optimum by branch and bound on prices; its tree is the certificate."""
-        incumbent = find(instance, formulation)
-        return solve_tree(instance, formulation, options, on_progress, incumbent=incumbent)
+        return method
 
     return {
-        "auto": auto,
-        "milp": milp,
-        "tree": tree,
+        "auto": begun(partial(solve_auto, program=program)),
+        "milp": begun(solve_milp),
+        "tree": begun(solve_tree),
         "relaxation": relaxation,
         "bound": bound,
         "column-generation": column_generation,

@@ -1,9 +1,8 @@
-"""Methods that every family with blocks and linking rows has: milp, relaxation, bound, auto.
+"""What all methods share: a solve under way, the offline program, bounds by prices.
 
 A method takes an instance, a formulation, options and a listener, and returns a `Result` that
 `solvers.api.solve` checks before anybody sees it. The method says why it has no solution, if it has
-none; the door says what a solution is worth, and sets time and options. A family starts from
-`generic_methods` and replaces or adds what differs.
+none; the door says what a solution is worth, and sets time and options.
 """
 
 from __future__ import annotations
@@ -11,29 +10,129 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from threading import Event
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from hindsched.errors import SolveFailed
 from hindsched.instances.base import Instance
 from hindsched.instances.modes import PREEMPTIVE
 from hindsched.models.base import aggregated, offline_program
 from hindsched.solutions.base import Solution, build_solution
 from hindsched.solvers.certificates.certificate import Certificate
 from hindsched.solvers.door.options import SolveOptions
-from hindsched.solvers.door.program import solution_at, solve_program
+from hindsched.solvers.door.program import solution_at, solve_program, within_gap
 from hindsched.solvers.door.result import Result, keep, status_of
 from hindsched.solvers.door.status import ProgramResult, Progress, Status, StoppedBy
-from hindsched.solvers.door.work import now
+from hindsched.solvers.door.work import Clock
 from hindsched.solvers.oracles.base import build_oracle
 
 if TYPE_CHECKING:
     from hindsched.solvers.bounds.lagrangian import BoundResult
 
+DEFAULT_SECONDS = 60.0
+"""Time limit of anytime methods when the options give none."""
 Method = Callable[[Instance, str, SolveOptions, Progress | None], Result]
 """``method(instance, formulation, options, on_progress) -> Result``."""
 FindIncumbent = Callable[[Instance, str], Solution | None]
 """A cheap feasible solution to begin from, or None."""
+
+
+class Run:
+    """A solve under way: what is known, what is left of the time, and whom to tell.
+
+    What is taken is kept, in case that a limit ends the method in the middle of a step.
+
+    Parameters
+    ----------
+    instance, formulation, options, on_progress
+        As for every method.
+    stop : Event
+        Set by Ctrl-C.
+    method : str
+        As in the result.
+
+    Attributes
+    ----------
+    known : Result
+        What is known.
+    clock : Clock
+        Ends with the time limit, or after `DEFAULT_SECONDS`.
+    """
+
+    def __init__(
+        self, instance: Instance, formulation: str, options: SolveOptions,
+        on_progress: Progress | None, stop: Event, method: str,
+    ) -> None:  # fmt: skip
+        self.options, self.on_progress = options, on_progress
+        limit = options.time_limit
+        self.clock = Clock(DEFAULT_SECONDS if limit is None else limit, stop)
+        self.known = Result(instance, formulation, method, Status.NO_SOLUTION, StoppedBy.TIME_LIMIT)
+
+    @property
+    def objective(self) -> float | None:
+        """Objective of the best solution known."""
+        return self.known.objective
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether solution and bound meet."""
+        return within_gap(self.objective, self.known.bound, self.options.gap)
+
+    def take(self, found: Result) -> None:
+        """Join what is known with what a step found."""
+        self.known = keep(joined(self.known, found))
+
+    def offer(self, solution: Solution | None) -> None:
+        """Take a feasible solution if it is the best so far."""
+        best = better(self.known.solution, solution)
+        if best is not self.known.solution:
+            self.known = keep(replace(self.known, solution=best, status=Status.FEASIBLE))
+
+    def prove(self, certificate: Certificate) -> None:
+        """Take a certificate if it is the best so far."""
+        if certificate.is_better_than(self.known.certificate):
+            bound = closer(certificate.sense, self.known.bound, certificate.bound)
+            self.known = keep(replace(self.known, certificate=certificate, bound=bound))
+
+    def tell(self, message: str) -> None:
+        """Report what is known."""
+        if self.on_progress is not None:
+            self.on_progress(self.known.bound, self.objective, self.clock.gone, message)
+
+    def solve_program(self, program: Callable[..., Result] | None = None) -> None:
+        """Solve the offline program from the best solution, in the time that is left."""
+        threads = self.options.threads
+        options = self.options.with_time(self.clock.seconds_left)
+        if threads is not None and threads > 1:  # the others work beside
+            options = replace(options, threads=threads - 1)
+        known, solve = self.known, program or solve_milp
+        try:
+            solved = solve(
+                known.instance, known.formulation, options, self.on_progress,
+                incumbent=known.solution,
+            )  # fmt: skip
+        except SolveFailed as error:
+            details = {**known.details, "program_failed": str(error)}
+            self.known = replace(known, details=details)
+            return
+        details = {f"program_{key}": value for key, value in solved.details.items()}
+        self.take(replace(solved, details=details))
+        self.known = replace(self.known, method=f"{known.method}+milp")
+
+    def result(self, backend: str | None = None, **details: object) -> Result:
+        """What is known, and why it ends here."""
+        if self.is_closed:
+            stopped_by = StoppedBy.GAP
+        elif self.clock.stop.is_set():
+            stopped_by = StoppedBy.INTERRUPTED
+        else:
+            stopped_by = StoppedBy.TIME_LIMIT if self.clock.is_over else StoppedBy.CONVERGED
+        known, details = self.known, {**self.known.details, **details}
+        return replace(
+            known, stopped_by=stopped_by, backend=backend or known.backend, details=details
+        )
 
 
 def serve_nobody(instance: Instance, formulation: str) -> Solution | None:
@@ -43,13 +142,7 @@ def serve_nobody(instance: Instance, formulation: str) -> Solution | None:
 
 
 def certain(instance: Instance, formulation: str, method: str) -> Result:
-    """What is known of every instance at once: that nobody may be served, and a bound.
-
-    Parameters
-    ----------
-    instance, formulation, method
-        As in the result.
-    """
+    """What is known of every instance at once: that nobody may be served, and a bound."""
     solution = serve_nobody(instance, formulation) if instance.sense == "max" else None
     return Result(
         instance=instance,
@@ -151,15 +244,14 @@ def solve_milp(
     **build
         Further settings of the family's ``build_offline``.
     """
-    started = now()
+    clock = Clock(math.inf)
     keep_solution(incumbent, method)
     declared = offline_program(instance, formulation, incumbent=incumbent, **build)
     if incumbent is not None:
         declared.load(incumbent)
-    left = _time_left(options, started)
     program = solve_program(
         declared.model,
-        options.with_time(left),
+        options.without(clock.gone),
         start=incumbent is not None,
         on_progress=on_progress,
     )
@@ -188,28 +280,21 @@ def relaxation(
     """
     from hindsched.solvers.model import solve_declared
 
-    started = now()
-    small = aggregated(instance.family)
-    declared = offline_program(instance, formulation, relax=True, **small)
-    left = _time_left(options, started)
-    found = solve_declared(declared, options.with_time(left), on_progress=on_progress)
+    clock = Clock(math.inf)
+    declared = offline_program(instance, formulation, relax=True, **aggregated(instance.family))
+    found = solve_declared(declared, options.without(clock.gone), on_progress=on_progress)
     program = found.program
     certificate = None if program.duals is None else found.certificate()
-    bound = program.bound
-    if certificate is not None:
-        sides = [certificate.bound] if bound is None else [certificate.bound, bound]
-        bound = min(sides) if instance.sense == "max" else max(sides)
+    proven = None if certificate is None else certificate.bound
     return Result(
         instance=instance,
         formulation=formulation,
         method="relaxation",
         status=_status_without_solution(program),
         stopped_by=program.stopped_by,
-        bound=bound,
+        bound=closer(instance.sense, proven, program.bound),
         certificate=certificate,
-        seconds=now() - started,
         backend=program.backend,
-        options=options.to_dict(),
         details={**program.details, "linear_bound": program.bound},
         relaxation=found,
     )
@@ -218,32 +303,8 @@ def relaxation(
 def keep_solution(solution: Solution | None, method: str) -> None:
     """Keep a solution, if there is one, in case that the method is stopped while it goes on."""
     if solution is not None:
-        keep(
-            Result(
-                instance=solution.instance,
-                formulation=solution.formulation,
-                method=method,
-                status=Status.FEASIBLE,
-                stopped_by=StoppedBy.TIME_LIMIT,
-                solution=solution,
-            )
-        )
-
-
-def keep_bound(instance: Instance, certificate: Certificate, backend: str, method: str) -> None:
-    """Keep what prices prove, before something that a limit may stop in the middle."""
-    keep(
-        Result(
-            instance=instance,
-            formulation=certificate.formulation,
-            method=method,
-            status=Status.NO_SOLUTION,
-            stopped_by=StoppedBy.TIME_LIMIT,
-            bound=certificate.bound,
-            certificate=certificate,
-            backend=backend,
-        )
-    )
+        known = solution.instance, solution.formulation, method
+        keep(Result(*known, Status.FEASIBLE, StoppedBy.TIME_LIMIT, solution))
 
 
 def better(one: Solution | None, other: Solution | None) -> Solution | None:
@@ -269,6 +330,7 @@ def joined(known: Result, found: Result) -> Result:
     certificate = known.certificate
     if found.certificate is not None and found.certificate.is_better_than(certificate):
         certificate = found.certificate
+    backends = dict.fromkeys(each.backend for each in (known, found) if each.backend)
     return replace(
         known,
         status=status_of(solution, found.status),
@@ -276,7 +338,8 @@ def joined(known: Result, found: Result) -> Result:
         solution=solution,
         bound=closer(known.instance.sense, known.bound, found.bound),
         certificate=certificate,
-        backend=f"{known.backend}, {found.backend}",
+        backend=", ".join(backends),
+        details={**known.details, **found.details},
     )
 
 
@@ -296,9 +359,3 @@ def infeasible(instance: Instance, formulation: str, method: str) -> Result:
 def _status_without_solution(program: ProgramResult) -> Status:
     kept = (Status.INFEASIBLE, Status.UNBOUNDED, Status.FAILED)
     return program.status if program.status in kept else Status.NO_SOLUTION
-
-
-def _time_left(options: SolveOptions, started: float) -> float | None:
-    if options.time_limit is None:
-        return None
-    return max(0.0, options.time_limit - (now() - started))

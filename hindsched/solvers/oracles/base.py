@@ -322,7 +322,7 @@ class BlockOracle(ABC):
         Notes
         -----
         ``max``: ``p.b + sum_j max(0, max_x [f - p.Ax])``;
-        ``min``: ``sum_j min_x [c + p.Ax] - p.b``. Any prices >= 0 (free on equalities) will do.
+        ``min``: ``sum_j min_x [c + p.Ax] - p.b``. Any prices >= 0 will do.
         """
         values, _ = self.block_values(prices)
         return self.round_outward([*self.price_terms(prices).tolist(), *values.tolist()])

@@ -53,21 +53,11 @@ Limits = Mapping[Feature, tuple[int, int]]
 
 @dataclass(frozen=True)
 class BranchDecision:
-    """One side of a split: a feature of one block is at most, or at least, a number.
+    """One side of a split: a feature of one block is at most, or at least, a number."""
 
-    Parameters
-    ----------
-    block : int
-        Position of the block.
-    feature : Feature
-        What is limited.
-    low, high : int
-        Smallest and largest value allowed; one of them is 0 or `NEVER`.
-    """
-
-    block: int
-    feature: Feature
-    low: int
+    block: int  # position of the block
+    feature: Feature  # what is limited
+    low: int  # smallest and largest value allowed; one of them is 0 or `NEVER`
     high: int
 
     @classmethod

@@ -14,7 +14,7 @@ from typing import TypedDict
 
 import numpy as np
 
-from hindsched.arrays import Bools, Floats
+from hindsched.arrays import Floats
 from hindsched.errors import InputError
 from hindsched.json_types import JsonObject
 from hindsched.limits import check_memory
@@ -72,14 +72,11 @@ class RowSet:
         labels are consecutive integers.
     capacity : ndarray
         Right side b, of the shape that the axes give.
-    free : bool
-        Whether the rows are equalities, whose prices have no sign.
     """
 
     name: str
     axes: tuple[tuple[str, tuple[AxisLabel, ...]], ...]
     capacity: Floats
-    free: bool = False
 
     def __post_init__(self) -> None:
         if self.capacity.shape != self.shape:
@@ -119,14 +116,6 @@ class Rows:
         """Right sides b, shape (size,)."""
         return self.pack({row_set.name: row_set.capacity for row_set in self.sets})
 
-    @cached_property
-    def free(self) -> Bools:
-        """Which rows are equalities, shape (size,)."""
-        flat = np.zeros(self.size, dtype=bool)
-        for row_set in self.sets:
-            flat[self.slices[row_set.name]] = row_set.free
-        return flat
-
     def pack(self, arrays: Mapping[str, Floats]) -> Floats:
         """Lay one array per set end to end; an absent set is 0."""
         flat = np.zeros(self.size)
@@ -155,7 +144,7 @@ class Rows:
         ------
         InputError
             For an unknown set or label, a slot outside the rows, a row given twice, a price that
-            is not a finite number, or a negative price on an inequality.
+            is not a finite number, or a negative price.
         """
         if not isinstance(prices, dict):
             raise InputError(where, prices, "must be an object of row sets")
@@ -264,7 +253,7 @@ def _read_rows(row_set: RowSet, rows: object, where: str) -> Floats:
         if not is_number or not abs(price) <= LARGEST_PRICE:
             rule = f"must be a finite number of at most {LARGEST_PRICE:.0e} in size"
             raise InputError(f"{here}.price", price, rule)
-        if price < 0 and not row_set.free:
+        if price < 0:
             raise InputError(f"{here}.price", price, "must not be negative")
         if np.any(taken[index]):
             raise InputError(here, row, "must not price a row twice")

@@ -43,27 +43,15 @@ MakeProgram = Callable[[Any, float, Event], Any]
 
 @dataclass
 class Node:
-    """A node of the tree.
+    """A node of the tree."""
 
-    Parameters
-    ----------
-    decisions : tuple of BranchDecision
-        From the root down.
-    prices : ndarray
-        The best prices known: its own, or until it is bounded its parent's.
-    bound : float
-        What they prove, its parent's bound at most.
-    answers : Answers, optional
-        What the blocks answered at these prices.
-    children : list of Node
-        Empty for a leaf.
-    """
-
-    decisions: tuple[BranchDecision, ...]
+    decisions: tuple[BranchDecision, ...]  # from the root down
+    # the best prices known: its own, or until it is bounded its parent's
     prices: Floats = field(repr=False)
-    bound: float
+    bound: float  # what they prove, its parent's bound at most
+    # what the blocks answered at these prices
     answers: Answers | None = field(default=None, repr=False)
-    children: list[Node] = field(default_factory=list, repr=False)
+    children: list[Node] = field(default_factory=list, repr=False)  # empty for a leaf
 
 
 class BranchAndBound:

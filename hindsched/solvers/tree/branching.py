@@ -29,55 +29,25 @@ LEAST_STAKE = 1e-4
 
 @dataclass(frozen=True)
 class Share:
-    """A schedule in a node's linear program and how much of it is taken.
+    """A schedule in a node's linear program and how much of it is taken."""
 
-    Parameters
-    ----------
-    block : int
-        Position of the block.
-    response : Response
-        The schedule.
-    features : mapping or None
-        Its features; None for the outside option.
-    share : float
-        Value of its column.
-    """
-
-    block: int
-    response: Response
-    features: Mapping[Feature, int] | None
-    share: float
+    block: int  # position of the block
+    response: Response  # the schedule
+    features: Mapping[Feature, int] | None  # its features; None for the outside option
+    share: float  # value of its column
 
 
 @dataclass(frozen=True)
 class Split:
-    """A split of one block's schedules by one feature.
+    """A split of one block's schedules by one feature."""
 
-    Parameters
-    ----------
-    block : int
-        Position of the block.
-    feature : Feature
-        What is split.
-    at_most : int
-        Largest value of the lower side.
-    rank : int
-        Place of the feature in the family's order, staying out before all of them.
-    balance : float
-        Share of the schedules on the smaller side.
-    lower_share : float
-        Share of the schedules on the lower side.
-    stake : float
-        By how much the sides' objectives differ, times the balance.
-    """
-
-    block: int
-    feature: Feature
-    at_most: int
-    rank: int
-    balance: float
-    lower_share: float
-    stake: float = 0.0
+    block: int  # position of the block
+    feature: Feature  # what is split
+    at_most: int  # largest value of the lower side
+    rank: int  # place of the feature in the family's order, staying out before all of them
+    balance: float  # share of the schedules on the smaller side
+    lower_share: float  # share of the schedules on the lower side
+    stake: float = 0.0  # by how much the sides' objectives differ, times the balance
 
     @property
     def sides(self) -> tuple[BranchDecision, BranchDecision]:

@@ -13,10 +13,13 @@ new tree on the next layout goes on from the best solution, and the better certi
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from threading import Event
+
+import numpy as np
 
 from hindsched.arrays import Floats
 from hindsched.errors import InputError
@@ -28,9 +31,9 @@ from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import within_gap
 from hindsched.solvers.door.result import Result, status_of
 from hindsched.solvers.door.status import LineProgress, Progress, Status, StoppedBy
-from hindsched.solvers.door.work import UNIT_SECONDS, counting, is_counted, now
-from hindsched.solvers.methods.base import Method
-from hindsched.solvers.methods.bound_and_search import DEFAULT_SECONDS, ENDED, BoundAndSearch
+from hindsched.solvers.door.work import UNIT_SECONDS, Clock, counting
+from hindsched.solvers.methods.base import Method, Run
+from hindsched.solvers.methods.bound_and_search import ENDED, BoundAndSearch
 from hindsched.solvers.oracles.base import BlockOracle, build_oracle
 from hindsched.solvers.search import Search
 from hindsched.solvers.tree.branch_and_bound import BranchAndBound, FindSolution, MakeProgram
@@ -106,28 +109,38 @@ def solve_tree(
         If the family cannot restrict its blocks.
     """
     check_has_tree(instance, formulation)
-    with catch_interrupt() as interrupted:
-        both = BoundAndSearch(instance, formulation, options, interrupted, on_progress, incumbent)
-        known = replace(
-            both.run(min(MOST_BEFORE_TREE, SHARE_BEFORE_TREE * both.limit)), method="tree"
-        )
+    with catch_interrupt() as stop:
+        both = BoundAndSearch(instance, formulation, options, stop, on_progress, incumbent)
+        known = both.run(min(MOST_BEFORE_TREE, SHARE_BEFORE_TREE * both.clock.seconds))
+        both.known = replace(known, method="tree")
         if known.stopped_by in ENDED:
-            return known
-        return growing_from(both, known, interrupted).run(both.seconds_left)
+            return both.known
+        return growing_from(both).run(lambda: both.clock.seconds_left)
 
 
-def growing_from(both: BoundAndSearch, known: Result, interrupted: Event) -> Growing:
+def growing_from(both: BoundAndSearch) -> Growing:
     """A tree from the prices of bound and search, which goes on near the nodes once complete."""
     find = None
     if both.search is not None and both.search.is_complete:
-        find = partial(_near_nodes, both.search, interrupted)
-    prices = both.bounding.best.prices
-    return Growing(known, prices, both.options.gap, interrupted, both.on_progress, find)
+        find = partial(_near_nodes, both.search, both.clock.stop)
+    return Growing(both, both.bounding.best.prices, find)
 
 
-def _near_nodes(search: Search, interrupted: Event, oracle: BlockOracle) -> FindSolution:
+def grown_from(run: Run) -> Result:
+    """What a tree proves that begins with a run's certificate, in the time that is left."""
+    if run.is_closed:
+        return run.result()
+    known = run.known.certificate
+    assert known is not None
+    oracle = build_oracle(run.known.instance, run.known.formulation)
+    prices = oracle.prices_from(known.layout, known.rows, known.prices)
+    prices = np.zeros(oracle.rows.size) if prices is None else prices
+    return Growing(run, prices).run(lambda: run.clock.seconds_left)
+
+
+def _near_nodes(search: Search, stop: Event, oracle: BlockOracle) -> FindSolution:
     """What looks for solutions near the nodes of a tree on an oracle, by a search that goes on."""
-    return NodeSolutions(oracle, search.oracle, search, interrupted)
+    return NodeSolutions(oracle, search.oracle, search, stop)
 
 
 class Growing:
@@ -135,33 +148,25 @@ class Growing:
 
     Parameters
     ----------
-    known : Result
-        Where to begin; a certificate and a solution, if it has them, are kept where they are
-        better. It is what is known by now.
+    run : Run
+        Where to begin; its certificate and solution, if it has them, are kept where they are
+        better.
     prices : ndarray
         Prices in the family's default layout.
-    gap, interrupted, on_progress
-        As for `BranchAndBound`.
     find : callable, optional
         ``find(oracle)``: what looks for solutions near the nodes of a tree on an oracle.
     """
 
     def __init__(
-        self,
-        known: Result,
-        prices: Floats,
-        gap: float,
-        interrupted: Event,
-        on_progress: Progress | None,
-        find: Callable[[BlockOracle], FindSolution] | None = None,
+        self, run: Run, prices: Floats, find: Callable[[BlockOracle], FindSolution] | None = None
     ) -> None:
-        self.known, self.gap, self.on_progress = known, gap, on_progress
-        self._prices, self._interrupted, self._find = prices, interrupted, find
-        self._root = build_oracle(known.instance, known.formulation)
-        self._layouts = iter(tree_rows(known.instance, known.formulation))
+        self.known, self.gap, self.on_progress = run.known, run.options.gap, run.on_progress
+        self._prices, self._interrupted, self._find = prices, run.clock.stop, find
+        self._root = build_oracle(run.known.instance, run.known.formulation)
+        self._layouts = iter(tree_rows(run.known.instance, run.known.formulation))
         self._tree: BranchAndBound | None = None
         self._looks, self._nodes = True, 0
-        self.begun = now()
+        self.clock = Clock(math.inf)
 
     def take_best(self, solution: Solution) -> None:
         """Take a solution that a solver proved to be the best: none is looked for any more."""
@@ -235,8 +240,8 @@ def certify_optimum(result: Result) -> Result:
     Returns
     -------
     Result
-        The same with the better certificate; ``details["certified_bound"]`` is what it proves and
-        ``details["tree"]`` says what was done. Objective, bound and status stay.
+        The same with the better certificate; ``details["tree"]`` says what was done. Objective,
+        bound and status stay.
 
     Examples
     --------
@@ -247,78 +252,68 @@ def certify_optimum(result: Result) -> Result:
     """
     options = SolveOptions.of(result.options)
     if options.work_limit is None:
-        return _certified(result, options)
+        gone = 0.0 if options.time_limit is None else result.seconds
+        return _certified(result, options, gone)
     with counting():
         units = options.work_limit * UNIT_SECONDS
-        return _certified(result, replace(options, work_limit=None, time_limit=units))
+        return _certified(result, replace(options, work_limit=None, time_limit=units), 0.0)
 
 
-def _certified(result: Result, options: SolveOptions) -> Result:
-    """`certify_optimum` by these options."""
+def _certified(result: Result, options: SolveOptions, gone: float) -> Result:
+    """`certify_optimum` by these options, of whose time so many seconds are gone."""
+    if not _is_unproven(result, options.gap) or result.status is not Status.OPTIMAL:
+        return result
     solution, known = result.solution, result.certificate
-    if solution is None or result.status is not Status.OPTIMAL:
-        return result
-    if known is not None and within_gap(solution.objective(), known.bound, options.gap):
-        return result
+    assert solution is not None
     layouts = tree_rows(result.instance, result.formulation)
     if not layouts or not result.instance.jobs:
         return result
-    jobs = len(result.instance.jobs)
-    size = 0
     for rows in (None, layouts[0]):  # the default layout is the quickest to build
         oracle = build_oracle(result.instance, result.formulation, rows=rows)
-        size = max(size, jobs * oracle.rows.size)
+        size = len(result.instance.jobs) * oracle.rows.size
         if size > SMALL_TREE:
-            break
-    if size > SMALL_TREE:
-        why = f"not grown: jobs x linking rows = {size}, above {SMALL_TREE}"
-        return replace(result, details={**result.details, "tree": why})
-    started = now()
-    limit = DEFAULT_SECONDS
-    if options.time_limit is not None:
-        gone = 0.0 if is_counted() else result.seconds
-        limit = max(0.0, options.time_limit - gone)
-    with catch_interrupt() as interrupted:
+            why = f"not grown: jobs x linking rows = {size}, above {SMALL_TREE}"
+            return replace(result, details={**result.details, "tree": why})
+    listener = LineProgress() if options.progress else None
+    with catch_interrupt() as stop:
+        within = options.without(gone)
+        run = Run(result.instance, result.formulation, within, listener, stop, result.method)
+        run.known = result
         oracle = build_oracle(result.instance, result.formulation)
         prices = None
         if known is not None and known.num_leaves is None:
             prices = oracle.prices_from(known.layout, known.rows, known.prices)
         if prices is None:
-            short = options.with_time(min(MOST_BEFORE_TREE, SHARE_BEFORE_TREE * limit))
+            short = within.with_time(min(MOST_BEFORE_TREE, SHARE_BEFORE_TREE * run.clock.seconds))
             prices = subgradient_bound(oracle, short, target=solution.objective()).prices
-        listener = LineProgress() if options.progress else None
-        growing = Growing(result, prices, options.gap, interrupted, listener)
-        growing.take_best(solution)
-        grown = growing.run(lambda: max(0.0, limit - (now() - started)))
-    certificate = grown.certificate
-    assert certificate is not None
+        found = _certified_by(Growing(run, prices), result, lambda: run.clock.seconds_left)
+    return replace(found, seconds=result.seconds + run.clock.gone)
+
+
+def _is_unproven(result: Result, gap: float) -> bool:
+    """Whether no certificate says that the solution is an optimum."""
+    proven = result.certified_bound
+    return result.solution is not None and not within_gap(result.objective, proven, gap)
+
+
+def _certified_by(growing: Growing, result: Result, seconds_left: Callable[[], float]) -> Result:
+    """An optimum with what a tree proves, which looks for no more solutions."""
+    assert result.solution is not None
+    growing.take_best(result.solution)
+    grown = growing.run(seconds_left)
     told = f"{grown.details['nodes']} nodes, {grown.details['leaves']} leaves"
-    return replace(
-        result,
-        certificate=certificate,
-        seconds=result.seconds + now() - started,
-        details={**result.details, "certified_bound": certificate.bound, "tree": told},
-    )
+    return replace(result, certificate=grown.certificate, details={**result.details, "tree": told})
 
 
 def certified_by(growing: Growing, result: Result, seconds_left: Callable[[], float]) -> Result:
     """Certify an optimum that a solver proved by a tree so far, as long again as that took.
 
-    With the optimum known it closes most of its open nodes, and looks for no more solutions.
+    With the optimum known it closes most of its open nodes.
     """
-    solution, certificate = result.solution, result.certificate
-    if solution is None or result.stopped_by is not StoppedBy.GAP or certificate is None:
+    if result.stopped_by is not StoppedBy.GAP or not _is_unproven(result, growing.gap):
         return result
-    if within_gap(solution.objective(), certificate.bound, growing.gap):
-        return result
-    growing.take_best(solution)
-    end = now() + min(_certifying_seconds(now() - growing.begun), seconds_left())
-    grown = growing.run(lambda: max(0.0, end - now()))
-    certificate = grown.certificate
-    assert certificate is not None
-    told = f"{grown.details['nodes']} nodes, {grown.details['leaves']} leaves"
-    details = {**result.details, "certified_bound": certificate.bound, "tree": told}
-    return replace(result, certificate=certificate, details=details)
+    own = Clock(min(_certifying_seconds(growing.clock.gone), seconds_left()))
+    return _certified_by(growing, result, lambda: own.seconds_left)
 
 
 def certifying(method: Method) -> Method:
@@ -327,21 +322,17 @@ def certifying(method: Method) -> Method:
     def run(
         instance: Instance, formulation: str, options: SolveOptions, on_progress: Progress | None
     ) -> Result:
-        started = now()
+        clock = Clock(math.inf)
         result = method(instance, formulation, options, on_progress)
-        solution, gone = result.solution, now() - started
-        proven = solution is not None and within_gap(
-            solution.objective(), result.bound, options.gap
-        )
+        proven = within_gap(result.objective, result.bound, options.gap)
         if not proven or result.stopped_by is StoppedBy.INTERRUPTED:
             return result
+        gone = clock.gone
         limit = gone + _certifying_seconds(gone)
         if options.time_limit is not None:
             limit = min(limit, options.time_limit)
-        short = options.with_time(limit)
-        known = replace(result, status=Status.OPTIMAL, seconds=gone, options=short.to_dict())
-        found = _certified(known, short)
-        return replace(found, options=result.options, seconds=result.seconds)
+        known = replace(result, status=Status.OPTIMAL)
+        return replace(_certified(known, options.with_time(limit), gone), seconds=result.seconds)
 
     return run
 

@@ -42,20 +42,11 @@ Key = tuple[int, bytes]
 
 @dataclass(frozen=True)
 class Answers:
-    """What blocks answered at a node's prices: a child asks only those decided since.
+    """What blocks answered at a node's prices: a child asks only those decided since."""
 
-    Parameters
-    ----------
-    limits : mapping
-        Limits by block that the answers obey.
-    values : list of float
-        Value of every block's best response.
-    basis : Basis, optional
-        Where the node's program ended; a family's own program may keep more.
-    """
-
-    limits: Mapping[int, Limits]
-    values: list[float]
+    limits: Mapping[int, Limits]  # limits by block that the answers obey
+    values: list[float]  # value of every block's best response
+    # where the node's program ended; a family's own program may keep more
     basis: Any = field(default=None, repr=False)
 
 

@@ -19,7 +19,7 @@ def three_sets() -> Rows:
     return Rows(
         [
             RowSet("held", (("server", ("a", "b")), ("resource", ("gpu", "net")), slots), HELD),
-            RowSet("room_capacity", (slots,), np.array([1.0, 2, 3]), free=True),
+            RowSet("room_capacity", (slots,), np.array([1.0, 2, 3])),
             RowSet("tags", (("tag", ("x", 1)),), np.array([5.0, 0])),
         ]
     )

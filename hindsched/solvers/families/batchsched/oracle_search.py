@@ -41,27 +41,15 @@ TABLES_BESIDE = 4
 
 @dataclass(frozen=True)
 class Schedule:
-    """A job's window and placement.
+    """A job's window and placement."""
 
-    Parameters
-    ----------
-    start, duration : int
-        First slot and number of slots.
-    worker_type, ps_type : int
-        Positions of the types; `ps_type` is -1 for Ring-AllReduce.
-    workers, ps : ndarray of int, shape (servers,)
-        How many stand on each server.
-    cost : float
-        What the search minimised: rate x completion + price.
-    """
-
-    start: int
+    start: int  # first slot and number of slots
     duration: int
-    worker_type: int
+    worker_type: int  # positions of the types; `ps_type` is -1 for Ring-AllReduce
     ps_type: int
-    workers: Ints
+    workers: Ints  # how many stand on each server, (servers,)
     ps: Ints
-    cost: float
+    cost: float  # what the search minimised: rate x completion + price
 
     @property
     def last(self) -> int:

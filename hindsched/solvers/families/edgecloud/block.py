@@ -33,26 +33,15 @@ CHUNKS, CLOUD_CHUNKS = "chunks", "cloud_chunks"
 
 @dataclass(frozen=True)
 class EdgecloudPlan:
-    """A job's schedule.
+    """A job's schedule."""
 
-    Parameters
-    ----------
-    completion : int
-        Last slot.
-    together : bool
-        Zeta: everything in the cloud.
-    edge : dict of int to list of (list of int, int)
-        Slots of a chunk and how many chunks take them, on as many workers, by row of the layout.
-    cloud : list of (int, int)
-        First and last slot of each chunk in the cloud.
-    units : dict of (int, int) to int
-        Workers by (row, slot), in ``literal``.
-    """
-
-    completion: int
-    together: bool = False
+    completion: int  # last slot
+    together: bool = False  # zeta: everything in the cloud
+    # slots of a chunk and how many chunks take them, on as many workers, by row of the layout
     edge: dict[int, list[tuple[list[int], int]]] = field(default_factory=dict)
+    # first and last slot of each chunk in the cloud
     cloud: list[tuple[int, int]] = field(default_factory=list)
+    # workers by (row, slot), in ``literal``
     units: dict[tuple[int, int], int] = field(default_factory=dict)
 
 

@@ -26,21 +26,21 @@ from hindsched.solvers.bounds.lagrangian import subgradient_bound
 from hindsched.solvers.certificates.certificate import Certificate, certify
 from hindsched.solvers.door.interrupt import catch_interrupt
 from hindsched.solvers.door.options import SolveOptions
-from hindsched.solvers.door.program import solve_program, within_gap
-from hindsched.solvers.door.result import Result, status_of
+from hindsched.solvers.door.program import solve_program
+from hindsched.solvers.door.result import Result
 from hindsched.solvers.door.status import Progress, Status, StoppedBy
-from hindsched.solvers.door.work import now
+from hindsched.solvers.door.work import Clock
 from hindsched.solvers.families.edgecloud.oracle import EdgecloudOracle
-from hindsched.solvers.families.edgecloud.search import DEFAULT_SECONDS, best_incumbent, search
-from hindsched.solvers.methods.base import Method, better, joined, solve_milp
+from hindsched.solvers.families.edgecloud.search import best_incumbent, search
+from hindsched.solvers.methods.base import DEFAULT_SECONDS, Method, Run, solve_milp
 from hindsched.solvers.oracles.base import build_oracle
 from hindsched.solvers.parallel import threads_of
 from hindsched.solvers.tree.method import (
     MOST_BEFORE_TREE,
     SHARE_BEFORE_TREE,
-    Growing,
     certifying,
     check_has_tree,
+    grown_from,
 )
 
 EXACT_COLUMNS = 60_000
@@ -123,8 +123,7 @@ def bound(
 ) -> Result:  # fmt: skip
     """Prices of LP (4)+, improved by the subgradient method on the exact blocks; no solution."""
     assert isinstance(instance, EdgecloudInstance)
-    started = now()
-    limit = DEFAULT_SECONDS if options.time_limit is None else options.time_limit
+    clock = Clock(DEFAULT_SECONDS if options.time_limit is None else options.time_limit)
     certificate, details = lp_4_plus(instance, formulation, options)
     if target is None:
         known = best_incumbent(instance, formulation)
@@ -133,7 +132,7 @@ def bound(
     stopped_by = StoppedBy.ERROR
     try:
         found = subgradient_bound(
-            oracle, options.with_time(limit - (now() - started)),
+            oracle, options.with_time(clock.seconds_left),
             start_prices=certificate.prices, target=target, on_progress=on_progress,
         )  # fmt: skip
     except (SolveFailed, OverflowError) as error:  # it rises for ever if nothing is feasible
@@ -163,45 +162,30 @@ def auto(
     instance: Instance, formulation: str, options: SolveOptions, on_progress: Progress | None = None
 ) -> Result:
     """Certified bound and searched schedules for any size; small ones by the offline program."""
-    with catch_interrupt():  # one event for all steps
-        return _auto(instance, formulation, options, on_progress)
-
-
-def _auto(
-    instance: Instance, formulation: str, options: SolveOptions, on_progress: Progress | None
-) -> Result:
     assert isinstance(instance, EdgecloudInstance)
-    started = now()
-    limit = DEFAULT_SECONDS if options.time_limit is None else options.time_limit
-    columns = _program_columns(instance, formulation)
-    small = columns <= PROGRAM_COLUMNS
-    alone = small or threads_of(options) == 1
-    before = SHARE_OF_FIRST_SEARCH if small or not alone else SHARE_OF_SEARCH
-    found = search(instance, formulation, options.with_time(before * limit), on_progress)
-    incumbent = found.solution
-    objective = None if incumbent is None else incumbent.objective()
-    left = max(0.0, limit - (now() - started))
-    within = options.with_time(SHARE_OF_BOUND * min(left, DEFAULT_SECONDS) if small else left)
-    if alone or found.stopped_by is not StoppedBy.TIME_LIMIT:
-        proven = bound(instance, formulation, within, on_progress, objective)
-    else:
-        with ThreadPoolExecutor(max_workers=1) as pool:
-            beside = pool.submit(search, instance, formulation, within)
-            proven = bound(instance, formulation, within, on_progress, objective)
-        incumbent = better(incumbent, beside.result().solution)
-        objective = None if incumbent is None else incumbent.objective()
-    details = {**proven.details, "program_columns": columns, "certified_bound": proven.bound}
-    known = replace(
-        proven, method="lp+search", status=status_of(incumbent), solution=incumbent,
-        details=details,
-    )  # fmt: skip
-    closed = within_gap(objective, proven.bound, options.gap)
-    if closed or not small or known.stopped_by == StoppedBy.INTERRUPTED:
-        return known
-    within = options.with_time(max(0.0, limit - (now() - started)))
-    solved = solve_milp(instance, formulation, within, on_progress, incumbent=incumbent)
-    details = {**known.details, **{f"program_{k}": v for k, v in solved.details.items()}}
-    return replace(joined(known, solved), method="lp+search+milp", details=details)
+    with catch_interrupt() as stop:  # one event for all steps
+        run = Run(instance, formulation, options, on_progress, stop, "lp+search")
+        columns = _program_columns(instance, formulation)
+        small = columns <= PROGRAM_COLUMNS
+        alone = small or threads_of(options) == 1
+        before = SHARE_OF_FIRST_SEARCH if small or not alone else SHARE_OF_SEARCH
+        first = options.with_time(before * run.clock.seconds)
+        found = search(instance, formulation, first, on_progress)
+        run.take(found)
+        left = run.clock.seconds_left
+        within = options.with_time(SHARE_OF_BOUND * min(left, DEFAULT_SECONDS) if small else left)
+        target = run.objective
+        if alone or found.stopped_by is not StoppedBy.TIME_LIMIT:
+            proven = bound(instance, formulation, within, on_progress, target)
+        else:
+            with ThreadPoolExecutor(max_workers=1) as pool:
+                beside = pool.submit(search, instance, formulation, within)
+                proven = bound(instance, formulation, within, on_progress, target)
+            run.take(beside.result())
+        run.take(replace(proven, details={**proven.details, "program_columns": columns}))
+        if small and not run.is_closed and not stop.is_set():
+            run.solve_program()
+        return run.known
 
 
 def _program_columns(instance: EdgecloudInstance, formulation: str) -> int:
@@ -221,24 +205,14 @@ def tree(
     """Prove an optimum without migration by branch and bound on prices."""
     assert isinstance(instance, EdgecloudInstance)
     check_has_tree(instance, formulation)
-    started = now()
-    limit = DEFAULT_SECONDS if options.time_limit is None else options.time_limit
-    within = options.with_time(min(MOST_BEFORE_TREE, SHARE_BEFORE_TREE * limit))
-    incumbent = best_incumbent(instance, formulation)
-    if incumbent is None:  # few PSs: a list that forgets them finds no room
-        incumbent = milp(instance, formulation, within, on_progress).solution
-    objective = None if incumbent is None else incumbent.objective()
-    proven = bound(instance, formulation, within, on_progress, objective)
-    known = replace(proven, method="tree", status=status_of(incumbent), solution=incumbent)
-    assert known.certificate is not None
-    oracle = build_oracle(instance, formulation)
-    prices = oracle.prices_from(
-        known.certificate.layout, known.certificate.rows, known.certificate.prices
-    )
-    prices = np.zeros(oracle.rows.size) if prices is None else prices
-    with catch_interrupt() as interrupted:
-        growing = Growing(known, prices, options.gap, interrupted, on_progress)
-        return growing.run(lambda: limit - (now() - started))
+    with catch_interrupt() as stop:
+        run = Run(instance, formulation, options, on_progress, stop, "tree")
+        within = options.with_time(min(MOST_BEFORE_TREE, SHARE_BEFORE_TREE * run.clock.seconds))
+        run.offer(best_incumbent(instance, formulation))
+        if run.objective is None:  # few PSs: a list that forgets them finds no room
+            run.offer(milp(instance, formulation, within, on_progress).solution)
+        run.take(bound(instance, formulation, within, on_progress, run.objective))
+        return grown_from(run)
 
 
 METHODS: dict[str, Method] = {

@@ -9,7 +9,7 @@ search: where they refuse what it ends with, the list schedule stands.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -24,9 +24,9 @@ from hindsched.solutions.edgecloud.runs import ChunkRun, Runs
 from hindsched.solutions.edgecloud.solution import EdgecloudSolution
 from hindsched.solvers.door.interrupt import catch_interrupt
 from hindsched.solvers.door.options import SolveOptions
-from hindsched.solvers.door.result import Result, status_of
+from hindsched.solvers.door.result import Result
 from hindsched.solvers.door.status import Progress, StoppedBy
-from hindsched.solvers.door.work import now, spend
+from hindsched.solvers.door.work import spend
 from hindsched.solvers.kernels.edgecloud.priority_search import (
     MIXED,
     NEVER,
@@ -37,10 +37,8 @@ from hindsched.solvers.kernels.edgecloud.priority_search import (
     place_in_order,
     place_job,
 )
-from hindsched.solvers.methods.base import better
+from hindsched.solvers.methods.base import Run, better
 
-DEFAULT_SECONDS = 60.0
-"""Time limit when the options give none."""
 MOST_CELLS = 100_000_000
 """Slots x workers of a pool up to which it is searched."""
 FIRST_ROUND, GROWTH, LONGEST_ROUND = 500, 2, 64_000
@@ -193,26 +191,20 @@ def search(
 ) -> Result:
     """Annealing over orders of the jobs; no bound."""
     assert isinstance(instance, EdgecloudInstance)
-    begin = now()
-    limit = DEFAULT_SECONDS if options.time_limit is None else options.time_limit
-    known = list_schedule(instance, formulation)
-    found = PrioritySearch(instance, formulation, options.seed)
     with catch_interrupt() as interrupted:
+        run = Run(instance, formulation, options, on_progress, interrupted, "search")
+        run.offer(list_schedule(instance, formulation))
+        found = PrioritySearch(instance, formulation, options.seed)
 
         def stop() -> bool:
-            seconds = now() - begin
             if on_progress is not None:
-                on_progress(None, found.objective, seconds, "annealing over orders")
-            return interrupted.is_set() or seconds >= limit
+                on_progress(None, found.objective, run.clock.gone, "annealing over orders")
+            return run.clock.is_over
 
         settled = found.improve(stop)
-    solution = better(known, found.solution())
-    stopped_by = StoppedBy.CONVERGED if settled else StoppedBy.TIME_LIMIT
-    return Result(
-        instance=instance, formulation=formulation, method="search", status=status_of(solution),
-        stopped_by=StoppedBy.INTERRUPTED if interrupted.is_set() else stopped_by,
-        solution=solution, backend="annealing over orders",
-    )  # fmt: skip
+        run.offer(found.solution())
+        result = run.result("annealing over orders")
+    return replace(result, stopped_by=StoppedBy.CONVERGED) if settled else result
 
 
 def _pool(instance: EdgecloudInstance, kind: str) -> Pool | None:

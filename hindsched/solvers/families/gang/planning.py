@@ -17,8 +17,9 @@ import numpy as np
 from hindsched.arrays import Floats, Ints
 from hindsched.instances.gang.instance import KINDS, OBJECTIVES, GangInstance, split_formulation
 from hindsched.models.gang.sets import Outlook
+from hindsched.solvers.door.work import Clock
 from hindsched.solvers.families.gang.oracle import GangOracle, job_blocks
-from hindsched.solvers.families.gang.prices import Climb, Clock
+from hindsched.solvers.families.gang.prices import Climb
 from hindsched.solvers.families.gang.search import annealed, can_move, mean_cost
 from hindsched.solvers.kernels.gang.orders import FOREVER, Jobs, starts_in_order, total_cost
 from hindsched.solvers.kernels.gang.queueing import Cluster, run_queue_beside
@@ -34,39 +35,21 @@ INTERVALS = 200
 
 
 class OpenJobs(NamedTuple):
-    """What is left to plan.
+    """What is left to plan."""
 
-    Attributes
-    ----------
-    jobs : Jobs
-        What is fixed and still holds GPUs, row by row; then the open jobs in the view's order.
-    fixed : int
-        Number of such rows.
-    room : int
-        GPUs in all.
-    places : tuple of ndarray of int, shape (places,)
-        Row, server and GPUs of what is fixed, by row; empty in a pool.
-    """
-
+    # what is fixed and still holds GPUs, row by row; then the open jobs in the view's order
     jobs: Jobs
-    fixed: int
-    room: int
+    fixed: int  # number of such rows
+    room: int  # GPUs in all
+    # row, server and GPUs of what is fixed, by row; empty in a pool, (places,)
     places: tuple[Ints, Ints, Ints]
 
 
 class Placed(NamedTuple):
-    """A plan on servers.
+    """A plan on servers."""
 
-    Attributes
-    ----------
-    starts : ndarray of int, shape (open jobs,)
-        When they begin.
-    cluster : Cluster
-        Where what is fixed stands, and then the open jobs.
-    """
-
-    starts: Ints
-    cluster: Cluster
+    starts: Ints  # when they begin, (open jobs,)
+    cluster: Cluster  # where what is fixed stands, and then the open jobs
 
 
 def open_jobs(instance: GangInstance, formulation: str, view: Outlook) -> OpenJobs:

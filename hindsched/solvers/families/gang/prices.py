@@ -15,7 +15,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from threading import Event
 from typing import Any
 
 import numpy as np
@@ -25,7 +24,7 @@ from hindsched.instances.gang.instance import GangInstance
 from hindsched.solvers.bounds.lagrangian import subgradient_bound
 from hindsched.solvers.certificates.certificate import Certificate, certify
 from hindsched.solvers.door.options import SolveOptions
-from hindsched.solvers.door.work import now, spend
+from hindsched.solvers.door.work import Clock, spend
 from hindsched.solvers.families.gang.oracle import GangOracle
 from hindsched.solvers.kernels.gang.fluid import fluid_prices
 from hindsched.solvers.kernels.gang.responses import soft_responses
@@ -44,52 +43,18 @@ DIGITS = 6
 """Significant digits of the largest price; all prices are multiples of its last."""
 
 
-@dataclass(frozen=True)
-class Clock:
-    """A time limit in seconds from the clock's making on, and an interrupt that ends it at once."""
-
-    seconds: float
-    stop: Event = field(default_factory=Event)
-    begin: float = field(default_factory=now)
-
-    @property
-    def seconds_left(self) -> float:
-        """Seconds until the end, at least 0."""
-        return 0.0 if self.stop.is_set() else max(0.0, self.begin + self.seconds - now())
-
-    @property
-    def is_over(self) -> bool:
-        """Whether the time is over."""
-        return self.seconds_left <= 0.0
-
-    def first(self, seconds: float) -> Clock:
-        """A clock for the next seconds, at most until this one's end."""
-        return Clock(min(seconds, self.seconds_left), self.stop)
-
-
 class OutOfTimeError(Exception):
     """Ends a climb from inside the optimiser."""
 
 
 @dataclass
 class Climb:
-    """State of the climb.
+    """State of the climb."""
 
-    Parameters
-    ----------
-    oracle : GangOracle
-        The oracle on the present intervals.
-    prices : ndarray, shape (intervals,)
-        Present prices per GPU-second.
-    clock : Clock
-        Says when to stop.
-    on_expected : callable, optional
-        Called with the expected starts after each stage.
-    """
-
-    oracle: GangOracle
-    prices: Floats
-    clock: Clock
+    oracle: GangOracle  # the oracle on the present intervals
+    prices: Floats  # present prices per GPU-second, (intervals,)
+    clock: Clock  # says when to stop
+    # called with the expected starts after each stage
     on_expected: Callable[[Floats], None] | None = None
     best: float = -math.inf
     best_prices: Floats = field(default_factory=lambda: np.zeros(0))

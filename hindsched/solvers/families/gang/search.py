@@ -21,9 +21,8 @@ from hindsched.arrays import Floats, Ints
 from hindsched.instances.gang.instance import KINDS, OBJECTIVES, GangInstance, split_formulation
 from hindsched.solutions.gang.rows import pool_rows
 from hindsched.solutions.gang.solution import GangSolution
-from hindsched.solvers.door.work import now, spend
+from hindsched.solvers.door.work import Clock, now, spend
 from hindsched.solvers.families.gang.oracle import job_blocks
-from hindsched.solvers.families.gang.prices import Clock
 from hindsched.solvers.families.gang.replay import incumbents
 from hindsched.solvers.kernels.draws import Words
 from hindsched.solvers.kernels.gang.orders import Jobs, starts_in_order, total_cost

@@ -22,7 +22,7 @@ from hindsched.models.mlbroker.offline import build_chord, build_offline
 from hindsched.solvers.certificates.certificate import Certificate, certify
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import solve_program
-from hindsched.solvers.door.work import now, spend
+from hindsched.solvers.door.work import Clock, spend
 from hindsched.solvers.families.mlbroker.oracle import MlbrokerOracle
 from hindsched.solvers.families.mlbroker.slot import jobs_of, tiers_of, tight_placement
 from hindsched.solvers.kernels.mlbroker.geo_relocation import SlotJobs, Tiers, shared_bound
@@ -82,7 +82,7 @@ def lagrangian_certificate(
     *,
     oracle: MlbrokerOracle | None = None,
     iterations: int = ITERATIONS,
-    deadline: float | None = None,
+    clock: Clock | None = None,
     on_slot: Callable[[float, int], None] | None = None,
 ) -> Certificate:
     """Certificate of the best shares found; 0 iterations give the PS-conditioned chord bound.
@@ -97,8 +97,8 @@ def lagrangian_certificate(
         Its pricing oracle, where the caller goes on with it.
     iterations : int
         Most subgradient steps a slot.
-    deadline : float, optional
-        Value of `now` after which slots keep their equal shares.
+    clock : Clock, optional
+        After which slots keep their equal shares.
     on_slot : callable, optional
         Called with (relaxed bound so far, slot).
     """
@@ -118,7 +118,7 @@ def lagrangian_certificate(
         if formulation == "paper":  # talk with the PS is free
             jobs = jobs._replace(distance=0.0 * slot.distance)
         spend()
-        late = deadline is not None and now() > deadline
+        late = clock is not None and clock.is_over
         target, steps = np.inf, 1
         if iterations and not late:
             target, steps = tight_placement(slot, launch, relocation=False).cost, iterations

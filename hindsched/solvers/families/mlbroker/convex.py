@@ -50,29 +50,15 @@ FIT = 1e-5
 
 @dataclass(frozen=True)
 class Fractional:
-    """A fractional placement of a slot, unscaled.
+    """A fractional placement of a slot, unscaled."""
 
-    Parameters
-    ----------
-    workers, server, present : ndarray, shape (J, R)
-        y, s and v.
-    static : float
-        C1 + C2 + C4 of the program, with the relaxed bill, weighted USD.
-    switching : float
-        ``sum c max(v - v_before, 0)``: the C3 of P_f's objective, weighted USD.
-    objective : float
-        Objective of the program that was solved, regulariser as printed in (10).
-    backend : str
-        The step of the chain that answered.
-    """
-
-    workers: Floats
+    workers: Floats  # y, s and v, (J, R)
     server: Floats
     present: Floats
-    static: float
-    switching: float
-    objective: float
-    backend: str
+    static: float  # c1 + C2 + C4 of the program, with the relaxed bill, weighted USD
+    switching: float  # ``sum c max(v - v_before, 0)``: the C3 of P_f's objective, weighted USD
+    objective: float  # objective of the program that was solved, regulariser as printed in (10)
+    backend: str  # the step of the chain that answered
 
 
 def regulariser(deployment: Floats, present: Floats, before: Floats, epsilon: float) -> float:

@@ -11,23 +11,23 @@ tree certifies.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
+from threading import Event
 
 import numpy as np
 
 from hindsched.arrays import Bools, Ints
-from hindsched.errors import SolveFailed
 from hindsched.instances.base import Instance
 from hindsched.instances.mlbroker.instance import MlbrokerInstance
 from hindsched.instances.mlbroker.slot import SlotData
 from hindsched.solutions.mlbroker.solution import MlbrokerSolution
 from hindsched.solvers.door.interrupt import catch_interrupt
 from hindsched.solvers.door.options import SolveOptions
-from hindsched.solvers.door.program import within_gap
-from hindsched.solvers.door.result import Result, keep
+from hindsched.solvers.door.result import Result
 from hindsched.solvers.door.status import Progress, Status, StoppedBy
-from hindsched.solvers.door.work import is_counted, now, spend
+from hindsched.solvers.door.work import Clock, is_counted, spend
 from hindsched.solvers.families.mlbroker.bound import (
     ITERATIONS,
     lagrangian_certificate,
@@ -36,18 +36,16 @@ from hindsched.solvers.families.mlbroker.bound import (
 from hindsched.solvers.families.mlbroker.oracle import MlbrokerOracle
 from hindsched.solvers.families.mlbroker.plan import launches, plan_slots, polish, with_launches
 from hindsched.solvers.families.mlbroker.slot import SlotPlacement, tight_placement
-from hindsched.solvers.methods.base import Method, joined, relaxation, solve_milp
+from hindsched.solvers.methods.base import Method, Run, relaxation, solve_milp
 from hindsched.solvers.tree.method import (
     SHARE_BEFORE_TREE,
-    Growing,
     certify_optimum,
     check_has_tree,
+    grown_from,
 )
 
 SMALL_JOB_SLOTS = 60
 """Job-slots times data centres up to which ``auto`` also solves the integer program."""
-DEFAULT_SECONDS = 60.0
-"""Time of ``auto`` when the options give no limit."""
 SHARE_OF_BOUND = 0.6
 """Share of the time after which slots keep equal shares of the fees: prices are still certified,
 and the schedule that they lead to relocated."""
@@ -58,7 +56,7 @@ Plans = Sequence[tuple[Ints, Ints]]
 def find_schedule(
     instance: MlbrokerInstance,
     formulation: str,
-    deadline: float | None = None,
+    clock: Clock | None = None,
     plans: Plans | None = None,
 ) -> MlbrokerSolution:
     """Find a schedule with all data known, all slots together.
@@ -67,16 +65,16 @@ def find_schedule(
     ----------
     instance, formulation
         What is solved.
-    deadline : float, optional
-        Value of `now` after which nothing is begun; without anything better slots are placed by the
-        relaxation and largest remainder alone, in milliseconds.
+    clock : Clock, optional
+        After which nothing is begun; without anything better slots are placed by the relaxation and
+        largest remainder alone, in milliseconds.
     plans : Plans, optional
         What the jobs answer to the prices of a good bound: the first start.
     """
 
     def late() -> bool:
         spend()
-        return deadline is not None and now() > deadline
+        return clock is not None and clock.is_over
 
     views = _views(instance)
     found: list[MlbrokerSolution] = []
@@ -88,7 +86,7 @@ def find_schedule(
 
     if plans is not None:
         improve(_slots_of(instance, views, plans))
-    if not (found and late()) and (plan := plan_slots(views, {}, deadline)) is not None:
+    if not (found and late()) and (plan := plan_slots(views, {}, clock)) is not None:
         improve(plan)
     if not found:
         improve(_slot_by_slot(views))
@@ -137,38 +135,26 @@ def _solution(
     return MlbrokerSolution(instance, workers, ps, formulation)
 
 
-def _deadline(options: SolveOptions, share: float = 1.0) -> float | None:
-    return None if options.time_limit is None else now() + share * options.time_limit
-
-
-def _why(deadline: float | None) -> StoppedBy:
-    late = deadline is not None and now() > deadline
-    return StoppedBy.TIME_LIMIT if late else StoppedBy.CONVERGED
-
-
 def milp(
     instance: Instance, formulation: str, options: SolveOptions, on_progress: Progress | None
 ) -> Result:
     """Solve (8) by a mixed-integer solver, begun from a heuristic schedule."""
     assert isinstance(instance, MlbrokerInstance)
-    started = now()
-    begin = find_schedule(instance, formulation, _deadline(options, 0.3))
-    if options.time_limit is not None:
-        options = options.with_time(options.time_limit - (now() - started))
-    return solve_milp(instance, formulation, options, on_progress, incumbent=begin)
+    clock, limit = Clock(math.inf), options.time_limit
+    begin = find_schedule(instance, formulation, None if limit is None else Clock(0.3 * limit))
+    return solve_milp(
+        instance, formulation, options.without(clock.gone), on_progress, incumbent=begin
+    )
 
 
 def search(
     instance: Instance, formulation: str, options: SolveOptions, on_progress: Progress | None
 ) -> Result:
     """Find a schedule; no bound."""
-    assert isinstance(instance, MlbrokerInstance)
-    deadline = _deadline(options)
-    return Result(
-        instance=instance, formulation=formulation, method="search", status=Status.FEASIBLE,
-        solution=find_schedule(instance, formulation, deadline), stopped_by=_why(deadline),
-        backend="tier prices, shortest paths, relocation",
-    )  # fmt: skip
+    run = _run(instance, formulation, options, on_progress, "search")
+    clock = None if options.time_limit is None else run.clock
+    run.offer(find_schedule(run.instance, formulation, clock))
+    return run.result("tier prices, shortest paths, relocation")
 
 
 def chord(
@@ -189,100 +175,91 @@ def conditioned(
     instance: Instance, formulation: str, options: SolveOptions, on_progress: Progress | None
 ) -> Result:
     """Chord price, given the place of each PS: certified, without any solver."""
-    return _certified(instance, formulation, options, on_progress, "conditioned", 0)[0]
+    run = _run(instance, formulation, options, on_progress, "conditioned")
+    run.certify(run.clock, 0)
+    return run.result()
 
 
 def bound(
     instance: Instance, formulation: str, options: SolveOptions, on_progress: Progress | None
 ) -> Result:
     """Lagrangian bound with shared fees: certified, without any solver."""
-    return _certified(instance, formulation, options, on_progress)[0]
+    run = _run(instance, formulation, options, on_progress, "bound")
+    run.certify(None if options.time_limit is None else run.clock)
+    return run.result()
 
 
-def _certified(
+class BrokerRun(Run):
+    """A solve of mlbroker: a certified bound, and schedules from what jobs answer to its prices."""
+
+    instance: MlbrokerInstance
+
+    def certify(self, clock: Clock | None, iterations: int = ITERATIONS) -> Plans:
+        """Prove a bound by prices, and return the jobs' best responses to them."""
+        oracle = MlbrokerOracle(self.instance, self.known.formulation)
+
+        def report(value: float, slot: int) -> None:
+            if self.on_progress is not None:
+                self.on_progress(None, None, self.clock.gone, f"slot {slot}: {value:.6g}")
+
+        certificate = lagrangian_certificate(
+            self.instance, self.known.formulation, oracle=oracle, iterations=iterations,
+            clock=clock, on_slot=report,
+        )  # fmt: skip
+        backend, details = "fee sharing, pricing oracle", {"iterations": iterations}
+        self.known = replace(self.known, backend=backend, details=details)
+        self.prove(certificate)
+        return oracle.priced_within(certificate.prices, {})[1]
+
+    def close(self, share_of_bound: float, share: float) -> None:
+        """Bound and search, in shares of the time."""
+        plans = self.certify(self.clock.first(share_of_bound * self.clock.seconds))
+        instance, formulation = self.instance, self.known.formulation
+        views = _views(instance)
+        answers = _slots_of(instance, views, plans)
+        self.offer(_solution(instance, views, answers, formulation))
+        clock = self.clock.first(share * self.clock.seconds - self.clock.gone)
+        self.offer(find_schedule(instance, formulation, clock, plans))
+
+
+def _run(
     instance: Instance, formulation: str, options: SolveOptions, on_progress: Progress | None,
-    method: str = "bound", iterations: int = ITERATIONS,
-) -> tuple[Result, Plans]:  # fmt: skip
-    """A certified bound, and the jobs' best responses to its prices."""
+    method: str, stop: Event | None = None,
+) -> BrokerRun:  # fmt: skip
     assert isinstance(instance, MlbrokerInstance)
-    oracle, started, deadline = MlbrokerOracle(instance, formulation), now(), _deadline(options)
-
-    def report(value: float, slot: int) -> None:
-        if on_progress is not None:
-            on_progress(None, None, now() - started, f"slot {slot}: {value:.6g}")
-
-    certificate = lagrangian_certificate(
-        instance, formulation, oracle=oracle, iterations=iterations, deadline=deadline,
-        on_slot=report,
-    )  # fmt: skip
-    result = Result(
-        instance=instance, formulation=formulation, method=method, status=Status.NO_SOLUTION,
-        stopped_by=_why(deadline), bound=certificate.bound, certificate=certificate,
-        backend="fee sharing, pricing oracle", details={"iterations": iterations},
-    )  # fmt: skip
-    return result, oracle.priced_within(certificate.prices, {})[1]
+    run = BrokerRun(instance, formulation, options, on_progress, stop or Event(), method)
+    run.instance = instance
+    return run
 
 
 def auto(
     instance: Instance, formulation: str, options: SolveOptions, on_progress: Progress | None
 ) -> Result:
     """Bound and search; small instances also by the integer program."""
-    assert isinstance(instance, MlbrokerInstance)
-    size = int(instance.alive.sum()) * len(instance.datacenters)
-    limit = DEFAULT_SECONDS if options.time_limit is None else options.time_limit
-    deadline = now() + limit
-    within = options.with_time(SHARE_OF_BOUND * limit)
-    bounded, plans = _certified(instance, formulation, within, on_progress)
-    views = _views(instance)
-    answers = _solution(instance, views, _slots_of(instance, views, plans), formulation)
-    known = replace(bounded, method="bound+search", status=Status.FEASIBLE, solution=answers)
-    keep(known)  # a loaded machine may overrun the limit in the search
-    known = replace(
-        known,
-        solution=find_schedule(instance, formulation, deadline, plans),
-        stopped_by=_why(deadline),
-        backend=f"{bounded.backend}, shortest paths, relocation",
-        details={
-            **bounded.details,
-            "certified_bound": bounded.bound,
-            "why": f"job-slots x centres = {size}, small up to {SMALL_JOB_SLOTS}",
-        },
-    )
-    if within_gap(known.objective, known.bound, options.gap) or size > SMALL_JOB_SLOTS:
-        return known
-    left = options.with_time(max(0.0, deadline - now()))
-    try:
-        program = solve_milp(instance, formulation, left, on_progress, incumbent=known.solution)
-    except SolveFailed as error:
-        return replace(known, details={**known.details, "program_failed": str(error)})
-    details = {**known.details, **{f"program_{k}": v for k, v in program.details.items()}}
-    both = replace(joined(known, program), method="bound+search+milp", details=details)
-    if not within_gap(both.objective, both.bound, options.gap):
-        return both
-    gone = now() - (deadline - limit)
-    asked = replace(both, status=Status.OPTIMAL, seconds=gone, options=options.to_dict())
-    return certify_optimum(asked)
+    with catch_interrupt() as stop:
+        run = _run(instance, formulation, options, on_progress, "bound+search", stop)
+        run.close(SHARE_OF_BOUND, 1.0)
+        size = int(run.instance.alive.sum()) * len(run.instance.datacenters)
+        why = f"job-slots x centres = {size}, small up to {SMALL_JOB_SLOTS}"
+        backend = f"{run.known.backend}, shortest paths, relocation"
+        run.known = run.result(backend, why=why)
+        if not run.is_closed and size <= SMALL_JOB_SLOTS and not stop.is_set():
+            run.solve_program()
+        if not run.is_closed:
+            return run.known
+        proven = replace(run.known, status=Status.OPTIMAL, seconds=run.clock.gone)
+        return certify_optimum(replace(proven, options=options.to_dict()))
 
 
 def tree(
     instance: Instance, formulation: str, options: SolveOptions, on_progress: Progress | None
 ) -> Result:
     """Prove an optimum of ``tight`` by branch and bound on tiers and presence."""
-    assert isinstance(instance, MlbrokerInstance)
     check_has_tree(instance, formulation)
-    started = now()
-    limit = DEFAULT_SECONDS if options.time_limit is None else options.time_limit
-    within = options.with_time(SHARE_BEFORE_TREE * limit)
-    bounded, plans = _certified(instance, formulation, within, None)
-    found = find_schedule(instance, formulation, started + 0.5 * limit, plans)
-    known = replace(bounded, method="tree", status=Status.FEASIBLE, solution=found)
-    if within_gap(known.objective, known.bound, options.gap):
-        return known
-    assert known.certificate is not None
-    with catch_interrupt() as interrupted:
-        prices = known.certificate.prices
-        growing = Growing(known, prices, options.gap, interrupted, on_progress)
-        return growing.run(lambda: limit - (now() - started))
+    with catch_interrupt() as stop:
+        run = _run(instance, formulation, options, on_progress, "tree", stop)
+        run.close(SHARE_BEFORE_TREE, 0.5)
+        return grown_from(run)
 
 
 METHODS: dict[str, Method] = {

@@ -16,7 +16,7 @@ import numpy as np
 
 from hindsched.arrays import Bools, Floats, Ints
 from hindsched.instances.mlbroker.slot import SlotData
-from hindsched.solvers.door.work import now, spend
+from hindsched.solvers.door.work import Clock, spend
 from hindsched.solvers.families.mlbroker.slot import (
     SlotPlacement,
     priced_block,
@@ -43,12 +43,12 @@ Option = tuple[Ints, int, float]
 
 
 def plan_slots(
-    views: Sequence[SlotData], held: Held, deadline: float | None = None
+    views: Sequence[SlotData], held: Held, clock: Clock | None = None
 ) -> list[SlotPlacement] | None:
     """Place the jobs of consecutive slots together.
 
-    No further prices are tried after `deadline`, a value of `now`; None if it passes before the
-    first plan is there. Each placement's cost holds the launches of the plan.
+    No further prices are tried once the clock is over; None if that is before the first plan is
+    there. Each placement's cost holds the launches of the plan.
     """
     best: list[SlotPlacement] | None = None
     best_cost = np.inf
@@ -60,14 +60,14 @@ def plan_slots(
             if key in seen:
                 break
             seen.add(key)
-            plan = _plan_at(views, held, prices, deadline)
+            plan = _plan_at(views, held, prices, clock)
             if plan is None:
                 return best
             cost = sum(placement.cost for placement in plan)
             if cost < best_cost:
                 best, best_cost = plan, cost
             spend()
-            if deadline is not None and now() > deadline:
+            if clock is not None and clock.is_over:
                 return best
             prices = [tier_prices(v, p) for v, p in zip(views, plan, strict=True)]
     return best
@@ -80,7 +80,7 @@ def first_of_plan(views: Sequence[SlotData], held: Held, relocation: bool = True
     that the plan uses it in.
     """
     plan = plan_slots(views, held)
-    assert plan is not None, "only a deadline ends it before"
+    assert plan is not None, "only a clock ends it before"
     if not relocation:
         return plan[0]
     shared = shared_launches(views, held, plan)[0]
@@ -138,9 +138,9 @@ def shared_launches(
 
 
 def _plan_at(
-    views: Sequence[SlotData], held: Held, prices: Sequence[Floats], deadline: float | None
+    views: Sequence[SlotData], held: Held, prices: Sequence[Floats], clock: Clock | None
 ) -> list[SlotPlacement] | None:
-    """Plan every job at fixed unit prices; None if the deadline passes on the way."""
+    """Plan every job at fixed unit prices; None if the time passes on the way."""
     life: dict[str, list[tuple[int, int]]] = {}
     for at, view in enumerate(views):
         for j, name in enumerate(view.jobs):
@@ -148,7 +148,7 @@ def _plan_at(
     workers = [np.zeros(view.data.shape, dtype=np.int64) for view in views]
     ps = [np.zeros(len(view.jobs), dtype=np.int64) for view in views]
     for name, steps in life.items():
-        if deadline is not None and now() > deadline:
+        if clock is not None and clock.is_over:
             return None
         first, place = steps[0]
         cost = float(views[first].deployment[place])

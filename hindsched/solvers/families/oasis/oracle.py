@@ -50,30 +50,17 @@ MOST_PATTERNS = 2000
 
 @dataclass(frozen=True)
 class _Side:
-    """Worker servers or PS servers.
+    """Worker servers or PS servers."""
 
-    Parameters
-    ----------
-    resources, units : RowSet
-        Rows (group, resource, slot), and (group, job, slot) of the units that patterns hold.
-    groups : Groups
-        The groups.
-    demand : ndarray, shape (jobs, resources)
-        Demand of one unit.
-    packed : ndarray of bool, shape (groups, jobs)
-        Whose units are packed in patterns.
-    whole : ndarray of bool, shape (groups,)
-        Where that is everybody whom a server holds: the patterns imply the resources' rows.
-    patterns : list of ndarray of int, shape (patterns, jobs)
-        Maximal patterns of one server, by group; 0 for jobs that are not packed.
-    """
-
+    # rows (group, resource, slot), and (group, job, slot) of the units that patterns hold
     resources: RowSet
     units: RowSet
-    groups: Groups
-    demand: Floats
-    packed: Bools
+    groups: Groups  # the groups
+    demand: Floats  # demand of one unit, (jobs, resources)
+    packed: Bools  # whose units are packed in patterns, (groups, jobs)
+    # where that is everybody whom a server holds: the patterns imply the resources' rows, (groups,)
     whole: Bools
+    # maximal patterns of one server, by group; 0 for jobs that are not packed, (patterns, jobs)
     patterns: list[Ints]
 
     @classmethod

@@ -65,23 +65,13 @@ def spread_host(
 
 
 class Room(NamedTuple):
-    """What is free of one pair of types, what a tenant may use of it, and prices of a unit.
+    """What is free of one pair of types, what a tenant may use of it, and prices of a unit."""
 
-    Parameters
-    ----------
-    workers, ps : ndarray of int, shape (slots, servers)
-        What is free.
-    worker_quota, ps_quota : ndarray of int, shape (slots,)
-        What the job's tenant may use in all.
-    worker_price, ps_price : ndarray, shape (slots,)
-        Prices of a unit.
-    """
-
-    workers: Ints
+    workers: Ints  # what is free, (slots, servers)
     ps: Ints
-    worker_quota: Ints
+    worker_quota: Ints  # what the job's tenant may use in all, (slots,)
     ps_quota: Ints
-    worker_price: Floats
+    worker_price: Floats  # prices of a unit, (slots,)
     ps_price: Floats
 
 

@@ -65,57 +65,30 @@ class Jobs(NamedTuple):
 
 
 class Cluster(NamedTuple):
-    """What is free.
+    """What is free."""
 
-    Parameters
-    ----------
-    free : ndarray, shape (servers, resources, slots)
-        Whole units, in floats, which tell quotients sooner.
-    room : ndarray of int, shape (worker types, slots, servers)
-        Workers that fit.
-    total : ndarray of int, shape (worker types, slots)
-        Their sum over the servers.
-    """
-
-    free: Floats
-    room: NDArray[np.int16]
-    total: NDArray[np.int32]
+    free: Floats  # whole units, in floats, which tell quotients sooner, (servers, resources, slots)
+    room: NDArray[np.int16]  # workers that fit, (worker types, slots, servers)
+    total: NDArray[np.int32]  # their sum over the servers, (worker types, slots)
 
 
 class Plan(NamedTuple):
-    """Schedules of all jobs.
+    """Schedules of all jobs."""
 
-    Parameters
-    ----------
-    what : ndarray of int, shape (jobs, 6)
-        Worker type, start (0-based), stop, host of PSs (-1: none), their type and number.
-    workers : ndarray of int, shape (jobs, servers)
-        Workers by server.
-    """
-
+    # worker type, start (0-based), stop, host of PSs (-1: none), their type and number, (jobs, 6)
     what: Ints
-    workers: NDArray[np.int32]
+    workers: NDArray[np.int32]  # workers by server, (jobs, servers)
 
 
 class Prices(NamedTuple):
-    """What guides the search.
+    """What guides the search."""
 
-    Parameters
-    ----------
-    worker, ps : ndarray, shape (types, slots + 1)
-        Prefix sums over the slots of the price of one worker or PS.
-    worth : ndarray, shape (resources,)
-        What a unit is worth where one is chosen among servers.
-    density : ndarray, shape (jobs,)
-        Jobs of high density are put back first.
-    multiple, step : ndarray, shape (1,)
-        Multiple of the prices at present; slots of delay below which a cost is no better.
-    """
-
+    # prefix sums over the slots of the price of one worker or PS, (types, slots + 1)
     worker: Floats
     ps: Floats
-    worth: Floats
-    density: Floats
+    worth: Floats  # what a unit is worth where one is chosen among servers, (resources,)
+    density: Floats  # jobs of high density are put back first, (jobs,)
+    # multiple of the prices at present; slots of delay below which a cost is no better, (1,)
     multiple: Floats
     step: Floats
 

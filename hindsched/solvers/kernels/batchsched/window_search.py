@@ -32,37 +32,19 @@ from hindsched.solvers.kernels.ties import TIE
 
 
 class State(NamedTuple):
-    """What is free (`loosened`), and at which prices.
+    """What is free (`loosened`), and at which prices."""
 
-    Parameters
-    ----------
-    minima : ndarray, shape (levels, slots, servers, resources)
-        Window minima of what is free.
-    prefix : ndarray, shape (slots + 1, servers, resources)
-        Sums of prices.
-    spread, single : ndarray
-        Cheapest workers of each slot: see `cheapest_workers`.
-    """
-
-    minima: Floats
-    prefix: Floats
-    spread: Floats
+    minima: Floats  # window minima of what is free, (levels, slots, servers, resources)
+    prefix: Floats  # sums of prices, (slots + 1, servers, resources)
+    spread: Floats  # cheapest workers of each slot: see `cheapest_workers`
     single: Floats
 
 
 class Groups(NamedTuple):
-    """A job's modes, in groups that share worker type, q, N and L.
+    """A job's modes, in groups that share worker type, q, N and L."""
 
-    Parameters
-    ----------
-    bounds : ndarray of int, shape (num_groups, 6)
-        Worker type, q, N, L and the range of modes that share them.
-    ps_type, rank : ndarray of int, shape (num_modes,)
-        PS type of a mode, and its position in the order that breaks ties.
-    """
-
-    bounds: Ints
-    ps_type: Ints
+    bounds: Ints  # worker type, q, N, L and the range of modes that share them, (num_groups, 6)
+    ps_type: Ints  # PS type of a mode, and its position in the order that breaks ties, (num_modes,)
     rank: Ints
 
 

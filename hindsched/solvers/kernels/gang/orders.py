@@ -20,26 +20,14 @@ FOREVER: Any = np.int64(2**62)
 
 
 class Jobs(NamedTuple):
-    """What the searches know of the jobs.
+    """What the searches know of the jobs."""
 
-    Attributes
-    ----------
-    submit, duration, gpus : ndarray of int, shape (jobs,)
-        The jobs.
-    slope : ndarray, shape (jobs,)
-        Cost of a slot until completion.
-    due : ndarray of int, shape (jobs,)
-        Last slot without penalty.
-    penalty : ndarray, shape (jobs,)
-        Cost of a later completion.
-    """
-
-    submit: Ints
+    submit: Ints  # the jobs, (jobs,)
     duration: Ints
     gpus: Ints
-    slope: Floats
-    due: Ints
-    penalty: Floats
+    slope: Floats  # cost of a slot until completion, (jobs,)
+    due: Ints  # last slot without penalty, (jobs,)
+    penalty: Floats  # cost of a later completion, (jobs,)
 
 
 @njit(cache=True, nogil=True)

@@ -38,30 +38,17 @@ BLOCKING, SKIPPING, BACKFILLING = 0, 1, 2
 
 
 class Cluster(NamedTuple):
-    """Free GPUs and what each job holds.
+    """Free GPUs and what each job holds."""
 
-    Attributes
-    ----------
-    sizes, free : ndarray of int, shape (servers,)
-        GPUs of each server, in all and free.
-    by_size : ndarray of int, shape (servers,)
-        Servers, largest first.
-    offset, number : ndarray of int, shape (jobs,)
-        Where a job's places stand in `server` and `held`; no places: it holds nothing.
-    server, held : ndarray of int, shape (places,)
-        A job's servers and the GPUs it holds there. Grows; `used` counts.
-    used : ndarray of int, shape (1,)
-        Entries of `server` in use.
-    """
-
-    sizes: Ints
+    sizes: Ints  # GPUs of each server, in all and free, (servers,)
     free: Ints
-    by_size: Ints
+    by_size: Ints  # servers, largest first, (servers,)
+    # where a job's places stand in `server` and `held`; no places: it holds nothing, (jobs,)
     offset: Ints
     number: Ints
-    server: Ints
+    server: Ints  # A job's servers and the GPUs it holds there. Grows; `used` counts, (places,)
     held: Ints
-    used: Ints
+    used: Ints  # entries of `server` in use, (1,)
 
 
 def cluster_sizes(instance: GangInstance) -> Ints:
@@ -141,39 +128,18 @@ def release(cluster: Cluster, job: int) -> None:
 
 
 class Queue(NamedTuple):
-    """A policy's state.
+    """A policy's state."""
 
-    Attributes
-    ----------
-    cluster : Cluster
-        Free GPUs and placements.
-    key : ndarray, shape (jobs,)
-        Smaller goes first; equal keys in order of position.
-    gpus, expected : ndarray of int, shape (jobs,)
-        GPUs of each job, and for how many slots it is expected to run.
-    waiting : ndarray of int, shape (jobs,)
-        Waiting jobs in order; the first ``sizes[0]``.
-    running : ndarray of int, shape (jobs,)
-        Running jobs by expected end; the first ``sizes[1]``.
-    end : ndarray of int, shape (jobs,)
-        Expected end of each running job.
-    started : ndarray of int, shape (jobs,)
-        Jobs started in this event.
-    sizes : ndarray of int, shape (2,)
-        Number of waiting and of running jobs.
-    failed : ndarray of int, shape (GPUs + 1,)
-        Serial number of the last pass in which a gang of that size did not fit.
-    """
-
-    cluster: Cluster
-    key: Floats
-    gpus: Ints
+    cluster: Cluster  # free GPUs and placements
+    key: Floats  # smaller goes first; equal keys in order of position, (jobs,)
+    gpus: Ints  # GPUs of each job, and for how many slots it is expected to run, (jobs,)
     expected: Ints
-    waiting: Ints
-    running: Ints
-    end: Ints
-    started: Ints
-    sizes: Ints
+    waiting: Ints  # waiting jobs in order; the first ``sizes[0]``, (jobs,)
+    running: Ints  # running jobs by expected end; the first ``sizes[1]``, (jobs,)
+    end: Ints  # expected end of each running job, (jobs,)
+    started: Ints  # jobs started in this event, (jobs,)
+    sizes: Ints  # number of waiting and of running jobs, (2,)
+    # serial number of the last pass in which a gang of that size did not fit, (GPUs + 1,)
     failed: Ints
 
 

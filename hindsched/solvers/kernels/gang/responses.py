@@ -38,29 +38,15 @@ Held = list[tuple[float, np.int64, np.int64]]
 
 
 class Blocks(NamedTuple):
-    """The jobs' blocks.
+    """The jobs' blocks."""
 
-    Attributes
-    ----------
-    submit, duration, gpus : ndarray of int, shape (jobs,)
-        The jobs; pausing ones have ``duration x gpus`` units of work.
-    most : ndarray of int, shape (jobs,)
-        Most units a slot of pausing ones.
-    slope : ndarray, shape (jobs,)
-        Cost of a slot between submission and completion.
-    latest : ndarray of int, shape (jobs,)
-        Last slot by which it must be complete; `FOREVER` for none.
-    skip : ndarray, shape (jobs,)
-        Cost of not running; infinite if it must run.
-    """
-
-    submit: Ints
+    submit: Ints  # the jobs; pausing ones have ``duration x gpus`` units of work, (jobs,)
     duration: Ints
     gpus: Ints
-    most: Ints
-    slope: Floats
-    latest: Ints
-    skip: Floats
+    most: Ints  # most units a slot of pausing ones, (jobs,)
+    slope: Floats  # cost of a slot between submission and completion, (jobs,)
+    latest: Ints  # last slot by which it must be complete; `FOREVER` for none, (jobs,)
+    skip: Floats  # cost of not running; infinite if it must run, (jobs,)
 
 
 @njit(cache=True)

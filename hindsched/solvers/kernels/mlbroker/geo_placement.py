@@ -31,37 +31,17 @@ STACK = 2048
 
 
 class PricedBlock(NamedTuple):
-    """One job in one slot at linear prices.
+    """One job in one slot at linear prices."""
 
-    Parameters
-    ----------
-    data : ndarray, shape (R,)
-        D, GB.
-    capacity : float
-        P, GB a worker.
-    needed : int
-        N.
-    pinned : ndarray of int, shape (R,)
-        Least workers in each centre for data that may not leave it.
-    worker_price, ps_price : ndarray, shape (R,)
-        Weighted price of what a worker and the PS rent.
-    exchange : ndarray, shape (R, R)
-        Weighted price of a worker's exchange with the PS, by their centres.
-    arc : ndarray, shape (R, R)
-        Weighted transfer price a GB, infinite where pinned data would leave.
-    launch : ndarray, shape (R,)
-        Weighted cost of using a centre, 0 where the job already runs.
-    """
-
-    data: Floats
-    capacity: float
-    needed: int
-    pinned: Ints
-    worker_price: Floats
+    data: Floats  # D, GB, (R,)
+    capacity: float  # P, GB a worker
+    needed: int  # N
+    pinned: Ints  # least workers in each centre for data that may not leave it, (R,)
+    worker_price: Floats  # weighted price of what a worker and the PS rent, (R,)
     ps_price: Floats
-    exchange: Floats
-    arc: Floats
-    launch: Floats
+    exchange: Floats  # weighted price of a worker's exchange with the PS, by their centres, (R, R)
+    arc: Floats  # weighted transfer price a GB, infinite where pinned data would leave, (R, R)
+    launch: Floats  # weighted cost of using a centre, 0 where the job already runs, (R,)
 
 
 @njit(cache=True)

@@ -31,54 +31,25 @@ from hindsched.solvers.kernels.ties import TIE
 
 
 class Side(NamedTuple):
-    """The servers of workers, or of PSs, as one job meets them.
+    """The servers of workers, or of PSs, as one job meets them."""
 
-    Parameters
-    ----------
-    prices : ndarray, shape (H, R, T)
-        Prices of the capacity rows.
-    residual : ndarray, shape (H, R, T)
-        What is left of the capacities; read only if `limited`.
-    slack : ndarray, shape (H, R, T)
-        What floating point may have lost of the residual; read only if `limited`.
-    limited : bool
-        Whether the residual limits how many fit.
-    room : ndarray of int, shape (H,)
-        How many units fit on an empty server (or group of servers).
-    demand : ndarray, shape (R,)
-        Demand of one unit.
-    """
-
-    prices: Floats
-    residual: Floats
+    prices: Floats  # prices of the capacity rows, (H, R, T)
+    residual: Floats  # what is left of the capacities; read only if `limited`, (H, R, T)
+    # what floating point may have lost of the residual; read only if `limited`, (H, R, T)
     slack: Floats
-    limited: bool
-    room: Ints
-    demand: Floats
+    limited: bool  # whether the residual limits how many fit
+    room: Ints  # how many units fit on an empty server (or group of servers), (H,)
+    demand: Floats  # demand of one unit, (R,)
 
 
 class Task(NamedTuple):
-    """What a job has to do, and what it is worth.
+    """What a job has to do, and what it is worth."""
 
-    Parameters
-    ----------
-    needed : ndarray of int, shape (N + 1,)
-        PSs needed for 0..N workers.
-    steps : ndarray of int, shape (N + 1,)
-        Progress of 0..N workers in a slot; never falls.
-    total : int
-        Progress to reach.
-    utilities : ndarray, shape (T + 1,)
-        Utility by completion slot, never rising from `arrival` on.
-    arrival : int
-        First slot.
-    """
-
-    needed: Ints
-    steps: Ints
-    total: int
-    utilities: Floats
-    arrival: int
+    needed: Ints  # PSs needed for 0..N workers, (N + 1,)
+    steps: Ints  # progress of 0..N workers in a slot; never falls, (N + 1,)
+    total: int  # progress to reach
+    utilities: Floats  # utility by completion slot, never rising from `arrival` on, (T + 1,)
+    arrival: int  # first slot
 
 
 class Scratch(NamedTuple):

@@ -21,15 +21,9 @@ from hindsched.solvers.kernels.stable_order import stable_order
 
 
 class Parts(NamedTuple):
-    """Values by server, resource and slot, in two parts of the resources, as rows lie end to end.
+    """Values by server, resource and slot, in two parts of the resources, as rows lie."""
 
-    Parameters
-    ----------
-    first, second : ndarray, shape (servers, resources, slots)
-        The second may be of no resources.
-    """
-
-    first: Floats
+    first: Floats  # the second may be of no resources, (servers, resources, slots)
     second: Floats
 
     @classmethod

@@ -2,9 +2,7 @@
 
 A job of length L and demand d runs on one server without pause, from a slot of its choice on.
 ``toymax`` maximises ``value / completion`` (formulations: ``optional``; ``mandatory``), ``toymin``
-minimises ``weight x completion``, every job must finish (``modes``: the choice of exactly one
-schedule is the block's; ``equality``: the block may stay empty, and free linking rows "= 1" say
-that it must not). Layouts of the rows: ``groups`` of identical servers (the block's floor
+minimises ``weight x completion``, every job must finish (``modes``). Layouts of the rows: ``groups`` of identical servers (the block's floor
 ``floor(c / d)`` holds per server, so a group behaves like its servers' sum), ``servers``.
 """
 
@@ -252,7 +250,7 @@ def install(monkeypatch):
 
 CLASSES = {"toymax": ToyMaxInstance, "toymin": ToyMinInstance}
 PROBLEMS = (
-    ("toymax", "optional"), ("toymax", "mandatory"), ("toymin", "modes"), ("toymin", "equality"),
+    ("toymax", "optional"), ("toymax", "mandatory"), ("toymin", "modes"),
 )  # fmt: skip
 """Every kind of problem that engines must handle: (family, formulation)."""
 
@@ -330,8 +328,7 @@ def lagrangian_dual(oracle):
     one = (
         coo_array((value, (block, column)), shape=(oracle.num_blocks, len(cost))).tocsr().toarray()
     )
-    ones, free = np.ones(oracle.num_blocks), oracle.rows.free
-    upper, right = a[~free].toarray(), oracle.rows.capacity[~free]
+    ones, upper, right = np.ones(oracle.num_blocks), a.toarray(), oracle.rows.capacity
     sign = -1 if oracle.sense == "max" else 1
     if oracle.optional:
         upper, right = np.vstack([upper, one]), np.concatenate([right, ones])

@@ -2,8 +2,9 @@
 
 A job of length L and demand d runs on one server without pause, from a slot of its choice on.
 ``toymax`` maximises ``value / completion`` (formulations: ``optional``; ``mandatory``), ``toymin``
-minimises ``weight x completion``, every job must finish (``modes``). Layouts of the rows: ``groups`` of identical servers (the block's floor
-``floor(c / d)`` holds per server, so a group behaves like its servers' sum), ``servers``.
+minimises ``weight x completion``, every job must finish (``modes``). Layouts of the rows:
+``groups`` of identical servers (the block's floor ``floor(c / d)`` holds per server, so a group
+behaves like its servers' sum), ``servers``.
 """
 
 from __future__ import annotations

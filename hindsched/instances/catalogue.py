@@ -3,13 +3,15 @@
 An instance bears a name of its own, ``oasis-small-t8-j8-h3-d4-s0``, which files and hashes keep.
 Here it is called by family, suite and the rest: ``oasis/small/t8-j8-h3-d4-s0``.
 
-- Members of the generators' suites are listed in `members.json`, so that nothing needs to be made
-  to name them; a family that is not in it has its suites made.
+- Members of the generators' suites, and of the two below that are kept as files, are listed in
+  `members.json`, so that nothing needs to be made to name them; a family that is not in it has its
+  suites made.
 - The benchmark library's instances are not kept as files. A recipe in `recipes.json` names
   generator, preset, seed and settings, from which the same bytes come everywhere; the hash says
   that they did. It changes only with a new version of the library.
 - The suite ``worst`` holds the worst instances that ``hindsched worst`` found for every algorithm:
-  small files in ``instances/<family>/worst``; ``docs/worst.md`` tells what goes wrong on each.
+  small files in ``instances/<family>/worst``; ``docs/worst.md`` tells what goes wrong on each. The
+  suite ``known`` (``instances/known``) holds those of `KNOWN`, whose optima another program found.
 
 ``benchmarks/library_recipes.py`` writes both lists.
 """
@@ -21,7 +23,7 @@ from dataclasses import dataclass
 from functools import cache, partial
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from hindsched.errors import InputError, SolveFailed
 from hindsched.instances.base import (
@@ -39,20 +41,13 @@ RECIPES_FORMAT = "hindsched-recipes/1"
 MEMBERS_FORMAT = "hindsched-members/1"
 WORST, KNOWN_SUITE = "worst", "known"
 Suite = Callable[[], list[Instance]]
+PACKAGE = Path(str(files("hindsched.instances")))
 
 
-@dataclass(frozen=True)
-class BestKnown:
-    """What is known of an instance's offline optimum.
+class BestKnown(NamedTuple):
+    """Interval of an instance's offline optimum, equal ends when it is proven.
 
-    Parameters
-    ----------
-    family : str
-        The family's name.
-    lower, upper : float
-        The optimum of the formulation lies between them; equal when it is proven.
-    formulation : str, optional
-        None for the family's default.
+    `formulation` is None for the family's default.
     """
 
     family: str
@@ -85,14 +80,14 @@ KNOWN: dict[str, tuple[BestKnown, ...]] = {
 
 @dataclass(frozen=True)
 class Member:
-    """An instance of a generator's suite.
+    """An instance of a suite.
 
     Parameters
     ----------
     family, suite : str
         Where it belongs.
     instance_name : str
-        The name that the instance itself bears.
+        The name that the instance itself bears, as files and results show it.
     jobs, horizon : int
         Its size.
     sha256 : str
@@ -112,25 +107,24 @@ class Member:
     sha256: str
 
     @property
+    def member(self) -> str:
+        """Its own name without the family and suite that stand before it."""
+        return self.instance_name.removeprefix(f"{self.family}-").removeprefix(f"{self.suite}-")
+
+    @property
     def name(self) -> str:
-        """The library's name of the instance: family, suite and the rest of its own name."""
-        return f"{self.family}/{self.suite}/{_rest(self.instance_name, self.family, self.suite)}"
+        """The library's name of the instance: family, suite, member."""
+        return f"{self.family}/{self.suite}/{self.member}"
+
+    def make(self) -> Instance:
+        """Make, or read, the instance."""
+        made = suite(self.family, self.suite)
+        return next(instance for instance in made if instance.name == self.instance_name)
 
 
 @dataclass(frozen=True)
-class Recipe:
-    """One instance of the benchmark library.
-
-    Parameters
-    ----------
-    family, suite, member : str
-        Its name is these three: ``oasis/library-small/h5-s1``.
-    preset, seed, settings
-        What its generator is given.
-    jobs, horizon : int
-        Its size.
-    sha256 : str
-        Hash of the instance's canonical JSON.
+class Recipe(Member):
+    """An instance of the benchmark library: what its generator is given.
 
     Examples
     --------
@@ -138,25 +132,9 @@ class Recipe:
     'small'
     """
 
-    family: str
-    suite: str
-    member: str
     preset: str
     seed: int
     settings: Keywords
-    jobs: int
-    horizon: int
-    sha256: str
-
-    @property
-    def name(self) -> str:
-        """The library's name of the instance: family, suite, member."""
-        return f"{self.family}/{self.suite}/{self.member}"
-
-    @property
-    def instance_name(self) -> str:
-        """The name that the instance itself bears, as files and results show it."""
-        return f"{self.family}-{self.suite}-{self.member}"
 
     def make(self) -> Instance:
         """Make the instance; `SolveFailed` if a changed generator makes another one."""
@@ -168,12 +146,23 @@ class Recipe:
 
 
 def generated_suites(family: str) -> dict[str, Suite]:
-    """Suites that need no recipe: those that the generator names, and the worst cases."""
+    """Suites that need no recipe: those that the generator names, and those kept as files."""
     found: dict[str, Suite] = dict(family_module("instances", family, "generator").SUITES)
-    folder = Path(str(files("hindsched.instances") / family / WORST))
-    if paths := sorted(folder.glob("*.json")):
-        found[WORST] = lambda: [parse_instance(read_json(path), str(path)) for path in paths]
+    for name, paths in (
+        (WORST, sorted((PACKAGE / family / WORST).glob("*.json"))),
+        (KNOWN_SUITE, [_known_file(name) for name in KNOWN if KNOWN[name][0].family == family]),
+    ):
+        if paths:
+            found[name] = partial(_read_all, paths)
     return found
+
+
+def _read_all(paths: list[Path]) -> list[Instance]:
+    return [parse_instance(read_json(path), str(path)) for path in paths]
+
+
+def _known_file(name: str) -> Path:
+    return PACKAGE / KNOWN_SUITE / f"{name}.json"
 
 
 def suites(family: str) -> dict[str, Suite]:
@@ -212,7 +201,10 @@ def library_version() -> int:
 @cache
 def all_recipes() -> tuple[Recipe, ...]:
     """Every instance of the benchmark library, by family and size."""
-    return tuple(Recipe(**row) for row in _listed("recipes", RECIPES_FORMAT)["recipes"])
+    return tuple(
+        Recipe(instance_name=f"{row['family']}-{row['suite']}-{row.pop('member')}", **row)
+        for row in map(dict, _listed("recipes", RECIPES_FORMAT)["recipes"])
+    )
 
 
 def find_recipe(name: str) -> Recipe:
@@ -225,7 +217,7 @@ def find_recipe(name: str) -> Recipe:
 
 @cache
 def members(family: str) -> tuple[Member, ...]:
-    """The members of a family's suites, in the suites' order."""
+    """The members of a family's suites without recipes, in the suites' order."""
     listed = _listed("members", MEMBERS_FORMAT)["members"]
     if family in listed:
         return tuple(Member(family, *row) for row in listed[family])
@@ -241,9 +233,15 @@ def make_members(family: str) -> list[Member]:
     ]
 
 
+def _entries(family: str) -> list[Member]:
+    """Every named instance of a family."""
+    own = members(family) if family in families_on("instances", "generator") else ()
+    return [*own, *(recipe for recipe in all_recipes() if recipe.family == family)]
+
+
 @cache
 def _listed(name: str, format_: str) -> Any:
-    data = read_json(str(files("hindsched.instances") / f"{name}.json"))
+    data = read_json(str(PACKAGE / f"{name}.json"))
     assert data["format"] == format_
     return data
 
@@ -251,8 +249,7 @@ def _listed(name: str, format_: str) -> Any:
 @cache
 def best_on_file() -> dict[str, list[float | None]]:
     """Best objective and bound known of every instance of the library, by the library's name."""
-    source = str(files("hindsched.instances") / "best_known.json")
-    found: dict[str, list[float | None]] = read_json(source)
+    found: dict[str, list[float | None]] = read_json(PACKAGE / "best_known.json")
     return found
 
 
@@ -260,8 +257,7 @@ def known_instance(name: str) -> Instance:
     """Read an instance of `KNOWN`; `InputError` if there is none of this name."""
     if name not in KNOWN:
         raise InputError("instance", name, f"must be a file or one of {', '.join(KNOWN)}")
-    source = files("hindsched.instances") / KNOWN_SUITE / f"{name}.json"
-    return parse_instance(read_json(str(source)), name)
+    return _read_all([_known_file(name)])[0]
 
 
 def best_known(instance: Instance) -> tuple[BestKnown, ...]:
@@ -292,29 +288,25 @@ def named_instance(name: str) -> Instance:
     >>> hs.named_instance("oasis-t10-i10-h25-s0")
     <oasis instance 'oasis-t10-i10-h25-s0': 10 jobs, horizon 10>
     """
-    for recipe in all_recipes():
-        if name in (recipe.name, recipe.instance_name):
-            return recipe.make()
     family, _, path = name.partition("/")
     suite_name, _, rest = path.partition("/")
-    if rest:
-        check_family(family)
-        if suite_name == KNOWN_SUITE:
-            return known_instance(f"{family}-{rest}")
-        found = {_rest(item.name, family, suite_name): item for item in suite(family, suite_name)}
-        if rest not in found:  # it may begin with family and suite, as the instance's own name
-            rest = _rest(rest, family, suite_name)
-        if rest not in found:
-            raise InputError("instance", name, f"must be one of {', '.join(found)}")
-        return found[rest]
-    if family in FAMILIES:
-        raise InputError("instance", name, "must be FAMILY/SUITE/NAME, as in `list instances`")
-    for word in FAMILIES:
-        if name.startswith(f"{word}-") and name not in KNOWN:
-            for member in members(word):
-                if member.instance_name == name:
-                    return named_instance(member.name)
-    return known_instance(name)
+    if not rest:
+        if family in FAMILIES:
+            raise InputError("instance", name, "must be FAMILY/SUITE/NAME, as in `list instances`")
+        for word in FAMILIES:
+            for entry in _entries(word) if name.startswith(f"{word}-") else ():
+                if entry.instance_name == name:
+                    return entry.make()
+        return known_instance(name)
+    check_family(family)
+    found = [entry for entry in _entries(family) if entry.suite == suite_name]
+    for entry in found:
+        if rest in (entry.member, entry.instance_name):
+            return entry.make()
+    if suite_name not in (known := suites(family)):
+        raise InputError("suite", suite_name, f"{family} has the suites {', '.join(known)}")
+    listed = ", ".join(entry.member for entry in found)
+    raise InputError("instance", name, f"must be one of {listed}")
 
 
 def shown_name(instance: Instance) -> str:
@@ -325,19 +317,15 @@ def shown_name(instance: Instance) -> str:
     >>> shown_name(named_instance("oasis-t10-i10-h25-s0"))
     'oasis/known/t10-i10-h25-s0'
     """
-    if best_known(instance):
-        return _known_name(instance.name)
-    listed: list[Member | Recipe] = list(all_recipes())
-    listed += members(instance.family) if instance.family in FAMILIES else ()
-    for item in listed:
-        if item.instance_name == instance.name and item.sha256 == instance.sha256():
-            return item.name
-    return instance.name
+    listed = _entries(instance.family) if instance.family in FAMILIES else []
+    found = [entry for entry in listed if entry.instance_name == instance.name]
+    sha256 = instance.sha256() if found else ""
+    return next((entry.name for entry in found if entry.sha256 == sha256), instance.name)
 
 
 def is_library_name(name: str) -> bool:
     """Whether a text looks like a name of the library and not like a file."""
-    is_own = name in KNOWN or any(name.startswith(f"{word}-") for word in FAMILIES)
+    is_own = any(name.startswith(f"{word}-") for word in FAMILIES)
     return is_own or ("/" in name and name.split("/")[0] in FAMILIES)
 
 
@@ -349,23 +337,20 @@ def list_suites(family: str | None = None) -> list[JsonObject]:
 
 
 def list_instances(family: str | None = None) -> list[JsonObject]:
-    """One row a named instance: ``name, family, jobs, horizon, lower, upper`` of its optimum."""
-    words = families_or_all(family)
-    rows: list[tuple[Any, ...]] = []
-    for name, (facts, *_) in KNOWN.items():
-        if facts.family in words:
-            made = known_instance(name)
-            size = len(made.jobs), made.horizon
-            rows.append((_known_name(name), facts.family, *size, facts.lower, facts.upper))
-    listed: list[Member | Recipe] = [item for word in words for item in members(word)]
-    listed += all_recipes()
-    rows += [
-        (item.name, item.family, item.jobs, item.horizon, None, None)
-        for item in listed
-        if item.family in words
-    ]
-    keys = ("name", "family", "jobs", "horizon", "optimum_lower", "optimum_upper")
-    return [dict(zip(keys, row, strict=True)) for row in rows]
+    """One row a named instance: ``name, family, jobs, horizon``, and the interval of its optimum.
+
+    The latter, ``optimum_lower`` and ``optimum_upper``, is that of `KNOWN`.
+    """
+    rows: list[JsonObject] = []
+    for entry in (entry for word in families_or_all(family) for entry in _entries(word)):
+        is_known = entry.suite == KNOWN_SUITE
+        facts = KNOWN[entry.instance_name][0] if is_known else None
+        rows.append({
+            "name": entry.name, "family": entry.family, "jobs": entry.jobs,
+            "horizon": entry.horizon, "optimum_lower": facts and facts.lower,
+            "optimum_upper": facts and facts.upper,
+        })  # fmt: skip
+    return rows
 
 
 def families_or_all(
@@ -376,14 +361,3 @@ def families_or_all(
         return families_on(floor, aspect)
     check_family(family)
     return (family,)
-
-
-def _rest(name: str, family: str, suite: str) -> str:
-    """An instance's own name without the family and suite that stand before it."""
-    return name.removeprefix(f"{family}-").removeprefix(f"{suite}-")
-
-
-def _known_name(name: str) -> str:
-    """The name of an instance of `KNOWN` in the scheme of all others."""
-    family, _, rest = name.partition("-")
-    return f"{family}/{KNOWN_SUITE}/{rest}"

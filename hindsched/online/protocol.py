@@ -11,14 +11,13 @@ jobs arrive, when work ends (`completed` tells which) and in the slots that `wak
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, NotRequired, TypeAlias, TypedDict
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import numpy as np
 
 from hindsched.instances.base import Instance, JobRecord
-from hindsched.json_types import JsonObject
 from hindsched.solutions.base import Assignment
 
 if TYPE_CHECKING:
@@ -246,20 +245,27 @@ def draws(seed: int, *keys: str) -> np.random.Generator:
     return np.random.Generator(np.random.PCG64(np.random.SeedSequence([seed, *words])))
 
 
-class Assumption(TypedDict):
-    """An assumption of a theorem, whether it holds, and the number that decides it."""
-
-    name: str
-    holds: bool
-    worst: float | None
+Theorem: TypeAlias = dict[str, Any]
+"""What a theorem states, as `theorem_of` makes it."""
 
 
-class Theorem(TypedDict):
-    """What a theorem states; the value is None where it states nothing."""
+def theorem_of(
+    kind: str, value: float | None, assumed: Iterable[tuple[str, bool, float | None]] = (),
+    **more: object,
+) -> Theorem:  # fmt: skip
+    """What a theorem states of an instance.
 
-    kind: str
-    value: float | None
-    assumptions: list[Assumption]
-    quantities: NotRequired[JsonObject]
-    note: NotRequired[str | None]
-    warning: NotRequired[str]
+    Parameters
+    ----------
+    kind : {"ratio", "additive"}
+        What the value bounds.
+    value : float, optional
+        None where the theorem states nothing.
+    assumed : iterable of (str, bool, float)
+        Its assumptions, whether each holds, and the number that decides it.
+    **more
+        ``quantities``, ``note`` and ``warning``, or the numbers behind the value.
+    """
+    keys = "name", "holds", "worst"
+    assumptions = [dict(zip(keys, each, strict=True)) for each in assumed]
+    return {"kind": kind, "value": value, "assumptions": assumptions, **more}

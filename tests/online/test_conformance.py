@@ -111,8 +111,7 @@ def test_who_does_not_know_durations_decides_without_them(family, name):
 INFINITE = float("inf")
 SETTINGS = {
     ("oasis", "oasis"): [
-        ("lower_floor", 2), ("upper_scale", 0), ("lower", -1), ("upper", {"gpu": 0}),
-        ("upper", {"nonsense": 1}), ("nonsense", 1), ("least_payoff", -1),
+        ("lower_floor", 2), ("upper_scale", 0), ("nonsense", 1), ("least_payoff", -1),
     ],
     ("oasis", "rrh"): [("threshold", float("nan"))],
     ("oasis", "reoptimise"): [("nodes", 0)],
@@ -131,7 +130,7 @@ SETTINGS = {
         ("rounds", 0), ("rounds", 10**8), ("theta_workers", 1.0), ("theta_ps", 1e308),
         ("theta_scale", 0), ("theta_scale", float("nan")), ("origin", "tomorrow"),
     ],
-    ("edgecloud", "batchsche"): [("first_horizon", 0)],
+    ("edgecloud", "batchsche"): [("price_base", 1.0)],
     ("mlbroker", "mlbroker"): [
         ("epsilon", 0), ("epsilon", INFINITE), ("big_m_factor", 0), ("rounding", "up"),
         ("price", "none"),

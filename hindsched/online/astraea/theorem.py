@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import NotRequired, TypedDict
 
 import numpy as np
 
@@ -11,30 +10,13 @@ from hindsched.instances.astraea.instance import AstraeaInstance, AstraeaJob
 from hindsched.instances.astraea.modes import modes
 from hindsched.instances.base import Instance, LinearUtility, PowerUtility
 from hindsched.instances.modes import ps_for
-from hindsched.online.protocol import Assumption
+from hindsched.online.protocol import Theorem, theorem_of
 
 LARGEST_LOG = 700.0
 """Beyond e^700 a ratio is no number any more; its logarithm is still given."""
 
 
-AstraeaTheorem = TypedDict(
-    "AstraeaTheorem",
-    {
-        "kind": str,
-        "value": float | None,
-        "assumptions": list[Assumption],
-        "log10_value": NotRequired[float | None],
-        "lambda": NotRequired[int],
-        "sigma": NotRequired[float],
-        "theta_workers": NotRequired[float],
-        "theta_ps": NotRequired[float],
-        "batches": NotRequired[int],
-    },
-)
-"""The theorem and the numbers behind it; without jobs there are none."""
-
-
-def theorem(instance: Instance) -> AstraeaTheorem:
+def theorem(instance: Instance) -> Theorem:
     """Theorem 1: an additive bound for linear utilities, a ratio for power utilities.
 
     The value is OPT - ALG for ``additive`` and OPT / ALG for ``ratio``, the inverse of the paper's;
@@ -52,7 +34,7 @@ def theorem(instance: Instance) -> AstraeaTheorem:
     tables = {job.name: modes(instance, job) for job in instance.jobs}
     jobs = [job for job in instance.jobs if len(tables[job.name])]
     if not jobs:
-        return {"kind": "ratio", "value": None, "assumptions": []}
+        return theorem_of("ratio", None)
     first = [job.utility.value(1) for job in jobs]
     per_worker, per_ps = [], []
     for job, value in zip(jobs, first, strict=True):
@@ -67,7 +49,7 @@ def theorem(instance: Instance) -> AstraeaTheorem:
     least_value, largest_share = _extremes(instance, jobs, 2**batches, (theta_w, theta_p))
     flat = max(map(_flatness, jobs))
     slots = rounds * 2 ** (batches + 1)
-    said: list[tuple[str, bool, float | None]] = [
+    assumed: list[tuple[str, bool, float | None]] = [
         ("utilities are all linear or all power (Theorem 1)",
          len({job.utility.kind for job in jobs}) == 1, None),
         ("slopes below 0 and intercepts above 0, or exponents above 0 (Theorem 1)", flat < 0, flat),
@@ -82,21 +64,12 @@ def theorem(instance: Instance) -> AstraeaTheorem:
         ("the horizon is no limit: lambda 2^(L + 1) slots",
          slots <= instance.horizon, float(slots)),
     ]  # fmt: skip
-    assumptions: list[Assumption] = [
-        {"name": name, "holds": holds, "worst": worst} for name, holds, worst in said
-    ]
     overflows = log_value is None or log_value > LARGEST_LOG
-    return {
-        "kind": kind,
-        "value": None if log_value is None or overflows else math.exp(log_value),
-        "log10_value": None if log_value is None else log_value / math.log(10),
-        "lambda": rounds,
-        "sigma": sigma,
-        "theta_workers": theta_w,
-        "theta_ps": theta_p,
-        "batches": batches,
-        "assumptions": assumptions,
-    }
+    return theorem_of(
+        kind, None if log_value is None or overflows else math.exp(log_value), assumed,
+        log10_value=None if log_value is None else log_value / math.log(10), sigma=sigma,
+        theta_workers=theta_w, theta_ps=theta_p, batches=batches, **{"lambda": rounds},
+    )  # fmt: skip
 
 
 def _extremes(

@@ -11,7 +11,7 @@ from hindsched.instances.base import Instance
 from hindsched.instances.batchsched.instance import BatchschedInstance, BatchschedJob
 from hindsched.instances.batchsched.modes import modes
 from hindsched.instances.modes import ps_for
-from hindsched.online.protocol import Theorem
+from hindsched.online.protocol import Theorem, theorem_of
 
 
 def resource_units(instance: BatchschedInstance) -> Floats:
@@ -49,17 +49,7 @@ OBSERVED_ALPHA = 4
 """What the paper observes in its simulations."""
 
 
-class BatchschedTheorem(Theorem, total=False):
-    """The theorem and the numbers behind it; without jobs there are none."""
-
-    alpha: float
-    alpha_per_batch: dict[str, float]
-    alpha_constant: float
-    log2_lambda: float
-    max_weight_ratio: float
-
-
-def theorem(instance: Instance) -> BatchschedTheorem:
+def theorem(instance: Instance) -> Theorem:
     """Theorem 5: A_online is ``4 alpha``-competitive, with the theorem's alpha.
 
     Beside it stand the paper's further quantities: log2 lambda, Theorem 3's ``2 log2 lambda``, the
@@ -74,7 +64,7 @@ def theorem(instance: Instance) -> BatchschedTheorem:
     """
     assert isinstance(instance, BatchschedInstance)
     if not instance.jobs:
-        return {"kind": "ratio", "value": None, "assumptions": []}
+        return theorem_of("ratio", None)
     density = densities(instance)
     servers, resources = instance.server_capacity.shape
     last = max(int(modes(instance, job).duration.min()) for job in instance.jobs)
@@ -96,23 +86,18 @@ def theorem(instance: Instance) -> BatchschedTheorem:
     thinnest = min(
         float(job.weight / density.min() / volumes(instance, job).max()) for job in instance.jobs
     )
-    return {
-        "kind": "ratio",
-        "value": 4.0 * alpha,
-        "alpha": alpha,
-        "alpha_per_batch": {str(tau): value for tau, value in per_batch.items()},
-        "alpha_constant": OBSERVED_ALPHA,
-        "log2_lambda": log_base,
-        "max_weight_ratio": gamma,
-        "assumptions": [
-            {"name": "1 <= weight / (resources x slots) <= F for every schedule (Section 5.1)",
-             "holds": thinnest >= 1.0, "worst": 1.0 / thinnest},
-            {"name": "demand of a job on a server / capacity <= 1 / log2 lambda (Theorem 3)",
-             "holds": share <= 1.0 / log_base, "worst": share * log_base},
-            {"name": "F, the weights and their minimum are known in advance", "holds": False,
-             "worst": spread},
-        ],
-    }  # fmt: skip
+    assumed = [
+        ("1 <= weight / (resources x slots) <= F for every schedule (Section 5.1)",
+         thinnest >= 1.0, 1.0 / thinnest),
+        ("demand of a job on a server / capacity <= 1 / log2 lambda (Theorem 3)",
+         share <= 1.0 / log_base, share * log_base),
+        ("F, the weights and their minimum are known in advance", False, spread),
+    ]  # fmt: skip
+    return theorem_of(
+        "ratio", 4.0 * alpha, assumed, alpha=alpha, alpha_constant=OBSERVED_ALPHA,
+        alpha_per_batch={str(tau): value for tau, value in per_batch.items()},
+        log2_lambda=log_base, max_weight_ratio=gamma,
+    )  # fmt: skip
 
 
 def _alpha(total: float, least: float, gamma: float) -> int:

@@ -32,13 +32,13 @@ from hindsched.online.engines.dual_price import DualPrice
 from hindsched.online.engines.reoptimise import Reoptimise
 from hindsched.online.protocol import (
     NOTHING,
-    Assumption,
     Capabilities,
     Decision,
     Environment,
     OnlineAlgorithm,
     Report,
     Theorem,
+    theorem_of,
 )
 from hindsched.online.registry import Factory
 from hindsched.solutions.base import Assignment
@@ -293,29 +293,23 @@ def theorem(instance: Instance, epsilon: float = EPSILON) -> Theorem:
     """
     assert isinstance(instance, EdgecloudInstance)
     if not instance.jobs:
-        return {"kind": "ratio", "value": None, "assumptions": [], "quantities": {}}
+        return theorem_of("ratio", None, quantities={})
     chunks = int(instance.chunks.max())
     constant = 1 + 1 / epsilon
     swapped = _overtaking(instance)
     short = _missing_ps(instance)
-    assumptions: list[Assumption] = [
-        {"name": f"the algorithm runs at speed {1 + epsilon:g}", "holds": False, "worst": 1.0},
-        {"name": "chunks become available in the order of arrival on every worker",
-         "holds": swapped == 0, "worst": swapped},
-        {"name": "a PS is free whenever a job runs", "holds": short == 0, "worst": short},
-        {"name": "Lemma 2: the printed dual is feasible", "holds": False, "worst": None},
-    ]  # fmt: skip
+    assumed = [
+        (f"the algorithm runs at speed {1 + epsilon:g}", False, 1.0),
+        ("chunks become available in the order of arrival on every worker", swapped == 0, swapped),
+        ("a PS is free whenever a job runs", short == 0, short),
+        ("Lemma 2: the printed dual is feasible", False, None),
+    ]
     note = (
         "The printed proof does not establish the constant: Lemma 2's dual is infeasible and "
         "Lemma 4 needs the second assumption. The corrected dual is feasible but proves less."
     )
-    return {
-        "kind": "ratio",
-        "value": chunks * constant,
-        "assumptions": assumptions,
-        "quantities": {"epsilon": epsilon, "ratio_for_(4)": constant, "D_max": chunks},
-        "note": note,
-    }
+    quantities = {"epsilon": epsilon, "ratio_for_(4)": constant, "D_max": chunks}
+    return theorem_of("ratio", chunks * constant, assumed, quantities=quantities, note=note)
 
 
 def _overtaking(instance: EdgecloudInstance) -> int:

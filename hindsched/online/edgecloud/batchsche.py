@@ -243,8 +243,6 @@ class BatchSche(GeometricBatches):
 
     Parameters
     ----------
-    first_horizon : int
-        tau_1, the end of the first batch.
     price_base : float, optional
         Above 1; None for the published ``2 tau H R F + 1``, in which R = 1 (workers) and F = 1 (a
         job is worth its work). With 2 the price of a full type is 1: a worker-slot is then worth
@@ -253,12 +251,10 @@ class BatchSche(GeometricBatches):
 
     card = Capabilities(published="MobiHoc 2020")
 
-    def __init__(self, first_horizon: int = 1, price_base: float | None = None) -> None:
-        if first_horizon < 1:
-            raise InputError("set.first_horizon", first_horizon, "must be at least 1")
+    def __init__(self, price_base: float | None = None) -> None:
         if price_base is not None and not price_base > 1:
             raise InputError("set.price_base", price_base, "must be above 1")
-        super().__init__(None, first_horizon)
+        super().__init__(None)
         self.price_base = price_base
 
     def start(self, environment: Environment) -> None:

@@ -19,7 +19,7 @@ import numpy as np
 from hindsched.arrays import Floats
 from hindsched.errors import Refused
 from hindsched.instances.edgecloud.instance import EdgecloudInstance, EdgecloudJob
-from hindsched.online.baselines.ranked import ShortestRemaining, TiresiasL
+from hindsched.online.baselines.ranked import Ranked, ShortestRemaining, TiresiasL
 from hindsched.online.dynamics import Cluster, Gangs, Placement, gang_width
 from hindsched.online.edgecloud.resources import (
     CloudSite,
@@ -56,8 +56,9 @@ class EdgecloudCluster(Cluster[EdgecloudJob]):
         self._free = [True] * len(self.instance.worker_list)
         self._kinds = list(self.instance.workers_by_type)
         self._ps_kinds = sorted({kind for _, kind in self.instance.ps_counts})
-        self._ps: ParameterServers[str] = ParameterServers(self.instance)
-        self._ps_booked: Counter[str] = Counter()
+        self._ps = ParameterServers(self.instance)
+        self._ps_totals = {kind: self._ps.count(kind) for kind in self._ps_kinds}
+        self._ps_booked: Counter[str] = Counter()  # jobs with workers, whether they have a PS yet
         self._site = CloudSite(self.instance, self._ps)
         self._storage = StorageLedger(self.instance)
         self._most: dict[str, int] = {}
@@ -169,8 +170,8 @@ class EdgecloudCluster(Cluster[EdgecloudJob]):
 
     def _has_ps(self, job: EdgecloudJob) -> bool:
         kind = job.ps_type
-        taken = self._site.holding(kind) + self._ps_booked[kind]
-        return self._ps.count(kind) > taken
+        bound = sum(self._ps.held[name][0] == kind for name in self._chunks)
+        return self._ps.count(kind) > self._ps_booked[kind] - bound
 
     def _pick(self, job: EdgecloudJob, held: list[int], more: int) -> list[int]:
         found: list[int] = []
@@ -238,7 +239,7 @@ class EdgecloudCluster(Cluster[EdgecloudJob]):
         if job.worker_type in self._kinds:
             qualified = len(self.instance.workers_by_type[job.worker_type])
             found[self._kinds.index(job.worker_type)] = workers / qualified
-        total = self._ps.count(job.ps_type)
+        total = self._ps_totals.get(job.ps_type, 0.0)
         if workers and job.ps_type in self._ps_kinds and total:
             found[len(self._kinds) + self._ps_kinds.index(job.ps_type)] = 1 / total
         return found
@@ -295,7 +296,18 @@ def build_cluster(environment: Environment) -> EdgecloudCluster:
     return EdgecloudCluster(environment)
 
 
-class Srtf(ShortestRemaining):
+class _AtTheEdge(Ranked):
+    """Gangs that run at the edge all together or not, and may leave for the cloud."""
+
+    cloud: bool
+
+    def start(self, environment: Environment) -> None:
+        """Begin with an idle edge."""
+        super().start(environment)
+        self.cluster.offload = "waiting" if self.cloud else "never"  # type: ignore[attr-defined]
+
+
+class Srtf(_AtTheEdge, ShortestRemaining):
     """Shortest remaining time first, over gangs of edge workers that run all together or not.
 
     Parameters
@@ -313,13 +325,8 @@ class Srtf(ShortestRemaining):
         super().__init__(elastic=False, gangs=gangs)
         self.cloud = cloud
 
-    def start(self, environment: Environment) -> None:
-        """Begin with an idle edge."""
-        super().start(environment)
-        self.cluster.offload = "waiting" if self.cloud else "never"  # type: ignore[attr-defined]
 
-
-class EdgeTiresiasL(TiresiasL):
+class EdgeTiresiasL(_AtTheEdge, TiresiasL):
     """Least attained service in queues, over gangs of edge workers.
 
     Parameters
@@ -337,10 +344,5 @@ class EdgeTiresiasL(TiresiasL):
         cloud: bool = True,
         gangs: Gangs = "ideal",
     ) -> None:
-        super().__init__(limits, promotion, 0, gangs)
+        TiresiasL.__init__(self, limits, promotion, 0, gangs)
         self.cloud = cloud
-
-    def start(self, environment: Environment) -> None:
-        """Begin with an idle edge."""
-        super().start(environment)
-        self.cluster.offload = "waiting" if self.cloud else "never"  # type: ignore[attr-defined]

@@ -15,7 +15,7 @@ from __future__ import annotations
 import heapq
 import math
 from fractions import Fraction
-from typing import Generic, TypeVar
+from typing import Any
 
 from hindsched.errors import InputError
 from hindsched.instances.decimals import exactly
@@ -23,8 +23,6 @@ from hindsched.instances.edgecloud.instance import EdgecloudInstance, EdgecloudJ
 from hindsched.online.protocol import draws
 from hindsched.solutions.base import Assignment
 
-Key = TypeVar("Key", int, str)
-"""A job's number or name, whichever the scheduler uses."""
 Span = tuple[int, int]
 
 
@@ -33,7 +31,7 @@ def place_name(cluster: EdgecloudInstance, server: int) -> str:
     return cluster.servers[server].name if server < len(cluster.servers) else cluster.cloud.name
 
 
-class ParameterServers(Generic[Key]):
+class ParameterServers:
     """PSs by type and place; a seed draws among free ones at the edge, None takes the first.
 
     Attributes
@@ -45,53 +43,50 @@ class ParameterServers(Generic[Key]):
     def __init__(self, cluster: EdgecloudInstance, seed: int | None = None) -> None:
         self.cluster, self.seed = cluster, seed
         self.cloud = len(cluster.servers)
-        self.held: dict[Key, tuple[str, int]] = {}
+        self.held: dict[Any, tuple[str, int]] = {}
         self._free: dict[str, list[int]] = {}
         for s, server in enumerate(cluster.servers):
             for kind in server.ps:
                 self._free.setdefault(kind, []).append(s)
-        self._on_edge = {kind: len(free) for kind, free in self._free.items()}
 
     def count(self, kind: str) -> float:
-        """PSs of a type anywhere; inf if the cloud's are unlimited."""
+        """PSs of a type that are free anywhere; inf if the cloud's are unlimited."""
         in_cloud = self.cluster.cloud_ps(kind)
-        return math.inf if in_cloud is None else self._on_edge.get(kind, 0) + in_cloud
+        if in_cloud is None:
+            return math.inf
+        return len(self._free.get(kind, ())) + in_cloud - self._taken_in_cloud(kind)
+
+    def _taken_in_cloud(self, kind: str) -> int:
+        return sum(held == (kind, self.cloud) for held in self.held.values())
 
     def cloud_is_free(self, kind: str) -> bool:
         """Whether a PS of a type is free in the cloud."""
         limit = self.cluster.cloud_ps(kind)
-        return limit is None or sum(h == (kind, self.cloud) for h in self.held.values()) < limit
+        return limit is None or self._taken_in_cloud(kind) < limit
 
-    def give_back(self, key: Key) -> None:
+    def give_back(self, key: Any) -> None:
         """Free a job's PS."""
         kind, place = self.held.pop(key)
         if place != self.cloud:
             self._free[kind].append(place)
 
-    def take_again(self, key: Key, former: tuple[str, int]) -> bool:
-        """Give a job back the PS that it had in the slot before, if that is free."""
-        kind, place = former
-        if not self.is_free(former):
-            return False
-        if place != self.cloud:
-            self._free[kind].remove(place)
-        self.held[key] = former
-        return True
-
-    def is_free(self, former: tuple[str, int]) -> bool:
-        """Whether a PS that was held before is free."""
-        kind, place = former
-        return self.cloud_is_free(kind) if place == self.cloud else place in self._free[kind]
-
-    def take(self, key: Key, job: EdgecloudJob, slot: int, together: bool = False) -> int | None:
+    def take(
+        self, key: Any, job: EdgecloudJob, slot: int, together: bool = False,
+        former: tuple[str, int] | None = None,
+    ) -> int | None:  # fmt: skip
         """Give a job that starts to run a free PS at the edge, else one in the cloud.
 
-        None if none is free. The PS of a job that is wholly in the cloud, `together`, is there.
+        None if none is free. The PS of a job that is wholly in the cloud, `together`, is there. A
+        `former` one, which the job had in the slot before, is taken again if it is free.
         """
-        kind = job.ps_type
-        free = self._free.get(kind)
-        place = self.cloud
-        if free and not together:
+        kind, place = job.ps_type, self.cloud
+        free = self._free.get(kind, [])
+        if former is not None and former[1] in free:
+            free.remove(former[1])
+            place = former[1]
+        elif former == (kind, place) and self.cloud_is_free(kind):
+            pass
+        elif free and not together:
             place = free.pop(self._choice(job, slot, free))
         elif not self.cloud_is_free(kind):
             return None
@@ -109,20 +104,19 @@ class StorageLedger:
 
     def __init__(self, cluster: EdgecloudInstance) -> None:
         self.cluster = cluster
-        self._limits = cluster.storage_gb.tolist()
-        self.limited = any(math.isfinite(limit) for limit in self._limits)
-        self._held: list[dict[str, tuple[int, Fraction]]] = [{} for _ in self._limits]
+        limits = enumerate(cluster.storage_gb.tolist())
+        self._limits = {s: exactly(limit) for s, limit in limits if math.isfinite(limit)}
+        self.limited = bool(self._limits)
+        # by limited server: arrival, GB by job
+        self._held: dict[int, dict[str, tuple[int, Fraction]]] = {s: {} for s in self._limits}
         self._ends: dict[str, int] = {}
 
     def room(self, job: EdgecloudJob, slot: int) -> list[float]:
         """Chunks of a job that each server can take in `slot`; inf where nothing limits them."""
-        gb = job.chunk_gb
-        if not gb:
-            return [math.inf] * len(self._limits)
-        left = list(self._limits)
-        for s, limit in enumerate(self._limits):
-            if math.isfinite(limit):
-                left[s] = (exactly(limit) - self._peak(s, job, slot)) // exactly(gb)
+        left = [math.inf] * len(self.cluster.servers)
+        if job.chunk_gb:
+            for s, limit in self._limits.items():
+                left[s] = (limit - self._peak(s, job, slot)) // exactly(job.chunk_gb)
         return left
 
     def _peak(self, server: int, job: EdgecloudJob, slot: int) -> Fraction:
@@ -137,23 +131,22 @@ class StorageLedger:
 
     def store(self, job: EdgecloudJob, server: int, chunks: int = 1) -> None:
         """Put chunks of a job on a server."""
-        if job.chunk_gb and math.isfinite(self._limits[server]):
+        if job.chunk_gb and server in self._limits:
             _, before = self._held[server].get(job.name, (job.arrival, Fraction()))
             more = chunks * exactly(job.chunk_gb)
             self._held[server][job.name] = (job.arrival, before + more)
 
     def reserve(self, job: EdgecloudJob, slot: int, workers: int) -> tuple[int, dict[int, int]]:
         """Reserve room for a job's workers: how many that leaves, and those by limited server."""
-        room = self.room(job, slot)
+        room, names = self.room(job, slot), [server.name for server in self.cluster.servers]
         qualified = {s: len(members) for s, members in self.cluster.places(job)}
-        open_ = sum(n for s, n in qualified.items() if math.isinf(room[s]))
-        names = [server.name for server in self.cluster.servers]
         left, reserved = workers, {}
         for s in sorted(qualified, key=lambda s: (job.upload_slots[names[s]], s)):
             if math.isfinite(room[s]):
                 reserved[s] = max(0, min(qualified[s], left, int(room[s])))
                 left -= reserved[s]
                 self.store(job, s, reserved[s])
+        open_ = sum(n for s, n in qualified.items() if s not in reserved)
         return min(workers, open_ + workers - left), reserved
 
     def end(self, name: str, slot: int) -> None:
@@ -162,7 +155,7 @@ class StorageLedger:
 
     def forget_before(self, slot: int) -> None:
         """Drop jobs that ended before `slot`, if no job that came earlier waits any more."""
-        for held in self._held:
+        for held in self._held.values():
             for name in [name for name in held if self._ends.get(name, slot) < slot]:
                 del held[name]
 
@@ -182,7 +175,7 @@ class CloudSite:
         Slots in which something here may change.
     """
 
-    def __init__(self, cluster: EdgecloudInstance, ps: ParameterServers[str]) -> None:
+    def __init__(self, cluster: EdgecloudInstance, ps: ParameterServers) -> None:
         self.cluster, self.ps = cluster, ps
         self.events: set[int] = set()
         self._waiting: list[tuple[int, EdgecloudJob]] = []
@@ -198,10 +191,6 @@ class CloudSite:
         self._waiting.append((ready, job))
         self.events.add(ready)
 
-    def holding(self, kind: str) -> int:
-        """Jobs here that hold a numbered PS of a type."""
-        return sum(self.ps.held[name][0] == kind for name in self._ends)
-
     def release(self, slot: int) -> None:
         """Give back the PSs of jobs that ended before `slot`."""
         for name in [name for name, last in self._ends.items() if last < slot]:
@@ -211,54 +200,35 @@ class CloudSite:
     def start(self, slot: int) -> dict[str, list[Assignment]]:
         """Rows of the jobs that begin in `slot`, or are sure to begin later."""
         self.release(slot)
-        rows: dict[str, list[Assignment]] = {}
-        left: list[tuple[int, EdgecloudJob]] = []
-        for ready, job in self._waiting:
-            found = self._begin(slot, ready, job)
-            if found is None:
-                left.append((ready, job))
-            else:
-                rows[job.name] = found
-        self._waiting = left
-        return rows
+        found = {job.name: self._begin(slot, ready, job) for ready, job in self._waiting}
+        self._waiting = [one for one in self._waiting if found[one[1].name] is None]
+        return {name: rows for name, rows in found.items() if rows is not None}
 
     def _begin(self, slot: int, ready: int, job: EdgecloudJob) -> list[Assignment] | None:
-        cluster = self.cluster
+        cluster, count = self.cluster, self.cluster.cloud_workers(job.worker_type)
         together = cluster.cloud_ps(job.ps_type) != 0
         work = job.chunk_slots(cluster.slot_seconds, in_cloud=together)
-        count = cluster.cloud_workers(job.worker_type)
         unlimited = cluster.cloud_ps(job.ps_type) is None
         if count is None and unlimited:
             spans = [(ready, ready + work - 1)] * job.chunks
             return whole_job_rows(cluster, job, spans, self.ps.cloud)
-        free = None
-        if count is not None:
-            free = self._busy.setdefault(job.worker_type, [0] * count)
-        if ready > slot or (free is not None and free[0] > slot):
+        free = [] if count is None else self._busy.setdefault(job.worker_type, [0] * count)
+        if ready > slot or (free and free[0] > slot):
             return None
         place = self.ps.cloud if unlimited else self.ps.take(job.name, job, slot, together)
         if place is None:
             return None
-        spans = (
-            [(slot, slot + work - 1)] * job.chunks
-            if free is None
-            else _in_turn(free, slot, work, job.chunks)
-        )
+        spans = []
+        for _ in range(job.chunks):  # one after the other on whichever worker is free first
+            begin = max([slot, *free[:1]])
+            spans.append((begin, begin + work - 1))
+            if free:
+                heapq.heapreplace(free, begin + work)
         last = max(end for _, end in spans)
         if not unlimited:
             self._ends[job.name] = last
-        self.events |= {last + 1, *(free or ())}
+        self.events |= {last + 1, *free}
         return whole_job_rows(cluster, job, spans, place)
-
-
-def _in_turn(free: list[int], first: int, work: int, chunks: int) -> list[Span]:
-    """Chunks one after the other on whichever worker is free first; `free` is a heap."""
-    spans: list[Span] = []
-    for _ in range(chunks):
-        begin = max(first, free[0])
-        spans.append((begin, begin + work - 1))
-        heapq.heapreplace(free, begin + work)
-    return spans
 
 
 def whole_job_rows(

@@ -49,7 +49,7 @@ class Serving:
 
     def __init__(self, cluster: EdgecloudInstance, queues: QueueState, seed: int) -> None:
         self.cluster, self.queues = cluster, queues
-        self._ps: ParameterServers[int] = ParameterServers(cluster, seed)
+        self._ps = ParameterServers(cluster, seed)
         self._jobs: dict[int, EdgecloudJob] = {}
         self._work: dict[int, tuple[int, int]] = {}
         self._together: set[int] = set()
@@ -116,11 +116,11 @@ class Serving:
             active |= {i for i, _ in self._in_cloud} | {one.index for one in starts}
             for index in self._ps.held.keys() - active:
                 self._ps.give_back(index)
-            failed = [
-                i
-                for i in self._by_rate(active - self._ps.held.keys())
-                if not self._take(i, slot, before)
-            ]
+            failed = []
+            for i in self._by_rate(active - self._ps.held.keys()):
+                together, former = i in self._together, before.get(i)
+                if self._ps.take(i, self._jobs[i], slot, together, former) is None:
+                    failed.append(i)
             if not failed:
                 return starts
             without.update(failed)
@@ -130,14 +130,6 @@ class Serving:
     def _by_rate(self, jobs: set[int]) -> list[int]:
         """Highest average processing rate first."""
         return sorted(jobs, key=lambda i: (self._jobs[i].chunks * self._work[i][0], i))
-
-    def _take(self, index: int, slot: int, before: dict[int, tuple[str, int]]) -> bool:
-        """Give a job a PS: the one that it had in the slot before, if that is free."""
-        together = index in self._together
-        former = before.get(index)
-        if former is not None and self._ps.take_again(index, former):
-            return True
-        return self._ps.take(index, self._jobs[index], slot, together) is not None
 
     def _can_start(self, slot: int, without: set[int]) -> list[_CloudChunk]:
         """The first chunks of each type that find a worker in the cloud."""

@@ -21,58 +21,6 @@ from hindsched.solvers.kernels.edgecloud.preemptive_queue import serve
 
 
 @dataclass(frozen=True)
-class RunDual:
-    """A dual point built from a run: alpha a job, and beta from its unfinished chunks.
-
-    Of each job the alpha of its chunks and the processing time of one at the edge; of each edge
-    chunk the worker, its job and when it ended, in slots since the beginning of slot 0; of each
-    chunk in the cloud its job and when it ended.
-    """
-
-    alpha: Floats
-    work: Floats
-    worker: Ints
-    job: Ints
-    end: Floats
-    in_cloud: Ints
-    cloud_end: Floats
-
-    def sum_beta(self, instance: EdgecloudInstance) -> float:
-        """Sum of beta over workers, the cloud and time: the average flow time of the run."""
-        jobs = np.concatenate([self.job, self.in_cloud])
-        flow = np.concatenate([self.end, self.cloud_end]) - instance.arrivals[jobs]
-        return float((flow / instance.chunks[jobs]).sum())
-
-
-def worst_slack(instance: EdgecloudInstance, point: RunDual) -> float:
-    """Smallest ``(t - r) / D + p beta_w(t) - alpha`` over (6a): below 0 the point is infeasible.
-
-    Between the ends of chunks and the arrivals of jobs beta is constant and the right side rises,
-    so that only the beginnings of those intervals and the first slots matter.
-    """
-    worst = np.inf
-    arrival = instance.arrivals.astype(float)
-    weight = 1.0 / instance.chunks
-    for w, (s, _, kind) in enumerate(instance.worker_list):
-        mine = point.worker == w
-        jobs = point.job[mine]
-        begin, end = arrival[jobs], point.end[mine]
-        for j, job in enumerate(instance.jobs):
-            if job.worker_type != kind:
-                continue
-            ready = arrival[j] + float(instance.upload[j, s])
-            times = np.concatenate(([ready], end[end > ready]))
-            open_ = (begin[None, :] <= times[:, None]) & (times[:, None] < end[None, :])
-            beta = open_ @ weight[jobs]
-            slack = (times - arrival[j]) * weight[j] + point.work[j] * beta - point.alpha[j]
-            worst = min(worst, float(slack.min()))
-    for j, job in enumerate(instance.jobs):
-        if instance.cloud_workers(job.worker_type) is None:
-            worst = min(worst, float(instance.cloud_upload[j]) * weight[j] - point.alpha[j])
-    return worst
-
-
-@dataclass(frozen=True)
 class SpeedRun:
     """A run with extra speed.
 
@@ -84,13 +32,12 @@ class SpeedRun:
         Completion minus arrival of each job, slots (real).
     dispatches : tuple of Dispatch
         Where each job's chunks went.
-    point : RunDual
-        The dual point with the corrected alpha''.
     bound : float
-        ``sum alpha - sum beta / (1 + epsilon)``, Theorem 3's dual objective (11): a lower bound on
-        (2) for epsilon > 0 if the slack is not negative.
+        ``sum alpha'' - sum beta / (1 + epsilon)``, Theorem 3's dual objective (11): a lower bound
+        on (2) for epsilon > 0 if the slack is not negative. The sum of beta over workers, the cloud
+        and time is the average flow time.
     slack : float
-        Smallest slack of (6a): the point is feasible if it is not negative.
+        Smallest slack of (6a): the dual point is feasible if it is not negative.
     average_flow : float
         Sum of ``(c_jd - r_j) / D_j``, what A_greedy minimises.
     fractional_flow : float
@@ -101,7 +48,6 @@ class SpeedRun:
     epsilon: float
     times: Floats
     dispatches: tuple[Dispatch, ...]
-    point: RunDual
     bound: float
     slack: float
     average_flow: float
@@ -142,7 +88,7 @@ def run_with_speed(
     """
     if not 0 <= epsilon < math.inf:
         raise InputError("epsilon", epsilon, "must be at least 0")
-    dispatcher = Dispatcher(instance.with_jobs(()), increment, escape, use_cloud)
+    arrival, chunks = instance.arrivals.astype(float), instance.chunks
     edge, cloud = instance.edge_slots.astype(float), instance.cloud_slots.astype(float)
     if not whole_slots:
         edge, cloud = (
@@ -152,48 +98,62 @@ def run_with_speed(
             for c in (False, True)
         )
     edge, cloud = edge / (1.0 + epsilon), cloud / (1.0 + epsilon)
-    dispatches: dict[int, Dispatch] = {}
-    for j in sorted(range(len(instance.jobs)), key=lambda j: (instance.jobs[j].arrival, j)):
-        job = instance.jobs[j]
-        dispatcher.queues.advance(float(job.arrival))
-        dispatches[j] = dispatcher.place(j, job, float(edge[j]), float(cloud[j]))
-    point, fractional = _dual_point(instance, dispatches, edge)
-    jobs = np.concatenate([point.job, point.in_cloud])
-    ends = np.concatenate([point.end, point.cloud_end])
-    times = np.zeros(len(instance.jobs))
-    np.maximum.at(times, jobs, ends - instance.arrivals[jobs])
-    flow = point.sum_beta(instance)
-    bound = float((point.alpha * instance.chunks).sum()) - flow / (1.0 + epsilon)
-    found = tuple(dispatches[j] for j in range(len(instance.jobs)))
-    slack = worst_slack(instance, point)
-    return SpeedRun(epsilon, times, found, point, bound, slack, flow, fractional)
+    dispatcher = Dispatcher(instance.with_jobs(()), increment, escape, use_cloud)
+    found: dict[int, Dispatch] = {}
+    for j in np.argsort(arrival, kind="stable").tolist():
+        dispatcher.queues.advance(arrival[j])
+        found[j] = dispatcher.place(j, instance.jobs[j], float(edge[j]), float(cloud[j]))
 
-
-def _dual_point(
-    instance: EdgecloudInstance, dispatches: dict[int, Dispatch], edge: Floats
-) -> tuple[RunDual, float]:
-    """Carry the dispatches out, keep what the dual needs, and add up the fractional flow."""
-    rows: list[tuple[int, float, float, float, int]] = []
-    in_cloud: list[tuple[int, float]] = []
-    fractional = 0.0
-    for j, dispatch in dispatches.items():
-        job = instance.jobs[j]
-        for _, worker in dispatch.workers:
-            ready = float(job.arrival + instance.upload[j, instance.worker_list[worker][0]])
-            rows.append((worker, ready, job.chunks * edge[j], edge[j], j))
-        in_cloud += [(j, end) for _, _, end in dispatch.cloud]
-        middles = [(begin + end) / 2 for _, begin, end in dispatch.cloud]
-        fractional += sum(middle - job.arrival for middle in middles) / job.chunks
-    table = np.array(rows, dtype=float).reshape(-1, 5)
-    workers, owner = table[:, 0].astype(np.int64), table[:, 4].astype(np.int64)
-    entry, span = serve(workers, table[:, 1], table[:, 2], table[:, 3])
-    end = np.zeros(len(rows))
+    # carry the dispatches out
+    at_edge = [(worker, j) for j, dispatch in found.items() for _, worker in dispatch.workers]
+    worker, job = np.array(at_edge, dtype=np.int64).reshape(-1, 2).T
+    server = np.array([s for s, _, _ in instance.worker_list], dtype=np.int64)
+    ready: Floats = arrival[job] + instance.upload[job, server[worker]].astype(float)
+    entry, span = serve(worker, ready, chunks[job] * edge[job], edge[job])
+    end = np.zeros(len(worker))
     np.maximum.at(end, entry, span[:, 1])
-    served = owner[entry]
-    late = (span[:, 0] + span[:, 1]) / 2 - instance.arrivals[served]
-    share = (span[:, 1] - span[:, 0]) / (edge[served] * instance.chunks[served])
-    fractional += float((late * share).sum())
-    alpha = np.array([dispatches[j].corrected_alpha for j in range(len(instance.jobs))])
-    jobs = np.array([j for j, _ in in_cloud], dtype=np.int64)
-    ends = np.array([when for _, when in in_cloud], dtype=float)
-    return RunDual(alpha, edge, workers, owner, end, jobs, ends), fractional
+    away = [(j, *times) for j, dispatch in found.items() for _, *times in dispatch.cloud]
+    in_cloud, begun, ended = np.array(away, dtype=float).reshape(-1, 3).T
+    jobs = np.concatenate([job, in_cloud.astype(np.int64)])
+    late = np.concatenate([end, ended]) - arrival[jobs]
+    times = np.zeros(len(instance.jobs))
+    np.maximum.at(times, jobs, late)
+    flow = float((late / chunks[jobs]).sum())
+    served, elsewhere = job[entry], in_cloud.astype(np.int64)
+    share = (span[:, 1] - span[:, 0]) / (edge[served] * chunks[served])
+    fractional = (span.mean(axis=1) - arrival[served]) @ share
+    fractional += (((begun + ended) / 2 - arrival[elsewhere]) / chunks[elsewhere]).sum()
+    dispatches = tuple(found[j] for j in range(len(instance.jobs)))
+    alpha = np.array([dispatch.corrected_alpha for dispatch in dispatches])
+    bound = float((alpha * chunks).sum()) - flow / (1.0 + epsilon)
+    slack = _worst_slack(instance, alpha, edge, (worker, job, end))
+    return SpeedRun(epsilon, times, dispatches, bound, slack, flow, float(fractional))
+
+
+def _worst_slack(
+    instance: EdgecloudInstance, alpha: Floats, work: Floats, served: tuple[Ints, Ints, Floats]
+) -> float:
+    """Smallest ``(t - r) / D + p beta_w(t) - alpha`` over (6a): below 0 the point is infeasible.
+
+    beta of a worker sums 1 / D over the chunks that it has not ended, of jobs that have arrived;
+    `served` are the chunks at the edge: their worker, job and end. Between the ends of chunks and
+    the arrivals of jobs beta is constant and the right side rises, so that only the beginnings of
+    those intervals and the first slots matter.
+    """
+    worst = np.inf
+    arrival, weight = instance.arrivals.astype(float), 1.0 / instance.chunks
+    for w, (s, _, kind) in enumerate(instance.worker_list):
+        mine = served[0] == w
+        jobs, end = served[1][mine], served[2][mine]
+        for j, job in enumerate(instance.jobs):
+            if job.worker_type == kind:
+                ready = arrival[j] + float(instance.upload[j, s])
+                times = np.concatenate(([ready], end[end > ready]))
+                open_ = (arrival[jobs] <= times[:, None]) & (times[:, None] < end)
+                beta = open_ @ weight[jobs]
+                slack = (times - arrival[j]) * weight[j] + work[j] * beta - alpha[j]
+                worst = min(worst, float(slack.min()))
+    for j, job in enumerate(instance.jobs):
+        if instance.cloud_workers(job.worker_type) is None:
+            worst = min(worst, float(instance.cloud_upload[j]) * weight[j] - alpha[j])
+    return worst

@@ -25,12 +25,12 @@ from hindsched.online.gang.policies import (
 )
 from hindsched.online.protocol import (
     NOTHING,
-    Assumption,
     Capabilities,
     Decision,
     Environment,
     OnlineAlgorithm,
     Theorem,
+    theorem_of,
 )
 from hindsched.online.registry import Factory
 from hindsched.solutions.base import Assignment
@@ -121,11 +121,8 @@ def wspt_theorem(instance: Instance) -> Theorem:
 
 def _promise(value: float, missed: Mapping[str, float]) -> Theorem:
     """A ratio, and None where an assumption is missed by a factor above 1."""
-    assumptions: list[Assumption] = [
-        {"name": name, "holds": times <= 1, "worst": float(times)} for name, times in missed.items()
-    ]
-    holds = all(assumption["holds"] for assumption in assumptions)
-    return {"kind": "ratio", "value": value if holds else None, "assumptions": assumptions}
+    assumed = [(name, times <= 1, float(times)) for name, times in missed.items()]
+    return theorem_of("ratio", value if max(missed.values()) <= 1 else None, assumed)
 
 
 THEOREM_ALGORITHMS: dict[str, Callable[[Instance], Theorem]] = {

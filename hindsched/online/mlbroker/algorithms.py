@@ -62,12 +62,8 @@ class Mlbroker(Broker):
         ``paper``, ``round2``, ``independent`` (IR), ``greedy`` (GR) or ``largest-remainder``.
     relocation : bool
         Whether to end with the local search at exact cost (ours).
-    big_m_kind : {"symmetric", "loose"}
-        M, see `big_m`.
     big_m_factor : float
-        Multiplies M.
-    zero_weights : {"bernoulli", "ignore"}
-        What Round1 does with jobs that need none of a resource.
+        Multiplies M, see `big_m`.
     engine : {"oracle", "model"}
         Solve (10) with CVXPY's data of one job, compiled once and repeated for the live ones, or
         with CVXPY's problem of all of them.
@@ -84,17 +80,15 @@ class Mlbroker(Broker):
         switching: Literal["entropy", "relu"] = "entropy",
         rounding: Rounding = "paper",
         relocation: bool = False,
-        big_m_kind: Literal["symmetric", "loose"] = "symmetric",
         big_m_factor: float = 1.0,
-        zero_weights: Literal["bernoulli", "ignore"] = "bernoulli",
         engine: Literal["oracle", "model"] = "oracle",
     ) -> None:
         for name, value in (("epsilon", epsilon), ("big_m_factor", big_m_factor)):
             if not 0 < value < math.inf:
                 raise InputError(f"set.{name}", value, "must be above 0 and finite")
         self.epsilon, self.price, self.switching = epsilon, price, switching
-        self.rounding, self.relocation, self.zero_weights = rounding, relocation, zero_weights
-        self.big_m_kind, self.big_m_factor, self.engine = big_m_kind, big_m_factor, engine
+        self.rounding, self.relocation = rounding, relocation
+        self.big_m_factor, self.engine = big_m_factor, engine
 
     def begin(self) -> None:
         """Forget v of the slots before, and the counters."""
@@ -114,7 +108,7 @@ class Mlbroker(Broker):
         before = np.array([self._v.get(name, nothing) for name in view.jobs])
         big = None
         if self.price == "paper":
-            big = big_m(view, self.big_m_kind, self.big_m_factor)
+            big = big_m(view, factor=self.big_m_factor)
         found = None if self.solved is None else self.solved.get(slot)
         if found is None:
             found = self._solve_fractional(
@@ -126,9 +120,7 @@ class Mlbroker(Broker):
         self._v = dict(zip(view.jobs, found.present, strict=True))
         self._backends[found.backend] += 1
         self._fractional_cost += found.static + found.switching
-        workers = round_workers(
-            view, found.workers, slot, self.seed, self.rounding, self.zero_weights
-        )
+        workers = round_workers(view, found.workers, slot, self.seed, self.rounding)
         workers, repairs = repair(view, workers, found.workers)
         ps = round_server(view, found.server, slot, self.seed, self.rounding)
         self._repairs += repairs

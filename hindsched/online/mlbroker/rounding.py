@@ -30,7 +30,6 @@ from hindsched.solvers.families.mlbroker.slot import largest_remainder
 SNAP = 1e-4
 INTEGRAL = 1e-9
 Last = Literal["up", "unbiased"]
-ZeroWeights = Literal["bernoulli", "ignore"]
 Rounding = Literal["paper", "round2", "independent", "greedy", "largest-remainder"]
 
 
@@ -69,14 +68,10 @@ def snapped(fractional: Floats) -> Floats:
     return np.maximum(value, 0.0)
 
 
-def round1(
-    fractional: Floats, weights: Floats, slot: int, seed: int, purpose: str,
-    zero_weights: ZeroWeights = "bernoulli",
-) -> Ints:  # fmt: skip
+def round1(fractional: Floats, weights: Floats, slot: int, seed: int, purpose: str) -> Ints:
     """Round1_y: in each centre over the jobs, keeping the units of one resource.
 
-    Jobs of weight 0 are rounded up by themselves with their fraction as probability, or down
-    (``ignore``: they then count only in the other roundings).
+    Jobs of weight 0 are rounded up by themselves with their fraction as probability.
     """
     floor = np.floor(fractional)
     parts = fractional - floor
@@ -85,10 +80,8 @@ def round1(
         generator = draws(seed, purpose, f"slot {slot}", f"centre {r}")
         weighted = weights > 0
         result[weighted, r] += dependent_round(parts[weighted, r], weights[weighted], generator)
-        if zero_weights == "bernoulli":
-            others = np.flatnonzero(~weighted)
-            coins = generator.random(others.size)
-            result[others, r] += coins < parts[others, r]
+        others = np.flatnonzero(~weighted)
+        result[others, r] += generator.random(others.size) < parts[others, r]
     return result
 
 
@@ -104,9 +97,8 @@ def round2(fractional: Floats, names: tuple[str, ...], slot: int, seed: int) -> 
 
 
 def round_workers(
-    view: SlotData, fractional: Floats, slot: int, seed: int, method: Rounding = "paper",
-    zero_weights: ZeroWeights = "bernoulli",
-) -> Ints:  # fmt: skip
+    view: SlotData, fractional: Floats, slot: int, seed: int, method: Rounding = "paper"
+) -> Ints:
     """Integer workers by one of the methods; not yet repaired.
 
     ``paper`` takes the largest of the K + 1 roundings of Algorithm 2, ``round2`` the second alone,
@@ -123,7 +115,7 @@ def round_workers(
     if method == "paper":
         for k in range(view.worker.shape[1]):
             purpose = f"round1 resource {k}"
-            more = round1(value, view.worker[:, k], slot, seed, purpose, zero_weights)
+            more = round1(value, view.worker[:, k], slot, seed, purpose)
             workers = np.maximum(workers, more)
     return workers
 

@@ -14,7 +14,7 @@ import numpy as np
 from hindsched.errors import InputError
 from hindsched.instances.base import Instance
 from hindsched.instances.mlbroker.instance import MlbrokerInstance
-from hindsched.online.protocol import Assumption, Theorem
+from hindsched.online.protocol import Theorem, theorem_of
 
 R2_WARNING = (
     "r2 as printed depends on the currency and on the unit of data; it bounds nothing and is shown "
@@ -64,23 +64,13 @@ def theorem(instance: Instance, epsilon: float = 0.01) -> Theorem:
     data = instance.data[instance.alive]
     least = float(data.min()) if data.size else None
     jobs, tiers = len(instance.jobs), len(instance.datacenters) * len(instance.resources)
-    assumptions: list[Assumption] = [
-        {"name": "K R <= number of jobs (12d)", "holds": tiers <= jobs, "worst": tiers - jobs},
-        {"name": "every centre has data of every job in every slot (lambda is finite)",
-         "holds": least is not None and least > 0, "worst": least},
-        {"name": "the dual (11) of Theorem 3's proof obeys weak duality", "holds": False,
-         "worst": None},
-        {"name": "r2 is free of units", "holds": False, "worst": None},
+    assumed = [
+        ("K R <= number of jobs (12d)", tiers <= jobs, tiers - jobs),
+        ("every centre has data of every job in every slot (lambda is finite)",
+         least is not None and least > 0, least),
+        ("the dual (11) of Theorem 3's proof obeys weak duality", False, None),
+        ("r2 is free of units", False, None),
     ]  # fmt: skip
-    return {
-        "kind": "ratio",
-        "value": value,
-        "assumptions": assumptions,
-        "quantities": {
-            "r1": r1(epsilon),
-            "r2_paper": second["r2"],
-            "lambda": second["lambda"],
-            "epsilon": epsilon,
-        },
-        "warning": R2_WARNING,
-    }
+    quantities = {"r1": r1(epsilon), "r2_paper": second["r2"], "lambda": second["lambda"],
+                  "epsilon": epsilon}  # fmt: skip
+    return theorem_of("ratio", value, assumed, quantities=quantities, warning=R2_WARNING)

@@ -33,7 +33,7 @@ from hindsched.online.oasis.prices import (
     Units,
     pool_facts,
 )
-from hindsched.online.protocol import Assumption, Capabilities, Environment, Theorem
+from hindsched.online.protocol import Capabilities, Environment, Theorem, theorem_of
 from hindsched.online.registry import Factory
 from hindsched.solutions.base import build_solution
 from hindsched.solvers.bounds.schedule_prices import best_schedules
@@ -70,12 +70,8 @@ class Oasis(PrimalDual):
         algorithm greedy.
     units : {"file", "capacity"}
         Units that L adds resources up in: the file's own, or fractions of each pool's capacity.
-    upper_scale, lower_scale : float
-        Factors on the declared U and L (the paper's Figure 6 scales U / L).
-    upper : dict, optional
-        U by resource, in place of the exact one, for both pools.
-    lower : float, optional
-        L, in place of the exact one, for both pools.
+    upper_scale : float
+        Factor on the declared U (the paper's Figure 6 scales U / L).
     least_payoff : float
         A job is admitted if its payoff is above this; 0 is the paper's rule. With the literal L
         prices are so small that a time-critical job passes that earns e^-100 and takes the servers
@@ -93,9 +89,6 @@ class Oasis(PrimalDual):
         lower_floor: float = 0.0,
         units: Units = "file",
         upper_scale: float = 1.0,
-        lower_scale: float = 1.0,
-        upper: dict[str, float] | None = None,
-        lower: float | None = None,
         least_payoff: float = 0.0,
         ties: Ties = "first",
         tie_seed: int = 0,
@@ -105,18 +98,14 @@ class Oasis(PrimalDual):
         if tie_seed < 0:
             raise InputError("set.tie_seed", tie_seed, "must be at least 0")
         self.ties, self.tie_seed = ties, tie_seed
-        positive = {"upper_scale": upper_scale, "lower_scale": lower_scale, "lower": lower}
-        positive |= {f"upper.{name}": value for name, value in (upper or {}).items()}
-        for name, value in positive.items():
-            if value is not None and not 0 < value < math.inf:
-                raise InputError(f"set.{name}", value, "must be positive")
+        if not 0 < upper_scale < math.inf:
+            raise InputError("set.upper_scale", upper_scale, "must be positive")
         if not 0 <= lower_floor <= 1:
             raise InputError("set.lower_floor", lower_floor, "must be in 0..1")
         if not 0 <= least_payoff < math.inf:
             raise InputError("set.least_payoff", least_payoff, "must be at least 0")
         self.lower_floor, self.units, self.least_payoff = lower_floor, units, least_payoff
-        self.upper_scale, self.lower_scale = upper_scale, lower_scale
-        self.upper, self.lower = upper, lower
+        self.upper_scale = upper_scale
 
     def start(self, environment: Environment) -> None:
         """Post the prices of the empty cluster, its servers in the order that breaks ties."""
@@ -157,31 +146,18 @@ class Oasis(PrimalDual):
         }
 
     def price_function(self, environment: Environment, rows: Rows) -> ExponentialPrices:
-        """(22) with the declared bounds, scaled or given by the settings."""
+        """(22) with the declared bounds, U scaled by the setting."""
         resources = environment.cluster.resources  # type: ignore[attr-defined]
-        for name in self.upper or {}:
-            if name not in resources:
-                raise InputError(f"set.upper.{name}", name, f"must be one of {resources}")
-        bounds = {
-            pool: self._scaled(PriceBounds.of(environment.estimates[pool], resources), resources)
-            for pool in POOLS
-        }
-        return ExponentialPrices(rows, bounds)
+        declared = {pool: PriceBounds.of(environment.estimates[pool], resources) for pool in POOLS}
+        scale = math.log(self.upper_scale)
+        return ExponentialPrices(rows, {
+            pool: replace(bounds, log_upper=bounds.log_upper + scale)
+            for pool, bounds in declared.items()
+        })  # fmt: skip
 
     def estimate_settings(self) -> JsonObject:
         """What the declared L depends on."""
         return {"lower_floor": self.lower_floor, "units": self.units}
-
-    def _scaled(self, exact: PriceBounds, resources: tuple[str, ...]) -> PriceBounds:
-        log_upper = exact.log_upper + math.log(self.upper_scale)
-        for name, value in (self.upper or {}).items():
-            index = resources.index(name)
-            if math.isfinite(log_upper[index]):
-                log_upper[index] = math.log(value)
-        log_lowers = exact.log_lowers + math.log(self.lower_scale)
-        if self.lower is not None:
-            log_lowers = np.full_like(log_lowers, math.log(self.lower))
-        return PriceBounds(log_upper, log_lowers, exact.log_eta)
 
     def respond_by_oracle(self, oracle: BlockOracle, block: int) -> Response | None:
         """Best schedule of a payoff worth admitting, or None."""
@@ -198,7 +174,7 @@ class OasisChunk(Oasis):
 
     Parameters
     ----------
-    lower_floor, units, upper_scale, lower_scale, upper, lower, least_payoff
+    lower_floor, units, upper_scale, least_payoff
         As in `Oasis`.
     """
 
@@ -207,14 +183,9 @@ class OasisChunk(Oasis):
         lower_floor: float = 0.0,
         units: Units = "file",
         upper_scale: float = 1.0,
-        lower_scale: float = 1.0,
-        upper: dict[str, float] | None = None,
-        lower: float | None = None,
         least_payoff: float = 0.0,
     ) -> None:
-        super().__init__(
-            "oracle", lower_floor, units, upper_scale, lower_scale, upper, lower, least_payoff
-        )
+        super().__init__("oracle", lower_floor, units, upper_scale, least_payoff)
 
     def respond_by_oracle(self, oracle: BlockOracle, block: int) -> Response | None:
         """Take the chunk program's answer, which is at most the exact best response."""
@@ -328,21 +299,20 @@ def theorem(instance: Instance, lower_floor: float = 0.0, units: Units = "file")
     """
     assert isinstance(instance, OasisInstance)
     if not instance.jobs:
-        return {"kind": "ratio", "value": None, "assumptions": [], "quantities": {}}
+        return theorem_of("ratio", None, quantities={})
     facts = pool_facts(instance)
     bounds = {pool: facts[pool].bounds(lower_floor, units) for pool in POOLS}
     alpha = max(bound.alpha for bound in bounds.values())
     share = _largest_share(instance)
     chunk_slots = max(job.minibatches * instance.minibatch_time(job) for job in instance.jobs)
     smallest = min(float(pool.log_worst.min()) for pool in facts.values())
-    assumptions: list[Assumption] = [
-        {"name": "demands much smaller than capacities", "holds": share <= SMALL_DEMAND,
-         "worst": share},
-        {"name": "a chunk takes at most one slot", "holds": chunk_slots <= 1, "worst": chunk_slots},
-        {"name": "U and L are exact", "holds": lower_floor == 0, "worst": lower_floor},
-        {"name": "every utility at the horizon is positive", "holds": math.isfinite(smallest),
-         "worst": smallest if math.isfinite(smallest) else None},
-    ]  # fmt: skip
+    positive = math.isfinite(smallest)
+    assumed = [
+        ("demands much smaller than capacities", share <= SMALL_DEMAND, share),
+        ("a chunk takes at most one slot", chunk_slots <= 1, chunk_slots),
+        ("U and L are exact", lower_floor == 0, lower_floor),
+        ("every utility at the horizon is positive", positive, smallest if positive else None),
+    ]
     quantities = {
         pool: {
             "log_upper": {
@@ -356,12 +326,7 @@ def theorem(instance: Instance, lower_floor: float = 0.0, units: Units = "file")
         }
         for pool, bound in bounds.items()
     }
-    return {
-        "kind": "ratio",
-        "value": 2 * alpha,
-        "assumptions": assumptions,
-        "quantities": {"alpha": alpha, **quantities},
-    }
+    return theorem_of("ratio", 2 * alpha, assumed, quantities={"alpha": alpha, **quantities})
 
 
 def _largest_share(instance: OasisInstance) -> float:

@@ -234,10 +234,10 @@ def agrees(count, trials, probability):
     return abs(count - probability * trials) <= MOST_DEVIATIONS * deviation + 1e-9
 
 
-def outcomes(parts, weights, last="up", trials=4000, seed=0):
-    generator = np.random.default_rng(seed)
+def outcomes(parts, weights, trials):
+    generator = np.random.default_rng(0)
     parts, weights = np.array(parts), np.array(weights, dtype=float)
-    return np.array([dependent_round(parts, weights, generator, last) for _ in range(trials)])
+    return np.array([dependent_round(parts, weights, generator) for _ in range(trials)])
 
 
 def test_k5_weight_and_marginals_kept_when_the_sum_is_whole():
@@ -249,11 +249,8 @@ def test_k5_weight_and_marginals_kept_when_the_sum_is_whole():
         assert agrees(column.sum(), len(found), part)
 
 
-def test_k5_unbiased_last_step_keeps_the_marginals():
+def test_k5_the_last_step_breaks_the_laws_by_one_weight():
     parts, weights = (0.2, 0.7, 0.5, 0.6), (1, 3, 2, 4)
-    unbiased = outcomes(parts, weights, "unbiased", trials=20_000)
-    for column, part in zip(unbiased.T, parts, strict=True):
-        assert agrees(column.sum(), len(unbiased), part)
     up = outcomes(parts, weights, trials=20_000)
     weight = up @ np.array(weights)
     before = float(np.dot(parts, weights))

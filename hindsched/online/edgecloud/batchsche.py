@@ -222,20 +222,20 @@ def _deal(
     """Free workers and how many chunks each takes: as even as their servers' room allows."""
     found: list[list[int]] = []
     for group, left in zip(open_, room, strict=True):
-        mine = group[: int(min(left, len(group)))]
-        shares = [[w, waves] for w in mine]
-        while shares and sum(share for _, share in shares) > left:
-            max(shares, key=lambda share: share[1])[1] -= 1
-        found += shares
+        found += _trimmed([[w, waves] for w in group[: int(min(left, len(group)))]], left)
     even = found[:size]
-    if sum(share for _, share in even) >= chunks:
-        found = even
-    while sum(share for _, share in found) > chunks:
-        last = max(reversed(found), key=lambda share: share[1])
+    enough = sum(share for _, share in even) >= chunks
+    return [(w, share) for w, share in _trimmed(even if enough else found, chunks)]
+
+
+def _trimmed(shares: list[list[int]], most: float) -> list[list[int]]:
+    """Workers' chunks, cut to at most so many from the last of the largest on."""
+    while sum(share for _, share in shares) > most:
+        last = max(reversed(shares), key=lambda share: share[1])
         last[1] -= 1
         if not last[1]:
-            found.remove(last)
-    return [(w, share) for w, share in found]
+            shares.remove(last)
+    return shares
 
 
 class BatchSche(GeometricBatches):

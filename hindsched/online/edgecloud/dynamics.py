@@ -14,14 +14,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from hindsched.errors import InputError, Refused
 from hindsched.instances.base import MOST_COUNT
 from hindsched.instances.edgecloud.instance import EdgecloudInstance, EdgecloudJob
-from hindsched.online.cluster_state import SPAN, ClusterState, this_slot
+from hindsched.online.cluster_state import ClusterState, this_slot
 from hindsched.online.edgecloud.cluster import EdgecloudCluster, build_cluster
 from hindsched.online.protocol import Decision, Environment
 from hindsched.solutions.base import Assignment
@@ -37,6 +36,7 @@ from hindsched.solutions.edgecloud.runs import (
     worker_place,
 )
 from hindsched.solutions.edgecloud.solution import EdgecloudSolution
+from hindsched.solutions.rows import read_span
 
 START_KEYS = {"chunk", "server", "worker", "from"}
 STOP_KEYS = {"chunk", "to"}
@@ -81,11 +81,7 @@ class State(ClusterState[EdgecloudJob]):
             where = f"{name}[{number}]"
             if set(row) not in ROWS:
                 raise InputError(where, row, "must be a run, its begin or end, or a hold")
-            for key in SPAN:
-                if key in row and (type(row[key]) is not int or row[key] < 1):
-                    raise InputError(f"{where}.{key}", row[key], "must be a slot")
-            if row.get("to", MOST_COUNT) < row.get("from", 0):
-                raise InputError(where, row, "must not end before it begins")
+            read_span(where, {"from": 1, "to": row.get("from", MOST_COUNT), **row})
             if "ps" in row:
                 ps_place(self.instance, row, where)
                 continue
@@ -93,12 +89,7 @@ class State(ClusterState[EdgecloudJob]):
             if type(chunk) is not int or not 1 <= chunk <= job.chunks:
                 raise InputError(f"{where}.chunk", chunk, f"must be in 1..{job.chunks}")
             if "server" in row:
-                self._place(row, where)
-
-    def _place(self, row: Assignment, where: str) -> int:
-        """Position of the worker, or that of the cloud."""
-        at: dict[str, Any] = {key: row[key] for key in ("chunk", "server", "worker") if key in row}
-        return worker_place(self.instance, {**at, "from": 1, "to": 1}, where)
+                worker_place(self.instance, {**row, "to": MOST_COUNT}, where)
 
     def apply(self, slot: int, decision: Decision) -> None:
         """Add the decision's rows, ends of runs first; see the module."""
@@ -134,7 +125,7 @@ class State(ClusterState[EdgecloudJob]):
 
     def _run(self, j: int, row: Assignment) -> None:
         """Add a run of a chunk whose ends are known."""
-        place = self._place(row, self.instance.jobs[j].name)
+        place = worker_place(self.instance, row, self.instance.jobs[j].name)
         self._runs.append(ChunkRun(j, row["chunk"], place, row["from"], row["to"]))
         slots = self._run_slots.setdefault(j, Counter())
         slots[row["chunk"]] += row["to"] - row["from"] + 1
@@ -170,33 +161,21 @@ class State(ClusterState[EdgecloudJob]):
         return not self._open and self._last < slot
 
     def solution(self) -> EdgecloudSolution:
-        """What ran, and who held which PS."""
+        """What ran, and who held which PS; open holds end with their job's activity."""
         runs = Runs.of(np.array(self._runs, dtype=np.int64).reshape(-1, 5))
-        holds = Holds.of(self._closed_holds(active_spans(runs)))
-        return EdgecloudSolution(self.instance, runs, holds, self.formulation)
-
-    def _closed_holds(
-        self, spans: Sequence[tuple[int, int, int]]
-    ) -> list[tuple[int, int, int, int]]:
-        """Holds with both ends: open ones end with the job's activity or its next hold."""
-        by_job: dict[int, list[tuple[int, int, int | None]]] = {}
-        for j, place, first, last in self._holds:
-            by_job.setdefault(j, []).append((first, place, last))
         active: dict[int, list[tuple[int, int]]] = {}
-        for j, first, last in spans:
+        for j, first, last in active_spans(runs):
             active.setdefault(j, []).append((first, last))
-        rows: list[tuple[int, int, int, int]] = []
-        for j, holds in by_job.items():
-            holds.sort(key=lambda hold: hold[0])
-            for number, (first, place, last) in enumerate(holds):
-                if last is None:
-                    ends = [e for b, e in active.get(j, ()) if b <= first <= e]
-                    later = [h[0] for h in holds[number + 1 :]]
-                    last = min([*ends, *(t - 1 for t in later)], default=first)
-                    if not ends or last < first:
-                        continue
-                rows.append((j, place, first, last))
-        return rows
+        holds: list[tuple[int, int, int, int]] = []
+        following: dict[int, int] = {}  # first slot of the job's next hold
+        for j, place, first, end in reversed(sorted(self._holds, key=lambda hold: hold[2])):
+            if end is None:  # with the job's activity, or the next hold
+                ends = [last for begin, last in active.get(j, ()) if begin <= first <= last]
+                end = min([*ends, following.get(j, MOST_COUNT) - 1]) if ends else 0
+            following[j] = first
+            if first <= end:
+                holds.append((j, place, first, end))
+        return EdgecloudSolution(self.instance, runs, Holds.of(holds), self.formulation)
 
 
 committed_rows = this_slot

@@ -11,9 +11,8 @@ paper           here
 
 Decided where the paper is silent or wrong: values within 1e-4 of an integer are integers; the
 tolerance of the integer test is 1e-9; lines 17 and 20 index i1 and i2; a weight of 0 (no GPU) would
-divide by 0 in Psi, so such jobs are rounded by themselves. ``last="up"`` rounds the element that
-remains up, as printed, which breaks the marginal law (P1) and the weight law (P2);
-``last="unbiased"`` draws it.
+divide by 0 in Psi, so such jobs are rounded by themselves. The element that remains without a
+partner is rounded up, as printed, which breaks the marginal law (P1) and the weight law (P2).
 """
 
 from __future__ import annotations
@@ -29,17 +28,13 @@ from hindsched.solvers.families.mlbroker.slot import largest_remainder
 
 SNAP = 1e-4
 INTEGRAL = 1e-9
-Last = Literal["up", "unbiased"]
 Rounding = Literal["paper", "round2", "independent", "greedy", "largest-remainder"]
 
 
-def dependent_round(
-    parts: Floats, weights: Floats, generator: np.random.Generator, last: Last = "up"
-) -> Ints:
+def dependent_round(parts: Floats, weights: Floats, generator: np.random.Generator) -> Ints:
     """Algorithm 3 for one set: round fractional parts to 0 or 1 in pairs.
 
     Each pair keeps ``omega1 p1 + omega2 p2``, omega the positive weights; parts of 0 and 1 stay.
-    `last` says what happens to the element that remains without a partner.
     """
     p = np.array(parts, dtype=float)
     undecided = [i for i in range(p.size) if INTEGRAL < p[i] < 1 - INTEGRAL]
@@ -56,8 +51,7 @@ def dependent_round(
         for place in sorted(places, reverse=True):  # no other element has changed
             if not INTEGRAL < p[undecided[place]] < 1 - INTEGRAL:
                 del undecided[place]
-    for i in undecided:
-        p[i] = 1.0 if last == "up" or generator.random() < p[i] else 0.0
+    p[undecided] = 1.0
     return np.rint(p).astype(np.int64)
 
 

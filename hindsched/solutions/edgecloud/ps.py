@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Sequence
+from itertools import pairwise
 
 import numpy as np
 
@@ -71,59 +72,36 @@ def _place_type(
     instance: EdgecloudInstance, kind: str, spans: list[tuple[int, int, int]], together: set[int],
     kept: list[Held],
 ) -> list[Held]:  # fmt: skip
-    """Holds of the PSs of one type: slot by slot, where something begins or ends."""
-    cloud = len(instance.servers)
-    in_cloud = instance.cloud_ps(kind)
+    """Holds of the PSs of one type: between two slots in which something begins or ends.
+
+    The cloud's go to jobs that must have theirs there, then whoever holds a PS keeps it, then the
+    first free one is taken.
+    """
+    cloud, in_cloud = len(instance.servers), instance.cloud_ps(kind)
     free: dict[int, float] = {s: n for (s, k), n in instance.ps_counts.items() if k == kind}
     free[cloud] = np.inf if in_cloud is None else in_cloud
     begins, ends = defaultdict[int, list[int]](list), defaultdict[int, list[int]](list)
     for j, first, last in spans:
         begins[first].append(j)
         ends[last + 1].append(j)
-    taken, given = defaultdict[int, list[int]](list), defaultdict[int, list[int]](list)
+    change: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
     for _, server, first, last in kept:
-        taken[first].append(server)
-        given[last + 1].append(server)
-    held: dict[int, tuple[int, int]] = {}  # job -> (place, since)
-    waiting: set[int] = set()
+        change[first].append((server, -1))
+        change[last + 1].append((server, 1))
+    active: set[int] = set()
+    held: dict[int, int] = {}
     rows: list[Held] = []
-
-    def release(j: int, slot: int) -> None:
-        place, since = held.pop(j)
-        free[place] += 1
-        if slot > since:
-            rows.append((j, place, since, slot - 1))
-
-    def hold(j: int, place: int, slot: int) -> None:
-        held[j] = (place, slot)
-        free[place] -= 1
-        waiting.remove(j)
-
-    def make_room(place: int, slot: int) -> None:
-        movable = [i for i, (there, _) in held.items() if there == place and i not in together]
-        if movable:
-            release(max(movable), slot)
-            waiting.add(max(movable))
-
-    for slot in sorted({*begins, *ends, *taken, *given}):
-        for j in ends.get(slot, ()):
-            if j in held:
-                release(j, slot)
-            waiting.discard(j)
-        for server in given.get(slot, ()):
-            free[server] += 1
-        waiting.update(begins.get(slot, ()))
-        for server in taken.get(slot, ()):
-            free[server] -= 1
-            if free[server] < 0:
-                make_room(server, slot)
-        for j in sorted(waiting & together):
-            if free[cloud] < 1:
-                make_room(cloud, slot)
-            if free[cloud] >= 1:
-                hold(j, cloud, slot)
-        for j in sorted(waiting - together):
-            place = next((place for place in sorted(free) if free[place] >= 1), None)
+    for slot, after in pairwise(sorted({*begins, *ends, *change})):
+        active = (active - set(ends[slot])) | set(begins[slot])
+        for server, by in change[slot]:
+            free[server] += by
+        room, now = dict(free), dict[int, int]()
+        for j in sorted(active, key=lambda j: (j not in together, j not in held, j)):
+            places = sorted(free) if j not in together else [cloud]
+            place = next((s for s in (held.get(j), *places) if s in room and room[s] >= 1), None)
             if place is not None:
-                hold(j, place, slot)
+                now[j] = place
+                room[place] -= 1
+                rows.append((j, place, slot, after - 1))
+        held = now
     return rows

@@ -70,21 +70,6 @@ class RealisedCosts:
         """Sum of each cost by its word, unweighted."""
         return {cost: float(np.sum(getattr(self, cost))) for cost in COSTS}
 
-    @cached_property
-    def total(self) -> float:
-        """The objective: the weighted sum of the four costs."""
-        return float(
-            sum(w * value for w, value in zip(self.weights, self.by_cost.values(), strict=True))
-        )
-
-    @cached_property
-    def by_slot(self) -> Floats:
-        """Weighted cost of each slot, shape (T,)."""
-        w = self.weights
-        jobs = w[0] * self.transfer + w[2] * self.deployment + w[3] * self.communication
-        by_slot: Floats = jobs.sum(axis=0) + w[1] * self.resource.sum(axis=(1, 2))
-        return by_slot
-
 
 def tiered_price(instance: MlbrokerInstance, used: Floats) -> Floats:
     """F (2): ``min(a h, b h + e)`` for units ``used`` of shape (..., R, K)."""

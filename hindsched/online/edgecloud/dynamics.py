@@ -168,7 +168,8 @@ class State(ClusterState[EdgecloudJob]):
             active.setdefault(j, []).append((first, last))
         holds: list[tuple[int, int, int, int]] = []
         following: dict[int, int] = {}  # first slot of the job's next hold
-        for j, place, first, end in reversed(sorted(self._holds, key=lambda hold: hold[2])):
+        in_order = sorted(self._holds, key=lambda hold: hold[2])
+        for j, place, first, end in reversed(in_order):
             if end is None:  # with the job's activity, or the next hold
                 ends = [last for begin, last in active.get(j, ()) if begin <= first <= last]
                 end = min([*ends, following.get(j, MOST_COUNT) - 1]) if ends else 0

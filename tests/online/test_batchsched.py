@@ -13,7 +13,8 @@ from hindsched.online.batchsched.theorem import densities
 from hindsched.online.engines.batching import ExponentialLedger, Offer
 from hindsched.online.simulator import simulate
 from hindsched.solvers.families.batchsched.oracle_search import ScheduleSearch
-from tests.strategies.batchsched import SLOT_SECONDS, instance, known_b
+from tests.online.test_by_hand import gangs
+from tests.strategies.batchsched import known_b
 
 BOTH = (PARAMETER_SERVER, RING_ALLREDUCE)
 
@@ -86,104 +87,8 @@ def test_theorem_and_estimates():
     assert known["worst"] == pytest.approx(high / low)
 
 
-# batchsched's rivals: schedules worked by hand.
-
-
-HOURS = SLOT_SECONDS / 3600
-
-
-def gangs(rows, gpus=2):
-    """One server; one-worker-type jobs that ask for a fixed number of workers."""
-    jobs = [
-        {
-            "arrival": a, "weight": 1, "epochs": 1, "chunks": n, "minibatches": work,
-            "minibatch_slots": [1.0], "update_slots": [0], "gradient_mb": 0,
-            "requested_workers": n, **more,
-        }
-        for a, n, work, more in rows
-    ]  # fmt: skip
-    return instance(PARAMETER_SERVER, [(gpus, 9)], [(1, 1)], [1], jobs, horizon=9)
-
-
-def windows(run):
-    return {
-        name: [(row["from"], row["to"], sum(row["workers"].values())) for row in rows]
-        for name, rows in run.solution.assignments().items()
-    }
-
-
-OPEN, SURE = {"resource_guarantee": False}, {"resource_guarantee": True}
-BY_HAND = {
-    "fifo: nobody overtakes": (
-        "fifo", {}, [(1, 1, 3, {}), (1, 2, 1, {}), (2, 1, 1, {})],
-        {"j0": [(1, 3, 1)], "j1": [(4, 4, 2)], "j2": [(5, 5, 1)]},
-    ),
-    # j0: 2 workers x 4 slots; j1 arrives in 2 with 1 worker x 2 slots: less left, so j0 pauses.
-    "tiresias": (
-        "tiresias", {}, [(1, 2, 4, {}), (2, 1, 2, {})],
-        {"j0": [(1, 1, 2), (4, 6, 2)], "j1": [(2, 3, 1)]},
-    ),
-    # As above, but j0 holds its gang for one slot in vain when it resumes in slot 4.
-    "tiresias restores": (
-        "tiresias", {"restore_slots": 1}, [(1, 2, 4, {}), (2, 1, 2, {})],
-        {"j0": [(1, 1, 2), (5, 7, 2)], "j1": [(2, 3, 1)]},
-    ),
-    # j0 leaves the first queue after 1 slot x 2 workers >= 2; j1 arrives in 2 and is in the first.
-    "tiresias-l": (
-        "tiresias-l", {"limits": [2 * HOURS]}, [(1, 2, 3, {}), (2, 2, 1, {})],
-        {"j0": [(1, 1, 2), (3, 4, 2)], "j1": [(2, 2, 2)]},
-    ),
-    # A limit is crossed and nothing else happens.
-    "tiresias-l gives way": (
-        "tiresias-l", {"limits": [4 * HOURS]}, [(1, 2, 4, {}), (1, 2, 1, {})],
-        {"j0": [(1, 2, 2), (4, 5, 2)], "j1": [(3, 3, 2)]},
-    ),
-    # j0 has run for two slots and waited for one when it is back in slot 4.
-    "tiresias-l promotes": (
-        "tiresias-l", {"limits": [4 * HOURS], "promotion": 0.5}, [(1, 2, 3, {}), (1, 2, 4, {})],
-        {"j0": [(1, 2, 2), (4, 4, 2)], "j1": [(3, 3, 2), (5, 7, 2)]},
-    ),
-    # Alone j0 takes both GPUs; with j1 each has one; j0's last slot of work has both again.
-    "drf": (
-        "drf", {}, [(1, 2, 3, {}), (2, 2, 1, {})],
-        {"j0": [(1, 1, 2), (2, 3, 1), (4, 4, 2)], "j1": [(2, 3, 1)]},
-    ),
-    "drf static": (
-        "drf", {"static": True}, [(1, 2, 3, {}), (2, 2, 1, {})],
-        {"j0": [(1, 3, 2)], "j1": [(4, 4, 2)]},
-    ),
-    # j0 is opportunistic and takes both GPUs; j1 is guaranteed, needs one, and never waits for it.
-    "antman": (
-        "antman", {}, [(1, 2, 3, OPEN), (2, 1, 2, SURE)],
-        {"j0": [(1, 1, 2), (2, 3, 1), (4, 4, 2)], "j1": [(2, 3, 1)]},
-    ),
-    # j0 is the median of the jobs seen in slot 1, so it is guaranteed and does not give way.
-    "antman by weight": (
-        "antman", {"rule": "weight"}, [(1, 2, 3, {"weight": 1}), (2, 1, 2, {"weight": 5})],
-        {"j0": [(1, 3, 2)], "j1": [(4, 5, 1)]},
-    ),
-    # Equal sizes: the heavier job goes first, and the light one starts when it ends.
-    "wspt": (
-        "wspt", {}, [(1, 2, 2, {}), (1, 2, 2, {"weight": 5})],
-        {"j0": [(3, 4, 2)], "j1": [(1, 2, 2)]},
-    ),
-}  # fmt: skip
-"""Rival, its settings, jobs (arrival, gang, work, more), runs (first, last, workers)."""
-
-
-@pytest.mark.parametrize("case", BY_HAND)
-def test_schedules_by_hand(case):
-    rival, settings, jobs, expected = BY_HAND[case]
-    run = simulate(gangs(jobs), rival, settings=settings)
-    assert windows(run) == expected
-    assert run.solution.violations() == []
-    in_one_piece = all(len(rows) == 1 for rows in expected.values())
-    assert run.in_feasible_set is (rival in ("fifo", "wspt") or case == "drf static")
-    assert in_one_piece or not run.in_feasible_set
-
-
 def test_greedy_rtl_accepts_by_density_as_late_as_possible():
-    inst = gangs([(1, 2, 2, {}), (1, 2, 2, {"weight": 5}), (1, 2, 2, {"weight": 3})])
+    inst = gangs((1, 2, 2), (1, 2, 2, {"weight": 5}), (1, 2, 2, {"weight": 3}))
     search = ScheduleSearch(inst, 4, 2)
     density = densities(inst)
     batch = [(job, search.index(job), density[j]) for j, job in enumerate(inst.jobs)]

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import itertools
-import json
 import math
-import sys
 
 import numpy as np
 import pytest
@@ -143,28 +141,6 @@ def test_a_card_without_forecasts_is_told_nothing_of_later_slots(name):
         for each in (tiny, tiny.with_jobs(tuple(other)))
     ]
     assert decided[0] == decided[1]
-
-
-def test_a_program_is_told_the_slot_s_data(tmp_path):
-    """The message of a step names every live job's data; the record holds one list."""
-    log = tmp_path / "log"
-    script = tmp_path / "logs.py"
-    script.write_text(
-        "import json, sys\n"
-        "for line in sys.stdin:\n"
-        f"    open({str(log)!r}, 'a').write(line)\n"
-        "    kind = json.loads(line)['type']\n"
-        "    answers = {'hello': 'hello', 'start': 'ready', 'step': 'decision'}\n"
-        "    print(json.dumps({'type': answers.get(kind, kind), 'protocol': 1}), flush=True)\n"
-    )
-    tiny = generate("small", 1)
-    with pytest.raises(Exception, match=r"\(8f\)|scheduler"):
-        simulate(tiny, f"exec:{sys.executable} {script}")
-    steps = [json.loads(line) for line in log.read_text().splitlines()]
-    step = next(one for one in steps if one.get("arrivals"))
-    news = {one["job"]: one["data_gb"] for one in step["events"] if one["type"] == "job-news"}
-    for job in step["arrivals"]:
-        assert job["data_gb"] == [news[job["name"]]]
 
 
 @pytest.mark.parametrize("name", ["local", "central", "oasis-style"])

@@ -99,26 +99,6 @@ def test_ledger_adds_up_and_certifies_the_final_prices() -> None:
     assert bound >= 182.359
 
 
-def tiny() -> Any:
-    job = {
-        "name": "a", "arrival": 2, "epochs": 1, "chunks": 2, "minibatches": 1,
-        "minibatch_slots": 1, "gradient_mb": 0, "worker": {"gpu": 1, "mbps": 10},
-        "ps": {"mbps": 10}, "utility": {"kind": "linear", "slope": -1, "intercept": 5},
-    }  # fmt: skip
-    return shared("oasis-t10-i10-h5-s1").parse(
-        {
-            "format": "hindsched/1", "family": "oasis", "name": "tiny", "horizon": 4,
-            "slot_seconds": 60, "resources": ["gpu", "mbps"], "bandwidth_resource": "mbps",
-            "worker_servers": [{"name": "w", "capacity": {"gpu": 2, "mbps": 100}}],
-            "ps_servers": [{"name": "p", "capacity": {"mbps": 20}}], "jobs": [job],
-        }
-    )  # fmt: skip
-
-
-def row(first: int, last: int, workers: int, ps: int) -> dict[str, Any]:
-    return {"from": first, "to": last, "workers": {"w": workers}, "ps": {"p": ps}}
-
-
 # `reoptimise` of oasis: what is left as an instance of its own, against the program of it.
 
 

@@ -8,15 +8,16 @@ batch's horizon, in as many sub-rounds as it takes.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
 
+from hindsched.arrays import Floats
 from hindsched.instances.astraea.instance import AstraeaInstance, AstraeaJob
 from hindsched.instances.astraea.modes import modes
 from hindsched.instances.astraea.shares import private_units, tenant_alone
 from hindsched.instances.base import JobRecord, LinearUtility
-from hindsched.instances.modes import Modes
 from hindsched.online.engines.batching import (
     Admission,
     BatchRound,
@@ -36,8 +37,8 @@ EARLIER = 1e-6
 """Share of a job's value that completing in the last slot of a round costs, for ties."""
 
 
-class OwnServers:
-    """A tenant's own servers; names are those of the whole cluster.
+class TenantBatches(GeometricBatches):
+    """A_online on one tenant's own servers; names are those of the whole cluster.
 
     Attributes
     ----------
@@ -49,32 +50,54 @@ class OwnServers:
         Mean of a server's capacity, in which volumes and prices count.
     """
 
-    def __init__(self, instance: AstraeaInstance, tenant: int) -> None:
-        workers, ps = (units[tenant] for units in private_units(instance))
-        used = np.flatnonzero(workers.any(axis=1) | ps.any(axis=1))
-        self.alone = tenant_alone(instance, tenant)
-        self.capacity = np.concatenate([workers[used], ps[used]], axis=1).astype(float)
+    def __init__(self, instance: AstraeaInstance, tenant: int, weights: Weights) -> None:
+        super().__init__(alpha=None)
+        units = np.concatenate([units[tenant] for units in private_units(instance)], axis=1)
+        self.alone, self.weights = tenant_alone(instance, tenant), weights
+        self.capacity = units[units.any(axis=1)].astype(float)
         self.split = len(instance.worker_types)
-        mean = self.capacity.mean(axis=0) if len(used) else np.ones(self.capacity.shape[1])
+        mean = self.capacity.mean(axis=0) if len(self.capacity) else np.ones(units.shape[1])
         self.unit = np.where(mean > 0, mean, 1.0)
-        self._tables: dict[str, Modes | None] = {}
+        self._volume: dict[str, float] = {}
+        self._density: dict[str, float] = {}
 
-    def volume(self, job: AstraeaJob) -> float | None:
-        """Least workers-and-PSs x slots in units of the mean server; None if it never fits."""
-        if job.name not in self._tables:
-            self._tables[job.name] = modes(self.alone, job) if self.alone.servers else None
-        table = self._tables[job.name]
-        if table is None or not len(table):
-            return None
-        demand = table.workers / self.unit[table.worker_type]
-        demand = demand + 1 / self.unit[self.split + table.ps_type]
-        return float((table.duration * demand).min())
+    def volume(self, job: AstraeaJob) -> float:
+        """Least workers-and-PSs x slots in units of the mean server; inf if it never fits."""
+        if job.name not in self._volume:
+            table = modes(self.alone, job) if self.alone.servers else None
+            self._volume[job.name] = np.inf
+            if table is not None and len(table):
+                demand = table.workers / self.unit[table.worker_type]
+                demand = demand + 1 / self.unit[self.split + table.ps_type]
+                self._volume[job.name] = float((table.duration * demand).min())
+        return self._volume[job.name]
+
+    def weight(self, job: AstraeaJob) -> float:
+        """w_j, kept positive."""
+        return 1.0 if self.weights == "unit" else max(1e-9, float(job.utility.value(1)))
+
+    def run_round(self, jobs: list[JobRecord], horizon: int) -> list[Admission]:
+        """Algorithm 3 of batchsched: each job in turn its cheapest schedule, if worth its price."""
+        able = [job for job in jobs if np.isfinite(self.volume(job))]
+        if not able:
+            return []
+        self._density |= {job.name: self.weight(job) / self.volume(job) for job in able}
+        low, high = min(self._density.values()), max(self._density.values())
+        base = 2.0 * horizon * max(1, self.capacity.size) * high / low + 1.0
+        values = [self.weight(job) / low for job in able]
+        return post_prices(OwnRound(self, horizon, base), able, values)
+
+    def rows(self, admission: Admission, base: int) -> list[Assignment]:
+        """Rows of the solution file."""
+        row: WindowRow = admission.offer.plan
+        moved = replace(row, first=row.first + base, last=row.last + base)
+        return [AstraeaSolution.write_row(self.alone, moved)]
 
 
 class OwnRound(BatchRound):
     """A sub-round on a tenant's servers, one price a server, type and slot."""
 
-    def __init__(self, own: OwnServers, slots: int, base: float) -> None:
+    def __init__(self, own: TenantBatches, slots: int, base: float) -> None:
         self.own, self._slots = own, slots
         self.ledger = ExponentialLedger((own.capacity / own.unit).ravel(), slots, base)
         self._window = own.alone.with_fields(horizon=slots)
@@ -86,18 +109,14 @@ class OwnRound(BatchRound):
         flat = LinearUtility(slope=-tie, intercept=limit)
         local = job.model_copy(update={"arrival": 0, "utility": flat})
         oracle = ServerOracle(self._window.with_jobs((local,)))
-        shape = (self._slots, *own.capacity.shape)
-        price = self.ledger.prices().reshape(shape) / own.unit
-        left = self.ledger.residual.reshape(shape) * own.unit
-        price, left = (
-            oracle.rows.pack(
-                {
-                    "worker_capacity": values[:, :, :split].transpose(1, 2, 0),
-                    "ps_capacity": values[:, :, split:].transpose(1, 2, 0),
-                }
-            )
-            for values in (price, left)
-        )
+
+        def packed(values: Floats) -> Floats:
+            by_server = values.reshape(self._slots, *own.capacity.shape).transpose(1, 2, 0)
+            parts = {"worker_capacity": by_server[:, :split], "ps_capacity": by_server[:, split:]}
+            return oracle.rows.pack(parts)
+
+        unit = np.tile(own.unit, len(own.capacity))
+        price, left = packed(self.ledger.prices() / unit), packed(self.ledger.residual * unit)
         response = oracle.best_response(0, price, left)
         cost = np.inf if response is None else response.objective - response.value
         if response is None or cost >= limit:
@@ -107,42 +126,6 @@ class OwnRound(BatchRound):
         demand[:, row.worker_type] = row.workers
         demand[:, split + row.ps_type] = row.ps
         return Offer(row.first, row.slots, (demand / own.unit).ravel(), cost, row)
-
-
-class TenantBatches(GeometricBatches):
-    """A_online on one tenant's servers."""
-
-    def __init__(self, own: OwnServers, weights: Weights) -> None:
-        super().__init__(alpha=None)
-        self.own, self.weights = own, weights
-        self._density: dict[str, float] = {}
-
-    def weight(self, job: AstraeaJob) -> float:
-        """w_j, kept positive."""
-        return 1.0 if self.weights == "unit" else max(1e-9, float(job.utility.value(1)))
-
-    def run_round(self, jobs: list[JobRecord], horizon: int) -> list[Admission]:
-        """Algorithm 3 of batchsched: each job in turn its cheapest schedule, if worth its price."""
-        able = []
-        for job in jobs:
-            volume = self.own.volume(job)
-            if volume is not None:
-                self._density[job.name] = self.weight(job) / volume
-                able.append(job)
-        if not able:
-            return []
-        low, high = min(self._density.values()), max(self._density.values())
-        base = 2.0 * horizon * max(1, self.own.capacity.size) * high / low + 1.0
-        values = [self.weight(job) / low for job in able]
-        return post_prices(OwnRound(self.own, horizon, base), able, values)
-
-    def rows(self, admission: Admission, base: int) -> list[Assignment]:
-        """Rows of the solution file."""
-        row: WindowRow = admission.offer.plan
-        row = WindowRow(
-            row.first + base, row.last + base, row.worker_type, row.ps_type, row.workers, row.ps
-        )
-        return [AstraeaSolution.write_row(self.own.alone, row)]
 
 
 class Batchsche(OnlineAlgorithm):
@@ -166,7 +149,7 @@ class Batchsche(OnlineAlgorithm):
         cluster = environment.cluster
         assert isinstance(cluster, AstraeaInstance)
         self._tenants = {
-            tenant.name: TenantBatches(OwnServers(cluster, u), self.weights)
+            tenant.name: TenantBatches(cluster, u, self.weights)
             for u, tenant in enumerate(cluster.tenants)
         }
         for batches in self._tenants.values():

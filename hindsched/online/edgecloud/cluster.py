@@ -24,8 +24,10 @@ from hindsched.online.dynamics import Cluster, Gangs, Placement, gang_width
 from hindsched.online.edgecloud.resources import (
     CloudSite,
     ParameterServers,
+    Running,
     StorageLedger,
     place_name,
+    run_changes,
     whole_job_rows,
 )
 from hindsched.online.protocol import Environment
@@ -64,6 +66,7 @@ class EdgecloudCluster(Cluster[EdgecloudJob]):
         self._most: dict[str, int] = {}
         self._reserved: dict[str, dict[int, int]] = {}
         self._chunks: dict[str, dict[int, int]] = {}  # of running jobs: worker -> chunk
+        self._current: Running = {}
         self._opens: set[int] = set()
         self._rows: dict[str, list[Assignment]] = {}
         self._slot = 0
@@ -254,46 +257,38 @@ class EdgecloudCluster(Cluster[EdgecloudJob]):
         self, slot: int, running: Mapping[str, tuple[EdgecloudJob, Placement]]
     ) -> dict[str, list[Assignment]]:
         """Runs that end and begin, PSs, and what begins in the cloud."""
-        rows = {name: list(given) for name, given in self._rows.items()}
-        for name, chunks in list(self._chunks.items()):
-            kept = running[name][1].facts["workers"] if name in running else ()
-            for worker in [worker for worker in chunks if worker not in kept]:
-                end = {"chunk": chunks.pop(worker), "to": slot - 1}
-                rows.setdefault(name, []).insert(0, end)
-            if name not in running:
-                del self._chunks[name]
-                self._ps.give_back(name)
+        for name in [name for name in self._chunks if name not in running]:
+            del self._chunks[name]
+            self._ps.give_back(name)
         for name, (job, placement) in running.items():
-            given = self._begun(slot, job, placement)
-            if given:
-                rows.setdefault(name, []).extend(given)
+            held = self._chunks.get(name, {})
+            kept = {worker: held[worker] for worker in placement.facts["workers"] if worker in held}
+            unused = iter(sorted(set(range(1, job.chunks + 1)) - set(kept.values())))
+            self._chunks[name] = {
+                worker: kept[worker] if worker in kept else next(unused)
+                for worker in placement.facts["workers"]
+            }
+        now = {
+            worker: (name, chunk)
+            for name, chunks in self._chunks.items() for worker, chunk in chunks.items()
+        }  # fmt: skip
+        new = [self._rows, run_changes(self.instance, slot, self._current, now)]
+        self._current = now
+        for name, (job, _) in running.items():
+            if name not in self._ps.held:
+                place = self._ps.take(name, job, slot)
+                assert place is not None, "a PS was counted for it"
+                new.append({name: [{"ps": place_name(self.instance, place), "from": slot}]})
         self._site.events.discard(slot)
-        for name, given in self._site.start(slot).items():
-            rows.setdefault(name, []).extend(given)
+        new.append(self._site.start(slot))
+        rows: dict[str, list[Assignment]] = {}
+        for part in new:
+            for name, given in part.items():
+                rows.setdefault(name, []).extend(given)
         return rows
 
-    def _begun(self, slot: int, job: EdgecloudJob, placement: Placement) -> list[Assignment]:
-        """Runs of a job that begin in this slot, and its PS if it had none."""
-        chunks = self._chunks.setdefault(job.name, {})
-        unused = iter(sorted(set(range(1, job.chunks + 1)) - set(chunks.values())))
-        given: list[Assignment] = []
-        for worker in placement.facts["workers"]:
-            if worker not in chunks:
-                s, number, _ = self.instance.worker_list[worker]
-                chunks[worker] = next(unused)
-                server = self.instance.servers[s].name
-                row = {"chunk": chunks[worker], "server": server, "worker": number, "from": slot}
-                given.append(row)
-        if job.name not in self._ps.held:
-            place = self._ps.take(job.name, job, slot)
-            assert place is not None, "a PS was counted for it"
-            given.append({"ps": place_name(self.instance, place), "from": slot})
-        return given
 
-
-def build_cluster(environment: Environment) -> EdgecloudCluster:
-    """Return the cluster as baselines see it."""
-    return EdgecloudCluster(environment)
+build_cluster = EdgecloudCluster
 
 
 class _AtTheEdge(Ranked):

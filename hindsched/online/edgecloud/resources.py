@@ -24,6 +24,8 @@ from hindsched.online.protocol import draws
 from hindsched.solutions.base import Assignment
 
 Span = tuple[int, int]
+Running = dict[int, tuple[Any, int]]
+"""Job and chunk by edge worker."""
 
 
 def place_name(cluster: EdgecloudInstance, server: int) -> str:
@@ -242,3 +244,19 @@ def whole_job_rows(
     ]
     first, last = min(spans)[0], max(end for _, end in spans)
     return [*rows, {"ps": place_name(cluster, ps), "from": first, "to": last}]
+
+
+def run_changes(
+    cluster: EdgecloudInstance, slot: int, before: Running, now: Running
+) -> dict[Any, list[Assignment]]:
+    """Rows by job of the runs on edge workers that ended before a slot or begin in it."""
+    rows: dict[Any, list[Assignment]] = {}
+    for worker in sorted(before.keys() | now.keys()):
+        was, runs = before.get(worker), now.get(worker)
+        if was is not None and was != runs:
+            rows.setdefault(was[0], []).append({"chunk": was[1], "to": slot - 1})
+        if runs is not None and was != runs:
+            s, number, _ = cluster.worker_list[worker]
+            place = {"server": cluster.servers[s].name, "worker": number}
+            rows.setdefault(runs[0], []).append({"chunk": runs[1], **place, "from": slot})
+    return rows

@@ -16,7 +16,7 @@ import numpy as np
 
 from hindsched.instances.edgecloud.instance import EdgecloudInstance, EdgecloudJob
 from hindsched.online.edgecloud.dispatch import Dispatch
-from hindsched.online.edgecloud.resources import ParameterServers, place_name
+from hindsched.online.edgecloud.resources import ParameterServers, place_name, run_changes
 from hindsched.solutions.base import Assignment
 from hindsched.solvers.kernels.edgecloud.preemptive_queue import QueueState
 
@@ -145,23 +145,12 @@ class Serving:
 
     def _follow_workers(self, slot: int, rows: NewRows) -> None:
         """Ends and begins of runs at the edge."""
-        running = self.queues.running()
-        idle = [worker for worker in self._current if running[worker] < 0]
-        for worker in sorted([*np.flatnonzero(running >= 0).tolist(), *idle]):
-            index, now = int(running[worker]), None
-            if index >= 0:
-                done = self._done.get((worker, index), 0)
-                self._done[worker, index] = done + 1
-                now = (index, self._chunks[worker, index][done // self._work[index][0]])
-            was = self._current.get(worker)
-            if was == now:
-                continue
-            if was is not None:
-                rows.setdefault(was[0], []).append({"chunk": was[1], "to": slot - 1})
-                del self._current[worker]
-            if now is not None:
-                s, number, _ = self.cluster.worker_list[worker]
-                place = {"server": self.cluster.servers[s].name, "worker": number}
-                row = {"chunk": now[1], **place, "from": slot}
-                rows.setdefault(index, []).append(row)
-                self._current[worker] = now
+        running, now = self.queues.running(), dict[int, tuple[int, int]]()
+        for worker in np.flatnonzero(running >= 0).tolist():
+            index = int(running[worker])
+            done = self._done.get((worker, index), 0)
+            self._done[worker, index] = done + 1
+            now[worker] = index, self._chunks[worker, index][done // self._work[index][0]]
+        for index, new in run_changes(self.cluster, slot, self._current, now).items():
+            rows.setdefault(index, []).extend(new)
+        self._current = now

@@ -307,7 +307,7 @@ def progress_bar(
     def write_line(text: str) -> None:
         nonlocal count
         count += 1
-        if count % every == 0 or count == total:
+        if count % every == 0 or count in (done + 1, total):
             line = f"{title}: {count}/{total} {text} ({time.monotonic() - started:.0f} s so far)"
             console.print(line, soft_wrap=True, highlight=False, markup=False)
 

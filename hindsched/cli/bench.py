@@ -119,12 +119,21 @@ def _named(name: str) -> list[Instance]:
         files = sorted(str(file) for file in path.iterdir() if ".json" in file.suffixes)
         if not files:
             raise InputError("folder", name, "must hold instance files (.json)")
-        return [opt.load(file) for file in files]
+        return [_of_folder(file) for file in files]
     if path.exists() or path.suffix == ".json" or is_library_name(name):
         return [opt.load(name)]
     every = dict.fromkeys(key for word in known for key in suites(word))
     rule = f"must be one of {', '.join(every)}, a file, a folder or an instance's name"
     raise InputError("suite", name, rule)
+
+
+def _of_folder(file: str) -> Instance:
+    """An instance of a folder; what is wrong with it is said with its name."""
+    try:
+        return opt.load(file)
+    except InputError as error:
+        where = error.where if error.where == file else f"{file}: {error.where}"
+        raise InputError(where, error.value, error.rule, error.others) from None
 
 
 def _given(context: typer.Context) -> JsonObject:

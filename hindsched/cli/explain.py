@@ -23,6 +23,7 @@ def explain(
 
     With -o its heat map is drawn.
     """
+    instance = opt.load(file)  # what is wrong is said before a solver is loaded
     from hindsched.analysis import plots
     from hindsched.instances.catalogue import shown_name
     from hindsched.instances.io import read_json
@@ -30,7 +31,6 @@ def explain(
     from hindsched.solvers.certificates.explain import explain as explain_gap
     from hindsched.solvers.certificates.file import verify_certificate
 
-    instance = opt.load(file)
     opt.check_targets([file, solution, prices], output=output)
     if output is not None:
         plots.check_matplotlib()

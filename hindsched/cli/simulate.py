@@ -21,11 +21,11 @@ def simulate(
     as_json: Json = False,
 ) -> None:
     """Run an online algorithm once; --certificate writes its final prices."""
+    instance = opt.load(file)  # what is wrong is said before a solver is loaded
     from hindsched.instances.catalogue import shown_name
     from hindsched.online.simulator import simulate as run_online
     from hindsched.solutions.base import write_solution
 
-    instance = opt.load(file)
     opt.check_targets([file], output=output, certificate=certificate)
     values = opt.parse_settings(settings)
     with limited(time_limit):

@@ -29,6 +29,7 @@ def solve(
     With --certificate, an optimum that only a solver vouches for is proven by a tree where the
     instance is small and the time allows.
     """
+    instance = opt.load(file)  # what is wrong is said before a solver is loaded
     from hindsched.analysis.distributed_bound import bound_on_cluster
     from hindsched.analysis.exact import proof_of
     from hindsched.instances.catalogue import shown_name
@@ -36,7 +37,6 @@ def solve(
     from hindsched.solutions.base import write_solution
     from hindsched.solvers.door.api import solve as solve_instance
 
-    instance = opt.load(file)
     opt.check_targets([file], output=output, certificate=certificate)
     options = {
         "solver": solver, "time_limit": time_limit, "gap": gap, "threads": threads,

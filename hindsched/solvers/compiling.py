@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import os
 import platform
+import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cache
@@ -45,6 +46,8 @@ def compile_first(
     """
     if is_compiled(what):
         return
+    if sys.stderr is not None and sys.stderr.isatty() and not _running:
+        sys.stderr.write(f"first time on this machine: compiling for {what}, up to a minute\n")
     _running.append(what)
     try:
         with uncounted():

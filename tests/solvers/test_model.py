@@ -233,3 +233,12 @@ def test_every_equation_is_shown_as_mathematics(family):
             if part["kind"] != "variable":
                 number = part["doc"].partition("(")[2].partition(")")[0]
                 assert f"\\tag{{{number}}}" in text
+
+
+def test_a_solver_without_duals_is_named():
+    pytest.importorskip("pyscipopt", reason="hindsched[solvers] is not installed")
+    program = hs.model(hs.generate("oasis", seed=2, jobs=3), relax=True)
+    found = program.solve(solver="scip")
+    assert found.bound == pytest.approx(program.solve().bound)
+    with pytest.raises(SolveFailed, match=r"scip [\d.]+ gives no duals"):
+        found.duals

@@ -138,6 +138,8 @@ def audit(
     }  # fmt: skip
     if time_limit is not None and not 0 <= time_limit < float("inf"):
         raise InputError("time_limit", time_limit, "must be a number of seconds, at least 0")
+    module = family_module("analysis.audit", FAMILY, "audit")
+    module.compile_audit()
     clock = Clock(time_limit)
     if isinstance(log, str | Path):
         log = read_log(log, format, most_bytes=most_bytes, settings=settings, **how)
@@ -148,6 +150,6 @@ def audit(
         assert said is not None
         log = log.with_capacity(said)
     clock.lap("reading")
-    return family_module("analysis.audit", FAMILY, "audit").audit_log(
+    return module.audit_log(
         log, clock, objective=objective, formulation=formulation, policies=policies, say=say
     )

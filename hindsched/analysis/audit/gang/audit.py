@@ -25,6 +25,7 @@ from hindsched.analysis.audit.gang.verdict import ROUNDING, Verdict
 from hindsched.analysis.audit.judge import Clock
 from hindsched.analysis.interval import Interval
 from hindsched.errors import InputError
+from hindsched.instances.base import Instance
 from hindsched.instances.gang.from_log import instance_of_log
 from hindsched.instances.gang.instance import KINDS, GangInstance, split_formulation
 from hindsched.instances.traces.log import Log, runs_of
@@ -33,7 +34,8 @@ from hindsched.solutions.gang.metrics import gang_metrics
 from hindsched.solutions.gang.rows import pool_rows
 from hindsched.solutions.gang.solution import GangSolution
 from hindsched.solvers.certificates.certificate import Certificate
-from hindsched.solvers.door.api import solve
+from hindsched.solvers.compiling import compile_first
+from hindsched.solvers.door.api import compile_solve, solve
 from hindsched.solvers.families.gang.prices import certify_without_prices
 from hindsched.solvers.families.gang.replay import POLICIES, replay
 
@@ -177,6 +179,18 @@ class Audit:
 
     def __repr__(self) -> str:
         return f"<audit of {self.log.source!r}: {self.sentence()}>"
+
+
+def compile_audit() -> None:
+    """Compile what an audit runs, once a machine, before its clock starts."""
+
+    def run(tiny: Instance) -> None:
+        assert isinstance(tiny, GangInstance)
+        for name, policy in POLICIES.items():
+            replay(tiny, name, KINDS[policy.preemptive])
+
+    compile_first("gang audit", run, "gang")
+    compile_solve("gang")
 
 
 def audit_log(

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from functools import cached_property, reduce
-from typing import TYPE_CHECKING, Any
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, get_args
 
 from hindsched.errors import InputError
-from hindsched.instances.base import FORMAT, Instance, check_family
-from hindsched.instances.io import parse_instance, schema
+from hindsched.instances.base import FORMAT, Instance, Record, check_family
+from hindsched.instances.io import instance_class, parse_instance
 from hindsched.json_types import Draft
 
 if TYPE_CHECKING:
     import pandas as pd
+
+NO_TEXT = "input should be a valid string"
 
 
 def instance(family: str, *, name: str | None = None, **fields: object) -> Instance:
@@ -54,89 +56,69 @@ def instance(family: str, *, name: str | None = None, **fields: object) -> Insta
     check_family(family)
     if "jobs" not in fields:
         raise InputError("jobs", "(absent)", "is required: a frame, or a list of jobs")
-    body: dict[str, Any] = dict(schema(family))
-    shape = Shape([body], body.get("$defs", {}))
-    data = {key: _plain(key, value, shape.field(key)) for key, value in fields.items()}
-    return parse_instance({"format": FORMAT, "family": family, "name": name or family, **data})
+    kind = instance_class(family)
+    data: Draft = {"format": FORMAT, "family": family, "name": name or family}
+    for key, value in fields.items():
+        field = kind.model_fields.get(key)
+        data[key] = _plain(key, value, None if field is None else _record_in(field.annotation))
+    try:
+        return parse_instance(data)
+    except InputError as error:
+        slips = [slip for slip in (error, *error.others) if type(slip.value) is int]
+    for slip in slips:  # numbers where a file has text
+        if slip.rule == NO_TEXT:
+            words = re.findall(r"[^.\[\]]+", slip.where)
+            *path, last = (int(word) if word.isdigit() else word for word in words)
+            holder: Any = data
+            for key in path:
+                holder = holder[key]
+            holder[last] = str(slip.value)
+    return parse_instance(data)
 
 
-class Shape:
-    """What may stand at a place of an instance file, by its JSON Schema."""
-
-    def __init__(self, rules: Iterable[Mapping[str, Any] | None], kinds: Mapping[str, Any]) -> None:
-        rule = next((rule for rule in rules if rule is not None), {})
-        self.kinds = kinds
-        self.options = [
-            kinds[option["$ref"].rpartition("/")[2]] if "$ref" in option else option
-            for option in rule.get("anyOf", [rule])
-        ]
-        self._fields: dict[str, Shape] = {}
-
-    def field(self, name: str) -> Shape:
-        """The shape of a field of an object."""
-        if name not in self._fields:
-            rules = (option.get("properties", {}).get(name) for option in self.options)
-            self._fields[name] = Shape(rules, self.kinds)
-        return self._fields[name]
-
-    @cached_property
-    def item(self) -> Shape:
-        """The shape of an item of a list."""
-        return Shape((option.get("items") for option in self.options), self.kinds)
-
-    @property
-    def fields(self) -> set[str]:
-        """Names of the fields of an object."""
-        return {name for option in self.options for name in option.get("properties", {})}
-
-    @property
-    def is_text(self) -> bool:
-        """Whether text may stand here, and no number."""
-        found = {option.get("type") for option in self.options}
-        return "string" in found <= {"string", "null"}
+def _record_in(annotation: object) -> type[Record] | None:
+    """The record of which a field holds many."""
+    if isinstance(annotation, type) and issubclass(annotation, Record):
+        return annotation
+    return next(filter(None, map(_record_in, get_args(annotation))), None)
 
 
-def _plain(where: str, value: object, shape: Shape) -> Any:
+def _plain(where: str, value: object, record: type[Record] | None = None) -> Any:
     """A field as JSON data: frames become lists of objects, numpy's numbers Python's."""
     import numpy as np
     import pandas as pd
 
     if isinstance(value, pd.DataFrame):
-        return _records(where, value, shape.item)
+        return _records(where, value, record)
     if isinstance(value, pd.Series | pd.Index | np.ndarray):
         value = value.tolist()
     if isinstance(value, Mapping):
-        return {
-            str(key): _plain(f"{where}.{key}", item, shape.field(str(key)))
-            for key, item in value.items()
-        }
+        return {str(key): _plain(f"{where}.{key}", item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        each = shape.item
-        return [_plain(f"{where}[{place}]", item, each) for place, item in enumerate(value)]
-    value = value.item() if isinstance(value, np.generic) else value
-    return str(value) if shape.is_text and type(value) is int else value
+        return [_plain(f"{where}[{place}]", item) for place, item in enumerate(value)]
+    return value.item() if isinstance(value, np.generic) else value
 
 
-def _records(where: str, frame: pd.DataFrame, shape: Shape) -> list[Draft]:
+def _records(where: str, frame: pd.DataFrame, record: type[Record] | None) -> list[Draft]:
     import pandas as pd
 
-    frame = _with_index(frame.set_axis([_path(name) for name in frame.columns], axis=1), shape)
+    frame = frame.set_axis([_path(name) for name in frame.columns], axis=1)
+    frame = frame if record is None else _with_index(frame, record)
     twice = frame.columns[frame.columns.duplicated()]
     if len(twice):
         raise InputError(f"{where}.{twice[0]}", "(twice)", "must be one column")
     records: list[Draft] = [{} for _ in range(len(frame))]
     for column in frame.columns:
         path = column.split(".")
-        inside = reduce(Shape.field, path, shape)
-        for place, (record, cell) in enumerate(zip(records, frame[column].tolist(), strict=True)):
+        for place, (made, cell) in enumerate(zip(records, frame[column].tolist(), strict=True)):
             if pd.api.types.is_scalar(cell) and pd.isna(cell):
                 continue
-            inner = record
+            inner = made
             for part in path[:-1]:
                 inner = inner.setdefault(part, {})
                 if not isinstance(inner, dict):
                     raise InputError(f"{where}[{place}].{column}", cell, f"{part} is no object")
-            inner[path[-1]] = _plain(f"{where}[{place}].{column}", _whole(cell), inside)
+            inner[path[-1]] = _plain(f"{where}[{place}].{column}", _whole(cell))
     return records
 
 
@@ -146,14 +128,14 @@ def _path(column: object) -> str:
     return ".".join(str(level) for level in levels if level != "")
 
 
-def _with_index(frame: pd.DataFrame, shape: Shape) -> pd.DataFrame:
+def _with_index(frame: pd.DataFrame, record: type[Record]) -> pd.DataFrame:
     """The frame with columns for what its index says: fields by levels' names, and the name."""
     index = frame.index
     levels = [index.get_level_values(place).tolist() for place in range(index.nlevels)]
     for level, values in zip(index.names, levels, strict=True):
-        if level in shape.fields and level not in frame.columns:
+        if level in record.model_fields and level not in frame.columns:
             frame = frame.assign(**{str(level): values})
-    if "name" in shape.fields and "name" not in frame.columns:
+    if "name" in record.model_fields and "name" not in frame.columns:
         rows = zip(*levels, strict=True)
         joined = ["/".join(str(_whole(value)) for value in row) for row in rows]
         frame = frame.assign(name=levels[0] if len(levels) == 1 else joined)

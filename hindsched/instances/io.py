@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import math
 import os
 import secrets
 import stat
-import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from hindsched.errors import InputError
 from hindsched.instances.base import FORMAT, Instance, check_family, families_on, family_module
@@ -24,8 +22,6 @@ MOST_BYTES = 256 << 20
 """Bytes that a JSON file may unpack to, unless ``HINDSCHED_MOST_BYTES`` says otherwise."""
 DEEPEST = 64
 """Levels of nesting that a file may have; ours have fewer than ten, beside free provenance."""
-WAIT_FOR_READER_SECONDS = 30.0
-"""How long a result waits for who reads the pipe that it goes to."""
 MOST_DIGITS = 300
 """Digits of a whole number; doubles end at 309."""
 
@@ -184,12 +180,11 @@ def write_bytes(data: bytes, path: str | Path) -> None:
     """Write a file in one step (temporary file, then rename), so that no half file is left.
 
     A symbolic link is followed and stays; an existing file keeps its mode; what is no regular file
-    (a device, a pipe, ``/dev/stdout``) is written to and never replaced. A named pipe that nobody
-    reads from is given up after `WAIT_FOR_READER_SECONDS`.
+    (a device, a pipe, ``/dev/stdout``) is written to and never replaced.
     """
     try:
         if not is_replaceable(path):
-            with _opened(path) as stream:
+            with open(path, "wb") as stream:
                 stream.write(data)
             return
         target = Path(os.path.realpath(path))
@@ -209,25 +204,6 @@ def write_bytes(data: bytes, path: str | Path) -> None:
     except (OSError, ValueError) as error:  # a name with a null byte is a ValueError
         reason = getattr(error, "strerror", None) or str(error)
         raise InputError(str(path), reason, "must be writable") from None
-
-
-def _opened(path: str | Path) -> BinaryIO:
-    """Open what is no regular file; a named pipe without a reader would be opened for ever."""
-    if not os.path.exists(path) or not stat.S_ISFIFO(os.stat(path).st_mode):
-        return open(path, "wb")
-    begun = time.monotonic()
-    while True:
-        try:
-            descriptor = os.open(path, os.O_WRONLY | os.O_NONBLOCK)
-        except OSError as error:
-            if error.errno != errno.ENXIO:
-                raise
-            if time.monotonic() - begun > WAIT_FOR_READER_SECONDS:
-                raise InputError(str(path), "a pipe that nobody reads", "must be read") from None
-            time.sleep(0.05)
-        else:
-            os.set_blocking(descriptor, True)
-            return open(descriptor, "wb")
 
 
 def is_replaceable(path: str | Path) -> bool:

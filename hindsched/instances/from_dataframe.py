@@ -68,11 +68,11 @@ def instance(family: str, *, name: str | None = None, **fields: object) -> Insta
     for slip in slips:  # numbers where a file has text
         if slip.rule == NO_TEXT:
             words = re.findall(r"[^.\[\]]+", slip.where)
-            *path, last = (int(word) if word.isdigit() else word for word in words)
+            keys: list[Any] = [int(word) if word.isdigit() else word for word in words]
             holder: Any = data
-            for key in path:
+            for key in keys[:-1]:
                 holder = holder[key]
-            holder[last] = str(slip.value)
+            holder[keys[-1]] = str(slip.value)
     return parse_instance(data)
 
 

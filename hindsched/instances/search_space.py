@@ -7,7 +7,6 @@ parsed as any other, and one that breaks a rule is no member.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Iterator, Mapping
 from copy import deepcopy
@@ -19,6 +18,7 @@ import numpy as np
 from hindsched.errors import InputError
 from hindsched.instances.base import MOST_COUNT, Instance, families_on, family_module
 from hindsched.instances.decimals import exactly
+from hindsched.instances.generators.registry import plain
 from hindsched.instances.io import parse_instance
 from hindsched.json_types import Draft
 
@@ -39,7 +39,7 @@ class Field:
     low, high : float
         Its range.
     grain : int
-        Largest denominator of its numbers; 1 for integers.
+        Denominator of its numbers; 1 for integers.
     log : bool
         Whether it is drawn by its logarithm; `low` is above 0 then.
     choices : tuple
@@ -92,25 +92,16 @@ class Field:
             holder[key] = self.rounded(value)
 
     def rounded(self, value: float) -> int | float:
-        """The nearest number of the range; the simplest denominator that is close enough is taken.
+        """The nearest number of the range that is a multiple of ``1 / grain``.
 
         Examples
         --------
         >>> Field("size", 0, 5, grain=10).rounded(1.4999)
         1.5
         """
-        value = min(max(float(value), self.low), self.high)
-        for below in range(1, self.grain + 1):
-            if self.grain % below:
-                continue
-            scaled = value * below
-            if below == self.grain or abs(scaled - round(scaled)) < 0.5 * below / self.grain:
-                low = math.ceil(exactly(self.low) * below)
-                high = math.floor(exactly(self.high) * below)
-                if low <= high:
-                    count = min(max(round(scaled), low), high)
-                    return count // below if count % below == 0 else count / below
-        raise AssertionError("a range holds a number of its grain")
+        low, high = (exactly(end) * self.grain for end in (self.low, self.high))
+        count = min(max(round(float(value) * self.grain), math.ceil(low)), math.floor(high))
+        return count // self.grain if count % self.grain == 0 else count / self.grain
 
     def draw(self, random: np.random.Generator) -> Any:
         """Draw from the range: half of the time with a small denominator."""
@@ -124,7 +115,7 @@ class Field:
             value = round(value)
         return self.rounded(value)
 
-    def within(self, given: object) -> Field:
+    def within(self, given: Any) -> Field:
         """The field with another range, or fewer choices."""
         where = f"set.{self.name}"
         if self.choices:
@@ -133,10 +124,10 @@ class Field:
                 allowed = ", ".join(map(str, self.choices))
                 raise InputError(where, given, f"must be some of {allowed}")
             return replace(self, choices=tuple(chosen))
-        low, high = _ends(where, given)
+        low, high = ends = _ends(where, given)
         if self.log and low <= 0:
             raise InputError(where, given, "must be above 0")
-        if self.grain == 1 and (low % 1 or high % 1):
+        if self.grain == 1 and any(end % 1 for end in ends):
             raise InputError(where, given, "must be integers")
         return replace(self, low=low, high=high)
 
@@ -248,23 +239,21 @@ class SearchSpace:
         InputError
             For an unknown name or a range that is none.
         """
-        space = self
+        space, known = self, self.names()
         for name, value in ranges.items():
-            given = _json_of(value)
+            given = plain(value)
+            if name not in known:
+                raise InputError(f"set.{name}", given, f"must be one of {', '.join(known)}")
             if name == JOBS:
                 space = replace(space, jobs=_counts(name, given))
             elif name in space.lists:
                 space = replace(space, lists={**space.lists, name: _counts(name, given)})
-            elif name in space.names():
-                both = (
+            else:
+                in_jobs, outside = (
                     tuple(item.within(given) if item.name == name else item for item in items)
                     for items in (space.job_fields, space.cluster_fields)
                 )
-                in_jobs, outside = both
                 space = replace(space, job_fields=in_jobs, cluster_fields=outside)
-            else:
-                rule = f"must be one of {', '.join(space.names())}"
-                raise InputError(f"set.{name}", given, rule)
         return space
 
 
@@ -280,17 +269,8 @@ def find_space(family: str, preset: str | None = None) -> SearchSpace:
     return spaces[name]
 
 
-def _json_of(given: object) -> Any:
-    if not isinstance(given, str):
-        return list(given) if isinstance(given, tuple) else given
-    try:
-        return json.loads(given)
-    except ValueError:
-        return given
-
-
 def _ends(where: str, given: Any) -> list[Any]:
-    ends = given if isinstance(given, list) else [given, given]
+    ends = list(given) if isinstance(given, list | tuple) else [given, given]
     numbers = all(type(end) in (int, float) and abs(end) < float("inf") for end in ends)
     if len(ends) != 2 or not numbers or ends[0] > ends[1]:
         raise InputError(where, given, "must be a number or [low, high]")

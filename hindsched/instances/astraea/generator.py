@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, model_validator
@@ -36,6 +36,7 @@ from hindsched.instances.base import (
     Positive,
     PositiveCount,
 )
+from hindsched.instances.generators.registry import suites_of
 from hindsched.instances.generators.sampling import Draws, arrival_slots, rounded
 from hindsched.instances.generators.settings import (
     Amounts,
@@ -425,17 +426,15 @@ def _nodes(gpus: Mapping[str, int], scale: float) -> tuple[list[Draft], list[Dra
     return servers, tenants
 
 
-def _small_suite() -> list[Instance]:
-    """Make instances of rising contention, of both utilities, and one with two types each."""
-    levels: tuple[Draft, ...] = (
-        {"jobs": 4, "servers": 4},
-        {"jobs": 6, "servers": 5},
-        {"jobs": 8, "servers": 5, "horizon": 20, "arrival_span": 4},
-        {"jobs": 6, "servers": 4, "utility": "power"},
-        {"jobs": 6, "servers": 4, "utility": "mixed", "utility_origin": "absolute"},
-        {"jobs": 5, "servers": 3, "worker_types": 2, "ps_types": 2, "workers_per_server": [1, 2]},
-    )
-    return [generate("small", 10 + index, **level) for index, level in enumerate(levels)]
-
-
-SUITES: dict[str, Callable[[], list[Instance]]] = {"small": _small_suite}
+LEVELS: tuple[Draft, ...] = (
+    {"jobs": 4, "servers": 4},
+    {"jobs": 6, "servers": 5},
+    {"jobs": 8, "servers": 5, "horizon": 20, "arrival_span": 4},
+    {"jobs": 6, "servers": 4, "utility": "power"},
+    {"jobs": 6, "servers": 4, "utility": "mixed", "utility_origin": "absolute"},
+    {"jobs": 5, "servers": 3, "worker_types": 2, "ps_types": 2, "workers_per_server": [1, 2]},
+)
+"""Of contention, of both utilities, and one with two types each."""
+SUITES = suites_of(
+    generate, small=[("small", 10 + index, level) for index, level in enumerate(LEVELS)]
+)

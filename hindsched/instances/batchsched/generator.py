@@ -12,7 +12,6 @@ Jobs of traces have the speeds that Gavel's authors measured.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Literal, Self
 
 from pydantic import Field, StrictBool, model_validator
@@ -24,6 +23,7 @@ from hindsched.instances.batchsched.instance import (
     BatchschedInstance,
 )
 from hindsched.instances.decimals import exactly
+from hindsched.instances.generators.registry import suites_of
 from hindsched.instances.generators.sampling import Draws, arrival_slots, rounded
 from hindsched.instances.generators.settings import (
     Amounts,
@@ -383,19 +383,18 @@ def _ideal_demand(
     return total
 
 
-def _small_suite() -> list[Instance]:
-    """Make both architectures at four levels of contention."""
-    levels = (
-        {"jobs": 4, "servers": 3, "horizon": 12},
-        {"jobs": 5, "servers": 3, "horizon": 6},
-        {"jobs": 6, "servers": 3, "horizon": 4},
-        {"jobs": 6, "servers": 2, "horizon": 2},
-    )
-    return [
-        generate("small", 10 + level, architecture=architecture, **settings)
-        for level, settings in enumerate(levels)
+LEVELS = (
+    {"jobs": 4, "servers": 3, "horizon": 12},
+    {"jobs": 5, "servers": 3, "horizon": 6},
+    {"jobs": 6, "servers": 3, "horizon": 4},
+    {"jobs": 6, "servers": 2, "horizon": 2},
+)
+"""Of contention."""
+SUITES = suites_of(
+    generate,
+    small=[
+        ("small", 10 + level, {"architecture": architecture, **settings})
+        for level, settings in enumerate(LEVELS)
         for architecture in (PARAMETER_SERVER, RING_ALLREDUCE)
-    ]
-
-
-SUITES: dict[str, Callable[[], list[Instance]]] = {"small": _small_suite}
+    ],
+)

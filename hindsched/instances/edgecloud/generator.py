@@ -7,12 +7,12 @@ A slot is one hour. One number fixes a setting, two numbers are a range drawn un
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from hindsched.errors import InputError
 from hindsched.instances.base import Count, Instance, NonNegative, Positive, PositiveCount
 from hindsched.instances.edgecloud.instance import EdgecloudInstance
+from hindsched.instances.generators.registry import suites_of
 from hindsched.instances.generators.sampling import Draws, arrival_slots, rounded
 from hindsched.instances.generators.settings import Choices, Settings, Span
 from hindsched.instances.generators.settings import TraceSettings as BaseTraceSettings
@@ -256,35 +256,20 @@ def _job(
     return job
 
 
-def _small() -> list[Instance]:
-    """Instances whose optimum is proven within seconds."""
-    return [generate("small", seed) for seed in range(5)]
-
-
-def _variants() -> list[Instance]:
-    """A finite cloud, no cloud, limited storage: ``all-cloud`` cannot run on the first two."""
-    return [
-        generate("small", 3, cloud_workers=2),
-        generate("small", 4, cloud_workers=0, jobs=5),
-        generate("small", 5, storage_gb=8, chunk_gb=(2, 4)),
-    ]
-
-
-def _testbed() -> list[Instance]:
-    return [generate("testbed", seed) for seed in range(3)]
-
-
-def _paper() -> list[Instance]:
-    return [
-        generate("paper", 0),
-        generate("paper", 1, minibatch_scale=0.05),
-        generate("paper", 2, minibatch_scale=0.05, cloud_workers=0),
-    ]
-
-
-SUITES: dict[str, Callable[[], list[Instance]]] = {
-    "small": _small,
-    "variants": _variants,
-    "testbed": _testbed,
-    "paper": _paper,
-}
+SUITES = suites_of(
+    generate,
+    # The optimum is proven within seconds.
+    small=[("small", seed, {}) for seed in range(5)],
+    # A finite cloud, no cloud, limited storage: ``all-cloud`` cannot run on the first two.
+    variants=[
+        ("small", 3, {"cloud_workers": 2}),
+        ("small", 4, {"cloud_workers": 0, "jobs": 5}),
+        ("small", 5, {"storage_gb": 8, "chunk_gb": (2, 4)}),
+    ],
+    testbed=[("testbed", seed, {}) for seed in range(3)],
+    paper=[
+        ("paper", 0, {}),
+        ("paper", 1, {"minibatch_scale": 0.05}),
+        ("paper", 2, {"minibatch_scale": 0.05, "cloud_workers": 0}),
+    ],
+)

@@ -14,7 +14,6 @@ Arrivals are a Poisson stream, or one whose rate bursts, at a given offered load
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from fractions import Fraction
 from math import ceil
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -24,6 +23,7 @@ from pydantic import BeforeValidator, StrictBool
 from hindsched.errors import InputError
 from hindsched.instances.base import LARGEST_NUMBER, Instance, Positive, PositiveCount
 from hindsched.instances.gang.instance import POOL, GangInstance, exact, gang_data
+from hindsched.instances.generators.registry import suites_of
 from hindsched.instances.generators.sampling import Draws, rounded
 from hindsched.instances.generators.settings import Amounts, Settings, Wholes, listed, within
 from hindsched.instances.generators.settings import TraceSettings as BaseTraceSettings
@@ -247,8 +247,10 @@ def _small_suite() -> list[Instance]:
     ]
 
 
-def _paper_suite() -> list[Instance]:
-    return [generate(preset, seed) for preset in ("paper", "bursty") for seed in range(3)]
-
-
-SUITES: dict[str, Callable[[], list[Instance]]] = {"small": _small_suite, "paper": _paper_suite}
+SUITES = {
+    "small": _small_suite,
+    **suites_of(
+        generate,
+        paper=[(preset, seed, {}) for preset in ("paper", "bursty") for seed in range(3)],
+    ),
+}

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -53,6 +54,17 @@ def generate(family: str, preset: str = "small", seed: int = 0, **settings: obje
     function = family_module("instances", family, "generator").generate
     made: Instance = function(preset, whole_number("seed", seed, 0), **values)
     return made
+
+
+def suites_of(
+    make: Callable[..., Instance], **suites: Sequence[tuple[str, int, JsonObject]]
+) -> dict[str, Callable[[], list[Instance]]]:
+    """Suites of a family's generator: rows of preset, seed and settings, made when asked for."""
+
+    def made(rows: Sequence[tuple[str, int, JsonObject]]) -> list[Instance]:
+        return [make(preset, seed, **settings) for preset, seed, settings in rows]
+
+    return {name: partial(made, rows) for name, rows in suites.items()}
 
 
 def from_trace(
@@ -123,7 +135,7 @@ def _plain_settings(settings: Keywords, names: Collection[str], owner: str) -> J
         if key not in names:
             allowed = ", ".join(sorted(names)) or "none"
             raise InputError(f"set.{key}", given, f"{owner} has the settings: {allowed}")
-    values = {key: _plain(given) for key, given in settings.items()}
+    values = {key: plain(given) for key, given in settings.items()}
     for key, value in values.items():
         for number in value if isinstance(value, list | tuple) else (value,):
             if isinstance(number, float) and 0 < abs(number) < SMALLEST_SETTING:
@@ -132,7 +144,7 @@ def _plain_settings(settings: Keywords, names: Collection[str], owner: str) -> J
     return values
 
 
-def _plain(value: object) -> Any:
+def plain(value: object) -> Any:
     """A value as JSON has it: numpy's numbers and arrays are Python's, text is read."""
     if isinstance(value, np.generic | np.ndarray):
         return value.tolist()

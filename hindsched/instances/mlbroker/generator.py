@@ -7,13 +7,13 @@ deployment is per GB of) are settings too. Two numbers are a range drawn uniform
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated
 
 from pydantic import StrictBool
 
 from hindsched.instances.base import Count, Instance, NonNegative, Number, Positive, PositiveCount
+from hindsched.instances.generators.registry import suites_of
 from hindsched.instances.generators.sampling import Draws, arrival_slots, rounded
 from hindsched.instances.generators.settings import Settings, Share, Span, within
 from hindsched.instances.generators.settings import TraceSettings as BaseTraceSettings
@@ -366,21 +366,10 @@ SMALL_LEVELS: tuple[tuple[tuple[int, int], Draft], ...] = (
 """Seeds and settings of the suite ``small``: what decides the cost differs from level to level."""
 
 
-def _small_suite() -> list[Instance]:
-    return [generate("small", seed, **level) for seeds, level in SMALL_LEVELS for seed in seeds]
-
-
-def _medium_suite() -> list[Instance]:
-    sizes = {"datacenters": 6, "horizon": 10, "jobs": 20, "life_slots": (3, 8)}
-    return [generate("paper", seed, **sizes) for seed in range(2)]
-
-
-def _paper_suite() -> list[Instance]:
-    return [generate("paper", 0)]
-
-
-SUITES: dict[str, Callable[[], list[Instance]]] = {
-    "small": _small_suite,
-    "medium": _medium_suite,
-    "paper": _paper_suite,
-}
+SIZES = {"datacenters": 6, "horizon": 10, "jobs": 20, "life_slots": (3, 8)}
+SUITES = suites_of(
+    generate,
+    small=[("small", seed, level) for seeds, level in SMALL_LEVELS for seed in seeds],
+    medium=[("paper", seed, SIZES) for seed in range(2)],
+    paper=[("paper", 0, {})],
+)

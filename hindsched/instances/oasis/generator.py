@@ -23,6 +23,7 @@ from pydantic import StrictBool, field_validator
 
 from hindsched.errors import InputError
 from hindsched.instances.base import Instance, NonNegative, Positive, PositiveCount
+from hindsched.instances.generators.registry import suites_of
 from hindsched.instances.generators.sampling import Draws, arrival_slots, rounded
 from hindsched.instances.generators.settings import Positives, Settings
 from hindsched.instances.generators.settings import TraceSettings as BaseTraceSettings
@@ -450,24 +451,19 @@ def fit_steps(deadlines: list[float], values: list[float]) -> tuple[float, float
     return rounded(float(chosen)), float(decays[decay]), rounded(float(targets[target]))
 
 
-def small_suite() -> list[Instance]:
-    """Make two instances at each of four cluster sizes (levels of contention)."""
-    return [
-        generate("small", seed, servers=servers) for servers in (3, 5, 8, 14) for seed in (0, 1)
-    ]
-
-
-def contention_suite() -> list[Instance]:
-    """The paper's ratio experiment: T = 10, 10 jobs, 5-50 servers, three levels of contention."""
-    return [
-        generate("paper", seed, jobs=10, horizon=10, servers=servers, max_duration=duration)
+SUITES = suites_of(
+    generate,
+    # Two instances at each of four cluster sizes (levels of contention).
+    small=[("small", seed, {"servers": servers}) for servers in (3, 5, 8, 14) for seed in (0, 1)],
+    # The paper's ratio experiment.
+    contention=[
+        (
+            "paper",
+            seed,
+            {"jobs": 10, "horizon": 10, "servers": servers, "max_duration": duration},
+        )
         for servers in (5, 10, 25, 50)
         for duration in (2, 4, 10)
         for seed in (0, 1)
-    ]
-
-
-SUITES: dict[str, Callable[[], list[Instance]]] = {
-    "small": small_suite,
-    "contention": contention_suite,
-}
+    ],
+)

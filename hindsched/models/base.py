@@ -355,10 +355,14 @@ def check_size(instance: Instance, jobs: Sequence[int] | None = None) -> None:
         check_memory(f"the program of {instance.name}", needed)
 
 
-def subproblem(instance: Instance, job: JobRecord, formulation: str | None = None) -> Subproblem:
+def subproblem(
+    instance: Instance, job: JobRecord, formulation: str | None = None, **build: object
+) -> Subproblem:
     """The subproblem of a job (its record, name or position), found by the instance's word."""
-    module = model_module(instance.family)
-    made: Subproblem = module.build_subproblem(instance, instance.position_of(job), formulation)
+    build_subproblem = model_module(instance.family).build_subproblem
+    made: Subproblem = build_subproblem(
+        instance, instance.position_of(job), formulation, **build
+    )
     return made
 
 

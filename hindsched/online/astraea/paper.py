@@ -24,22 +24,19 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from hindsched.arrays import Floats
-from hindsched.errors import InputError, SolveFailed
+from hindsched.errors import InputError
 from hindsched.instances.astraea.instance import AstraeaInstance, AstraeaJob
 from hindsched.instances.astraea.modes import modes
 from hindsched.instances.base import JobRecord
 from hindsched.instances.modes import Modes
 from hindsched.models.astraea import offline as models
-from hindsched.models.astraea.offline import AstraeaSubproblem
 from hindsched.online.engines.batching import Admission, ExponentialLedger, GeometricBatches, Offer
 from hindsched.online.engines.primal_dual import Engine
 from hindsched.online.protocol import Environment
 from hindsched.solutions.astraea.solution import AstraeaSolution
 from hindsched.solutions.base import Assignment
 from hindsched.solutions.window_solution import WindowRow
-from hindsched.solvers.door.program import solve_program
-from hindsched.solvers.door.status import Status
-from hindsched.solvers.door.subproblem import EXACT, pays_alike
+from hindsched.solvers.door.subproblem import KeptSubproblem, pays_alike
 from hindsched.solvers.kernels.astraea.shared_window import best_offer, spread_workers
 from hindsched.solvers.kernels.ties import TIE
 
@@ -167,15 +164,15 @@ class ModelRound(TenantRound):
 
     def __init__(self, instance: AstraeaInstance, slots: int, bases: tuple[Floats, Floats]) -> None:
         super().__init__(instance, slots, bases)
-        self.kept: dict[str, tuple[Floats, AstraeaSubproblem]] = {}
+        self.kept: dict[str, tuple[Floats, KeptSubproblem]] = {}
 
-    def _subproblem(self, job: AstraeaJob, values: Floats) -> AstraeaSubproblem:
+    def _subproblem(self, job: AstraeaJob, values: Floats) -> KeptSubproblem:
         kept = self.kept.get(job.name)
         if kept is None or not np.array_equal(kept[0], values):
             local = job.model_copy(update={"arrival": 0})
             alone = self.instance.with_fields(horizon=self.slots, jobs=(local,))
-            kept = values.copy(), models.build_subproblem(alone, 0, values=values)
-            self.kept[job.name] = kept
+            program = models.build_subproblem(alone, 0, values=values)
+            kept = self.kept[job.name] = values.copy(), KeptSubproblem(program)
         return kept[1]
 
     def offer(
@@ -185,7 +182,7 @@ class ModelRound(TenantRound):
         """Best schedule within the quota, by the solver."""
         if not np.isfinite(values).any():
             return None
-        program, split = self._subproblem(job, values), self.split
+        split = self.split
         price = np.repeat(self.ledger.prices().T[None], len(self.instance.servers), axis=0)
         tenant = self.instance.tenant_index[job.tenant]
         quota = None
@@ -193,17 +190,14 @@ class ModelRound(TenantRound):
             parts = (self.unused_workers[:, tenant], self.unused_ps[:, tenant])
             quota = np.concatenate(parts, axis=1).astype(float)
         free = self.free_workers.transpose(1, 2, 0), self.free_ps.transpose(1, 2, 0)
-        program.set(
+        solution = self._subproblem(job, values).solve(
             {"worker_capacity": price[:, :split], "ps_capacity": price[:, split:]},
             {"worker_capacity": free[0].astype(float), "ps_capacity": free[1].astype(float)},
             quota,
         )
-        result = solve_program(program.model, EXACT)
-        if result.status == Status.INFEASIBLE:
+        if solution is None:
             return None
-        if result.status != Status.OPTIMAL:
-            raise SolveFailed(f"subproblem of {job.name}: {result.status}")
-        row = program.extract().rows[job.name][0]
+        row = solution.rows[job.name][0]
         free_of_charge = self.offer_of(row, 0.0)
         paid = self.ledger.prices(row.first, row.last) @ free_of_charge.demand
         found = replace(free_of_charge, cost=float(paid.sum()))
@@ -270,7 +264,7 @@ class Astraea(GeometricBatches):
         self.cluster = cluster
         self._tables: dict[str, Modes] = {}
         self._rows: dict[str, list[WindowRow]] = {}
-        self._kept: dict[str, tuple[Floats, AstraeaSubproblem]] = {}
+        self._kept: dict[str, tuple[Floats, KeptSubproblem]] = {}
 
     def table(self, job: AstraeaJob) -> Modes:
         """Modes of a job."""

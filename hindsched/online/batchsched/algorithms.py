@@ -105,7 +105,7 @@ class BatchschedOnline(GeometricBatches):
         self.cluster: BatchschedInstance = environment.cluster  # type: ignore[assignment]
         self._modes: dict[str, ModeIndex] = {}
         self._density: dict[str, float] = {}
-        self._kept: dict[str, KeptSubproblem] = {}
+        self._kept: dict[str, tuple[int, KeptSubproblem]] = {}
 
     def index(self, job: BatchschedJob) -> ModeIndex:
         """Modes of a job, prepared once."""

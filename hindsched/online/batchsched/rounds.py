@@ -9,11 +9,12 @@ import numpy as np
 
 from hindsched.instances.base import JobRecord
 from hindsched.instances.batchsched.instance import BatchschedInstance, BatchschedJob
+from hindsched.models.batchsched.offline import build_subproblem
 from hindsched.online.batchsched.theorem import resource_units
 from hindsched.online.engines.batching import BatchRound, ExponentialLedger, Offer
 from hindsched.online.engines.primal_dual import Engine
 from hindsched.solvers.door.subproblem import KeptSubproblem, pays_alike
-from hindsched.solvers.families.batchsched.oracle import ServerOracle, schedule_of
+from hindsched.solvers.families.batchsched.oracle import schedule_of
 from hindsched.solvers.families.batchsched.oracle_search import ModeIndex, Schedule, ScheduleSearch
 
 TIE_WEIGHT = 1e-6
@@ -31,7 +32,7 @@ class ServerRound(BatchRound):
     def __init__(
         self, instance: BatchschedInstance, horizon: int, last: int, base: float,
         index: Callable[[BatchschedJob], ModeIndex], most_workers: int, greedy: bool,
-        engine: Engine, kept: dict[str, KeptSubproblem],
+        engine: Engine, kept: dict[str, tuple[int, KeptSubproblem]],
     ) -> None:  # fmt: skip
         self._kept = kept
         self.instance, self.last = instance, last
@@ -65,23 +66,25 @@ class ServerRound(BatchRound):
         if not len(self._index(job).modes):
             return None
         kept = self._kept.get(job.name)
-        if kept is None or kept.oracle.rows.sets[0].shape[-1] != self.last:
+        if kept is None or kept[0] != self.last:
             tie = TIE_WEIGHT * limit / self.last
-            free = job.model_copy(update={"arrival": 1, "weight": tie})
-            oracle = ServerOracle(self.instance.with_jobs((free,)), None, self.last)
-            kept = self._kept[job.name] = KeptSubproblem(oracle, 0)
-        prices, residual = (
-            np.ascontiguousarray(values[: self.last].transpose(1, 2, 0)).ravel()
+            alone = job.model_copy(update={"arrival": 1, "weight": tie})
+            program = build_subproblem(self.instance.with_jobs((alone,)), 0, slots=self.last)
+            kept = self._kept[job.name] = self.last, KeptSubproblem(program)
+        prices, room = (
+            {"capacity": values[: self.last].transpose(1, 2, 0)}
             for values in (self.search.prices, self.search.residual)
         )
-        response = kept.best_response(prices, residual)
-        if response is None or response.plan is None:
+        solution = kept[1].solve(prices, room)
+        if solution is None:
             return None
-        cost = response.value - response.objective
+        found = schedule_of(solution.rows[job.name][0], 0.0)
+        paid = self.search.prices[found.start - 1 : found.last] * self.search.use(found)
+        cost = float(paid.sum())
         least = limit if other is None else other.cost
         if pays_alike(cost, least, limit):
             return other
-        return None if cost >= limit else schedule_of(response.plan[0], cost)
+        return None if cost >= limit else replace(found, cost=cost)
 
     def book(self, job: BatchschedJob, offer: Offer) -> None:
         """Take the schedule's resources and post the new prices."""

@@ -187,6 +187,13 @@ class HighsProgram:
         self.highs.changeColsCost(cost.size, index, self._scaling.costs(cost))
         self.highs.changeObjectiveOffset(offset * self._scaling.objective)
 
+    def renew(self) -> None:
+        """Take over the program's present objective and sides."""
+        lp = self.program
+        self.set_cost(lp.cost, lp.offset)
+        index, own = np.arange(len(lp.rows), dtype=_I32), self._scaling.rows
+        self.highs.changeRowsBounds(index.size, index, lp.row_lower * own, lp.row_upper * own)
+
     def set_start(self, index: Any, values: Floats) -> None:
         """Give values to some or all columns as a start for the mixed-integer search."""
         self.highs.clearSolver()

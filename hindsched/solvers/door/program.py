@@ -22,6 +22,7 @@ from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.others import OTHERS, solve_by_other
 from hindsched.solvers.door.standard_form import (
     LinearProgram,
+    Rereading,
     TriviallyInfeasibleError,
     compile_program,
 )
@@ -91,13 +92,7 @@ def solve_program(
         program = compile_program(model)
     except TriviallyInfeasibleError as error:
         _clear_all(model)
-        return ProgramResult(
-            Status.INFEASIBLE,
-            StoppedBy.INFEASIBLE,
-            seconds=now() - started,
-            backend="checked before the solver",
-            details={"constraint": str(error)},
-        )
+        return _infeasible(error, now() - started)
     index, point = program.start_values() if start else (np.zeros(0, int), np.zeros(0))
     if not program.columns or not program.rows:
         answer = _answer_without_rows(program)
@@ -119,6 +114,72 @@ def solve_program(
     if start and len(index) == len(program.columns):
         answer = _keep_start(program, answer, index, point)
     return _conclude(program, answer, options, now() - started, want_duals)
+
+
+class KeptProgram:
+    """A Pyomo model that HiGHS solves again and again at other values of its mutable Params.
+
+    It is compiled and given to the solver once. Params may stand in the objective and on the right
+    sides of constraints, which are read anew before each solve; all else stays as it was.
+
+    Parameters
+    ----------
+    model : pyo.ConcreteModel
+        The model, with an objective.
+    options : SolveOptions
+        How to solve it.
+
+    Examples
+    --------
+    >>> model = pyo.ConcreteModel()
+    >>> model.room = pyo.Param(initialize=2, mutable=True)
+    >>> model.x = pyo.Var(within=pyo.Integers)
+    >>> model.fits = pyo.Constraint(expr=model.x <= model.room)
+    >>> model.objective = pyo.Objective(expr=model.x, sense=pyo.maximize)
+    >>> kept = KeptProgram(model, SolveOptions())
+    >>> first = kept.solve().objective
+    >>> model.room.set_value(5)
+    >>> first, kept.solve().objective
+    (2.0, 5.0)
+    """
+
+    def __init__(self, model: pyo.ConcreteModel, options: SolveOptions) -> None:
+        self.model, self._options = model, options
+        self._highs: HighsProgram | None = None
+        self._refused: TriviallyInfeasibleError | None = None
+        try:
+            self._program = compile_program(model)
+        except TriviallyInfeasibleError as error:
+            self._refused = error
+            return
+        self._reread = Rereading(self._program)
+        if self._program.columns and self._program.rows:
+            self._highs = HighsProgram(self._program, options)
+
+    def solve(self) -> ProgramResult:
+        """Solve the model at the Params' present values; see `solve_program`."""
+        started = now()
+        if self._refused is not None:
+            return _infeasible(self._refused, 0.0)
+        program = self._program
+        self._reread()
+        if self._highs is None:
+            answer = _answer_without_rows(program)
+        else:
+            self._highs.renew()
+            answer = self._highs.solve(self._options.time_limit)
+        answer = _believe(program, answer)
+        return _conclude(program, answer, self._options, now() - started, False)
+
+
+def _infeasible(error: TriviallyInfeasibleError, seconds: float) -> ProgramResult:
+    return ProgramResult(
+        Status.INFEASIBLE,
+        StoppedBy.INFEASIBLE,
+        seconds=seconds,
+        backend="checked before the solver",
+        details={"constraint": str(error)},
+    )
 
 
 def _in_model_sense(program: LinearProgram, on_progress: Progress | None) -> Progress | None:

@@ -2,20 +2,21 @@
 
 The subproblem is the same block as in the offline program; its optimum and the oracle's are equal.
 A solver tells no differences below its tolerances and knows no tie rule: of schedules that it
-cannot tell apart the oracle's is taken, whose ties are those of `kernels.ties`. The Pyomo program
-stays, prices and what is left change; it is compiled anew for every solve, which takes no longer
-than Pyomo's persistent interfaces do.
+cannot tell apart the oracle's is taken, whose ties are those of `kernels.ties`. The program stays
+as long as its job is undecided, in Pyomo and in the solver: prices and what is left are set.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from hindsched.arrays import Floats
 from hindsched.errors import SolveFailed
-from hindsched.models.base import subproblem
+from hindsched.models.base import Prices, Subproblem, subproblem
+from hindsched.solutions.base import Solution
 from hindsched.solvers.door.options import SolveOptions
-from hindsched.solvers.door.program import solve_program
+from hindsched.solvers.door.program import KeptProgram
 from hindsched.solvers.door.status import Status
 from hindsched.solvers.oracles.base import BlockOracle, Response
 
@@ -29,53 +30,62 @@ class KeptSubproblem:
 
     Parameters
     ----------
-    oracle : BlockOracle
-        With one row a server; names the rows of prices and of what is left.
-    block : int
-        Position of the block.
-    options : SolveOptions
-        How to solve; without a time limit.
+    program : Subproblem
+        The block with its prices and what is left.
     """
 
-    def __init__(self, oracle: BlockOracle, block: int, options: SolveOptions = EXACT) -> None:
-        self.oracle, self.block, self.options = oracle, block, options
-        self.program = subproblem(oracle.instance, block, oracle.formulation)
+    def __init__(self, program: Subproblem) -> None:
+        self._program = program
+        self._kept: KeptProgram | None = None
 
-    def best_response(self, prices: Floats, residual: Floats | None = None) -> Response | None:
-        """Best schedule of the block, as `BlockOracle.best_response`; None if nothing fits.
+    def solve(self, prices: Prices, room: Prices | None = None, *more: Any) -> Solution | None:
+        """Best schedule, as a solution of the block alone; None if nothing fits.
+
+        Arguments are those of the subproblem's `set`.
 
         Raises
         ------
         SolveFailed
             If the solver proves neither an optimum nor infeasibility.
         """
-        oracle, name = self.oracle, f"subproblem of {self.oracle.block_name(self.block)}"
-        left = None if residual is None else oracle.rows.unpack(residual)
-        self.program.set(oracle.rows.unpack(prices), left)
-        result = solve_program(self.program.model, self.options)
+        program = self._program
+        program.set(prices, room, *more)
+        if self._kept is None or self._kept.model is not program.model:
+            self._kept = KeptProgram(program.model, EXACT)
+        result = self._kept.solve()
         if result.status == Status.INFEASIBLE:
             return None
-        if result.status != Status.OPTIMAL:
-            raise SolveFailed(f"{name}: {result.status}")
-        solution = self.program.extract()
-        response = None if solution is None else oracle.use_of(solution)[self.block]
-        if response is None:
-            raise SolveFailed(f"{name}: its point is no schedule")
-        cost = float(prices[response.rows] @ response.amounts)
-        value = response.objective - cost if oracle.sense == "max" else response.objective + cost
-        return replace(response, value=value)
+        solution = program.extract() if result.status == Status.OPTIMAL else None
+        if solution is None:
+            name = program.instance.jobs[program.position].name
+            raise SolveFailed(f"subproblem of {name}: {result.status}")
+        return solution
 
 
 def model_response(
     oracle: BlockOracle, block: int, prices: Floats, residual: Floats | None = None
 ) -> Response | None:
-    """`KeptSubproblem.best_response` of a block that is asked once, ties by the oracle's rule."""
-    found = KeptSubproblem(oracle, block).best_response(prices, residual)
+    """`BlockOracle.best_response` by a subproblem that is asked once, ties by the oracle's rule."""
+    kept = KeptSubproblem(subproblem(oracle.instance, block, oracle.formulation))
+    left = None if residual is None else oracle.rows.unpack(residual)
+    found = response_of(oracle, block, kept.solve(oracle.rows.unpack(prices), left), prices)
     other = oracle.best_response(block, prices, residual)
     if found is None or other is None:
         return found
     size = max(abs(found.objective), abs(found.value - found.objective))
     return other if pays_alike(found.value, other.value, size) else found
+
+
+def response_of(
+    oracle: BlockOracle, block: int, solution: Solution | None, prices: Floats
+) -> Response | None:
+    """A solution of a subproblem as the block's response at `prices`."""
+    response = None if solution is None else oracle.use_of(solution)[block]
+    if response is None:
+        return None
+    cost = float(prices[response.rows] @ response.amounts)
+    value = response.objective - cost if oracle.sense == "max" else response.objective + cost
+    return replace(response, value=value)
 
 
 def pays_alike(found: float, other: float, size: float) -> bool:

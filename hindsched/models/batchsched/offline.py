@@ -57,6 +57,8 @@ BYTES_A_COLUMN = 1_000
 """A column of Pyomo, and its part in the rows."""
 MOST_COLUMNS = 20_000_000
 """Each is looked at, also if it then is left out: minutes, where no limit is given."""
+MOST_IN_SUBPROBLEM = 300_000
+"""Columns of one job, whose program is solved for every decision."""
 FORMS: dict[str, tuple[str, ...]] = {
     "modes": ("modes", PRINTED), "literal": (PRINTED,), PREEMPTIVE: (SLOTS,),
 }  # fmt: skip
@@ -331,7 +333,12 @@ def build_subproblem(
         slots = max(j.arrival for j in instance.jobs) + int(table.duration.max())
     if slots < 1:
         raise InputError("slots", slots, "must be at least 1")
-    sets = EmptyCluster(instance).job_sets(table, record.arrival, slots)
+    empty = EmptyCluster(instance)
+    columns = empty.num_columns(table, record.arrival, slots)
+    name = f"the subproblem of {record.name}"
+    check_memory(name, float(BYTES_A_COLUMN * columns))
+    check_count(name, columns, "columns", MOST_IN_SUBPROBLEM)
+    sets = empty.job_sets(table, record.arrival, slots)
     once = "12a" if instance.has_ps else "20a"
     model, block, _, paid = subproblem_model(
         record.name, position, family, sets, once, family.capacities[0].number

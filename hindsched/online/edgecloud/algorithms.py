@@ -6,6 +6,7 @@ parameter server.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import ClassVar
 
@@ -29,7 +30,7 @@ from hindsched.online.edgecloud.resources import (
 )
 from hindsched.online.edgecloud.serving import Serving
 from hindsched.online.engines.dual_price import DualPrice
-from hindsched.online.engines.reoptimise import Reoptimise
+from hindsched.online.engines.reoptimise import FEW_HEURISTICS, Reoptimise
 from hindsched.online.protocol import (
     NOTHING,
     Capabilities,
@@ -261,6 +262,12 @@ class EdgecloudDualPrice(DualPrice):
         self._layout = layout
 
 
+class EdgecloudReoptimise(Reoptimise):
+    """`Reoptimise`, whose start is so good that HiGHS' heuristics rarely better it."""
+
+    solver_options: ClassVar[Mapping[str, object]] = FEW_HEURISTICS
+
+
 def _widened(arrays: dict[str, Floats], width: int) -> dict[str, Floats]:
     return {name: np.pad(array, ((0, 0), (0, width))) for name, array in arrays.items()}
 
@@ -271,7 +278,7 @@ ALGORITHMS: dict[str, Factory] = {
     "edgecloud-escape": EdgecloudEscape,
     "edgecloud-edge-only": EdgecloudEdgeOnly,
     "dual-price": EdgecloudDualPrice,
-    "reoptimise": Reoptimise,
+    "reoptimise": EdgecloudReoptimise,
     "srtf": Srtf,
     "tiresias-l": EdgeTiresiasL,
     "batchsche": BatchSche,

@@ -33,6 +33,17 @@ MOST_COLUMNS = 10_000
 """Columns up to which the program of a step is built; it then takes a second or so."""
 ROUNDS = 8
 """Times that prices look for further schedules in a step."""
+FEW_HEURISTICS = {
+    "mip_allow_cut_separation_at_nodes": False,
+    "mip_allow_restart": False,
+    "mip_detect_symmetry": False,
+    "mip_heuristic_effort": 0.0,
+    "mip_heuristic_run_feasibility_jump": False,
+    "mip_heuristic_run_rens": False,
+    "mip_heuristic_run_rins": False,
+    "mip_heuristic_run_root_reduced_cost": False,
+}
+"""Options of HiGHS: a small program that has a good start takes its time in heuristics."""
 
 
 class Reoptimise(OnlineAlgorithm):

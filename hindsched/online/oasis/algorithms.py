@@ -24,7 +24,7 @@ from hindsched.online.baselines.ranked import LeastAttained, ShortestRemaining
 from hindsched.online.baselines.sia import Sia
 from hindsched.online.engines.dual_price import DualPrice
 from hindsched.online.engines.primal_dual import PrimalDual
-from hindsched.online.engines.reoptimise import ROUNDS, Reoptimise
+from hindsched.online.engines.reoptimise import FEW_HEURISTICS, ROUNDS, Reoptimise
 from hindsched.online.oasis.baselines import Dorm, Rrh
 from hindsched.online.oasis.prices import (
     POOLS,
@@ -39,6 +39,7 @@ from hindsched.solutions.base import build_solution
 from hindsched.solvers.bounds.schedule_prices import best_schedules
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import within_gap
+from hindsched.solvers.door.work import now
 from hindsched.solvers.families.oasis.methods import milp
 from hindsched.solvers.families.oasis.resources import OasisOracle
 from hindsched.solvers.families.oasis.rest import rest_of, rows_from, solve_rest
@@ -207,26 +208,16 @@ class OasisReoptimise(Reoptimise):
     gap : float
         Relative gap at which a solve stops.
     time_limit : float, optional
-        Seconds that a solve may take in place of `nodes`; the result then depends on the machine.
+        Seconds that a step may take; the result then depends on the machine.
     """
 
     card = Capabilities(may_give_up=True)
 
-    solver_options: ClassVar[Mapping[str, object]] = {
-        "mip_allow_cut_separation_at_nodes": False,
-        "mip_allow_restart": False,
-        "mip_detect_symmetry": False,
-        "mip_heuristic_effort": 0.0,
-        "mip_heuristic_run_feasibility_jump": False,
-        "mip_heuristic_run_rens": False,
-        "mip_heuristic_run_rins": False,
-        "mip_heuristic_run_root_reduced_cost": False,
-    }
-    """A program of a few dozen binaries that has a good start takes its time in heuristics."""
+    solver_options: ClassVar[Mapping[str, object]] = FEW_HEURISTICS
 
     def _plan_again(self, slot: int) -> None:
         """Solve what is left; the start keeps the present plan and adds the new jobs."""
-        rolling = self._rolling
+        began, rolling = now(), self._rolling
         rolling.advance(slot)
         known = rolling.instance
         assert isinstance(known, OasisInstance)
@@ -245,7 +236,8 @@ class OasisReoptimise(Reoptimise):
                 options=self.options,
             )  # fmt: skip
             search = NeighbourhoodSearch(oracle, plan.prices, start=oracle.place(plan.responses))
-            search.improve(lambda: search.iterations >= self.nodes)
+            until = math.inf if self.time_limit is None else began + self.time_limit
+            search.improve(lambda: search.iterations >= self.nodes or now() >= until)
             best, bound = search.solution() or start, plan.bound
         else:
             options = SolveOptions(gap=self.gap, threads=1, time_limit=self.time_limit,

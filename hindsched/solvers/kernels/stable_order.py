@@ -14,6 +14,7 @@ import numpy as np
 from numba import njit
 
 from hindsched.arrays import Ints
+from hindsched.solvers.kernels.ties import TIE
 
 RUN = 16
 """Keys that are sorted by insertion."""
@@ -66,6 +67,19 @@ def stable_order(keys: Any) -> Ints:
         order, other = other, order
         width *= 2
     return order
+
+
+@njit(cache=True, nogil=True)
+def order_up_to_ties(keys: Any) -> Ints:
+    """`stable_order` in which keys count as equal that a `ties.TIE` is between at most."""
+    order = stable_order(keys)
+    rounded = np.empty(keys.size)
+    level = keys[order[0]] if keys.size else 0.0
+    for place in order:
+        if keys[place] > level + TIE * abs(level) or keys[place] != keys[place]:
+            level = keys[place]
+        rounded[place] = level
+    return stable_order(rounded)
 
 
 @njit(cache=True, nogil=True)

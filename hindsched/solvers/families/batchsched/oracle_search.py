@@ -33,6 +33,7 @@ from hindsched.solvers.kernels.batchsched.window_search import (
 )
 from hindsched.solvers.kernels.cheapest_workers import renew_slot_costs
 from hindsched.solvers.kernels.placement import Kinds, fill, num_ps
+from hindsched.solvers.kernels.stable_order import order_up_to_ties
 
 NO_LIMIT = 1e300
 TABLES_BESIDE = 4
@@ -206,7 +207,7 @@ class ScheduleSearch:
             return workers, ps
         window = empty_window(*self.capacity.shape)
         fill_window(start, int(table.duration[mode]), self.state, self._kinds.worker[m], window)
-        order = np.argsort(window.cost, kind="stable")
+        order = order_up_to_ties(window.cost)
         if has_ps:
             ps[host] = num_ps(count - on_host, float(self._kinds.ratio[m, table.ps_type[mode]]))
         return fill(count, host, on_host, greedy, window.room, order), ps

@@ -27,7 +27,7 @@ from hindsched.solvers.kernels.placement import (
     greedy_host,
     spread_cost,
 )
-from hindsched.solvers.kernels.stable_order import copy_to, stable_order
+from hindsched.solvers.kernels.stable_order import copy_to, order_up_to_ties, stable_order
 from hindsched.solvers.kernels.ties import TIE
 
 
@@ -237,7 +237,7 @@ def cheapest_schedule(
             fixed = rate * end
             fill_window(t, length, state, worker[m], window)
             if q == 0:
-                copy_to(order, stable_order(cost))
+                copy_to(order, order_up_to_ties(cost))
             for k in range(groups[i, 4], groups[i, 5]):
                 p = mode_ps[k]
                 price, host, on_host = np.inf, -1, 0

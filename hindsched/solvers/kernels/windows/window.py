@@ -17,7 +17,8 @@ from hindsched.instances.modes import ModeColumns
 from hindsched.solvers.kernels.cheapest_workers import room_for
 from hindsched.solvers.kernels.limited_servers import Range, fill_limited, limited_prefix
 from hindsched.solvers.kernels.placement import NOTHING, Kinds, fits_together, num_ps
-from hindsched.solvers.kernels.stable_order import stable_order
+from hindsched.solvers.kernels.stable_order import order_up_to_ties
+from hindsched.solvers.kernels.ties import TIE
 
 
 class Parts(NamedTuple):
@@ -51,6 +52,15 @@ def _least(free: Parts, h: int, start: int, end: int, slack: float, left: Floats
         for t in range(start, end):
             least = min(least, row[t])
         left[r] = least + slack
+
+
+@njit(cache=True)
+def _counts(
+    cost: float, chosen: tuple[int, int, int, int], least: float,
+    best: tuple[int, int, int, int], tie: float,
+) -> bool:  # fmt: skip
+    """Whether a schedule of this cost at least may be the cheapest, or the first of a tie."""
+    return bool(cost < least or (cost < np.inf and cost <= least + tie and chosen < best))
 
 
 @njit(cache=True)
@@ -90,11 +100,13 @@ def cheapest_window(
     Returns
     -------
     cost, mode, start (1-based)
-        Mode -1 if there is none. Ties: the first mode, then the earlier start.
+        The least cost of all, from which that of the chosen schedule differs by a tie at most. Mode
+        -1 if there is none. Ties (`ties.TIE`): earlier completion, fewer workers, fewer PSs, then
+        the order of the modes and of the servers.
 
     Notes
     -----
-    A search among the shortest windows first tells how little the others may cost.
+    The shortest windows come first and tell how little the others may cost.
     """
     worker, server, ratio, has_ps = kinds
     worker_type, ps_type, together, count, length = modes
@@ -108,24 +120,23 @@ def cheapest_window(
     most = np.empty(servers, dtype=np.int64)
     price, ps_price = np.empty(servers), np.zeros(servers)
     forced_workers, forced_ps = worker_low.sum(), ps_low.sum()
-    best, best_mode, best_start, best_host, best_on = np.inf, NOTHING, 0, NOTHING, 0
-    shortest = best, best_mode, best_start, best_host, best_on
-    for turn in range(count.shape[0] + 1 if count.shape[0] else 0):
-        k = int(np.argmin(length)) if turn == 0 else turn - 1
-        if turn == 1 and best_mode >= 0:
-            shortest = best, best_mode, best_start, best_host, best_on
-            best, best_mode = float(np.nextafter(best, np.inf)), NOTHING
+    least, best_start, best_host, best_on = np.inf, 0, NOTHING, 0
+    best = slots + 1, 0, 0, NOTHING  # end, workers, PSs, mode: who is first takes a tie
+    shortest = int(np.argmin(length)) if length.shape[0] else 0
+    for turn in range(length.shape[0]):
+        k = shortest if turn == 0 else turn - int(turn <= shortest)
         n, d, need = count[k], length[k], worker[worker_type[k]]
         if forced_workers > n:
             continue
-        units = 1 if has_ps else 0
+        fewest = 1 if has_ps else 0
         ps_need = server[ps_type[k]] if has_ps else no_demand
         per_worker = ratio[worker_type[k], ps_type[k]] if has_ps else 0.0
         elsewhere = np.empty(n + 1)
         first = max(starts[0], ends[0] - d + 1)
         for start in range(first, min(starts[1], min(ends[1], slots) - d + 1) + 1):
             end = start + d - 1
-            if base[end] >= best:
+            tie = TIE * max(abs(base[end]), abs(least) if least < np.inf else 0.0)
+            if base[end] > least + tie or base[end] == np.inf:
                 break
             if built < end:
                 _add_up(sums, 0, prices[0], built, end)
@@ -139,34 +150,45 @@ def cheapest_window(
                     price[h] += need[r] * paid
                     ps_price[h] += ps_need[r] * paid
                 cheapest, cheapest_ps = min(cheapest, price[h]), min(cheapest_ps, ps_price[h])
-            if base[end] + n * cheapest + cheapest_ps >= best:
-                continue  # whatever is free
+            # whatever is free
+            bound = base[end] + n * cheapest + cheapest_ps
+            if not _counts(bound, (end, n, fewest, k), least, best, tie):
+                continue
             if together[k]:
                 for h in range(servers):
-                    cost = base[end] + n * price[h] + ps_price[h]
-                    if cost >= best or worker_low[h] != forced_workers or worker_high[h] < n:
+                    if worker_low[h] != forced_workers or worker_high[h] < n:
                         continue
-                    if ps_low[h] != forced_ps or not ps_low[h] <= units <= ps_high[h]:
+                    if ps_low[h] != forced_ps or not ps_low[h] <= fewest <= ps_high[h]:
+                        continue
+                    cost, chosen = base[end] + n * price[h] + ps_price[h], (end, n, fewest, k)
+                    if not _counts(cost, chosen, least, best, tie):
                         continue
                     _least(free, h, start, end, slack, left[h])
-                    if fits_together(n, units, need, ps_need, left[h]):
-                        best, best_mode, best_start, best_host, best_on = cost, k, start, h, n
+                    if fits_together(n, fewest, need, ps_need, left[h]):
+                        if cost < least - tie or chosen < best:
+                            best, best_start, best_host, best_on = chosen, start, h, n
+                        least = min(least, cost)
                 continue
             for h in range(servers):
                 _least(free, h, start, end, slack, left[h])
                 most[h] = min(room_for(left[h], need), worker_high[h])
-            order = stable_order(price)
+            order = order_up_to_ties(price)
             limited_prefix(NOTHING, worker_low, most, price, order, elsewhere)
-            anywhere = base[end] + elsewhere[n]
-            if anywhere >= best:
+            anywhere, chosen = base[end] + elsewhere[n], (end, n, fewest, k)
+            if not _counts(anywhere, chosen, least, best, tie):
                 continue
             if not has_ps:
-                best, best_mode, best_start, best_host, best_on = anywhere, k, start, NOTHING, 0
+                if anywhere < least - tie or chosen < best:
+                    best, best_start, best_host, best_on = chosen, start, NOTHING, 0
+                least = min(least, anywhere)
                 continue
             for host in range(servers):
                 most_on = min(most[host], n - 1)
                 units = num_ps(n - most_on, per_worker)
-                if ps_low[host] != forced_ps or anywhere + units * ps_price[host] >= best:
+                cost = anywhere + units * ps_price[host]
+                if ps_low[host] != forced_ps:
+                    continue
+                if not _counts(cost, (end, n, units, k), least, best, tie):
                     continue
                 if not fits_together(0, units, need, ps_need, left[host]):
                     continue
@@ -174,15 +196,18 @@ def cheapest_window(
                 for on_host in range(most_on, worker_low[host] - 1, -1):
                     units = num_ps(n - on_host, per_worker)
                     paid = on_host * price[host] + units * ps_price[host] + elsewhere[n - on_host]
-                    if base[end] + paid >= best or not ps_low[host] <= units <= ps_high[host]:
+                    cost, chosen = base[end] + paid, (end, n, units, k)
+                    if not ps_low[host] <= units <= ps_high[host]:
+                        continue
+                    if not _counts(cost, chosen, least, best, tie):
                         continue
                     if fits_together(on_host, units, need, ps_need, left[host]):
-                        best, best_mode, best_start = base[end] + paid, k, start
-                        best_host, best_on = host, on_host
+                        if cost < least - tie or chosen < best:
+                            best, best_start, best_host, best_on = chosen, start, host, on_host
+                        least = min(least, cost)
+    best_mode = best[3]
     if best_mode < 0:
-        best, best_mode, best_start, best_host, best_on = shortest
-    if best_mode < 0:
-        return best, best_mode, best_start
+        return least, best_mode, best_start
     workers[:], ps[:] = 0, 0
     n, end, need = (
         count[best_mode],
@@ -198,10 +223,10 @@ def cheapest_window(
                 for r in range(resources):
                     part = prices[0][h, r, t] if r < split else prices[1][h, r - split, t]
                     price[h] += need[r] * part
-        fill_limited(best_host, worker_low, most, stable_order(price), n - best_on, workers)
+        fill_limited(best_host, worker_low, most, order_up_to_ties(price), n - best_on, workers)
     if best_host >= 0:
         workers[best_host] = best_on
         if has_ps:
             elsewhere_now = n - best_on
             ps[best_host] = num_ps(elsewhere_now, ratio[worker_type[best_mode], ps_type[best_mode]])
-    return best, best_mode, best_start
+    return least, best_mode, best_start

@@ -205,28 +205,22 @@ class Reoptimise(OnlineAlgorithm):
             return None
         names = {job.name for job in known.jobs}
         plan = {name: rows for name, rows in self._plan.items() if name in names}
-        residual = oracle.rows.capacity.copy()
-        try:
-            used = oracle.use_of(build_solution(known, plan, formulation)) if plan else []
-        except InputError:  # a family whose oracle only reads solutions that serve every job
-            return None
-        for response in used:
-            if response is not None:
-                np.subtract.at(residual, response.rows, response.amounts)
-        free = np.zeros(oracle.rows.size)
+        used: list[Response | None] = [None] * oracle.num_decided
+        if plan:
+            try:
+                used = oracle.use_of(build_solution(known, plan, formulation))
+            except InputError:  # a family whose oracle only reads solutions that serve every job
+                return None
+        new = [job.name not in plan and job.name not in self._considered for job in known.jobs]
+        found = inserted(oracle, oracle.rows.capacity, used, new)
         for block, job in enumerate(known.jobs):
-            if job.name in plan or job.name in self._considered:
-                continue
-            self._considered.add(job.name)
-            response = oracle.best_response(block, free, residual)
-            if response is None or response.plan is None:
-                if not oracle.optional:
+            response = found[block]
+            if new[block]:
+                self._considered.add(job.name)
+                if response is not None:
+                    plan[job.name] = oracle.assignments(block, response)
+                elif not oracle.optional:
                     return None
-                continue
-            if oracle.optional and response.value <= 0:
-                continue
-            plan[job.name] = oracle.assignments(block, response)
-            np.subtract.at(residual, response.rows, response.amounts)
         return build_solution(known, plan, formulation)
 
     def report(self) -> Report:
@@ -236,16 +230,22 @@ class Reoptimise(OnlineAlgorithm):
 
 
 def inserted(
-    oracle: BlockOracle, residual: Floats, plan: Sequence[Response | None]
+    oracle: BlockOracle,
+    residual: Floats,
+    plan: Sequence[Response | None],
+    new: Sequence[bool] | None = None,
 ) -> list[Response | None]:
-    """A plan in which each job without a schedule has its best on what the others leave, if any."""
+    """A plan in which each new job has its best schedule on what the others leave, if any.
+
+    Without `new` all jobs without a schedule are.
+    """
     left, found = residual.copy(), list(plan)
     for response in plan:
         if response is not None:
             np.subtract.at(left, response.rows, response.amounts)
     free = np.zeros(oracle.rows.size)
-    for block, response in enumerate(plan):
-        if response is None:
+    for block, is_new in enumerate(new or [response is None for response in plan]):
+        if is_new:
             best = oracle.best_response(block, free, np.maximum(left, 0.0))
             if best is None or best.plan is None or (oracle.optional and best.value <= 0):
                 continue

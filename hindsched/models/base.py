@@ -360,9 +360,7 @@ def subproblem(
 ) -> Subproblem:
     """The subproblem of a job (its record, name or position), found by the instance's word."""
     build_subproblem = model_module(instance.family).build_subproblem
-    made: Subproblem = build_subproblem(
-        instance, instance.position_of(job), formulation, **build
-    )
+    made: Subproblem = build_subproblem(instance, instance.position_of(job), formulation, **build)
     return made
 
 

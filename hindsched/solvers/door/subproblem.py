@@ -38,8 +38,8 @@ class KeptSubproblem:
         self._program = program
         self._kept: KeptProgram | None = None
 
-    def solve(self, prices: Prices, room: Prices | None = None, *more: Any) -> Solution | None:
-        """Best schedule, as a solution of the block alone; None if nothing fits.
+    def solve(self, prices: Prices, room: Prices | None = None, *more: Any) -> Any:
+        """Best schedule, as a solution of the family with the job alone; None if nothing fits.
 
         Arguments are those of the subproblem's `set`.
 

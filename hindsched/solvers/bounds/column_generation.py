@@ -1,289 +1,29 @@
-"""Bounds by column generation (Dantzig-Wolfe), over any family's pricing oracle.
+"""Bounds by column generation: a tree's node without decisions, as far as it goes.
 
-The master program chooses among schedules of the blocks that were priced so far
-
-    max sum f_s x_s,  sum_s A_s x_s <= b,  sum_{s of j} x_s <= 1   ("= 1" for a mandatory block),
-
-and its duals on the linking rows are the next prices. Prices are smoothed towards the best ones so
-far (Wentges): ``p = smoothing p_best + (1 - smoothing) duals``; a round that finds no new column at
-smoothed prices is repeated at the duals themselves. What is reported is never the master's value
-but the Lagrangian bound at the prices tried, which is valid at every iteration; the two meet when
-no column is missing.
-
-Rows are scaled by their capacity. A mandatory block can be bought off at a price that grows while
-anything is bought off at the optimum, so the master is always feasible.
+Prices are smoothed towards the best ones so far (Wentges): ``p = smoothing p_best + (1 - smoothing)
+duals``; a round that finds no new column at smoothed prices is repeated at the duals themselves.
+What is reported is never the master's value but the Lagrangian bound at the prices tried, which is
+valid at every iteration; the two meet when no column is missing (`tree.node_program`).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from threading import Event
-from typing import Any
 
-import highspy
-import numpy as np
-
-from hindsched.arrays import Bools, Floats
-from hindsched.errors import SolveFailed
-from hindsched.json_types import JsonObject
-from hindsched.solvers.bounds.lagrangian import (
-    BoundResult,
-    PricePoint,
-    Subgradient,
-    row_scale,
-)
+from hindsched.arrays import Floats
+from hindsched.solvers.bounds.lagrangian import BoundResult, Subgradient
 from hindsched.solvers.certificates.certificate import certify, check_certifies
-from hindsched.solvers.door.highs import Stop
 from hindsched.solvers.door.interrupt import catch_interrupt
 from hindsched.solvers.door.options import SolveOptions
-from hindsched.solvers.door.standard_form import objective_factor
 from hindsched.solvers.door.status import Progress, StoppedBy
-from hindsched.solvers.door.work import is_counted, now, spend
-from hindsched.solvers.oracles.base import BlockOracle, Response
+from hindsched.solvers.door.work import Clock
+from hindsched.solvers.oracles.base import BlockOracle
+from hindsched.solvers.tree.node_program import NodeProgram
 
-DUAL_SIMPLEX, PRIMAL_SIMPLEX = 1, 4
-"""HiGHS's names of the two."""
-OPTIONS: JsonObject = {
-    "output_flag": False, "threads": 1, "solver": "simplex", "simplex_strategy": PRIMAL_SIMPLEX,
-    "presolve": "off",
-}  # fmt: skip
-"""Warm primal simplex was the fastest on the oasis masters; columns are added, rows are not."""
 SMOOTHING = 0.8
 """Weight of the best prices in the prices tried."""
 WARM_ITERATIONS = 40
 """Subgradient iterations that give the first prices and columns."""
-HIGHEST_PENALTY = 1e10
-"""Times the first price of buying off: above it no schedules are expected to fit together."""
-CONVERGED = 1e-7
-"""Relative distance of bound and master value at which no column is missing."""
-
-
-@dataclass
-class Column:
-    """A schedule of a block as a column of the master."""
-
-    block: int  # position of the block
-    objective: float  # objective of the schedule
-    rows: np.ndarray  # linking rows that it uses, without duplicates
-    amounts: Floats  # its use of each
-    key: bytes = field(default=b"", repr=False)
-
-    @classmethod
-    def of(cls, block: int, response: Response) -> Column:
-        """Read a best response."""
-        order = np.argsort(response.rows, kind="stable")
-        rows, amounts = response.rows[order], response.amounts[order]
-        if rows.size and (rows[1:] == rows[:-1]).any():
-            rows, inverse = np.unique(rows, return_inverse=True)
-            summed = np.bincount(inverse, weights=amounts, minlength=rows.size)
-            amounts = np.asarray(summed, dtype=float)
-        key = rows.tobytes() + amounts.round(9).tobytes()
-        return cls(block, response.objective, rows, amounts, key)
-
-    def without(self, implied: Bools | None) -> tuple[np.ndarray, Floats]:
-        """Rows and amounts, without rows that other rows imply."""
-        if implied is None:
-            return self.rows, self.amounts
-        kept = ~implied[self.rows]
-        return self.rows[kept], self.amounts[kept]
-
-
-@dataclass(frozen=True)
-class Basis:
-    """Where the simplex method of a `Master` ended."""
-
-    columns: set[tuple[int, bytes]] = field(repr=False)  # blocks and keys of the basic columns
-    bought: list[Any] = field(repr=False)  # status of every column that buys off, and of every row
-    rows: list[Any] = field(repr=False)
-
-
-class Master:
-    """The restricted master program in HiGHS, minimising ``-f`` (or ``c``).
-
-    Parameters
-    ----------
-    oracle : BlockOracle
-        Oracle of the instance.
-    penalty : float
-        Price at which mandatory blocks are bought off.
-    interrupted : Event
-        Set by Ctrl-C: ends a running solve.
-    capacity : ndarray, shape (rows.size,), optional
-        What is left of the capacities; by default all.
-    """
-
-    def __init__(
-        self, oracle: BlockOracle, penalty: float, interrupted: Event,
-        capacity: Floats | None = None,
-    ) -> None:  # fmt: skip
-        self.oracle, self.penalty = oracle, penalty
-        self._capacity = oracle.rows.capacity if capacity is None else capacity
-        self._stop = Stop(interrupted)
-        self.sign = 1.0 if oracle.sense == "max" else -1.0
-        self.scale = row_scale(oracle)
-        self.columns: list[Column] = []
-        self._known: set[tuple[int, bytes]] = set()
-        self._largest, self._factor = 0.0, 1.0  # of costs, which HiGHS gets in moderate numbers
-        self._strategy_changed = False
-        self._build()
-
-    def _build(self) -> None:
-        """Empty program: rows, and the columns that buy off what is mandatory."""
-        rows, blocks = self.oracle.rows, self.oracle.num_blocks
-        right = self._capacity / self.scale
-        lower = np.full(rows.size, -highspy.kHighsInf)
-        optional = self.oracle.optional
-        block_lower = np.full(blocks, -highspy.kHighsInf if optional else 1.0)
-        highs = highspy.Highs()
-        for name, value in OPTIONS.items():
-            if highs.setOptionValue(name, value) != highspy.HighsStatus.kOk:
-                raise SolveFailed(f"HiGHS {highs.version()} refuses {name} = {value}")
-        count = rows.size + blocks
-        nothing = np.zeros(0, dtype=np.int32)
-        highs.addRows(
-            count,
-            np.concatenate([lower, block_lower]),
-            np.concatenate([right, np.ones(blocks)]),
-            0,
-            np.zeros(count, dtype=np.int32),
-            nothing,
-            np.zeros(0),
-        )
-        self._stop.listen(highs)
-        self._highs = highs
-        self._num_bought = bought = 0 if optional else blocks
-        if bought:
-            starts = np.arange(bought, dtype=np.int32)
-            cost = np.full(bought, self.penalty * self._factor)
-            self._add(cost, starts, rows.size + starts, np.ones(bought))
-
-    def _add(self, cost: Floats, starts: np.ndarray, index: np.ndarray, values: Floats) -> None:
-        count = cost.size
-        upper = np.full(count, highspy.kHighsInf)
-        zeros = np.zeros(count)
-        status = self._highs.addCols(count, cost, zeros, upper, index.size, starts, index, values)
-        if status == highspy.HighsStatus.kError:
-            raise SolveFailed("HiGHS refuses columns of the master program")
-
-    def add(self, columns: Sequence[Column]) -> int:
-        """Add the columns that are new; return how many were."""
-        fresh = []
-        for column in columns:
-            if (column.block, column.key) not in self._known:
-                self._known.add((column.block, column.key))
-                fresh.append(column)
-        if not fresh:
-            return 0
-        used = [column.without(self.oracle.implied) for column in fresh]
-        lengths = np.array([rows.size + 1 for rows, _ in used])
-        starts = np.concatenate([[0], np.cumsum(lengths)[:-1]]).astype(np.int32)
-        first = self.oracle.rows.size
-        index = np.concatenate(
-            [np.append(rows, first + c.block) for c, (rows, _) in zip(fresh, used, strict=True)]
-        )
-        values = np.concatenate([np.append(part / self.scale[rows], 1.0) for rows, part in used])
-        cost = np.array([-self.sign * column.objective for column in fresh])
-        self._scale_costs(float(np.abs(cost).max()))
-        self._add(cost * self._factor, starts, index.astype(np.int32), values)
-        self.columns += fresh
-        return len(fresh)
-
-    def _scale_costs(self, largest: float) -> None:
-        """Pass all costs anew where further ones call for another factor."""
-        self._largest = max(self._largest, largest)
-        factor = objective_factor(np.array(self._largest))
-        if factor != self._factor:
-            self._factor = factor
-            self.set_penalty(self.penalty)
-            cost = np.array([-self.sign * factor * column.objective for column in self.columns])
-            index = np.arange(cost.size, dtype=np.int32) + self._num_bought
-            self._highs.changeColsCost(index.size, index, cost)
-
-    def solve(self, seconds: float | None) -> tuple[float, Floats, bool] | None:
-        """Solve; return value, prices and whether nothing is bought off; None if out of time."""
-        if not self.columns and not self._num_bought:
-            return 0.0, np.zeros(self.oracle.rows.size), True  # HiGHS solves no empty program
-        limit = highspy.kHighsInf
-        spend()
-        self._stop.after(seconds)
-        if seconds is not None and not is_counted():
-            # HiGHS's clock runs on over the solves of one object.
-            limit = self._highs.getRunTime() + max(seconds, 0.0)
-        self._highs.setOptionValue("time_limit", limit)
-        self._highs.run()
-        if self._strategy_changed:
-            self._highs.setOptionValue("simplex_strategy", PRIMAL_SIMPLEX)
-            self._strategy_changed = False
-        status = self._highs.getModelStatus()
-        if status in (highspy.HighsModelStatus.kTimeLimit, highspy.HighsModelStatus.kInterrupt):
-            return None
-        solution = self._highs.getSolution()
-        if status != highspy.HighsModelStatus.kOptimal or not solution.dual_valid:
-            text = self._highs.modelStatusToString(status)
-            raise SolveFailed(f"the master program ended with {text}")
-        value = -self.sign * self._highs.getInfo().objective_function_value / self._factor
-        duals = -np.array(solution.row_dual)[: self.oracle.rows.size] / self.scale / self._factor
-        bought = np.array(solution.col_value[: self._num_bought])
-        return value, np.maximum(duals, 0.0), not np.any(bought > 1e-7)
-
-    def keep(self, kept: Sequence[bool]) -> None:
-        """Drop all columns but some."""
-        drop = [position for position, stays in enumerate(kept) if not stays]
-        if not drop:
-            return
-        index = np.array(drop, dtype=np.int32) + self._num_bought
-        self._highs.deleteCols(index.size, index)
-        for position in drop:
-            self._known.discard((self.columns[position].block, self.columns[position].key))
-        self.columns = [column for column, stays in zip(self.columns, kept, strict=True) if stays]
-
-    def switch(self, on: np.ndarray) -> None:
-        """Allow some columns, shape (len(columns),), and force the others to 0."""
-        index = np.arange(on.size, dtype=np.int32) + self._num_bought
-        upper = np.where(on, highspy.kHighsInf, 0.0)
-        self._highs.changeColsBounds(index.size, index, np.zeros(on.size), upper)
-
-    def basis(self) -> Basis:
-        """Where the last solve ended."""
-        found = self._highs.getBasis()
-        basic = highspy.HighsBasisStatus.kBasic
-        statuses = found.col_status[self._num_bought :]
-        columns = {
-            (column.block, column.key)
-            for column, status in zip(self.columns, statuses, strict=True)
-            if status == basic
-        }
-        return Basis(columns, found.col_status[: self._num_bought], found.row_status)
-
-    def begin_at(self, basis: Basis) -> None:
-        """Begin the next solve at a basis, by the dual simplex method: bounds have changed."""
-        basic, lower = highspy.HighsBasisStatus.kBasic, highspy.HighsBasisStatus.kLower
-        known = [(column.block, column.key) in basis.columns for column in self.columns]
-        start = highspy.HighsBasis()
-        start.col_status = basis.bought + [basic if kept else lower for kept in known]
-        start.row_status = basis.rows
-        start.valid = True
-        start.alien = sum(known) < len(basis.columns)
-        self._highs.setBasis(start)
-        self._highs.setOptionValue("simplex_strategy", DUAL_SIMPLEX)
-        self._strategy_changed = True
-
-    def forget_basis(self) -> None:
-        """Begin the next solve anew."""
-        self._highs.clearSolver()
-
-    def column_values(self) -> Floats:
-        """Values of the columns at the last optimum, shape (len(columns),)."""
-        return np.array(self._highs.getSolution().col_value)[self._num_bought :]
-
-    def set_penalty(self, penalty: float) -> None:
-        """Price at which mandatory blocks are bought off from now on."""
-        self.penalty = penalty
-        index = np.arange(self._num_bought, dtype=np.int32)
-        cost = np.full(index.size, self.penalty * self._factor)
-        self._highs.changeColsCost(index.size, index, cost)
 
 
 def column_generation_bound(
@@ -323,97 +63,33 @@ def column_generation_bound(
         all be served together end the search by ``infeasible``, with the best bound so far.
     """
     check_certifies(oracle)
-    options = options or SolveOptions()
-    begin = now()
-
-    def left() -> float | None:
-        limit = options.time_limit
-        return None if limit is None else limit - (now() - begin)
-
-    with catch_interrupt() as interrupted:
+    limit = None if options is None else options.time_limit
+    with catch_interrupt() as stop:
+        clock = Clock(math.inf if limit is None else limit, stop)
         search = Subgradient(oracle, start_prices)
         while search.iterations < WARM_ITERATIONS and start_prices is None:
-            late = (seconds := left()) is not None and seconds <= 0
-            if interrupted.is_set() or late or search.converged or search.is_infeasible:
+            if clock.is_over or search.converged or search.is_infeasible:
                 break
             search.step(None)
-        run = _ColumnGeneration(oracle, search.best, search.size, interrupted)
-        stopped_by = None
-        if search.is_infeasible or not oracle.num_blocks:
-            stopped_by = StoppedBy.CONVERGED
-        while stopped_by is None:
-            if interrupted.is_set():
-                stopped_by = StoppedBy.INTERRUPTED
-            elif max_iterations is not None and run.solves >= max_iterations:
-                stopped_by = StoppedBy.ITERATION_LIMIT
-            else:
-                stopped_by = run.iterate(left())
-                if on_progress is not None:
-                    message = f"column generation, iteration {run.solves}"
-                    on_progress(run.best.bound, None, now() - begin, message)
+
+        def tell(round_: int, bound: float) -> None:
+            if on_progress is not None:
+                message = f"column generation, iteration {round_}"
+                on_progress(bound, None, clock.gone, message)
+
+        prices, stopped_by, facts = search.best.prices, StoppedBy.CONVERGED, (None, 0, 0)
+        if not search.is_infeasible and oracle.num_blocks:
+            most = math.inf if max_iterations is None else max_iterations
+            program = NodeProgram(oracle, search.size, stop, SMOOTHING, most, tell)
+            left = (lambda: None) if limit is None else (lambda: clock.seconds_left)
+            found = program.bound((), prices, None, left)
+            prices, stopped_by = found.prices, found.stopped_by
+            facts = found.value, found.rounds, program.num_columns
+    names = "master_value", "master_solves", "columns"
     return BoundResult(
-        certify(oracle, run.best.prices),
+        certify(oracle, prices),
         stopped_by,
-        search.iterations + run.evaluations,
-        now() - begin,
-        {
-            "master_value": run.value if run.whole else None,
-            "master_solves": run.solves,
-            "columns": 0 if run.master is None else len(run.master.columns),
-        },
+        search.iterations + facts[1],
+        clock.gone,
+        dict(zip(names, facts, strict=True)),
     )
-
-
-class _ColumnGeneration:
-    """The master and the best prices so far; its first columns answer those that it begins with."""
-
-    def __init__(
-        self, oracle: BlockOracle, best: PricePoint, size: float, interrupted: Event
-    ) -> None:
-        self.oracle, self.best, self._interrupted = oracle, best, interrupted
-        self.sign = 1.0 if oracle.sense == "max" else -1.0
-        self.solves = self.evaluations = 0
-        self.master: Master | None = None
-        self.value: float | None = None
-        self.whole, self._penalty = True, 100 * size / max(1, oracle.num_blocks)
-
-    def iterate(self, seconds: float | None) -> StoppedBy | None:
-        """Solve the master once and price its duals; return why to stop, if so."""
-        if seconds is not None and seconds <= 0:
-            return StoppedBy.TIME_LIMIT
-        if self.master is None:
-            self.master = Master(self.oracle, self._penalty, self._interrupted)
-            self._price(self.best.prices)
-        solved = self.master.solve(seconds)
-        self.solves += 1
-        if solved is None:
-            interrupted = self._interrupted.is_set()
-            return StoppedBy.INTERRUPTED if interrupted else StoppedBy.TIME_LIMIT
-        self.value, duals, self.whole = solved
-        distance = self.sign * (self.best.bound - self.value)
-        if self.whole and distance <= CONVERGED * abs(self.best.bound):
-            return StoppedBy.CONVERGED
-        smoothed = SMOOTHING * self.best.prices + (1 - SMOOTHING) * duals
-        if self._price(smoothed) or self._price(duals):
-            return None
-        if self.whole:
-            return StoppedBy.CONVERGED
-        if self.master.penalty > HIGHEST_PENALTY * self._penalty:
-            return StoppedBy.INFEASIBLE  # of the relaxation, which rounding does not prove
-        self.master.set_penalty(10 * self.master.penalty)
-        return None
-
-    def _price(self, prices: Floats) -> int:
-        """Ask all blocks; take the bound and add the columns. Return how many were new."""
-        assert self.master is not None
-        spend()
-        self.evaluations += 1
-        columns, values = [], []
-        for block, response in enumerate(self.oracle.responses(prices)):
-            if response is not None:
-                values.append(response.value)
-                columns.append(Column.of(block, response))
-        bound = math.fsum([*self.oracle.price_terms(prices).tolist(), *values])
-        if self.sign * bound < self.sign * self.best.bound:
-            self.best = PricePoint(prices, bound, np.array(values), np.zeros(0))
-        return self.master.add(columns)

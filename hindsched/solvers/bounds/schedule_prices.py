@@ -22,7 +22,7 @@ import scipy.sparse as sp
 from pyomo.environ import quicksum as total
 
 from hindsched.arrays import Floats
-from hindsched.solvers.bounds.column_generation import Column, Master
+from hindsched.solvers.bounds.master import Column, Master
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import solve_program, within_gap
 from hindsched.solvers.door.work import now

@@ -18,7 +18,8 @@ import numpy as np
 from hindsched.arrays import Bools, Floats
 from hindsched.errors import SolveFailed
 from hindsched.solutions.base import Solution
-from hindsched.solvers.bounds.column_generation import Basis, Column, Master
+from hindsched.solvers.bounds.master import Basis, Column, Master
+from hindsched.solvers.door.status import StoppedBy
 from hindsched.solvers.oracles.base import BlockOracle, Response
 from hindsched.solvers.oracles.decisions import BranchDecision, Feature, Limits
 from hindsched.solvers.oracles.restricted import RestrictedOracle
@@ -67,6 +68,10 @@ class NodeBound:
         Rounds of pricing.
     answers : Answers, optional
         What the blocks answered at `prices`, for the node's children.
+    value : float, optional
+        Of the program at the end; None if something was bought off.
+    stopped_by : StoppedBy
+        Why pricing ended.
     """
 
     prices: Floats
@@ -74,6 +79,8 @@ class NodeBound:
     shares: Sequence[Any] | None
     rounds: int
     answers: Answers | None = None
+    value: float | None = None
+    stopped_by: StoppedBy = StoppedBy.GAP
 
 
 class NodeProgram:
@@ -87,10 +94,21 @@ class NodeProgram:
         What the objective is about, not 0: buying off is priced by it.
     interrupted : Event
         Set by Ctrl-C.
+    smoothing : float
+        Weight of a node's best prices in the prices tried.
+    most_rounds : float
+        Rounds of pricing at one node.
+    tell : callable
+        Called with every round and the best bound.
     """
 
-    def __init__(self, oracle: BlockOracle, size: float, interrupted: Event) -> None:
+    def __init__(
+        self, oracle: BlockOracle, size: float, interrupted: Event, smoothing: float = SMOOTHING,
+        most_rounds: float = MOST_ROUNDS, tell: Callable[[int, float], None] = lambda *_: None,
+    ) -> None:  # fmt: skip
         self.oracle = oracle
+        self._branches = type(oracle).features_of is not BlockOracle.features_of
+        self._smoothing, self._most_rounds, self._tell = smoothing, most_rounds, tell
         self.sign = 1.0 if oracle.sense == "max" else -1.0
         self._interrupted = interrupted
         self._penalty = 10.0 * abs(size)
@@ -104,7 +122,9 @@ class NodeProgram:
         if not self._master.add([column]):
             return 0
         outside = response.plan is None
-        features = None if outside else self.oracle.features_of(block, response)
+        features = None
+        if self._branches and not outside:
+            features = self.oracle.features_of(block, response)
         self._pool[column.block, column.key] = column, response, features
         return 1
 
@@ -134,15 +154,19 @@ class NodeProgram:
         oracle = RestrictedOracle(self.oracle, decisions)
         best, _, answers = self._price(oracle, prices, known)
         best_prices = prices
+        value, whole, round_ = 0.0, False, 0
 
-        def found(shares: Sequence[Share] | None, rounds: int) -> NodeBound:
+        def found(stopped_by: StoppedBy) -> NodeBound:
+            ends = (StoppedBy.CONVERGED, StoppedBy.ITERATION_LIMIT, StoppedBy.INFEASIBLE)
+            shares = self._shares() if self._branches and whole and stopped_by in ends else None
             own = answers
             if own is not None and shares is not None:
                 own = replace(own, basis=self._master.basis())
-            return NodeBound(best_prices, best, shares, rounds, own)
+            at_end = value if whole else None
+            return NodeBound(best_prices, best, shares, round_, own, at_end, stopped_by)
 
         if self._is_closed(best, cutoff):
-            return found(None, 0)
+            return found(StoppedBy.GAP)
         self._master.set_penalty(self._penalty)
         basis = None if known is None else known.basis
         if basis is not None:
@@ -150,31 +174,45 @@ class NodeProgram:
         self._switch(oracle)  # columns added from here on obey the decisions
         if basis is not None:
             self._master.begin_at(basis)
-        for round_ in range(1, MOST_ROUNDS + 1):
+        while round_ < self._most_rounds:
             solved = self._solve(seconds())
             if solved is None:
-                return found(None, round_)
+                return found(self._late)
             value, duals, whole = solved
+            round_ += 1
             added = 0
-            for smoothing in (SMOOTHING, 0.0):
+            for smoothing in (self._smoothing, 0.0):
                 tried = smoothing * best_prices + (1 - smoothing) * duals
                 bound, added, own = self._price(oracle, tried)
                 if self.sign * bound < self.sign * best:
                     best_prices, best, answers = tried, bound, own
                 if added:
                     break
+            self._tell(round_, best)
             if self._is_closed(best, cutoff):
-                return found(None, round_)
+                return found(StoppedBy.GAP)
             left = seconds()
             if self._interrupted.is_set() or (left is not None and left <= 0):
-                return found(None, round_)
+                return found(self._late)
             if whole and self._is_settled(self.sign * (best - value), best, cutoff):
-                break
+                return found(StoppedBy.CONVERGED)
             if not added:
-                if whole or self._master.penalty > HIGHEST_PENALTY * self._penalty:
-                    break
+                if whole:
+                    return found(StoppedBy.CONVERGED)
+                if self._master.penalty > HIGHEST_PENALTY * self._penalty:
+                    return found(StoppedBy.INFEASIBLE)
                 self._master.set_penalty(10 * self._master.penalty)
-        return found(self._shares() if whole else None, round_)
+        return found(StoppedBy.ITERATION_LIMIT)
+
+    @property
+    def _late(self) -> StoppedBy:
+        """Why pricing ends before it has converged."""
+        return StoppedBy.INTERRUPTED if self._interrupted.is_set() else StoppedBy.TIME_LIMIT
+
+    @property
+    def num_columns(self) -> int:
+        """Number of schedules in the program."""
+        return len(self._master.columns)
 
     def candidates(self, shares: Sequence[Share]) -> list[Split]:
         """Where a node's program is undecided, the best split first."""
@@ -219,11 +257,16 @@ class NodeProgram:
         """Bound at `prices`, the number of new columns, and the blocks' answers."""
         values: list[float] = []
         added = 0
+        # without decisions by the family's own call for all blocks
+        whole = self.oracle.responses(prices) if not oracle.decisions and known is None else None
         for block in range(oracle.num_blocks):
             if known is not None and known.limits.get(block) == oracle.limits.get(block):
                 values.append(known.values[block])
                 continue
-            response = oracle.best_response(block, prices)
+            response = None if whole is None else whole[block] or self.oracle.outside(block)
+            response = response or oracle.best_response(block, prices)
+            if response is not None and math.isinf(response.value):
+                response = None
             if response is None:  # the decisions leave it no schedule
                 return -self.sign * math.inf, 0, None
             values.append(response.value)

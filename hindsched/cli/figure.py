@@ -37,7 +37,7 @@ def figure(
     from hindsched.analysis import plots
     from hindsched.analysis.figures.base import FULL_SEEDS, QUICK_SEEDS, FigureScale
     from hindsched.analysis.figures.base import figure as find
-    from hindsched.analysis.figures.claims import verdicts_on
+    from hindsched.analysis.figures.claims import claims_of, verdicts_on
     from hindsched.analysis.store import folder_to_fill
     from hindsched.analysis.tables import to_csv
     from hindsched.instances.io import write_text
@@ -64,7 +64,8 @@ def figure(
     else:
         say(plots.NO_PICTURES)
     summary = {
-        "family": family, "figure": number, "title": found.title, "claim": found.claim,
+        "family": family, "figure": number, "title": found.title,
+        "claim": "; ".join(claim.words for claim in claims_of(family, number)),
         "quick": quick, "seeds": seeds, "settings": chosen or None, "trace": from_trace,
         "rows": len(frame), "csv": str(csv), "png": str(png) if has_picture else None,
     }  # fmt: skip

@@ -23,7 +23,7 @@ PLOT = Plot("jobs", "value", "algorithm")
 
 @pytest.fixture
 def folder(monkeypatch, tmp_path):
-    figure = Figure("7x", "A figure", "grows", experiment, PLOT)
+    figure = Figure("7x", "A figure", experiment, PLOT)
     monkeypatch.setitem(figures("oasis"), "7x", figure)
     return tmp_path / "figures"
 
@@ -35,7 +35,7 @@ def folder(monkeypatch, tmp_path):
 def test_table_and_drawing(folder, capsys, options, seeds, jobs):
     assert run(["figure", "oasis", "7x", *options, "-o", str(folder), "--json"]) == 0
     summary = json.loads(capsys.readouterr().out)
-    assert (summary["seeds"], summary["rows"], summary["claim"]) == (seeds, seeds, "grows")
+    assert (summary["seeds"], summary["rows"], summary["claim"]) == (seeds, seeds, "")
     assert summary["verdicts"] == []
     frame = pd.read_csv(folder / "oasis-7x.csv")
     assert list(frame["seed"]) == list(range(seeds))

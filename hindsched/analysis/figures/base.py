@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hindsched.analysis.plots import GREY, MARKERS, colour, common_look
+from hindsched.arrays import Floats
 from hindsched.errors import InputError
 from hindsched.instances.base import Instance, check_family, family_module, has_module
 from hindsched.instances.generators.registry import from_trace, generate, trace_settings
@@ -217,6 +218,18 @@ def run_scheme(instance: Any, scheme: Scheme, seed: int) -> Any:
     return simulate(instance, scheme.algorithm, seed=seed, settings=scheme.settings)
 
 
+def over_reference(
+    frame: pd.DataFrame, y: str, keys: Sequence[str], reference: pd.DataFrame
+) -> Floats:
+    """Each row's `y` over that of the row of `reference` with equal `keys`, if that is above 0."""
+    import pandas as pd
+
+    own = reference.set_index(list(keys))[y]
+    whole = own.where(own > 0).reindex(pd.MultiIndex.from_frame(frame[list(keys)]))
+    ratio: Floats = (frame[y] / whole.to_numpy()).to_numpy()
+    return ratio
+
+
 @dataclass(frozen=True, eq=False)
 class Experiment:
     """A sweep: instances over axes and seeds, every scheme on each, rows of what is measured.
@@ -242,6 +255,8 @@ class Experiment:
         ``play(instance, scheme, seed)``: the run.
     finish : callable, optional
         Makes the table of the frame of all rows.
+    before : callable, optional
+        Called before the first run, as to load compiled code.
     """
 
     family: str
@@ -255,6 +270,7 @@ class Experiment:
     facts: Callable[[Any, FigureScale], Any] | None = None
     play: Callable[[Any, Scheme, int], Any] = run_scheme
     finish: Callable[[pd.DataFrame], pd.DataFrame] | None = None
+    before: Callable[[], None] | None = None
 
     def __call__(self, scale: FigureScale, on_row: OnRow) -> pd.DataFrame:
         """Run it."""
@@ -264,6 +280,8 @@ class Experiment:
         schemes = [scheme for scheme in self.schemes if scheme.name in kept]
         values = [scale.axis(name, *axis) for name, axis in self.axes.items()]
         rows: list[Row] = []
+        if self.before is not None:
+            self.before()
         for chosen in product(*values):
             point: Row = dict(zip(self.axes, chosen, strict=True))
             for seed in range(scale.seeds):
@@ -334,8 +352,6 @@ class Figure:
         The paper's number, for example ``"3"`` or ``"4a"``.
     title : str
         What it shows.
-    claim : str
-        What the paper claims of it.
     run : callable
         ``run(scale, on_row)`` -> tidy pandas frame, one row per (setting, algorithm, seed).
     plot : Plot
@@ -348,7 +364,6 @@ class Figure:
 
     number: str
     title: str
-    claim: str
     run: Callable[[FigureScale, OnRow], pd.DataFrame]
     plot: Plot
     traced: bool = False

@@ -25,7 +25,8 @@ class GandivaFair(FixedWidth):
     arrival); one whose gang (its fixed number of workers and the PSs they need) fits runs, in its
     previous place if that is free, else by first fit, blind to locality, and its pass grows by
     gang x stride. A new job begins at the smallest pass of the present jobs. Jobs are paused and
-    moved at no cost and keep their progress. A tenant without a quota is asked last.
+    moved at no cost and keep their progress. A tenant without a quota is asked last. Left out of
+    Gandiva_fair: trading between generations of GPUs, a scheduler a server.
 
     Parameters
     ----------

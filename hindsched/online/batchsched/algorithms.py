@@ -229,6 +229,8 @@ class BatchschedAdaptive(BatchschedExact):
 class GreedyRtl(BatchschedAdaptive):
     """The work-conserving batches with GreedyRTL (Jain et al.) in place of Algorithm 3.
 
+    Left out of it: see `rounds.greedy_right_to_left`.
+
     Parameters
     ----------
     tight_slots : bool

@@ -46,7 +46,6 @@ def run(family, number, **settings):
 @pytest.mark.parametrize("family", NUMBERS)
 def test_every_number_of_the_paper_is_there(family):
     assert set(figures(family)) == NUMBERS[family]
-    assert all(each.claim for each in figures(family).values())
 
 
 @pytest.mark.parametrize(("family", "number"), KEYS)

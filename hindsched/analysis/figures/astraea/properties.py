@@ -246,31 +246,19 @@ def _outcome(gain: Fraction) -> str:
 
 PROPERTIES = [
     Figure(
-        "P1",
-        "Batch sharing incentive: a tenant's income together and alone",
-        "Every tenant earns at least what it earns alone on its fair share, batch by batch.",
-        sharing_incentive,
+        "P1", "Batch sharing incentive: a tenant's income together and alone", sharing_incentive,
         Plot("alone", "together", "load", "points"),
     ),
     Figure(
-        "P2",
-        "Pareto efficiency: jobs that could end earlier at nobody's cost",
-        "Theorem 5: Astraea is Pareto efficient.",
-        pareto,
+        "P2", "Pareto efficiency: jobs that could end earlier at nobody's cost", pareto,
         Plot("outcome", "slots_earlier", "load", "bars"),
     ),
     Figure(
-        "P3",
-        "Strategy-proofness: a tenant's income after declaring one job otherwise",
-        "Theorem 4: Astraea is strategy-proof.",
-        strategy,
+        "P3", "Strategy-proofness: a tenant's income after declaring one job otherwise", strategy,
         Plot("lie", "gain", "load", "bars"),
     ),
     Figure(
-        "P4",
-        "Gain as you contribute: shares of offers and of gains",
-        "A resource owner's share of income is proportional to its contribution.",
-        contribution,
+        "P4", "Gain as you contribute: shares of offers and of gains", contribution,
         Plot("contributed", "gained", "load", "points"),
     ),
-]
+]  # fmt: skip

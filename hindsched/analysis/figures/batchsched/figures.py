@@ -22,7 +22,6 @@ from hindsched.analysis.figures.base import (
     Experiment,
     Figure,
     FigureScale,
-    OnRow,
     Plot,
     Row,
     Scheme,
@@ -101,6 +100,7 @@ def _sweep(
     *,
     contention: Axis = (CONTENTION, QUICK_CONTENTION),
     finish: Callable[[pd.DataFrame], pd.DataFrame] | None = None,
+    before: Callable[[], None] | None = None,
     quick: Row | None = None,
     **full: object,
 ) -> Experiment:
@@ -109,17 +109,16 @@ def _sweep(
     small = {"jobs": 20, "servers": 20, "horizon": 40, **(quick or {})}
     return Experiment(
         "batchsched", schemes, _cost_row, {**whole, **axes}, full, small, play=_timed,
-        finish=finish,
+        finish=finish, before=before,
     )  # fmt: skip
 
 
-def _running_time(scale: FigureScale, on_row: OnRow) -> pd.DataFrame:
-    """Figure 7; compiled code is loaded before the clock runs."""
+def _compiled() -> None:
+    """Load compiled code before the clock runs."""
     for architecture in BOTH:
         tiny = generate("batchsched", "small", 0, architecture=architecture)
         for scheme in VARIANTS:
             simulate(tiny, scheme.algorithm)
-    return _sweep(BY_JOBS, BOTH, VARIANTS, contention=((0.35,), (0.35,)))(scale, on_row)
 
 
 def _by_type(frame: pd.DataFrame) -> pd.DataFrame:
@@ -139,38 +138,21 @@ def accepted_weight(
     return float(sum(admission.job.weight for admission in admitted))
 
 
-def _rounds(
-    axes: dict[str, Axis], schemes: dict[str, Callable[[], BatchschedOnline]], **columns: float
-) -> Experiment:
-    """Total weight of one sub-round by algorithms that this file makes."""
+def _round(instance: BatchschedInstance, scheme: Scheme, seed: int) -> float:
+    algorithm = ROUND_ALGORITHMS[scheme.name]()
+    for name, value in scheme.settings.items():
+        setattr(algorithm, name, value)
+    return accepted_weight(instance, algorithm, ROUND_HORIZON, seed)
+
+
+def _rounds(schemes: Sequence[Scheme], axes: dict[str, Axis] | None = None) -> Experiment:
+    """Total weight of one sub-round."""
     return Experiment(
-        "batchsched", tuple(Scheme({"algorithm": name, **columns}) for name in schemes),
-        lambda weight: {"weight": weight}, axes,
+        "batchsched", schemes, lambda weight: {"weight": weight}, axes or {},
         {"jobs": 100, "servers": 50, "capacity_fraction": 0.05},
         {"jobs": 30, "servers": 15, "capacity_fraction": 0.05},
-        vary=lambda point: {"architecture": PARAMETER_SERVER, **point},
-        play=lambda instance, scheme, seed: accepted_weight(
-            instance, schemes[scheme.name](), ROUND_HORIZON, seed
-        ),
+        vary=lambda point: {"architecture": PARAMETER_SERVER, **point}, play=_round,
     )  # fmt: skip
-
-
-def _figure_11(scale: FigureScale, on_row: OnRow) -> pd.DataFrame:
-    """Weight accepted at several multiples of F."""
-    parts = []
-    for factor in scale.pick(FACTORS, FACTORS[::2]):
-
-        def scaled(kind: type[BatchschedOnline], factor: float = factor) -> BatchschedOnline:
-            made = kind()
-            made.density_scale = factor
-            return made
-
-        makers = {"A_maxweight": BatchschedOnline, "A_maxweight, exact": BatchschedExact}
-        found: dict[str, Callable[[], BatchschedOnline]] = {
-            name: partial(scaled, kind) for name, kind in makers.items()
-        }
-        parts.append(_rounds({}, found, density_scale=factor)(scale, on_row))
-    return pd.concat(parts, ignore_index=True)
 
 
 def _solved(instance: BatchschedInstance, scale: FigureScale) -> Row:
@@ -191,6 +173,11 @@ ROUND_ALGORITHMS: dict[str, Callable[[], BatchschedOnline]] = {
     "A_maxweight, exact, by density": partial(BatchschedExact, order="density"),
     "Jain et al. (GreedyRTL)": GreedyRtl,
 }
+ROUNDS = schemes_of(tuple(ROUND_ALGORITHMS), "algorithm")
+SCALED_ROUNDS = tuple(
+    Scheme({**scheme.columns, "density_scale": factor}, settings={"density_scale": factor})
+    for factor in FACTORS for scheme in ROUNDS[:2]
+)  # fmt: skip
 BY_F = Experiment(
     "batchsched",
     tuple(
@@ -216,59 +203,39 @@ def _cost(x: str, *, contention: bool = True, **more: Any) -> Plot:
 
 FIGURES = [
     Figure(
-        "2",
-        "Total weighted completion time against jobs, parameter servers",
-        "A_online is at least 30 % better than FIFO, DRF, AntMan and Tiresias.",
-        _sweep(BY_JOBS, PS, horizon=300),
-        _cost("jobs"),
+        "2", "Total weighted completion time against jobs, parameter servers",
+        _sweep(BY_JOBS, PS, horizon=300), _cost("jobs"),
     ),
     Figure(
         "3",
         "Total weighted completion time against servers at fixed total capacity, parameter servers",
-        "The total grows with the number of servers: more fragments, and a larger lambda.",
-        _sweep(BY_SERVERS, PS, quick={"jobs": 15}),
-        _cost("servers"),
+        _sweep(BY_SERVERS, PS, quick={"jobs": 15}), _cost("servers"),
     ),
     Figure(
-        "4",
-        "A_online against the declared F",
-        "A larger F gives a larger total: light jobs are put off.",
-        BY_F,
+        "4", "A_online against the declared F", BY_F,
         _cost("density_scale", contention=False, log_x=True),
     ),
     Figure(
-        "5",
-        "Total weighted completion time against jobs, Ring-AllReduce",
-        "As in Figure 2: A_online is best.",
-        _sweep(BY_JOBS, RAR, horizon=300),
-        _cost("jobs"),
+        "5", "Total weighted completion time against jobs, Ring-AllReduce",
+        _sweep(BY_JOBS, RAR, horizon=300), _cost("jobs"),
     ),
     Figure(
         "6",
         "Total weighted completion time against servers at fixed total capacity, Ring-AllReduce",
-        "The total grows with the number of servers, as in Figure 3.",
-        _sweep(BY_SERVERS, RAR, quick={"jobs": 15}),
-        _cost("servers"),
+        _sweep(BY_SERVERS, RAR, quick={"jobs": 15}), _cost("servers"),
     ),
     Figure(
-        "7",
-        "Running time of A_online, both architectures",
-        "It grows with the jobs and stays below two minutes (Matlab, one core).",
-        _running_time,
-        Plot("jobs", "seconds", "algorithm", panels="architecture"),
-        levels=(120.0,),
+        "7", "Running time of A_online, both architectures",
+        _sweep(BY_JOBS, BOTH, VARIANTS, contention=((0.35,), (0.35,)), before=_compiled),
+        Plot("jobs", "seconds", "algorithm", panels="architecture"), levels=(120.0,),
     ),
     Figure(
-        "8",
-        "Weight accepted by A_maxweight and by Jain et al.",
-        "A_maxweight accepts much more weight.",
-        _rounds({"jobs": ((50, 100, 150, 200), (20, 40))}, ROUND_ALGORITHMS),
+        "8", "Weight accepted by A_maxweight and by Jain et al.",
+        _rounds(ROUNDS, {"jobs": ((50, 100, 150, 200), (20, 40))}),
         Plot("jobs", "weight", "algorithm"),
     ),
     Figure(
-        "9",
-        "One worker type forced against free choice, both architectures",
-        "Free choice of the worker type gives the least total.",
+        "9", "One worker type forced against free choice, both architectures",
         _sweep(
             {"fixed_worker_type": ((*range(1, len(EC2_WORKERS) + 1), None), (1, 4, None))},
             BOTH,
@@ -280,34 +247,25 @@ FIGURES = [
         Plot("fixed_worker_type", "objective", kind="bars", panels="capacity_fraction"),
     ),
     Figure(
-        "10",
-        "Number of workers forced",
-        "The total falls as more workers are deployed for each job.",
+        "10", "Number of workers forced",
         _sweep({"fixed_workers": ((1, 2, 5, 10, 20, 30), (2, 5, 10))}, PS, VARIANTS),
         _cost("fixed_workers"),
     ),
     Figure(
-        "11",
-        "Weight accepted by A_maxweight against F",
-        "A smaller F accepts more weight.",
-        _figure_11,
+        "11", "Weight accepted by A_maxweight against F", _rounds(SCALED_ROUNDS),
         Plot("density_scale", "weight", "algorithm", log_x=True),
     ),
     Figure(
         "12",
         "Weight accepted by A_maxweight against servers at fixed total capacity, and against jobs",
-        "The weight falls with the number of servers, for fragmentation, and grows with the jobs.",
         _rounds(
-            {"jobs": ((50, 100, 200), (15, 30)), "servers": ((25, 50, 100, 150), (10, 20))},
-            ROUND_ALGORITHMS,
+            ROUNDS, {"jobs": ((50, 100, 200), (15, 30)), "servers": ((25, 50, 100, 150), (10, 20))}
         ),
         Plot("servers", "weight", "algorithm", panels="jobs"),
     ),
     Figure(
         "theorem-5",
         "Total weighted completion time of A_online over the optimum, small instances",
-        "(not drawn in the paper) A_online is 4 alpha-competitive.",
-        SMALL_OPTIMA,
-        Plot("jobs", "ratio_upper", "algorithm", panels="architecture"),
+        SMALL_OPTIMA, Plot("jobs", "ratio_upper", "algorithm", panels="architecture"),
     ),
-]
+]  # fmt: skip

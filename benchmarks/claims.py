@@ -131,7 +131,9 @@ PLAN = (
     Plan("batchsched", "7", 2.3),
     Plan("batchsched", "8", 0.4),
     Plan("batchsched", "9", 2, BELOW_AND_IN_RANGE, ("batchsched",)),
-    Plan("batchsched", "10", 2, {"fixed_workers": [1, 5, 30], **BELOW_AND_IN_RANGE}, ("batchsched",)),
+    Plan(
+        "batchsched", "10", 3, {"fixed_workers": [1, 5, 30], **BELOW_AND_IN_RANGE}, ("batchsched",)
+    ),
     Plan("batchsched", "11", 0.2),
     Plan("batchsched", "12", 1.8),
     Plan("batchsched", "theorem-5", 0.7),

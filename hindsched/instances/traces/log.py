@@ -25,7 +25,7 @@ import pandas as pd
 from hindsched.arrays import Ints
 from hindsched.errors import InputError
 from hindsched.instances.traces.capacity import Capacity
-from hindsched.instances.traces.reading import ASIDE, Notes, Reading, _true
+from hindsched.instances.traces.reading import ASIDE, Notes, Reading, known_true
 from hindsched.instances.traces.times import SECOND, find_zone, seconds_text, stamp_text
 from hindsched.json_types import JsonObject
 
@@ -239,12 +239,12 @@ def _sensible_spans(reading: Reading, rows: pd.DataFrame) -> pd.DataFrame:
         ("end", length, " s after its start", "must not precede the start"),
         ("duration", given, "", "must not be negative"),
     ):
-        for at in rows.index[_true(spans < 0)]:
+        for at in rows.index[known_true(spans < 0)]:
             value = seconds_text(int(spans[at])) + words
             reading.break_row(rows["row"][at], reading.column(role), value, rule)
-        zero = _true(spans == 0) & (role == "end" or ~_true(length == 0))
+        zero = known_true(spans == 0) & (role == "end" or ~known_true(length == 0))
         reading.notes.add(rows["row"][zero], reading.column(role), "0 s", "ran for no time", ASIDE)
-        kept &= ~_true(spans <= 0)
+        kept &= ~known_true(spans <= 0)
     return rows[kept]
 
 
@@ -262,7 +262,7 @@ def _mark_requeues(reading: Reading, rows: pd.DataFrame) -> pd.DataFrame:
     for job, group in many.sort_values("start", kind="stable").groupby("job", sort=False):
         line = int(group["row"].iloc[-1])
         apart = group["start"] >= group["end"].cummax().shift()
-        runs = [run for _, run in group.groupby(_true(apart).cumsum())]
+        runs = [run for _, run in group.groupby(known_true(apart).cumsum())]
         for number, run in enumerate(runs, start=1):
             if run["start"].max() < run["end"].min():
                 rows.loc[run.index, "gang"] = run["gang"].iloc[0]
@@ -290,8 +290,8 @@ def _reasons(rows: pd.DataFrame, begin: int | None, end: int | None) -> pd.Serie
         ~no_start & no_end,
         rows["submit"].isna(),
         no_start & no_work,
-        _true(rows["submit"] < (0 if begin is None else begin)) & (begin is not None),
-        _true(rows["submit"] >= (0 if end is None else end)) & (end is not None),
+        known_true(rows["submit"] < (0 if begin is None else begin)) & (begin is not None),
+        known_true(rows["submit"] >= (0 if end is None else end)) & (end is not None),
     ]
     worst = pd.Series(len(tests), index=rows.index)
     for number, mask in reversed(list(enumerate(tests))):
@@ -330,7 +330,7 @@ def _jobs(reading: Reading, rows: pd.DataFrame) -> pd.DataFrame:
         paused = rows.groupby(["job", "gang"])["paused"].max().groupby("job").sum()
         given = given.fillna((jobs["ran"] - paused).where(paused > 0))
     given = given.where(jobs["area"].isna())
-    jobs["completion_only"] = jobs["ran"].isna() | _true(given < jobs["ran"])
+    jobs["completion_only"] = jobs["ran"].isna() | known_true(given < jobs["ran"])
     jobs["duration"] = given.fillna(jobs["ran"])
     return jobs.sort_values(["submit", "row"], kind="stable").reset_index(drop=True)
 

@@ -290,7 +290,7 @@ class Reading:
         first, second = found["value"], found["later"]
         repeats = second.notna()
         least = first if after is None else after
-        taken = repeats & _true((first < least) & (least <= second))
+        taken = repeats & known_true((first < least) & (least <= second))
         rule = f"the clock of {self.clock.zone} shows this time twice"
         for mask, which in (
             (repeats & ~taken, "the first"),
@@ -470,6 +470,6 @@ def _weights(texts: pd.Series) -> pd.DataFrame:
     return _by_rules(value, {rule: ~((value >= 1e-15) & (value <= 1e15))})
 
 
-def _true(mask: pd.Series) -> pd.Series:
+def known_true(mask: pd.Series) -> pd.Series:
     """A comparison that a missing value does not satisfy."""
     return mask.fillna(False).astype(bool)

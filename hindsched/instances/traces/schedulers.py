@@ -18,7 +18,7 @@ from hindsched.instances.traces.reading import (
     REQUEUES,
     Format,
     Reading,
-    _true,
+    known_true,
 )
 from hindsched.json_types import JsonObject
 
@@ -83,7 +83,7 @@ def read_swf(log: Reading) -> pd.DataFrame:
         log.notes.add(0, "submit", header["Note"][:200], rule, done)
     are_starts = says_starts or submits == "starts"
     submit, wait, run = log.times("submit"), log.spans("wait"), log.spans("duration")
-    log.refuse(_true(wait < 0), "wait", log.text("wait"), "must be -1 (unknown) or at least 0")
+    log.refuse(known_true(wait < 0), "wait", log.text("wait"), "must be -1 (unknown) or at least 0")
     start = submit.copy() if are_starts else submit + wait
     end = start + run
     burst = log.text("status").isin(("2", "3", "4"))

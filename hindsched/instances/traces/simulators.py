@@ -17,7 +17,7 @@ from hindsched.instances.traces.reading import (
     NONE_WORDS,
     Format,
     Reading,
-    _true,
+    known_true,
     read_table,
 )
 
@@ -52,7 +52,7 @@ def read_jobs(log: Reading) -> pd.DataFrame:
         rule = "must have scheduling_events.csv beside it (--set events=FILE): widths are unknown"
         raise InputError(log.source, "(no events)", rule)
     start, end, duration = (_known(log, role) for role in ("start", "end", "duration"))
-    duration = duration.where(_true(duration >= 0) & start.notna())
+    duration = duration.where(known_true(duration >= 0) & start.notna())
     if log.has("work"):
         given = log.spans("work")
         duration = given.where(given.notna(), duration)
@@ -81,7 +81,9 @@ def _by_events(log: Reading, path: Path) -> pd.DataFrame:
     made = frame.drop(columns="start").merge(held, on="job", how="left")
     made["end"] = made[["until", "end"]].min(axis=1).where(made["start"].notna())
     made["gpus"], made["server"] = made["gpus"].fillna(0.0), made["server"].fillna("")
-    return made[~_true(made["start"] >= made["end"])].drop(columns="until").reset_index(drop=True)
+    return (
+        made[~known_true(made["start"] >= made["end"])].drop(columns="until").reset_index(drop=True)
+    )
 
 
 def _held(log: Reading, path: Path) -> pd.DataFrame:
@@ -103,7 +105,7 @@ def _held(log: Reading, path: Path) -> pd.DataFrame:
     cells = table["time"].str.strip()
     moments = log.clock.times(cells)
     rules = moments["rule"].mask(
-        _true(moments["value"].diff() <= 0), "must be later than the row before"
+        known_true(moments["value"].diff() <= 0), "must be later than the row before"
     )
     for row, rule in rules[rules != ""].items():
         raise InputError(f"{source}, row {row}, column time", cells[row], rule)

@@ -53,7 +53,6 @@ from hindsched.instances.base import (
 )
 from hindsched.instances.decimals import (
     NEAR,
-    WholeUnits,
     exact_step,
     exactly,
     how_many_fit,
@@ -165,16 +164,6 @@ class OasisInstance(Instance):
     def certain_bound(self) -> float:
         """Every job completes as soon as it arrives."""
         return rounded_up(job.utility.value(0) for job in self.jobs)
-
-    @cached_property
-    def worker_units(self) -> WholeUnits:
-        """Tables `worker_capacity` (H, R) and `worker_demand` (I, R) as whole numbers."""
-        return WholeUnits.of(self.worker_capacity, self.worker_demand)
-
-    @cached_property
-    def ps_units(self) -> WholeUnits:
-        """Tables `ps_capacity` (K, R) and `ps_demand` (I, R) as whole numbers."""
-        return WholeUnits.of(self.ps_capacity, self.ps_demand)
 
     def _matrix(self, rows: list[Demand]) -> Floats:
         matrix = amounts_of(rows, self.resources)

@@ -359,11 +359,6 @@ class _HeldPyomo(_Held[AnyDeclared]):
 class Model(_HeldPyomo[OfflineProgram]):
     """An instance's offline program, as `model` returns it.
 
-    Parameters
-    ----------
-    program : OfflineProgram
-        The declarative program.
-
     Examples
     --------
     >>> import hindsched as hs
@@ -478,11 +473,6 @@ def _compiled(program: OfflineProgram) -> LinearProgram | None:
 class ExtensiveModel(_HeldPyomo[ExtensiveProgram]):
     """Several futures of one cluster in one program, as `model` returns it for a list.
 
-    Parameters
-    ----------
-    program : ExtensiveProgram
-        The extensive form.
-
     Examples
     --------
     >>> import hindsched as hs
@@ -516,11 +506,6 @@ class ExtensiveModel(_HeldPyomo[ExtensiveProgram]):
 
 class SubproblemModel(_HeldPyomo[Subproblem]):
     """One job's best schedule at given prices, which are changed and solved for again.
-
-    Parameters
-    ----------
-    program : Subproblem
-        The declarative program.
 
     Examples
     --------
@@ -593,11 +578,6 @@ class DualResult:
 class DualModel(_HeldPyomo[DualProgram]):
     """The paper's dual, as `Model.dual` returns it.
 
-    Parameters
-    ----------
-    program : DualProgram
-        The declarative program.
-
     Examples
     --------
     >>> import hindsched as hs
@@ -657,11 +637,6 @@ def _add_broken_rows(program: DualProgram, oracle: BlockOracle) -> int:
 
 class ConvexModel(_Held["ConvexProgram"]):
     """A convex program in CVXPY, as `Model.slot` returns it.
-
-    Parameters
-    ----------
-    program : ConvexProgram
-        The declarative program.
 
     Examples
     --------

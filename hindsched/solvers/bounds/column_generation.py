@@ -77,7 +77,8 @@ def column_generation_bound(
                 message = f"column generation, iteration {round_}"
                 on_progress(bound, None, clock.gone, message)
 
-        prices, stopped_by, facts = search.best.prices, StoppedBy.CONVERGED, (None, 0, 0)
+        prices, stopped_by = search.best.prices, StoppedBy.CONVERGED
+        facts: tuple[float | None, int, int] = (None, 0, 0)
         if not search.is_infeasible and oracle.num_blocks:
             most = math.inf if max_iterations is None else max_iterations
             program = NodeProgram(oracle, search.size, stop, SMOOTHING, most, tell)

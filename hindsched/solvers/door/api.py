@@ -154,9 +154,6 @@ def compile_solve(family: str) -> None:
             found = _counted(methods(family)["auto"], tiny, formulation, "auto", options, None)
             certify_optimum(replace(found, options=options.to_dict()))
             _price_as_nodes_do(tiny, formulation)
-            if has_module("solvers.families", family, "methods"):
-                module = family_module("solvers.families", family, "methods")
-                getattr(module, "compile_too", lambda tiny: None)(tiny)
             if asked.is_set():
                 raise interruption()
 

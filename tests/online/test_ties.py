@@ -2,11 +2,16 @@
 
 import os
 
+import numpy as np
 import pytest
 
 import hindsched as hs
 from hindsched.online.engines.batching import ExponentialLedger
 from hindsched.online.oasis.prices import ExponentialPrices
+from hindsched.solvers.families.windows.servers import WORKERS
+from hindsched.solvers.kernels.ties import TIE
+from hindsched.solvers.oracles.base import build_oracle
+from hindsched.solvers.oracles.decisions import COMPLETES
 
 RUNS = {
     "oasis": ("oasis", {"jobs": 8, "horizon": 10}),
@@ -60,6 +65,27 @@ def test_the_last_bits_of_prices_move_no_decision(family, monkeypatch):
 @pytest.mark.parametrize("family", RUNS)
 def test_all_engines_decide_alike(family):
     check_engines(family, range(10))
+
+
+@pytest.mark.parametrize("family", ["astraea", "batchsched"])
+def test_windows_on_servers_end_first_with_fewest_workers_and_the_last_bits_move_none(family):
+    for seed in range(6):
+        oracle = build_oracle(hs.generate(family, seed=seed), rows="servers")
+        draws = np.random.default_rng(seed)
+        prices = draws.choice([0.0, 0.0, 0.3, 2.0], oracle.rows.size)
+        for block in range(oracle.num_decided):
+            found = oracle.restricted_response(block, prices, {})
+            (row,) = found.plan
+            again = oracle.restricted_response(block, LAST_BITS * prices, {})
+            assert str(again.plan) == str(found.plan)
+            for limits in (
+                {COMPLETES: (1, row.last - 1)},
+                {COMPLETES: (row.last, row.last), WORKERS: (1, row.num_workers - 1)},
+            ):
+                other = oracle.restricted_response(block, prices, limits)
+                gain = 1 if oracle.sense == "max" else -1
+                size = TIE * max(abs(found.objective), abs(found.value))
+                assert other is None or gain * (found.value - other.value) > 0.5 * size
 
 
 @pytest.mark.nightly

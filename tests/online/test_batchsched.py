@@ -13,7 +13,7 @@ from hindsched.online.batchsched.theorem import densities
 from hindsched.online.engines.batching import ExponentialLedger, Offer
 from hindsched.online.simulator import simulate
 from hindsched.solvers.families.batchsched.oracle_search import ScheduleSearch
-from tests.online.test_by_hand import gangs
+from tests.online.test_baselines import gangs
 from tests.strategies.batchsched import known_b
 
 BOTH = (PARAMETER_SERVER, RING_ALLREDUCE)

@@ -10,7 +10,7 @@ import pytest
 
 from hindsched.instances.mlbroker.generator import generate
 from hindsched.instances.mlbroker.slot import SlotData
-from hindsched.online.mlbroker.algorithms import ALGORITHMS
+from hindsched.online.mlbroker.algorithms import ALGORITHMS, r1
 from hindsched.online.mlbroker.baselines import Local, RecedingHorizon
 from hindsched.online.mlbroker.rounding import (
     dependent_round,
@@ -18,7 +18,6 @@ from hindsched.online.mlbroker.rounding import (
     round2,
     round_workers,
 )
-from hindsched.online.mlbroker.theorem import r1
 from hindsched.online.registry import algorithms, build_algorithm
 from hindsched.online.simulator import simulate
 from hindsched.solvers.families.mlbroker.bound import lagrangian_certificate

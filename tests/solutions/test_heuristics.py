@@ -15,8 +15,7 @@ from hindsched.models.batchsched.plan import place_mode, plan_rest
 from hindsched.solutions.commitments import Commitments
 from hindsched.solutions.edgecloud.list_schedule import GreedySchedule
 from hindsched.solutions.edgecloud.past import read_past
-from hindsched.solutions.edgecloud.ps import place_parameter_servers
-from hindsched.solutions.edgecloud.runs import Runs
+from hindsched.solutions.edgecloud.runs import Runs, place_parameter_servers
 from hindsched.solutions.edgecloud.solution import EdgecloudSolution
 from tests.strategies.batchsched import known_b
 from tests.strategies.batchsched import tiny_instances as tiny_batchsched

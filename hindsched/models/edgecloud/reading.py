@@ -11,8 +11,7 @@ from hindsched.instances.edgecloud.instance import EdgecloudInstance
 from hindsched.models.algebra import Model
 from hindsched.models.edgecloud.sets import may_wait_in_cloud
 from hindsched.solutions.edgecloud.past import Past
-from hindsched.solutions.edgecloud.ps import place_parameter_servers
-from hindsched.solutions.edgecloud.runs import ChunkRun, Runs
+from hindsched.solutions.edgecloud.runs import ChunkRun, Runs, place_parameter_servers
 from hindsched.solutions.edgecloud.solution import EdgecloudSolution
 
 

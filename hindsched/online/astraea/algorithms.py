@@ -1,21 +1,25 @@
-"""Every algorithm of the astraea family by name, their estimates and the paper's guarantee."""
+"""Every algorithm of astraea by name, and what Lemmas 1 and 3 and Theorem 1 say of an instance."""
 
 from __future__ import annotations
 
-from hindsched.instances.astraea.instance import AstraeaInstance
+import math
+
+import numpy as np
+
+from hindsched.instances.astraea.instance import AstraeaInstance, AstraeaJob
 from hindsched.instances.astraea.modes import modes
-from hindsched.instances.base import Instance
+from hindsched.instances.base import Instance, LinearUtility, PowerUtility
+from hindsched.instances.modes import ps_for
 from hindsched.json_types import JsonObject
 from hindsched.models.astraea.sets import UnitCluster, last_worthwhile_slot
 from hindsched.models.windows.sets import EmptyCluster
-from hindsched.online.astraea.baselines import GandivaFair, Hived
-from hindsched.online.astraea.batchsche import Batchsche
+from hindsched.online.astraea.baselines import Batchsche, GandivaFair, Hived
 from hindsched.online.astraea.literal import AstraeaLiteral
 from hindsched.online.astraea.paper import Astraea
-from hindsched.online.astraea.theorem import theorem
 from hindsched.online.baselines.infeasible_baselines import relaxing_baselines
 from hindsched.online.engines.dual_price import DualPrice
 from hindsched.online.engines.reoptimise import Reoptimise
+from hindsched.online.protocol import Theorem, theorem_of
 from hindsched.online.registry import Factory
 
 
@@ -65,3 +69,134 @@ def declared_estimates(instance: Instance) -> JsonObject:
 
 
 __all__ = ["ALGORITHMS", "declared_estimates", "theorem"]
+
+
+LARGEST_LOG = 700.0
+"""Beyond e^700 a ratio is no number any more; its logarithm is still given."""
+
+
+def theorem(instance: Instance) -> Theorem:
+    """Theorem 1: an additive bound for linear utilities, a ratio for power utilities.
+
+    The value is OPT - ALG for ``additive`` and OPT / ALG for ``ratio``, the inverse of the paper's;
+    None where no theorem applies or the number overflows. ``lambda`` is Lemma 1's, ``sigma`` Lemma
+    3's, ``batches`` L.
+
+    Notes
+    -----
+    Logarithms in Lemma 3 are to base 2: then one admission raises the dual objective by at most
+    sigma times its value, if the two conditions on revenue and share hold. f of Lemma 1 is the
+    utility of completing in the first slot. L is the batch that covers the last arrival
+    and every job's shortest duration.
+    """
+    assert isinstance(instance, AstraeaInstance)
+    tables = {job.name: modes(instance, job) for job in instance.jobs}
+    jobs = [job for job in instance.jobs if len(tables[job.name])]
+    if not jobs:
+        return theorem_of("ratio", None)
+    first = [job.utility.value(1) for job in jobs]
+    per_worker, per_ps = [], []
+    for job, value in zip(jobs, first, strict=True):
+        table = tables[job.name]
+        per_worker.append(value / int((table.workers * table.duration).min()))
+        per_ps.append(value / int(table.duration.min()))
+    theta_w, theta_p = 1.0 + max(1.0, *per_worker), 1.0 + max(1.0, *per_ps)
+    sigma = 2.0 * (math.log2(theta_w) + math.log2(theta_p))
+    rounds = _rounds(first, sigma)
+    batches = _batches(instance, jobs)
+    kind, log_value = _guarantee(jobs, rounds, batches)
+    least_value, largest_share = _extremes(instance, jobs, 2**batches, (theta_w, theta_p))
+    flat = max(map(_flatness, jobs))
+    slots = rounds * 2 ** (batches + 1)
+    assumed: list[tuple[str, bool, float | None]] = [
+        ("utilities are all linear or all power (Theorem 1)",
+         len({job.utility.kind for job in jobs}) == 1, None),
+        ("slopes below 0 and intercepts above 0, or exponents above 0 (Theorem 1)", flat < 0, flat),
+        ("utilities take the completion slot itself: origin absolute (Theorem 1)",
+         instance.utility_origin == "absolute", None),
+        ("every schedule earns 1 per worker-slot and PS-slot at least (theta - 1 >= 1)",
+         least_value >= 1, least_value),
+        ("a job takes at most 1 / log2 theta of a type's workers or PSs (Lemma 3)",
+         largest_share <= 1, largest_share),
+        ("lambda rounds of Lemma 1 are run (the algorithm's default is 2)",
+         rounds <= 2, float(rounds)),
+        ("the horizon is no limit: lambda 2^(L + 1) slots",
+         slots <= instance.horizon, float(slots)),
+    ]  # fmt: skip
+    overflows = log_value is None or log_value > LARGEST_LOG
+    return theorem_of(
+        kind, None if log_value is None or overflows else math.exp(log_value), assumed,
+        log10_value=None if log_value is None else log_value / math.log(10), sigma=sigma,
+        theta_workers=theta_w, theta_ps=theta_p, batches=batches, **{"lambda": rounds},
+    )  # fmt: skip
+
+
+def _extremes(
+    instance: AstraeaInstance, jobs: list[AstraeaJob], latest: int, thetas: tuple[float, float]
+) -> tuple[float, float]:
+    """What Lemma 3's increments need, at the worst of all jobs' schedules.
+
+    The least revenue a worker-slot or PS-slot, at a completion in slot `latest` of a round, and the
+    largest share of a type's workers or PSs that a job takes, times log2 theta.
+    """
+    least, largest = math.inf, 0.0
+    totals = instance.worker_count.sum(axis=0), instance.ps_count.sum(axis=0)
+    for job in jobs:
+        table = modes(instance, job)
+        table = table.take(table.duration <= latest)
+        if not len(table):
+            continue
+        elsewhere = table.workers * (1 - table.one_server)
+        ps = ps_for(elsewhere, instance.ps_ratio[table.worker_type, table.ps_type])
+        ps = np.minimum(ps, instance.ps_count.max(axis=0)[table.ps_type])
+        earned = job.utility.value(latest) / (np.maximum(table.workers, ps) * table.duration)
+        least = min(least, float(earned.min()))
+        for count, types, total, theta in zip(
+            (table.workers, ps), (table.worker_type, table.ps_type), totals, thetas, strict=True
+        ):
+            largest = max(largest, float((count / total[types]).max()) * math.log2(theta))
+    return least, largest
+
+
+def _flatness(job: AstraeaJob) -> float:
+    """Below 0 iff the utility is of Theorem 1's form: the slope, -intercept or -exponent."""
+    if isinstance(job.utility, LinearUtility):
+        return max(float(job.utility.slope), -float(job.utility.intercept))
+    return -float(job.utility.exponent)
+
+
+def _rounds(first: list[float], sigma: float) -> int:
+    """Lemma 1's lambda."""
+    positive = [value for value in first if value > 0]
+    if not positive:
+        return 1
+    shrink = math.log(sigma) - math.log(sigma - 1.0)
+    return math.floor((math.log(math.fsum(positive)) - math.log(min(positive))) / shrink) + 1
+
+
+def _batches(instance: AstraeaInstance, jobs: list[AstraeaJob]) -> int:
+    """L: 2^L covers the last arrival and every job's shortest duration."""
+    longest = max(int(modes(instance, job).duration.min()) for job in jobs)
+    latest = max(job.arrival for job in jobs)
+    return max(1, math.ceil(math.log2(max(longest, latest + 1))))
+
+
+def _guarantee(jobs: list[AstraeaJob], rounds: int, batches: int) -> tuple[str, float | None]:
+    """Kind and natural logarithm of Theorem 1's value; None where it does not apply."""
+    linear = [job.utility for job in jobs if isinstance(job.utility, LinearUtility)]
+    power = [job.utility for job in jobs if isinstance(job.utility, PowerUtility)]
+    if len(linear) == len(jobs):
+        slopes = [float(utility.slope) for utility in linear]
+        value = len(jobs) * (
+            (2**batches - 1) * max(slopes)
+            - (2 ** (batches + 1) - 1) * (2 * rounds - 1) * min(slopes)
+        )
+        return "additive", math.log(value) if value > 0 else None
+    if len(power) == len(jobs):
+        exponents = [float(utility.exponent) for utility in power]
+        scales = [float(utility.scale) for utility in power]
+        low, high = min(exponents), max(exponents)
+        log_value = high * math.log(4 * rounds) + (high - low) * (batches - 2) * math.log(2)
+        log_value += low * math.log(max(scales)) - high * math.log(min(scales))
+        return "ratio", log_value
+    return "ratio", None

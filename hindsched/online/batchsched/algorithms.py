@@ -324,18 +324,10 @@ class BatchschedDualPrice(DualPrice):
             oracle = self.build_oracle(oracle.instance, oracle.formulation)
 
     def _grow(self, slots: int) -> None:
-        if slots <= self._slots:
-            return
-        old = self._layout.sets[0].shape
-        more = max(slots, 2 * self._slots) - self._slots
-        self._slots += more
-        environment = self._environment
-        self._layout = self.build_oracle(environment.cluster, environment.formulation).rows
-        wide = ((0, 0), (0, 0), (0, more))
-        self._prices = np.pad(self._prices.reshape(old), wide).ravel()
-        residual = self._layout.capacity.reshape(self._layout.sets[0].shape).copy()
-        residual[:, :, : old[2]] = self._residual.reshape(old)
-        self._residual = residual.ravel()
+        if slots > self._slots:
+            self._slots = max(slots, 2 * self._slots)
+            environment = self._environment
+            self.lengthen(self.build_oracle(environment.cluster, environment.formulation).rows)
 
 
 ALGORITHMS: dict[str, Factory] = {

@@ -12,7 +12,6 @@ from typing import ClassVar
 
 import numpy as np
 
-from hindsched.arrays import Floats
 from hindsched.errors import Refused, SolveFailed
 from hindsched.instances.base import Instance
 from hindsched.instances.decimals import loosened
@@ -21,14 +20,13 @@ from hindsched.json_types import JsonObject
 from hindsched.online.baselines.infeasible_baselines import relaxing_baselines
 from hindsched.online.edgecloud.batchsche import BatchSche
 from hindsched.online.edgecloud.cluster import EdgeTiresiasL, Srtf
-from hindsched.online.edgecloud.dispatch import Dispatch, Dispatcher, Increment
+from hindsched.online.edgecloud.dispatch import Dispatch, Dispatcher, Increment, Serving
 from hindsched.online.edgecloud.resources import (
     CloudSite,
     ParameterServers,
     StorageLedger,
     place_name,
 )
-from hindsched.online.edgecloud.serving import Serving
 from hindsched.online.engines.dual_price import DualPrice
 from hindsched.online.engines.reoptimise import FEW_HEURISTICS, Reoptimise
 from hindsched.online.protocol import (
@@ -254,22 +252,13 @@ class EdgecloudDualPrice(DualPrice):
         self._environment = replace(self._environment, cluster=longer)
         assert self._rolling is not None, "edgecloud prices its linear program"
         self._rolling.move_to(longer)
-        layout = build_oracle(longer, self._environment.formulation, rows="servers").rows
-        self._prices = layout.pack(_widened(self._layout.unpack(self._prices), cluster.horizon))
-        used = self._layout.capacity - self._residual
-        wide = layout.pack(_widened(self._layout.unpack(used), cluster.horizon))
-        self._residual = layout.capacity - wide
-        self._layout = layout
+        self.lengthen(build_oracle(longer, self._environment.formulation, rows="servers").rows)
 
 
 class EdgecloudReoptimise(Reoptimise):
     """`Reoptimise`, whose start is so good that HiGHS' heuristics rarely better it."""
 
     solver_options: ClassVar[Mapping[str, object]] = FEW_HEURISTICS
-
-
-def _widened(arrays: dict[str, Floats], width: int) -> dict[str, Floats]:
-    return {name: np.pad(array, ((0, 0), (0, width))) for name, array in arrays.items()}
 
 
 ALGORITHMS: dict[str, Factory] = {

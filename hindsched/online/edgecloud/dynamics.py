@@ -24,7 +24,6 @@ from hindsched.online.cluster_state import ClusterState, this_slot
 from hindsched.online.edgecloud.cluster import EdgecloudCluster, build_cluster
 from hindsched.online.protocol import Decision, Environment
 from hindsched.solutions.base import Assignment
-from hindsched.solutions.edgecloud.ps import active_spans
 from hindsched.solutions.edgecloud.runs import (
     CLOUD_KEYS,
     EDGE_KEYS,
@@ -32,6 +31,7 @@ from hindsched.solutions.edgecloud.runs import (
     ChunkRun,
     Holds,
     Runs,
+    active_spans,
     ps_place,
     worker_place,
 )

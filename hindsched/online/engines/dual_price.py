@@ -29,7 +29,7 @@ from hindsched.solvers.bounds.schedule_prices import schedule_prices
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.rolling import RollingProgram
 from hindsched.solvers.oracles.base import BlockOracle, build_oracle
-from hindsched.solvers.oracles.rows import PriceRow
+from hindsched.solvers.oracles.rows import PriceRow, Rows
 
 
 class DualPrice(OnlineAlgorithm):
@@ -133,6 +133,18 @@ class DualPrice(OnlineAlgorithm):
             return None
         self._residual[response.rows] -= response.amounts
         return oracle.assignments(block, response)
+
+    def lengthen(self, layout: Rows) -> None:
+        """Take prices and what is left over to rows of more slots, which are free and cost nothing.
+
+        Slots are the last axis of every row set.
+        """
+        prices, residual = 0.0 * layout.capacity, layout.capacity.copy()
+        for longer, known in ((prices, self._prices), (residual, self._residual)):
+            parts = layout.unpack(longer)
+            for name, own in self._layout.unpack(known).items():
+                parts[name][..., : own.shape[-1]] = own
+        self._prices, self._residual, self._layout = prices, residual, layout
 
     def report(self) -> Report:
         """Count the relaxations solved and those that gave no duals."""

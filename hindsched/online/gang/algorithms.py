@@ -1,40 +1,187 @@
-"""The registered algorithms of gang, and what is proven of some."""
+"""The registered algorithms of gang: plans made again at arrivals, policies, and what is proven."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
+from hindsched.arrays import Ints
 from hindsched.errors import InputError
 from hindsched.instances.base import Instance, JobRecord
 from hindsched.instances.gang.instance import GangInstance
 from hindsched.json_types import JsonObject
-from hindsched.online.gang.planning import DualPrice, Reoptimise
-from hindsched.online.gang.policies import (
-    Conservative,
-    Easy,
-    Fifo,
-    FifoSkip,
-    Las,
-    Sjf,
-    SmallestFirst,
-    Srtf,
-    Wspt,
-)
+from hindsched.models.base import Commitments
+from hindsched.models.gang.offline import columns_needed
+from hindsched.models.gang.sets import Outlook, outlook
+from hindsched.online.engines import reoptimise
+from hindsched.online.gang.policies import KNOWN_POLICIES
 from hindsched.online.protocol import (
     NOTHING,
     Capabilities,
     Decision,
     Environment,
     OnlineAlgorithm,
+    Report,
     Theorem,
     theorem_of,
 )
 from hindsched.online.registry import Factory
 from hindsched.solutions.base import Assignment
+from hindsched.solvers.families.gang.planning import (
+    OpenJobs,
+    best_on_servers,
+    best_plan,
+    expected_starts,
+    open_jobs,
+    plan_in_order,
+    plan_on_servers,
+)
 from hindsched.solvers.families.gang.search import best_in_rounds
+from hindsched.solvers.kernels.gang.queueing import Cluster
+from hindsched.solvers.oracles.rows import PriceRow
+
+MOST_SLOTS, MOST_COLUMNS = 1_000, 30_000
+"""Size up to which the program is solved; beyond, plans are orders of the open jobs."""
+
+
+class Reoptimise(reoptimise.Reoptimise):
+    """Solve the program over the known jobs at each arrival; where it is too large, search.
+
+    Parameters
+    ----------
+    nodes, gap, time_limit
+        Of the program; see the engine.
+    exchanges : int
+        Exchanges of jobs that a search tries, the same on every machine.
+    """
+
+    def __init__(
+        self, nodes: int = 200, gap: float = 1e-4, exchanges: int = 2_000,
+        time_limit: float | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(nodes, gap, time_limit)
+        if exchanges < 0:
+            raise InputError("set.exchanges", exchanges, "must be at least 0")
+        self.exchanges = exchanges
+
+    def start(self, environment: Environment) -> None:
+        """Begin with no jobs and no plan."""
+        super().start(environment)
+        self._counts["searches"] = 0
+
+    def _plan_again(self, slot: int) -> None:
+        """Solve, or search from the present plan and from orders that policies take."""
+        known, formulation = self._rolling.instance, self._environment.formulation
+        assert isinstance(known, GangInstance)
+        small = (
+            known.serial_end <= MOST_SLOTS and columns_needed(known, formulation) <= MOST_COLUMNS
+        )
+        if small:
+            super()._plan_again(slot)
+            return
+        view, left = self._left(slot)
+        begun = {name: rows[-1]["from"] for name, rows in self._plan.items()}
+        names = [self._rolling.instance.jobs[task.job].name for task in view.tasks]
+        area = np.array([task.work * task.gpus for task in view.tasks], dtype=float)
+        own = slice(left.fixed, None)
+        worth = np.where(left.jobs.slope > 0, left.jobs.slope, left.jobs.penalty)[own]
+        keys = [
+            np.array([begun.get(name, np.inf) for name in names]),
+            np.divide(area, worth, out=np.full(area.size, np.inf), where=worth > 0),
+            left.jobs.duration[own].astype(float),
+        ]
+        if known.is_consolidated:
+            placed = best_on_servers(left, known.server_gpus, keys)
+            self._follow(view, left, *placed)
+        else:
+            plans = [plan_in_order(left, key) for key in keys]
+            self._follow(view, left, best_plan(left, plans, self.exchanges))
+        self._counts["searches"] += 1
+
+    def _left(self, slot: int) -> tuple[Outlook, OpenJobs]:
+        """Open jobs, and what is fixed."""
+        rolling, formulation = self._rolling, self._environment.formulation
+        rolling.advance(slot)
+        known = rolling.instance
+        assert isinstance(known, GangInstance)
+        commitments: Commitments = rolling.commitments()
+        view = outlook(known, formulation, commitments, None)
+        return view, open_jobs(known, formulation, view)
+
+    def _follow(
+        self, view: Outlook, left: OpenJobs, starts: Ints, cluster: Cluster | None = None
+    ) -> None:
+        """Make a plan of starts, on servers where the jobs have some."""
+        instance = self._rolling.instance
+        assert isinstance(instance, GangInstance)
+        ends = starts + left.jobs.duration[left.fixed :]
+        self._plan = {}
+        for number, task in enumerate(view.tasks):
+            job = instance.jobs[task.job]
+            row: Assignment = {"from": int(starts[number]) + 1, "to": int(ends[number])}
+            if cluster is None:
+                row["gpus"] = job.gpus
+            else:
+                row["servers"] = held_by(instance, cluster, left.fixed + number)
+            self._plan[job.name] = [row]
+
+
+class DualPrice(Reoptimise):
+    """Prices of the bound over the known jobs; who expects to start first at them is placed first.
+
+    Parameters
+    ----------
+    iterations : int
+        Steps of each climb of the prices, the same on every machine.
+    """
+
+    def __init__(self, iterations: int = 15) -> None:
+        super().__init__()
+        if iterations < 1:
+            raise InputError("set.iterations", iterations, "must be at least 1")
+        self.iterations = iterations
+
+    def start(self, environment: Environment) -> None:
+        """Begin without prices."""
+        super().start(environment)
+        self._counts = {"climbs": 0}
+        self._posted: dict[int, float] = {}
+
+    def _plan_again(self, slot: int) -> None:
+        """Climb prices over the open jobs and place these by the starts that they expect."""
+        view, left = self._left(slot)
+        known = self._rolling.instance
+        instance = known.with_jobs(tuple(known.jobs[task.job] for task in view.tasks))
+        assert isinstance(instance, GangInstance)
+        climb = expected_starts(instance, left, self.iterations)
+        self._posted = dict(zip((climb.oracle.cut[:-1] + 1).tolist(), climb.prices.tolist(),
+                                strict=True))  # fmt: skip
+        if instance.is_consolidated:
+            placed = plan_on_servers(left, instance.server_gpus, climb.expected)
+            self._follow(view, left, *placed)
+        else:
+            self._follow(view, left, plan_in_order(left, climb.expected))
+        self._counts["climbs"] += 1
+
+    def price_path(self) -> Sequence[PriceRow]:
+        """Last posted prices, by the first slot of their intervals."""
+        return [
+            {"slot": slot, "resource": "gpus", "price": price}
+            for slot, price in self._posted.items()
+        ]
+
+    def report(self) -> Report:
+        """Count the climbs."""
+        return {**self._counts, "iterations_a_climb": self.iterations}
+
+
+def held_by(instance: GangInstance, cluster: Cluster, job: int) -> dict[str, int]:
+    """GPUs by server of a job that stands somewhere."""
+    assert instance.servers is not None
+    at = range(cluster.offset[job], cluster.offset[job] + cluster.number[job])
+    return {instance.servers[cluster.server[k]].name: int(cluster.held[k]) for k in at}
 
 
 class Hindsight(OnlineAlgorithm):
@@ -83,12 +230,7 @@ class Hindsight(OnlineAlgorithm):
         return self._begins[-1] if self._begins else None
 
 
-ALGORITHMS: dict[str, Factory] = {
-    policy.name: policy
-    for policy in (
-        Fifo, FifoSkip, Sjf, SmallestFirst, Wspt, Easy, Conservative, Srtf, Las,
-    )
-}  # fmt: skip
+ALGORITHMS: dict[str, Factory] = {**KNOWN_POLICIES}
 ALGORITHMS |= {"dual-price": DualPrice, "reoptimise": Reoptimise, "hindsight": Hindsight}
 
 

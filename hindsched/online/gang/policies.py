@@ -301,3 +301,10 @@ class Las(RankingPolicy):
     def __init__(self, threshold_gpu_seconds: float = THRESHOLD_GPU_SECONDS) -> None:
         given = {"threshold_gpu_seconds": threshold_gpu_seconds}
         self.threshold_gpu_seconds = policy_settings(self.name, given)["threshold_gpu_seconds"]
+
+
+KNOWN_POLICIES = {
+    policy.name: policy
+    for policy in (Fifo, FifoSkip, Sjf, SmallestFirst, Wspt, Easy, Conservative, Srtf, Las)
+}
+"""All of them by name."""

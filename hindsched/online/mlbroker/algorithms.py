@@ -4,19 +4,25 @@
 ``mlbroker-tight``   chord price, PS-conditioned relaxation, largest remainder, relocation
 ``mlbroker-prices``  tier-price iteration with exact best responses
 ``mlbroker-cheaper`` the cheaper of the two in every slot
+
+Of the paper's claims r1 (Theorem 3), r2 (Theorem 4) and r1 r2 (Theorem 5) the first is a claim: its
+proof uses a dual (11) that violates weak duality. r2 has no meaning: it adds USD/GB to GB/GB,
+compares GB with USD on the way, and divides by the least data of any centre; the same instance in
+cents has another r2. Both are computed as printed; nothing is tested against r2.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from hindsched.arrays import Floats, Ints
 from hindsched.errors import InputError
 from hindsched.instances.base import Instance
+from hindsched.instances.mlbroker.instance import MlbrokerInstance
 from hindsched.instances.mlbroker.slot import SlotData
 from hindsched.json_types import JsonObject
 from hindsched.models.mlbroker.sets import big_m
@@ -34,11 +40,9 @@ from hindsched.online.mlbroker.rounding import (
     round_server,
     round_workers,
 )
-from hindsched.online.mlbroker.theorem import theorem
-from hindsched.online.protocol import Report
+from hindsched.online.protocol import Report, Theorem, theorem_of
 from hindsched.online.registry import Factory
 from hindsched.solvers.families.mlbroker.slot import (
-    SlotPlacement,
     priced_placement,
     relocated,
     tight_placement,
@@ -144,51 +148,19 @@ class Mlbroker(Broker):
         }
 
 
-class MlbrokerTight(Broker):
-    """Chord price, PS-conditioned relaxation, largest remainder and exact-cost relocation.
+class SlotBySlot(Broker):
+    """Exact costs: the cheaper of the placements that the named ways find for a slot.
 
     Parameters
     ----------
     relocation : bool
         Whether to end with the local search.
     """
+
+    ways: ClassVar[tuple[str, ...]]
 
     def __init__(self, relocation: bool = True) -> None:
         self.relocation = relocation
-
-    def place(self, slot: int, view: SlotData, launch: Floats) -> tuple[Ints, Ints]:
-        """Place the slot."""
-        found = tight_placement(view, launch, relocation=self.relocation)
-        return found.workers, found.ps
-
-
-class MlbrokerPrices(Broker):
-    """Tier-price iteration: buy tiers, let each job take its exact best response, repeat.
-
-    Parameters
-    ----------
-    relocation : bool
-        Whether to end with the local search.
-    """
-
-    def __init__(self, relocation: bool = False) -> None:
-        self.relocation = relocation
-
-    def begin(self) -> None:
-        """Forget the prices of the slot before."""
-        self._start: list[Floats] = []
-
-    def place(self, slot: int, view: SlotData, launch: Floats) -> tuple[Ints, Ints]:
-        """Place the slot; the tiers of the slot before are one of the starts."""
-        found, price = priced_placement(
-            view, launch, starts=self._start, relocation=self.relocation
-        )
-        self._start = [price]
-        return found.workers, found.ps
-
-
-class MlbrokerCheaper(Broker):
-    """Both, and the cheaper placement in every slot at its exact cost."""
 
     def begin(self) -> None:
         """Forget the prices of the slot before, and the counts."""
@@ -196,17 +168,46 @@ class MlbrokerCheaper(Broker):
         self._chosen: Counter[str] = Counter()
 
     def place(self, slot: int, view: SlotData, launch: Floats) -> tuple[Ints, Ints]:
-        """Place the slot twice and keep the cheaper."""
-        tight = tight_placement(view, launch)
-        priced, price = priced_placement(view, launch, starts=self._start, relocation=True)
-        self._start = [price]
-        best: SlotPlacement = tight if tight.cost <= priced.cost else priced
-        self._chosen["tight" if best is tight else "prices"] += 1
-        return best.workers, best.ps
+        """Place the slot; the tiers of the slot before are one of the starts."""
+        found = {}
+        if "tight" in self.ways:
+            found["tight"] = tight_placement(view, launch, relocation=self.relocation)
+        if "prices" in self.ways:
+            found["prices"], price = priced_placement(
+                view, launch, starts=self._start, relocation=self.relocation
+            )
+            self._start = [price]
+        way = min(found, key=lambda way: found[way].cost)
+        self._chosen[way] += 1
+        return found[way].workers, found[way].ps
 
     def report(self) -> Report:
-        """How often each of the two was chosen."""
+        """How often each way was chosen."""
         return {"chosen": dict(self._chosen)}
+
+
+class MlbrokerTight(SlotBySlot):
+    """Chord price, PS-conditioned relaxation, largest remainder and exact-cost relocation."""
+
+    ways = ("tight",)
+
+
+class MlbrokerPrices(SlotBySlot):
+    """Tier-price iteration: buy tiers, let each job take its exact best response, repeat."""
+
+    ways = ("prices",)
+
+    def __init__(self, relocation: bool = False) -> None:
+        super().__init__(relocation)
+
+
+class MlbrokerCheaper(SlotBySlot):
+    """Both, and the cheaper placement in every slot at its exact cost."""
+
+    ways = ("tight", "prices")
+
+    def __init__(self) -> None:
+        super().__init__()
 
 
 ALGORITHMS: dict[str, Factory] = {
@@ -225,3 +226,63 @@ ALGORITHMS: dict[str, Factory] = {
 def declared_estimates(instance: Instance) -> JsonObject:
     """Nothing of the future is told to mlbroker's algorithms in advance."""
     return {}
+
+
+R2_WARNING = (
+    "r2 as printed depends on the currency and on the unit of data; it bounds nothing and is shown "
+    "only because the paper states it"
+)
+
+
+def r1(epsilon: float) -> float:
+    """Theorem 3's ratio, 2 + (1 + eps) ln(1 + 1 / eps): falls towards 3 as eps grows."""
+    if not 0 < epsilon < math.inf:
+        raise InputError("epsilon", epsilon, "must be above 0 and finite")
+    return 2.0 + (1.0 + epsilon) * math.log1p(1.0 / epsilon)
+
+
+def r2_paper(instance: MlbrokerInstance) -> dict[str, float | None]:
+    """Theorem 4's sum of four terms as printed; None where it divides by 0."""
+    alive = instance.alive
+    if not alive.any():
+        return {"r2": None, "lambda": None}
+    least = instance.data.min(axis=2)[alive]
+    capacity = np.repeat(instance.capacity[:, None], instance.horizon, axis=1)[alive]
+    needed = instance.workers_needed[alive].astype(float)
+    job = np.nonzero(alive)[0]
+    if (least <= 0).any() or (needed <= 0).any():
+        return {"r2": None, "lambda": None}
+    centers = len(instance.datacenters)
+    lam = float((capacity * (centers + 1) / least).max())
+    first = (1 + lam) * float(instance.transfer_price.max())
+    units = (1 + lam) * instance.worker_demand[job] + instance.ps_demand[job] / needed[:, None]
+    units = units / capacity[:, None]
+    full = float((units[:, None] * instance.unit_price[None]).max())
+    tier = instance.discounted_price + instance.tier_fee
+    second = min(full, float((units[:, None] * tier[None]).max()))
+    third = float(((2 + lam) * instance.deployment[job] / (capacity * needed)).max())
+    fourth = (1 + lam) * float((instance.exchange / instance.capacity).max())
+    return {"r2": first + second + third + fourth, "lambda": lam}
+
+
+def theorem(instance: Instance, epsilon: float = 0.01) -> Theorem:
+    """Theorem 5's ratio r1 r2 as printed, its parts, and what speaks against it.
+
+    The value is None where r2 divides by 0; `epsilon` is that of the regulariser.
+    """
+    assert isinstance(instance, MlbrokerInstance)
+    second = r2_paper(instance)
+    value = None if second["r2"] is None else r1(epsilon) * second["r2"]
+    data = instance.data[instance.alive]
+    least = float(data.min()) if data.size else None
+    jobs, tiers = len(instance.jobs), len(instance.datacenters) * len(instance.resources)
+    assumed = [
+        ("K R <= number of jobs (12d)", tiers <= jobs, tiers - jobs),
+        ("every centre has data of every job in every slot (lambda is finite)",
+         least is not None and least > 0, least),
+        ("the dual (11) of Theorem 3's proof obeys weak duality", False, None),
+        ("r2 is free of units", False, None),
+    ]  # fmt: skip
+    quantities = {"r1": r1(epsilon), "r2_paper": second["r2"], "lambda": second["lambda"],
+                  "epsilon": epsilon}  # fmt: skip
+    return theorem_of("ratio", value, assumed, quantities=quantities, warning=R2_WARNING)

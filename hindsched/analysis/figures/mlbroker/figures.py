@@ -25,8 +25,7 @@ from hindsched.analysis.figures.base import (
     schemes_of,
 )
 from hindsched.instances.mlbroker.instance import MlbrokerInstance
-from hindsched.online.mlbroker.algorithms import Mlbroker
-from hindsched.online.mlbroker.theorem import r1, theorem
+from hindsched.online.mlbroker.algorithms import Mlbroker, r1, theorem
 from hindsched.online.simulator import SimulationResult, simulate
 from hindsched.solvers.families.mlbroker.bound import lagrangian_certificate, relaxation_bound
 

@@ -35,8 +35,7 @@ from hindsched.arrays import Floats
 from hindsched.instances.base import Instance
 from hindsched.instances.edgecloud.instance import EdgecloudInstance
 from hindsched.solutions.base import Assignment, Solution
-from hindsched.solutions.edgecloud.ps import active_spans
-from hindsched.solutions.edgecloud.runs import ChunkRun, Runs
+from hindsched.solutions.edgecloud.runs import ChunkRun, Runs, active_spans
 from hindsched.solutions.edgecloud.solution import EdgecloudSolution
 from hindsched.solvers.families.edgecloud.block import (
     CHUNKS,

@@ -19,8 +19,7 @@ from hindsched.instances.edgecloud.instance import EdgecloudInstance
 from hindsched.solutions.base import Solution
 from hindsched.solutions.edgecloud.list_schedule import GreedySchedule
 from hindsched.solutions.edgecloud.past import read_past
-from hindsched.solutions.edgecloud.ps import place_parameter_servers
-from hindsched.solutions.edgecloud.runs import ChunkRun, Runs
+from hindsched.solutions.edgecloud.runs import ChunkRun, Runs, place_parameter_servers
 from hindsched.solutions.edgecloud.solution import EdgecloudSolution
 from hindsched.solvers.door.interrupt import catch_interrupt
 from hindsched.solvers.door.options import SolveOptions

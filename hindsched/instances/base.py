@@ -55,7 +55,7 @@ OFFERS = {
     "offline": ("FORMS", "build_offline"),
     "oracle": ("ORACLE_ROWS", "build"),
     "dynamics": ("State", "committed_rows"),
-    "algorithms": ("ALGORITHMS", "declared_estimates"),
+    "algorithms": ("ALGORITHMS",),
     "kernel": ("SENSE", "FORMULATIONS", "Problem", "bound"),
 }
 """Names that a family's modules must offer, by aspect; other aspects are a family's choice."""

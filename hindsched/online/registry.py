@@ -1,7 +1,8 @@
 """Finding algorithms by name, and their settings by inspection.
 
 A family's ``online/<family>/algorithms.py`` offers ``ALGORITHMS``, a mapping from name to a class
-or function whose keyword parameters are the settings, and ``declared_estimates(instance)``.
+or function whose keyword parameters are the settings, and ``declared_estimates(instance)`` where
+its algorithms are told something in advance.
 """
 
 from __future__ import annotations
@@ -61,7 +62,8 @@ def declared_estimates(instance: Instance, settings: Keywords | None = None) -> 
     InputError
         For a setting on which the family's estimates do not depend.
     """
-    declared = family_module("online", instance.family, "algorithms").declared_estimates
+    module = family_module("online", instance.family, "algorithms")
+    declared: Callable[..., JsonObject] = getattr(module, "declared_estimates", lambda instance: {})
     known = [name for name in inspect.signature(declared).parameters if name != "instance"]
     for name, value in (settings or {}).items():
         if name not in known:

@@ -10,7 +10,6 @@ from hindsched.instances.astraea.instance import AstraeaInstance, AstraeaJob
 from hindsched.instances.astraea.modes import modes
 from hindsched.instances.base import Instance, LinearUtility, PowerUtility
 from hindsched.instances.modes import ps_for
-from hindsched.json_types import JsonObject
 from hindsched.models.astraea.sets import UnitCluster, last_worthwhile_slot
 from hindsched.models.windows.sets import EmptyCluster
 from hindsched.online.astraea.baselines import Batchsche, GandivaFair, Hived
@@ -61,14 +60,6 @@ ALGORITHMS: dict[str, Factory] = {
     "hived": Hived,
     **relaxing_baselines(rigid=True),
 }
-
-
-def declared_estimates(instance: Instance) -> JsonObject:
-    """Nothing is declared in advance: theta follows from each batch."""
-    return {}
-
-
-__all__ = ["ALGORITHMS", "declared_estimates", "theorem"]
 
 
 LARGEST_LOG = 700.0

@@ -16,7 +16,6 @@ from hindsched.errors import Refused, SolveFailed
 from hindsched.instances.base import Instance
 from hindsched.instances.decimals import loosened
 from hindsched.instances.edgecloud.instance import EdgecloudInstance, EdgecloudJob
-from hindsched.json_types import JsonObject
 from hindsched.online.baselines.infeasible_baselines import relaxing_baselines
 from hindsched.online.edgecloud.batchsche import BatchSche
 from hindsched.online.edgecloud.cluster import EdgeTiresiasL, Srtf
@@ -274,12 +273,6 @@ ALGORITHMS: dict[str, Factory] = {
     "all-cloud": AllCloud,
     **relaxing_baselines(rigid=False),
 }
-
-
-def declared_estimates(instance: Instance) -> JsonObject:
-    """A_online needs no estimates."""
-    assert isinstance(instance, EdgecloudInstance)
-    return {}
 
 
 def theorem(instance: Instance, epsilon: float = EPSILON) -> Theorem:

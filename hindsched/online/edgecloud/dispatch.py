@@ -66,37 +66,6 @@ class Dispatch:
     corrected_alpha: float = np.inf
 
 
-class CloudPool:
-    """The cloud's workers of one type: any number, or a few that take chunks in turn.
-
-    Parameters
-    ----------
-    count : int or None
-        Number of workers; None if unlimited.
-    """
-
-    def __init__(self, count: int | None) -> None:
-        self._free = None if count is None else [0.0] * count
-
-    def plan(self, chunks: int, ready: float, work: float) -> list[tuple[float, float]]:
-        """(Begin, end) of chunks that start as soon as a worker is free, without booking them."""
-        if self._free is None:
-            return [(ready, ready + work)] * chunks
-        free = list(self._free)
-        spans: list[tuple[float, float]] = []
-        for _ in range(chunks):
-            begin = max(ready, free[0])
-            spans.append((begin, begin + work))
-            heapq.heapreplace(free, begin + work)
-        return spans
-
-    def book(self, spans: list[tuple[float, float]]) -> None:
-        """Take the workers for spans in the order in which `plan` gave them."""
-        if self._free is not None:
-            for _, end in spans:
-                heapq.heapreplace(self._free, end)
-
-
 @dataclass
 class _Offer:
     """What the edge offers an arriving job: its workers, and Q of the next chunk on each."""
@@ -106,6 +75,8 @@ class _Offer:
     ready: Floats
     first: list[float]  # printed: of the first chunk; marginal: of the next
     heap: list[tuple[float, int]]
+    room: list[float]
+    corrected_alpha: float
     counts: dict[int, int] = field(default_factory=dict)
 
 
@@ -141,7 +112,7 @@ class Dispatcher:
             kind: np.array(found, dtype=np.int64) for kind, found in cluster.workers_by_type.items()
         }
         self._server = np.array([s for s, _, _ in cluster.worker_list], dtype=np.int64)
-        self._pools: dict[str, CloudPool] = {}
+        self._cloud_free: dict[str, list[float]] = {}  # when numbered workers are free
 
     def place(
         self,
@@ -163,26 +134,30 @@ class Dispatcher:
         Refused
             (7b) if neither edge nor cloud can store some chunk.
         """
-        dispatch = Dispatch()
-        left = [np.inf] * len(self._names) if room is None else list(room)
-        offer = self._offer(job, edge_work, left, dispatch)
-        pool = self._pool(job)
-        fits = sum(int(min(left[s], job.chunks)) for s in set(offer.servers))
-        if not self.use_cloud and fits >= job.chunks:
-            pool = None
-        if pool is None:
-            self._spread(dispatch, job, offer, None, edge_work, left)
+        offer = self._offer(job, edge_work, room)
+        dispatch = Dispatch(corrected_alpha=offer.corrected_alpha)
+        fits = sum(int(min(offer.room[s], job.chunks)) for s in set(offer.servers))
+        closed = self.cluster.cloud_workers(job.worker_type) == 0
+        if closed or (not self.use_cloud and fits >= job.chunks):
+            self._spread(dispatch, job, offer, None, edge_work)
             self._insert(index, job, offer, edge_work)
             return dispatch
         ready = float(job.arrival + job.upload_slots[self.cluster.cloud.name])
         dispatch.corrected_alpha = min(dispatch.corrected_alpha, (ready - job.arrival) / job.chunks)
-        together = pool.plan(job.chunks, ready, cloud_work)
+        together = self._in_cloud(job, job.chunks, ready, cloud_work)
+        whole = Dispatch(
+            together=True,
+            cloud=[(chunk, *span) for chunk, span in enumerate(together, 1)],
+            alphas=[(end - job.arrival) / job.chunks for _, end in together],
+            corrected_alpha=dispatch.corrected_alpha,
+        )
         mean = sum(end for _, end in together) / job.chunks
         q_together = round((mean - job.arrival) / job.chunks, DIGITS)
         if may_be_together and (not offer.heap or q_together < offer.heap[0][0]):
-            return self._all_in(dispatch, job, pool, together)
-        mixed = pool.plan(job.chunks, ready, edge_work)
-        self._spread(dispatch, job, offer, mixed, edge_work, left, not may_be_together)
+            self._in_cloud(job, job.chunks, ready, cloud_work, book=True)
+            return whole
+        mixed = self._in_cloud(job, job.chunks, ready, edge_work)
+        self._spread(dispatch, job, offer, mixed, edge_work, not may_be_together)
         self._insert(index, job, offer, edge_work)
         if self.escape and may_be_together:
             ends = [end for _, _, end in dispatch.cloud]
@@ -191,20 +166,29 @@ class Dispatcher:
             if max(ends) > max(end for _, end in together):
                 for worker in used:
                     self.queues.remove(worker, index)
-                again = Dispatch(corrected_alpha=dispatch.corrected_alpha)
-                return self._all_in(again, job, pool, together)
-        pool.book(mixed[: len(dispatch.cloud)])
+                self._in_cloud(job, job.chunks, ready, cloud_work, book=True)
+                return whole
+        self._in_cloud(job, len(dispatch.cloud), ready, edge_work, book=True)
         return dispatch
 
-    def _pool(self, job: EdgecloudJob) -> CloudPool | None:
+    def _in_cloud(
+        self, job: EdgecloudJob, chunks: int, ready: float, work: float, book: bool = False
+    ) -> list[tuple[float, float]]:
+        """(Begin, end) of chunks in the cloud: at once, or as its numbered workers are free."""
         count = self.cluster.cloud_workers(job.worker_type)
-        if count == 0:
-            return None
-        return self._pools.setdefault(job.worker_type, CloudPool(count))
+        if count is None:
+            return [(ready, ready + work)] * chunks
+        free = self._cloud_free.setdefault(job.worker_type, [0.0] * count)
+        if not book:
+            free = list(free)
+        spans = []
+        for _ in range(chunks):
+            begin = max(ready, free[0])
+            spans.append((begin, begin + work))
+            heapq.heapreplace(free, begin + work)
+        return spans
 
-    def _offer(
-        self, job: EdgecloudJob, work: float, room: list[float], dispatch: Dispatch
-    ) -> _Offer:
+    def _offer(self, job: EdgecloudJob, work: float, room: list[float] | None) -> _Offer:
         """Q of a first chunk on every qualified worker of a server with room (5)."""
         D = job.chunks
         workers = self._workers.get(job.worker_type, np.zeros(0, dtype=np.int64))
@@ -212,19 +196,21 @@ class Dispatcher:
         delay = np.array([job.upload_slots[self._names[s]] for s in servers], dtype=float)
         ready = job.arrival + delay
         outlook = self.queues.outlook(workers, ready, D * work)
+        corrected = np.inf
         if workers.size:
             waited = (delay + outlook[:, 0]) / D
-            dispatch.corrected_alpha = float((waited + work * outlook[:, 2]).min())
+            corrected = float((waited + work * outlook[:, 2]).min())
         if self.increment == "printed":
             first = (delay + outlook[:, 0] + work) / D + work * outlook[:, 1]
         else:
             pairs = zip(workers.tolist(), ready.tolist(), strict=True)
             first = np.array([self._marginal(w, job, 0, when, work) for w, when in pairs])
+        left = [np.inf] * len(self._names) if room is None else list(room)
         heap = [
-            (round(q, DIGITS), i) for i, q in enumerate(first.tolist()) if room[servers[i]] >= 1
+            (round(q, DIGITS), i) for i, q in enumerate(first.tolist()) if left[servers[i]] >= 1
         ]
         heapq.heapify(heap)
-        return _Offer(workers, servers, ready, first.tolist(), heap)
+        return _Offer(workers, servers, ready, first.tolist(), heap, left, corrected)
 
     def _marginal(
         self, worker: int, job: EdgecloudJob, count: int, ready: float, work: float
@@ -243,11 +229,10 @@ class Dispatcher:
         offer: _Offer,
         mixed: list[tuple[float, float]] | None,
         work: float,
-        room: list[float],
         cloud_first: bool = False,
     ) -> None:
         """Each chunk to the smallest Q; then recompute only the worker that took it."""
-        heap, D = offer.heap, job.chunks
+        heap, room, D = offer.heap, offer.room, job.chunks
         for chunk in range(1, D + 1):
             while heap and room[offer.servers[heap[0][1]]] < 1:
                 heapq.heappop(heap)
@@ -281,17 +266,6 @@ class Dispatcher:
         for i, count in offer.counts.items():
             worker, ready = int(offer.workers[i]), float(offer.ready[i])
             self.queues.insert(worker, index, count, key, ready, work, weight)
-
-    def _all_in(
-        self, dispatch: Dispatch, job: EdgecloudJob, pool: CloudPool,
-        spans: list[tuple[float, float]],
-    ) -> Dispatch:  # fmt: skip
-        """The whole job to the cloud."""
-        pool.book(spans)
-        dispatch.together = True
-        dispatch.cloud = [(chunk, *span) for chunk, span in enumerate(spans, 1)]
-        dispatch.alphas = [(end - job.arrival) / job.chunks for _, end in spans]
-        return dispatch
 
 
 NewRows = dict[int, list[Assignment]]

@@ -11,7 +11,6 @@ from hindsched.arrays import Ints
 from hindsched.errors import InputError
 from hindsched.instances.base import Instance, JobRecord
 from hindsched.instances.gang.instance import GangInstance
-from hindsched.json_types import JsonObject
 from hindsched.models.base import Commitments
 from hindsched.models.gang.offline import columns_needed
 from hindsched.models.gang.sets import Outlook, outlook
@@ -232,11 +231,6 @@ class Hindsight(OnlineAlgorithm):
 
 ALGORITHMS: dict[str, Factory] = {**KNOWN_POLICIES}
 ALGORITHMS |= {"dual-price": DualPrice, "reoptimise": Reoptimise, "hindsight": Hindsight}
-
-
-def declared_estimates(instance: Instance) -> JsonObject:
-    """Nothing is told in advance."""
-    return {}
 
 
 def srtf_theorem(instance: Instance) -> Theorem:

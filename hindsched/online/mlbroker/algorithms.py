@@ -24,7 +24,6 @@ from hindsched.errors import InputError
 from hindsched.instances.base import Instance
 from hindsched.instances.mlbroker.instance import MlbrokerInstance
 from hindsched.instances.mlbroker.slot import SlotData
-from hindsched.json_types import JsonObject
 from hindsched.models.mlbroker.sets import big_m
 from hindsched.online.mlbroker.baselines import (
     Central,
@@ -47,8 +46,6 @@ from hindsched.solvers.families.mlbroker.slot import (
     relocated,
     tight_placement,
 )
-
-__all__ = ["ALGORITHMS", "declared_estimates", "theorem"]
 
 
 class Mlbroker(Broker):
@@ -221,11 +218,6 @@ ALGORITHMS: dict[str, Factory] = {
     "central": Central,
     "oasis-style": OasisStyle,
 }
-
-
-def declared_estimates(instance: Instance) -> JsonObject:
-    """Nothing of the future is told to mlbroker's algorithms in advance."""
-    return {}
 
 
 R2_WARNING = (

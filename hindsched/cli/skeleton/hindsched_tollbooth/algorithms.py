@@ -45,11 +45,6 @@ class Posted(PrimalDual):
 ALGORITHMS = {"tollbooth": Posted, "first-come": FirstCome}
 
 
-def declared_estimates(instance: Instance) -> dict[str, Any]:
-    """Nothing is declared."""
-    return {}
-
-
 def theorem(instance: Instance) -> dict[str, Any]:
     """Nothing is promised."""
     return {"kind": "none", "value": None, "assumptions": []}

@@ -13,8 +13,7 @@ from hindsched.instances.batchsched.instance import PARAMETER_SERVER, RING_ALLRE
 from hindsched.instances.decimals import loosened
 from hindsched.models.batchsched.plan import place_mode, plan_rest
 from hindsched.solutions.commitments import Commitments
-from hindsched.solutions.edgecloud.list_schedule import GreedySchedule
-from hindsched.solutions.edgecloud.past import read_past
+from hindsched.solutions.edgecloud.list_schedule import GreedySchedule, read_past
 from hindsched.solutions.edgecloud.runs import Runs, place_parameter_servers
 from hindsched.solutions.edgecloud.solution import EdgecloudSolution
 from tests.strategies.batchsched import known_b

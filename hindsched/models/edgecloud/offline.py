@@ -34,7 +34,7 @@ from hindsched.models.edgecloud.reading import load_solution, read_program
 from hindsched.models.edgecloud.sets import last_slots, may_wait_in_cloud, read_sets
 from hindsched.models.edgecloud.symbols import EdgecloudNames
 from hindsched.solutions.base import Solution
-from hindsched.solutions.edgecloud.past import Past, read_past
+from hindsched.solutions.edgecloud.list_schedule import Past, read_past
 from hindsched.solutions.edgecloud.solution import EdgecloudSolution
 
 FORMS: dict[str, tuple[str, ...]] = {"no-migration": ("strong",), "literal": (PRINTED,)}

@@ -10,7 +10,7 @@ import pyomo.environ as pyo
 from hindsched.instances.edgecloud.instance import EdgecloudInstance
 from hindsched.models.algebra import Model
 from hindsched.models.edgecloud.sets import may_wait_in_cloud
-from hindsched.solutions.edgecloud.past import Past
+from hindsched.solutions.edgecloud.list_schedule import Past
 from hindsched.solutions.edgecloud.runs import ChunkRun, Runs, place_parameter_servers
 from hindsched.solutions.edgecloud.solution import EdgecloudSolution
 

@@ -16,8 +16,7 @@ from functools import lru_cache
 
 from hindsched.instances.edgecloud.instance import EdgecloudInstance
 from hindsched.models.base import Hedge
-from hindsched.solutions.edgecloud.list_schedule import GreedySchedule
-from hindsched.solutions.edgecloud.past import Past
+from hindsched.solutions.edgecloud.list_schedule import GreedySchedule, Past
 from hindsched.solutions.edgecloud.solution import EdgecloudSolution
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from statistics import median
 from typing import Literal
 
@@ -10,6 +9,7 @@ from hindsched.errors import InputError
 from hindsched.instances.base import JobRecord
 from hindsched.instances.batchsched.instance import BatchschedInstance, BatchschedJob
 from hindsched.online.baselines.baseline import Baseline, checked_restore_slots
+from hindsched.online.batchsched.rounds import after
 from hindsched.online.dynamics import Gangs, Placement
 from hindsched.online.protocol import NOTHING, Decision, Environment, OnlineAlgorithm, draws
 from hindsched.solvers.families.batchsched.oracle_search import ModeIndex, Schedule, ScheduleSearch
@@ -190,7 +190,5 @@ class Wspt(OnlineAlgorithm):
         """Search over the `slots` after `shift`, in which these schedules are booked."""
         search = ScheduleSearch(self.cluster, slots, self._most)
         for schedule in booked:
-            start = max(1, schedule.start - shift)
-            ahead = replace(schedule, start=start, duration=schedule.last - shift - start + 1)
-            search.book(ahead)
+            search.book(after(schedule, shift))
         return search

@@ -176,10 +176,10 @@ class LeftShift:
         most = max(job.chunks for job, _, _ in batch)
         search = ScheduleSearch(self.cluster, slots, most)
         for schedule in (*self._running, *(item[2] for item in planned)):
-            search.book(_after(schedule, now))
+            search.book(after(schedule, now))
         placed = {}
         for job, index, schedule in planned:
-            own = _after(schedule, now)
+            own = after(schedule, now)
             search.book(own, sign=-1.0)
             found = search.cheapest(_same_mode(index, own, self.cluster.has_ps), rate=1.0)
             best = own if found is None or found.completion > own.completion else found
@@ -189,7 +189,7 @@ class LeftShift:
         return placed
 
 
-def _after(schedule: Schedule, now: int) -> Schedule:
+def after(schedule: Schedule, now: int) -> Schedule:
     """The part of a schedule after slot `now`, counted from there."""
     first = max(1, schedule.start - now)
     return replace(schedule, start=first, duration=schedule.last - now - first + 1, cost=0.0)

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from hindsched.instances.edgecloud.instance import EdgecloudInstance, EdgecloudJob
-from hindsched.solutions.edgecloud.list_schedule import GreedySchedule
-from hindsched.solutions.edgecloud.past import read_past
+from hindsched.solutions.edgecloud.list_schedule import GreedySchedule, read_past
 from hindsched.solvers.oracles.rows import Rows, RowSet, slot_labels
 
 SET_NAMES = {"groups": "group_capacity", "types": "type_capacity", "servers": "worker_capacity"}

@@ -17,8 +17,7 @@ from hindsched.arrays import Ints
 from hindsched.instances.base import Instance
 from hindsched.instances.edgecloud.instance import EdgecloudInstance
 from hindsched.solutions.base import Solution
-from hindsched.solutions.edgecloud.list_schedule import GreedySchedule
-from hindsched.solutions.edgecloud.past import read_past
+from hindsched.solutions.edgecloud.list_schedule import GreedySchedule, read_past
 from hindsched.solutions.edgecloud.runs import ChunkRun, Runs, place_parameter_servers
 from hindsched.solutions.edgecloud.solution import EdgecloudSolution
 from hindsched.solvers.door.interrupt import catch_interrupt

@@ -106,7 +106,6 @@ def alibaba_2020(log: Reading) -> pd.DataFrame:
         end=end,
         duration=end - submit,
         gpus=(log.amounts("instances") * np.ceil(share / 100)).fillna(0),
-        censored=end.isna(),
         reason=pd.Series("", index=end.index).mask(end.isna(), "still running: no end"),
     )
 

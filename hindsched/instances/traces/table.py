@@ -11,7 +11,6 @@ gpus                GPUs, at least 1
 user                user or group, empty where the trace has none
 status              outcome in the trace's own word, empty where it has none
 queue_seconds       time between submission and start; NaN where the trace has none
-censored            True if the job still ran when the trace ended
 value_kind          ``strict``, ``soft`` or ``best-effort`` where the trace has values, else empty
 deadlines_seconds   deadlines relative to submission, ascending; empty tuple for none
 values              value if finished within each deadline; for ``best-effort`` one value
@@ -36,7 +35,7 @@ from hindsched.json_types import JsonObject
 
 REQUIRED = ("job", "part", "submit_seconds", "duration_seconds", "gpus")
 DEFAULTS: dict[str, Any] = {
-    "user": "", "status": "", "queue_seconds": np.nan, "censored": False, "value_kind": "",
+    "user": "", "status": "", "queue_seconds": np.nan, "value_kind": "",
     "deadlines_seconds": (), "values": (),
 }  # fmt: skip
 LOADERS: dict[str, Format] = {
@@ -190,7 +189,6 @@ def _add_up_attempts(rows: pd.DataFrame) -> pd.DataFrame:
     made = jobs.assign(
         gpus=first.groupby("job")["gpus"].sum(),
         duration=(runs["end"] - runs["start"]).groupby(of_job).sum().mask(unknown),
-        censored=running & ~never,
         reason="",
     )
     reasons = {
@@ -221,7 +219,7 @@ def _in_seconds(rows: pd.DataFrame) -> pd.DataFrame:
         "status": rows.get("state", ""),
         "queue_seconds": seconds(rows["start"] - rows["submit"]),
     }
-    others = ("censored", "value_kind", "deadlines_seconds", "values", "reason")
+    others = ("value_kind", "deadlines_seconds", "values", "reason")
     made |= {name: rows[name] for name in others if name in rows}
     return pd.DataFrame(made, index=rows.index)
 

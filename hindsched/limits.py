@@ -180,7 +180,7 @@ def memory_limit(most_bytes: int) -> Iterator[None]:
 
 
 def free_memory() -> int:
-    """Bytes that this process may still use: the machine's free ones within its own limits."""
+    """Bytes that this process may still use: the machine's free ones, or its control group's."""
     found = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
     with suppress(OSError, IndexError, ValueError):
         text = Path("/proc/meminfo").read_text(encoding="ascii")
@@ -191,13 +191,6 @@ def free_memory() -> int:
             for name in ("max", "current")
         )
         found.append(most - used)
-    with suppress(ImportError, OSError, ValueError):
-        import resource
-
-        held = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[5])
-        limit = resource.getrlimit(resource.RLIMIT_DATA)[0]
-        if limit != resource.RLIM_INFINITY:
-            found.append(limit - held * resource.getpagesize())
     return max(0, min(found))
 
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from hindsched.analysis.audit.gang.audit import Audit
 from hindsched.analysis.audit.gang.impossible import held_rows, use_over_time
 from hindsched.analysis.audit.gang.verdict import seconds
 from hindsched.analysis.plots import (
@@ -35,6 +34,8 @@ from hindsched.solvers.certificates.file import write_certificate
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+Audit = Any
+"""The class `Audit` of the file that calls this one."""
 ROWS_SHOWN = 25
 LOG_COLOUR, BEST_COLOUR, OVER_COLOUR = PALETTE[0], PALETTE[2], PALETTE[5]
 MOST_STEPS = 600

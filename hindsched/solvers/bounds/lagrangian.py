@@ -47,27 +47,13 @@ LARGEST_PRICE = 1e100
 
 @dataclass(frozen=True)
 class BoundResult:
-    """The best bound that an engine found.
+    """The best bound that an engine found."""
 
-    Parameters
-    ----------
-    certificate : Certificate
-        The bound with its prices.
-    stopped_by : StoppedBy
-        Why the engine stopped.
-    iterations : int
-        Evaluations of all blocks.
-    seconds : float
-        Wall-clock time.
-    details : dict
-        Further facts of the engine.
-    """
-
-    certificate: Certificate
-    stopped_by: StoppedBy
-    iterations: int
-    seconds: float
-    details: dict[str, object] = field(default_factory=dict)
+    certificate: Certificate  # the bound with its prices
+    stopped_by: StoppedBy  # why the engine stopped
+    iterations: int  # evaluations of all blocks
+    seconds: float  # wall-clock time
+    details: dict[str, object] = field(default_factory=dict)  # further facts of the engine
 
     @property
     def bound(self) -> float:

@@ -48,21 +48,12 @@ ReadLeaf = tuple[tuple[BranchDecision, ...], Floats, Any]
 
 @dataclass(frozen=True)
 class Leaf:
-    """Solutions that obey some decisions, and what prices prove of them.
+    """Solutions that obey some decisions, and what prices prove of them."""
 
-    Parameters
-    ----------
-    decisions : tuple of BranchDecision
-        From the root down.
-    prices : ndarray, shape (rows.size,)
-        Price of each linking row.
-    bound : float or None
-        What they prove, rounded outward; None where no solution obeys the decisions because a job
-        has no schedule left.
-    """
-
-    decisions: tuple[BranchDecision, ...]
-    prices: Floats = field(repr=False)
+    decisions: tuple[BranchDecision, ...]  # from the root down
+    prices: Floats = field(repr=False)  # price of each linking row, (rows.size,)
+    # what they prove, rounded outward; None where no solution obeys the decisions because a job has
+    # no schedule left
     bound: float | None
 
 

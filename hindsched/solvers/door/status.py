@@ -125,35 +125,19 @@ class ProgramResult:
 
 @dataclass(frozen=True)
 class Answer:
-    """A backend's own account of one run, in the minimising form of `LinearProgram`.
+    """A backend's own account of one run, in the minimising form of `LinearProgram`."""
 
-    Parameters
-    ----------
-    status : Status
-        What the solver claims.
-    stopped_by : StoppedBy
-        Why it stopped.
-    point : ndarray, optional
-        Value of each column, given only if the solver's own primal status says feasible.
-    bound : float, optional
-        Lower bound on the minimum, offset included.
-    row_duals, column_duals : ndarray, optional
-        Derivative of the minimum with respect to each row's right side and each column's bound;
-        None after a mixed-integer program.
-    backend : str
-        Solver and version.
-    details : dict
-        Nodes, iterations and the like.
-    """
-
-    status: Status
-    stopped_by: StoppedBy
+    status: Status  # what the solver claims
+    stopped_by: StoppedBy  # why it stopped
+    # value of each column, given only if the solver's own primal status says feasible
     point: Floats | None = None
-    bound: float | None = None
+    bound: float | None = None  # lower bound on the minimum, offset included
+    # derivative of the minimum with respect to each row's right side and each column's bound; None
+    # after a mixed-integer program
     row_duals: Floats | None = None
     column_duals: Floats | None = None
-    backend: str = ""
-    details: Mapping[str, object] = field(default_factory=dict)
+    backend: str = ""  # solver and version
+    details: Mapping[str, object] = field(default_factory=dict)  # nodes, iterations and the like
 
 
 class LineProgress:

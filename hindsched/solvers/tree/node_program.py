@@ -53,34 +53,17 @@ class Answers:
 
 @dataclass(frozen=True)
 class NodeBound:
-    """What prices prove at a node.
+    """What prices prove at a node."""
 
-    Parameters
-    ----------
-    prices : ndarray, shape (rows.size,)
-        The best prices found.
-    bound : float
-        What they prove there, rounded outward; infinite where a block is empty.
-    shares : sequence, optional
-        The program's solution, `Share` by `Share`; None if the node needs none: it is closed or out
-        of time.
-    rounds : int
-        Rounds of pricing.
-    answers : Answers, optional
-        What the blocks answered at `prices`, for the node's children.
-    value : float, optional
-        Of the program at the end; None if something was bought off.
-    stopped_by : StoppedBy
-        Why pricing ended.
-    """
-
-    prices: Floats
-    bound: float
+    prices: Floats  # the best prices found, (rows.size,)
+    bound: float  # what they prove there, rounded outward; infinite where a block is empty
+    # the program's solution, `Share` by `Share`; None if the node needs none: it is closed or out
+    # of time
     shares: Sequence[Any] | None
-    rounds: int
-    answers: Answers | None = None
-    value: float | None = None
-    stopped_by: StoppedBy = StoppedBy.GAP
+    rounds: int  # rounds of pricing
+    answers: Answers | None = None  # what the blocks answered at `prices`, for the node's children
+    value: float | None = None  # of the program at the end; None if something was bought off
+    stopped_by: StoppedBy = StoppedBy.GAP  # why pricing ended
 
 
 class NodeProgram:

@@ -40,21 +40,11 @@ MAX_ROUNDS = 30
 
 @dataclass(frozen=True)
 class SlotPlacement:
-    """An integer placement of a slot's jobs.
+    """An integer placement of a slot's jobs."""
 
-    Parameters
-    ----------
-    workers : ndarray of int, shape (J, R)
-        y.
-    ps : ndarray of int, shape (J,)
-        Position of each job's PS.
-    cost : float
-        Exact weighted cost of the slot, launches included.
-    """
-
-    workers: Ints
-    ps: Ints
-    cost: float
+    workers: Ints  # y, (J, R)
+    ps: Ints  # position of each job's PS, (J,)
+    cost: float  # exact weighted cost of the slot, launches included
 
     @property
     def used(self) -> Bools:

@@ -59,21 +59,13 @@ def tree_rows(instance: Instance, formulation: str) -> tuple[str, ...]:
 
 
 class EndCosts(NamedTuple):
-    """What ending in a slot costs: ``rate[j] * table[row[j], last]``; a revenue's negative.
+    """What ending in a slot costs: ``rate[j] * table[row[j], last]``; a revenue's negative."""
 
-    Parameters
-    ----------
-    rate : ndarray, shape (jobs,)
-        Factor.
-    table : ndarray, shape (rows, slots + 1)
-        By last slot, 1-based; never falls. It may go on behind the priced slots, which are free.
-    row : ndarray of int, shape (jobs,)
-        Row of each job.
-    """
-
-    rate: Floats
+    rate: Floats  # factor, (jobs,)
+    # by last slot, 1-based; never falls. It may go on behind the priced slots, which are free,
+    # (rows, slots + 1)
     table: Floats
-    row: Ints
+    row: Ints  # row of each job, (jobs,)
 
 
 class WindowOracle(BlockOracle):

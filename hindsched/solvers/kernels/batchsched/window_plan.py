@@ -27,41 +27,24 @@ TIMES = np.array([0.3, 0.7, 1.0, 1.5])
 
 
 class Jobs(NamedTuple):
-    """The jobs and the cluster's types, which no move changes.
+    """The jobs and the cluster's types, which no move changes."""
 
-    Parameters
-    ----------
-    arrival, weight : ndarray, shape (jobs,)
-        First slot (0-based) and cost of a slot.
-    first : ndarray of int, shape (jobs, worker types + 1)
-        Where the modes of each job and worker type begin, and the last type's end.
-    modes : ndarray of int, shape (modes, 5)
-        q, N, L, and where their PS types begin and end in `hosted`; by worker type and ascending L.
-    hosted : ndarray of int, shape (pairs, 2)
-        PS types of the modes, and the fewest PSs, those first that take least.
-    shortest : ndarray of int, shape (jobs,)
-        Least L.
-    worker, ps : ndarray, shape (types, resources)
-        Demands in whole units.
-    share : ndarray, shape (worker types, resources)
-        Workers to a unit; inf where they need none.
-    ratio : ndarray, shape (worker types, PS types)
-        Bandwidth of a worker over that of a PS.
-    has_ps : bool
-        Whether workers need PSs.
-    """
-
-    arrival: Ints
+    arrival: Ints  # first slot (0-based) and cost of a slot, (jobs,)
     weight: Floats
+    # where the modes of each job and worker type begin, and the last type's end, (jobs, worker
+    # types + 1)
     first: Ints
+    # q, N, L, and where their PS types begin and end in `hosted`; by worker type and ascending L,
+    # (modes, 5)
     modes: Ints
+    # PS types of the modes, and the fewest PSs, those first that take least, (pairs, 2)
     hosted: Ints
-    shortest: Ints
-    worker: Floats
+    shortest: Ints  # least L, (jobs,)
+    worker: Floats  # demands in whole units, (types, resources)
     ps: Floats
-    share: Floats
-    ratio: Floats
-    has_ps: bool
+    share: Floats  # workers to a unit; inf where they need none, (worker types, resources)
+    ratio: Floats  # bandwidth of a worker over that of a PS, (worker types, PS types)
+    has_ps: bool  # whether workers need PSs
 
 
 class Cluster(NamedTuple):

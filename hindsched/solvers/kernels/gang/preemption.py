@@ -34,42 +34,21 @@ SHORTEST_REMAINING, LEAST_ATTAINED = 0, 1
 
 
 class Ranks(NamedTuple):
-    """A policy's state.
+    """A policy's state."""
 
-    Attributes
-    ----------
-    cluster : Cluster
-        Where the jobs that hold GPUs stand.
-    gpus : ndarray of int, shape (jobs,)
-        GPUs of each job.
-    done : ndarray of int, shape (jobs,)
-        Slots that each job has run up to `since`.
-    since : ndarray of int, shape (jobs,)
-        When it last began to run; -1 while it does not.
-    duration : ndarray of int, shape (jobs,)
-        Slots that a job runs in all; not read by `LEAST_ATTAINED`.
-    key : ndarray of int, shape (jobs,)
-        Rank of a job: smaller goes first, equal ones by position.
-    active : ndarray of int, shape (jobs,)
-        Jobs that are there, in order of rank; the first ``sizes[0]``.
-    stopped, started : ndarray of int, shape (jobs,)
-        Jobs paused or moved, and started, resumed or moved in this event; ``sizes[1:3]``.
-    sizes : ndarray of int, shape (3,)
-        Their numbers.
-    failed : ndarray of int, shape (GPUs + 2,)
-        Serial number of the last pass in which a gang of that size did not fit; that of this pass.
-    """
-
-    cluster: Cluster
-    gpus: Ints
-    done: Ints
-    since: Ints
-    duration: Ints
-    key: Ints
-    active: Ints
+    cluster: Cluster  # where the jobs that hold GPUs stand
+    gpus: Ints  # GPUs of each job, (jobs,)
+    done: Ints  # slots that each job has run up to `since`, (jobs,)
+    since: Ints  # when it last began to run; -1 while it does not, (jobs,)
+    duration: Ints  # slots that a job runs in all; not read by `LEAST_ATTAINED`, (jobs,)
+    key: Ints  # rank of a job: smaller goes first, equal ones by position, (jobs,)
+    active: Ints  # jobs that are there, in order of rank; the first ``sizes[0]``, (jobs,)
+    # jobs paused or moved, and started, resumed or moved in this event; ``sizes[1:3]``, (jobs,)
     stopped: Ints
     started: Ints
-    sizes: Ints
+    sizes: Ints  # their numbers, (3,)
+    # serial number of the last pass in which a gang of that size did not fit; that of this pass,
+    # (GPUs + 2,)
     failed: Ints
 
 

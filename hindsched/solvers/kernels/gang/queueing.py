@@ -40,13 +40,13 @@ BLOCKING, SKIPPING, BACKFILLING = 0, 1, 2
 class Cluster(NamedTuple):
     """Free GPUs and what each job holds."""
 
-    sizes: Ints  # GPUs of each server, in all and free, (servers,)
-    free: Ints
+    sizes: Ints  # GPUs of each server, (servers,)
+    free: Ints  # those that are free, (servers,)
     by_size: Ints  # servers, largest first, (servers,)
     # where a job's places stand in `server` and `held`; no places: it holds nothing, (jobs,)
     offset: Ints
     number: Ints
-    server: Ints  # A job's servers and the GPUs it holds there. Grows; `used` counts, (places,)
+    server: Ints  # a job's servers and the GPUs it holds there. Grows; `used` counts, (places,)
     held: Ints
     used: Ints  # entries of `server` in use, (1,)
 
@@ -132,8 +132,8 @@ class Queue(NamedTuple):
 
     cluster: Cluster  # free GPUs and placements
     key: Floats  # smaller goes first; equal keys in order of position, (jobs,)
-    gpus: Ints  # GPUs of each job, and for how many slots it is expected to run, (jobs,)
-    expected: Ints
+    gpus: Ints  # GPUs of each job, (jobs,)
+    expected: Ints  # for how many slots it is expected to run, (jobs,)
     waiting: Ints  # waiting jobs in order; the first ``sizes[0]``, (jobs,)
     running: Ints  # running jobs by expected end; the first ``sizes[1]``, (jobs,)
     end: Ints  # expected end of each running job, (jobs,)

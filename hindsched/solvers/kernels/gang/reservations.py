@@ -27,39 +27,22 @@ from hindsched.solvers.kernels.gang.queueing import (
 
 
 class Plan(NamedTuple):
-    """Reserved GPUs over time, and the policy's state.
+    """Reserved GPUs over time, and the policy's state."""
 
-    Attributes
-    ----------
-    cluster : Cluster
-        Sizes of the servers, and where each job stands; `free` is for what is asked last.
-    time, room : ndarray of int, shape (servers, steps)
-        From `time` on `room` GPUs are free, until the next step; the first ``steps`` of each.
-    steps : ndarray of int, shape (servers,)
-        Number of a server's steps, of which the last one begins at `FOREVER`.
-    gpus, expected : ndarray of int, shape (jobs,)
-        The jobs.
-    start, end : ndarray of int, shape (jobs,)
-        Reserved start and expected end.
-    waiting : ndarray of int, shape (jobs,)
-        Jobs with a reservation that have not started, in order of submission.
-    started : ndarray of int, shape (jobs,)
-        Jobs started in this event.
-    sizes : ndarray of int, shape (1,)
-        Number of waiting jobs.
-    """
-
+    # sizes of the servers, and where each job stands; `free` is for what is asked last
     cluster: Cluster
+    # from `time` on `room` GPUs are free, until the next step; the first ``steps`` of each,
+    # (servers, steps)
     time: Ints
     room: Ints
-    steps: Ints
-    gpus: Ints
+    steps: Ints  # number of a server's steps, of which the last one begins at `FOREVER`, (servers,)
+    gpus: Ints  # the jobs, (jobs,)
     expected: Ints
-    start: Ints
+    start: Ints  # reserved start and expected end, (jobs,)
     end: Ints
-    waiting: Ints
-    started: Ints
-    sizes: Ints
+    waiting: Ints  # jobs with a reservation that have not started, in order of submission, (jobs,)
+    started: Ints  # jobs started in this event, (jobs,)
+    sizes: Ints  # number of waiting jobs, (1,)
 
 
 def empty_plan(sizes: Ints, gpus: Ints, expected: Ints) -> Plan:

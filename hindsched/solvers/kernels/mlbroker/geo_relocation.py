@@ -32,34 +32,18 @@ from hindsched.solvers.kernels.mlbroker.geo_placement import (
 
 
 class SlotJobs(NamedTuple):
-    """The jobs of a slot.
+    """The jobs of a slot."""
 
-    Parameters
-    ----------
-    data, capacity, needed, pinned : ndarray, shapes (J, R), (J,), (J,), (J, R)
-        D, P, N and the least workers for pinned data of each job.
-    worker, server : ndarray, shape (J, K)
-        n and m.
-    exchange : ndarray, shape (J,)
-        B in GB; times `distance` it is the weighted price of a remote worker.
-    distance : ndarray, shape (R, R)
-        Weighted d for communication.
-    arc : ndarray, shape (J, R, R)
-        Weighted transfer price, infinite where pinned data would leave.
-    launch : ndarray, shape (J, R)
-        Weighted launch cost, 0 where the job already runs.
-    """
-
-    data: Floats
-    capacity: Floats
-    needed: Ints
-    pinned: Ints
-    worker: Floats
-    server: Floats
-    exchange: Floats
-    distance: Floats
-    arc: Floats
-    launch: Floats
+    data: Floats  # D, (J, R)
+    capacity: Floats  # P, (J,)
+    needed: Ints  # N, (J,)
+    pinned: Ints  # least workers for data that may not leave, (J, R)
+    worker: Floats  # n, (J, K)
+    server: Floats  # m, (J, K)
+    exchange: Floats  # B in GB; times `distance` it is the weighted price of a remote worker, (J,)
+    distance: Floats  # weighted d for communication, (R, R)
+    arc: Floats  # weighted transfer price, infinite where pinned data would leave, (J, R, R)
+    launch: Floats  # weighted launch cost, 0 where the job already runs, (J, R)
 
 
 class Tiers(NamedTuple):

@@ -72,8 +72,8 @@ class Basis:
     """Where the simplex method of a `Master` ended."""
 
     columns: set[tuple[int, bytes]] = field(repr=False)  # blocks and keys of the basic columns
-    bought: list[Any] = field(repr=False)  # status of every column that buys off, and of every row
-    rows: list[Any] = field(repr=False)
+    bought: list[Any] = field(repr=False)  # status of every column that buys off
+    rows: list[Any] = field(repr=False)  # status of every row
 
 
 class Master:

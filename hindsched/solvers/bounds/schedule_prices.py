@@ -37,8 +37,8 @@ class Plan:
     """The best schedules found together."""
 
     responses: list[Response | None]  # by job; None for one that stays out
-    objective: float  # what the plan earns or costs; what no plan on what is left can beat
-    bound: float
+    objective: float  # what the plan earns or costs
+    bound: float  # what no plan on what is left can beat
     prices: Floats  # the prices that prove the bound, (rows.size,)
 
 

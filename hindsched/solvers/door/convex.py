@@ -67,7 +67,7 @@ class StepReport(NamedTuple):
 
     name: str
     claim: str  # the solver's
-    residual: float | None
+    residual: float | None  # of its point
     seconds: float
     refused: str | None = None  # why it is not believed
 

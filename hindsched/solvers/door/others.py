@@ -32,11 +32,11 @@ from hindsched.solvers.door.status import Answer, Status, StoppedBy
 class OtherSolver:
     """What is special about a solver."""
 
-    plugin: str  # pyomo's name of it
-    needs: str  # the executable or package that it needs, and what holds that
-    found_in: str
-    gap: str  # its own names of these options
-    seed: str
+    plugin: str  # Pyomo's name of it
+    needs: str  # the executable or package that it needs
+    found_in: str  # what holds that
+    gap: str  # its own name of the option
+    seed: str  # its own name of the option
     threads: str | None = None
     most_seed: int = 2**31  # the largest seed that it takes
 

@@ -24,8 +24,8 @@ NOTHING: int = np.int64(-1)  # type: ignore[assignment]
 class Kinds(NamedTuple):
     """Types of workers and of PSs."""
 
-    worker: Floats  # demands of a worker and of a PS, (types, resources)
-    server: Floats
+    worker: Floats  # demands of a worker, (types, resources)
+    server: Floats  # demands of a PS, (types, resources)
     # bandwidth of a worker over that of a PS, as `same_ceilings` has it, (worker types, PS types)
     ratio: Floats
     has_ps: bool  # whether workers need parameter servers
@@ -35,9 +35,8 @@ class Window(NamedTuple):
     """What a window of slots offers."""
 
     free: Floats  # what is free in every slot of the window, `loosened`, (servers, resources)
-    # workers that fit on a server in the window, and the window price of one, (servers,)
-    room: Ints
-    cost: Floats
+    room: Ints  # workers that fit on a server in the window, (servers,)
+    cost: Floats  # window price of a worker, (servers,)
     order: Ints  # servers by `cost`, ties by position, (servers,)
     ps_cost: Floats  # window price of one PS, (servers,)
 

@@ -57,8 +57,8 @@ class BranchDecision:
 
     block: int  # position of the block
     feature: Feature  # what is limited
-    low: int  # smallest and largest value allowed; one of them is 0 or `NEVER`
-    high: int
+    low: int  # smallest value allowed, or 0
+    high: int  # largest value allowed, or `NEVER`
 
     @classmethod
     def at_most(cls, block: int, feature: Feature, number: int) -> BranchDecision:

@@ -44,12 +44,12 @@ TABLES_BESIDE = 4
 class Schedule:
     """A job's window and placement."""
 
-    start: int  # first slot and number of slots
-    duration: int
-    worker_type: int  # positions of the types; `ps_type` is -1 for Ring-AllReduce
-    ps_type: int
+    start: int  # first slot
+    duration: int  # number of slots
+    worker_type: int  # position of the type
+    ps_type: int  # position of the type; -1 for Ring-AllReduce
     workers: Ints  # how many stand on each server, (servers,)
-    ps: Ints
+    ps: Ints  # how many stand on each server, (servers,)
     cost: float  # what the search minimised: rate x completion + price
 
     @property

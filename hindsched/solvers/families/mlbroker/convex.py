@@ -52,10 +52,10 @@ FIT = 1e-5
 class Fractional:
     """A fractional placement of a slot, unscaled."""
 
-    workers: Floats  # y, s and v, (J, R)
-    server: Floats
-    present: Floats
-    static: float  # c1 + C2 + C4 of the program, with the relaxed bill, weighted USD
+    workers: Floats  # y, (J, R)
+    server: Floats  # s, (J, R)
+    present: Floats  # v, (J, R)
+    static: float  # C1 + C2 + C4 of the program, with the relaxed bill, weighted USD
     switching: float  # ``sum c max(v - v_before, 0)``: the C3 of P_f's objective, weighted USD
     objective: float  # objective of the program that was solved, regulariser as printed in (10)
     backend: str  # the step of the chain that answered

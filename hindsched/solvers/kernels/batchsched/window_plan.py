@@ -29,8 +29,8 @@ TIMES = np.array([0.3, 0.7, 1.0, 1.5])
 class Jobs(NamedTuple):
     """The jobs and the cluster's types, which no move changes."""
 
-    arrival: Ints  # first slot (0-based) and cost of a slot, (jobs,)
-    weight: Floats
+    arrival: Ints  # first slot, 0-based, (jobs,)
+    weight: Floats  # cost of a slot, (jobs,)
     # where the modes of each job and worker type begin, and the last type's end, (jobs, worker
     # types + 1)
     first: Ints
@@ -41,7 +41,7 @@ class Jobs(NamedTuple):
     hosted: Ints
     shortest: Ints  # least L, (jobs,)
     worker: Floats  # demands in whole units, (types, resources)
-    ps: Floats
+    ps: Floats  # the same of PSs
     share: Floats  # workers to a unit; inf where they need none, (worker types, resources)
     ratio: Floats  # bandwidth of a worker over that of a PS, (worker types, PS types)
     has_ps: bool  # whether workers need PSs

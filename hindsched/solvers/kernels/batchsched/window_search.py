@@ -44,8 +44,8 @@ class Groups(NamedTuple):
     """A job's modes, in groups that share worker type, q, N and L."""
 
     bounds: Ints  # worker type, q, N, L and the range of modes that share them, (num_groups, 6)
-    ps_type: Ints  # PS type of a mode, and its position in the order that breaks ties, (num_modes,)
-    rank: Ints
+    ps_type: Ints  # PS type of a mode, (num_modes,)
+    rank: Ints  # its position in the order that breaks ties, (num_modes,)
 
 
 def num_levels(slots: int) -> int:

@@ -38,8 +38,8 @@ class Plan(NamedTuple):
     steps: Ints  # number of a server's steps, of which the last one begins at `FOREVER`, (servers,)
     gpus: Ints  # the jobs, (jobs,)
     expected: Ints
-    start: Ints  # reserved start and expected end, (jobs,)
-    end: Ints
+    start: Ints  # reserved start, (jobs,)
+    end: Ints  # expected end, (jobs,)
     waiting: Ints  # jobs with a reservation that have not started, in order of submission, (jobs,)
     started: Ints  # jobs started in this event, (jobs,)
     sizes: Ints  # number of waiting jobs, (1,)

@@ -37,8 +37,8 @@ class PricedBlock(NamedTuple):
     capacity: float  # P, GB a worker
     needed: int  # N
     pinned: Ints  # least workers in each centre for data that may not leave it, (R,)
-    worker_price: Floats  # weighted price of what a worker and the PS rent, (R,)
-    ps_price: Floats
+    worker_price: Floats  # weighted price of what a worker rents, (R,)
+    ps_price: Floats  # and of what the PS rents, (R,)
     exchange: Floats  # weighted price of a worker's exchange with the PS, by their centres, (R, R)
     arc: Floats  # weighted transfer price a GB, infinite where pinned data would leave, (R, R)
     launch: Floats  # weighted cost of using a centre, 0 where the job already runs, (R,)

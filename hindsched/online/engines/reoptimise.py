@@ -248,6 +248,7 @@ def inserted(
         if is_new:
             best = oracle.best_response(block, free, np.maximum(left, 0.0))
             if best is None or best.plan is None or (oracle.optional and best.value <= 0):
+                found[block] = None  # also where a solution without it was read
                 continue
             found[block] = best
             np.subtract.at(left, best.rows, best.amounts)

@@ -36,7 +36,7 @@ from hindsched.online.protocol import Environment
 from hindsched.solutions.astraea.solution import AstraeaSolution
 from hindsched.solutions.base import Assignment
 from hindsched.solutions.window_solution import WindowRow
-from hindsched.solvers.door.subproblem import KeptSubproblem, pays_alike
+from hindsched.solvers.door.subproblem import KeptSubproblem, pays_more
 from hindsched.solvers.kernels.astraea.shared_window import best_offer, spread_workers
 from hindsched.solvers.kernels.ties import TIE
 
@@ -205,7 +205,7 @@ class ModelRound(TenantRound):
         if other is None:
             return found
         ours, theirs = (float(values[each.last]) - each.cost for each in (found, other))
-        return other if pays_alike(ours, theirs, abs(float(values[1]))) else found
+        return found if pays_more(ours, theirs, abs(float(values[1]))) else other
 
     def book(self, job: AstraeaJob, offer: Offer, *, shared: bool) -> list[WindowRow]:
         """Take an offer's units; the job's program goes."""

@@ -13,7 +13,7 @@ from hindsched.models.batchsched.offline import build_subproblem
 from hindsched.online.batchsched.theorem import resource_units
 from hindsched.online.engines.batching import BatchRound, ExponentialLedger, Offer
 from hindsched.online.engines.primal_dual import Engine
-from hindsched.solvers.door.subproblem import KeptSubproblem, pays_alike
+from hindsched.solvers.door.subproblem import KeptSubproblem, pays_more
 from hindsched.solvers.families.batchsched.oracle import schedule_of
 from hindsched.solvers.families.batchsched.oracle_search import ModeIndex, Schedule, ScheduleSearch
 
@@ -81,10 +81,10 @@ class ServerRound(BatchRound):
         found = schedule_of(solution.rows[job.name][0], 0.0)
         paid = self.search.prices[found.start - 1 : found.last] * self.search.use(found)
         cost = float(paid.sum())
+        if other is None and cost >= limit:
+            return None
         least = limit if other is None else other.cost
-        if pays_alike(cost, least, limit):
-            return other
-        return None if cost >= limit else replace(found, cost=cost)
+        return replace(found, cost=cost) if pays_more(-cost, -least, limit) else other
 
     def book(self, job: BatchschedJob, offer: Offer) -> None:
         """Take the schedule's resources and post the new prices."""

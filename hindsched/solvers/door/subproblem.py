@@ -1,8 +1,8 @@
 """A block's best response from the declarative subproblem instead of the oracle.
 
 The subproblem is the same block as in the offline program; its optimum and the oracle's are equal.
-A solver tells no differences below its tolerances and knows no tie rule: of schedules that it
-cannot tell apart the oracle's is taken, whose ties are those of `kernels.ties`. The program stays
+A solver tells no differences below its tolerances and knows no tie rule: where its schedule is not
+better than the oracle's, that is taken, whose ties are those of `kernels.ties`. The program stays
 as long as its job is undecided, in Pyomo and in the solver: prices and what is left are set.
 """
 
@@ -23,6 +23,8 @@ from hindsched.solvers.oracles.base import BlockOracle, Response
 EXACT = SolveOptions(gap=1e-9)
 UNTOLD = 1e-6
 """Payoffs that differ by less, absolutely or relatively, a solver cannot tell apart."""
+LOST = 1e-4
+"""What tolerances may add up to in the many terms of a payoff."""
 
 
 class KeptSubproblem:
@@ -72,8 +74,10 @@ def model_response(
     other = oracle.best_response(block, prices, residual)
     if found is None or other is None:
         return found
-    size = max(abs(found.objective), abs(found.value - found.objective))
-    return other if pays_alike(found.value, other.value, size) else found
+    size, sign = max(abs(found.objective), abs(found.value - found.objective)), 1
+    if oracle.sense == "min":
+        sign = -1
+    return found if pays_more(sign * found.value, sign * other.value, size) else other
 
 
 def response_of(
@@ -88,6 +92,22 @@ def response_of(
     return replace(response, value=value)
 
 
-def pays_alike(found: float, other: float, size: float) -> bool:
-    """Whether a solver cannot tell two payoffs apart whose terms have this size."""
-    return abs(found - other) <= UNTOLD * max(1.0, size, abs(other))
+def pays_more(found: float, other: float, size: float) -> bool:
+    """Whether a solver's payoff is above that of a known schedule, as far as it can tell.
+
+    Parameters
+    ----------
+    found, other : float
+        Payoffs of the solver's schedule and of the known one.
+    size : float
+        Of their terms.
+
+    Raises
+    ------
+    SolveFailed
+        If it is below by more than a solver's tolerances may add up to: the program is wrong.
+    """
+    unit = max(1.0, size, abs(other))
+    if other - found > LOST * unit:
+        raise SolveFailed(f"a solver's best payoff is {found}, where a schedule pays {other}")
+    return found - other > UNTOLD * unit

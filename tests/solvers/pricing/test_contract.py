@@ -20,9 +20,10 @@ from hypothesis import strategies as st
 
 import hindsched as hs
 from hindsched.errors import InputError
+from hindsched.models.base import subproblem
 from hindsched.online.registry import algorithms
 from hindsched.solutions.base import build_solution
-from hindsched.solvers.door.subproblem import model_response
+from hindsched.solvers.door.subproblem import KeptSubproblem, response_of
 from hindsched.solvers.families.batchsched.oracle import ServerOracle
 from hindsched.solvers.oracles.base import BlockOracle, build_oracle, row_layouts
 from hindsched.solvers.oracles.decisions import COMPLETES, NEVER
@@ -107,7 +108,9 @@ def test_best_responses_are_those_of_the_program_of_the_block(family: str) -> No
         left = np.floor(oracle.rows.capacity * draws.choice([0, 0.5, 1, 1, 1], oracle.rows.size))
         block = seed % oracle.num_blocks
         found = oracle.best_response(block, prices, left)
-        exact = model_response(oracle, block, prices, left)
+        kept = KeptSubproblem(subproblem(oracle.instance, block, oracle.formulation))
+        solution = kept.solve(oracle.rows.unpack(prices), oracle.rows.unpack(left))
+        exact = response_of(oracle, block, solution, prices)
         assert (found is None) == (exact is None)
         if found is not None and exact is not None:
             assert found.value == pytest.approx(exact.value, abs=1e-6)

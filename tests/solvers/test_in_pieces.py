@@ -20,13 +20,13 @@ from hindsched.solvers.oracles.base import build_oracle
 from tests.brute_force.batchsched import optimum_in_pieces as best_batchsched
 from tests.brute_force.batchsched import times
 from tests.kernel.agreement import KERNELS, certificate, checked, exact, kernel_bound, random_prices
-from tests.online.test_batchsched import gangs
+from tests.online.test_baselines import gangs
 from tests.strategies.batchsched import tiny_instances
 
 
 def pausing_pays() -> Any:
     """A long job of 2 workers on 2 GPUs; a short, heavy one arrives while it runs."""
-    return gangs([(1, 2, 4, {}), (2, 2, 2, {"weight": 9})])
+    return gangs((1, 2, 4), (2, 2, 2, {"weight": 9}))
 
 
 def agree(instance: Any, formulation: str, best: float) -> None:

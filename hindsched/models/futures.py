@@ -30,7 +30,7 @@ import pyomo.environ as pyo
 from hindsched.errors import InputError
 from hindsched.instances.base import Instance, canonical_json
 from hindsched.models.algebra import Expr, Model, Variable
-from hindsched.models.base import POLICIES, RUN, Duals, Hedge, OfflineProgram, model_module
+from hindsched.models.base import COMMIT, POLICIES, RUN, Duals, Hedge, OfflineProgram, model_module
 from hindsched.models.declared import IndexValue, Symbol, block_index
 from hindsched.solutions.base import Solution
 
@@ -388,13 +388,15 @@ def _decisions(
 ) -> dict[Label, Variable]:
     """A scenario's decision variables: of ``slots`` where each has its slot, None at arrival.
 
-    An index of a variable outside a job's block begins with the job.
+    An index of a variable outside a job's block begins with the job. Who commits has decided all
+    that a job's block says.
     """
     found: dict[Label, Variable] = {}
     for component in model.component_objects(pyo.Var):
-        if component.local_name not in slots:
+        inside = bool(block_index(component))
+        if component.local_name not in slots and not (inside and policies == COMMIT):
             continue
-        place, inside = slots[component.local_name], bool(block_index(component))
+        place = slots.get(component.local_name)
         for key, variable in component.items():
             index = key if isinstance(key, tuple) else (key,)
             job: Any = block_index(component)[-1] if inside else index[0]

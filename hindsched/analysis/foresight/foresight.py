@@ -43,8 +43,8 @@ from hindsched.solvers.door.options import SolveOptions
 if TYPE_CHECKING:
     import pandas as pd
 
-SHARES = {"hindsight": 0.25, "online": 0.3, "deterministic": 0.15}
-"""Of the time limit; the rest is for randomised policies."""
+SHARES = {"hindsight": 0.25, "online": 0.5, "deterministic": 0.4}
+"""Of the time that is left; the rest is for randomised policies."""
 CERTIFYING = 0.2
 """Of the time limit, on top, for each of the two certificates."""
 SEEDS = range(5)
@@ -350,11 +350,15 @@ def foresight(
     chosen = options or SolveOptions(threads=1)
     names = [next(iter(registered(first.family)))] if algorithms is None else list(algorithms)
     cards = {name: build_algorithm(first.family, name, {}) for name in names}
+
+    def left(part: str) -> float:
+        return max(1.0, SHARES.get(part, 1.0) * (begun + time_limit - time.monotonic()))
+
     until = begun + SHARES["hindsight"] * time_limit
     optima, known = list[Interval](), list[Policy]()
     clairvoyant = list[Solution | None]()
-    for left, instance in zip(range(len(futures), 0, -1), futures.instances, strict=True):
-        seconds = max(2.0, (until - time.monotonic()) / max(1.0, 0.5 * left))
+    for after, instance in zip(range(len(futures), 0, -1), futures.instances, strict=True):
+        seconds = max(2.0, (until - time.monotonic()) / max(1.0, 0.5 * after))
         solved = solve(instance, formulation=formulation, threads=1, time_limit=seconds)
         ends = (solved.objective, solved.bound)
         clairvoyant.append(solved.solution)
@@ -375,7 +379,7 @@ def foresight(
     elif not known:
         known += _any_policy(futures, policies, formulation)
     search = FamilySearch(futures, policies, formulation, optima, chosen)
-    best, policy = _best_online(search, known, SHARES["online"] * time_limit, up)
+    best, policy = _best_online(search, known, left("online"), up)
     hindsight = _expected(optima, futures.probabilities)
     if up and hindsight.upper is not None:
         best = Interval(best.lower, min(hindsight.upper, hindsight.upper if best.upper is None
@@ -383,13 +387,16 @@ def foresight(
     elif hindsight.lower is not None:
         best = Interval(max(hindsight.lower, best.lower or 0.0), best.upper)
     found_policies = [*known, *([policy] if policy is not None and policy not in known else [])]
-    fixed = search.least(SHARES["deterministic"] * time_limit, found_policies)
+    fixed = search.least(left("deterministic"), found_policies)
     found_policies += [own for _, own in fixed.mixture]
     mixed = Guarantee(Interval(0.0, 1.0) if up else Interval(1.0, None))
     if found_policies:
-        rest = max(1.0, time_limit * (1 - sum(SHARES.values())))
-        kept = 0.0 if search.whole is not None else LEAST_SHARE
-        mixed = guarantee(search.best, optima, found_policies, up, rest, kept)
+        kept = LEAST_SHARE if search.is_cut else 0.0
+        end = best.upper if up else best.lower
+        known_bound = None if end is None else (futures.probabilities, end)
+        mixed = guarantee(
+            search.best, optima, found_policies, up, left("mixed"), kept, known_bound
+        )
     certificates = _certificates(
         futures, policies, formulation, clairvoyant, [p for p in (policy, *known) if p], mixed,
         CERTIFYING * time_limit,

@@ -11,6 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from math import fsum, inf
 from typing import Any
 
@@ -30,6 +31,9 @@ CLOSE = 1e-6
 """Relative distance of two ends at which a search stops."""
 SMALL_PROGRAM = 12_000
 """Columns up to which blocks keep all slots; beyond, what known policies rule out is cut."""
+SMOOTHING = 0.3
+"""Of the weights that are tried, the share of those with the best bound so far: the duals of a few
+policies alone leave scenarios without weight, and what is found does badly there."""
 LEAST_SHARE = 0.02
 """Of the mean weight that every scenario keeps where blocks are cut by weights."""
 
@@ -90,12 +94,15 @@ class Search:
         The policy at the variables' values.
     options : SolveOptions
         How to solve.
+    load : callable, optional
+        Sets the variables to a known policy: a start.
     """
 
     model: Model
     values: Sequence[Expr]
     read: Callable[[], Policy]
     options: SolveOptions
+    load: Callable[[Policy], None] | None = None
 
     @property
     def maximises(self) -> bool:
@@ -108,9 +115,13 @@ class Search:
         """Bound on the weighted sum, and the best policy found within the time."""
         terms = zip(weights, self.values, strict=True)
         self.model.expected.set_value(pyo.quicksum(w * value for w, value in terms))
-        return self._solve(seconds)
+        choose = max if self.maximises else min
+        first = choose(known, key=lambda policy: policy.expected(weights), default=None)
+        return self._solve(seconds, first)
 
-    def least(self, optima: Sequence[Interval], seconds: float) -> Guarantee:
+    def least(
+        self, optima: Sequence[Interval], seconds: float, known: Sequence[Policy] = ()
+    ) -> Guarantee:
         """Best guarantee of a deterministic policy."""
         m, up = self.model, self.maximises
         m.share = pyo.Var(bounds=(0, 1) if up else (1, None))
@@ -123,7 +134,9 @@ class Search:
 
         m.at_least = pyo.Constraint(range(len(counted)), rule=row)
         m.expected.set_value(m.share)
-        bound, policy = self._solve(seconds)
+        promised, first = best_promise(known, optima, up)
+        m.share.set_value(promised)
+        bound, policy = self._solve(seconds, first)
         for name in ("at_least", "share"):
             m.del_component(name)
         reached = None if policy is None else share_of(policy, optima, up)
@@ -132,8 +145,12 @@ class Search:
             clipped(Interval(*ends), up), (), () if policy is None else ((1.0, policy),)
         )
 
-    def _solve(self, seconds: float) -> tuple[float | None, Policy | None]:
-        found = solve_program(self.model, replace(self.options, time_limit=max(0.1, seconds)))
+    def _solve(self, seconds: float, first: Policy | None) -> tuple[float | None, Policy | None]:
+        start = self.load is not None and first is not None and first.schedules is not None
+        if start and self.load is not None and first is not None:
+            self.load(first)
+        within = replace(self.options, time_limit=max(0.1, seconds))
+        found = solve_program(self.model, within, start=start, merge=True)
         return found.bound, self.read() if found.has_point else None
 
 
@@ -145,6 +162,15 @@ def share_of(policy: Policy, optima: Sequence[Interval], up: bool) -> float | No
         return None
     quotients = [v / end for v, end in pairs if end] or [1.0]
     return min(quotients) if up else max(quotients)
+
+
+def best_promise(
+    known: Sequence[Policy], optima: Sequence[Interval], up: bool
+) -> tuple[float | None, Policy | None]:
+    """The best share of hindsight that a known policy guarantees, and the policy."""
+    shares = [(share_of(policy, optima, up), policy) for policy in known]
+    said = [(share, policy) for share, policy in shares if share is not None]
+    return (max if up else min)(said, key=lambda pair: pair[0], default=(None, None))
 
 
 def clipped(interval: Interval, up: bool) -> Interval:
@@ -162,6 +188,7 @@ def guarantee(
     up: bool,
     seconds: float,
     least_share: float = 0.0,
+    known: tuple[Sequence[float], float] | None = None,
 ) -> Guarantee:
     """Best guarantee of a randomised policy, by column generation over deterministic ones.
 
@@ -179,6 +206,8 @@ def guarantee(
         Time limit.
     least_share : float
         Of the mean weight that every scenario keeps.
+    known : tuple, optional
+        Weights, and a bound on the weighted sum that is known already.
     """
     ends = [(optimum.lower or 0.0, optimum.upper) for optimum in optima]
     counted = [s for s, (_, upper) in enumerate(ends) if upper is None or upper > 0]
@@ -189,34 +218,40 @@ def guarantee(
     far = np.array([float(ends[s][1 if up else 0] or 0.0) for s in counted])
     near = np.array([float(ends[s][0 if up else 1] or 0.0) for s in counted])
     columns, stop = list(policies), time.monotonic() + seconds
-    found = Guarantee(clipped(Interval(), up))
-    reached, bound = None, None
+    bound, centre = 1.0, np.full(len(counted), 1 / len(counted))
+    found, pull = Guarantee(Interval()), SMOOTHING
+    if known is not None:
+        scale = float(np.array(known[0])[counted] @ near)
+        bound, centre = known[1] / scale, np.array(known[0])[counted] * far
+        centre /= centre.sum()
+        found = Guarantee(Interval(), tuple(w / scale for w in known[0]))
     while True:
         table = np.array([[p.values[s] for p in columns] for s in counted]) / far[:, None]
-        share, mixture, duals = _mix(table, up)
-        reached = share
-        duals = np.maximum(duals, least_share / len(counted))
-        weights = np.zeros(len(optima))
-        weights[counted] = duals / far / float((duals / far) @ near)
-        seconds = stop - time.monotonic()
+        reached, mixture, duals = _mix(table, up)
         kept = tuple((float(x), p) for x, p in zip(mixture, columns, strict=True) if x > 1e-9)
-        if seconds > 0:
-            new_bound, policy = best(weights.tolist(), seconds, columns)
-            if new_bound is not None and (
-                bound is None or (new_bound < bound if up else new_bound > bound)
-            ):
-                bound, found = new_bound, replace(found, weights=tuple(weights.tolist()))
-        else:
-            policy = None
+        if abs(reached - 1) <= CLOSE:  # nobody is better than hindsight
+            return Guarantee(Interval(reached, 1.0) if up else Interval(1.0, reached), (), kept)
         interval = Interval(reached, bound) if up else Interval(bound, reached)
         found = replace(found, interval=clipped(interval, up), mixture=kept)
+        seconds = stop - time.monotonic()
+        if abs(bound - reached) <= CLOSE * abs(bound) or seconds <= 0:
+            return found
+        duals = np.maximum((1 - pull) * duals + pull * centre, least_share / len(counted))
+        weights = np.zeros(len(optima))
+        weights[counted] = duals / far / float((duals / far) @ near)
+        new_bound, policy = best(weights.tolist(), seconds, columns)
+        if new_bound is not None and (new_bound < bound if up else new_bound > bound):
+            bound, centre = new_bound, duals / duals.sum()
+            found = replace(found, weights=tuple(weights.tolist()))
         is_new = policy is not None and all(
             np.abs(np.subtract(policy.values, p.values)).max() > CLOSE for p in columns
         )
-        closed = bound is not None and abs(bound - reached) <= CLOSE * abs(bound)
-        if not is_new or closed or policy is None:
-            return found
-        columns.append(policy)
+        if policy is not None and is_new:
+            columns.append(policy)
+        elif pull == 0.0:
+            interval = Interval(reached, bound) if up else Interval(bound, reached)
+            return replace(found, interval=clipped(interval, up))
+        pull = SMOOTHING if is_new else 0.0
 
 
 def _mix(table: Floats, up: bool) -> tuple[float, Floats, Floats]:
@@ -260,38 +295,49 @@ class FamilySearch:
     formulation: str
     optima: list[Interval]
     options: SolveOptions
-    whole: Search | None = None
 
-    def __post_init__(self) -> None:
-        known = all(optimum.lower is not None for optimum in self.optima)
+    @cached_property
+    def is_cut(self) -> bool:
+        """Whether the program is so large that known policies must say what of it is looked at."""
+        if self.futures.sense == "max" or any(optimum.lower is None for optimum in self.optima):
+            return False
         alone = Futures(self.futures.instances[:1], (1.0,))
         size = build_extensive(alone, self.policies, self.formulation).model.nvariables()
-        if self.futures.sense == "max" or size * len(self.futures) <= SMALL_PROGRAM or not known:
-            self.whole = self._searching(
-                build_extensive(self.futures, self.policies, self.formulation)
-            )
+        return bool(size * len(self.futures) > SMALL_PROGRAM)
+
+    @cached_property
+    def _whole(self) -> Search:
+        return self._searching(build_extensive(self.futures, self.policies, self.formulation))
 
     def best(
         self, weights: Sequence[float], seconds: float, known: Sequence[Policy] = ()
     ) -> tuple[float | None, Policy | None]:
         """As `Search.best`; beyond the best known policy's sum nothing is looked at."""
-        if self.whole is not None:
-            return self.whole.best(weights, seconds)
+        up = self.futures.sense == "max"
+        ends = [optimum.upper if up else optimum.lower for optimum in self.optima]
+        if known and None not in ends:
+            clairvoyant = fsum(w * float(end or 0.0) for w, end in zip(weights, ends, strict=True))
+            for policy in known:
+                if abs(policy.expected(weights) - clairvoyant) <= CLOSE * abs(clairvoyant):
+                    return clairvoyant, policy
+        if not self.is_cut:
+            return self._whole.best(weights, seconds, known)
         least = [float(optimum.lower or 0.0) for optimum in self.optima]
         top = min((policy.expected(weights) for policy in known), default=inf)
         spare = top - fsum(w * low for w, low in zip(weights, least, strict=True))
         worst = [low + spare / w if w else inf for w, low in zip(weights, least, strict=True)]
-        return self._cut(worst).best(weights, seconds)
+        return self._cut(worst).best(weights, seconds, known)
 
     def least(self, seconds: float, known: Sequence[Policy]) -> Guarantee:
         """As `Search.least`."""
-        if self.whole is not None:
-            return self.whole.least(self.optima, seconds)
-        shares = [share_of(policy, self.optima, up=False) for policy in known]
-        top = min((share for share in shares if share is not None), default=inf)
-        return self._cut([top * float(o.upper or inf) for o in self.optima]).least(
-            self.optima, seconds
-        )
+        up = self.futures.sense == "max"
+        top, policy = best_promise(known, self.optima, up)
+        if top is not None and policy is not None and abs(top - 1) <= CLOSE:
+            return Guarantee(Interval(1.0, 1.0), (), ((1.0, policy),))
+        if not self.is_cut:
+            return self._whole.least(self.optima, seconds, known)
+        worst = [(inf if top is None else top) * float(o.upper or inf) for o in self.optima]
+        return self._cut(worst).least(self.optima, seconds, known)
 
     def _cut(self, worst: list[float]) -> Search:
         if inf in worst:
@@ -306,4 +352,7 @@ class FamilySearch:
             found = program.schedules()
             return Policy(tuple(solution.objective() for solution in found), found)
 
-        return Search(program.model, program.values, read, self.options)
+        def load(policy: Policy) -> None:
+            program.load(policy.schedules)
+
+        return Search(program.model, program.values, read, self.options, load)

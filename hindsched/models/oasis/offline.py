@@ -82,9 +82,13 @@ class OasisProgram(OasisNames, OfflineProgram[OasisSolution]):
 
     def load(self, solution: OasisSolution) -> None:
         """Set the variables from a feasible solution that keeps the program's commitments."""
+        rows = solution.given_up
+        begun = OasisSolution.from_assignments(self.instance, rows, self.formulation)
         for i, sets in self.plan.jobs.items():
             job = self.instance.jobs[i]
-            load_job(self.model.job[i], job, sets, solution, self.plan, self.form)
+            given_up = self.may_give_up and job.name in rows
+            shown = begun if given_up else solution
+            load_job(self.model.job[i], job, sets, shown, self.plan, self.form, given_up)
 
     def extract(self) -> OasisSolution | None:
         """Read the solution at the variables' values; jobs whose ``admitted`` is 0 are left out."""

@@ -25,17 +25,21 @@ def counts_of(solution: OasisSolution, job: OasisJob) -> Counts:
 
 
 def load_job(
-    block: Model, job: OasisJob, sets: JobSets, solution: OasisSolution, plan: Plan, form: str
-) -> None:
+    block: Model, job: OasisJob, sets: JobSets, solution: OasisSolution, plan: Plan, form: str,
+    may_give_up: bool = False,
+) -> None:  # fmt: skip
     """Set a block's variables from a solution; a job that it does not complete gets nothing.
+
+    Unless it may be given up: then it has what ran of it.
 
     Exactly the work that is left is done: workers beyond it are dropped from the end, with the PSs
     that (6) does not need.
     """
     workers, ps = counts_of(solution, job)
     workers[: sets.first - 1], ps[: sets.first - 1] = 0, 0
-    left = 0 if solution.completion(job.name) is None else sets.work
-    surplus = int(workers.sum()) - left
+    completed = solution.completion(job.name) is not None
+    surplus = 0 if may_give_up and not completed else int(workers.sum())
+    surplus -= sets.work if completed else 0
     for row in workers[::-1]:
         surplus -= _drop(row, surplus)
     drop_idle_ps(solution.instance, job, workers, ps)
@@ -43,7 +47,7 @@ def load_job(
         for (server, t), var in variable.items():
             var.set_value(int(counts[t - 1, servers.members[server]].sum()))
     in_slot = workers.sum(axis=1)
-    last = int(np.flatnonzero(in_slot)[-1]) + 1 if in_slot.any() else None
+    last = int(np.flatnonzero(in_slot)[-1]) + 1 if completed and in_slot.any() else None
     end = None if last is None else min((e for e in block.u if e >= last), default=None)
     for e, var in block.u.items():
         var.set_value(int(e == end))

@@ -25,6 +25,7 @@ from hindsched.solvers.door.standard_form import (
     Rereading,
     TriviallyInfeasibleError,
     compile_program,
+    merge_equal_columns,
 )
 from hindsched.solvers.door.status import (
     Answer,
@@ -59,6 +60,7 @@ def solve_program(
     start: bool = False,
     want_duals: bool = False,
     small: bool = False,
+    merge: bool = False,
     on_progress: Progress | None = None,
 ) -> ProgramResult:
     """Solve a linear or mixed-integer Pyomo model.
@@ -76,6 +78,8 @@ def solve_program(
         Whether to return shadow prices and reduced costs; there are none for integer programs.
     small : bool
         Whether a linear program is one of many: HiGHS then presolves none below `SMALL_NONZEROS`.
+    merge : bool
+        Whether columns of a mixed-integer program that rows call equal are one to the solver.
     on_progress : callable, optional
         ``on_progress(bound, objective, seconds, message)`` about once a second while HiGHS runs.
 
@@ -104,12 +108,18 @@ def solve_program(
         if options.solver in OTHERS:
             answer = solve_by_other(program, within, index, point)
         else:
-            highs = HighsProgram(program, within)
+            given, places = program, np.arange(len(program.columns))
+            if merge and program.is_mixed_integer:
+                given, places = merge_equal_columns(program)
+            highs = HighsProgram(given, within)
             if small and program.matrix.data.size < SMALL_NONZEROS:
                 highs.begin_small()
             if program.is_mixed_integer:
-                highs.set_start(index, point)
+                begun, chosen = np.unique(places[index], return_index=True)
+                highs.set_start(begun, point[chosen])
             answer = highs.solve(left, _in_model_sense(program, on_progress))
+            if given is not program and answer.point is not None:
+                answer = replace(answer, point=answer.point[places])
     answer = _believe(program, answer)
     if start and len(index) == len(program.columns):
         answer = _keep_start(program, answer, index, point)

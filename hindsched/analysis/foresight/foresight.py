@@ -376,7 +376,7 @@ def foresight(
     greedy = commit_greedily(futures, formulation, SolveOptions(time_limit=10.0, threads=1))
     if greedy is not None:
         known.append(Policy(tuple(s.objective() for s in greedy), greedy, "commits greedily"))
-    elif not known:
+    if not known or ("reoptimise" not in names and time.monotonic() - begun < time_limit / 2):
         known += _any_policy(futures, policies, formulation)
     search = FamilySearch(futures, policies, formulation, optima, chosen)
     best, policy = _best_online(search, known, left("online"), up)
@@ -394,9 +394,7 @@ def foresight(
         kept = LEAST_SHARE if search.is_cut else 0.0
         end = best.upper if up else best.lower
         known_bound = None if end is None else (futures.probabilities, end)
-        mixed = guarantee(
-            search.best, optima, found_policies, up, left("mixed"), kept, known_bound
-        )
+        mixed = guarantee(search.best, optima, found_policies, up, left("mixed"), kept, known_bound)
     certificates = _certificates(
         futures, policies, formulation, clairvoyant, [p for p in (policy, *known) if p], mixed,
         CERTIFYING * time_limit,

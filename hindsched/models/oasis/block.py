@@ -91,8 +91,10 @@ def add_job(
     def eq_7(b: Model, t: int) -> Expr:
         return b.servers[t] <= b.workers[t]
 
-    if form == "strong":
-        _end_by_exact_work(b, job, may_give_up)
+    if may_give_up:
+        _end_or_give_up(b, job)
+    elif form == "strong":
+        _end_by_exact_work(b, job)
     else:
         _end_by_sums(b, job)
     if must_run and not job.ends:
@@ -114,11 +116,8 @@ def add_totals(b: Model, horizon: int) -> None:
         b.add_component(name, pyo.Expression(slots, initialize=sums))
 
 
-def _end_by_exact_work(b: Model, job: JobSets, may_give_up: bool) -> None:
-    """Strong form: the workers of a slot are split over the ends by which the job may end.
-
-    A job that may be given up has workers without an end, and more than are needed.
-    """
+def _end_by_exact_work(b: Model, job: JobSets) -> None:
+    """Strong form: the workers of a slot are split over the ends by which the job may end."""
     busy = [t for t in job.worker_slots if job.most[t] > 0]
     pairs = [(e, t) for e in job.ends for t in busy if t <= e]
     b.n = pyo.Var(
@@ -135,11 +134,19 @@ def _end_by_exact_work(b: Model, job: JobSets, may_give_up: bool) -> None:
 
     @b.Constraint(job.worker_slots, doc="(8) the workers of a slot, whatever the end")
     def eq_8(b: Model, t: int) -> Expr:
-        needed = total(b.n[e, t] for e in job.ends if (e, t) in b.n)
-        return b.workers[t] >= needed if may_give_up else b.workers[t] == needed
+        return b.workers[t] == total(b.n[e, t] for e in job.ends if (e, t) in b.n)
 
-    @b.Constraint(job.worker_slots if may_give_up else [], doc="(3) at most as many as chunks")
-    def eq_3_all(b: Model, t: int) -> Expr:
+
+def _end_or_give_up(b: Model, job: JobSets) -> None:
+    """Without (8): workers may be there without admission, and more than are needed."""
+
+    @b.Constraint(list(job.ends), doc="(2) enough is done by the end, if the job ends")
+    def eq_2(b: Model, e: int) -> Expr:
+        done = total(b.workers[t] for t in job.worker_slots if t <= e)
+        return done >= job.work * total(b.u[f] for f in job.ends if f <= e)
+
+    @b.Constraint(job.worker_slots, doc="(3) no more workers at once than chunks")
+    def eq_3(b: Model, t: int) -> Expr:
         return b.workers[t] <= job.most[t]
 
 

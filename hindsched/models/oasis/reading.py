@@ -54,7 +54,7 @@ def load_job(
     if form == "printed":
         block.x.set_value(int(end is not None))
     elif form == "strong":
-        for (e, t), var in block.n.items():
+        for (e, t), var in getattr(block, "n", {}).items():  # none where it may be given up
             var.set_value(int(in_slot[t - 1]) if e == end else 0)
     else:
         done = np.cumsum(in_slot)

@@ -47,6 +47,8 @@ SHARES = {"hindsight": 0.25, "online": 0.5, "deterministic": 0.4}
 """Of the time that is left; the rest is for randomised policies."""
 CERTIFYING = 0.2
 """Of the time limit, on top, for each of the two certificates."""
+FEW_JOBS = 100
+"""Of all scenarios together, up to which re-solving at every arrival is tried as a policy too."""
 SEEDS = range(5)
 
 
@@ -376,7 +378,8 @@ def foresight(
     greedy = commit_greedily(futures, formulation, SolveOptions(time_limit=10.0, threads=1))
     if greedy is not None:
         known.append(Policy(tuple(s.objective() for s in greedy), greedy, "commits greedily"))
-    if not known or ("reoptimise" not in names and time.monotonic() - begun < time_limit / 2):
+    few = sum(len(instance.jobs) for instance in futures.instances) <= FEW_JOBS
+    if not known or (few and "reoptimise" not in names):
         known += _any_policy(futures, policies, formulation)
     search = FamilySearch(futures, policies, formulation, optima, chosen)
     best, policy = _best_online(search, known, left("online"), up)

@@ -108,7 +108,7 @@ def solve_program(
         if options.solver in OTHERS:
             answer = solve_by_other(program, within, index, point)
         else:
-            given, places = program, np.arange(len(program.columns))
+            given, places = program, np.arange(len(program.columns), dtype=np.int32)
             if merge and program.is_mixed_integer:
                 given, places = merge_equal_columns(program)
             highs = HighsProgram(given, within)

@@ -272,6 +272,8 @@ def merge_equal_columns(program: LinearProgram) -> tuple[LinearProgram, NDArray[
     lower, upper = np.full(number, -np.inf), np.full(number, np.inf)
     np.maximum.at(lower, place, program.lower)
     np.minimum.at(upper, place, program.upper)
+    cost = np.zeros(number)
+    np.add.at(cost, place, program.cost)
     integer = np.zeros(number, dtype=bool)
     np.logical_or.at(integer, place, program.integer)
     kept = np.setdiff1d(np.arange(len(program.rows)), pairs)
@@ -287,7 +289,7 @@ def merge_equal_columns(program: LinearProgram) -> tuple[LinearProgram, NDArray[
     places, row_lower, row_upper = (np.array(own) for own in zip(*sides.values(), strict=True))
     names = dict(zip(place.tolist(), program.columns, strict=True))
     merged_program = replace(
-        program, cost=sums.T @ program.cost, matrix=sp.csc_array(merged[places]),
+        program, cost=cost, matrix=sp.csc_array(merged[places]),
         row_lower=row_lower, row_upper=row_upper, lower=lower, upper=upper, integer=integer,
         columns=[names[at] for at in range(number)],
         rows=[program.rows[row] for row in kept[places]], idle=[],

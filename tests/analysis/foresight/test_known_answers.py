@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pyomo.environ as pyo
 import pytest
 
@@ -11,7 +12,9 @@ import hindsched as hs
 from hindsched.analysis.foresight.foresight import Foresight
 from hindsched.analysis.foresight.search import Policy, guarantee
 from hindsched.analysis.interval import Interval
+from hindsched.models.futures import extensive_form
 from hindsched.solvers.door.program import solve_program
+from hindsched.solvers.door.standard_form import compile_program, merge_equal_columns
 from tests.analysis.foresight.toys import farmer, search_of, ski_rental
 
 TREES = Path(__file__).parents[2] / "data" / "foresight"
@@ -66,6 +69,20 @@ def test_ski_rental(buy: int, best: float) -> None:
     assert found.interval.lower == pytest.approx(best) == found.interval.upper
     assert best == pytest.approx(1 / (1 - (1 - 1 / buy) ** buy))
     assert search.least(optima, 30).interval.upper == pytest.approx(2 - 1 / buy)
+
+
+def test_equal_columns_are_one_to_the_solver() -> None:
+    models, decisions = ski_rental(2, 4)
+    model, _ = extensive_form(models, decisions, [0.25] * 4)
+    program = compile_program(model)
+    merged, place = merge_equal_columns(program)
+    assert len(merged.columns) == 4
+    assert len(merged.rows) == len(program.rows) - len(model.eq_N)
+    whole = solve_program(model)
+    parts = solve_program(model, merge=True)
+    assert whole.objective == parts.objective == parts.bound
+    point = np.array([variable.value for variable in merged.columns])
+    assert program.residual(point[place])[0] <= 1
 
 
 def test_farmer() -> None:

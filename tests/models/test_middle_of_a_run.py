@@ -83,6 +83,7 @@ def test_jobs_that_shared_a_tier_are_settled_together() -> None:
         for one in instance.jobs
     }
     rolling = RollingProgram(instance)
+    left, worth = {}, {}
     for slot in range(1, 6):
         arrived = [one for one in instance.jobs if one.arrival == slot]
         rolling.add(arrived)
@@ -90,4 +91,8 @@ def test_jobs_that_shared_a_tier_are_settled_together() -> None:
         rolling.commit(
             {one.name: rows[one.name] for one in arrived}, whole=[a.name for a in arrived]
         )
-    assert rolling.solve().objective == hs.build_solution(instance, rows).objective() == 195.0
+        left[slot] = [one.name for one in rolling.instance.jobs]
+        worth[slot] = rolling.solve().result.objective
+    assert left[3] == left[4] == ["a", "b"]
+    assert left[5] == []
+    assert worth[3] == worth[4] == hs.build_solution(instance, rows).objective() == 195.0

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hindsched.analysis.foresight.certificates import EXPECTED, GUARANTEE, can_certify, certify
-from hindsched.analysis.foresight.folder import FORMAT, RESULT
+from hindsched.analysis.foresight.folder import FORMAT, RESULT, peeking
 from hindsched.analysis.foresight.policies import commit_greedily, run_on
 from hindsched.analysis.foresight.search import (
     LEAST_SHARE,
@@ -366,6 +366,7 @@ def foresight(
         clairvoyant.append(solved.solution)
         optima.append(Interval(*(ends if up else ends[::-1])))
     losses: dict[str, tuple[float, float | None]] = {}
+    comparable = dict[str, bool]()
     for name, built in cards.items():
         runs = run_on(futures, name, formulation, SEEDS)
         found = [Policy(tuple(run.objective for run in own), [run.solution for run in own], name)
@@ -373,8 +374,10 @@ def foresight(
         columns = zip(*(own.values for own in found), strict=True)
         mean = Policy(tuple(fsum(column) / len(found) for column in columns))
         losses[name] = mean.expected(futures.probabilities), share_of(mean, optima, up)
-        if _is_of(built, policies, formulation):
-            known += found
+        comparable[name] = _is_of(built, policies, formulation) and _keeps_to(
+            policies, futures, found
+        )
+        known += found if comparable[name] else []
     greedy = commit_greedily(futures, formulation, SolveOptions(time_limit=10.0, threads=1))
     if greedy is not None:
         known.append(Policy(tuple(s.objective() for s in greedy), greedy, "commits greedily"))
@@ -409,7 +412,7 @@ def foresight(
         best_online=best, price=price, guarantee=mixed.interval,
         guarantee_deterministic=deterministic, optima=tuple(optima),
         losses_by_algorithm=tuple(
-            _loss(name, cards[name], *losses[name], hindsight, best, policies, formulation, up)
+            _loss(name, cards[name], *losses[name], hindsight, best, comparable[name], up)
             for name in names
         ),
         policy=policy, mixture=mixed.mixture, weights=mixed.weights,
@@ -424,9 +427,11 @@ def _any_policy(futures: Futures, policies: str, formulation: str) -> list[Polic
     for name in sorted(registered(family), key=lambda name: name != "reoptimise"):
         if _is_of(build_algorithm(family, name, {}), policies, formulation):
             runs = run_on(futures, name, formulation)[0]
-            return [
-                Policy(tuple(run.objective for run in runs), [run.solution for run in runs], name)
-            ]
+            found = Policy(
+                tuple(run.objective for run in runs), [run.solution for run in runs], name
+            )
+            if _keeps_to(policies, futures, [found]):
+                return [found]
     return []
 
 
@@ -493,11 +498,18 @@ def _is_of(algorithm: Any, policies: str, formulation: str) -> bool:
     return policies == RUN or (knows.commits_at_arrival and policies == COMMIT)
 
 
+def _keeps_to(policies: str, futures: Futures, found: Sequence[Policy]) -> bool:
+    """Whether runs are of the class: A_online of edgecloud moves chunks when others arrive."""
+    if policies == RUN:  # the simulator sees to it
+        return True
+    return not any(peeking(futures, own.schedules, policies) for own in found)
+
+
 def _loss(
     name: str, built: Any, expected: float, promised: float | None, hindsight: Interval,
-    best: Interval, policies: str, formulation: str, up: bool,
+    best: Interval, comparable: bool, up: bool,
 ) -> Loss:  # fmt: skip
-    alone, comparable = Interval(expected, expected), _is_of(built, policies, formulation)
+    alone = Interval(expected, expected)
     ratio = _quotient(hindsight, alone) if up else _quotient(alone, hindsight)
     own = (_quotient(best, alone) if up else _quotient(alone, best)) if comparable else None
     return Loss(

@@ -114,3 +114,13 @@ def test_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert run(["verify", folder]) == 0
     assert run(["foresight"]) == 2
     assert run(["foresight", *options, "--probability", "0.9"]) == 2
+
+
+def test_an_algorithm_that_moves_what_it_placed_does_not_commit():
+    """A_online decides at arrival where chunks run; when others arrive, it moves them in time."""
+    futures = hs.tree("edgecloud", branches=3, seed=66, at=[1], jobs=3, horizon=4)
+    found = hs.foresight(futures, algorithms=["edgecloud"], policies="commit", time_limit=20)
+    assert found.best_online.lower == pytest.approx(24, rel=1e-6)
+    (loss,) = found.losses_by_algorithm
+    assert loss.expected == pytest.approx(71 / 3)
+    assert loss.own is None

@@ -193,7 +193,11 @@ def main():
                 key = f"{before}{family}/{policies}/{seed}"
                 if key in kept:
                     continue
-                kept[key] = ask(family, policies, seed, options.seconds)
+                try:
+                    kept[key] = ask(family, policies, seed, options.seconds)
+                except hs.InputError as refused:  # no such tree with this seed
+                    print(key, refused, flush=True)
+                    continue
                 print(key, kept[key]["guarantee"], flush=True)
                 KEPT.write_text(json.dumps(kept, indent=1) + "\n")
     PAGE.write_text(page(kept, options.seconds))

@@ -117,7 +117,7 @@ AT_THE_EDGE = (
 IN_RANGE: dict[str, Any] = {"capacity_fraction": [0.2]}
 BELOW_AND_IN_RANGE: dict[str, Any] = {"capacity_fraction": [0.05, 0.2]}
 PLAN = (
-    Plan("oasis", "3", 20, {"jobs": [100, 400]}, WITHOUT_DORM),
+    Plan("oasis", "3", 110, {"jobs": [100, 400]}, (*WITHOUT_DORM, "dorm")),
     Plan("oasis", "4", 9, {}, (*WITHOUT_DORM, "dorm")),
     Plan("oasis", "5", 40, {"servers": [10, 60, 100]}),
     Plan("oasis", "6", 3, {"jobs": [100, 400]}),

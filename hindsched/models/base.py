@@ -281,7 +281,8 @@ def check_size(instance: Instance, jobs: Sequence[int] | None = None) -> None:
     """Refuse a program that no memory will hold, before a row of it is built.
 
     A family whose programs have slots without end says by ``program_bytes(instance, jobs)`` in
-    ``models/<family>/size.py`` what its default one needs at least; `jobs` are positions, all by default.
+    ``models/<family>/size.py`` what its default one needs at least; `jobs` are
+    positions, all by default.
     """
     if has_module("models", instance.family, "size"):
         jobs = range(len(instance.jobs)) if jobs is None else jobs

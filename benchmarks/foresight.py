@@ -11,6 +11,7 @@ import argparse
 import json
 import math
 import statistics
+import subprocess
 from pathlib import Path
 
 import hindsched as hs
@@ -181,6 +182,8 @@ def main():
     parser.add_argument("--seconds", type=float, default=20.0)
     options = parser.parse_args()
     kept = json.loads(KEPT.read_text()) if KEPT.exists() else {}
+    head = ["git", "-C", str(ROOT), "rev-parse", "--short=12", "HEAD"]
+    commit = subprocess.run(head, capture_output=True, text=True, check=True).stdout.strip()
     families = [
         (family, policies)
         for family in options.families or TREES
@@ -198,6 +201,7 @@ def main():
                 except hs.InputError as refused:  # no such tree with this seed
                     print(key, refused, flush=True)
                     continue
+                kept[key]["commit"] = commit
                 print(key, kept[key]["guarantee"], flush=True)
                 KEPT.write_text(json.dumps(kept, indent=1) + "\n")
     PAGE.write_text(page(kept, options.seconds))

@@ -127,17 +127,15 @@ def _judge(found: Judgement, path: str, others: Sequence[str], say: Any, tell: P
 
 
 def _futures(found: Judgement, data: Any, others: Sequence[str], say: Any) -> int:
-    """Check a certificate of several futures, whose instances are the other files in order."""
+    """Check a certificate of several futures, whose instances are the other files."""
     require(data.get("format") == CERTIFICATE, "format: must be that of a certificate")
-    files = [load(other) for other in others]
-    require(len(data["scenarios"]) == len(files), "scenarios: must be one an instance file")
-    nonanticipative.check_hashes(data, [sha256 for _, sha256 in files])
-    proven = nonanticipative.prove([Instance(instance) for instance, _ in files], data)
+    futures = nonanticipative.in_order(data, [load(other) for other in others])
+    proven = nonanticipative.prove([Instance(instance) for instance in futures], data)
     found.bounds.append(proven)
-    who = "no online policy's expected value is better than"
+    who = "no online policy's expected value, by the file's weights, is better than"
     if data["claim"] == "guarantee":
         who = "the best that any online algorithm can promise of hindsight is bounded by"
-    say(f"{len(files)} futures, policies that {data['policies']}: {who} {_text(proven)}")
+    say(f"{len(futures)} futures, policies that {data['policies']}: {who} {_text(proven)}")
     return 0
 
 

@@ -18,7 +18,6 @@ Replacing a mode by one that no other beats (see `windows`) follows from what be
 may be taken to use those modes alone. Jobs run in one piece, and completion times count.
 """
 
-import json
 from collections import defaultdict
 from collections.abc import Sequence
 from fractions import Fraction
@@ -36,13 +35,7 @@ Own = dict[str, dict[tuple[int, int], Any]]
 
 
 def prove(instances: Sequence[Any], data: Data) -> Interval:
-    """What a certificate proves of the instances, in the order of its scenarios.
-
-    Raises
-    ------
-    Refused
-        If the multipliers do not cancel, a file is of another scenario, or more is claimed.
-    """
+    """What a certificate proves of the instances, in the order of its scenarios."""
     data = reading.exact_numbers(data)
     require(set(data) == KEYS, f"keys must be {sorted(KEYS)}")
     require(data["kind"] == "nonanticipative", "kind: must be nonanticipative")
@@ -85,10 +78,15 @@ def prove(instances: Sequence[Any], data: Data) -> Interval:
     return proven
 
 
-def check_hashes(data: Data, hashes: Sequence[str]) -> None:
-    """Refuse files that are not those of the certificate's scenarios."""
-    for n, (row, found) in enumerate(zip(data["scenarios"], hashes, strict=True)):
-        require(row["instance_sha256"] == found, f"scenarios[{n}]: is of another instance")
+def in_order(data: Data, files: Sequence[tuple[Any, str]]) -> list[Any]:
+    """The futures' files, each with its hash, in the order of the certificate's scenarios."""
+    found, rows = {sha256: future for future, sha256 in files}, data["scenarios"]
+    require(len(rows) == len(files), "scenarios: must be one an instance file")
+    for n, row in enumerate(rows):
+        require(row["instance_sha256"] in found, f"scenarios[{n}]: is of another instance")
+    hashes = [row["instance_sha256"] for row in rows]
+    require(set(hashes) == set(found), "scenarios: must be one an instance file")
+    return [found[sha256] for sha256 in hashes]
 
 
 def _cluster(data: Data) -> Any:
@@ -110,9 +108,10 @@ def _own_terms(rows: Any, here: str) -> Own:
 def _check_cancel(instances: Sequence[Any], own: Sequence[Own], policies: str) -> None:
     """Over every class, multipliers on one window of one job add up to 0."""
     sums: dict[Any, Any] = defaultdict(int)
+    known: dict[Any, int] = {}
     for instance, terms in zip(instances, own, strict=True):
         data, told = instance.data, instance.family.told
-        records = [json.dumps(job, sort_keys=True, default=str) for job in data["jobs"]]
+        records = [known.setdefault(_frozen(job), len(known)) for job in data["jobs"]]
         slots = [told(data, job) for job in data["jobs"]]
         places = {job["name"]: at for at, job in enumerate(data["jobs"])}
         for name, windows in terms.items():
@@ -125,3 +124,12 @@ def _check_cancel(instances: Sequence[Any], own: Sequence[Own], policies: str) -
                 history = (job for at, job in zip(slots, records, strict=True) if at <= slot)
                 sums[tuple(history), record, first, last] += price
     require(not any(sums.values()), "own: multipliers must add up to 0 over every class")
+
+
+def _frozen(value: Any) -> Any:
+    """A record to compare: the number 1/2 is not the word "1/2"."""
+    if isinstance(value, dict):
+        return dict, tuple((key, _frozen(value[key])) for key in sorted(value))
+    if isinstance(value, list):
+        return list, tuple(map(_frozen, value))
+    return isinstance(value, bool), value

@@ -58,21 +58,11 @@ PRINTED = "printed"
 
 
 class Hedge(NamedTuple):
-    """What a program must allow to a policy that does not know which future it is in.
+    """What a program must allow to a policy that does not know which future it is in."""
 
-    Parameters
-    ----------
-    policies : str
-        ``run`` or ``commit``.
-    last_arrival : int
-        Latest arrival in any future: until then a schedule may wait for a job that never comes.
-    worst : float, optional
-        Where costs are minimised, the largest objective that has to be looked at.
-    """
-
-    policies: str
-    last_arrival: int
-    worst: float | None = None
+    policies: str  # ``run`` or ``commit``
+    last_arrival: int  # in any future: a schedule may wait for a job that never comes
+    worst: float | None = None  # where costs are minimised, the most to be looked at
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -246,36 +236,9 @@ Best = Callable[[Prices], "list[float | None]"]
 
 
 def choose_form(forms: Forms, formulation: str | None, form: str | None) -> tuple[str, str | None]:
-    """Formulation and form that are meant; None stands for whatever is the default.
+    """Formulation and form that are meant, None for the default.
 
     A form never changes the optimum: one that only another formulation has is refused.
-
-    Parameters
-    ----------
-    forms : mapping
-        The family's ``FORMS``.
-    formulation : str, optional
-        One of its keys, checked by the caller.
-    form : str, optional
-        The form.
-
-    Returns
-    -------
-    formulation : str
-        One of the keys of `forms`.
-    form : str or None
-        As given.
-
-    Raises
-    ------
-    InputError
-        If the formulation has no such form.
-
-    Examples
-    --------
-    >>> forms = {"no-migration": ("strong",), "literal": ("printed",)}
-    >>> choose_form(forms, "literal", "printed")
-    ('literal', 'printed')
     """
     chosen = next(iter(forms)) if formulation is None else formulation
     if form is None or form in forms[chosen]:
@@ -297,16 +260,9 @@ def aggregated(family: str) -> Mapping[str, object]:
 
 
 def row_prices(rows: ModelComponent, duals: Duals, sign: int = 1) -> dict[Any, float]:
-    """Shadow prices of an indexed constraint whose rows are capacities, by key; never negative.
+    """Shadow prices of capacity rows by key, never negative; 0 for rows that no solver saw.
 
-    Parameters
-    ----------
-    rows : Constraint
-        The rows.
-    duals : Duals
-        Shadow prices; 0 for a row that the solver did not see.
-    sign : {1, -1}
-        1 where more capacity raises the objective, -1 where it lowers it.
+    `sign` is 1 where more capacity raises the objective, -1 where it lowers it.
     """
     return {key: max(0.0, sign * duals.get(row, 0.0)) for key, row in rows.items()}
 
@@ -314,17 +270,7 @@ def row_prices(rows: ModelComponent, duals: Duals, sign: int = 1) -> dict[Any, f
 def offline_program(
     instance: Instance, formulation: str | None = None, **build: object
 ) -> OfflineProgram:
-    """A family's offline program, found by the instance's word.
-
-    Parameters
-    ----------
-    instance : Instance
-        The instance.
-    formulation : str, optional
-        Which of the family's problems.
-    **build
-        Settings of the family's ``build_offline``.
-    """
+    """A family's offline program, found by the instance's word."""
     check_size(instance)
     module = model_module(instance.family)
     made: OfflineProgram = module.build_offline(instance, formulation, **build)
@@ -335,19 +281,8 @@ def check_size(instance: Instance, jobs: Sequence[int] | None = None) -> None:
     """Refuse a program that no memory will hold, before a row of it is built.
 
     A family whose programs have slots without end says by ``program_bytes(instance, jobs)`` in
-    ``models/<family>/size.py`` what its default one needs at least.
-
-    Parameters
-    ----------
-    instance : Instance
-        The cluster, and its jobs.
-    jobs : sequence of int, optional
-        Positions of those that it is about; all by default.
-
-    Raises
-    ------
-    InputError
-        What it needs, what there is, and what helps.
+    ``models/<family>/size.py`` what its default one needs at least; `jobs` are
+    positions, all by default.
     """
     if has_module("models", instance.family, "size"):
         jobs = range(len(instance.jobs)) if jobs is None else jobs
@@ -367,22 +302,7 @@ def subproblem(
 def dual_program(
     instance: Instance, formulation: str | None = None, **build: object
 ) -> DualProgram:
-    """The paper's dual, found by the instance's word.
-
-    Parameters
-    ----------
-    instance : Instance
-        The instance.
-    formulation : str, optional
-        Which of the family's problems.
-    **build
-        Settings of the family's ``build_dual``.
-
-    Raises
-    ------
-    InputError
-        If the family's paper has none.
-    """
+    """The paper's dual, found by the instance's word."""
     if not has_module("models", instance.family, "dual"):
         raise InputError("family", instance.family, "must be one whose paper states a dual")
     module = family_module("models", instance.family, "dual")
@@ -391,22 +311,7 @@ def dual_program(
 
 
 def convex_program(instance: Instance, slot: int, **build: object) -> ConvexProgram:
-    """The convex program of one slot of the family's paper, found by the instance's word.
-
-    Parameters
-    ----------
-    instance : Instance
-        The instance.
-    slot : int
-        Which slot.
-    **build
-        Further arguments of the family's ``build_slot``.
-
-    Raises
-    ------
-    InputError
-        If the family's paper has none.
-    """
+    """The convex program of one slot of the family's paper, found by the instance's word."""
     if not has_module("models", instance.family, "slot_program"):
         raise InputError("family", instance.family, "must be one with convex programs")
     module = family_module("models", instance.family, "slot_program")

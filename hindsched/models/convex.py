@@ -23,29 +23,12 @@ if TYPE_CHECKING:
 
 
 class ConvexPart(NamedTuple):
-    """A variable, a constraint or the objective, with all its copies.
+    """A variable, a constraint or the objective, with all its copies."""
 
-    Parameters
-    ----------
-    kind : str
-        ``variable``, ``constraint`` or ``objective``.
-    doc : str
-        Its sentence, which begins with the paper's number.
-    indices : tuple of str
-        Names of the indices by which its copies differ: ``("slot", "job")``.
-    copies : dict
-        CVXPY variable or constraint by these indices' values.
-
-    Examples
-    --------
-    >>> ConvexPart("objective", "(10) cost", (), {}).indices
-    ()
-    """
-
-    kind: str
-    doc: str
-    indices: tuple[str, ...]
-    copies: dict[tuple[IndexValue, ...], cp.Variable | cp.Constraint]
+    kind: str  # ``variable``, ``constraint`` or ``objective``
+    doc: str  # its sentence, which begins with the paper's number
+    indices: tuple[str, ...]  # those by which its copies differ: ``("slot", "job")``
+    copies: dict[tuple[IndexValue, ...], cp.Variable | cp.Constraint]  # by their values
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -69,38 +69,15 @@ class Symbol(NamedTuple):
 
 @dataclass(frozen=True)
 class Component:
-    """One variable, constraint or objective of a model, over all jobs.
+    """One variable, constraint or objective of a model, over all jobs."""
 
-    Parameters
-    ----------
-    name : str
-        The component's name without its block: ``eq_4``.
-    kind : str
-        ``variable``, ``constraint`` or ``objective``.
-    doc : str
-        Its sentence.
-    indices : tuple of str
-        Names of its indices.
-    unit : str
-        What its numbers count in.
-    size : int
-        Number of its active elements.
-    integers : int
-        For a variable, how many of them must be whole.
-
-    Examples
-    --------
-    >>> Component("eq_4", "constraint", "(4) what a server has", ("server", "slot"), "", 12).size
-    12
-    """
-
-    name: str
-    kind: str
-    doc: str
-    indices: tuple[str, ...]
-    unit: str
-    size: int
-    integers: int = 0
+    name: str  # without its block: ``eq_4``
+    kind: str  # ``variable``, ``constraint`` or ``objective``
+    doc: str  # its sentence
+    indices: tuple[str, ...]  # their names
+    unit: str  # what its numbers count in
+    size: int  # active elements
+    integers: int = 0  # of a variable: how many must be whole
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -45,15 +45,6 @@ Decisions = Mapping[Label, Variable]
 class Futures:
     """Scenarios with probabilities, and who can be told apart when.
 
-    Parameters
-    ----------
-    instances : tuple of Instance
-        The scenarios.
-    probabilities : tuple of float
-        Above 0, with sum 1.
-    notes : tuple of str
-        What was done to them.
-
     Examples
     --------
     >>> import hindsched as hs
@@ -63,20 +54,14 @@ class Futures:
     """
 
     instances: tuple[Instance, ...]
-    probabilities: tuple[float, ...]
-    notes: tuple[str, ...] = ()
+    probabilities: tuple[float, ...]  # above 0, with sum 1
+    notes: tuple[str, ...] = ()  # what was done to the scenarios
 
     @classmethod
     def of(
         cls, instances: Sequence[Instance], probabilities: Sequence[float] | None = None
     ) -> Futures:
-        """Check and merge scenarios; equally likely if nothing is said.
-
-        Raises
-        ------
-        InputError
-            For another family, cluster or horizon, or probabilities that are none.
-        """
+        """Check scenarios and merge equal ones; equally likely if nothing is said."""
         if not instances:
             raise InputError("instances", "[]", "must be one scenario at least")
         given = [1 / len(instances)] * len(instances) if probabilities is None else probabilities
@@ -181,19 +166,17 @@ def extensive_form(
     Parameters
     ----------
     models : sequence of ConcreteModel
-        Each with one active objective, all of one sense. They become blocks of the new one.
+        Each with one active objective, all of one sense. They become blocks ``scenario[s]``.
     decisions : sequence of mapping
         Of each scenario its decision variables by `Label`: those with equal labels are equal, and
-        0 where a member has no such variable.
+        0 where a member has no such variable (rows ``eq_N``).
     probabilities : sequence of float
-        Of the scenarios.
+        Of the scenarios, in the objective ``expected``.
 
     Returns
     -------
-    model : ConcreteModel
-        Blocks ``scenario[s]``, rows ``eq_N`` and the objective ``expected``.
-    values : list of expression
-        The scenarios' own objectives.
+    model, values : ConcreteModel, list of expression
+        The values are the scenarios' own objectives.
 
     Examples
     --------
@@ -246,26 +229,14 @@ def extensive_form(
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class ExtensiveProgram(OfflineProgram[Any]):
-    """The scenarios' programs as blocks, linked by (N); the objective is the expected value.
-
-    Parameters
-    ----------
-    futures : Futures
-        The scenarios.
-    policies : str
-        ``run`` or ``commit``.
-    programs : list of OfflineProgram
-        The scenarios' own, whose models are blocks of this one.
-    values : list of expression
-        Their objectives.
-    """
+    """The scenarios' programs as blocks, linked by (N); the objective is the expected value."""
 
     BLOCKS = ("scenario", "job")
 
     futures: Futures
     policies: str
-    programs: list[OfflineProgram[Any]] = field(default_factory=list)
-    values: list[Expr] = field(default_factory=list)
+    programs: list[OfflineProgram[Any]] = field(default_factory=list)  # whose models are blocks
+    values: list[Expr] = field(default_factory=list)  # their objectives
 
     @property
     def title(self) -> str:
@@ -286,11 +257,6 @@ class ExtensiveProgram(OfflineProgram[Any]):
         if index == "scenario" and isinstance(value, int):
             return self.futures.instances[value].name
         return value if index == "job" else self.programs[0].label(index, value)
-
-    def weigh(self, weights: Sequence[float]) -> None:
-        """Make the weighted sum of the scenarios' values the objective."""
-        terms = zip(weights, self.values, strict=True)
-        self.model.expected.set_value(pyo.quicksum(w * value for w, value in terms))
 
     def extract(self) -> None:
         """Nothing: there is a schedule for every scenario (`schedules`)."""
@@ -325,19 +291,7 @@ def build_extensive(
     relax: bool = False,
     worst: Sequence[float] | None = None,
 ) -> ExtensiveProgram:
-    """Build the extensive form.
-
-    Parameters
-    ----------
-    futures : Futures
-        The scenarios.
-    policies : {"run", "commit"}
-        The class of policies.
-    formulation, form, relax
-        As of the family's ``build_offline``.
-    worst : sequence of float, optional
-        See `Hedge`, by scenario.
-    """
+    """The extensive form; arguments as of ``build_offline``, and for `worst` see `Hedge`."""
     first, formulation = futures.instances[0], futures.instances[0].check_formulation(formulation)
     again = partial(
         build_extensive, futures, policies, formulation, form=form, relax=relax, worst=worst

@@ -23,15 +23,10 @@ GREEK = {
 
 
 def latex(program: Any) -> str:
-    """The program's equations for a LaTeX document or a page with MathJax.
+    """The equations of a `Declared` for LaTeX or MathJax.
 
     Each rule stands as its sentence, then the mathematics of one row with the paper's number as
     tag. A rule whose ``doc`` ends in ``$...$`` is shown by that.
-
-    Parameters
-    ----------
-    program : Declared
-        The program.
     """
     lines = [_escaped(program.title)]
     holder = pyo.ConcreteModel()

@@ -15,8 +15,7 @@ import hindsched as hs
 from hindsched import kernel
 from hindsched.analysis.foresight import certificates
 from hindsched.analysis.foresight.certificates import certify
-from hindsched.analysis.foresight.policies import run_on
-from hindsched.analysis.foresight.search import Policy
+from hindsched.analysis.foresight.search import Policy, run_on
 from hindsched.instances.base import Instance
 from hindsched.instances.io import write_json
 from hindsched.kernel import MALFORMED, Refused
@@ -125,7 +124,6 @@ def test_forged_certificates_are_refused(found: Found, claim: str) -> None:
     other = data["scenarios"][1]
     if first["own"]:
         assert forged(lambda d: d["scenarios"][0].update(own=other["own"]))  # another's terms
-    assert forged(lambda d: d["scenarios"].reverse())
     assert forged(lambda d: d.update(policies="guess"))
     assert is_refused(instances[::-1], data)
 
@@ -170,8 +168,27 @@ def test_files_without_the_package(found: Found, tmp_path: Path) -> None:
     certificate = str(tmp_path / "certificate.json")
     write_json(found.certificates["expected"], certificate)
     assert judge(certificate, futures).code == 0
-    assert judge(certificate, futures[::-1]).code == 2
+    assert judge(certificate, futures[::-1]).code == 0  # as a shell sorts future-10, future-2
+    assert judge(certificate, [*futures[:1], *futures[:1]]).code == 2
     assert judge(certificate, futures[:1]).code == 2
+
+
+def test_a_record_is_not_one_that_only_looks_like_it(found: Found) -> None:
+    """Or futures that an algorithm can tell apart would be one class."""
+    data, futures = copy.deepcopy(dict(found.certificates["expected"])), found.futures
+    job = next(job for job in futures.instances[0].jobs if job in futures.instances[1].jobs)
+    slot = futures.revealed(0, futures.instances[0].jobs.index(job))
+    length = max(1, int(getattr(job, "duration", 2) / futures.instances[0].slot_seconds))
+    for row, price in zip(data["scenarios"], (0.5, -0.5), strict=True):
+        row["own"] = [{"job": job.name, "from": slot, "to": slot + length - 1, "price": price}]
+    data["bound"] = 1e300 if found.up else -1e300
+    for row in data["scenarios"]:
+        row.update(kind="lagrangian", prices={})
+    for marks, holds in ((0.5, 0.5), True), ((0.5, "1/2"), False), ((1, True), False):
+        marked = [instance.to_dict() for instance in futures.instances]
+        for instance, mark in zip(marked, marks, strict=True):
+            next(row for row in instance["jobs"] if row["name"] == job.name)["note"] = mark
+        assert is_refused([kernel.Instance(one) for one in marked], data) != holds
 
 
 def attack(found: Found, count: int) -> None:

@@ -58,28 +58,11 @@ def certify(
     seconds: float, schedules: Sequence[Solution] | None = None,
     own: Sequence[Mapping[Window, float]] | None = None,
 ) -> JsonObject | None:  # fmt: skip
-    """A certificate of the bound on the weighted sum, or on the guarantee of any online algorithm.
+    """A certificate of the bound on the weighted sum; None where the blocks are too large.
 
-    Parameters
-    ----------
-    futures, policies, formulation
-        What it is about.
-    weights : sequence of float
-        Of the scenarios' values.
-    last : int
-        Last slot of the linear programs, behind which it is supposed that nothing is worthwhile.
-    seconds : float
-        Time limit.
-    schedules : sequence of Solution, optional
-        By who sees the future: with them it is about the guarantee.
-    own : sequence of mapping, optional
-        Multipliers by scenario and (job's position, first slot, last slot), from elsewhere; by
-        default those of the linear program of all scenarios, or none: what is better.
-
-    Returns
-    -------
-    dict or None
-        The file's data; None where the blocks are too large.
+    With schedules of who sees the future it is about the guarantee of any online algorithm. Behind
+    the slot `last` it is supposed that nothing is worthwhile. Multipliers (`own`: by scenario and
+    window) are by default those of the linear program of all scenarios, or none: what is better.
     """
     begun = time.monotonic()
     weights = [float(f"{max(0.0, weight):.12g}") for weight in weights]

@@ -24,17 +24,8 @@ Members = tuple[int, ...]
 class Scenarios:
     """Any Pyomo models with decisions, one a scenario, as mpi-sppy asks for them.
 
-    Parameters
-    ----------
-    models, decisions, probabilities
-        As of `extensive_form`. The models are not copied: they get ``decided``.
-
-    Attributes
-    ----------
-    names : list of str
-        Of the scenarios, in the order of the tree.
-    nodes : list of str or None
-        Of the tree, leaves too; None of two stages.
+    Arguments are as of `extensive_form`; the models are not copied: they get ``decided``. `names`
+    are those of the scenarios in the order of the tree, `nodes` those of the tree, leaves too.
 
     Examples
     --------

@@ -17,13 +17,14 @@ from typing import TYPE_CHECKING, Any
 
 from hindsched.analysis.foresight.certificates import EXPECTED, GUARANTEE, can_certify, certify
 from hindsched.analysis.foresight.folder import FORMAT, RESULT, peeking
-from hindsched.analysis.foresight.policies import commit_greedily, run_on
 from hindsched.analysis.foresight.search import (
     LEAST_SHARE,
     FamilySearch,
     Guarantee,
     Policy,
+    commit_greedily,
     guarantee,
+    run_on,
     share_of,
 )
 from hindsched.analysis.interval import Interval, percent_rounded, rounded_down, rounded_up
@@ -54,30 +55,19 @@ SEEDS = range(5)
 
 @dataclass(frozen=True)
 class Loss:
-    """What one algorithm loses, and to what.
-
-    Parameters
-    ----------
-    algorithm : str
-        Its name.
-    commitment : str
-        When it is bound by what it decides.
-    expected : float
-        Its expected value over the scenarios, and over the seeds of a randomised one.
-    ratio : Interval
-        Hindsight over it (it over hindsight, minimising).
-    own : Interval or None
-        Its own loss against the best online policy of the class; None where it may do more.
-    promised : float or None
-        The share of hindsight that it reaches in its worst scenario.
-    """
+    """What one algorithm loses, and to what."""
 
     algorithm: str
-    commitment: str
-    expected: float
-    ratio: Interval
-    own: Interval | None
-    promised: float | None
+    commitment: str  # when it is bound by what it decides
+    expected: float  # value over the scenarios, and over the seeds of a randomised one
+    ratio: Interval  # hindsight over it (it over hindsight, minimising)
+    own: Interval | None  # against the best online policy; None where it may do more
+    promised: float | None  # the share of hindsight that it reaches in its worst scenario
+
+    def to_dict(self) -> JsonObject:
+        """JSON data."""
+        own = None if self.own is None else self.own.to_dict()
+        return {**vars(self), "ratio": self.ratio.to_dict(), "own": own}
 
 
 @dataclass(frozen=True)
@@ -143,13 +133,8 @@ class Foresight:
     @property
     def value_of_information(self) -> Interval:
         """EVPI: what knowing the future would be worth, in the objective's unit."""
-        return _difference(*self._ordered)
-
-    @property
-    def _ordered(self) -> tuple[Interval, Interval]:
-        """The larger of hindsight and best online first."""
         both = self.hindsight, self.best_online
-        return both if self.is_maximised else both[::-1]
+        return _difference(*(both if self.is_maximised else both[::-1]))
 
     @property
     def certified(self) -> dict[str, float]:
@@ -192,11 +177,8 @@ class Foresight:
             {
                 "algorithm": loss.algorithm, "commitment": loss.commitment,
                 "expected": loss.expected,
-                "ratio_lower": loss.ratio.lower, "ratio_upper": loss.ratio.upper,
-                "price_lower": self.price.lower, "price_upper": self.price.upper,
-                "own_lower": None if loss.own is None else loss.own.lower,
-                "own_upper": None if loss.own is None else loss.own.upper,
-                "promised": loss.promised,
+                **_ends("ratio", loss.ratio), **_ends("price", self.price),
+                **_ends("own", loss.own or Interval()), "promised": loss.promised,
             }
             for loss in self.losses_by_algorithm
         ]  # fmt: skip
@@ -253,15 +235,7 @@ class Foresight:
             "certified": self.certified,
             "distribution": self.distribution,
             "classes": {str(slot): groups for slot, groups in self.classes.items()},
-            "algorithms": [
-                {
-                    "algorithm": loss.algorithm, "commitment": loss.commitment,
-                    "expected": loss.expected, "ratio": loss.ratio.to_dict(),
-                    "own": None if loss.own is None else loss.own.to_dict(),
-                    "promised": loss.promised,
-                }
-                for loss in self.losses_by_algorithm
-            ],
+            "algorithms": [loss.to_dict() for loss in self.losses_by_algorithm],
             "sentences": self.sentences(),
             "seconds": self.seconds,
         }  # fmt: skip
@@ -278,8 +252,7 @@ class Foresight:
         }  # fmt: skip
         rows = [
             {"algorithm": loss.algorithm, "commitment": loss.commitment, "expected": loss.expected,
-             "ratio": str(loss.ratio), "own loss": str(loss.own) if loss.own else None}
-            for loss in self.losses_by_algorithm
+             "ratio": loss.ratio, "own loss": loss.own} for loss in self.losses_by_algorithm
         ]  # fmt: skip
         title = f"{len(self.futures)} futures, policies that {self.policies}"
         note = " ".join([*self.sentences(), "A job is known whole when it arrives."])
@@ -557,6 +530,10 @@ def _notes(futures: Futures) -> tuple[str, ...]:
     known = all(len(group) == 1 for group in futures.classes()[first])
     said = "The futures can be told apart from the first slot on: there is nothing not to know."
     return (*futures.notes, *([said] if known else []))
+
+
+def _ends(name: str, interval: Interval) -> dict[str, float | None]:
+    return {f"{name}_lower": interval.lower, f"{name}_upper": interval.upper}
 
 
 def _expected(parts: Sequence[Interval], weights: Sequence[float]) -> Interval:

@@ -1,4 +1,4 @@
-"""The best policies of an extensive form, by weights of the scenarios and by the worst of them.
+"""Policies, one schedule a scenario: simulated ones, and the best ones of an extensive form.
 
 A randomised policy is a mixture of deterministic ones. The best guarantee of a mixture is found by
 column generation over policies: the duals of the master program weigh the scenarios, and the best
@@ -22,8 +22,14 @@ from scipy.optimize import linprog
 from hindsched.analysis.interval import Interval
 from hindsched.arrays import Floats
 from hindsched.errors import InputError, SolveFailed
+from hindsched.json_types import JsonObject
 from hindsched.models.algebra import Expr, Model
+from hindsched.models.base import Commitments, offline_program
 from hindsched.models.futures import ExtensiveProgram, Futures, build_extensive
+from hindsched.online.protocol import OnlineAlgorithm
+from hindsched.online.registry import build_algorithm, declared_estimates
+from hindsched.online.simulator import SimulationResult, simulate
+from hindsched.solutions.base import Solution, build_solution
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import solve_program
 
@@ -40,21 +46,11 @@ LEAST_SHARE = 0.02
 
 @dataclass(frozen=True)
 class Policy:
-    """A deterministic policy.
+    """A deterministic policy."""
 
-    Parameters
-    ----------
-    values : tuple of float
-        Its value in every scenario.
-    schedules : object
-        What it does there.
-    name : str
-        Where it comes from.
-    """
-
-    values: tuple[float, ...]
-    schedules: Any = None
-    name: str = "found"
+    values: tuple[float, ...]  # in every scenario
+    schedules: Any = None  # what it does there
+    name: str = "found"  # where it comes from
 
     def expected(self, weights: Sequence[float]) -> float:
         """Weighted sum of the values."""
@@ -63,46 +59,22 @@ class Policy:
 
 @dataclass(frozen=True)
 class Guarantee:
-    """The best share of hindsight (a factor of it, minimising) that holds in every scenario.
-
-    Parameters
-    ----------
-    interval : Interval
-        Of the guarantee.
-    weights : tuple of float
-        Of the scenarios' values, at which the bound was found.
-    mixture : tuple of (float, Policy)
-        The randomised policy that was found.
-    """
+    """The best share of hindsight (a factor of it, minimising) that holds in every scenario."""
 
     interval: Interval
-    weights: tuple[float, ...] = ()
-    mixture: tuple[tuple[float, Policy], ...] = ()
+    weights: tuple[float, ...] = ()  # of the scenarios' values, at which the bound was found
+    mixture: tuple[tuple[float, Policy], ...] = ()  # the randomised policy that was found
 
 
 @dataclass
 class Search:
-    """Best policies of an extensive form.
+    """Best policies of an extensive form."""
 
-    Parameters
-    ----------
-    model : ConcreteModel
-        With an objective ``expected``.
-    values : sequence of expression
-        The scenarios' values.
-    read : callable
-        The policy at the variables' values.
-    options : SolveOptions
-        How to solve.
-    load : callable, optional
-        Sets the variables to a known policy: a start.
-    """
-
-    model: Model
-    values: Sequence[Expr]
-    read: Callable[[], Policy]
+    model: Model  # with an objective ``expected``
+    values: Sequence[Expr]  # of the scenarios
+    read: Callable[[], Policy]  # the policy at the variables' values
     options: SolveOptions
-    load: Callable[[Policy], None] | None = None
+    load: Callable[[Policy], None] | None = None  # sets the variables to a known policy: a start
 
     @property
     def maximises(self) -> bool:
@@ -192,22 +164,8 @@ def guarantee(
 ) -> Guarantee:
     """Best guarantee of a randomised policy, by column generation over deterministic ones.
 
-    Parameters
-    ----------
-    best : callable
-        `Search.best`: weights, seconds and known policies give a bound and a policy.
-    optima : sequence of Interval
-        The scenarios' optima.
-    policies : sequence of Policy
-        Those to begin with, one at least.
-    up : bool
-        Whether values are to be large.
-    seconds : float
-        Time limit.
-    least_share : float
-        Of the mean weight that every scenario keeps.
-    known : tuple, optional
-        Weights, and a bound on the weighted sum that is known already.
+    `best` is as `Search.best`; the policies are those to begin with, one at least. Every scenario
+    keeps `least_share` of the mean weight; `known` is weights and a bound on their sum.
     """
     ends = [(optimum.lower or 0.0, optimum.upper) for optimum in optima]
     counted = [s for s, (_, upper) in enumerate(ends) if upper is None or upper > 0]
@@ -276,19 +234,7 @@ def _mix(table: Floats, up: bool) -> tuple[float, Floats, Floats]:
 
 @dataclass
 class FamilySearch:
-    """Searches of a family's extensive form, built anew where known policies cut its blocks.
-
-    Parameters
-    ----------
-    futures : Futures
-        The scenarios.
-    policies, formulation : str
-        The class, and the family's problem.
-    optima : list of Interval
-        The scenarios' optima.
-    options : SolveOptions
-        How to solve.
-    """
+    """Searches of a family's extensive form, built anew where known policies cut its blocks."""
 
     futures: Futures
     policies: str
@@ -356,3 +302,73 @@ class FamilySearch:
             program.load(policy.schedules)
 
         return Search(program.model, program.values, read, self.options, load)
+
+
+def run_on(
+    futures: Futures, algorithm: str, formulation: str | None, seeds: Sequence[int] = (0,)
+) -> list[list[SimulationResult]]:
+    """Runs of an algorithm on every scenario, by seed; randomised ones with all seeds."""
+    family = futures.instances[0].family
+    built: OnlineAlgorithm = build_algorithm(family, algorithm, {})
+    told = tree_estimates(futures, built)
+    seeds = seeds if built.randomised else (0,)
+    return [
+        [simulate(instance, algorithm, seed=seed, formulation=formulation, estimates=told)
+         for instance in futures.instances] for seed in seeds
+    ]  # fmt: skip
+
+
+def tree_estimates(futures: Futures, algorithm: OnlineAlgorithm) -> JsonObject:
+    """What an algorithm is told in advance, once for the tree: a scenario's own would tell.
+
+    The estimates of one instance that has the jobs of all scenarios, each record once.
+    """
+    jobs: dict[str, Any] = {}
+    for s, instance in enumerate(futures.instances):
+        for at, job in enumerate(instance.jobs):
+            name = f"{job.name}#{len(jobs)}" if futures.record(s, at) not in jobs else ""
+            jobs.setdefault(futures.record(s, at), job.model_copy(update={"name": name}))
+    everything = futures.instances[0].with_fields(name="all futures", jobs=tuple(jobs.values()))
+    return declared_estimates(everything, algorithm.estimate_settings())
+
+
+def commit_greedily(
+    futures: Futures, formulation: str, options: SolveOptions
+) -> list[Solution] | None:
+    """Schedule what arrives as well as it can be, lock it, and go on; None where a solve ends.
+
+    Whoever commits may decide the same as it runs, so it is a policy of either class.
+    """
+    decided: dict[tuple[tuple[int, ...], int], dict[str, Any]] = {}
+    found = list[Solution]()
+    for s, instance in enumerate(futures.instances):
+        rows: dict[str, Any] = {}
+        told = [futures.revealed(s, job) for job in range(len(instance.jobs))]
+        for t in sorted(set(told)):
+            node = futures.members(s, t), t
+            known = tuple(job for job, at in zip(instance.jobs, told, strict=True) if at <= t)
+            if node not in decided:
+                part = instance.with_fields(jobs=known)
+                fixed = Commitments(
+                    now=t, assignments={name: own for name, own in rows.items() if own},
+                    locked=frozenset(name for name, own in rows.items() if own),
+                    rejected=frozenset(name for name, own in rows.items() if not own),
+                )  # fmt: skip
+                try:
+                    program = offline_program(part, formulation, commitments=fixed)
+                    if not solve_program(program.model, options).has_point:
+                        return None
+                    solution = program.extract()
+                except (InputError, SolveFailed):
+                    return None
+                if solution is None or solution.violations():
+                    return None
+                new = solution.assignments()
+                decided[node] = {job.name: list(new.get(job.name, ())) for job in known}
+            rows = decided[node]
+        kept = {name: own for name, own in rows.items() if own}
+        made = build_solution(instance, kept, formulation)
+        if made.violations():
+            return None
+        found.append(made)
+    return found

@@ -90,8 +90,6 @@ class Log:
         ``kind, rows, mean, median, p95, p99, most``. Percentiles are waits that occur.
     facts : tuple of str
         What the log's header says that a judgement should repeat.
-    gpus_a_server : int, optional
-        GPUs of every server that the log names, where its format says so.
     """
 
     format: str
@@ -110,7 +108,6 @@ class Log:
     rows_read: int
     waits: pd.DataFrame
     facts: tuple[str, ...] = ()
-    gpus_a_server: int | None = None
 
     def __repr__(self) -> str:
         return (
@@ -421,7 +418,6 @@ def _in_slots(
         rows_read=reading.rows_read,
         waits=waits,
         facts=tuple(reading.facts),
-        gpus_a_server=reading.gpus_a_server,
     )
 
 

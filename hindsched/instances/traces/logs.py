@@ -10,7 +10,7 @@ import pandas as pd
 
 from hindsched.errors import InputError
 from hindsched.instances.files import MOST_BYTES
-from hindsched.instances.traces import published, schedulers, simulators
+from hindsched.instances.traces import published, schedulers
 from hindsched.instances.traces.capacity import said_capacity
 from hindsched.instances.traces.log import Log, build_log
 from hindsched.instances.traces.reading import Format, Reading
@@ -20,11 +20,17 @@ FORMATS: dict[str, Format] = {
     form.name: form
     for form in (
         schedulers.CSV, schedulers.SWF, schedulers.SACCT, schedulers.KUBERNETES,
-        simulators.TIRESIAS, simulators.ELASTICFLOW, published.OPENB, published.PHILLY_LOG,
-        simulators.BATSIM,
+        published.ELASTICFLOW_SCHEDULE, published.OPENB, published.PHILLY_LOG,
     )
 }  # fmt: skip
 """Formats by their word, in the order of the documentation."""
+TABLES = {
+    "tiresias": "job=job_id submit=submit_time start=start_time end=end_time gpus=num_gpu "
+    "duration=executed_time",
+    "batsim": "job=job_id submit=submission_time start=starting_time end=finish_time "
+    "gpus=requested_number_of_resources",
+}
+"""Columns by which a table of a simulator that was a format once is read as ``csv``."""
 
 
 def read_log(
@@ -89,6 +95,9 @@ def read_log(
     >>> read_log("log.csv", gpus=2).rows_read
     2
     """
+    if format in TABLES:
+        named = " ".join(f"--column {pair}" for pair in TABLES[format].split(" "))
+        raise InputError("format", format, f"is a table of jobs: --format csv {named}")
     if format not in FORMATS:
         raise InputError("format", format, f"must be one of {', '.join(FORMATS)}")
     form = FORMATS[format]

@@ -17,7 +17,14 @@ import pandas as pd
 
 from hindsched.errors import InputError
 from hindsched.instances.files import decoded, json_records, read_bytes
-from hindsched.instances.traces.reading import NONE_WORDS, Format, Reading, read_table
+from hindsched.instances.traces.capacity import Capacity
+from hindsched.instances.traces.reading import (
+    NONE_WORDS,
+    Format,
+    Reading,
+    known_true,
+    read_table,
+)
 
 PHILLY_ZONE = "America/Los_Angeles"
 PHILLY = ("job", "submit", "start", "end", "gpus", "server", "user", "part", "state")
@@ -26,6 +33,7 @@ PAI_TASK = (
     "plan_mem", "plan_gpu", "gpu_type",
 )  # fmt: skip
 """Columns of PAI's task table, which comes without a header."""
+JOBS, EVENTS = "job.csv", "scheduling_events.csv"
 CHRONUS_KINDS = {"strict": "strict", "soft": "soft", "best": "best-effort"}
 
 
@@ -49,6 +57,88 @@ def elasticflow(log: Reading) -> pd.DataFrame:
         frame = log.standard(end=pd.NA, start=pd.NA)
         frames.append(frame.assign(part=file.name.split(".", 1)[0]))
     return pd.concat(frames, ignore_index=True)
+
+
+def elasticflow_schedule(log: Reading) -> pd.DataFrame:
+    """ElasticFlow's simulator: ``job.csv`` and its table of events, which says who held each GPU.
+
+    A row of ``scheduling_events.csv`` says which job holds each GPU (``gpu<server>-<k>``) from its
+    time to the next row's. A job that ends in between holds its GPUs until its ``end_time``: they
+    stand idle till the round is over. Widths change: what a job did is the GPU-seconds it held.
+    """
+    if log.path.is_dir():
+        found = [log.path / f"{JOBS}{end}" for end in ("", ".gz")]
+        log.path = next((file for file in found if file.is_file()), found[0])
+    stem, is_job_file, _ = log.path.name.rpartition(JOBS)
+    beside = [log.path.with_name(f"{stem}{EVENTS}{end}") for end in ("", ".gz")]
+    events = next((file for file in beside if is_job_file and file.is_file()), None)
+    if log.settings["events"] != "beside":
+        events = Path(log.settings["events"])
+    log.table(",", what="job.csv of the simulator, with a header")
+    if events is None:
+        rule = "must have scheduling_events.csv beside it (--set events=FILE): widths are unknown"
+        raise InputError(log.source, "(no events)", rule)
+    nothing = pd.Series(pd.NA, index=log.cells.index, dtype="Int64")
+    frame = log.standard(start=nothing, end=log.times("end"), gpus=None)
+    held = _held(log, events)
+    for job in held[~held["job"].isin(frame["job"])]["job"].unique():
+        rule = "is not in job.csv"
+        log.notes.add(0, "(events)", f"job {job}", rule, "its GPUs are not counted")
+    idle = frame[~frame["job"].isin(held["job"])]
+    log.notes.add(idle["row"], "job_id", idle["job"], "is in no event", "never held a GPU")
+    made = frame.drop(columns="start").merge(held, on="job", how="left")
+    made["end"] = made[["until", "end"]].min(axis=1).where(made["start"].notna())
+    made["gpus"], made["server"] = made["gpus"].fillna(0.0), made["server"].fillna("")
+    gone = known_true(made["start"] >= made["end"])
+    return made[~gone].drop(columns="until").reset_index(drop=True)
+
+
+def _held(log: Reading, path: Path) -> pd.DataFrame:
+    """Stretches of time in which a job held so many GPUs of a server; sets the capacity."""
+    source = str(path)
+    text = decoded(read_bytes(path, log.most_bytes)[0], source)
+    table = read_table(text, source, ",", what="a table of events")
+    odd = table.pop("(cells)")
+    names = pd.Series(table.columns, index=table.columns)
+    servers = names.str.extract(r"(?a:^gpu(\d+)-\d+$)")[0].dropna()
+    if "time" not in table or servers.empty:
+        rule = "must have a column time and a column gpu<server>-<k> for each GPU"
+        raise InputError(f"{source}, row 1", ", ".join(map(str, list(table)[:5])), rule)
+    row: Any
+    for row, count in odd[odd > 0].items():
+        rule = f"must have {table.shape[1]} cells as the header has"
+        raise InputError(f"{source}, row {row}", f"{count} cells", rule)
+    log.rows_read += len(table)
+    cells = table["time"].str.strip()
+    moments = log.clock.times(cells)
+    rules = moments["rule"].mask(
+        known_true(moments["value"].diff() <= 0), "must be later than the row before"
+    )
+    for row, rule in rules[rules != ""].items():
+        raise InputError(f"{source}, row {row}, column time", cells[row], rule)
+    times = moments["value"].to_numpy(np.int64)
+    each: Any = table[list(servers.index)].fillna("").set_axis(range(len(times)), axis=0)
+    each = each.iloc[:-1].stack()  # the last row ends what the one before it says
+    each = each[each != ""].rename("job").rename_axis(["at", "gpu"]).reset_index()
+    each["server"] = each["gpu"].map(servers)
+    wide = each.groupby(["job", "server", "at"]).size().unstack(fill_value=0)
+    wide = wide.reindex(columns=range(len(times)), fill_value=0)
+    found = wide.stack().rename("gpus").reset_index()
+    found["at"] = found["at"].astype(np.int64)
+    of_place = found.groupby(["job", "server"])["gpus"]
+    changes = found[(found["gpus"] != of_place.shift()) | (found["at"] == 0)].copy()
+    changes["until"] = changes.groupby(["job", "server"])["at"].shift(-1)
+    held = changes[changes["gpus"] > 0].astype({"until": np.int64, "gpus": float})
+    held = held.assign(start=times[held["at"]], until=times[held["until"]])
+    gpus = servers.value_counts()
+    order = {name: place for place, name in enumerate(servers.unique())}
+    held = held.assign(place=held["server"].map(order)).sort_values(
+        ["until", "start", "place"], kind="stable"
+    )
+    named = tuple((name, int(gpus[name])) for name in sorted(order, key=int))
+    log.capacity = Capacity(len(servers), named, "the columns of the events")
+    held = held[["job", "start", "until", "server", "gpus"]]
+    return held.astype({"start": "Int64", "until": "Int64", "gpus": float})
 
 
 def chronus(log: Reading) -> pd.DataFrame:
@@ -251,6 +341,16 @@ ELASTICFLOW = Format(
     },
     needed=("job", "submit", "duration", "gpus"),
 )  # fmt: skip
+ELASTICFLOW_SCHEDULE = Format(
+    name="elasticflow",
+    what="job.csv and scheduling_events.csv of ElasticFlow's simulator",
+    read=elasticflow_schedule,
+    columns={"job": "job_id", "submit": "submit_time", "end": "end_time", "deadline": "ddl"},
+    needed=("job", "submit", "end"),
+    settings={
+        "events": ("beside", "the file of scheduling events: beside (the job file), or a path"),
+    },
+)
 CHRONUS_COLUMNS = {
     "job": "job_id", "user": "user", "gpus": "num_gpu", "submit": "submit_time",
     "duration": "duration", "deadlines": "expect_time_list", "values": "expect_value_list",

@@ -190,7 +190,6 @@ class Reading:
         self.notes = Notes()
         self.sha256, self.rows_read = "", 0
         self.capacity: Capacity | None = None
-        self.gpus_a_server: int | None = None
         self.requeues = ""
         self.facts: list[str] = []
         self.take(pd.DataFrame())

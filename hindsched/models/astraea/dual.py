@@ -14,7 +14,7 @@ from hindsched.models.windows.sets import EmptyCluster
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class AstraeaDual(ScheduleDual):
-    """The dual (6), one row (6a) a schedule; prices are eta."""
+    """The dual (6) of (5), one row (6a) a schedule; prices are eta."""
 
     SYMBOLS = symbols(
         {"job": "payoff", "server, worker or PS type, slot": "price", "job, schedule": "eq_6a"},
@@ -24,14 +24,7 @@ class AstraeaDual(ScheduleDual):
 
 
 def build_dual(instance: AstraeaInstance, formulation: str | None = None) -> AstraeaDual:
-    """Build the dual (6), one row (6a) a schedule.
-
-    Examples
-    --------
-    >>> import hindsched as hs
-    >>> build_dual(hs.generate("astraea", jobs=1, horizon=4)).payoffs().shape
-    (1,)
-    """
+    """Build (6); jobs in pieces have no such dual."""
     formulation = instance.check_formulation(formulation)
     refuse_in_pieces(formulation)
     family, last, jobs = family_of(instance), instance.horizon, instance.jobs

@@ -142,17 +142,7 @@ class AstraeaSubproblem(WindowSubproblem):
     OBJECTIVE_UNIT = REVENUE
 
     def set(self, prices: Prices, room: Prices | None = None, quota: Floats | None = None) -> None:
-        """Set prices and what is left.
-
-        Parameters
-        ----------
-        prices : mapping
-            ``worker_capacity`` (S, W, T) and ``ps_capacity`` (S, P, T).
-        room : mapping, optional
-            What is left, in the same shapes; None for all of it.
-        quota : ndarray, shape (T, W + P), optional
-            What the job's tenant may use in all; by default all there is.
-        """
+        """As of the base; `quota`, (T, W + P), is what the tenant may use in all (None: all)."""
         if room is not None:
             room = {name: np.floor(left + 1e-6) for name, left in room.items()}
         super().set(prices, room)
@@ -170,35 +160,10 @@ def build_offline(
     commitments: Commitments | None = None,
     incumbent: AstraeaSolution | None = None,
 ) -> AstraeaProgram:
-    """Build the offline program (3).
+    """Build (3); an optional job has no columns that earn nothing or less.
 
-    Parameters
-    ----------
-    instance : AstraeaInstance
-        The instance.
-    formulation : str, optional
-        ``optional`` or ``must-complete``, with ``modes`` or ``literal``, an older word for the
-        printed form, or with ``preemptive``.
-    form : str, optional
-        ``modes`` (default) or ``printed``; of ``preemptive`` ``slots``.
-    relax : bool
-        The linear relaxation.
-    commitments : Commitments, optional
-        What can no longer be changed: a job with a row that begins before `now`, or a locked one,
-        keeps its rows; rejected jobs get none; the others start from `now` on.
-    incumbent : AstraeaSolution, optional
-        Not used: the horizon is hard.
-
-    Notes
-    -----
-    An optional job has no columns that earn nothing or less.
-
-    Examples
-    --------
-    >>> import hindsched as hs
-    >>> program = build_offline(hs.generate("astraea", jobs=2), form="printed")
-    >>> program.formulation, program.form
-    ('optional,modes', 'printed')
+    A job with a row that begins before ``commitments.now``, or a locked one, keeps its rows;
+    rejected jobs get none.
     """
     known = None if formulation is None else instance.check_formulation(formulation)
     formulation, form = choose_form(FORMS, known, form)
@@ -256,10 +221,7 @@ def build_offline(
 
 
 def round_instance(instance: AstraeaInstance, slots: int) -> AstraeaInstance:
-    """The round problem's instance: all jobs available at time 0, `slots` slots.
-
-    Utilities count from the round's start, so the instance is one of (3) with arrivals 0.
-    """
+    """The round problem's instance: (3) with all jobs there at time 0, utilities from then on."""
     jobs = tuple(job.model_copy(update={"arrival": 0}) for job in instance.jobs)
     return instance.with_fields(horizon=slots, utility_origin="absolute", jobs=jobs)
 
@@ -267,25 +229,7 @@ def round_instance(instance: AstraeaInstance, slots: int) -> AstraeaInstance:
 def build_round(
     instance: AstraeaInstance, slots: int, form: str = "modes", *, relax: bool = False
 ) -> AstraeaProgram:
-    """Build the round problem (4): the best schedules of all jobs on an empty cluster.
-
-    Parameters
-    ----------
-    instance : AstraeaInstance
-        The batch; arrivals do not matter.
-    slots : int
-        tau_l.
-    form : str
-        ``modes`` or ``printed``.
-    relax : bool
-        The linear relaxation.
-
-    Examples
-    --------
-    >>> import hindsched as hs
-    >>> build_round(hs.generate("astraea", jobs=2), 4).instance.horizon
-    4
-    """
+    """Build the round problem (4) of tau_l `slots`: the best schedules of all jobs at once."""
     return build_offline(round_instance(instance, slots), "optional,modes", form=form, relax=relax)
 
 
@@ -296,26 +240,10 @@ def build_subproblem(
     *,
     values: Floats | None = None,
 ) -> AstraeaSubproblem:
-    """Build subproblem (9) of one job: the block with prices 0 and everything free.
+    """Build subproblem (9), prices 0, everything free; with one start and end left it is (10).
 
-    With one start and completion slot left, (9) is (10). Prices may differ by server.
-
-    Parameters
-    ----------
-    instance : AstraeaInstance
-        The cluster.
-    job : str or int
-        Name or position of the job.
-    formulation : str, optional
-        As for `build_offline`; the job has to run in either.
-    values : ndarray, shape (horizon + 1,), optional
-        Value by completion slot in place of the revenue, never rising, -inf where it may not end.
-
-    Examples
-    --------
-    >>> import hindsched as hs
-    >>> build_subproblem(hs.generate("astraea", jobs=2), 1).position
-    1
+    `values`, (horizon + 1,), are by completion slot and stand for the revenue: never rising, -inf
+    where the job may not end.
     """
     formulation = instance.check_formulation(formulation)
     refuse_in_pieces(formulation)

@@ -40,17 +40,7 @@ class AstraeaPrinted(Printed):
         return self.model.o[j]
 
     def add(self, now: int, free: CapacityTimeline[Floats], must: bool) -> Expr:
-        """Add the rules; return the revenue.
-
-        Parameters
-        ----------
-        now : int
-            First slot still open.
-        free : CapacityTimeline
-            Workers and PSs that fixed rows leave.
-        must : bool
-            Whether every job must complete, as (3k) reads literally.
-        """
+        """Add the rules, return the revenue; `must`: all jobs complete, as (3k) reads literally."""
         m, binary = self.model, self.binary
         m.o = pyo.Var(self.jobs, domain=binary, doc="(4a) the job is scheduled")
         self.add_variables()

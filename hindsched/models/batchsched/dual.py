@@ -26,23 +26,7 @@ class BatchschedDual(ScheduleDual):
 def build_dual(
     instance: BatchschedInstance, formulation: str | None = None, *, last: int | None = None
 ) -> BatchschedDual:
-    """Build (9)/(18), one row a schedule.
-
-    Parameters
-    ----------
-    instance : BatchschedInstance
-        The batch; arrivals do not matter.
-    formulation : str, optional
-        ``modes`` and ``literal`` have this dual.
-    last : int, optional
-        Last slot; by default the horizon.
-
-    Examples
-    --------
-    >>> import hindsched as hs
-    >>> print(build_dual(hs.generate("batchsched", jobs=1, seed=1), last=2).title)
-    batchsched: dual of (8), all jobs in slots 1 to 2, of batchsched-small-j1-s1
-    """
+    """Build (9)/(18), one row a schedule that ends by slot `last`; arrivals do not matter."""
     formulation = instance.check_formulation(formulation)
     refuse_in_pieces(formulation)
     last = instance.horizon if last is None else last

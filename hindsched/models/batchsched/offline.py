@@ -141,10 +141,7 @@ class BatchschedSubproblem(WindowSubproblem):
     OBJECTIVE_UNIT = "weighted slots"
 
     def set(self, prices: Prices, room: Prices | None = None) -> None:
-        """Set prices and what is left, both ``capacity`` of shape (H, R, slots).
-
-        Other slots than before make another program: the model is then built anew.
-        """
+        """As of the base, shape (H, R, slots); other slots make another program, built anew."""
         slots = prices["capacity"].shape[2]
         if slots != self.slots:
             fresh = build_subproblem(self.instance, self.position, self.formulation, slots=slots)
@@ -162,32 +159,10 @@ def build_offline(
     incumbent: BatchschedSolution | None = None,
     hedge: Hedge | None = None,
 ) -> BatchschedProgram:
-    """Build the offline program.
+    """Build (2)/(15) or ``preemptive``; its last slot follows from `incumbent`, or a list schedule.
 
-    Parameters
-    ----------
-    instance : BatchschedInstance
-        The instance.
-    formulation : str, optional
-        ``modes``, or ``literal``, an older word for its printed form; or ``preemptive``.
-    form : str, optional
-        ``modes`` (default) or ``printed``; of ``preemptive`` ``slots``.
-    relax : bool
-        The linear relaxation.
-    commitments : Commitments, optional
-        What can no longer be changed: a job with a row that begins before `now`, or a locked one,
-        keeps its rows; the others start from `now` on.
-    incumbent : BatchschedSolution, optional
-        A feasible solution, from which the time limit follows; by default a list schedule.
-    hedge : Hedge, optional
-        For a policy of several futures, whose schedules may be later than any good one of this.
-
-    Examples
-    --------
-    >>> import hindsched as hs
-    >>> program = build_offline(hs.generate("batchsched", jobs=2), form="printed")
-    >>> program.formulation, program.form
-    ('modes', 'printed')
+    A job with a row that begins before ``commitments.now``, or a locked one, keeps its rows; the
+    others start from then on.
     """
     known = None if formulation is None else instance.check_formulation(formulation)
     formulation, form = choose_form(FORMS, known, form)
@@ -258,22 +233,10 @@ def build_offline(
 def build_max_weight(
     instance: BatchschedInstance, last: int, *, relax: bool = False
 ) -> BatchschedProgram:
-    """Build the maximum weighted schedule problem (7)/(16) on an empty cluster.
+    """Build (7)/(16): the most weight that ends by slot `last` of an empty cluster, arrivals apart.
 
-    Parameters
-    ----------
-    instance : BatchschedInstance
-        The batch; arrivals do not matter, every job may start in slot 1.
-    last : int
-        Last slot that may be used: tau - 1 for (7b) as printed, tau with tight slots.
-    relax : bool
-        The linear relaxation; that of (8), over whole schedules, is tighter (`dual.py`).
-
-    Examples
-    --------
-    >>> import hindsched as hs
-    >>> build_max_weight(hs.generate("batchsched", jobs=2), 5).slots
-    5
+    `last` is tau - 1 for (7b) as printed, tau with tight slots. The relaxation of (8), over whole
+    schedules, is tighter (`dual.py`).
     """
     family, empty = family_of(instance), EmptyCluster(instance)
     model = pyo.ConcreteModel(name=f"round of {instance.name}")
@@ -305,25 +268,9 @@ def build_subproblem(
     *,
     slots: int | None = None,
 ) -> BatchschedSubproblem:
-    """Build subproblem (12)/(20) of one job: the block with prices 0 and everything free.
+    """Build subproblem (12)/(20), with prices 0 and everything free, up to slot `slots`.
 
-    Parameters
-    ----------
-    instance : BatchschedInstance
-        The instance.
-    job : str or int
-        Name or position of the job.
-    formulation : str, optional
-        ``modes`` and ``literal`` have this block.
-    slots : int, optional
-        Last slot that may be used; by default the one by which the job is done when it waits for
-        the last arrival and then takes its longest duration.
-
-    Examples
-    --------
-    >>> import hindsched as hs
-    >>> build_subproblem(hs.generate("batchsched", jobs=2), 0, slots=9).slots
-    9
+    By default that by which the job is done if it waits for the last arrival and takes its longest.
     """
     formulation = instance.check_formulation(formulation)
     refuse_in_pieces(formulation)

@@ -26,18 +26,9 @@ def plan_rest(
     tables: Mapping[str, Modes] | None = None,
     fixed: FixedRows | None = None,
 ) -> BatchschedSolution:
-    """List schedule of the open jobs by weight over shortest duration, around the fixed rows.
+    """List schedule of the open jobs by weight over shortest duration, around the `fixed` rows.
 
-    Parameters
-    ----------
-    instance : BatchschedInstance
-        The instance.
-    commitments : Commitments
-        What was decided.
-    tables : mapping, optional
-        The open jobs' modes, if they are at hand.
-    fixed : mapping, optional
-        The other jobs' rows, likewise.
+    `tables` are the open jobs' modes; both are read here if they are not at hand.
     """
     if fixed is None:
         fixed = fixed_rows(instance, commitments, BatchschedSolution.read_row)

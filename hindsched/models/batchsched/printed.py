@@ -39,17 +39,7 @@ class BatchschedPrinted(Printed):
         return 1
 
     def add(self, now: int, free: CapacityTimeline[Floats], number: str) -> Expr:
-        """Add the rules; return the weighted completion times.
-
-        Parameters
-        ----------
-        now : int
-            First slot still open.
-        free : CapacityTimeline
-            What fixed rows leave of the capacities.
-        number : str
-            That of the capacities: 2h or 15b.
-        """
+        """Add the rules, (2h)/(15b) under its `number`; return the weighted completion times."""
         self.add_variables()
         self._add_own_variables()
         self._add_starts(now)

@@ -63,23 +63,7 @@ class EdgecloudDual(EdgecloudNames, DualProgram):
 def build_dual(
     instance: EdgecloudInstance, formulation: str | None = None, *, at_once: bool = True
 ) -> EdgecloudDual:
-    """Build the dual (6) of LP (4), or (9) of LP (8) where storage is limited.
-
-    Parameters
-    ----------
-    instance : EdgecloudInstance
-        The instance.
-    formulation : str, optional
-        Both have this dual.
-    at_once : bool
-        Keep the multiplier of (4e); without it the program is the paper's.
-
-    Examples
-    --------
-    >>> import hindsched as hs
-    >>> build_dual(hs.generate("edgecloud", jobs=2)).OBJECTIVE_UNIT
-    'slots of job time'
-    """
+    """Build (6), or (9) where storage is limited; the paper's is without `at_once`, (4e)."""
     jobs = range(len(instance.jobs))
     sets = flow_sets(instance, jobs, relaxation_last_slots(instance, jobs), "groups")
     D, r = instance.chunks.tolist(), instance.arrivals.tolist()

@@ -75,15 +75,9 @@ class EdgecloudSubproblem(EdgecloudNames, Subproblem):
     last: int
 
     def set(self, prices: Prices, room: Prices | None = None) -> None:
-        """Set prices and what is left.
+        """``worker_capacity`` (W, T); in ``literal`` identical workers must have one price.
 
-        Parameters
-        ----------
-        prices : mapping
-            ``worker_capacity``, shape (W, T): price of a worker's slots. In ``literal``, where
-            identical workers are counted, they must have one price.
-        room : mapping, optional
-            What is left of the same rows; None for full capacity. Slots after T are not for sale.
+        Slots after T cost nothing, and are not for sale where `room` is given.
         """
         given = prices["worker_capacity"]
         everything = float(len(self.instance.worker_list))
@@ -111,31 +105,7 @@ def build_offline(
     incumbent: Solution | None = None,
     hedge: Hedge | None = None,
 ) -> EdgecloudProgram:
-    """Build the offline program.
-
-    Parameters
-    ----------
-    instance : EdgecloudInstance
-        The instance.
-    formulation : str, optional
-        ``no-migration`` (default) or ``literal``.
-    form : str, optional
-        Each formulation has one: ``strong`` and ``printed``.
-    relax : bool
-        Drop integrality.
-    commitments : Commitments, optional
-        What is already fixed.
-    incumbent : EdgecloudSolution, optional
-        A feasible solution, for a shorter time limit.
-    hedge : Hedge, optional
-        For a policy of several futures, whose schedules may be later than any good one of this.
-
-    Examples
-    --------
-    >>> import hindsched as hs
-    >>> build_offline(hs.generate("edgecloud", jobs=2), "literal").form
-    'printed'
-    """
+    """Build problem (2); a feasible `incumbent` shortens the time that it spans."""
     formulation, form = choose_form(FORMS, instance.check_formulation(formulation), form)
     past = read_past(instance, commitments)
     given = incumbent if isinstance(incumbent, EdgecloudSolution) else None
@@ -154,25 +124,7 @@ def build_offline(
 def build_subproblem(
     instance: EdgecloudInstance, job: int | str, formulation: str | None = None
 ) -> EdgecloudSubproblem:
-    """One job's block of `build_offline` with prices 0 and everything free.
-
-    Its objective is the job's time plus the prices of the worker slots that it takes.
-
-    Parameters
-    ----------
-    instance : EdgecloudInstance
-        The instance.
-    job : str or int
-        Name or position of the job.
-    formulation : str, optional
-        ``no-migration`` (default) or ``literal``.
-
-    Examples
-    --------
-    >>> import hindsched as hs
-    >>> build_subproblem(hs.generate("edgecloud", jobs=2), 0).formulation
-    'no-migration'
-    """
+    """A job's part of (2), prices 0, everything free: its time and what its workers cost."""
     formulation = instance.check_formulation(formulation)
     j = instance.position_of(job)
     last = _last_at_any_prices(instance, j)

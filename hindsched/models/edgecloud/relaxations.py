@@ -109,20 +109,10 @@ class FlowTimeRelaxation(EdgecloudNames, Declared):
         return super().name_of(index, place)
 
     def prices(self, duals: Duals, last: int) -> dict[str, Floats]:
-        """Duals of (4b) and (7b) as prices of the oracle's layout of the same name.
+        """Duals of (4b), (7b) as prices of the oracle's layout of this name, up to slot `last`.
 
-        Parameters
-        ----------
-        duals : mapping
-            Shadow price by constraint.
-        last : int
-            Last slot of the oracle's rows.
-
-        Returns
-        -------
-        dict
-            ``group_capacity`` or ``type_capacity``, shape (groups, last); ``cloud_capacity`` and
-            ``storage`` where the oracle has such rows.
+        ``group_capacity`` or ``type_capacity`` (groups, last); ``cloud_capacity`` and ``storage``
+        where the oracle has such rows.
         """
         instance, m = self.instance, self.model
         kinds = [kind for kind, count in (instance.cloud.workers or {}).items() if count]
@@ -153,23 +143,12 @@ def build_fractional(
     worker_type: str | None = None,
     last: Mapping[int, int] | None = None,
 ) -> FlowTimeRelaxation:
-    """Build LP (4), or LP (4)+ by default; with limited storage (8), (7b) in the form of (9).
+    """Build LP (4)+, or LP (4) without `plus`; with limited storage (8), (7b) in the form of (9).
 
-    Parameters
-    ----------
-    instance : EdgecloudInstance
-        The instance.
-    plus : bool
-        The cost of (4)+ in place of that of (4).
-    layout : str
-        ``groups`` (exact) or ``types``: all workers of a type together and a job's shortest
-        upload, a relaxation for large instances; it leaves storage out.
-    at_once : bool
-        Keep (4e).
-    worker_type : str, optional
-        Only the jobs of one type: without storage the program falls apart by type.
-    last : mapping, optional
-        Last slot by job, in place of `relaxation_last_slots`.
+    In the layout ``groups`` it is exact; ``types`` adds up all workers of a type, at a job's
+    shortest upload, and leaves storage out: a relaxation for large instances. `worker_type` takes
+    the jobs of one type, by which the program falls apart. (4e) is there if `at_once`. `last` are
+    last slots by job, in place of `relaxation_last_slots`.
     """
     jobs = [j for j, job in enumerate(instance.jobs) if worker_type in (None, job.worker_type)]
     last = relaxation_last_slots(instance, jobs) if last is None else last

@@ -37,27 +37,9 @@ total = pyo.quicksum
 
 
 class Starts:
-    """A job in one piece by its begin.
+    """A job in one piece by its begin; every form has the attributes of this one.
 
-    Every form has the attributes of this one.
-
-    Parameters
-    ----------
-    b : pyomo Block
-        Receives variables and constraints.
-    task : Task
-        The job's facts.
-    kind : str
-        The formulation's kind.
-    relax : bool
-        Whether integrality is dropped.
-
-    Attributes
-    ----------
-    held : dict
-        GPUs held, by slot.
-    completion : expression
-        Slot in which the job is complete.
+    ``held``: GPUs held by slot; ``completion``: the slot in which it is complete, an expression.
     """
 
     def __init__(self, b: Expr, task: Task, kind: str, relax: bool) -> None:
@@ -207,20 +189,9 @@ FORM_CLASSES: dict[str, type[JobBlock]] = {STARTS: Starts, WINDOWS: Windows, PRI
 
 
 def job_cost(instance: GangInstance, job: int, goal: str, completion: Expr, in_time: Expr) -> Expr:
-    """What a job adds to (0), which the makespan is not a sum of.
+    """What a job adds to (0) for ``completion`` or ``deadlines``; the makespan is no sum over jobs.
 
-    Parameters
-    ----------
-    instance : GangInstance
-        The instance.
-    job : int
-        Position of the job.
-    goal : str
-        ``completion`` or ``deadlines``.
-    completion : expression
-        Slot in which it is complete.
-    in_time : callable
-        1 if it is complete by a slot.
+    `in_time` says of a slot whether the job is complete by then.
     """
     weight = instance.jobs[job].weight
     if goal == "deadlines":

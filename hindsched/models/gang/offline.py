@@ -72,23 +72,15 @@ COST_DOCS = {
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class GangProgram(GangNames, OfflineProgram[GangSolution]):
-    """The offline program of one formulation.
-
-    Parameters
-    ----------
-    view : Outlook
-        Open jobs, what is fixed, and the last slot.
-    jobs, places : dict
-        The open jobs' blocks; where they stand, if they must be consolidated.
-    """
+    """The offline program of one formulation."""
 
     SYMBOLS = SYMBOLS
     OBJECTIVE_UNIT = "cost"
 
     instance: GangInstance
-    view: Outlook
-    jobs: dict[int, JobBlock]
-    places: dict[int, Places]
+    view: Outlook  # open jobs, what is fixed, the last slot
+    jobs: dict[int, JobBlock]  # by position, the open ones
+    places: dict[int, Places]  # where they stand, if they must be consolidated
 
     def extract(self) -> GangSolution:
         """The schedule at the variables' values."""
@@ -131,37 +123,7 @@ def build_offline(
     incumbent: GangSolution | None = None,
     hedge: Hedge | None = None,
 ) -> GangProgram:
-    """Build the offline program.
-
-    Parameters
-    ----------
-    instance : GangInstance
-        The instance.
-    formulation : str, optional
-        Kind and objective, ``non-preemptive`` by default.
-    form : str, optional
-        ``starts`` (non-preemptive), ``windows`` (the others) or ``printed``.
-    relax : bool
-        The linear relaxation.
-    commitments : Commitments, optional
-        What can no longer be changed.
-    incumbent : GangSolution, optional
-        A feasible schedule that keeps the commitments: later slots than it needs are left out.
-    hedge : Hedge, optional
-        For a policy of several futures, whose schedules may be later than any good one of this.
-
-    Raises
-    ------
-    InputError
-        If the program would be too large: `MOST_COLUMNS`, `MOST_PROGRAM_SLOTS`.
-
-    Examples
-    --------
-    >>> import hindsched as hs
-    >>> program = build_offline(hs.generate("gang", preset="small"), "preemptive")
-    >>> program.form, [part.name for part in program.components("objective")]
-    ('windows', ['eq_0'])
-    """
+    """Build (0)-(6); later slots than an `incumbent` needs are left out."""
     known = None if formulation is None else instance.check_formulation(formulation)
     formulation, chosen = choose_form(FORMS, known, form)
     form = chosen or FORMS[formulation][0]

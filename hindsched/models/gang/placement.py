@@ -29,27 +29,9 @@ from hindsched.solutions.gang.solution import GangSolution
 
 
 class Places:
-    """A job on one server or, if wider than the largest, on whole ones and at most one more.
+    """A job on one server or, if wider than the largest, on whole ones and at most one more (6).
 
-    Parameters
-    ----------
-    b : pyomo Block
-        The job's block.
-    instance : GangInstance
-        The servers.
-    task : Task
-        The job's facts.
-    kind : str
-        The formulation's kind.
-    job : Starts, Windows or Printed
-        GPUs held in each slot, which are placed here.
-    relax : bool
-        Whether integrality is dropped.
-
-    Attributes
-    ----------
-    held : variable
-        GPUs held by slot and server.
+    `job` holds the GPUs that are placed here; ``held`` are those by slot and server.
     """
 
     def __init__(

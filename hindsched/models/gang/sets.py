@@ -22,30 +22,14 @@ from hindsched.solutions.gang.solution import GangSolution
 
 
 class Task(NamedTuple):
-    """What is left of one job: units of work in slots.
+    """What is left of one job, in units of work: a slot on its GPUs, or, if elastic, on one GPU."""
 
-    A unit is a slot on the job's GPUs, and in the formulation ``elastic`` a slot on one GPU.
-
-    Attributes
-    ----------
-    job : int
-        Its position in the instance.
-    first, last : int
-        First slot that it may use, and the last one that a program gives it.
-    work : int
-        Units left.
-    width : int
-        Most units a slot.
-    gpus : int
-        GPUs that a unit holds.
-    """
-
-    job: int
-    first: int
-    last: int
-    work: int
-    width: int
-    gpus: int
+    job: int  # position in the instance
+    first: int  # first slot that it may use
+    last: int  # the last one that a program gives it
+    work: int  # units left
+    width: int  # most units a slot
+    gpus: int  # that a unit holds
 
     @property
     def fastest(self) -> int:
@@ -65,21 +49,11 @@ class Task(NamedTuple):
 
 @dataclass(frozen=True)
 class Outlook:
-    """What a program decides and what it cannot change.
+    """What a program decides and what it cannot change."""
 
-    Parameters
-    ----------
-    tasks : tuple of Task
-        The open jobs.
-    fixed : GangSolution
-        What all jobs hold for good.
-    slots : int
-        Last slot of the program.
-    """
-
-    tasks: tuple[Task, ...]
-    fixed: GangSolution
-    slots: int
+    tasks: tuple[Task, ...]  # the open jobs
+    fixed: GangSolution  # what all jobs hold for good
+    slots: int  # last slot of the program
 
 
 def whole_task(instance: GangInstance, job: int, kind: str, last: int = 0) -> Task:
@@ -106,19 +80,9 @@ def outlook(
 ) -> Outlook:
     """Open jobs with the slots that they may need.
 
-    Parameters
-    ----------
-    instance : GangInstance
-        The instance.
-    formulation : str
-        Kind and objective.
-    commitments : Commitments
-        What cannot be changed: all rows of locked jobs, and of jobs in one piece that have begun;
-        what other jobs held before ``now``.
-    incumbent : GangSolution, optional
-        A feasible schedule that keeps the commitments: nothing worse is looked at.
-    hedge : Hedge, optional
-        For a policy of several futures: until the last arrival in any of them it may wait.
+    All rows of locked jobs are fixed, of jobs in one piece that have begun, and what others held
+    before ``now``. Nothing worse than `incumbent` is looked at; until the last arrival in any of
+    its futures a policy (`hedge`) may wait.
     """
     kind, goal = split_formulation(formulation)
     fixed = _fixed(instance, formulation, commitments)

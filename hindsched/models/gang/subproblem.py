@@ -18,24 +18,14 @@ from hindsched.solutions.gang.solution import GangSolution
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class GangSubproblem(GangNames, Subproblem):
-    """A job's cheapest schedule in the pool; slots after those with a price are free and empty.
-
-    Parameters
-    ----------
-    slots : int
-        Slots that have a price.
-    task : Task
-        The job, with slots enough to run after all prices.
-    job : Starts or Windows
-        Its block.
-    """
+    """A job's cheapest schedule in the pool; slots after those with a price are free and empty."""
 
     SYMBOLS = SYMBOLS
     OBJECTIVE_UNIT = "cost"
 
     instance: GangInstance
-    slots: int
-    task: Task
+    slots: int  # that have a price
+    task: Task  # with slots enough to run after all prices
     job: JobBlock
 
     def set(self, prices: Prices, room: Prices | None = None) -> None:
@@ -63,24 +53,9 @@ def build_subproblem(
     *,
     slots: int | None = None,
 ) -> GangSubproblem:
-    """Build the subproblem of one job: its block with prices 0 and everything free.
+    """Build a job's subproblem, with prices 0 and everything free.
 
-    Parameters
-    ----------
-    instance : GangInstance
-        The instance.
-    job : str or int
-        Name or position of the job.
-    formulation : str, optional
-        Kind and objective; the makespan does not fall apart into jobs.
-    slots : int, optional
-        Slots that have a price; by default those of the family's oracle.
-
-    Examples
-    --------
-    >>> import hindsched as hs
-    >>> build_subproblem(hs.generate("gang", preset="small"), 0, slots=9).slots
-    9
+    By default the oracle's slots have a price. The makespan does not fall apart into jobs.
     """
     formulation = instance.check_formulation(formulation)
     kind, goal = split_formulation(formulation)

@@ -28,27 +28,14 @@ ZERO, NONNEGATIVE, EXPONENTIAL = range(3)
 class ConeProgram:
     """``min cost.x`` over ``matrix x + s = side`` with s in a product of cones.
 
-    Parameters
-    ----------
-    cost : ndarray, shape (n,)
-        Weighted USD.
-    matrix : csc_array, shape (m, n)
-        Rows of the zero cone, of the non-negative cone and of the exponential cone, in this order.
-    side : ndarray, shape (m,)
-        Right sides.
-    heights : tuple of int
-        Rows of each cone; those of the exponential cone are threes.
-    bounded : ndarray of bool, shape (n,)
-        Which x are non-negative; there are no rows for that.
-    columns : dict
-        Position of each variable's entries by name, (jobs or 1, size); -1 if held at 0.
+    ``columns`` are of each variable's entries by name, (jobs or 1, size); -1 if held at 0.
     """
 
-    cost: Floats
-    matrix: sp.csc_array
-    side: Floats
-    heights: tuple[int, int, int]
-    bounded: Bools
+    cost: Floats  # weighted USD, (n,)
+    matrix: sp.csc_array  # rows by cone: zero, non-negative, exponential; (m, n)
+    side: Floats  # (m,)
+    heights: tuple[int, int, int]  # rows of each cone; of the exponential one in threes
+    bounded: Bools  # which x are non-negative, (n,); there are no rows for that
     columns: dict[str, Ints]
 
     def values(self, point: Floats, name: str) -> Floats:
@@ -67,13 +54,7 @@ class ConeProgram:
 
 
 class Template:
-    """The compiled program of one job and its slot.
-
-    Parameters
-    ----------
-    program : RegularisedSlot
-        The program of one job.
-    """
+    """The compiled program of one job and its slot."""
 
     def __init__(self, program: RegularisedSlot) -> None:
         assert program.problem.is_dpp(), "every number of a slot is a Parameter"
@@ -116,17 +97,9 @@ class Template:
         return found
 
     def repeat(self, parameters: Floats) -> ConeProgram:
-        """The cone program of all jobs of a slot.
+        """The cone program of the jobs of a slot, from a column each of `parameters`, (P, J).
 
-        Parameters
-        ----------
-        parameters : ndarray, shape (P, J)
-            Columns from `parameters`, one a job.
-
-        Raises
-        ------
-        SolveFailed
-            If the values leave a row that nothing can satisfy.
+        `SolveFailed` if the values leave a row that nothing can satisfy.
         """
         jobs = parameters.shape[1]
         width = _numbers(self._own_column, np.zeros_like(self._own_column, dtype=int), jobs)

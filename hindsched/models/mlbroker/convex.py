@@ -77,12 +77,8 @@ class _Part:
 class JobInSlot(_Part):
     """One job in one slot: (8a), (8b), (8f), (8g), (8i), (8j), (9k), and its switching cost.
 
-    Attributes
-    ----------
-    static, rent, switching : cvxpy expression
-        C1 + C4; C2 at given unit prices; C3 or what is in its place; weighted USD.
-    rented : cvxpy expression
-        Units rented / hmax, shape (R, K).
+    In weighted USD ``static`` is C1 + C4, ``rent`` C2 at given unit prices, ``switching`` C3 or
+    what is in its place; ``rented`` are units / hmax, (R, K).
     """
 
     def __init__(self, centers: int, kinds: int, switching: Switching = "entropy") -> None:
@@ -148,22 +144,12 @@ class TieredBill(_Part):
 
 
 class RegularisedSlot:
-    """The per-slot program (10) of some jobs, or the same with the plain switching cost.
+    """The per-slot program (10) of J jobs, R centres and K kinds, or with the plain switching cost.
 
-    Parameters
-    ----------
-    jobs, centers, kinds : int
-        J, R and K.
-    price : {"paper", "chord"}
-        ``paper``: the bill with the relaxed big-M rows (8c)-(8e); ``chord``: the envelope of the
-        concave price, linear, so that the jobs are independent.
-    switching : {"entropy", "relu"}
-        The regulariser of (10); or (8h) and c max(v - v_before, 0) as in P_f.
-
-    Notes
-    -----
-    The objective is (10) but for the constant ``-sum c/sigma (v_before + eps) ...`` terms that do
-    not depend on the decision.
+    The price ``paper`` is the bill with the relaxed big-M rows (8c)-(8e); ``chord`` the linear
+    envelope of the concave price, at which the jobs are independent. Switching is the regulariser
+    of (10), ``entropy``, or (8h) and c max(v - v_before, 0) as in P_f, ``relu``. The objective
+    lacks the terms of (10) that do not depend on the decision.
     """
 
     def __init__(
@@ -211,20 +197,8 @@ def slot_values(
 ) -> tuple[Values, Values]:
     """Values of the Parameters of a slot: of each `JobInSlot`, and of the `TieredBill`.
 
-    Parameters
-    ----------
-    slot : SlotData
-        The slot.
-    before : ndarray, shape (J, R)
-        v of the slot before; 0 for a new job.
-    price, switching
-        As in `RegularisedSlot`.
-    epsilon : float
-        eps of the regulariser.
-    big : ndarray, shape (R, K), optional
-        M; symmetric and minimal if None.
-    prune : bool
-        Whether connections that no optimum needs are closed.
+    `before` is v of the slot before, (J, R), 0 for a new job; `big` is M, (R, K), symmetric and
+    minimal if None; `prune` closes connections that no optimum needs.
     """
     if not 0 < epsilon < np.inf:
         raise InputError("epsilon", epsilon, "must be above 0 and finite")

@@ -95,23 +95,7 @@ class MlbrokerDual(MlbrokerNames, DualProgram):
 def build_dual(
     instance: MlbrokerInstance, formulation: str | None = None, *, printed: bool = False
 ) -> MlbrokerDual:
-    """Build the dual of P_f (9), with rows ``eq_11a`` to ``eq_11i`` and objective ``eq_11``.
-
-    Parameters
-    ----------
-    instance : MlbrokerInstance
-        The instance.
-    formulation : str, optional
-        Checked and not used: the paper has this dual alone.
-    printed : bool
-        (11) as printed in place of the corrected dual.
-
-    Examples
-    --------
-    >>> import hindsched as hs
-    >>> build_dual(hs.generate("mlbroker", preset="small")).printed
-    False
-    """
+    """Build the dual of P_f (9), corrected or, to see what is wrong with it, as `printed`."""
     instance.check_formulation(formulation)
     facts = [job_sets(instance, j) for j in range(len(instance.jobs))]
     p = bills(instance)

@@ -143,37 +143,9 @@ def build_offline(
     kind: str = "symmetric",
     factor: float = 1.0,
 ) -> MlbrokerProgram:
-    """Build the offline program.
+    """Build (8), relaxed the disaggregated LP (``tight``) or P_f (9) (``paper``, M by `big_m`).
 
-    Parameters
-    ----------
-    instance : MlbrokerInstance
-        The instance.
-    formulation : {"tight", "paper"}, optional
-        Which program.
-    form : {"disaggregated", "printed"}, optional
-        Each formulation has one.
-    relax : bool
-        Whether integrality is dropped: the disaggregated LP (``tight``) or P_f (9) (``paper``).
-    commitments : Commitments, optional
-        Placements before ``commitments.now`` and of locked jobs are fixed.
-    incumbent : MlbrokerSolution, optional
-        Not needed: the horizon is hard.
-    kind, factor
-        M of the paper's form, see `big_m`.
-
-    Returns
-    -------
-    MlbrokerProgram
-        Blocks ``job[i]``, linking rows ``eq_8h`` and, in ``tight``, ``eq_2_tier``, in ``paper``
-        ``eq_8c`` to ``eq_8e``; objective ``eq_8``.
-
-    Examples
-    --------
-    >>> import hindsched as hs
-    >>> program = build_offline(hs.generate("mlbroker", preset="small"), "paper")
-    >>> [part.name for part in program.components("constraint")][:4]
-    ['eq_8h', 'eq_8c', 'eq_8d', 'eq_8e']
+    Placements before ``commitments.now`` and of locked jobs are fixed; `incumbent` is not used.
     """
     formulation, _ = choose_form(FORMS, instance.check_formulation(formulation), form)
     workers, server = decided(instance, commitments)
@@ -228,23 +200,7 @@ def build_chord(instance: MlbrokerInstance, j: int) -> Model:
 def build_subproblem(
     instance: MlbrokerInstance, job: str | int, formulation: str | None = None
 ) -> MlbrokerSubproblem:
-    """Build the subproblem of one job, the block ``job[i]`` with prices 0 until `set`.
-
-    Parameters
-    ----------
-    instance : MlbrokerInstance
-        The instance.
-    job : str or int
-        Name or position of the job.
-    formulation : str, optional
-        Only ``tight`` falls apart into blocks.
-
-    Examples
-    --------
-    >>> import hindsched as hs
-    >>> build_subproblem(hs.generate("mlbroker", preset="small"), 0).position
-    0
-    """
+    """Build the subproblem of one job, with prices 0; only ``tight`` falls apart into jobs."""
     formulation = instance.check_formulation(formulation)
     if formulation != "tight":
         raise InputError("formulation", formulation, "must be tight for a subproblem")

@@ -109,15 +109,10 @@ def most_rented(instance: MlbrokerInstance, placed: Ints) -> Floats:
 
 
 def big_m(slot: SlotData, kind: str = "symmetric", factor: float = 1.0) -> Floats:
-    """M of (8c) and (8d) per centre and resource, shape (R, K), weighted USD.
+    """M of (8c) and (8d), shape (R, K), weighted USD; a `factor` of at least 1 keeps it valid.
 
-    Parameters
-    ----------
-    kind : {"symmetric", "loose"}
-        ``symmetric``: the least M that is valid in both rows, max(e, (a - b) hmax - e);
-        ``loose``: a hmax + e, at which the relaxed bill x is 0 and the relaxation says nothing.
-    factor : float
-        Multiplies it; at least 1 keeps it valid.
+    ``symmetric`` is the least M that is valid in both rows, max(e, (a - b) hmax - e); at ``loose``,
+    a hmax + e, the relaxed bill x is 0 and the relaxation says nothing.
     """
     most = slot.largest_use.sum(axis=0)
     if kind == "symmetric":

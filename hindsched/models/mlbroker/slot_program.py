@@ -40,15 +40,7 @@ class SlotProgram(MlbrokerNames, ConvexProgram):
         return f"{self.instance.family}: (10) in slot {self.slot} of {self.instance.name}, {kind}"
 
     def set(self, before: Floats | None = None, **values: Any) -> None:
-        """Set the Parameters.
-
-        Parameters
-        ----------
-        before : ndarray, shape (J, R), optional
-            v of the live jobs in the slot before; 0 if None.
-        **values
-            ``epsilon``, ``big`` and ``prune`` as in `slot_values`.
-        """
+        """Set the Parameters: `before` is v of live jobs, (J, R), the rest as in `slot_values`."""
         view, program = SlotData.at(self.instance, self.slot), self.regularised
         before = np.zeros(view.data.shape) if before is None else before
         program.set(*slot_values(view, before, program.price, program.switching, **values))
@@ -61,23 +53,7 @@ def build_slot(
     price: Price = "paper",
     switching: Switching = "entropy",
 ) -> SlotProgram:
-    """Build the per-slot program (10), with v of the slot before 0 until it is set.
-
-    Parameters
-    ----------
-    instance : MlbrokerInstance
-        The instance.
-    slot : int
-        Which slot; some job must be live in it.
-    price, switching
-        As in `RegularisedSlot`.
-
-    Examples
-    --------
-    >>> import hindsched as hs
-    >>> build_slot(hs.generate("mlbroker", preset="small"), 2).problem.is_dpp()
-    True
-    """
+    """Build (10) of a slot with a live job, with v of the slot before 0 until it is set."""
     if not 1 <= slot <= instance.horizon:
         raise InputError("slot", slot, f"must be between 1 and {instance.horizon}")
     view = SlotData.at(instance, slot)

@@ -53,22 +53,10 @@ def add_job(
     must_run: bool = False,
     may_give_up: bool = False,
 ) -> None:
-    """Fill a block with a job's variables and rules.
+    """Fill a block with a job's ``y``, ``z``, ``u``, ``admitted``, ``utility`` and rules by number.
 
-    Parameters
-    ----------
-    b : pyomo Block
-        Receives ``y``, ``z``, ``u``, ``admitted``, ``utility`` and the constraints by number.
-    job : JobSets
-        The job.
-    form : {"strong", "cumulative"}
-        How the completion is linked.
-    domains : Domains
-        Which variables are integer.
-    must_run : bool
-        Whether the job has to be admitted, as in the subproblem.
-    may_give_up : bool
-        Whether it may begin and be dropped, which is never worth it to who knows the future.
+    In the subproblem it `must_run`. Where it `may_give_up` it may begin and be dropped, which is
+    never worth it to who knows the future.
     """
     b.y = pyo.Var(
         list(job.worker_room), domain=domains.count, doc="(12) workers of a job",

@@ -110,19 +110,6 @@ def build_dual(instance: OasisInstance, formulation: str | None = None) -> Oasis
 
     With the rows of all schedules of all jobs the optimum is that of the linear relaxation of (14);
     with fewer it is a lower bound on it.
-
-    Parameters
-    ----------
-    instance : OasisInstance
-        The instance.
-    formulation : str, optional
-        The family has one.
-
-    Examples
-    --------
-    >>> import hindsched as hs
-    >>> len(build_dual(hs.generate("oasis", jobs=2, horizon=6)).model.eq_20)
-    0
     """
     m = pyo.ConcreteModel(name=f"dual of {instance.name}")
     m.mu = pyo.Var(

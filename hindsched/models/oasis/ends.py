@@ -49,15 +49,7 @@ class EndsProgram(OasisRelaxation):
 
 
 def build_ends(instance: OasisInstance, find: FindPatterns) -> EndsProgram:
-    """Build the program of the ends.
-
-    Parameters
-    ----------
-    instance : OasisInstance
-        The instance.
-    find : FindPatterns
-        Enumerates the patterns of a server.
-    """
+    """Build the program of the ends; `find` enumerates the patterns of a server."""
     plan = Plan.of(instance, grouped=True)
     m = write_rules(instance, plan, "cumulative", Domains(pyo.NonNegativeReals, pyo.Binary))
     most = [job.chunks for job in instance.jobs]

@@ -35,24 +35,12 @@ from hindsched.solutions.oasis.solution import OasisSolution
 
 @dataclass(frozen=True)
 class Leaf:
-    """The feasibility program of given ends.
-
-    Parameters
-    ----------
-    instance : OasisInstance
-        The instance.
-    model : ConcreteModel
-        Without an objective worth the name: any point will do.
-    plan : Plan
-        Jobs and groups of servers.
-    on_workers, on_ps : dict
-        Patterns by group and slot.
-    """
+    """The feasibility program of given ends: any point of it will do."""
 
     instance: OasisInstance
     model: Model
     plan: Plan
-    on_workers: dict[Cell, Patterns]
+    on_workers: dict[Cell, Patterns]  # patterns by group and slot
     on_ps: dict[Cell, Patterns]
 
     def extract(self) -> OasisSolution:
@@ -68,17 +56,7 @@ class Leaf:
 
 
 def build_leaf(instance: OasisInstance, ends: Mapping[int, int], find: FindPatterns) -> Leaf:
-    """Build the feasibility program of given ends.
-
-    Parameters
-    ----------
-    instance : OasisInstance
-        The instance.
-    ends : mapping
-        Promises: each of these jobs runs and finishes by its end; no other job runs.
-    find : FindPatterns
-        Enumerates the patterns of a server.
-    """
+    """Build the program of the promises `ends`: these jobs finish by then, no other job runs."""
     m = pyo.ConcreteModel(name=f"given ends of {instance.name}")
     plan = Plan.of(instance, grouped=True)
     jobs = {i: plan.jobs[i] for i in sorted(ends)}

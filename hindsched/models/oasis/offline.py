@@ -63,22 +63,14 @@ program takes the simplex method far longer than the cumulative one, whose bound
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class OasisProgram(OasisNames, OfflineProgram[OasisSolution]):
-    """The offline program (1)-(13), server by server.
-
-    Parameters
-    ----------
-    plan : Plan
-        Jobs and servers.
-    may_give_up : bool
-        Whether a job may be begun and dropped: its rows then count as use, and as nothing else.
-    """
+    """The offline program (1)-(13), server by server."""
 
     SYMBOLS = SYMBOLS
     OBJECTIVE_UNIT = "utility"
 
     instance: OasisInstance
-    plan: Plan
-    may_give_up: bool = False
+    plan: Plan  # jobs and servers
+    may_give_up: bool = False  # a job may be begun and dropped: its rows count as use alone
 
     def load(self, solution: OasisSolution) -> None:
         """Set the variables from a feasible solution that keeps the program's commitments."""
@@ -156,42 +148,13 @@ def build_offline(
     aggregate: bool = False,
     hedge: Hedge | None = None,
 ) -> OasisProgram:
-    """Build the offline program (1)-(13).
+    """Build (1)-(13), with blocks ``job[i]``; `incumbent` is not used, as the horizon is hard.
 
-    Parameters
-    ----------
-    instance : OasisInstance
-        The instance.
-    formulation : str, optional
-        The family has one.
-    form : {"strong", "cumulative", "printed"}, optional
-        See `block.py` and `printed.py`; all have the same optimum. By default the strong form, or
-        the cumulative one where the strong one would have more (job, end, slot) triples than
-        `STRONG_SIZE`, or `RELAXED_STRONG_SIZE` in a relaxation.
-    relax : bool
-        The linear relaxation.
-    commitments : Commitments, optional
-        What can no longer be changed. A job that is neither locked nor rejected keeps what ran
-        before `now` if it is admitted, and may still be given up.
-    incumbent : OasisSolution, optional
-        Not used: the horizon is hard.
-    aggregate : bool
-        Whether identical servers are added up, which makes it an `OasisRelaxation`; the printed
-        form has them apart.
-    hedge : Hedge, optional
-        For a policy of several futures: one that decides as it runs may give jobs up.
-
-    Returns
-    -------
-    OasisProgram
-        Blocks ``job[i]``, linking rows ``eq_4`` and ``eq_5``, and the objective ``eq_1``.
-
-    Examples
-    --------
-    >>> import hindsched as hs
-    >>> program = build_offline(hs.generate("oasis", jobs=2, horizon=6), form="printed")
-    >>> [part.name for part in program.components("constraint")][:2]
-    ['eq_4', 'eq_5']
+    By default in the strong form, or in the cumulative one where the strong one would have more
+    (job, end, slot) triples than `STRONG_SIZE`, or `RELAXED_STRONG_SIZE` in a relaxation.
+    `aggregate` adds up identical servers, which makes it an `OasisRelaxation`; the printed form has
+    them apart. A job that is neither locked nor rejected keeps what ran before ``commitments.now``
+    if it is admitted, and may still be given up; so may all by a policy that decides as it runs.
     """
     formulation, _ = choose_form(FORMS, instance.check_formulation(formulation), form)
     again = partial(

@@ -42,28 +42,10 @@ def add_patterns(
 ) -> dict[Cell, Patterns]:  # fmt: skip
     """Let the servers of groups run patterns in slots, no more of them than servers.
 
-    Parameters
-    ----------
-    b : pyomo Block
-        Receives ``runs`` over (group, slot, pattern), ``limit`` over (group, slot) and the
-        expressions ``held`` over (job, group, slot): units of a job that the patterns hold.
-    servers : Servers
-        Of one role.
-    able : mapping
-        Jobs that may run, by group and slot.
-    demand : ndarray, shape (I, R)
-        Of a unit of each job.
-    most : sequence of int, length I
-        Most units of each job that anybody would want.
-    find : FindPatterns
-        Enumerates patterns.
-    domain : pyomo domain
-        Of ``runs``.
-
-    Returns
-    -------
-    dict
-        By group and slot, without those of too many patterns.
+    `able` are the jobs that may run by group and slot, `demand` (I, R) is of a unit of each job,
+    `most` how many of them anybody would want. The block gets ``runs`` over (group, slot, pattern)
+    and the expressions ``held`` over (job, group, slot), units that the patterns hold. Returned are
+    the patterns by group and slot, but where they are too many.
     """
     found = dict[Cell, Patterns]()
     for (group, t), jobs in able.items():

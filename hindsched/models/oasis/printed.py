@@ -24,19 +24,7 @@ from hindsched.models.oasis.sets import JobSets
 
 
 def add_printed_job(b: Model, job: JobSets, H: range, K: range, domains: Domains) -> None:
-    """Fill a block with a job's variables and rules, on every server in every slot.
-
-    Parameters
-    ----------
-    b : pyomo Block
-        Receives ``x``, ``y``, ``z``, ``u``, ``admitted``, ``utility`` and the constraints.
-    job : JobSets
-        The job.
-    H, K : range
-        Worker servers and PS servers.
-    domains : Domains
-        Which variables are integer.
-    """
+    """Fill a block with a job's variables and rules, on all servers H and K in every slot."""
     T, before = range(1, job.horizon + 1), range(1, job.first)
     after = range(job.first, job.horizon + 1)
     b.x = pyo.Var(domain=domains.choice, doc="(11) the job is admitted")

@@ -29,24 +29,12 @@ RowKey = tuple[int, int, int]
 
 @dataclass(frozen=True)
 class Servers:
-    """Servers of one role, each by itself or in groups of identical ones.
+    """Servers of one role, each by itself or in groups of identical ones."""
 
-    Parameters
-    ----------
-    members : list of list of int
-        Positions of the servers of each group; of one where they are not grouped.
-    size : ndarray of int, shape (groups,)
-        Number of servers of each group.
-    capacity : ndarray, shape (groups, R)
-        Capacity of one server.
-    free : ndarray, shape (groups, T + 1, R)
-        What commitments leave free on one server, by slot.
-    """
-
-    members: list[list[int]]
-    size: Ints
-    capacity: Floats
-    free: Floats
+    members: list[list[int]]  # positions of the servers of each group; one if not grouped
+    size: Ints  # servers of each group, (groups,)
+    capacity: Floats  # of one server, (groups, R)
+    free: Floats  # what commitments leave of one server by slot, (groups, T + 1, R)
 
     @classmethod
     def of(cls, capacity: Floats, committed: Floats, grouped: bool) -> Servers:
@@ -83,10 +71,7 @@ class Servers:
     ) -> dict[RowKey, list[tuple[int, float]]]:
         """Who uses a server's resource in a slot: jobs, and the share that a unit of theirs takes.
 
-        Parameters
-        ----------
-        used : iterable of (int, cells, ndarray)
-            A job, where its units may be, and the demand of one.
+        `used` has a job, where its units may be, and the demand of one.
         """
         rows: dict[RowKey, list[tuple[int, float]]] = {}
         for job, cells, demand in used:
@@ -99,43 +84,20 @@ class Servers:
 
 @dataclass(frozen=True)
 class JobSets:
-    """What a job's own rules are written over.
+    """What a job's own rules are written over."""
 
-    Parameters
-    ----------
-    first, horizon : int
-        First slot in which it may still run, and T.
-    work : int
-        Worker-slots still to do.
-    chunks : int
-        N: most workers at once.
-    ps_per_worker : float
-        b / B.
-    utilities : dict
-        Utility by completion slot, from `first` on.
-    worker_room, ps_room : dict
-        How many workers and PSs fit, by server and slot, where any do.
-    worker_slots, ps_slots : list of int
-        Slots in which any fits.
-    most : dict
-        Most workers at once under (3), (6), (7) and what fits, by slot.
-    ends : dict
-        Utility by end slot: the ends that can be reached, those of equal utility merged into their
-        last.
-    """
-
-    first: int
-    horizon: int
-    work: int
-    chunks: int
-    ps_per_worker: float
-    utilities: dict[int, float]
-    worker_room: dict[Cell, int]
-    ps_room: dict[Cell, int]
-    worker_slots: list[int]
+    first: int  # first slot in which it may still run
+    horizon: int  # T
+    work: int  # worker-slots still to do
+    chunks: int  # N, most workers at once
+    ps_per_worker: float  # b / B
+    utilities: dict[int, float]  # by completion slot, from `first` on
+    worker_room: dict[Cell, int]  # how many workers fit, where any do
+    ps_room: dict[Cell, int]  # how many PSs
+    worker_slots: list[int]  # in which any fits
     ps_slots: list[int]
-    most: dict[int, int]
-    ends: dict[int, float]
+    most: dict[int, int]  # most workers at once under (3), (6), (7) and what fits, by slot
+    ends: dict[int, float]  # utility by end that can be reached; of equal utility only the last
 
     @property
     def size(self) -> int:
@@ -196,41 +158,19 @@ def _merged(utilities: dict[int, float]) -> dict[int, float]:
 
 @dataclass(frozen=True)
 class Plan:
-    """What a program is written over: the open jobs, what is decided, and the servers.
+    """What a program is written over: the open jobs, what is decided, and the servers."""
 
-    Parameters
-    ----------
-    workers, ps : Servers
-        The servers, and what commitments leave free on them.
-    jobs : dict
-        Sets of the open jobs, by position in the instance.
-    fixed : OasisSolution
-        What ran before the first open slot, and all rows of locked jobs.
-    decided : dict
-        What jobs that are locked, finished or rejected earn, by position.
-    """
-
-    workers: Servers
+    workers: Servers  # with what commitments leave free on them
     ps: Servers
-    jobs: dict[int, JobSets]
-    fixed: OasisSolution
-    decided: dict[int, float]
+    jobs: dict[int, JobSets]  # the open ones by position
+    fixed: OasisSolution  # what ran before the first open slot, all rows of locked jobs
+    decided: dict[int, float]  # what locked, finished and rejected jobs earn, by position
 
     @classmethod
     def of(
         cls, instance: OasisInstance, commitments: Commitments | None = None, grouped: bool = False
     ) -> Plan:
-        """Sort the jobs into decided and open ones, and see what the decided ones leave free.
-
-        Parameters
-        ----------
-        instance : OasisInstance
-            The instance.
-        commitments : Commitments, optional
-            What can no longer be changed.
-        grouped : bool
-            Whether identical servers are added up.
-        """
+        """Sort the jobs into decided and open ones, and see what the decided ones leave free."""
         given = commitments or Commitments()
         rows = {
             name: rows if name in given.locked else given.history(name)

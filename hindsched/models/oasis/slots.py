@@ -30,20 +30,8 @@ from hindsched.instances.oasis.instance import OasisInstance
 class SlotProgram:
     """Cheapest deployments of one job in one slot: (32) under (3), (6), (7), (30), (31).
 
-    Compiled once: a loop over slots and jobs only sets Parameters.
-
-    Parameters
-    ----------
-    instance : OasisInstance
-        The cluster; its jobs do not matter.
-    workloads : int
-        How many numbers of workers a solve answers for.
-
-    Examples
-    --------
-    >>> import hindsched as hs
-    >>> SlotProgram(hs.generate("oasis", preset="small")).problem.is_dcp(dpp=True)
-    True
+    Compiled once: a loop over slots and jobs only sets Parameters. A solve answers for `workloads`
+    numbers of workers.
     """
 
     def __init__(self, instance: OasisInstance, workloads: int = 32) -> None:
@@ -77,16 +65,9 @@ class SlotProgram:
     ) -> None:  # fmt: skip
         """Set the Parameters for a job in a slot.
 
-        Parameters
-        ----------
-        workload : ndarray of int, shape (workloads,) or shorter
-            Workers that the slot's work needs, by workload; those left out need none.
-        ps_needed : ndarray of int, of the same shape
-            PSs that so many workers need: the right side of (6), rounded up.
-        prices : pair of ndarray, shapes (H,), (K,)
-            Price of one worker, and of one PS, by server.
-        room : pair of ndarray of int, shapes (H,), (K,)
-            How many workers, and PSs, fit in what is left of each server: (30) and (31).
+        The slot's work needs `workload` workers, (workloads,) or shorter, and so many of them
+        `ps_needed` PSs: the right side of (6), rounded up. `prices` are of one worker (H,) and one
+        PS (K,), `room` how many fit in what is left of each server, (30) and (31).
         """
         unused = (0, self.workloads - len(workload))
         self.workload.value = np.pad(workload, unused).astype(float)

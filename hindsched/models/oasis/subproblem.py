@@ -31,13 +31,7 @@ from hindsched.solutions.oasis.solution import OasisSolution
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class OasisSubproblem(OasisNames, Subproblem):
-    """Subproblem (27) with the limits (30) and (31) on what fits.
-
-    Parameters
-    ----------
-    plan : Plan
-        The servers.
-    """
+    """Subproblem (27) with the limits (30) and (31) on what fits."""
 
     SYMBOLS = SYMBOLS
     OBJECTIVE_UNIT = "utility"
@@ -46,15 +40,7 @@ class OasisSubproblem(OasisNames, Subproblem):
     plan: Plan
 
     def set(self, prices: Prices, room: Prices | None = None) -> None:
-        """Set the prices and what is left.
-
-        Parameters
-        ----------
-        prices : mapping
-            ``worker_capacity`` of shape (H, R, T) and ``ps_capacity`` of shape (K, R, T).
-        room : mapping, optional
-            What is left of the capacities, in the same shapes; None for all of it.
-        """
+        """As of the base: ``worker_capacity`` (H, R, T) and ``ps_capacity`` (K, R, T)."""
         instance, job, m = self.instance, self.instance.jobs[self.position], self.model
         worker, ps = instance.demand_of(job)
         most_ps = max(1, instance.ps_needed(job, job.chunks))
@@ -82,29 +68,7 @@ class OasisSubproblem(OasisNames, Subproblem):
 def build_subproblem(
     instance: OasisInstance, job: str | int, formulation: str | None = None
 ) -> OasisSubproblem:
-    """Build subproblem (27) of one job: the best schedule at given prices.
-
-    Parameters
-    ----------
-    instance : OasisInstance
-        The instance.
-    job : str or int
-        Name or position of the job.
-    formulation : str, optional
-        The family has one.
-
-    Returns
-    -------
-    OasisSubproblem
-        The strong block ``job[i]``; objective ``eq_27``; ``eq_30`` and ``eq_31`` limit what fits.
-        Prices are 0 and everything is free until `set`.
-
-    Examples
-    --------
-    >>> import hindsched as hs
-    >>> build_subproblem(hs.generate("oasis", jobs=2, horizon=6), 0).position
-    0
-    """
+    """Build (27) over the strong block ``job[i]``, with prices 0 and everything free."""
     formulation = instance.check_formulation(formulation)
     position = instance.position_of(job)
     plan = Plan.of(instance.with_jobs((instance.jobs[position],)))

@@ -47,44 +47,22 @@ MOST_WHOLE = 10**6
 
 
 class Paper(NamedTuple):
-    """Letters and equation numbers of a paper.
+    """Letters and equation numbers of a paper."""
 
-    Parameters
-    ----------
-    ps, together : str
-        Letters of the PSs and of "on one server".
-    counts, hosting, standing, pace : str
-        Numbers of what says: counts are whole; a host's PSs have bandwidth for the workers
-        elsewhere; what "on one server" means; how fast a job is.
-    within, split : str
-        Numbers of the block's: no worker of a window that is not chosen; workers beside no PS.
-    """
-
-    ps: str
-    together: str
-    counts: str
-    hosting: str
-    standing: str
-    pace: str
-    within: str
-    split: str
+    ps: str  # letter of the PSs
+    together: str  # letter of "on one server"
+    counts: str  # numbers: counts are whole
+    hosting: str  # a host's PSs have bandwidth for the workers elsewhere
+    standing: str  # what "on one server" means
+    pace: str  # how fast a job is
+    within: str  # no worker of a window that is not chosen
+    split: str  # workers beside no PS
 
 
 def equation(
     model: Model, number: str, sentence: str, *index: Any, suffix: str = ""
 ) -> Callable[[Callable[..., Expr]], Callable[..., Expr]]:
-    """Make a rule a constraint under a paper's number, and a suffix where several say one sentence.
-
-    Examples
-    --------
-    >>> m = pyo.ConcreteModel()
-    >>> m.x = pyo.Var([1, 2])
-    >>> @equation(m, "2a", "all are 1", [1, 2])
-    ... def all_one(m, j):
-    ...     return m.x[j] == 1
-    >>> m.eq_2a.doc
-    '(2a) all are 1'
-    """
+    """Make a rule a constraint under a paper's number, and a suffix where several say one thing."""
 
     def add(rule: Callable[..., Expr]) -> Callable[..., Expr]:
         rows = pyo.Constraint(*index, rule=rule, doc=f"({number}) {sentence}")
@@ -97,18 +75,7 @@ def equation(
 class JobBlock:
     """A job's Pyomo block: its part of an objective, and the way to and from schedules.
 
-    Parameters
-    ----------
-    block : pyomo Block
-        Receives variables ``u``, ``y`` and, in pieces, ``e``, and their constraints.
-    cluster : WindowCluster
-        The servers.
-    job : JobSets
-        What may be chosen.
-    paper : Paper
-        Numbers of two constraints.
-    relax : bool
-        Drop integrality.
+    It gets the variables ``u``, ``y`` and, in pieces, ``e``.
     """
 
     def __init__(

@@ -42,24 +42,12 @@ class Schedule(NamedTuple):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class ScheduleDual(WindowFace, DualProgram):
-    """A dual with one row a schedule.
-
-    Parameters
-    ----------
-    listed : list of Schedule
-        All schedules.
-    row : str
-        Number of the paper's row.
-    primal : str
-        Of which program it is the dual.
-    slots : int
-        Last slot.
-    """
+    """A dual with one row a schedule."""
 
     listed: list[Schedule]
-    row: str
-    primal: str
-    slots: int
+    row: str  # number of the paper's row
+    primal: str  # of which program it is the dual
+    slots: int  # last slot
 
     @property
     def title(self) -> str:

@@ -39,24 +39,7 @@ PLACE = {"m": 1, "p": 2, "q": 3}
 class Printed(ABC):
     """A printed program in the making: its index sets and facts, and the rules of both papers.
 
-    Parameters
-    ----------
-    model : ConcreteModel
-        Receives variables and constraints.
-    instance : Instance
-        The instance.
-    cluster : WindowCluster
-        Its servers.
-    paper : Paper
-        Letters and numbers.
-    jobs : list of int
-        The open jobs.
-    slots : int
-        The last slot.
-    durations : callable
-        Durations of a job by types, q and number of workers.
-    relax : bool
-        Drop integrality.
+    `durations` gives a job's by types, q and number of workers.
     """
 
     BY_SLOT: ClassVar[bool]

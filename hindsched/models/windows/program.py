@@ -30,47 +30,23 @@ SLOTS = "slots"
 
 
 class Capacity(NamedTuple):
-    """Capacity rows (server, resource, slot), which link the jobs.
+    """Capacity rows (server, resource, slot), which link the jobs."""
 
-    Parameters
-    ----------
-    name : str
-        The oracle's name of them.
-    number, doc : str
-        The paper's number, and a sentence.
-    kinds : range
-        Which of the cluster's resources they are about.
-    """
-
-    name: str
-    number: str
+    name: str  # the oracle's
+    number: str  # the paper's
     doc: str
-    kinds: range
+    kinds: range  # which of the cluster's resources they are about
 
 
 @dataclass(frozen=True)
 class Family:
-    """What a family says of one of its instances.
+    """What a family says of one of its instances."""
 
-    Parameters
-    ----------
-    cluster : WindowCluster
-        The servers as the rules see them.
-    paper : Paper
-        Letters and numbers.
-    capacities : tuple of Capacity
-        Rows that link the jobs.
-    names : mapping
-        Names by index.
-    solution : callable
-        Makes a solution of an instance, rows by job and a formulation.
-    """
-
-    cluster: WindowCluster
+    cluster: WindowCluster  # the servers as the rules see them
     paper: Paper
-    capacities: tuple[Capacity, ...]
-    names: Mapping[str, Sequence[str]]
-    solution: Callable[..., Any]
+    capacities: tuple[Capacity, ...]  # rows that link the jobs
+    names: Mapping[str, Sequence[str]]  # by index
+    solution: Callable[..., Any]  # of an instance, rows by job and a formulation
 
     def solution_of(
         self, instance: Any, rows: Mapping[int, Sequence[WindowRow]], formulation: str,
@@ -83,13 +59,7 @@ class Family:
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class WindowFace(Face):
-    """Servers, resources and types read by their names.
-
-    Parameters
-    ----------
-    family : Family
-        What the family says of the instance.
-    """
+    """Servers, resources and types read by their names."""
 
     family: Family
 
@@ -101,24 +71,12 @@ class WindowFace(Face):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class WindowProgram(WindowFace, OfflineProgram[Planned]):
-    """The offline program of a family whose jobs run in one window, or that of one of its rounds.
+    """The offline program of jobs in one window, or that of one of their rounds."""
 
-    Parameters
-    ----------
-    fixed : dict
-        Rows of the jobs that can no longer change.
-    slots : int
-        Last slot of the program.
-    blocks : dict
-        Blocks of the open jobs by position, in the forms ``modes`` and ``slots``.
-    printed : Printed, optional
-        What stands in their place in the form ``printed``.
-    """
-
-    fixed: Mapping[str, Sequence[WindowRow]]
-    slots: int
-    blocks: dict[int, JobBlock] = field(default_factory=dict)
-    printed: Printed | None = None
+    fixed: Mapping[str, Sequence[WindowRow]]  # rows of the jobs that can no longer change
+    slots: int  # last slot
+    blocks: dict[int, JobBlock] = field(default_factory=dict)  # but in ``printed``
+    printed: Printed | None = None  # what stands in their place there
 
     def extract(self) -> Planned:
         """Solution at the variables' present values."""
@@ -209,17 +167,9 @@ def add_capacities(
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class WindowSubproblem(WindowFace, Subproblem):
-    """One job's best schedule at prices: its block with mutable prices and what is left.
+    """One job's best schedule at prices: its block with mutable prices and what is left."""
 
-    Parameters
-    ----------
-    slots : int
-        Slots that have prices; what lies behind them cannot be used.
-    block : JobBlock
-        The job's block.
-    """
-
-    slots: int
+    slots: int  # that have prices; what lies behind them cannot be used
     block: JobBlock
 
     def set(self, prices: Prices, room: Prices | None = None) -> None:
@@ -243,21 +193,9 @@ class WindowSubproblem(WindowFace, Subproblem):
 def subproblem_model(
     name: str, position: int, family: Family, job: JobSets, once: str, fits: str
 ) -> tuple[Model, JobBlock, dict[Cell, list[Expr]], Expr]:
-    """A job's block with mutable prices and room.
+    """A job's block with mutable prices and room; `once`: it runs, `fits`: it fits, their numbers.
 
-    Parameters
-    ----------
-    name, position
-        Of the job.
-    family, job
-        What may be chosen.
-    once, fits : str
-        Numbers of what says that the job runs, and that it fits.
-
-    Returns
-    -------
-    model, block, used, paid
-        What the job uses by cell, and what it pays for that.
+    Also what it uses by cell, and what it pays for that.
     """
     model = pyo.ConcreteModel(name=name)
     block = add_blocks(model, family, {position: job})[position]
@@ -285,13 +223,7 @@ def refuse_in_pieces(formulation: str) -> None:
 
 
 def symbols(indices: Mapping[str, str], units: Mapping[str, str]) -> dict[str, Symbol]:
-    """Indices and units of components from two tables whose values are names with blanks between.
-
-    Examples
-    --------
-    >>> symbols({"job": "q eq_2a"}, {"jobs": "q"})["q"]
-    Symbol(indices='job', unit='jobs')
-    """
+    """Indices and units of components from two tables; their values are names, blanks between."""
     unit = {name: unit for unit, names in units.items() for name in names.split()}
     return {
         name: Symbol(index, unit.get(name, ""))

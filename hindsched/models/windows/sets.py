@@ -45,18 +45,9 @@ class Mode(NamedTuple):
 
 
 class WindowCluster(Protocol):
-    """What the rules must know of a cluster.
+    """What the rules must know: capacities (servers, resources), what a unit of a type takes.
 
-    Attributes
-    ----------
-    server_capacity : ndarray, shape (servers, resources)
-        Capacities.
-    worker_demand, ps_demand : ndarray, shapes (worker types, resources) and (PS types, resources)
-        What one worker and one PS of a type take.
-    ps_ratio : ndarray, shape (worker types, PS types)
-        Bandwidth of a worker over that of a PS, as `ps_for` takes it.
-    has_ps : bool
-        Whether jobs need PSs at all.
+    ``ps_ratio`` is the bandwidth of a worker over that of a PS, (worker types, PS types).
     """
 
     @property
@@ -120,30 +111,14 @@ class Pieces(NamedTuple):
 
 @dataclass
 class JobSets:
-    """One job's sets and facts.
+    """One job's sets and facts; windows (m, L, t) are those of columns over several servers."""
 
-    Parameters
-    ----------
-    modes : list of Mode
-        The modes k.
-    pieces : Pieces, optional
-        Where slots need not touch.
-    columns : list of Column
-        What may be chosen.
-    columns_of : dict
-        The columns over several servers by their window (m, L, t).
-    servers_of : dict
-        Servers with room for its workers, likewise.
-    most_beside : dict
-        Most workers on server h beside no PS, in the window (m, L, t).
-    """
-
-    modes: list[Mode]
-    pieces: Pieces | None = None
-    columns: list[Column] = field(default_factory=list)
-    columns_of: dict[Span, list[Column]] = field(default_factory=dict)
-    servers_of: dict[Span, list[int]] = field(default_factory=dict)
-    most_beside: dict[Beside, int] = field(default_factory=dict)
+    modes: list[Mode]  # k
+    pieces: Pieces | None = None  # where slots need not touch
+    columns: list[Column] = field(default_factory=list)  # what may be chosen
+    columns_of: dict[Span, list[Column]] = field(default_factory=dict)  # by window
+    servers_of: dict[Span, list[int]] = field(default_factory=dict)  # with room for its workers
+    most_beside: dict[Beside, int] = field(default_factory=dict)  # beside no PS
 
     def last_slot(self, column: Column) -> int:
         """In which a column ends."""

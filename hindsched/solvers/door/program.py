@@ -98,8 +98,11 @@ def solve_program(
         _clear_all(model)
         return _infeasible(error, now() - started)
     index, point = program.start_values() if start else (np.zeros(0, int), np.zeros(0))
-    if not program.columns or not program.rows:
-        answer = _answer_without_rows(program)
+    given, places = program, np.arange(len(program.columns), dtype=np.int32)
+    if merge and program.rows and program.is_mixed_integer and options.solver not in OTHERS:
+        given, places = merge_equal_columns(program)
+    if not given.columns or not given.rows:
+        answer = _answer_without_rows(given)
     else:
         left = options.time_limit
         if left is not None:
@@ -108,9 +111,6 @@ def solve_program(
         if options.solver in OTHERS:
             answer = solve_by_other(program, within, index, point)
         else:
-            given, places = program, np.arange(len(program.columns), dtype=np.int32)
-            if merge and program.is_mixed_integer:
-                given, places = merge_equal_columns(program)
             highs = HighsProgram(given, within)
             if small and program.matrix.data.size < SMALL_NONZEROS:
                 highs.begin_small()
@@ -118,8 +118,8 @@ def solve_program(
                 begun, chosen = np.unique(places[index], return_index=True)
                 highs.set_start(begun, point[chosen])
             answer = highs.solve(left, _in_model_sense(program, on_progress))
-            if given is not program and answer.point is not None:
-                answer = replace(answer, point=answer.point[places])
+    if given is not program and answer.point is not None:
+        answer = replace(answer, point=answer.point[places])
     answer = _believe(program, answer)
     if start and len(index) == len(program.columns):
         answer = _keep_start(program, answer, index, point)

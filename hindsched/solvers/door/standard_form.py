@@ -258,6 +258,7 @@ def merge_equal_columns(program: LinearProgram) -> tuple[LinearProgram, NDArray[
         The merged column of each column.
     """
     rows = sp.csr_array(program.matrix)
+    rows.eliminate_zeros()
     pairs = np.flatnonzero(
         (np.diff(rows.indptr) == 2) & (program.row_lower == 0) & (program.row_upper == 0)
     )
@@ -286,11 +287,12 @@ def merge_equal_columns(program: LinearProgram) -> tuple[LinearProgram, NDArray[
         key = merged.indices[entries].tobytes(), merged.data[entries].tobytes()
         at, low, high = sides.get(key, (at, -np.inf, np.inf))
         sides[key] = at, max(low, program.row_lower[row]), min(high, program.row_upper[row])
-    places, row_lower, row_upper = (np.array(own) for own in zip(*sides.values(), strict=True))
+    table = np.array(list(sides.values()), dtype=float).reshape(-1, 3)
+    places = table[:, 0].astype(int)
     names = dict(zip(place.tolist(), program.columns, strict=True))
     merged_program = replace(
         program, cost=cost, matrix=sp.csc_array(merged[places]),
-        row_lower=row_lower, row_upper=row_upper, lower=lower, upper=upper, integer=integer,
+        row_lower=table[:, 1], row_upper=table[:, 2], lower=lower, upper=upper, integer=integer,
         columns=[names[at] for at in range(number)],
         rows=[program.rows[row] for row in kept[places]], idle=[],
     )  # fmt: skip

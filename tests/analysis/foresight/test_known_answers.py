@@ -85,6 +85,25 @@ def test_equal_columns_are_one_to_the_solver() -> None:
     assert program.residual(point[place])[0] <= 1
 
 
+def alike(factor: float, most: float) -> pyo.ConcreteModel:
+    """Two columns, all of whose rows say that they are equal."""
+    m = pyo.ConcreteModel()
+    m.x, m.y = pyo.Var(domain=pyo.Integers, bounds=(0, 3)), pyo.Var(bounds=(0.2, most))
+    m.factor = pyo.Param(initialize=factor, mutable=True)
+    m.same = pyo.Constraint(expr=m.factor * m.x - m.factor * m.y == 0)
+    m.objective = pyo.Objective(expr=m.x - 2 * m.y)
+    return m
+
+
+@pytest.mark.parametrize(
+    ("factor", "most", "best"), [(1, 3, -3), (1, 2.5, -2), (1, 0.7, None), (0, 2.5, -5)]
+)
+def test_equal_columns_and_no_other_rows(factor: float, most: float, best: float | None) -> None:
+    found = [solve_program(alike(factor, most), merge=merge) for merge in (True, False)]
+    assert [each.objective for each in found] == [best, best]
+    assert found[0].status == found[1].status
+
+
 def test_farmer() -> None:
     models, decisions = farmer()
     alone = [float(pyo.value(m.profit)) for m in models if solve_program(m).has_point]

@@ -27,10 +27,6 @@ CSV = "job,submit,start,end,gpus\na,0,0,10,4\nb,5,10,20,4\n"
 SACCT = "JobID|Submit|Start|End|AllocTRES|Elapsed\n"
 GOOD_SACCT = "1|2024-03-01T00:00:00|2024-03-01T00:00:01|2024-03-01T01:00:01|gres/gpu=1|01:00:00\n"
 SWF = "; MaxProcs: 8\n1 0 0 10 4 -1 -1 4 -1 -1 1 1 1 -1 1 1 -1 -1\n"
-BATSIM = (
-    "job_id,submission_time,requested_number_of_resources,starting_time,finish_time,"
-    "final_state,allocated_resources\n"
-)
 POD: dict[str, Any] = {
     "kind": "Pod",
     "metadata": {"name": "p", "creationTimestamp": "2024-01-01T00:00:00Z"},
@@ -107,7 +103,7 @@ BROKEN: list[tuple[str, str, str | bytes, dict[str, Any], str]] = [
     ("philly job", "philly", '[{"jobid": "a"}]', {}, "job 1, column (all): jobid: must have"),
     ("philly attempts", "philly", '[{"jobid": "a", "submitted_time": "", "attempts": 3}]', {},
      "job 1, column attempts: 3: must be a list"),
-    ("batsim set", "batsim", BATSIM + "1,0,2,0,5,OK,0-x\n", {}, "row 2, column allocated_reso"),
+    ("a table", "batsim", CSV, {}, "batsim: is a table of jobs: --format csv --column job=job_id"),
     ("no events", "elasticflow", JOBS, {}, "must have scheduling_events.csv beside it"),
 ]  # fmt: skip
 
@@ -191,8 +187,7 @@ PIECES = (
 )  # fmt: skip
 MUTATED = (
     ("csv", "jobs.csv"), ("swf", "workload.swf"), ("sacct", "sacct.txt"),
-    ("kubernetes", "pods.json"), ("tiresias", "tiresias/job.csv"), ("openb", "pods.csv"),
-    ("philly", "cluster_job_log.json"), ("batsim", "batsim_jobs.csv"),
+    ("kubernetes", "pods.json"), ("openb", "pods.csv"), ("philly", "cluster_job_log.json"),
 )  # fmt: skip
 
 

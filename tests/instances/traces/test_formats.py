@@ -21,11 +21,9 @@ FILES = {
     "swf": "workload.swf",
     "sacct": "sacct.txt",
     "kubernetes": "pods.json",
-    "tiresias": "tiresias",
     "elasticflow": "elasticflow",
     "openb": "pods.csv",
     "philly": "cluster_job_log.json",
-    "batsim": "batsim_jobs.csv",
 }
 
 
@@ -69,10 +67,6 @@ BY_HAND = {
         "ml/bert": (0, 3599, 8, 3631),  # from its last pod's start to its last end
         "ml/retry": (600, 1800, 2, 3010),
     },
-    "tiresias": {
-        "2": (100, 1800, 8, 5200),
-        "3": (200, 900, 2, 6000),  # its start overflowed, its duration is given
-    },
     "elasticflow": {"0": (0, 450, 4, 450)},
     "philly": {"application_1_0001": (0, 4800, 2, 6000)},
 }
@@ -92,7 +86,6 @@ NOTES = {
         17: "asks for no GPU",
     },
     "kubernetes": {6: "asks for no GPU", 9: "must be a Pod"},
-    "tiresias": {4: "overflowed"},
     "openb": {3: "a share of a GPU"},
 }  # fmt: skip
 
@@ -156,7 +149,6 @@ def test_elasticflow_follows_the_gpus() -> None:
     # Four GPUs for 240 s, then two until its end, although the round goes on to second 480.
     assert log.jobs["work"].tolist() == [10 * (4 * 240 + 2 * 210), 12000, 3305]
     assert log.formulation == "elastic"
-    assert example("tiresias", "elasticflow").formulation == "elastic"  # the same files
 
 
 def test_openb_ends_running_pods_if_asked_and_tells_waits() -> None:

@@ -151,7 +151,7 @@ def _known_servers(log: Log, held: pd.DataFrame, unchecked: list[str]) -> dict[s
         runs = f"{number} run{'s' * (number > 1)}"
         unchecked.append(f"each server: of {runs} the log does not say what each server held")
     names = sorted(set(server) - {""})
-    sizes = {name: log.gpus_a_server or capacity.of_server(name) for name in names}
+    sizes = {name: capacity.of_server(name) for name in names}
     unknown = [name for name, gpus in sizes.items() if gpus is None]
     if unknown:
         unchecked.append(

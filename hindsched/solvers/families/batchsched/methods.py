@@ -7,7 +7,7 @@ from hindsched.instances.batchsched.instance import BatchschedInstance
 from hindsched.instances.batchsched.modes import modes
 from hindsched.instances.modes import PREEMPTIVE
 from hindsched.solutions.base import Solution
-from hindsched.solvers.families.batchsched.list_schedule import as_solution, list_schedule
+from hindsched.solvers.families.batchsched.schedules import as_solution, list_schedule
 from hindsched.solvers.families.windows.methods import if_small
 from hindsched.solvers.methods.auto import generic_methods
 from hindsched.solvers.methods.base import Method, keep_solution, preemptive

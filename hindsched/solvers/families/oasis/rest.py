@@ -26,12 +26,7 @@ from hindsched.solvers.families.oasis.methods import milp
 def rest_of(instance: OasisInstance, commitments: Commitments) -> OasisInstance:
     """The instance of what is open from slot ``commitments.now`` on; slots count as before.
 
-    Parameters
-    ----------
-    instance : OasisInstance
-        The known jobs; those that are done or rejected are left out.
-    commitments : Commitments
-        Rows that ran before the slot; nobody is locked, as workers are given slot by slot.
+    Jobs that are done or rejected are left out; nobody is locked, as workers are given by slot.
     """
     assert not commitments.locked
     jobs = []

@@ -61,9 +61,7 @@ class Schedule:
     @classmethod
     def of(cls, row: WindowRow, cost: float) -> Schedule:
         """A row as a schedule."""
-        return cls(
-            row.first, row.slots, row.worker_type, row.ps_type, row.workers, row.ps, cost
-        )
+        return cls(row.first, row.slots, row.worker_type, row.ps_type, row.workers, row.ps, cost)
 
     def shifted(self, slots: int) -> Schedule:
         """Return the same schedule some slots later."""

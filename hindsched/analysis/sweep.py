@@ -46,7 +46,7 @@ WORKER_SETTINGS = {
 
 
 class SchedulerLost(HindschedError):
-    """The scheduler of a Dask cluster went away, or a worker that held part of a bound."""
+    """The scheduler of a Dask cluster went away."""
 
 
 @dataclass(frozen=True)

@@ -199,9 +199,7 @@ def _bound_by(
     on_progress: Progress | None,
     rows: str | None = None,
 ) -> Result:
-    from hindsched.solvers.bounds.distributed import divided
-
-    oracle = divided(build_oracle(instance, formulation, rows=rows))
+    oracle = build_oracle(instance, formulation, rows=rows)
     if math.isinf(oracle.bound(np.zeros(oracle.rows.size))):
         return infeasible(instance, formulation, method)
     found = engine(oracle, options, on_progress=on_progress)

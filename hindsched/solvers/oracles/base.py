@@ -237,13 +237,6 @@ class BlockOracle(ABC):
         """The same oracle on the rows that a file's prices name; `InputError` if they name none."""
         return self
 
-    def of_blocks(self, blocks: slice) -> BlockOracle:
-        """The same rows with some of the blocks only: what a worker of a divided bound keeps.
-
-        Families whose bound can be divided implement it so that what is kept is small and travels.
-        """
-        raise TypeError(f"{type(self).__name__} does not divide its blocks")
-
     def coarser(self) -> BlockOracle | None:
         """A layout whose rows are the first of this one's and whose jobs have the same features.
 

@@ -173,11 +173,6 @@ class OasisOracle(BlockOracle):
         self._scratch = Scratch(*np.empty((2, 0, 0)), *np.empty((2, 0), dtype=np.int64))
         self._entries = np.empty((3, instance.horizon * places), dtype=np.int64)
 
-    def of_blocks(self, blocks: slice) -> OasisOracle:
-        """The same rows, which no job changes, with some of the jobs."""
-        part = self.instance.with_jobs(self.instance.jobs[blocks])
-        return OasisOracle(part, self.formulation, self.layout)
-
     def block(self, index: int) -> Block:
         """The job as the kernels read it."""
         if index not in self._blocks:

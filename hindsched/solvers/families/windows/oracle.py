@@ -13,7 +13,6 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
-from copy import copy
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -147,16 +146,6 @@ class MergedOracle(WindowOracle):
         self._choices, self._first, self._ends, self._outside = choices, first, ends, outside
         self._laid = end_to_end(choices, self.rows.size // self.slots, np.int64)
 
-    def of_blocks(self, blocks: slice) -> BlockOracle:
-        """The same rows, whose number all jobs decide, with some of the jobs."""
-        part = copy(self)
-        part.instance = self.instance.with_jobs(self.instance.jobs[blocks])
-        rate, table, row = self._ends
-        rows, place = np.unique(row[blocks], return_inverse=True)
-        ends = EndCosts(rate[blocks], table[rows], place)
-        part.prepare(self._choices[blocks], self._first[blocks], ends, self._outside[blocks])
-        return part
-
     def _by_slot(self, prices: Floats) -> Floats:
         """Prices, shape (slots, resources)."""
         return prices.reshape(-1, self.slots).T
@@ -222,13 +211,6 @@ class PiecesOracle(MergedOracle):
         self._laid_ways = end_to_end(ways, self.rows.size // self.slots, float)
         self._work = np.array([float(job.total_minibatches) for job in self.instance.jobs])
         self._by_end = rate[:, None] * table[row][:, 1:]
-
-    def of_blocks(self, blocks: slice) -> BlockOracle:
-        """The same rows with some of the jobs."""
-        part = super().of_blocks(blocks)
-        assert isinstance(part, PiecesOracle)
-        part.prepare_pieces(self._ways[blocks], self._instead[blocks])
-        return part
 
     def best_response(
         self, block: int, prices: Floats, residual: Floats | None = None

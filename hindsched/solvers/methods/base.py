@@ -42,23 +42,8 @@ FindIncumbent = Callable[[Instance, str], Solution | None]
 class Run:
     """A solve under way: what is known, what is left of the time, and whom to tell.
 
-    What is taken is kept, in case that a limit ends the method in the middle of a step.
-
-    Parameters
-    ----------
-    instance, formulation, options, on_progress
-        As for every method.
-    stop : Event
-        Set by Ctrl-C.
-    method : str
-        As in the result.
-
-    Attributes
-    ----------
-    known : Result
-        What is known.
-    clock : Clock
-        Ends with the time limit, or after `DEFAULT_SECONDS`.
+    What is taken is kept, in case that a limit ends the method in the middle of a step. The clock
+    ends with the time limit, or after `DEFAULT_SECONDS`, and with the event `stop`.
     """
 
     def __init__(
@@ -228,19 +213,9 @@ def solve_milp(
 ) -> Result:
     """Solve the offline program from an incumbent; keep the better of the two solutions.
 
+    Building counts towards the time limit; `build` are settings of the family's ``build_offline``.
     An aggregated optimum that cannot be placed on real servers is a bound and no solution; the
     result says so in ``details["unplaced"]``.
-
-    Parameters
-    ----------
-    instance, formulation, options, on_progress
-        As for every method; building counts towards the time limit.
-    incumbent : Solution, optional
-        Feasible solution to begin from.
-    method : str
-        Name of the method in the result.
-    **build
-        Further settings of the family's ``build_offline``.
     """
     clock = Clock(math.inf)
     keep_solution(incumbent, method)

@@ -143,23 +143,9 @@ class Run(Protocol):
 
 
 def certify(oracle: BlockOracle, prices: Floats, kind: Kind = "lagrangian") -> Certificate:
-    """Turn prices into a certificate: compute the bound from the oracle, rounded outward.
+    """Turn prices, finite and not negative, into a certificate: their bound, rounded outward.
 
-    Parameters
-    ----------
-    oracle : BlockOracle
-        Oracle of the instance, in the layout of `prices`.
-    prices : ndarray, shape (oracle.rows.size,)
-        Any finite prices that are not negative.
-    kind : {"lagrangian", "lp-dual"}
-        Where they came from.
-
-    Raises
-    ------
-    InputError
-        If a price is negative or not finite, or the oracle is not exact.
-    SolveFailed
-        If a mandatory job has no schedule at all: the problem is infeasible, not bounded.
+    `SolveFailed` if a mandatory job has no schedule at all: the problem is infeasible, not bounded.
     """
     check_certifies(oracle)
     prices = np.array(prices, dtype=float)
@@ -184,15 +170,7 @@ def check_certifies(oracle: BlockOracle) -> None:
 def certificate_of_run(run: Run) -> Certificate:
     """Certificate from the prices that an online algorithm itself posted at the end of its run.
 
-    Parameters
-    ----------
-    run : SimulationResult
-        A run whose algorithm reports prices by row set, in one of the family's layouts.
-
-    Raises
-    ------
-    InputError
-        If the algorithm has no prices, or they fit no layout of the family.
+    They are by row set, in one of the family's layouts.
     """
     if run.prices is None:
         raise InputError("certificate", "(absent)", "the algorithm must post prices")
@@ -208,13 +186,7 @@ def certificate_of_run(run: Run) -> Certificate:
 
 
 def check_same_problem(solution: Solution, certificate: Certificate) -> None:
-    """Refuse a solution and a certificate that are not of one instance and formulation.
-
-    Raises
-    ------
-    InputError
-        Naming what differs.
-    """
+    """Refuse a solution and a certificate that are not of one instance and formulation."""
     if solution.instance.sha256() != certificate.instance_sha256:
         wrong = certificate.instance_sha256
         raise InputError("instance_sha256", wrong, "must be that of the solution's instance")
@@ -235,11 +207,6 @@ def check_claim(
 
     A weaker one is true. One that is better by up to half of the outward rounding is still proven,
     with a margin far above how differently another machine adds floats.
-
-    Raises
-    ------
-    InputError
-        Naming what the proof proves.
     """
     values = oracle.values(prices)
     size = float(np.abs(oracle.price_terms(prices)).sum() + np.abs(values).sum())

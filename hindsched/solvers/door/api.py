@@ -45,18 +45,7 @@ ROUNDING = 1e-9
 
 
 def methods(family: str) -> dict[str, Method]:
-    """Methods of `solve` by name.
-
-    Parameters
-    ----------
-    family : str
-        The family's name.
-
-    Returns
-    -------
-    dict
-        ``METHODS`` of the family's module in ``solvers.methods``; the generic ones if it has none.
-    """
+    """Methods of `solve` by name: ``METHODS`` of the family's ``methods``, or the generic ones."""
     check_family(family)
     if not has_module("solvers.families", family, "methods"):
         return generic_methods()
@@ -136,15 +125,7 @@ def solve(
 def compile_solve(family: str) -> None:
     """Compile the kernels that solving a family needs, before any clock starts.
 
-    Parameters
-    ----------
-    family : str
-        The family's name.
-
-    Raises
-    ------
-    KeyboardInterrupt
-        On Ctrl-C (`Terminated` on SIGTERM): there is no result yet that could be kept.
+    An interrupt is raised: there is no result yet that could be kept.
     """
     options = SolveOptions(work_limit=COMPILING_WORK)
 
@@ -221,25 +202,10 @@ def _within_limits(
 
 
 def check_result(result: Result, gap: float) -> Result:
-    """Check a method's result and recompute its status.
+    """Check a method's result; its status follows from solution and bound.
 
-    Parameters
-    ----------
-    result : Result
-        What the method says.
-    gap : float
-        Relative gap at which it counts as optimal.
-
-    Returns
-    -------
-    Result
-        The same with the status that follows from solution and bound, and with a bound that lies
-        beyond the objective by rounding moved to it.
-
-    Raises
-    ------
-    SolveFailed
-        If the solution breaks a constraint or the bound contradicts it.
+    A bound beyond the objective by rounding is moved to it. `SolveFailed` if the solution breaks a
+    constraint or the bound contradicts it.
     """
     name = f"{result.instance.name} by {result.method}"
     solution, bound = result.solution, result.bound

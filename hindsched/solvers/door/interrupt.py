@@ -49,11 +49,6 @@ def catch_interrupt() -> Iterator[threading.Event]:
     Nested blocks share the outermost block's event, so that an engine which solves many programs
     learns of an interrupt that came during any of them. Outside the main thread no signal arrives:
     the event of a block that the main thread holds is shared, and otherwise it is never set.
-
-    Yields
-    ------
-    threading.Event
-        Set once an interrupt has come.
     """
     global _current, _caught
     shared = _inner.get() or _current

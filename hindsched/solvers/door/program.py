@@ -63,32 +63,13 @@ def solve_program(
     merge: bool = False,
     on_progress: Progress | None = None,
 ) -> ProgramResult:
-    """Solve a linear or mixed-integer Pyomo model.
+    """Solve a linear or mixed-integer Pyomo model, compilation included in the options' time.
 
-    Parameters
-    ----------
-    model : pyo.ConcreteModel
-        The model; its free variables receive the point found, or no value at all.
-    options : SolveOptions, optional
-        Solver, time limit (compilation included), gap, threads, seed, solver options.
-    start : bool
-        Whether the variables' present values are a start for a mixed-integer program. Values for
-        some variables are a partial start. A complete start that passes the check is never lost.
-    want_duals : bool
-        Whether to return shadow prices and reduced costs; there are none for integer programs.
-    small : bool
-        Whether a linear program is one of many: HiGHS then presolves none below `SMALL_NONZEROS`.
-    merge : bool
-        Whether columns of a mixed-integer program that rows call equal are one to the solver.
-    on_progress : callable, optional
-        ``on_progress(bound, objective, seconds, message)`` about once a second while HiGHS runs.
-
-    Raises
-    ------
-    InputError
-        For a solver that is not installed, and for a solver option that it does not know.
-    SolveFailed
-        If the model is not a linear program, or the solver breaks down without an answer.
+    Its free variables receive the point found, or no value at all. With `start` their present
+    values are a start, perhaps of some variables only; a complete one that passes the check is
+    never lost. `want_duals` asks for the duals of a linear program. `small`: a linear program is
+    one of many, and HiGHS presolves none below `SMALL_NONZEROS`. `merge`: columns of an integer
+    program that rows call equal are one to the solver.
     """
     options = SolveOptions() if options is None else options
     started = now()
@@ -131,26 +112,6 @@ class KeptProgram:
 
     It is compiled and given to the solver once. Params may stand in the objective and on the right
     sides of constraints, which are read anew before each solve; all else stays as it was.
-
-    Parameters
-    ----------
-    model : pyo.ConcreteModel
-        The model, with an objective.
-    options : SolveOptions
-        How to solve it.
-
-    Examples
-    --------
-    >>> model = pyo.ConcreteModel()
-    >>> model.room = pyo.Param(initialize=2, mutable=True)
-    >>> model.x = pyo.Var(within=pyo.Integers)
-    >>> model.fits = pyo.Constraint(expr=model.x <= model.room)
-    >>> model.objective = pyo.Objective(expr=model.x, sense=pyo.maximize)
-    >>> kept = KeptProgram(model, SolveOptions())
-    >>> first = kept.solve().objective
-    >>> model.room.set_value(5)
-    >>> first, kept.solve().objective
-    (2.0, 5.0)
     """
 
     def __init__(self, model: pyo.ConcreteModel, options: SolveOptions) -> None:

@@ -51,15 +51,9 @@ class ShadowPrices(Mapping[Any, Any]):
 
     A row's is the derivative of the optimal objective, in the model's own sense, with respect to
     its right side: maximising, that of ``body <= b`` is not negative and that of ``body >= b`` not
-    positive, minimising the other way round. A reduced cost is the same of a variable's bound.
-
-    Parameters
-    ----------
-    components : sequence
-        Constraint (or variable) of each entry; one that occurs twice (a range) gets the sum, since
-        at most one of its sides is active.
-    prices : sequence of float, or of ndarray
-        A number each; an array each where a component has many elements.
+    positive, minimising the other way round. A reduced cost is the same of a variable's bound. A
+    component that occurs twice (a range) gets the sum: at most one of its sides is active. One with
+    many elements has an array.
     """
 
     def __init__(self, components: Sequence[object], prices: Sequence[Any]) -> None:
@@ -85,41 +79,20 @@ class ShadowPrices(Mapping[Any, Any]):
 
 @dataclass(frozen=True)
 class ProgramResult:
-    """What is known of a Pyomo or CVXPY model after a solve; numbers in the model's own sense.
-
-    Parameters
-    ----------
-    status, stopped_by : Status, StoppedBy
-        What is known, and why the solver stopped.
-    has_point : bool
-        Whether the model's variables hold a checked feasible point. If not, they hold no value.
-    objective : float, optional
-        The model's objective expression at that point.
-    bound : float, optional
-        Bound on the optimum that the solver claims: upper when maximising. For a linear program
-        solved to optimality it is the objective.
-    duals : ShadowPrices, optional
-        Shadow prices, if asked for and the program is continuous and optimal.
-    reduced_costs : ShadowPrices, optional
-        The same for the variables' bounds.
-    seconds : float
-        Wall-clock time, compilation included.
-    backend : str
-        Solver and version.
-    details : dict
-        Nodes, iterations, the solver's own status; ``refused`` tells why a point was not believed.
-        Of a convex program ``steps`` and the ``residual`` at its point.
-    """
+    """What is known of a Pyomo or CVXPY model after a solve; numbers in the model's own sense."""
 
     status: Status
     stopped_by: StoppedBy
-    has_point: bool = False
-    objective: float | None = None
+    has_point: bool = False  # whether the variables hold a checked point; else they hold no value
+    objective: float | None = None  # the model's own expression at that point
+    # on the optimum, as the solver claims; of an optimal linear program its objective
     bound: float | None = None
+    # shadow prices, if asked for, of an optimal continuous program
     duals: ShadowPrices | None = None
-    reduced_costs: ShadowPrices | None = None
-    seconds: float = 0.0
-    backend: str = ""
+    reduced_costs: ShadowPrices | None = None  # the same of the variables' bounds
+    seconds: float = 0.0  # by the wall clock, compilation included
+    backend: str = ""  # solver and version
+    # nodes, iterations, `refused`: why a point was not believed; `steps`
     details: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -141,16 +114,9 @@ class Answer:
 
 
 class LineProgress:
-    """Print bound, objective, gap and the time that is left, at most every few seconds.
+    """Print bound, objective, gap and the seconds left of `limit`, a line every `interval` seconds.
 
-    Parameters
-    ----------
-    stream : TextIO, optional
-        Where to; standard error by default, so that standard output stays machine-readable.
-    interval : float
-        Seconds between lines.
-    limit : float, optional
-        Seconds that the solve may take; None for any time.
+    On standard error by default, so that standard output stays machine-readable.
     """
 
     def __init__(

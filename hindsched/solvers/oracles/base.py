@@ -30,28 +30,13 @@ RELATIVE_ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class Response:
-    """A block's best response.
+    """A block's best response."""
 
-    Parameters
-    ----------
-    value : float
-        ``f - p.Ax`` when maximising, ``c + p.Ax`` when minimising: the block's optimum over all
-        its schedules. An outside option is not in it unless `plan` is None.
-    objective : float
-        ``f`` or ``c`` of the schedule alone.
-    rows : ndarray of int
-        Flat indices of the linking rows that the schedule uses.
-    amounts : ndarray of float
-        Its use of each of them, ``A x``.
-    plan : object
-        The family's description of the schedule; None stands for the outside option.
-    """
-
-    value: float
-    objective: float
-    rows: Ints
-    amounts: Floats
-    plan: Any = None
+    value: float  # ``f - p.Ax`` or ``c + p.Ax``: the optimum over the block's schedules
+    objective: float  # ``f`` or ``c`` of the schedule alone
+    rows: Ints  # flat indices of the linking rows that it uses
+    amounts: Floats  # its use of each of them, ``A x``
+    plan: Any = None  # the family's description of the schedule; None: the outside option
 
 
 class BlockOracle(ABC):
@@ -343,24 +328,12 @@ class BlockOracle(ABC):
 def build_oracle(
     instance: Instance, formulation: str | None = None, *, rows: str | None = None
 ) -> BlockOracle:
-    """Build the oracle of an instance's family.
+    """Build the oracle of an instance's family, by default of its default formulation.
 
-    Parameters
-    ----------
-    instance : Instance
-        The instance.
-    formulation : str, optional
-        Which problem; None for the family's default.
-    rows : str, optional
-        The layout of the linking rows, by the family's own name (``ORACLE_ROWS`` of its module,
-        the default first, or what its ``first_rows(formulation)`` says): certificates use a layout
-        aggregated over identical servers where that costs nothing; ``"servers"`` always has one row
-        a server, on which schedules are placed.
-
-    Raises
-    ------
-    InputError
-        For a formulation or a layout that the family does not have.
+    `rows` is a layout of the linking rows by the family's own name (``ORACLE_ROWS`` of its module,
+    the default first, or what its ``first_rows(formulation)`` says): certificates use one
+    aggregated over identical servers where that costs nothing; ``"servers"`` has one row a server,
+    for schedules.
     """
     layouts = row_layouts(instance.family)
     if rows is not None and rows not in layouts:

@@ -24,15 +24,7 @@ from hindsched.solvers.oracles.decisions import (
 
 
 class RestrictedOracle(BlockOracle):
-    """Best responses of blocks that obey decisions; full capacity only.
-
-    Parameters
-    ----------
-    oracle : BlockOracle
-        Oracle of the instance, with features.
-    decisions : sequence of BranchDecision
-        What all schedules must obey.
-    """
+    """Best responses of blocks that obey decisions; full capacity only."""
 
     def __init__(self, oracle: BlockOracle, decisions: Sequence[BranchDecision]) -> None:
         self.oracle = oracle
@@ -85,10 +77,7 @@ class RestrictedOracle(BlockOracle):
         return True
 
     def block_values(self, prices: Floats) -> tuple[Floats, Floats]:
-        """Values of all blocks and their total use at `prices`.
-
-        Without decisions the family's own compiled call, which answers the same.
-        """
+        """Values and total use; without decisions by the family's own compiled call."""
         if not self.decisions:
             return self.oracle.block_values(prices)
         return super().block_values(prices)
@@ -122,8 +111,8 @@ class RestrictedOracle(BlockOracle):
     def _keeps_outside(self, limits: Limits) -> bool:
         """Whether the outside option is kept.
 
-        Staying out has no completion and 0 of everything else. An outside option that stands for
-        schedules beyond the priced slots may have any features but a completion in those.
+        Staying out has no completion and 0 of everything else. One that stands for schedules beyond
+        the priced slots may have any features but a completion in those.
         """
         contradict = any(low > high for low, high in limits.values())
         if contradict or window_of(limits, COMPLETES)[1] <= self.oracle.outside_ends_after:

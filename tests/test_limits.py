@@ -22,8 +22,7 @@ from hindsched.limits import (
     uncounted,
 )
 from hindsched.solvers.door import api
-from hindsched.solvers.door.result import keep
-from hindsched.solvers.door.status import StoppedBy
+from hindsched.solvers.door.result import StoppedBy, keep
 from hindsched.solvers.methods.base import certain
 from tests.hostile import EXAMPLES
 

@@ -144,7 +144,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
 def _told(error: BaseException) -> tuple[str, int] | None:
     """The line and the exit code of what ended a command; None for what is to be raised on."""
     from hindsched.online.registry import place_in_own_file
-    from hindsched.solvers.door.interrupt import Terminated
+    from hindsched.solvers.door.work import Terminated
 
     match error:
         case HindschedError():

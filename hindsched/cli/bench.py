@@ -56,7 +56,7 @@ def bench(
     from hindsched.analysis.compare import finish, plan_tasks
     from hindsched.analysis.store import ResultStore
     from hindsched.analysis.sweep import SchedulerLost, check_workers, connect
-    from hindsched.solvers.door.interrupt import Terminated
+    from hindsched.solvers.door.work import Terminated
 
     # The pool's tracker of semaphores would warn of those of workers that Ctrl-C ended.
     os.environ.setdefault("PYTHONWARNINGS", "ignore:resource_tracker:UserWarning")

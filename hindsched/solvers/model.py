@@ -39,12 +39,12 @@ from hindsched.models.futures import ExtensiveProgram, Futures, build_extensive
 from hindsched.solutions.base import Solution, Violation
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import solution_at, solve_program
+from hindsched.solvers.door.result import ProgramResult, Progress, Status, StoppedBy
 from hindsched.solvers.door.standard_form import (
     LinearProgram,
     TriviallyInfeasibleError,
     compile_program,
 )
-from hindsched.solvers.door.status import ProgramResult, Progress, Status, StoppedBy
 from hindsched.solvers.oracles.base import BlockOracle, build_oracle, row_layouts
 
 if TYPE_CHECKING:

@@ -25,8 +25,8 @@ from hindsched.solutions.base import Assignment, Solution, build_solution
 from hindsched.solvers.bounds.schedule_prices import best_schedules
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import within_gap
+from hindsched.solvers.door.result import Status
 from hindsched.solvers.door.rolling import RollingProgram
-from hindsched.solvers.door.status import Status
 from hindsched.solvers.oracles.base import BlockOracle, Response, build_oracle, row_layouts
 
 MOST_COLUMNS = 10_000

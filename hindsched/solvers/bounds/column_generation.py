@@ -13,10 +13,9 @@ import math
 from hindsched.arrays import Floats
 from hindsched.solvers.bounds.lagrangian import BoundResult, Subgradient
 from hindsched.solvers.certificates.certificate import certify, check_certifies
-from hindsched.solvers.door.interrupt import catch_interrupt
 from hindsched.solvers.door.options import SolveOptions
-from hindsched.solvers.door.status import Progress, StoppedBy
-from hindsched.solvers.door.work import Clock
+from hindsched.solvers.door.result import Progress, StoppedBy
+from hindsched.solvers.door.work import Clock, catch_interrupt
 from hindsched.solvers.oracles.base import BlockOracle
 from hindsched.solvers.tree.node_program import NodeProgram
 

@@ -24,10 +24,9 @@ import numpy as np
 
 from hindsched.arrays import Floats
 from hindsched.solvers.certificates.certificate import Certificate, certify, check_certifies
-from hindsched.solvers.door.interrupt import catch_interrupt
 from hindsched.solvers.door.options import SolveOptions
-from hindsched.solvers.door.status import Progress, StoppedBy
-from hindsched.solvers.door.work import now, spend
+from hindsched.solvers.door.result import Progress, StoppedBy
+from hindsched.solvers.door.work import catch_interrupt, now, spend
 from hindsched.solvers.oracles.base import BlockOracle
 
 DEFLECTION = 0.7

@@ -13,9 +13,8 @@ first two are enforced here, the others are properties of a family's oracle and 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, Protocol, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -126,22 +125,6 @@ class Certificate:
         return self.bound < other.bound if self.sense == "max" else self.bound > other.bound
 
 
-class Run(Protocol):
-    """What `certificate_of_run` needs of an online run (a ``SimulationResult``)."""
-
-    @property
-    def instance(self) -> Instance:
-        """The instance that was simulated."""
-
-    @property
-    def solution(self) -> Solution:
-        """The decisions."""
-
-    @property
-    def prices(self) -> Mapping[str, object] | None:
-        """The algorithm's final prices by row set."""
-
-
 def certify(oracle: BlockOracle, prices: Floats, kind: Kind = "lagrangian") -> Certificate:
     """Turn prices, finite and not negative, into a certificate: their bound, rounded outward.
 
@@ -167,7 +150,7 @@ def check_certifies(oracle: BlockOracle) -> None:
         raise InputError("formulation", oracle.formulation, rule)
 
 
-def certificate_of_run(run: Run) -> Certificate:
+def certificate_of_run(run: Any) -> Certificate:
     """Certificate from the prices that an online algorithm itself posted at the end of its run.
 
     They are by row set, in one of the family's layouts.

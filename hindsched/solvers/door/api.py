@@ -27,12 +27,16 @@ from hindsched.limits import (
 from hindsched.models.base import check_size
 from hindsched.solutions.base import build_solution
 from hindsched.solvers.compiling import compile_first
-from hindsched.solvers.door.interrupt import catch_interrupt, interruption
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import OBJECTIVE_TOLERANCE, within_gap
-from hindsched.solvers.door.result import Result, keeping
-from hindsched.solvers.door.status import LineProgress, Progress, Status, StoppedBy
-from hindsched.solvers.door.work import UNIT_SECONDS, counting, is_counted
+from hindsched.solvers.door.result import LineProgress, Progress, Result, Status, StoppedBy, keeping
+from hindsched.solvers.door.work import (
+    UNIT_SECONDS,
+    catch_interrupt,
+    counting,
+    interruption,
+    is_counted,
+)
 from hindsched.solvers.methods.auto import generic_methods
 from hindsched.solvers.methods.base import Method, certain, joined
 from hindsched.solvers.oracles.base import build_oracle

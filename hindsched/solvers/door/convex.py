@@ -20,9 +20,9 @@ import numpy as np
 
 from hindsched.arrays import Floats
 from hindsched.json_types import Keywords
-from hindsched.solvers.door.interrupt import catch_interrupt
 from hindsched.solvers.door.options import SolveOptions
-from hindsched.solvers.door.status import ProgramResult, ShadowPrices, Status, StoppedBy
+from hindsched.solvers.door.result import ProgramResult, ShadowPrices, Status, StoppedBy
+from hindsched.solvers.door.work import catch_interrupt
 
 log = logging.getLogger(__name__)
 

@@ -19,11 +19,10 @@ import numpy as np
 from hindsched.arrays import Floats
 from hindsched.errors import InputError, SolveFailed
 from hindsched.json_types import JsonObject
-from hindsched.solvers.door.interrupt import catch_interrupt
 from hindsched.solvers.door.options import SolveOptions
+from hindsched.solvers.door.result import Answer, Progress, Status, StoppedBy
 from hindsched.solvers.door.standard_form import LinearProgram, Scaling
-from hindsched.solvers.door.status import Answer, Progress, Status, StoppedBy
-from hindsched.solvers.door.work import is_counted, now, spend, units_of
+from hindsched.solvers.door.work import catch_interrupt, is_counted, now, spend, units_of
 
 WAIT_SECONDS = 0.05
 """How often the waiting thread looks for an interrupt, the deadline and news to report."""
@@ -171,13 +170,6 @@ class HighsProgram:
         self._scaling = replace(self._scaling, objective=self._scaling.objective_for(cost))
         self.highs.changeColsCost(cost.size, index, self._scaling.costs(cost))
         self.highs.changeObjectiveOffset(offset * self._scaling.objective)
-
-    def renew(self) -> None:
-        """Take over the program's present objective and sides."""
-        lp = self.program
-        self.set_cost(lp.cost, lp.offset)
-        index, own = np.arange(len(lp.rows), dtype=_I32), self._scaling.rows
-        self.highs.changeRowsBounds(index.size, index, lp.row_lower * own, lp.row_upper * own)
 
     def set_start(self, index: Any, values: Floats) -> None:
         """Give values to some or all columns as a start for the mixed-integer search."""

@@ -22,10 +22,10 @@ from pyomo.common.log import LoggingIntercept
 
 from hindsched.arrays import Floats
 from hindsched.errors import InputError, SolveFailed
-from hindsched.solvers.door.interrupt import catch_interrupt
 from hindsched.solvers.door.options import SolveOptions
+from hindsched.solvers.door.result import Answer, Status, StoppedBy
 from hindsched.solvers.door.standard_form import LinearProgram
-from hindsched.solvers.door.status import Answer, Status, StoppedBy
+from hindsched.solvers.door.work import catch_interrupt
 
 
 @dataclass(frozen=True)

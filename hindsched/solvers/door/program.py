@@ -20,20 +20,19 @@ from hindsched.solutions.base import Solution
 from hindsched.solvers.door.highs import HighsProgram
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.others import OTHERS, solve_by_other
-from hindsched.solvers.door.standard_form import (
-    LinearProgram,
-    Rereading,
-    TriviallyInfeasibleError,
-    compile_program,
-    merge_equal_columns,
-)
-from hindsched.solvers.door.status import (
+from hindsched.solvers.door.result import (
     Answer,
     ProgramResult,
     Progress,
     ShadowPrices,
     Status,
     StoppedBy,
+)
+from hindsched.solvers.door.standard_form import (
+    LinearProgram,
+    TriviallyInfeasibleError,
+    compile_program,
+    merge_equal_columns,
 )
 from hindsched.solvers.door.work import now
 
@@ -105,42 +104,6 @@ def solve_program(
     if start and len(index) == len(program.columns):
         answer = _keep_start(program, answer, index, point)
     return _conclude(program, answer, options, now() - started, want_duals)
-
-
-class KeptProgram:
-    """A Pyomo model that HiGHS solves again and again at other values of its mutable Params.
-
-    It is compiled and given to the solver once. Params may stand in the objective and on the right
-    sides of constraints, which are read anew before each solve; all else stays as it was.
-    """
-
-    def __init__(self, model: pyo.ConcreteModel, options: SolveOptions) -> None:
-        self.model, self._options = model, options
-        self._highs: HighsProgram | None = None
-        self._refused: TriviallyInfeasibleError | None = None
-        try:
-            self._program = compile_program(model)
-        except TriviallyInfeasibleError as error:
-            self._refused = error
-            return
-        self._reread = Rereading(self._program)
-        if self._program.columns and self._program.rows:
-            self._highs = HighsProgram(self._program, options)
-
-    def solve(self) -> ProgramResult:
-        """Solve the model at the Params' present values; see `solve_program`."""
-        started = now()
-        if self._refused is not None:
-            return _infeasible(self._refused, 0.0)
-        program = self._program
-        self._reread()
-        if self._highs is None:
-            answer = _answer_without_rows(program)
-        else:
-            self._highs.renew()
-            answer = self._highs.solve(self._options.time_limit)
-        answer = _believe(program, answer)
-        return _conclude(program, answer, self._options, now() - started, False)
 
 
 def _infeasible(error: TriviallyInfeasibleError, seconds: float) -> ProgramResult:

@@ -21,7 +21,6 @@ from pyomo.common.errors import (
     InvalidExpressionError,
 )
 from pyomo.core.base.block import TraversalStrategy
-from pyomo.core.expr.visitor import identify_mutable_parameters
 from pyomo.repn.plugins.standard_form import LinearStandardFormCompiler
 from scipy.sparse import csc_array, diags_array
 from scipy.sparse.csgraph import connected_components
@@ -162,49 +161,6 @@ def compile_program(model: pyo.ConcreteModel) -> LinearProgram:
     for variable in program.idle:
         _nearest_zero(variable)
     return program
-
-
-class Rereading:
-    """Reads a compiled program's objective and the sides of its rows anew.
-
-    Params may stand there that have other values by then; coefficients of the rows and bounds of
-    the variables stay as they were compiled.
-    """
-
-    def __init__(self, program: LinearProgram) -> None:
-        self._program = program
-        self._column = {id(variable): place for place, variable in enumerate(program.columns)}
-        self._alone = pyo.ConcreteModel(name="the objective alone")
-        self._alone.objective = pyo.Objective(
-            expr=program.objective.expr, sense=program.objective.sense
-        )
-        self._lower = _with_params(program.rows, program.row_lower, "lb")
-        self._upper = _with_params(program.rows, program.row_upper, "ub")
-
-    def __call__(self) -> None:
-        """Write what is read into the program."""
-        lp = self._program
-        form = LinearStandardFormCompiler().write(
-            self._alone, mixed_form=True, set_sense=pyo.minimize
-        )
-        lp.cost, lp.offset = np.zeros(len(lp.columns)), float(form.c_offset[0])
-        places = [self._column[id(variable)] for variable in form.columns]
-        lp.cost[places] = form.c.toarray()[0]
-        for place, constraint, constant in self._lower:
-            lp.row_lower[place] = constraint.lb - constant
-        for place, constraint, constant in self._upper:
-            lp.row_upper[place] = constraint.ub - constant
-
-
-def _with_params(rows: Sequence[Any], sides: Floats, name: str) -> list[tuple[int, Any, float]]:
-    """Rows whose lower (``lb``) or upper side has Params, and the constant on their other side."""
-    expression = {"lb": "lower", "ub": "upper"}[name]
-    return [
-        (place, row, getattr(row, name) - sides[place])
-        for place, row in enumerate(rows)
-        if np.isfinite(sides[place])
-        and any(True for _ in identify_mutable_parameters(getattr(row, expression)))
-    ]
 
 
 def merge_equal_columns(program: LinearProgram) -> tuple[LinearProgram, NDArray[np.int32]]:

@@ -24,12 +24,10 @@ from hindsched.instances.base import Instance
 from hindsched.solutions.base import Solution
 from hindsched.solvers.bounds.lagrangian import Subgradient
 from hindsched.solvers.certificates.certificate import certify
-from hindsched.solvers.door.interrupt import catch_interrupt, stoppable
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import within_gap
-from hindsched.solvers.door.result import Result, keep
-from hindsched.solvers.door.status import Progress, StoppedBy
-from hindsched.solvers.door.work import Clock, now
+from hindsched.solvers.door.result import Progress, Result, StoppedBy, keep
+from hindsched.solvers.door.work import Clock, catch_interrupt, now, stoppable
 from hindsched.solvers.methods.base import (
     FindIncumbent,
     Method,

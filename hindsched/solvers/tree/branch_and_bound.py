@@ -24,7 +24,7 @@ from hindsched.solutions.base import Solution, build_solution
 from hindsched.solvers.certificates.certificate import Certificate, certify
 from hindsched.solvers.certificates.tree import certify_tree
 from hindsched.solvers.door.program import next_to_nothing
-from hindsched.solvers.door.status import Progress, StoppedBy
+from hindsched.solvers.door.result import Progress, StoppedBy
 from hindsched.solvers.door.work import now, spend
 from hindsched.solvers.oracles.base import BlockOracle, Response
 from hindsched.solvers.oracles.decisions import COMPLETES, BranchDecision

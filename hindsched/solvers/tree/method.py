@@ -21,12 +21,17 @@ from hindsched.errors import InputError
 from hindsched.instances.base import Instance, family_module, has_module
 from hindsched.solutions.base import Solution
 from hindsched.solvers.bounds.lagrangian import Subgradient, subgradient_bound
-from hindsched.solvers.door.interrupt import catch_interrupt
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import within_gap
-from hindsched.solvers.door.result import Result, status_of
-from hindsched.solvers.door.status import LineProgress, Progress, Status, StoppedBy
-from hindsched.solvers.door.work import UNIT_SECONDS, Clock, counting
+from hindsched.solvers.door.result import (
+    LineProgress,
+    Progress,
+    Result,
+    Status,
+    StoppedBy,
+    status_of,
+)
+from hindsched.solvers.door.work import UNIT_SECONDS, Clock, catch_interrupt, counting
 from hindsched.solvers.methods.base import Method, Run
 from hindsched.solvers.oracles.base import BlockOracle, build_oracle
 from hindsched.solvers.tree.branch_and_bound import BranchAndBound, FindSolution, MakeProgram

@@ -22,7 +22,7 @@ import numpy as np
 from hindsched.arrays import Bools, Floats
 from hindsched.solutions.base import Solution
 from hindsched.solvers.bounds.master import Basis, Column, Master
-from hindsched.solvers.door.status import StoppedBy
+from hindsched.solvers.door.result import StoppedBy
 from hindsched.solvers.oracles.base import BlockOracle, Response
 from hindsched.solvers.oracles.decisions import (
     COMPLETES,

@@ -23,12 +23,10 @@ from hindsched.models.edgecloud.sets import last_slots, relaxation_last_slots
 from hindsched.solutions.edgecloud.list_schedule import GreedySchedule, Past, read_past
 from hindsched.solvers.bounds.lagrangian import subgradient_bound
 from hindsched.solvers.certificates.certificate import Certificate, certify
-from hindsched.solvers.door.interrupt import catch_interrupt
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import solve_program
-from hindsched.solvers.door.result import Result
-from hindsched.solvers.door.status import Progress, Status, StoppedBy
-from hindsched.solvers.door.work import Clock
+from hindsched.solvers.door.result import Progress, Result, Status, StoppedBy
+from hindsched.solvers.door.work import Clock, catch_interrupt
 from hindsched.solvers.families.edgecloud.oracle import EdgecloudOracle
 from hindsched.solvers.families.edgecloud.search import best_incumbent, search
 from hindsched.solvers.methods.base import DEFAULT_SECONDS, Method, Run, solve_milp

@@ -23,11 +23,9 @@ from hindsched.instances.base import Instance
 from hindsched.instances.mlbroker.instance import MlbrokerInstance
 from hindsched.instances.mlbroker.slot import SlotData
 from hindsched.solutions.mlbroker.solution import MlbrokerSolution
-from hindsched.solvers.door.interrupt import catch_interrupt
 from hindsched.solvers.door.options import SolveOptions
-from hindsched.solvers.door.result import Result
-from hindsched.solvers.door.status import Progress, Status, StoppedBy
-from hindsched.solvers.door.work import Clock, is_counted
+from hindsched.solvers.door.result import Progress, Result, Status, StoppedBy
+from hindsched.solvers.door.work import Clock, catch_interrupt, is_counted
 from hindsched.solvers.families.mlbroker.bound import (
     ITERATIONS,
     lagrangian_certificate,

@@ -24,7 +24,7 @@ from hindsched.models.oasis.leaf import build_leaf
 from hindsched.solutions.oasis.solution import OasisSolution
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import solve_program
-from hindsched.solvers.door.status import ProgramResult, Status, StoppedBy
+from hindsched.solvers.door.result import ProgramResult, Status, StoppedBy
 from hindsched.solvers.kernels.oasis.maximal_patterns import server_patterns
 
 Plan = tuple[int, Any, Any]

@@ -16,10 +16,16 @@ from hindsched.instances.base import LinearUtility
 from hindsched.instances.oasis.instance import OasisInstance, OasisJob, OasisUtility
 from hindsched.models.base import Commitments
 from hindsched.solutions.base import Assignment, Solution
-from hindsched.solvers.door.interrupt import catch_interrupt
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.result import Result
-from hindsched.solvers.door.work import UNIT_SECONDS, counting, now, spend, units_of
+from hindsched.solvers.door.work import (
+    UNIT_SECONDS,
+    catch_interrupt,
+    counting,
+    now,
+    spend,
+    units_of,
+)
 from hindsched.solvers.families.oasis.methods import milp
 
 

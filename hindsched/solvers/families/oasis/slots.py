@@ -20,7 +20,7 @@ from hindsched.instances.decimals import how_many_left, loosened
 from hindsched.instances.oasis.instance import OasisInstance
 from hindsched.models.oasis.slots import SlotProgram
 from hindsched.solvers.door.convex import solve_convex
-from hindsched.solvers.door.status import Status
+from hindsched.solvers.door.result import Status
 from hindsched.solvers.families.oasis.resources import OasisOracle, OasisPlan, Placements
 from hindsched.solvers.kernels.oasis.worker_slot import relax_states, trace_back
 from hindsched.solvers.kernels.ties import TIE

@@ -34,9 +34,8 @@ from hindsched.solvers.certificates.certificate import (
     check_claim,
     oracle_of,
 )
-from hindsched.solvers.oracles.base import BlockOracle
+from hindsched.solvers.oracles.base import BlockOracle, RestrictedOracle
 from hindsched.solvers.oracles.decisions import Axes, BranchDecision, from_file, to_file
-from hindsched.solvers.oracles.restricted import RestrictedOracle
 
 EXPLAINING_STEPS = 150
 """Subgradient steps from the leaves' prices to prices that explain a gap without branching."""

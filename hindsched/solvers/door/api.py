@@ -8,7 +8,6 @@ follows from the two.
 from __future__ import annotations
 
 import time
-from contextlib import nullcontext
 from dataclasses import replace
 
 import numpy as np
@@ -20,7 +19,6 @@ from hindsched.limits import (
     OVERRUN_SECONDS,
     OVERRUN_SHARE,
     OutOfTime,
-    memory_limit,
     nobody_asked,
     time_limit,
 )
@@ -184,10 +182,9 @@ def _within_limits(
     """What the method finds, or what is known when it overruns a limit."""
     limit = None if is_counted() else options.time_limit
     most = None if limit is None else OVERRUN_SHARE * limit + OVERRUN_SECONDS
-    memory = nullcontext() if options.memory_limit is None else memory_limit(options.memory_limit)
     with keeping() as kept:
         try:
-            with time_limit(most), memory:
+            with time_limit(most):
                 result = run(instance, formulation, options, on_progress)
             limits = (StoppedBy.TIME_LIMIT, StoppedBy.MEMORY_LIMIT)
             open_ended = result.status in (Status.FEASIBLE, Status.NO_SOLUTION)

@@ -23,7 +23,7 @@ from hindsched.arrays import Bools, Floats
 from hindsched.solutions.base import Solution
 from hindsched.solvers.bounds.master import Basis, Column, Master
 from hindsched.solvers.door.result import StoppedBy
-from hindsched.solvers.oracles.base import BlockOracle, Response
+from hindsched.solvers.oracles.base import BlockOracle, Response, RestrictedOracle
 from hindsched.solvers.oracles.decisions import (
     COMPLETES,
     NEVER,
@@ -33,7 +33,6 @@ from hindsched.solvers.oracles.decisions import (
     limits_of,
     window_of,
 )
-from hindsched.solvers.oracles.restricted import RestrictedOracle
 
 SMOOTHING = 0.3
 """Weight of a node's best prices in the prices tried."""

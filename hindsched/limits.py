@@ -38,21 +38,7 @@ _limit: ContextVar[tuple[float, float] | None] = ContextVar("limit", default=Non
 def time_limit(seconds: float | None) -> Iterator[None]:
     """Let `time_left` and `check_time` inside know when the time is over.
 
-    Parameters
-    ----------
-    seconds : float, optional
-        None for no limit, infinity for "as long as it takes"; a limit around this one holds too.
-
-    Examples
-    --------
-    >>> from hindsched.limits import OutOfTime, check_time, time_limit
-    >>> try:
-    ...     with time_limit(0.05):
-    ...         while True:
-    ...             check_time()
-    ... except OutOfTime as error:
-    ...     print(error)
-    stopped after 0.05 s (--time-limit)
+    None is no limit, infinity "as long as it takes"; a limit around this one holds too.
     """
     outer = _limit.get()
     own = None if seconds is None else (time.monotonic() + seconds, seconds)
@@ -95,24 +81,7 @@ def nobody_asked() -> bool:
 
 
 def check_count(what: str, count: int, things: str, most: int | None = None) -> None:
-    """Refuse to go through very many things one by one where there is no limit.
-
-    Parameters
-    ----------
-    what : str
-        What would be done.
-    count : int
-        How many things that takes at least.
-    things : str
-        What they are.
-    most : int, optional
-        How many may be; `UNASKED_SLOTS` if None.
-
-    Raises
-    ------
-    InputError
-        One line that says how many there are, the limit, and how to raise it.
-    """
+    """Refuse to go through very many things one by one where there is no limit."""
     most = UNASKED_SLOTS if most is None else most
     if count > most and nobody_asked():
         rule = (
@@ -125,17 +94,7 @@ def check_count(what: str, count: int, things: str, most: int | None = None) -> 
 def check_memory(what: str, needed: float) -> None:
     """Refuse to build what the free memory cannot hold, or much of it where there is no limit.
 
-    Parameters
-    ----------
-    what : str
-        What would be built, for example ``"prices of 3,000,000 rows"``.
-    needed : float
-        Bytes that it would need; little is not looked at, so this may be called often.
-
-    Raises
-    ------
-    InputError
-        One line that says what it needs, what there is, and how to raise the limit.
+    Few bytes are not looked at, so this may be called often.
     """
     if needed <= SURELY_THERE:
         return

@@ -113,17 +113,9 @@ def main(
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line and return the exit code.
+    """Run the command line (by default the process' arguments) and return the exit code.
 
-    Parameters
-    ----------
-    arguments : sequence of str, optional
-        Arguments; None for those of the process.
-
-    Returns
-    -------
-    int
-        0 success, 1 a solve or run that failed, 2 bad input, 130 interrupted, 143 terminated.
+    0 success, 1 a solve or run that failed, 2 bad input, 130 interrupted, 143 terminated.
     """
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # the caller has closed it, as `>&-` does

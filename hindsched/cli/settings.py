@@ -44,13 +44,7 @@ Certificate = Annotated[str | None, option("Write the bound's certificate to thi
 def parse_settings(
     pairs: Sequence[str] | None, *options: str, where: str = "set"
 ) -> dict[str, str]:
-    """Read ``NAME=VALUE`` pairs; whom they are for converts the values.
-
-    Raises
-    ------
-    InputError
-        For a pair without ``=``, a name given twice, or one of what `options` are for.
-    """
+    """Read ``NAME=VALUE`` pairs, none of an option's name; their taker converts the values."""
     settings: dict[str, str] = {}
     for pair in pairs or ():
         name, equals, value = pair.partition("=")
@@ -78,12 +72,7 @@ def load(source: str) -> Instance:
 def check_targets(inputs: Sequence[str | None] = (), **outputs: str | None) -> None:
     """Refuse outputs that cannot be written, or would destroy something, before anything begins.
 
-    Parameters
-    ----------
-    inputs : sequence of str
-        Files that are read: no output may be one of them.
-    **outputs
-        Path by option; None where the option was not given.
+    Outputs are paths by option, None where it was not given; none may be a file that is read.
     """
     taken = {os.path.realpath(path): "is read by this command" for path in inputs if path}
     for name, path in outputs.items():

@@ -64,11 +64,11 @@ Progress = Callable[[float | None, float | None, float, str], None]
 class ShadowPrices(Mapping[Any, Any]):
     """Shadow prices by component: it is looked up as the object that it is.
 
-    A row's is the derivative of the optimal objective, in the model's own sense, with respect to
-    its right side: maximising, that of ``body <= b`` is not negative and that of ``body >= b`` not
-    positive, minimising the other way round. A reduced cost is the same of a variable's bound. A
-    component that occurs twice (a range) gets the sum: at most one of its sides is active. One with
-    many elements has an array.
+    A row's is the derivative of the optimal objective, in the model's own sense, by its right side:
+    maximising, that of ``body <= b`` is not negative and that of ``body >= b`` not positive,
+    minimising the other way round. A reduced cost is the same of a variable's bound. A component
+    that occurs twice (a range) gets the sum: at most one side is active. One with many elements has
+    an array.
     """
 
     def __init__(self, components: Sequence[object], prices: Sequence[Any]) -> None:

@@ -52,44 +52,27 @@ class BlockOracle(ABC):
     """Best responses of an instance's blocks.
 
     Subclasses take an instance (and a formulation) and set the attributes below.
-
-    Attributes
-    ----------
-    instance : Instance
-        The instance.
-    formulation : str
-        Which of the family's problems.
-    layout : str
-        Name of the layout of the rows, one of the family's ``ORACLE_ROWS``.
-    rows : Rows
-        The linking rows with their real capacities b.
-    optional : bool
-        Whether a block may stay out at value 0 (maximising families with optional jobs).
-    exact : bool
-        Whether `best_response` at full capacity is exact (or errs outward), so that it certifies.
-    features : mapping
-        Features that decisions may limit, with their axes, in the order in which to branch on
-        them (see `decisions`); empty if the layout's blocks cannot be restricted.
-    step : Fraction or None
-        What every solution's objective is a whole multiple of, where there is such a number: the
-        leaves of a tree round their bounds to it.
-    implied : ndarray of bool, shape (rows.size,), optional
-        Rows that the others and the blocks imply: linear programs leave them out, prices may not.
-    outside_ends_after : int
-        Last slot in which what the outside option stands for cannot end; it never does if it is
-        staying out.
     """
 
     sense: ClassVar[Literal["max", "min"]]
     instance: Instance
-    formulation: str
-    layout: str
-    rows: Rows
-    optional: bool = False
+    formulation: str  # which of the family's problems
+    layout: str  # of the rows, one of the family's ``ORACLE_ROWS``
+    rows: Rows  # the linking rows with their real capacities b
+    optional: bool = False  # whether a block may stay out at value 0 (maximising families)
+    # whether `best_response` at full capacity is, or errs outward: so it certifies
     exact: bool = True
+    # what decisions may limit, with axes, in the order in which to branch; empty if the layout's
+    # blocks cannot be restricted
     features: Mapping[str, Axes] = MappingProxyType({})
+    # what every solution's objective is a whole multiple of, if there is such a number: the leaves
+    # of a tree round their bounds to it
     step: Fraction | None = None
+    # rows that the others and the blocks imply, (rows.size,): linear programs leave them out,
+    # prices may not
     implied: Bools | None = None
+    # last slot in which what the outside option stands for cannot end; it never does if it is
+    # staying out
     outside_ends_after: int = NEVER - 1
 
     @property
@@ -129,22 +112,10 @@ class BlockOracle(ABC):
         """
 
     def restricted_response(self, block: int, prices: Floats, limits: Limits) -> Response | None:
-        """Best schedule of one block whose features lie within limits, at full capacity.
+        """Best schedule of one block at full capacity whose features lie within limits, if any.
 
-        As exact as `best_response`: with limits that hold for every schedule it has the same
-        value. The outside option is not among the schedules (see `outside`).
-
-        Parameters
-        ----------
-        block, prices
-            As in `best_response`.
-        limits : mapping
-            Smallest and largest value allowed, by feature.
-
-        Returns
-        -------
-        Response or None
-            None if the block has no such schedule.
+        As exact as `best_response`: with limits that hold for every schedule it has the same value.
+        The outside option is not among the schedules (see `outside`).
         """
         raise TypeError(f"{type(self).__name__} does not restrict its blocks")
 
@@ -196,21 +167,11 @@ class BlockOracle(ABC):
         """Schedules that a feasible solution gives the blocks, as use of this layout's rows.
 
         Families implement it for every layout they certify with: `explain` splits the gap by it and
-        the neighbourhood search starts from given solutions with it.
-
-        Parameters
-        ----------
-        solution : Solution
-            A feasible solution of the oracle's formulation.
-
-        Returns
-        -------
-        list of (Response or None)
-            One entry a block, in block order. ``objective``, ``rows`` and ``amounts`` are those of
-            the solution's schedule (``value`` is not read: set it to the objective); a row may
-            stand several times, its amounts add up. None where the block takes the outside option
-            at objective 0. The objectives must add up to ``solution.objective()`` and the use must
-            not exceed ``rows.capacity``: both are checked by the caller.
+        the neighbourhood search starts from given solutions with it. One entry a block:
+        ``objective``, ``rows`` and ``amounts`` are those of the solution's schedule (``value`` is
+        not read); a row may stand several times, its amounts add up. None where the block takes the
+        outside option at objective 0. The objectives must add up to ``solution.objective()`` and
+        the use must not exceed ``rows.capacity``: both are checked by the caller.
         """
         raise TypeError(f"{type(self).__name__} does not read solutions")
 
@@ -255,14 +216,10 @@ class BlockOracle(ABC):
         return None
 
     def block_values(self, prices: Floats) -> tuple[Floats, Floats]:
-        """Values of all blocks and their total use at `prices`, full capacity.
+        """Values of all blocks, (num_blocks,), and total use of the rows, at full capacity.
 
-        Returns
-        -------
-        values : ndarray, shape (num_blocks,)
-            Each block's term of the bound: with an outside option, never worse than it.
-        use : ndarray, shape (rows.size,)
-            Sum of ``A x`` over the blocks: capacity minus use is a subgradient of the bound.
+        A value is the block's term of the bound: with an outside option, never worse than it.
+        Capacity minus use is a subgradient of the bound.
         """
         values = np.zeros(self.num_blocks)
         use = np.zeros(self.rows.size)

@@ -33,10 +33,7 @@ def bench(
     context: typer.Context,
     suite: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="SUITE|FILE|DIR...",
-            help="Suites (small if absent; oasis/small for one family), files, folders, names.",
-        ),
+        typer.Argument(help="Suites (small if absent), as oasis/small; files, folders, names."),
     ] = None,
     algorithm: opt.Algorithms = None,
     seeds: Annotated[int, opt.option("Seeds of each randomised algorithm.")] = 5,

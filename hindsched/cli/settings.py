@@ -20,13 +20,9 @@ def option(text: str, *names: str) -> Any:
 
 
 Family = Annotated[str, typer.Argument(help="The family's name, as in `hindsched list families`.")]
-File = Annotated[
-    str, typer.Argument(help="Instance file, - for standard input, or one of `list instances`.")
-]
+File = Annotated[str, typer.Argument(help="Instance: a file, -, or one of `list instances`.")]
 Algorithm = Annotated[str, option("One of `list algorithms`, FILE.py:CLASS or exec:COMMAND.")]
-Algorithms = Annotated[
-    list[str] | None, option("As of `simulate`; may be repeated; all of the family if absent.")
-]
+Algorithms = Annotated[list[str] | None, option("May be repeated; all of the family if absent.")]
 Settings = Annotated[list[str] | None, option("A setting NAME=VALUE; may be repeated.", "--set")]
 Formulation = Annotated[str | None, option("Which of the family's problems.")]
 Method = Annotated[str, option("auto, milp, relaxation, bound, ...")]

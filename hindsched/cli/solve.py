@@ -16,9 +16,7 @@ def solve(
     time_limit: opt.TimeLimit = None,
     gap: Annotated[float, opt.option("Relative gap at which a solve counts as optimal.")] = 1e-6,
     threads: Annotated[int | None, opt.option("Cores of a solve; all if absent.")] = None,
-    work_limit: Annotated[
-        int | None, opt.option("Iterations and nodes in place of seconds: same bytes always.")
-    ] = None,
+    work_limit: Annotated[int | None, opt.option("In place of seconds: same bytes always.")] = None,
     output: opt.Output = None,
     certificate: opt.Certificate = None,
     as_json: Json = False,

@@ -108,13 +108,7 @@ class Settings(Record):
 
     @classmethod
     def of(cls, usual: Mapping[str, Any], settings: Mapping[str, object]) -> Self:
-        """A preset's settings, some of them replaced.
-
-        Raises
-        ------
-        InputError
-            For the first value that breaks a rule: ``set.jobs: 0: ...``.
-        """
+        """A preset's settings, some replaced; `InputError` names the first broken one."""
         usual = cls.values(**usual)
         values = {**usual, **settings}
         try:
@@ -132,18 +126,3 @@ class Settings(Record):
             key: list(value) if isinstance(value, tuple) else value
             for key, value in self._changed.items()
         }
-
-
-class TraceSettings(Settings):
-    """What every family's instance from a trace is made with.
-
-    Parameters
-    ----------
-    start : float
-        Seconds after the trace's first row at which to begin.
-    every : int
-        Keep every so many rows, which thins the stream of arrivals.
-    """
-
-    start: NonNegative = 0.0
-    every: PositiveCount = 1

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from hindsched.instances.generators.settings import TraceSettings
+from hindsched.instances.base import NonNegative, PositiveCount
+from hindsched.instances.generators.settings import Settings
 from hindsched.json_types import Draft
 
 if TYPE_CHECKING:  # generators, which no pandas is loaded for, name this module
@@ -17,7 +18,14 @@ KEPT = ("part", "user", "status", "submit_seconds", "duration_seconds", "gpus", 
 """Columns of the trace that an instance's provenance keeps for each job, where there is a value."""
 
 
-def take_rows(table: TraceTable, jobs: int, s: TraceSettings) -> list[dict[str, Any]]:
+class RowSettings(Settings):
+    """What every family's instance from a trace is made with."""
+
+    start: NonNegative = 0.0  # seconds after the trace's first row at which to begin
+    every: PositiveCount = 1  # keep every so many rows, which thins the stream of arrivals
+
+
+def take_rows(table: TraceTable, jobs: int, s: RowSettings) -> list[dict[str, Any]]:
     """So many rows, as the settings choose them; see `records_of`."""
     return records_of(table.window(s.start, (jobs - 1) * s.every + 1).rows.iloc[:: s.every])
 
@@ -30,14 +38,7 @@ def records_of(rows: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def job_names(rows: pd.DataFrame) -> list[str]:
-    """The trace's own names; with their part before them, or their row behind, to be unique.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> job_names(pd.DataFrame({"job": ["a", "a"], "part": ["x", "y"]}))
-    ['x/a', 'y/a']
-    """
+    """The trace's own names; with their part before them, or their row behind, to be unique."""
     alone = rows["job"].astype(str)
     both = rows["part"].astype(str) + "/" + alone
     for names in (alone, both):
@@ -56,7 +57,7 @@ def traced(
     rows: Sequence[dict[str, Any]],
     table: TraceTable,
     seed: int,
-    s: TraceSettings,
+    s: RowSettings,
     *,
     took: Sequence[str],
     made_up: Sequence[str],
@@ -64,20 +65,8 @@ def traced(
 ) -> Draft:
     """A file's data whose jobs have their names in the trace, and that says what came from it.
 
-    Parameters
-    ----------
-    data : dict
-        A file without provenance; its jobs are ``j1, j2, ...`` (with anything behind), one a row.
-    rows : list of dict
-        The rows of the trace, from `take_rows` or `records_of`.
-    table : TraceTable
-        The trace.
-    seed, s
-        What the instance was made with.
-    took, made_up : sequence of str
-        What the jobs have from the trace, and what was drawn or assumed, in words.
-    **told
-        What else the provenance says.
+    Jobs of the data are ``j1, j2, ...`` (with anything behind), one a row; what they `took` from
+    the trace and what was `made_up` is said in words.
     """
     jobs = [
         {**job, "name": job["name"].replace(f"j{number}", row["name"], 1)}

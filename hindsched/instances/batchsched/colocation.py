@@ -17,14 +17,8 @@ from hindsched.instances.modes import NEVER, ps_for
 class Hosting:
     """Fewest PSs of the best host of N workers, by types and N.
 
-    Parameters
-    ----------
-    capacity : ndarray, shape (servers, resources)
-        Of empty servers.
-    worker, ps : ndarray, shape (types, resources)
-        Demands.
-    ratio : ndarray, shape (worker types, PS types)
-        Bandwidth of a worker over that of a PS, as `ps_for` takes it.
+    Takes capacities (servers, resources), demands (types, resources), and the bandwidth of a worker
+    over that of a PS (worker types, PS types), as `ps_for` takes it.
     """
 
     def __init__(self, capacity: Floats, worker: Floats, ps: Floats, ratio: Floats) -> None:
@@ -36,10 +30,8 @@ class Hosting:
     def fewest_ps(self, most: int) -> Ints:
         """Fewest PSs of N = 1 .. `most` workers; `NEVER` where no server holds them.
 
-        Returns
-        -------
-        ndarray of int, shape (worker types, PS types, q in 0..1, most)
-            With q = 1 the host holds all workers, otherwise N - 1 at most.
+        Shape (worker types, PS types, q in 0..1, most): with q = 1 the host holds all workers,
+        otherwise N - 1 at most.
         """
         if most > self._table.shape[3]:
             self._table = np.full((*self._ratio.shape, 2, most), NEVER, dtype=np.int64)

@@ -29,6 +29,7 @@ from hindsched.instances.base import (
     Record,
     Server,
     Slot,
+    amounts,
     amounts_of,
     arrives_in_time,
     cluster_property,
@@ -198,15 +199,9 @@ class BatchschedInstance(Instance):
         """Names of the servers, in order."""
         return tuple(server.name for server in self.servers)
 
-    @cluster_property
-    def server_capacity(self) -> Floats:
-        """C, shape (servers, resources)."""
-        return amounts_of([server.capacity for server in self.servers], self.resources)
-
-    @cluster_property
-    def worker_demand(self) -> Floats:
-        """Demand e per worker type, shape (worker types, resources)."""
-        return amounts_of([item.demand for item in self.worker_types], self.resources)
+    server_capacity = cluster_property(amounts("servers", "capacity"))  # C
+    worker_demand = cluster_property(amounts("worker_types", "demand"))  # e
+    ps_demand = cluster_property(amounts("ps_types", "demand"))  # z
 
     @cluster_property
     def worker_room(self) -> Ints:
@@ -217,11 +212,6 @@ class BatchschedInstance(Instance):
     def most_workers(self) -> int:
         """Most workers of one type that the empty cluster holds; at least 1."""
         return max(1, int(self.worker_room.sum(axis=0).max()))
-
-    @cluster_property
-    def ps_demand(self) -> Floats:
-        """Demand z per PS type, shape (PS types, resources)."""
-        return amounts_of([item.demand for item in self.ps_types or ()], self.resources)
 
     @cluster_property
     def worker_bandwidth(self) -> Floats:
@@ -312,16 +302,8 @@ class BatchschedInstance(Instance):
     ) -> float:
         """Slots that one worker needs for a mini-batch, ``1 / rho`` of (1) and (14).
 
-        Parameters
-        ----------
-        job : BatchschedJob
-            The job.
-        worker_type, ps_type : int
-            Positions of the types; `ps_type` is ignored for Ring-AllReduce.
-        one_server : bool
-            q: whether all workers (and PSs) stand on one server.
-        workers : int
-            Number of workers; matters for Ring-AllReduce only.
+        Types by position; q (`one_server`) says that all stand on one server; the number of workers
+        matters, and the PS type does not, for Ring-AllReduce only.
         """
         time = float(job.minibatch_slots[worker_type])
         transfer = 0.0 if one_server else 2.0 * float(self.transfer_slots(job)[worker_type])

@@ -36,16 +36,8 @@ FOREIGN = {
 def read_bytes(path: str | Path, most_bytes: int = MOST_BYTES) -> tuple[bytes, str]:
     """A file's or pipe's bytes, unpacked, and the SHA-256 of what is stored.
 
-    Raises
-    ------
-    InputError
-        If it is absent, no file, damaged, of a foreign format, or larger than `most_bytes`.
-
-    Examples
-    --------
-    >>> _ = Path("x.gz").write_bytes(gzip.compress(b"job"))
-    >>> read_bytes("x.gz")[0]
-    b'job'
+    `InputError` if it is absent, no file, damaged, of a foreign format, or larger than
+    `most_bytes`.
     """
     source, file = str(path), Path(path)
     try:
@@ -87,18 +79,7 @@ def decoded(data: bytes, source: str) -> str:
 
 
 def json_records(text: str, key: str, source: str) -> list[Any]:
-    """Records of a JSON text: a list, the list under `key` of an object, or one object a line.
-
-    Raises
-    ------
-    InputError
-        If it is not JSON, or holds no record.
-
-    Examples
-    --------
-    >>> json_records('{"items": [1, 2]}', "items", "log")
-    [1, 2]
-    """
+    """Records of a JSON text: a list, the list under `key` of an object, or one object a line."""
 
     def refuse(word: str) -> Any:
         raise InputError(source, word, f"must be JSON ({word} is no number)")

@@ -49,20 +49,7 @@ def instance_class(family: str) -> type[Instance]:
 
 
 def parse_instance(data: object, where: str = "instance") -> Instance:
-    """Build an instance from JSON data of any supported format.
-
-    Parameters
-    ----------
-    data : dict
-        Parsed JSON.
-    where : str
-        What to call the data in an error that concerns it as a whole.
-
-    Raises
-    ------
-    InputError
-        For an unknown family or format, or the first rule broken.
-    """
+    """Build an instance from JSON data of any supported format; `where` names it in errors."""
     if not isinstance(data, dict):
         raise InputError(where, data, "must be a JSON object")
     data = migrate(data)
@@ -164,10 +151,7 @@ def most_bytes() -> int:
 
 
 def write_json(data: object, path: str | Path, *, indent: int | None = 1) -> None:
-    """Write JSON in one step, so that a killed process leaves no half file.
-
-    Without an indent all stands in one line, which is written twice as fast.
-    """
+    """Write JSON in one step; without an indent all stands in a line, which is twice as fast."""
     write_text(json.dumps(data, indent=indent, ensure_ascii=False) + "\n", path)
 
 

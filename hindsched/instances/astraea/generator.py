@@ -220,7 +220,6 @@ class TraceSettings(RowSettings):
     slot_seconds: Positive = 3600
     horizon: PositiveCount | None = None
     elasticity: PositiveCount = 2  # D as a multiple of the GPUs
-    node_scale: Positive = 1.0  # on the numbers of nodes (at least one stays), for contention
     servers: PositiveCount | None = None  # nodes, shared out as the clusters ask for GPU time
     load: Positive = 2.0  # offered GPU load that sets the nodes where nothing else does
     nodes: dict[str, PositiveCount] | None = None  # of 8 GPUs, beside Philly's
@@ -256,7 +255,7 @@ def from_trace(
     is_made_up = not gpus
     if is_made_up:
         gpus = _shared_gpus(rows, s.servers, s.load * horizon * slot_seconds)
-    cluster, tenants = _nodes(gpus, s.node_scale)
+    cluster, tenants = _nodes(gpus)
     ranges, draws = AstraeaSettings(utility=s.utility), Draws(seed, "bandwidth")
     data: Draft = {
         "name": f"astraea-{table.format}-{jobs}-{int(s.start)}-s{seed}",
@@ -363,19 +362,17 @@ def _rows_of_tenants(
     return records_of(found), int((~known.loc[: found.index[-1]]).sum())
 
 
-def _nodes(gpus: Mapping[str, int], scale: float) -> tuple[list[Draft], list[Draft]]:
-    """Nodes of 8 GPUs (the last one of a tenant may be smaller) with one PS each; the tenants."""
+def _nodes(gpus: Mapping[str, int]) -> tuple[list[Draft], list[Draft]]:
+    """Nodes of 8 GPUs with one PS each, by tenant; the tenants."""
     servers: list[Draft] = []
     tenants = []
     for name, total in gpus.items():
-        scaled = max(min(GPUS_PER_NODE, total), math.floor(total * scale))
-        whole, rest = divmod(scaled, GPUS_PER_NODE)
-        own = [GPUS_PER_NODE] * whole + [rest] * (rest > 0)
+        count = total // GPUS_PER_NODE
         servers += [
-            {"name": f"{name}-{index}", "workers": count, "ps": 1}
-            for index, count in enumerate(own, start=1)
+            {"name": f"{name}-{index}", "workers": GPUS_PER_NODE, "ps": 1}
+            for index in range(1, count + 1)
         ]
-        tenants.append({"name": name, "worker_quota": scaled, "ps_quota": len(own)})
+        tenants.append({"name": name, "worker_quota": total, "ps_quota": count})
     return servers, tenants
 
 

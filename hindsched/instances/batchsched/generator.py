@@ -91,7 +91,6 @@ class BatchschedSettings(Settings):
     update_ms: Amounts = (10.0, 100.0)
     minibatch_slots: Positives = (0.001, 0.05)
     gradient_mb: Amounts = (30.0, 575.0)
-    time_scale: Positive = 1.0  # a factor on `minibatch_slots`
     # Keep one worker type only; cut each job into so many chunks of unchanged total work, rounded
     # up, so that it uses at most so many workers. Servers stay as with a free choice.
     fixed_worker_type: PositiveCount | None = None
@@ -266,7 +265,7 @@ def _jobs(s: BatchschedSettings, seed: int, worker_types: list[Draft]) -> list[D
             speed = item["demand"]["gpu"] ** 0.8 * draws.uniform(0.8, 1.25)
             if s.ec2_workers:  # the drawn time is that of one P2 GPU
                 speed *= V100_OVER_K80 if item["name"].startswith("p3") else 1.0
-            times.append(rounded(min(high, max(low, base / speed)) * s.time_scale))
+            times.append(rounded(min(high, max(low, base / speed))))
         job: Draft = {
             "name": f"j{number}",
             "arrival": arrival,

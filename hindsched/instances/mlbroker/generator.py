@@ -1,7 +1,7 @@
 """Random mlbroker instances with the settings of Section 6.1 and of the real experiment, 6.4.
 
 Settings that the paper states are the preset ``paper``; those it leaves open (number of jobs, their
-lives, how data splits over the centres, the symmetry of transfer prices, what ``USD per GB`` of
+lives, how data splits over the centres, what ``USD per GB`` of
 deployment is per GB of) are settings too. Two numbers are a range drawn uniformly, one is fixed.
 """
 
@@ -50,7 +50,6 @@ class MlbrokerSettings(Settings):
     transfer_usd: Span = (0.01, 0.02)  # a GB
     deployment_usd: Span = (0.05, 0.1)  # a GB of a launch
     deployment_gb: NonNegative = 1
-    symmetric_transfer: StrictBool = True  # both directions cost the same
 
 
 class PaperSettings(MlbrokerSettings):
@@ -78,7 +77,6 @@ class PaperSettings(MlbrokerSettings):
     storage_threshold: Span = (1000, 1050)
     data_variation: Share = 0.2  # from slot to slot
     persistent_share: Share = 0.7  # weights of the centres drawn once a job; the rest anew
-    pinned_probability: Share = 0.0  # that a job's data may not leave a centre
 
     @property
     def slot_hours(self) -> float:
@@ -208,11 +206,8 @@ def _file(
 def _transfer(draws: Draws, s: MlbrokerSettings, size: int) -> list[list[float]]:
     prices = [[0.0] * size for _ in range(size)]
     for row in range(size):
-        for column in range(size):
-            if column < row and s.symmetric_transfer:
-                prices[row][column] = prices[column][row]
-            elif column != row:
-                prices[row][column] = draws.uniform(*s.transfer_usd)
+        for column in range(row + 1, size):
+            prices[row][column] = prices[column][row] = draws.uniform(*s.transfer_usd)
     return prices
 
 
@@ -273,9 +268,6 @@ def _job(seed: int, s: PaperSettings, name: str, arrival: int, names: list[str])
         _split(draws, typical * draws.uniform(1 - spread, 1 + spread), own, s.persistent_share)
         for _ in range(arrival, departure + 1)
     ]
-    if s.pinned_probability > 0:
-        pins = Draws(seed, f"pinned {name}")
-        job["pinned_datacenters"] = [r for r in names if pins.chance(s.pinned_probability)]
     return job
 
 

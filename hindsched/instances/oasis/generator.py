@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from pydantic import StrictBool, field_validator
@@ -77,7 +77,6 @@ class OasisSettings(Settings):
     servers: PositiveCount = 50  # worker servers, and as many PS servers
     max_duration: PositiveCount = 15  # slots with all workers; the knob of contention
     slot_seconds: Positive = 3600
-    network: Literal["type", "random"] = "type"  # a NIC a server type, or any of 20-50 Gbps
     priority: Positives = (1, 100)  # gamma_1
     shares: tuple[NonNegative, NonNegative, NonNegative] = (0.10, 0.55, 0.35)  # as in `DECAYS`
     exact_shares: StrictBool = False  # so many jobs of each class, in random order
@@ -149,16 +148,13 @@ def _server(name: str, gpu: int, cpu: int, memory: float, storage: float, mbps: 
 
 
 def _draw_servers(draws: Draws, s: OasisSettings) -> tuple[list[Draft], list[Draft]]:
-    def nic(of_type: int) -> int:
-        return of_type if s.network == "type" else draws.integer(20000, 50000)
-
     workers, servers = [], []
     for index in range(1, s.servers + 1):
         gpu, cpu, memory, mbps = draws.choice(WORKER_TYPES)
-        workers.append(_server(f"w{index}", gpu, cpu, memory, STORAGE_GB, nic(mbps)))
+        workers.append(_server(f"w{index}", gpu, cpu, memory, STORAGE_GB, mbps))
     for index in range(1, s.servers + 1):
         ps_cpu, ps_memory, mbps = draws.choice(PS_TYPES)
-        servers.append(_server(f"p{index}", 0, ps_cpu, ps_memory, STORAGE_GB, nic(mbps)))
+        servers.append(_server(f"p{index}", 0, ps_cpu, ps_memory, STORAGE_GB, mbps))
     return workers, servers
 
 

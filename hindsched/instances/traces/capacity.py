@@ -19,17 +19,7 @@ UNNAMED = "server-"
 
 @dataclass(frozen=True)
 class Capacity:
-    """GPUs of a cluster.
-
-    Parameters
-    ----------
-    gpus : int
-        In all.
-    servers : tuple of (str, int)
-        Name and GPUs of each server; empty for one pool.
-    said_by : str
-        Where it is from: a header, a file, the user.
-    """
+    """GPUs of a cluster, of servers by name (none: one pool), and who said so."""
 
     gpus: int
     servers: tuple[tuple[str, int], ...] = ()

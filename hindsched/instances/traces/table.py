@@ -97,13 +97,7 @@ class TraceTable:
         return replace(self, rows=rows, rejected=rejected, rows_read=read, selected_part=name)
 
     def window(self, start_seconds: float, num_jobs: int) -> Self:
-        """Take the first `num_jobs` jobs submitted at or after `start_seconds`.
-
-        Raises
-        ------
-        InputError
-            If there are fewer.
-        """
+        """Take the first `num_jobs` jobs submitted at or after `start_seconds`, or `InputError`."""
         later = self.rows[self.rows["submit_seconds"] >= start_seconds]
         if len(later) < num_jobs:
             rule = f"the trace has {len(later)} jobs from second {start_seconds:g} on"
@@ -225,20 +219,9 @@ def _in_seconds(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def build_table(name: str, source: Path, raw: pd.DataFrame, *, sha256: str = "") -> TraceTable:
-    """Sift rows into accepted and rejected ones.
+    """Sift rows, in the file's order with at least `REQUIRED`, into accepted and rejected ones.
 
-    Parameters
-    ----------
-    name : str
-        Name of the format.
-    source : Path
-        What was read.
-    raw : DataFrame
-        One row a data row, in the file's order, with at least `REQUIRED`; numbers may be missing.
-        A text in a column ``reason`` rejects its row; otherwise the first general rule that it
-        breaks does.
-    sha256 : str
-        Hash of the file.
+    A text in a column ``reason`` rejects its row; otherwise the first general rule that it breaks.
     """
     raw = raw.reset_index(drop=True)
     numbers = {c: pd.to_numeric(raw[c], errors="coerce").astype(float) for c in REQUIRED[2:]}

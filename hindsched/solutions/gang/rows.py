@@ -16,25 +16,13 @@ from hindsched.solutions.rows import check_row_keys, read_counts, read_rows, rea
 
 @dataclass(frozen=True)
 class GangRows:
-    """Stretches of time in which a job's GPUs do not change.
+    """Stretches of time in which a job's GPUs do not change."""
 
-    Parameters
-    ----------
-    job : ndarray of int, shape (rows,)
-        Position of the job.
-    start, end : ndarray of int, shape (rows,)
-        The row holds slots ``start + 1 .. end``: it lasts from time `start` to time `end`.
-    gpus : ndarray of int, shape (rows,)
-        GPUs held.
-    place_row, place_server, place_gpus : ndarray of int, shape (places,)
-        GPUs held by a row on a server, sorted by row and server; empty if none is named.
-    """
-
-    job: Ints
-    start: Ints
+    job: Ints  # positions of the jobs, (rows,)
+    start: Ints  # the row holds slots start + 1 .. end
     end: Ints
     gpus: Ints
-    place_row: Ints
+    place_row: Ints  # GPUs of a row on a server, by row and server, (places,); may be empty
     place_server: Ints
     place_gpus: Ints
 
@@ -68,13 +56,7 @@ def pool_rows(job: Ints, start: Ints, end: Ints, gpus: Ints) -> GangRows:
 
 
 def read_gang_rows(instance: GangInstance, assignments: Assignments) -> GangRows:
-    """Read rows in the file's form ``{from, to, gpus}`` or ``{from, to, servers: {name: n}}``.
-
-    Raises
-    ------
-    InputError
-        For an unknown job, server or key, or an amount that is no count.
-    """
+    """Read rows in the file's form ``{from, to, gpus}`` or ``{from, to, servers: {name: n}}``."""
     servers = [server.name for server in instance.servers or ()]
 
     def read(_: GangInstance, where: str, row: Assignment) -> tuple[int | Ints, int, int]:

@@ -40,23 +40,11 @@ def gang_metrics(
 ) -> JsonObject:
     """Metrics over the jobs that complete; times in seconds, None where there is nothing to count.
 
-    Parameters
-    ----------
-    instance : GangInstance
-        The instance.
-    starts, completions : ndarray of int, shape (jobs,)
-        Time of the first start and last slot, -1 for none.
-    used_gpu_slots : int
-        GPU-slots held by all jobs.
-
-    Returns
-    -------
-    dict
-        ``jobs, completed, mean_jct, weighted_mean_jct, p50_jct, p95_jct, p99_jct, mean_wait``
-        (submission to first start), ``makespan`` (last completion since the trace's start),
-        ``bounded_slowdown`` (mean of ``max(1, JCT / max(duration, 10 s))``), ``utilisation``
-        (GPU-seconds held over those from the first submission to the last completion),
-        ``deadlines``, ``deadlines_met`` and ``users``, a row a user.
+    From time of the first start and last slot of each job, (jobs,), -1 for none, and the GPU-slots
+    that all held. Waits are from submission to first start, the makespan is since the trace's
+    start, ``bounded_slowdown`` the mean of ``max(1, JCT / max(duration, 10 s))``, ``utilisation``
+    GPU-seconds held over those from the first submission to the last completion; ``users`` a row a
+    user.
     """
     seconds = float(instance.slot_seconds)
     done = completions >= 0

@@ -26,7 +26,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import ClassVar, Literal, TypeVar
 
 import numpy as np
@@ -133,8 +133,8 @@ class EdgecloudJob(Record):
         """Slots to train one chunk: equation (1), exactly; zeta = 1 if `in_cloud`, else 0."""
         sent = 0 if in_cloud else self.gradient_mb
         steps = self.epochs * self.minibatches
-        step = self.minibatch_slots, sent, self.bandwidth_mbps, slot_seconds
-        return _slots_of(steps, step, self.update_slots)
+        step = exact_step(self.minibatch_slots, sent, self.bandwidth_mbps, slot_seconds)
+        return max(1, math.ceil(steps * (step + exactly(self.update_slots))))
 
     def exact_chunk_slots(self, slot_seconds: float, *, in_cloud: bool) -> float:
         """Slots to train one chunk before rounding up: ``E B / n_j``."""
@@ -142,12 +142,6 @@ class EdgecloudJob(Record):
         if not in_cloud:
             step += 2 * self.gradient_mb * 8 / self.bandwidth_mbps / slot_seconds
         return float(self.epochs * self.minibatches * step)
-
-
-@lru_cache(maxsize=65_536)
-def _slots_of(steps: int, step: tuple[float, float, float, float], update: float) -> int:
-    """Whole slots of so many steps, each as `exact_step` takes it and an update."""
-    return max(1, math.ceil(steps * (exact_step(*step) + exactly(update))))
 
 
 def _positions(keys: Iterable[Key]) -> dict[Key, tuple[int, ...]]:

@@ -219,11 +219,6 @@ class GangInstance(Instance):
         return int(self.submits.max(initial=0)) + int(self.durations.sum())
 
     @cached_property
-    def names(self) -> dict[str, int]:
-        """Position of each job by its name."""
-        return {job.name: index for index, job in enumerate(self.jobs)}
-
-    @cached_property
     def exact_weights(self) -> tuple[list[int], int]:
         """Weights as integers over one denominator."""
         weights = [exact(job.weight) for job in self.jobs]

@@ -228,14 +228,11 @@ def build_table(name: str, source: Path, raw: pd.DataFrame, *, sha256: str = "")
     submitted, duration, gpus = numbers.values()
     general = {
         "no submission time": submitted.isna(),
-        "infinite submission time": np.isinf(submitted),
         "no number of GPUs": gpus.isna(),
-        "infinite number of GPUs": np.isinf(gpus),
         "no GPU requested": gpus <= 0,
         "fractional number of GPUs": gpus != gpus.round(),
         f"more than {MOST_GPUS} GPUs": gpus > MOST_GPUS,
         "no duration": duration.isna(),
-        "infinite duration": np.isinf(duration),
         "duration not above 0": duration <= 0,
     }
     reason = raw["reason"].astype(object) if "reason" in raw else pd.Series("", index=raw.index)
@@ -251,7 +248,7 @@ def build_table(name: str, source: Path, raw: pd.DataFrame, *, sha256: str = "")
             rows[column] = [value] * len(rows)
     rows["gpus"] = gpus[~bad].astype(int)
     rows["duration_seconds"] = duration[~bad]
-    rows["submit_seconds"] = submitted[~bad] - submitted[np.isfinite(submitted)].min()
+    rows["submit_seconds"] = submitted[~bad] - submitted.min()
     for column in ("job", "part", "user", "status", "value_kind"):
         rows[column] = rows[column].astype(str)
     # A stable sort: equal submissions keep the file's order.

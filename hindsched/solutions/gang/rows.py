@@ -70,7 +70,7 @@ def read_gang_rows(instance: GangInstance, assignments: Assignments) -> GangRows
             if not isinstance(held, int):
                 at = np.flatnonzero(held).tolist()
                 places += [(len(table), server, int(held[server])) for server in at]
-            table.append((instance.names[name], first - 1, last, int(np.sum(held))))
+            table.append((instance.job_index(name), first - 1, last, int(np.sum(held))))
     columns = np.array(table, dtype=np.int64).reshape(-1, 4).T
     return GangRows(*columns, *np.array(places, dtype=np.int64).reshape(-1, 3).T).sorted()
 

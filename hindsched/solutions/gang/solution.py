@@ -171,7 +171,7 @@ class GangSolution(Solution):
 
     def completion(self, job: str) -> int | None:
         """Last slot in which the job runs, or None if its work is not done."""
-        end = int(self.completions[self.instance.names[job]])
+        end = int(self.completions[self.instance.job_index(job)])
         return None if end < 0 else end
 
     def metrics(self) -> JsonObject:
@@ -185,7 +185,7 @@ class GangSolution(Solution):
 
     def job_facts(self, job: GangJob) -> JsonObject:
         """Start, weighted completion time, how the job waited and ran."""
-        index, seconds = self.instance.names[job.name], self.instance.slot_seconds
+        index, seconds = self.instance.job_index(job.name), self.instance.slot_seconds
         times = self.starts, self.completions, self.instance.submits, self._pieces
         start, end, submit, pieces = (int(own[index]) for own in times)
         done = (end - submit) * seconds if end >= 0 else None

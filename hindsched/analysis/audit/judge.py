@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from hindsched.errors import InputError
 from hindsched.instances.base import family_module
-from hindsched.instances.files import MOST_BYTES
+from hindsched.instances.io import MOST_BYTES
 from hindsched.instances.traces.capacity import said_capacity
 from hindsched.instances.traces.log import Log
 from hindsched.instances.traces.logs import read_log

@@ -32,12 +32,15 @@ from hindsched.instances.generators.settings import (
     Amounts,
     Positives,
     Range,
+    RowSettings,
     Settings,
     Wholes,
+    arrivals_of,
     listed,
+    records_of,
+    traced,
     within,
 )
-from hindsched.instances.generators.tracing import RowSettings, arrivals_of, records_of, traced
 from hindsched.json_types import Draft
 
 if TYPE_CHECKING:

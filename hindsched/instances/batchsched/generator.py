@@ -25,11 +25,14 @@ from hindsched.instances.generators.sampling import Draws, arrival_slots, rounde
 from hindsched.instances.generators.settings import (
     Amounts,
     Positives,
+    RowSettings,
     Settings,
     Wholes,
     WholesOrNone,
+    arrivals_of,
+    take_rows,
+    traced,
 )
-from hindsched.instances.generators.tracing import RowSettings, arrivals_of, take_rows, traced
 from hindsched.json_types import Draft
 
 if TYPE_CHECKING:

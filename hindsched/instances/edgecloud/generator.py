@@ -14,8 +14,15 @@ from hindsched.instances.base import Count, Instance, NonNegative, Positive, Pos
 from hindsched.instances.edgecloud.instance import EdgecloudInstance
 from hindsched.instances.generators.registry import suites_of
 from hindsched.instances.generators.sampling import Draws, arrival_slots, rounded
-from hindsched.instances.generators.settings import Choices, Settings, Span
-from hindsched.instances.generators.tracing import RowSettings, arrivals_of, take_rows, traced
+from hindsched.instances.generators.settings import (
+    Choices,
+    RowSettings,
+    Settings,
+    Span,
+    arrivals_of,
+    take_rows,
+    traced,
+)
 from hindsched.json_types import Draft
 
 if TYPE_CHECKING:

@@ -25,8 +25,16 @@ from hindsched.instances.base import LARGEST_NUMBER, Instance, Positive, Positiv
 from hindsched.instances.gang.instance import POOL, GangInstance, exact, gang_data
 from hindsched.instances.generators.registry import suites_of
 from hindsched.instances.generators.sampling import Draws, rounded
-from hindsched.instances.generators.settings import Amounts, Settings, Wholes, listed, within
-from hindsched.instances.generators.tracing import RowSettings, take_rows, traced
+from hindsched.instances.generators.settings import (
+    Amounts,
+    RowSettings,
+    Settings,
+    Wholes,
+    listed,
+    take_rows,
+    traced,
+    within,
+)
 from hindsched.json_types import Draft
 
 if TYPE_CHECKING:

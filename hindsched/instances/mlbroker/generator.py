@@ -15,8 +15,15 @@ from pydantic import StrictBool
 from hindsched.instances.base import Count, Instance, NonNegative, Number, Positive, PositiveCount
 from hindsched.instances.generators.registry import suites_of
 from hindsched.instances.generators.sampling import Draws, arrival_slots, rounded
-from hindsched.instances.generators.settings import Settings, Share, Span, within
-from hindsched.instances.generators.tracing import RowSettings, take_rows, traced
+from hindsched.instances.generators.settings import (
+    RowSettings,
+    Settings,
+    Share,
+    Span,
+    take_rows,
+    traced,
+    within,
+)
 from hindsched.instances.mlbroker.instance import MlbrokerInstance
 from hindsched.json_types import Draft
 

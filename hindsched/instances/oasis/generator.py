@@ -25,8 +25,14 @@ from hindsched.errors import InputError
 from hindsched.instances.base import Instance, NonNegative, Positive, PositiveCount
 from hindsched.instances.generators.registry import suites_of
 from hindsched.instances.generators.sampling import Draws, arrival_slots, rounded
-from hindsched.instances.generators.settings import Positives, Settings
-from hindsched.instances.generators.tracing import RowSettings, arrivals_of, take_rows, traced
+from hindsched.instances.generators.settings import (
+    Positives,
+    RowSettings,
+    Settings,
+    arrivals_of,
+    take_rows,
+    traced,
+)
 from hindsched.instances.oasis.instance import OasisInstance, OasisJob
 from hindsched.json_types import Draft
 

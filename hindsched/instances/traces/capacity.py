@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from hindsched.errors import InputError
-from hindsched.instances.files import decoded, read_bytes
+from hindsched.instances.io import decoded, read_bytes
 
 MOST_GPUS = 10_000_000
 MOST_SERVERS = 1_000_000

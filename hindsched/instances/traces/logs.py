@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from hindsched.errors import InputError
-from hindsched.instances.files import MOST_BYTES
+from hindsched.instances.io import MOST_BYTES
 from hindsched.instances.traces import published, schedulers
 from hindsched.instances.traces.capacity import said_capacity
 from hindsched.instances.traces.log import Log, build_log
@@ -103,16 +103,18 @@ def read_log(
     if format not in FORMATS:
         raise InputError("format", format, f"must be one of {', '.join(FORMATS)}")
     form = FORMATS[format]
-    is_frame = isinstance(path, pd.DataFrame)
     clock = Clock(time_zone or form.time_zone, time_unit, time_step)
+    file = Path("frame") if isinstance(path, pd.DataFrame) else Path(path)
     reading = Reading(
-        form, Path("frame") if is_frame else Path(path), clock, columns=columns,
-        settings=settings, skip_broken=skip_broken, most_bytes=most_bytes,
+        form, file, clock, columns=columns, settings=settings, skip_broken=skip_broken,
+        most_bytes=most_bytes,
     )  # fmt: skip
     said = said_capacity(gpus, servers)
-    if is_frame:
+    if isinstance(path, pd.DataFrame):
         reading.take_frame(path)
-    rows = reading.standard() if is_frame else form.read(reading)
+        rows = reading.standard()
+    else:
+        rows = form.read(reading)
     reading.capacity = said or reading.capacity
     ends: list[Any] = []
     for name, text in (("submitted_from", submitted_from), ("submitted_to", submitted_to)):

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from hindsched.errors import InputError
-from hindsched.instances.files import decoded, json_records, read_bytes
+from hindsched.instances.io import decoded, json_records, read_bytes
 from hindsched.instances.traces.capacity import Capacity
 from hindsched.instances.traces.reading import (
     NONE_WORDS,

@@ -29,7 +29,7 @@ import numpy as np
 import pandas as pd
 
 from hindsched.errors import InputError
-from hindsched.instances.files import MOST_BYTES, decoded, read_bytes
+from hindsched.instances.io import MOST_BYTES, decoded, read_bytes
 from hindsched.instances.traces.capacity import Capacity
 from hindsched.instances.traces.times import DECIMAL, Clock, seconds_text
 from hindsched.json_types import JsonObject

@@ -27,7 +27,7 @@ import numpy as np
 import pandas as pd
 
 from hindsched.errors import InputError
-from hindsched.instances.files import read_bytes
+from hindsched.instances.io import read_bytes
 from hindsched.instances.traces import published
 from hindsched.instances.traces.reading import MOST_GPUS, Format, Reading
 from hindsched.instances.traces.times import SECOND, Clock

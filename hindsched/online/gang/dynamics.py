@@ -35,8 +35,7 @@ from hindsched.instances.gang.instance import (
 from hindsched.online.cluster_state import ClusterState, this_slot, whole_window
 from hindsched.online.protocol import Capabilities, Decision, Environment
 from hindsched.solutions.base import Assignment
-from hindsched.solutions.gang.rows import GangRows, read_gpus
-from hindsched.solutions.gang.solution import GangSolution
+from hindsched.solutions.gang.solution import GangRows, GangSolution, read_gpus
 from hindsched.solutions.rows import read_span
 
 STOP_KEYS = {"to"}

@@ -12,8 +12,7 @@ from hindsched.analysis.audit.gang.impossible import find_breaches
 from hindsched.instances.gang.from_log import instance_of_log
 from hindsched.instances.traces.log import runs_of
 from hindsched.instances.traces.logs import read_log
-from hindsched.solutions.gang.rows import pool_rows
-from hindsched.solutions.gang.solution import GangSolution
+from hindsched.solutions.gang.solution import GangSolution, pool_rows
 
 COLUMNS = ["job", "submit", "start", "end", "gpus"]
 

@@ -112,8 +112,7 @@ def main() -> None:
     if chosen.rolling:
         rolling_steps(chosen.family or hs.families(), chosen.seeds)
         return
-    timed(subproblem.KeptProgram, "__init__", "compile")
-    timed(subproblem.KeptProgram, "solve", "solve")
+    timed(subproblem, "solve_program", "solve")
     for owner in (OasisSubproblem, WindowSubproblem):
         timed(owner, "set", "set")
         timed(owner, "extract", "read")

@@ -1,13 +1,11 @@
 """Limits of time and of memory.
 
 Of time: whoever works long looks at the clock (`check_time`) and ends when the `time_limit` around
-it is over. Of memory: the system's own limit, and a refusal of what would not fit before it is
-built.
+it is over. Of memory: a refusal of what would not fit before it is built.
 """
 
 from __future__ import annotations
 
-import math
 import os
 import time
 from collections.abc import Iterator
@@ -21,8 +19,6 @@ UNASKED_SLOTS = 1_000_000
 """Slots that may be played one by one where nobody has said that it may take long."""
 UNASKED_MEMORY = 2 << 30
 """Bytes that one thing may need where nobody has said that it may take long."""
-LEAST_MEMORY = 512 << 20
-"""Less is a mistake: the libraries need about as much."""
 SURELY_THERE = 1 << 26
 """Bytes that fit into any memory."""
 OVERRUN_SHARE, OVERRUN_SECONDS = 1.1, 1.0
@@ -42,21 +38,7 @@ _limit: ContextVar[tuple[float, float] | None] = ContextVar("limit", default=Non
 def time_limit(seconds: float | None) -> Iterator[None]:
     """Let `time_left` and `check_time` inside know when the time is over.
 
-    Parameters
-    ----------
-    seconds : float, optional
-        None for no limit, infinity for "as long as it takes"; a limit around this one holds too.
-
-    Examples
-    --------
-    >>> from hindsched.limits import OutOfTime, check_time, time_limit
-    >>> try:
-    ...     with time_limit(0.05):
-    ...         while True:
-    ...             check_time()
-    ... except OutOfTime as error:
-    ...     print(error)
-    stopped after 0.05 s (--time-limit)
+    None is no limit, infinity "as long as it takes"; a limit around this one holds too.
     """
     outer = _limit.get()
     own = None if seconds is None else (time.monotonic() + seconds, seconds)
@@ -94,29 +76,12 @@ def uncounted() -> Iterator[None]:
 
 
 def nobody_asked() -> bool:
-    """Whether nobody has said what may be used: no limit of time or memory is in force."""
+    """Whether nobody has said what may be used: no limit of time is in force."""
     return _limit.get() is None
 
 
 def check_count(what: str, count: int, things: str, most: int | None = None) -> None:
-    """Refuse to go through very many things one by one where there is no limit.
-
-    Parameters
-    ----------
-    what : str
-        What would be done.
-    count : int
-        How many things that takes at least.
-    things : str
-        What they are.
-    most : int, optional
-        How many may be; `UNASKED_SLOTS` if None.
-
-    Raises
-    ------
-    InputError
-        One line that says how many there are, the limit, and how to raise it.
-    """
+    """Refuse to go through very many things one by one where there is no limit."""
     most = UNASKED_SLOTS if most is None else most
     if count > most and nobody_asked():
         rule = (
@@ -129,17 +94,7 @@ def check_count(what: str, count: int, things: str, most: int | None = None) -> 
 def check_memory(what: str, needed: float) -> None:
     """Refuse to build what the free memory cannot hold, or much of it where there is no limit.
 
-    Parameters
-    ----------
-    what : str
-        What would be built, for example ``"prices of 3,000,000 rows"``.
-    needed : float
-        Bytes that it would need; little is not looked at, so this may be called often.
-
-    Raises
-    ------
-    InputError
-        One line that says what it needs, what there is, and how to raise the limit.
+    Few bytes are not looked at, so this may be called often.
     """
     if needed <= SURELY_THERE:
         return
@@ -152,31 +107,6 @@ def check_memory(what: str, needed: float) -> None:
         rule = f"{most} where no limit is given: {less} say by --time-limit what it may take"
     if rule:
         raise InputError(what, f"about {_in_words(needed)}", f"must fit into {rule}")
-
-
-@contextmanager
-def memory_limit(most_bytes: int) -> Iterator[None]:
-    """Let allocations fail with `MemoryError` inside once the process holds so many bytes.
-
-    Where the system has no such limit, as everywhere but on Linux, there is none.
-    """
-    try:
-        import resource
-
-        status = Path("/proc/self/status").read_text(encoding="ascii", errors="replace")
-    except (ImportError, OSError):
-        yield
-        return
-    holds, data = (1024 * int(status.split(f"{key}:")[1].split()[0]) for key in ("VmRSS", "VmData"))
-    before, hardest = resource.getrlimit(resource.RLIMIT_DATA)
-    others = [most for most in (before, hardest) if most != resource.RLIM_INFINITY]
-    allowed = min([data + max(0, most_bytes - holds), *others])
-    resource.setrlimit(resource.RLIMIT_DATA, (allowed, hardest))
-    try:
-        with time_limit(math.inf):  # somebody has said what it may take
-            yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_DATA, (before, hardest))
 
 
 def free_memory() -> int:

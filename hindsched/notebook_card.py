@@ -17,25 +17,10 @@ def card(
     most: int = ROWS_SHOWN,
     note: str = "",
 ) -> str:
-    """Make the card.
+    """A title, facts by name (None is left out), and the first `most` of some rows of equal keys.
 
-    Parameters
-    ----------
-    title : str
-        What it is.
-    facts : mapping, optional
-        Values by name; absent ones (None) are left out.
-    rows : sequence of mapping
-        Rows of a table, with the same keys; the first `most` are shown.
-    total : int, optional
-        How many rows there are, if `rows` are only the first.
-    most : int
-        How many are shown.
-    note : str
-        A sentence below the title.
+    `total` says how many rows there are, if `rows` are only the first.
 
-    Examples
-    --------
     >>> card("a <b>", {"gap": 0.25, "bound": None})
     '<div><strong>a &lt;b&gt;</strong><table><tr><th>gap</th><td>0.25</td></tr></table></div>'
     """

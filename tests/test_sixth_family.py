@@ -16,7 +16,7 @@ from hindsched.instances.io import read, write
 from hindsched.kernel import __main__ as kernel_command
 from hindsched.solutions.base import build_solution
 from hindsched.solvers.certificates.file import verify_certificate
-from hindsched.solvers.door.status import Status
+from hindsched.solvers.door.result import Status
 from tests.scripts import ROOT
 
 WORD = "tollbooth"

@@ -20,8 +20,7 @@ from hindsched.instances.io import write
 from hindsched.json_types import JsonObject
 from hindsched.kernel.__main__ import judge
 from hindsched.kernel.reading import exact_numbers
-from hindsched.solvers.door.result import Result
-from hindsched.solvers.door.status import StoppedBy
+from hindsched.solvers.door.result import Result, StoppedBy
 
 QUICK_SECONDS = 5.0
 """How long `verify` lets the kernel work unless it is told to wait for it."""

@@ -25,8 +25,8 @@ from typing import TYPE_CHECKING, Any
 from hindsched.analysis.tasks import OFFLINE, Record, Task, failed_record, run_task
 from hindsched.errors import HindschedError, InputError
 from hindsched.instances.base import Instance
-from hindsched.solvers.door.interrupt import catch_interrupt, interruption, without_interrupts
 from hindsched.solvers.door.result import versions
+from hindsched.solvers.door.work import catch_interrupt, interruption, without_interrupts
 
 if TYPE_CHECKING:
     from joblib.externals.loky import ProcessPoolExecutor
@@ -46,7 +46,7 @@ WORKER_SETTINGS = {
 
 
 class SchedulerLost(HindschedError):
-    """The scheduler of a Dask cluster went away, or a worker that held part of a bound."""
+    """The scheduler of a Dask cluster went away."""
 
 
 @dataclass(frozen=True)

@@ -59,8 +59,8 @@ from hindsched.solutions.base import Solution, write_solution
 from hindsched.solvers.certificates.certificate import Certificate
 from hindsched.solvers.certificates.file import write_certificate
 from hindsched.solvers.door.api import solve
-from hindsched.solvers.door.interrupt import catch_interrupt
 from hindsched.solvers.door.result import Result
+from hindsched.solvers.door.work import catch_interrupt
 
 DEFAULT_SECONDS = 60.0
 EXACT_WORK = 1_000

@@ -15,7 +15,7 @@ def main() -> None:
     signal.signal(signal.SIGINT, _leave)
     signal.signal(signal.SIGTERM, _leave)
     from hindsched.cli.app import run
-    from hindsched.solvers.door.interrupt import raise_terminated
+    from hindsched.solvers.door.work import raise_terminated
 
     warnings.formatwarning = lambda message, *_: f"warning: {message}\n"
     signal.signal(signal.SIGTERM, raise_terminated)

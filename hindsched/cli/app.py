@@ -27,6 +27,7 @@ from hindsched.cli.output import errors, out
 from hindsched.cli.ratio import ratio
 from hindsched.cli.report import report
 from hindsched.cli.score import score
+from hindsched.cli.settings import option
 from hindsched.cli.simulate import simulate
 from hindsched.cli.solve import solve
 from hindsched.cli.verify import verify
@@ -75,10 +76,10 @@ class Once(TyperCommand):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the arguments, the occurrences of each option first."""
         order = self.make_parser(ctx).parse_args(args=list(args))[2]
-        for option in order:
-            takes_one = isinstance(option, TyperOption) and not (option.multiple or option.is_flag)
-            if takes_one and order.count(option) > 1:
-                raise InputError(str(option.name).rstrip("_"), "(twice)", "must be given once")
+        for given in order:
+            takes_one = isinstance(given, TyperOption) and not (given.multiple or given.is_flag)
+            if takes_one and order.count(given) > 1:
+                raise InputError(str(given.name).rstrip("_"), "(twice)", "must be given once")
         return super().parse_args(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
@@ -96,9 +97,7 @@ for each in COMMANDS:
 @app.callback(invoke_without_command=True)
 def main(
     context: typer.Context,
-    version: Annotated[
-        bool, typer.Option("--version", help="Print what can change a number, with versions.")
-    ] = False,
+    version: Annotated[bool, option("Print what can change a number.", "--version")] = False,
 ) -> None:
     """How good was an online scheduler for distributed ML jobs, in hindsight, with proof."""
     if version:
@@ -113,17 +112,9 @@ def main(
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line and return the exit code.
+    """Run the command line (by default the process' arguments) and return the exit code.
 
-    Parameters
-    ----------
-    arguments : sequence of str, optional
-        Arguments; None for those of the process.
-
-    Returns
-    -------
-    int
-        0 success, 1 a solve or run that failed, 2 bad input, 130 interrupted, 143 terminated.
+    0 success, 1 a solve or run that failed, 2 bad input, 130 interrupted, 143 terminated.
     """
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # the caller has closed it, as `>&-` does
@@ -144,7 +135,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
 def _told(error: BaseException) -> tuple[str, int] | None:
     """The line and the exit code of what ended a command; None for what is to be raised on."""
     from hindsched.online.registry import place_in_own_file
-    from hindsched.solvers.door.interrupt import Terminated
+    from hindsched.solvers.door.work import Terminated
 
     match error:
         case HindschedError():

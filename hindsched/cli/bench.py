@@ -33,10 +33,7 @@ def bench(
     context: typer.Context,
     suite: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="SUITE|FILE|DIR...",
-            help="Suites (small if absent; oasis/small for one family), files, folders, names.",
-        ),
+        typer.Argument(help="Suites (small if absent), as oasis/small; files, folders, names."),
     ] = None,
     algorithm: opt.Algorithms = None,
     seeds: Annotated[int, opt.option("Seeds of each randomised algorithm.")] = 5,
@@ -56,7 +53,7 @@ def bench(
     from hindsched.analysis.compare import finish, plan_tasks
     from hindsched.analysis.store import ResultStore
     from hindsched.analysis.sweep import SchedulerLost, check_workers, connect
-    from hindsched.solvers.door.interrupt import Terminated
+    from hindsched.solvers.door.work import Terminated
 
     # The pool's tracker of semaphores would warn of those of workers that Ctrl-C ended.
     os.environ.setdefault("PYTHONWARNINGS", "ignore:resource_tracker:UserWarning")

@@ -24,15 +24,13 @@ def figure(
     quick: Annotated[bool, opt.option("A small version, within seconds.", "--quick")] = False,
     schemes: Annotated[str | None, opt.option("Only these schemes, as in A,B.")] = None,
     settings: opt.Settings = None,
-    from_trace: Annotated[
-        str | None, opt.option("Take the jobs from this trace in Philly's format.", "--from-trace")
-    ] = None,
+    from_trace: opt.Trace = None,
     output: opt.Folder = "results/figures",
     as_json: Json = False,
 ) -> None:
     """Run a paper's experiment; write CSV and PNG, and print a verdict on each of its claims.
 
-    Without matplotlib there is no PNG.
+    Without matplotlib there is no PNG. A trace is one in Philly's format.
     """
     from hindsched.analysis import plots
     from hindsched.analysis.figures.base import FULL_SEEDS, QUICK_SEEDS, FigureScale

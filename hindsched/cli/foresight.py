@@ -12,24 +12,16 @@ from hindsched.errors import InputError
 
 
 def foresight(
-    files: Annotated[
-        list[str] | None, typer.Argument(help="Instances of one cluster: the futures.")
-    ] = None,
+    files: Annotated[list[str] | None, typer.Argument(help="The futures: instances.")] = None,
     family: Annotated[str | None, opt.option("Draw a tree of futures of this family.")] = None,
     preset: Annotated[str, opt.option("Preset of the family's generator.")] = "small",
-    at: Annotated[
-        list[int] | None, opt.option("Slot after which the future is drawn anew; may be repeated.")
-    ] = None,
+    at: Annotated[list[int] | None, opt.option("Slots after which futures part.")] = None,
     branches: Annotated[int, opt.option("Futures after each history.")] = 4,
     seed: opt.Seed = 0,
     settings: opt.Settings = None,
-    probability: Annotated[
-        list[float] | None, opt.option("Of each future, in order; equal if absent.")
-    ] = None,
+    probability: Annotated[list[float] | None, opt.option("Of each future, in order.")] = None,
     algorithm: opt.Algorithms = None,
-    policies: Annotated[
-        str, opt.option("run: decide slot by slot; commit: all of a job at its arrival.")
-    ] = "run",
+    policies: Annotated[str, opt.option("run: slot by slot; commit: at arrival.")] = "run",
     formulation: opt.Formulation = None,
     time_limit: opt.TimeLimit = None,
     output: opt.Folder = None,

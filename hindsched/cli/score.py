@@ -7,30 +7,25 @@ from typing import Annotated, Any
 import typer
 
 from hindsched.cli.output import Json, emit_json, out, rows_table, say
+from hindsched.cli.settings import Folder, option
 from hindsched.errors import InputError
 from hindsched.instances.io import write_text
 
 
 def score(
     candidate: Annotated[
-        list[str],
-        typer.Argument(help="FILE.py, FILE.py:CLASS, a command, a name; with --board folders."),
+        list[str], typer.Argument(help="FILE.py, FILE.py:CLASS, a command, a name; or folders.")
     ],
-    family: Annotated[str | None, typer.Option(help="Draw instances of this family.")] = None,
-    suite: Annotated[str | None, typer.Option(help="FAMILY/SUITE in place of seeds.")] = None,
-    seeds_file: Annotated[
-        str | None,
-        typer.Option(help="Secrets, one a line, that draw the instances; drawn anew if absent."),
-    ] = None,
-    preset: Annotated[str, typer.Option(help="Preset of the family's generator.")] = "small",
-    step_limit: Annotated[float, typer.Option(help="Seconds for each decision.")] = 10.0,
-    run_limit: Annotated[float, typer.Option(help="Seconds for each run.")] = 120.0,
-    memory: Annotated[float, typer.Option(help="GB of memory of the candidate.")] = 2.0,
-    sandbox: Annotated[str, typer.Option(help="auto, bwrap or none.")] = "auto",
-    board: Annotated[bool, typer.Option("--board", help="Rank scored folders.")] = False,
-    output: Annotated[
-        str | None, typer.Option("-o", "--output", help="Folder to write; of a board its page.")
-    ] = None,
+    family: Annotated[str | None, option("Draw instances of this family.")] = None,
+    suite: Annotated[str | None, option("FAMILY/SUITE in place of seeds.")] = None,
+    seeds_file: Annotated[str | None, option("Secrets, one a line; drawn if absent.")] = None,
+    preset: Annotated[str, option("Preset of the family's generator.")] = "small",
+    step_limit: Annotated[float, option("Seconds for each decision.")] = 10.0,
+    run_limit: Annotated[float, option("Seconds for each run.")] = 120.0,
+    memory: Annotated[float, option("GB of memory of the candidate.")] = 2.0,
+    sandbox: Annotated[str, option("auto, bwrap or none.")] = "auto",
+    board: Annotated[bool, option("Rank scored folders; write a page.", "--board")] = False,
+    output: Folder = None,
     as_json: Json = False,
 ) -> int:
     """Score a scheduler that nobody trusts, on instances that it cannot know."""

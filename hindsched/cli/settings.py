@@ -20,13 +20,9 @@ def option(text: str, *names: str) -> Any:
 
 
 Family = Annotated[str, typer.Argument(help="The family's name, as in `hindsched list families`.")]
-File = Annotated[
-    str, typer.Argument(help="Instance file, - for standard input, or one of `list instances`.")
-]
+File = Annotated[str, typer.Argument(help="Instance: a file, -, or one of `list instances`.")]
 Algorithm = Annotated[str, option("One of `list algorithms`, FILE.py:CLASS or exec:COMMAND.")]
-Algorithms = Annotated[
-    list[str] | None, option("As of `simulate`; may be repeated; all of the family if absent.")
-]
+Algorithms = Annotated[list[str] | None, option("May be repeated; all of the family if absent.")]
 Settings = Annotated[list[str] | None, option("A setting NAME=VALUE; may be repeated.", "--set")]
 Formulation = Annotated[str | None, option("Which of the family's problems.")]
 Method = Annotated[str, option("auto, milp, relaxation, bound, ...")]
@@ -44,13 +40,7 @@ Certificate = Annotated[str | None, option("Write the bound's certificate to thi
 def parse_settings(
     pairs: Sequence[str] | None, *options: str, where: str = "set"
 ) -> dict[str, str]:
-    """Read ``NAME=VALUE`` pairs; whom they are for converts the values.
-
-    Raises
-    ------
-    InputError
-        For a pair without ``=``, a name given twice, or one of what `options` are for.
-    """
+    """Read ``NAME=VALUE`` pairs, none of an option's name; their taker converts the values."""
     settings: dict[str, str] = {}
     for pair in pairs or ():
         name, equals, value = pair.partition("=")
@@ -78,12 +68,7 @@ def load(source: str) -> Instance:
 def check_targets(inputs: Sequence[str | None] = (), **outputs: str | None) -> None:
     """Refuse outputs that cannot be written, or would destroy something, before anything begins.
 
-    Parameters
-    ----------
-    inputs : sequence of str
-        Files that are read: no output may be one of them.
-    **outputs
-        Path by option; None where the option was not given.
+    Outputs are paths by option, None where it was not given; none may be a file that is read.
     """
     taken = {os.path.realpath(path): "is read by this command" for path in inputs if path}
     for name, path in outputs.items():

@@ -16,10 +16,7 @@ def solve(
     time_limit: opt.TimeLimit = None,
     gap: Annotated[float, opt.option("Relative gap at which a solve counts as optimal.")] = 1e-6,
     threads: Annotated[int | None, opt.option("Cores of a solve; all if absent.")] = None,
-    work_limit: Annotated[
-        int | None, opt.option("Iterations and nodes in place of seconds: same bytes always.")
-    ] = None,
-    dask: Annotated[str | None, opt.option("Divide a bound over this Dask cluster.")] = None,
+    work_limit: Annotated[int | None, opt.option("In place of seconds: same bytes always.")] = None,
     output: opt.Output = None,
     certificate: opt.Certificate = None,
     as_json: Json = False,
@@ -30,7 +27,6 @@ def solve(
     instance is small and the time allows.
     """
     instance = opt.load(file)  # what is wrong is said before a solver is loaded
-    from hindsched.analysis.distributed_bound import bound_on_cluster
     from hindsched.analysis.exact import proof_of
     from hindsched.instances.catalogue import shown_name
     from hindsched.instances.io import write_json
@@ -42,10 +38,7 @@ def solve(
         "solver": solver, "time_limit": time_limit, "gap": gap, "threads": threads,
         "work_limit": work_limit, "progress": True,
     }  # fmt: skip
-    if dask is not None:
-        result = bound_on_cluster(instance, dask, method, formulation=formulation, options=options)
-    else:
-        result = solve_instance(instance, method, formulation=formulation, options=options)
+    result = solve_instance(instance, method, formulation=formulation, options=options)
     if certificate is not None:
         from hindsched.solvers.tree.method import certify_optimum
 

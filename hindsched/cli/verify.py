@@ -14,18 +14,11 @@ from hindsched.json_types import JsonObject
 
 
 def verify(
-    file: Annotated[
-        str, typer.Argument(help="Instance: a file, - or a name; or a folder of results.")
-    ],
+    file: Annotated[str, typer.Argument(help="Instance: file, - or name; or a results' folder.")],
     solution: Annotated[str | None, typer.Argument(help="Solution file.")] = None,
-    prices: Annotated[
-        list[str] | None, opt.option("Certificate of a bound; may be repeated, each is checked.")
-    ] = None,
+    prices: Annotated[list[str] | None, opt.option("Certificate; may be repeated.")] = None,
     exact: Annotated[
-        bool | None,
-        opt.option(
-            "Wait for the exact kernel, or leave it out; if absent, 5 seconds.", "--exact/--fast"
-        ),
+        bool | None, opt.option("Wait for the exact kernel, or do without.", "--exact/--fast")
     ] = None,
     as_json: Json = False,
 ) -> int:

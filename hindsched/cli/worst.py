@@ -15,9 +15,7 @@ def worst(
     family: opt.Family,
     algorithm: opt.Algorithm,
     preset: Annotated[str | None, opt.option("Search space of the family; its first.")] = None,
-    settings: Annotated[
-        list[str] | None, opt.option("A range NAME=[low,high], or a setting.", "--set")
-    ] = None,
+    settings: opt.Settings = None,
     time_limit: opt.TimeLimit = None,
     work_limit: Annotated[int | None, opt.option("Candidates to evaluate.")] = None,
     seed: opt.Seed = 0,
@@ -26,7 +24,10 @@ def worst(
     resume: opt.Resume = False,
     as_json: Json = False,
 ) -> int:
-    """Search the instance on which an algorithm is worst; Ctrl-C keeps what was found."""
+    """Search the instance on which an algorithm is worst; Ctrl-C keeps what was found.
+
+    A setting NAME=[low,high] of the search space is a range.
+    """
     from hindsched.analysis.worst import worst as search
     from hindsched.instances.search_space import find_space
 

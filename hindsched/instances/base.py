@@ -1,8 +1,7 @@
 """What every family's instance shares: the envelope, strict records and one-line errors.
 
-An instance is frozen data that was checked at construction. Numbers keep the JSON type they were
-written with (an integer stays an integer), so that reading and writing a file round-trips exactly
-and its hash is the hash of the file.
+Numbers keep the JSON type they were written with (an integer stays an integer), so that reading and
+writing a file round-trips exactly and its hash is the hash of the file.
 """
 
 from __future__ import annotations
@@ -12,14 +11,16 @@ import importlib
 import importlib.util
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, cached_property
 from itertools import islice
 from numbers import Integral
+from operator import attrgetter
 from types import ModuleType
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import (
     AfterValidator,
     BaseModel,
@@ -71,21 +72,9 @@ SMALLEST_POSITIVE = 1e-15
 
 
 def family_module(folder: str, family: str, aspect: str) -> ModuleType:
-    """Find a family's module by its name.
+    """Find a family's module by the folder's dotted path, the family's name and the file's.
 
-    Parameters
-    ----------
-    folder : str
-        Dotted path below the package, for example ``"models"`` or ``"solvers.families"``.
-    family : str
-        One of `FAMILIES`.
-    aspect : str
-        The file in the family's package there, the same in every family: ``"offline"``.
-
-    Raises
-    ------
-    InputError
-        If the family is unknown, or its module is missing or lacks a name of `OFFERS`.
+    `InputError` if the family is unknown, or its module is missing or lacks a name of `OFFERS`.
     """
     check_family(family)
     name = module_name(folder, family, aspect)
@@ -164,15 +153,11 @@ Demand = dict[str, NonNegative]
 """Amount by resource; a missing resource is 0."""
 
 
-OF_CLUSTER = "_of_cluster"
-"""Where instances of one cluster keep what is derived of it."""
+OF_CLUSTER = "_of_cluster"  # where instances of one cluster keep what is derived of it
 
 
 class cluster_property(cached_property[Derived]):  # noqa: N801
-    """A cached property that depends on no job: instances of the same cluster share its value.
-
-    Whichever of them is asked first works it out for all.
-    """
+    """A cached property that depends on no job: instances of the same cluster share its value."""
 
     def __get__(self, instance: Any, owner: type[Any] | None = None) -> Any:
         """Return the value, worked out if nobody has."""
@@ -185,11 +170,28 @@ class cluster_property(cached_property[Derived]):  # noqa: N801
         return found
 
 
-class BrokenRule(ValueError):
-    """A rule broken at a path relative to the record; its validators raise it, or `rules` yield it.
+def per_job(
+    read: str | Callable[[Any], Any], kind: type = np.int64
+) -> cached_property[NDArray[Any]]:
+    """A field of every job, or what is read of it, as a cached array of shape (jobs,)."""
+    of_job = attrgetter(read) if isinstance(read, str) else read
+    return cached_property(lambda self: np.array([of_job(job) for job in self.jobs], dtype=kind))
 
-    `others` are broken as well.
-    """
+
+def amounts(records: str, field: str) -> Callable[[Any], Floats]:
+    """Reads the amounts by resource of a field of records, shape (records, resources)."""
+
+    def read(instance: Any) -> Floats:
+        held = getattr(instance, records) or ()
+        found = amounts_of([getattr(record, field) for record in held], instance.resources)
+        found.flags.writeable = False
+        return found
+
+    return read
+
+
+class BrokenRule(ValueError):
+    """A rule broken at a path within a record, and others that are; validators raise it."""
 
     def __init__(
         self, where: str, value: object, rule: str, others: Sequence[BrokenRule] = ()
@@ -424,10 +426,7 @@ class Instance(Record):
         return formulation
 
     def certain_bound(self) -> float | None:
-        """A bound on the optimum of every formulation that costs nothing; None if there is none.
-
-        It is what a solve that is stopped at once can still say.
-        """
+        """A bound on the optimum of every formulation that costs nothing; None if there is none."""
         return None
 
     def arrival_of(self, job: JobRecord) -> int:
@@ -447,13 +446,7 @@ class Instance(Record):
         return {job.name: count - 1 - at for at, job in enumerate(reversed(self.jobs))}
 
     def position_of(self, job: JobRecord) -> int:
-        """Position of a job that is given by its name, its position or its record.
-
-        Raises
-        ------
-        InputError
-            If the instance has no such job.
-        """
+        """Position of a job given by its name, its position or its record, or `InputError`."""
         if isinstance(job, str):
             return self.job_index(job)
         if isinstance(job, Record):

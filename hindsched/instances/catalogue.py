@@ -3,17 +3,10 @@
 An instance bears a name of its own, ``oasis-small-t8-j8-h3-d4-s0``, which files and hashes keep.
 Here it is called by family, suite and the rest: ``oasis/small/t8-j8-h3-d4-s0``.
 
-- Members of the generators' suites, and of the two below that are kept as files, are listed in
-  `members.json`, so that nothing needs to be made to name them; a family that is not in it has its
-  suites made.
-- The benchmark library's instances are not kept as files. A recipe in `recipes.json` names
-  generator, preset, seed and settings, from which the same bytes come everywhere; the hash says
-  that they did. It changes only with a new version of the library.
-- The suite ``worst`` holds the worst instances that ``hindsched worst`` found for every algorithm:
-  small files in ``instances/<family>/worst``; ``docs/worst.md`` tells what goes wrong on each. The
-  suite ``known`` (``instances/known``) holds those of `KNOWN`, whose optima another program found.
-
-``benchmarks/library_recipes.py`` writes both lists.
+`members.json` lists those of the generators' suites and of the two that are kept as files:
+``worst`` (what ``hindsched worst`` found) and ``known`` (optima that another program found). The
+library's are recipes in `recipes.json`, from which the same bytes come everywhere; the hash says
+that they did. ``benchmarks/library_recipes.py`` writes both lists.
 """
 
 from __future__ import annotations
@@ -45,10 +38,7 @@ PACKAGE = Path(str(files("hindsched.instances")))
 
 
 class BestKnown(NamedTuple):
-    """Interval of an instance's offline optimum, equal ends when it is proven.
-
-    `formulation` is None for the family's default.
-    """
+    """Interval of an instance's optimum (equal ends: proven) in a formulation, or the default."""
 
     family: str
     lower: float
@@ -80,31 +70,14 @@ KNOWN: dict[str, tuple[BestKnown, ...]] = {
 
 @dataclass(frozen=True)
 class Member:
-    """An instance of a suite.
-
-    Parameters
-    ----------
-    family, suite : str
-        Where it belongs.
-    instance_name : str
-        The name that the instance itself bears, as files and results show it.
-    jobs, horizon : int
-        Its size.
-    sha256 : str
-        Hash of the instance's canonical JSON.
-
-    Examples
-    --------
-    >>> Member("oasis", "small", "oasis-small-t8-s0", 8, 8, "").name
-    'oasis/small/t8-s0'
-    """
+    """An instance of a suite."""
 
     family: str
     suite: str
-    instance_name: str
+    instance_name: str  # the instance's own, as files and results show it
     jobs: int
     horizon: int
-    sha256: str
+    sha256: str  # of the canonical JSON
 
     @property
     def member(self) -> str:
@@ -124,13 +97,7 @@ class Member:
 
 @dataclass(frozen=True)
 class Recipe(Member):
-    """An instance of the benchmark library: what its generator is given.
-
-    Examples
-    --------
-    >>> find_recipe("oasis/library-small/h3-s2").preset
-    'small'
-    """
+    """An instance of the benchmark library: what its generator is given."""
 
     preset: str
     seed: int

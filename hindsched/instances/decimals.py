@@ -1,15 +1,10 @@
 """What the decimals of a file mean, exactly, at the speed of floating point.
 
 A number in a file is the decimal that is written, and what is counted from it (slots of work, how
-many fit, PSs needed, whether a server is overbooked) is meant in exact rational arithmetic:
-
-- a float says how many fit and how many slots a work takes, unless it lies near a whole number
-  (`how_many_fit`, `ceil_exactly`);
-- ``ceil(n a / b)`` is that of a nearby quotient that no rounding can take for a tie
-  (`same_ceilings`), the only one that compiled loops ever see;
-- checkers add up whole numbers, a resource in units of its finest decimal place (`WholeUnits`);
-- searches compare what is left of a capacity in floating point, with the error of that and no more
-  (`loosened`): what they find is checked exactly.
+many fit, PSs needed) is meant in exact rational arithmetic. A float says it unless it lies near a
+whole number (`how_many_fit`, `ceil_exactly`); compiled loops only ever see quotients that no
+rounding can take for a tie (`same_ceilings`); searches compare what is left of a capacity in
+floating point with the error of that and no more (`loosened`): what they find is checked exactly.
 """
 
 from __future__ import annotations
@@ -43,20 +38,12 @@ Whole = NDArray[Any]
 
 @lru_cache(maxsize=65_536)
 def exactly(number: float) -> Fraction:
-    """Return the decimal that a file shows for a number, exactly.
-
-    >>> exactly(0.1)
-    Fraction(1, 10)
-    """
+    """The decimal that a file shows for a number, exactly: 0.1 is ``Fraction(1, 10)``."""
     return Fraction(repr(float(number))) if number % 1 else Fraction(int(number))
 
 
 def common_step(numbers: Iterable[Fraction]) -> Fraction:
-    """Largest number of which all these, above 0, are whole multiples.
-
-    >>> common_step([Fraction(3, 10), Fraction(1, 2)])
-    Fraction(1, 10)
-    """
+    """Largest number of which all these, above 0, are whole multiples: 1/10 of 3/10 and 1/2."""
     listed = list(numbers)
     below = math.lcm(*(number.denominator for number in listed))
     return Fraction(math.gcd(*(int(number * below) for number in listed)), below)
@@ -64,11 +51,7 @@ def common_step(numbers: Iterable[Fraction]) -> Fraction:
 
 @lru_cache(maxsize=65_536)
 def exact_step(own: float, gradient_mb: float, mbps: float, slot_seconds: float) -> Fraction:
-    """Slots of a step of `own` slots that sends a gradient and receives the parameters, exactly.
-
-    >>> exact_step(0.1, 5, 100, 8)
-    Fraction(1, 5)
-    """
+    """Slots of a step of `own` slots that sends a gradient and receives the parameters, exactly."""
     sent = 16 * exactly(gradient_mb) / exactly(mbps) / exactly(slot_seconds) if gradient_mb else 0
     return exactly(own) + sent
 
@@ -76,16 +59,10 @@ def exact_step(own: float, gradient_mb: float, mbps: float, slot_seconds: float)
 def ceil_exactly(
     amounts: Floats, exact: Callable[..., Fraction], certain: Bools | bool = False
 ) -> Ints:
-    """Round up what files' decimals say: exactly where a float lies near a whole number.
+    """Round up amounts (at least 0, right to ten digits): by ``exact(*index)`` near a whole number.
 
-    Parameters
-    ----------
-    amounts : ndarray
-        The amounts in floating point, at least 0 and right to ten digits.
-    exact : callable
-        ``exact(*index)``: the amount at an index as a rational. It is not asked where it is 0.
-    certain : ndarray of bool
-        Quotients of whole numbers below 2^53: floats that are whole are right there.
+    It is not asked where the amount is 0, nor where it is `certain`: a quotient of whole numbers
+    below 2^53, which is right where it is whole.
     """
     whole = np.ceil(amounts)
     near = near_whole(amounts) & (amounts > 0)
@@ -122,20 +99,9 @@ def same_ceilings(top: float, bottom: float, most: int) -> float:
 
 
 def how_many_fit(capacity: Floats, demand: Floats, most: int) -> Ints:
-    """How many units of a demand fit into each capacity, exactly.
+    """How many units of a demand (R,) fit into each capacity (..., R) of a file, exactly.
 
-    Parameters
-    ----------
-    capacity : ndarray, shape (..., R)
-        Capacities as files have them; of what is left of one, see `how_many_left`.
-    demand : ndarray, shape (R,)
-        Demand of one unit; a resource it does not need never limits.
-    most : int
-        Upper limit of the answer (a unit without demands fits any number of times).
-
-    Returns
-    -------
-    ndarray of int, shape (...)
+    A unit without demands fits any number of times: `most`. Of what is left, see `how_many_left`.
     """
     needed = np.flatnonzero(demand > 0)
     if not needed.size:
@@ -149,15 +115,9 @@ def how_many_fit(capacity: Floats, demand: Floats, most: int) -> Ints:
         for r in np.flatnonzero(near.any(axis=tuple(range(near.ndim - 1)))).tolist():
             column = have[..., r]
             for value in set(column[near[..., r]].tolist()):
-                whole[column == value, r] = _units_in(value, float(unit[r]))
+                whole[column == value, r] = exactly(value) // exactly(float(unit[r]))
     found: Ints = np.clip(whole.min(axis=-1), 0, most).astype(np.int64)
     return found
-
-
-@lru_cache(maxsize=65_536)
-def _units_in(amount: float, unit: float) -> int:
-    """Whole units in an amount, exactly; the same few amounts come again and again."""
-    return exactly(amount) // exactly(unit)
 
 
 def how_many_left(free: Floats, demand: Floats, most: int) -> Ints:
@@ -192,18 +152,10 @@ def separated(top: float, bottom: float, most: int) -> float:
 
 @dataclass(frozen=True)
 class WholeUnits:
-    """Amounts by resource as whole numbers: each resource in units of its finest decimal place.
+    """Amounts by resource as whole numbers: each resource in units of its finest decimal place."""
 
-    Parameters
-    ----------
-    tables : tuple of ndarray, each of shape (..., R)
-        The amounts.
-    per_one : tuple of int
-        Units in an amount of 1, by resource.
-    """
-
-    tables: tuple[Whole, ...]
-    per_one: tuple[int, ...]
+    tables: tuple[Whole, ...]  # each of shape (..., R)
+    per_one: tuple[int, ...]  # units in an amount of 1, by resource
 
     @classmethod
     def of(cls, *tables: Floats) -> WholeUnits:

@@ -1,7 +1,4 @@
-"""The ways in which a job of a non-preemptive family can run: types, q, workers and duration.
-
-A mode fixes everything about a job but its start and its placement.
-"""
+"""The ways in which a job of a non-preemptive family can run: all but its start and placement."""
 
 from __future__ import annotations
 
@@ -45,23 +42,13 @@ class ModeColumns(NamedTuple):
 
 @dataclass(frozen=True)
 class Modes:
-    """Modes of one job, in the order that breaks ties: worker type, q = 1 first, PS type, workers.
+    """Modes of a job, in the order that breaks ties: worker type, q = 1 first, PS type, workers."""
 
-    Parameters
-    ----------
-    worker_type, ps_type : ndarray of int, shape (num_modes,)
-        Positions of the types; `ps_type` is 0 for Ring-AllReduce.
-    one_server : ndarray of int, shape (num_modes,)
-        q: 1 if everything stands on one server.
-    workers, duration : ndarray of int, shape (num_modes,)
-        N and the least L with ``L N rho >= E D K``.
-    """
-
-    worker_type: Ints
-    ps_type: Ints
-    one_server: Ints
-    workers: Ints
-    duration: Ints
+    worker_type: Ints  # positions of the types, each column (num_modes,)
+    ps_type: Ints  # 0 for Ring-AllReduce
+    one_server: Ints  # q: 1 if everything stands on one server
+    workers: Ints  # N
+    duration: Ints  # the least L with ``L N rho >= E D K``
 
     @classmethod
     def of(cls, *columns: Ints) -> Modes:
@@ -98,15 +85,7 @@ def units(capacity: Floats, demand: Floats) -> Ints:
 
 
 def ps_for(elsewhere: Any, ratio: Any) -> Ints:
-    """PSs of one host whose bandwidth covers the workers elsewhere; at least one.
-
-    Parameters
-    ----------
-    elsewhere : int or ndarray of int
-        Workers on other servers.
-    ratio : float or ndarray
-        Bandwidth of a worker over that of a PS, as `ps_ratios` has it.
-    """
+    """PSs of one host whose bandwidth covers the workers elsewhere, at least 1; see `ps_ratios`."""
     found: Ints = np.maximum(1, np.ceil(elsewhere * ratio - NEAR)).astype(np.int64)
     return found
 
@@ -136,16 +115,8 @@ def least_durations(
 ) -> Ints:
     """Least L with ``L N >= W v`` for work W and N workers of v slots a mini-batch, exactly.
 
-    Parameters
-    ----------
-    work : int
-        Mini-batches.
-    times : ndarray, shape (worker types, PS types, 2, most workers)
-        v in floating point; the last axis counts N from 1.
-    exact : callable
-        v exactly, by the first three positions.
-    longest : int
-        Stands for all longer durations.
+    `times` holds v, shape (worker types, PS types, 2, most workers), N from 1; `exact` says it by
+    the first three positions. `longest` stands for all longer durations.
     """
     with np.errstate(over="ignore"):
         slots = work * times / np.arange(1, times.shape[-1] + 1)

@@ -1,8 +1,7 @@
 """Spaces of instances that a search may roam: which fields of a file vary, within which ranges.
 
-A family's ``instances/<family>/search_space.py`` exports ``SPACES: dict[str, SearchSpace]``, the
-default first. The space is over the family's files: whatever its fields are set to, the file is
-parsed as any other, and one that breaks a rule is no member.
+A family's ``search_space.py`` exports ``SPACES: dict[str, SearchSpace]``, the default first.
+Whatever its fields are set to, a file is parsed as any other: one that breaks a rule is no member.
 """
 
 from __future__ import annotations
@@ -31,30 +30,17 @@ Place = tuple[Any, Any]
 class Field:
     """A number, or a choice, that varies.
 
-    Parameters
-    ----------
-    path : str
-        Keys from the job (or, for the cluster, from the file) on, with dots between them; ``[]``
-        stands for every item of a list and ``*`` for every key of an object.
-    low, high : float
-        Its range.
-    grain : int
-        Denominator of its numbers; 1 for integers.
-    log : bool
-        Whether it is drawn by its logarithm; `low` is above 0 then.
-    choices : tuple
-        What it is chosen from instead of a range.
-    repeats : bool
-        The field is a list of equal items, and the number is how many.
+    Its path has keys from the job (or, for the cluster, from the file) on, with dots between them;
+    ``[]`` stands for every item of a list and ``*`` for every key of an object.
     """
 
     path: str
     low: float = 0
     high: float = 0
-    grain: int = 1
-    log: bool = False
-    choices: tuple[Any, ...] = ()
-    repeats: bool = False
+    grain: int = 1  # denominator of its numbers; 1 for integers
+    log: bool = False  # drawn by its logarithm; `low` is above 0 then
+    choices: tuple[Any, ...] = ()  # instead of a range
+    repeats: bool = False  # the field is a list of equal items, and the number is how many
 
     @property
     def name(self) -> str:
@@ -62,14 +48,7 @@ class Field:
         return [word for word in self.path.replace("[]", "").split(".") if word != "*"][-1]
 
     def places(self, data: Any) -> Iterator[Place]:
-        """Every place of the field in a job's record or in a file's data; none where it is absent.
-
-        Examples
-        --------
-        >>> data = {"servers": [{"gpus": 2}, {"gpus": 4}]}
-        >>> [holder[key] for holder, key in Field("servers[].gpus").places(data)]
-        [2, 4]
-        """
+        """Every place of the field in a job's record or a file's data; none where it is absent."""
         *outer, last = self.path.replace("[]", ".[]").split(".")
         holders = [data]
         for word in outer:
@@ -92,13 +71,7 @@ class Field:
             holder[key] = self.rounded(value)
 
     def rounded(self, value: float) -> int | float:
-        """The nearest number of the range that is a multiple of ``1 / grain``.
-
-        Examples
-        --------
-        >>> Field("size", 0, 5, grain=10).rounded(1.4999)
-        1.5
-        """
+        """The nearest number of the range that is a multiple of ``1 / grain``."""
         low, high = (exactly(end) * self.grain for end in (self.low, self.high))
         count = min(max(round(float(value) * self.grain), math.ceil(low)), math.floor(high))
         return count // self.grain if count % self.grain == 0 else count / self.grain
@@ -142,40 +115,22 @@ def _keys(holder: object, word: str) -> list[Any]:
 
 @dataclass(frozen=True)
 class SearchSpace:
-    """Instances of a family within stated ranges.
+    """Instances of a family within stated ranges."""
 
-    Parameters
-    ----------
-    family : str
-        The family's name.
-    base : dict
-        A valid file with at least one job: what no field sets is as it stands here.
-    jobs : (int, int)
-        Fewest and most jobs.
-    job_fields, cluster_fields : tuple of Field
-        What varies in a job, and outside the jobs.
-    lists : dict
-        Fewest and most items of lists outside the jobs, by key: servers, data centres.
-    repair : callable
-        Brings fields that depend on others into line with them, after every change.
-    formulation : str, optional
-        The family's problem that is meant; None for its default.
-    exact : str
-        Method of `solve` that finds the best schedule of an instance of this size.
-    note : str
-        What the space is, in a line.
-    """
-
-    family: str
-    base: Draft
-    jobs: tuple[int, int]
+    base: Draft  # a valid file with a job: what no field sets stays as it is here
+    jobs: tuple[int, int]  # fewest and most
     job_fields: tuple[Field, ...]
     cluster_fields: tuple[Field, ...] = ()
-    lists: Mapping[str, tuple[int, int]] = field(default_factory=dict)
-    repair: Callable[[Draft], Draft] = dict
-    formulation: str | None = None
-    exact: str = "milp"
+    lists: Mapping[str, tuple[int, int]] = field(default_factory=dict)  # as `jobs`, of other lists
+    repair: Callable[[Draft], Draft] = dict  # brings dependent fields into line after a change
+    formulation: str | None = None  # the family's problem; None: its default
+    exact: str = "auto"  # method of `solve` that finds the best schedule
     note: str = ""
+
+    @property
+    def family(self) -> str:
+        """The family's name."""
+        return str(self.base["family"])
 
     def instance(self, data: Draft, name: str = "candidate") -> Instance:
         """The instance that data stand for; `InputError` if it breaks a rule of the family."""
@@ -227,18 +182,7 @@ class SearchSpace:
         return list(dict.fromkeys([JOBS, *self.lists, *fields]))
 
     def with_ranges(self, ranges: Mapping[str, object]) -> SearchSpace:
-        """The space with other ranges.
-
-        Parameters
-        ----------
-        ranges : mapping
-            By name (see `names`): a number, or ``[low, high]``; for a choice the list of choices.
-
-        Raises
-        ------
-        InputError
-            For an unknown name or a range that is none.
-        """
+        """The space with other ranges by name: a number, ``[low, high]``, or a list of choices."""
         space, known = self, self.names()
         for name, value in ranges.items():
             given = plain(value)

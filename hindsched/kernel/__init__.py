@@ -32,13 +32,7 @@ MALFORMED = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError
 
 
 class Instance:
-    """An instance that is asked more than once: what a family makes of it is kept.
-
-    Parameters
-    ----------
-    data : mapping
-        The instance file's data, which is not changed afterwards.
-    """
+    """An instance that is asked more than once: what is made of its data is kept."""
 
     def __init__(self, data: Data) -> None:
         self.data = exact_numbers(data)

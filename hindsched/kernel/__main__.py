@@ -34,22 +34,12 @@ CLOSE = Fraction(1, 10**6)
 
 @dataclass
 class Judgement:
-    """What is said of files.
+    """What is said of files."""
 
-    Parameters
-    ----------
-    code : int
-        The exit code.
-    lines : list of str
-        What was said.
-    objectives, bounds : list of Interval
-        Of the feasible solutions, and of the certificates.
-    """
-
-    code: int = 0
+    code: int = 0  # the exit code
     lines: list[str] = field(default_factory=list)
-    objectives: list[Interval] = field(default_factory=list)
-    bounds: list[Interval] = field(default_factory=list)
+    objectives: list[Interval] = field(default_factory=list)  # of the feasible solutions
+    bounds: list[Interval] = field(default_factory=list)  # of the certificates
 
 
 def main(arguments: Sequence[str]) -> int:

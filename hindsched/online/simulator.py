@@ -29,7 +29,7 @@ from hindsched.online.registry import (
 )
 from hindsched.solutions.base import Solution
 from hindsched.solvers.compiling import compile_first
-from hindsched.solvers.door.interrupt import caught, interruption
+from hindsched.solvers.door.work import caught, interruption
 
 if TYPE_CHECKING:
     from hindsched.solvers.oracles.rows import PriceRow

@@ -44,21 +44,11 @@ Assignments = Mapping[str, Sequence[Assignment]]
 
 @dataclass(frozen=True)
 class Violation:
-    """A broken row of a dual program, or a rule of a family that has no kernel.
+    """A broken row of a dual program, or a rule of a family that has no kernel."""
 
-    Parameters
-    ----------
-    constraint : str
-        The paper's equation number, as printed on the family's page, for example ``"(2)"``.
-    where : str
-        Job, server, resource and slot concerned.
-    amount : float
-        By how much, in the constraint's own unit.
-    """
-
-    constraint: str
-    where: str
-    amount: float
+    constraint: str  # the paper's equation number, such as "(2)"
+    where: str  # job, server, resource and slot
+    amount: float  # in the constraint's own unit
 
     @property
     def rule(self) -> str:
@@ -128,13 +118,7 @@ class Solution(ABC):
 
     @cached_property
     def verdict(self) -> kernel.Verdict:
-        """What the exact kernel says.
-
-        Raises
-        ------
-        InputError
-            If the decisions are no schedule of the instance.
-        """
+        """What the exact kernel says; `InputError` if the decisions are no schedule at all."""
         data = {"formulation": self.formulation, "jobs": self._job_data()}
         try:
             return kernel.check(self.instance.exact, data | self._dropped())
@@ -242,16 +226,9 @@ class Solution(ABC):
 def usage_table(
     used: Any, capacity: Any, servers: Sequence[str], resources: Sequence[str], **more: str
 ) -> list[TableRow]:
-    """Rows of use and capacity where something is used.
+    """Rows of use (slots, servers, resources) and capacity (servers, resources) where there is use.
 
-    Parameters
-    ----------
-    used, capacity : ndarray, shapes (slots, servers, resources) and (servers, resources)
-        What is used and what there is.
-    servers, resources : sequence of str
-        Their names.
-    **more
-        Further keys of every row.
+    `more` are further keys of every row.
     """
     return [
         {
@@ -369,7 +346,5 @@ def _check_claims(data: JsonObject, jobs: list[JsonObject], solution: Solution) 
     for index, job in enumerate(jobs):
         completion = solution.completion(str(job["name"]))
         if job.get("completion") != completion:
-            where = f"jobs[{index}].completion"
-            raise InputError(
-                where, job.get("completion"), f"the decisions complete at {completion}"
-            )
+            where, rule = f"jobs[{index}].completion", f"the decisions complete at {completion}"
+            raise InputError(where, job.get("completion"), rule)

@@ -12,16 +12,8 @@ Array = TypeVar("Array", bound=NDArray[Any])
 
 
 class CapacityTimeline(Generic[Array]):
-    """Capacities by slot, from slot 1 on without end.
+    """Capacities by slot, from slot 1 on without end; where nothing was booked, those given.
 
-    Parameters
-    ----------
-    capacity : ndarray
-        What is free where nothing was booked: of every slot the same.
-
-    Examples
-    --------
-    >>> import numpy as np
     >>> free = CapacityTimeline(np.array([4, 2]))
     >>> free.book(1_000_000, 1_000_001, np.array([1, 2]))
     >>> free.at(999_999).tolist(), free.at(1_000_000).tolist()

@@ -9,25 +9,14 @@ from hindsched.solutions.base import Assignments
 
 @dataclass(frozen=True)
 class Commitments:
-    """What an online scheduler can no longer change when it plans again.
+    """What an online scheduler can no longer change when it plans again."""
 
-    Parameters
-    ----------
-    now : int
-        First slot still open. What ran before it is history, also for a job that had none.
-    assignments : mapping
-        Rows by job in the solution file's form: history before `now` and, for locked jobs, the
-        promise from `now` on. A job that is not locked is open from `now` on.
-    locked : frozenset of str
-        Jobs whose later rows must stay.
-    rejected : frozenset of str
-        Jobs refused for good.
-    """
-
-    now: int = 1
-    assignments: Assignments = field(default_factory=lambda: dict[str, list[dict[str, object]]]())
-    locked: frozenset[str] = frozenset()
-    rejected: frozenset[str] = frozenset()
+    now: int = 1  # first slot still open
+    # Rows by job in the solution file's form: history before `now` and, for locked jobs, the
+    # promise from `now` on. A job that is not locked is open from `now` on.
+    assignments: Assignments = field(default_factory=dict[str, list[dict[str, object]]])
+    locked: frozenset[str] = frozenset()  # jobs whose later rows must stay
+    rejected: frozenset[str] = frozenset()  # jobs refused for good
 
     def history(self, job: str) -> list[dict[str, object]]:
         """Rows of `job` cut to the slots before `now`."""

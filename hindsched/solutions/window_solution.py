@@ -31,26 +31,15 @@ MOST_PAYMENT = 1e15
 
 @dataclass(frozen=True)
 class WindowRow:
-    """A stretch of slots in which a job's placement, and what it pays, do not change.
-
-    Parameters
-    ----------
-    first, last : int
-        Slots, both inclusive.
-    worker_type, ps_type : int
-        Positions of the types; `ps_type` is -1 when the row has none.
-    workers, ps : ndarray of int, shape (servers,)
-        How many stand on each server.
-    payment : tuple of float, optional
-        Paid per slot for the workers and for the PSs (astraea); None within the fair share.
-    """
+    """A stretch of slots in which a job's placement, and what it pays, do not change."""
 
     first: int
     last: int
-    worker_type: int
-    ps_type: int
-    workers: Ints
+    worker_type: int  # positions of the types
+    ps_type: int  # -1: none
+    workers: Ints  # on each server, (servers,), as `ps`
     ps: Ints
+    # Paid per slot for the workers and for the PSs (astraea); None within the fair share.
     payment: tuple[float, float] | None = None
 
     @property
@@ -70,12 +59,9 @@ class WindowRow:
 
     def same_placement(self, other: WindowRow) -> bool:
         """Whether two rows have the same types and counts on every server."""
-        return (
-            self.worker_type == other.worker_type
-            and self.ps_type == other.ps_type
-            and (self.workers is other.workers or np.array_equal(self.workers, other.workers))
-            and (self.ps is other.ps or np.array_equal(self.ps, other.ps))
-        )
+        types = self.worker_type == other.worker_type and self.ps_type == other.ps_type
+        counts = ((self.workers, other.workers), (self.ps, other.ps))
+        return types and all(a is b or np.array_equal(a, b) for a, b in counts)
 
     def continues_as(self, other: WindowRow) -> bool:
         """Whether `other` follows at once and differs in its slots only."""
@@ -100,15 +86,6 @@ class WindowSolution(Solution):
     A feasible job has one row, or several that together are one window with one unchanging
     placement. Rows that pause, resize or move a job are well-formed: that is what preemptive and
     elastic baselines do, whose solutions are of a ``preemptive`` formulation.
-
-    Parameters
-    ----------
-    instance : Instance
-        The instance.
-    rows : mapping
-        Rows by job name; a job without rows is not scheduled.
-    formulation : str, optional
-        One of the instance's formulations.
     """
 
     always_typed: ClassVar[bool] = False

@@ -1,9 +1,8 @@
 """Kernels compile before any clock starts, once a machine.
 
-Numba compiles a kernel when it is first called and keeps it in its cache. On a fresh machine that
-would happen inside time limits and inside the times of decisions. So whoever runs work that kernels
-do runs it on tiny instances first, and leaves a mark beside the cache: a later process sees the
-mark and begins at once. Without a folder that can be written the mark is the process' own.
+On a fresh machine numba would compile inside time limits and inside the times of decisions. So
+whoever runs work that kernels do runs it on tiny instances first, and leaves a mark beside numba's
+cache that later processes see; where no folder can be written the mark is the process' own.
 ``HINDSCHED_COMPILE=later`` leaves compiling to the calls themselves.
 """
 
@@ -30,19 +29,10 @@ _running: list[str] = []
 def compile_first(
     what: str, run: Callable[[Instance], object], family: str, *, jobs: int | None = None
 ) -> None:
-    """Run work on a family's tiny instances if its kernels are not compiled yet.
+    """Run work on a family's tiny instances, unless it is compiled already.
 
-    Parameters
-    ----------
-    what : str
-        Name of the work: ``oasis solve``.
-    run : callable
-        Does it on an instance. What it raises is left to the run that counts, which will raise it
-        too.
-    family : str
-        Whose instances.
-    jobs : int, optional
-        How many jobs of an instance are left; all if absent.
+    `what` names the work: ``oasis solve``; `jobs` is how many of an instance's are left. What `run`
+    raises is left to the run that counts, which will raise it too.
     """
     if is_compiled(what):
         return
@@ -64,27 +54,13 @@ def compile_first(
 
 
 def is_compiled(what: str) -> bool:
-    """Whether the kernels of some work were compiled on this machine, or are being compiled here.
-
-    Parameters
-    ----------
-    what : str
-        The work, as `compile_first` got it.
-    """
+    """Whether some work's kernels were compiled on this machine, or are being compiled here."""
     later = os.environ.get("HINDSCHED_COMPILE") == "later"
     return later or bool(_running) or what in _done or _mark(what).exists()
 
 
 def tiny_instances(family: str, *, jobs: int | None = None) -> Sequence[Instance]:
-    """Members of the family's suite ``small`` that differ in kind.
-
-    Parameters
-    ----------
-    family : str
-        The family's name.
-    jobs : int, optional
-        How many of their first jobs are left; all if absent.
-    """
+    """Members of the family's suite ``small`` that differ in kind, with their first `jobs` jobs."""
     kinds = _kinds(family)
     return kinds if jobs is None else [kind.with_jobs(kind.jobs[:jobs]) for kind in kinds]
 

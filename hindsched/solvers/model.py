@@ -1,20 +1,20 @@
 """``hindsched.model``: a family's declarative programs as objects that a user holds and solves.
 
-A `Model` has the offline program, a `SubproblemModel` one job's block with prices, a `DualModel`
-the paper's dual, a `ConvexModel` a program in CVXPY. Each prints its equations and gives its model
-away; to solve it goes through the door of `solve_program` or `solve_convex`. A Pyomo model that was
-changed is solved as it is, and the result says what differs from the paper's.
+A `Model` has the offline program of one instance or of several futures, a `SubproblemModel` one
+job's block with prices, a `DualModel` the paper's dual, a `ConvexModel` a program in CVXPY. To
+solve it goes through the door of `solve_program` or `solve_convex`. A Pyomo model that was changed
+is solved as it is, and the result says what differs from the paper's.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 import pyomo.environ as pyo
@@ -39,12 +39,12 @@ from hindsched.models.futures import ExtensiveProgram, Futures, build_extensive
 from hindsched.solutions.base import Solution, Violation
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import solution_at, solve_program
+from hindsched.solvers.door.result import ProgramResult, Progress, Status, StoppedBy
 from hindsched.solvers.door.standard_form import (
     LinearProgram,
     TriviallyInfeasibleError,
     compile_program,
 )
-from hindsched.solvers.door.status import ProgramResult, Progress, Status, StoppedBy
 from hindsched.solvers.oracles.base import BlockOracle, build_oracle, row_layouts
 
 if TYPE_CHECKING:
@@ -61,15 +61,8 @@ AnyProgram = TypeVar("AnyProgram", bound=Face)
 AnyDeclared = TypeVar("AnyDeclared", bound=Declared)
 
 
-class Numbers(Mapping[str, "pd.Series[float]"]):
+class Numbers(dict[str, "pd.Series[float]"]):
     """One labelled pandas Series a component: ``numbers["y"]``.
-
-    Parameters
-    ----------
-    names : list of str
-        The components.
-    table : callable
-        Makes a component's Series.
 
     Examples
     --------
@@ -79,45 +72,22 @@ class Numbers(Mapping[str, "pd.Series[float]"]):
     FrozenList(['worker server', 'resource', 'slot'])
     """
 
-    def __init__(self, names: list[str], table: Callable[[str], pd.Series[float]]) -> None:
-        self._names, self._table = names, table
-
-    def __getitem__(self, name: str) -> pd.Series[float]:
-        if name not in self._names:
-            raise InputError("component", name, f"must be one of {', '.join(self._names)}")
-        return self._table(name)
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._names
-
-    def get(self, name: str, default: Any = None) -> Any:
-        """The component's Series, or `default` if the model has none of that name."""
-        return self._table(name) if name in self else default
+    def __missing__(self, name: str) -> pd.Series[float]:
+        raise InputError("component", name, f"must be one of {', '.join(self)}")
 
     def to_frame(self) -> pd.DataFrame:
         """All numbers in one table: component, its index in words, value; one row a number."""
         import pandas as pd
 
-        parts = [
-            pd.DataFrame({
-                "component": name,
-                "index": [", ".join(map(str, key)) if isinstance(key, tuple) else ""
-                          for key in series.index],
-                "value": series.to_numpy(),
-            })
+        rows = [
+            (name, ", ".join(map(str, key)) if isinstance(key, tuple) else "", value)
             for name, series in self.items()
-        ]  # fmt: skip
-        columns = ["component", "index", "value"]
-        return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=columns)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._names)
-
-    def __len__(self) -> int:
-        return len(self._names)
+            for key, value in series.items()
+        ]
+        return pd.DataFrame(rows, columns=["component", "index", "value"])
 
     def __repr__(self) -> str:
-        return f"<numbers of {', '.join(self._names)}: to_frame() shows all, [name] a component's>"
+        return f"<numbers of {', '.join(self)}: to_frame() shows all, [name] a component's>"
 
 
 @dataclass(frozen=True, repr=False)
@@ -182,36 +152,36 @@ class ModelResult:
         """Bound on the model's optimum."""
         return self.program.bound
 
-    @property
+    @cached_property
     def values(self) -> Numbers:
         """Values of the variables by name."""
         if not self.has_point:
             raise SolveFailed(f"{self.declared.title}: {self.status}, there is no point")
         return self._numbers("variable", lambda variable: self.point.get(id(variable)))
 
-    @property
+    @cached_property
     def duals(self) -> Numbers:
         """Shadow prices of the constraints by name: d objective / d right side."""
         return self._numbers("constraint", self._of_a_relaxation(self.program.duals).get)
 
-    @property
+    @cached_property
     def reduced_costs(self) -> Numbers:
         """Reduced costs of the variables by name."""
-        costs = self._of_a_relaxation(self.program.reduced_costs)
+        costs, worth = self._of_a_relaxation(self.program.reduced_costs), self.declared
 
-        def table(name: str) -> pd.Series[float]:
-            units = (self.declared.OBJECTIVE_UNIT, self.declared.symbol(name).unit)
-            unit = " for each of ".join(filter(None, units))
-            found: pd.Series[float] = self.declared.table(name, costs.get, unit)
-            return found
+        def unit(name: str) -> str:
+            return " for each of ".join(
+                filter(None, (worth.OBJECTIVE_UNIT, worth.symbol(name).unit))
+            )
 
-        return Numbers(self._names("variable"), table)
+        return self._numbers("variable", costs.get, unit)
 
-    def _numbers(self, kind: str, value_of: Callable[[Any], Any]) -> Numbers:
-        return Numbers(self._names(kind), lambda name: self.declared.table(name, value_of))
-
-    def _names(self, kind: str) -> list[str]:
-        return [part.name for part in self.declared.components(kind)]
+    def _numbers(
+        self, kind: str, value_of: Callable[[Any], Any],
+        unit: Callable[[str], str | None] = lambda name: None,
+    ) -> Numbers:  # fmt: skip
+        names = [part.name for part in self.declared.components(kind)]
+        return Numbers((name, self.declared.table(name, value_of, unit(name))) for name in names)
 
     def _of_a_relaxation(self, numbers: Mapping[Any, Any] | None) -> Mapping[Any, Any]:
         if numbers is not None:
@@ -246,20 +216,6 @@ class ModelResult:
             return None
         return certify(oracle, _flat_prices(oracle, self.capacity_prices()), "lp-dual")
 
-    def to_dict(self) -> JsonObject:
-        """The result as JSON data."""
-        return {
-            "model": self.declared.title,
-            "status": str(self.status),
-            "stopped_by": str(self.stopped_by),
-            "objective": self.objective,
-            "bound": self.bound,
-            "changed": self.changed,
-            "solution": None if self.solution is None else self.solution.objective(),
-            "seconds": self.program.seconds,
-            "backend": self.program.backend,
-        }
-
     def __str__(self) -> str:
         found, limit = (
             "none" if number is None else f"{number:.6g}" for number in (self.objective, self.bound)
@@ -282,15 +238,7 @@ def solve_declared(
     want_duals: bool = True,
     on_progress: Progress | None = None,
 ) -> ModelResult:
-    """Solve a declarative model and keep the point apart from its Pyomo model.
-
-    Parameters
-    ----------
-    program : Declared
-        The model.
-    options, start, want_duals, on_progress
-        As for `solve_program`.
-    """
+    """Solve a declarative model as `solve_program` does, and keep the point apart from it."""
     found = solve_program(
         program.model, options, start=start, want_duals=want_duals, on_progress=on_progress
     )
@@ -357,7 +305,9 @@ class _HeldPyomo(_Held[AnyDeclared]):
 
 
 class Model(_HeldPyomo[OfflineProgram]):
-    """An instance's offline program, as `model` returns it.
+    """The offline program of an instance, or of several futures, as `model` returns it.
+
+    Of futures ``program.schedules()`` are the best policy's after a solve.
 
     Examples
     --------
@@ -365,6 +315,10 @@ class Model(_HeldPyomo[OfflineProgram]):
     >>> model = hs.model(hs.generate("oasis", jobs=2, horizon=6), form="printed")
     >>> model.solve(time_limit=60).status
     <Status.OPTIMAL: 'optimal'>
+    >>> several = hs.model(hs.tree("gang", at=[2], branches=2))
+    >>> best = several.solve(time_limit=60)
+    >>> len(several.program.schedules())
+    2
     """
 
     def solve(
@@ -377,7 +331,7 @@ class Model(_HeldPyomo[OfflineProgram]):
         options : SolveOptions or mapping, optional
             How to solve.
         start : Solution, optional
-            A solution to begin from.
+            A solution to begin from; of futures one each.
         **keywords
             Options by name: ``time_limit=60``.
         """
@@ -387,7 +341,7 @@ class Model(_HeldPyomo[OfflineProgram]):
         relaxed = program.relaxed
         result = solve_declared(program, chosen, start=start is not None, want_duals=relaxed)
         solution, details = None, dict(result.program.details)
-        if not relaxed:
+        if not relaxed and not isinstance(program, ExtensiveProgram):
             solution, details = solution_at(program, result.program)
         changed = _what_changed(program)
         return replace(result, solution=solution, changed=changed, details=details)
@@ -409,24 +363,31 @@ class Model(_HeldPyomo[OfflineProgram]):
         Raises
         ------
         InputError
-            If the model was changed, or the family's paper has no dual.
+            If the model was changed, is of several futures, or the family's paper has no dual.
         """
-        changed = _what_changed(self.program)
+        changed = _what_changed(self._of_one)
         if changed is not None:
             rule = f"must be as it was built for the paper's dual to be its dual: {changed}"
             raise InputError("model", self.program.title, rule)
         return DualModel(dual_program(self.instance, self.program.formulation, **build))
 
+    @property
+    def _of_one(self) -> OfflineProgram:
+        """The program; `InputError` if it is of several futures."""
+        if isinstance(self.program, ExtensiveProgram):
+            raise InputError("model", self.program.title, "must be of one instance")
+        return self.program
+
     def slot(self, slot: int, **build: object) -> ConvexModel:
         """The paper's convex program of one slot; keywords are those of its ``build_slot``."""
-        return ConvexModel(convex_program(self.instance, slot, **build))
+        return ConvexModel(convex_program(self._of_one.instance, slot, **build))
 
     def subproblem(self, job: JobRecord) -> SubproblemModel:
         """One job's block of the same formulation with prices, all 0 until they are set.
 
         The job is given by its record, its name or its position.
         """
-        return SubproblemModel(subproblem(self.instance, job, self.program.formulation))
+        return SubproblemModel(subproblem(self.instance, job, self._of_one.formulation))
 
 
 def _what_changed(program: OfflineProgram) -> str | None:
@@ -468,40 +429,6 @@ def _compiled(program: OfflineProgram) -> LinearProgram | None:
         return compile_program(program.model)
     except TriviallyInfeasibleError:
         return None
-
-
-class ExtensiveModel(_HeldPyomo[ExtensiveProgram]):
-    """Several futures of one cluster in one program, as `model` returns it for a list.
-
-    Examples
-    --------
-    >>> import hindsched as hs
-    >>> model = hs.model(hs.tree("gang", at=[2], branches=2))
-    >>> best = model.solve(time_limit=60)
-    >>> len(model.program.schedules())
-    2
-    """
-
-    def solve(
-        self, options: Options = None, *, start: bool = False, **keywords: object
-    ) -> ModelResult:
-        """Solve the Pyomo model as it is now; ``program.schedules()`` are then the best policy's.
-
-        Parameters
-        ----------
-        options : SolveOptions or mapping, optional
-            How to solve.
-        start : bool
-            Whether the variables' values are a start.
-        **keywords
-            Options by name: ``time_limit=60``.
-        """
-        chosen = SolveOptions.of(options, **keywords)
-        return solve_declared(self.program, chosen, start=start, want_duals=self.program.relaxed)
-
-    def relax(self) -> ExtensiveModel:
-        """The linear relaxation, built anew."""
-        return ExtensiveModel(cast("ExtensiveProgram", self.program.again(relax=True)))
 
 
 class SubproblemModel(_HeldPyomo[Subproblem]):
@@ -603,7 +530,7 @@ class DualModel(_HeldPyomo[DualProgram]):
             result = solve_declared(program, chosen)
             if result.status is not Status.OPTIMAL:
                 raise SolveFailed(f"{program.title}: {result.status}")
-            violations = program.violations(None if oracle is None else _best_payoffs(oracle))
+            violations = program.violations(None if oracle is None else partial(_best, oracle))
             new = 0 if oracle is None or not violations else _add_broken_rows(program, oracle)
             added += new
             if not new:
@@ -611,13 +538,11 @@ class DualModel(_HeldPyomo[DualProgram]):
         raise SolveFailed(f"{program.title}: row generation has not ended")
 
 
-def _best_payoffs(oracle: BlockOracle) -> Callable[[Prices], list[float | None]]:
-    def best(prices: Prices) -> list[float | None]:
-        flat = oracle.rows.pack(prices)
-        responses = [oracle.best_response(block, flat) for block in range(oracle.num_blocks)]
-        return [None if response is None else response.value for response in responses]
-
-    return best
+def _best(oracle: BlockOracle, prices: Prices) -> list[float | None]:
+    """What each job's best schedule earns at prices; None without one."""
+    flat = oracle.rows.pack(prices)
+    responses = [oracle.best_response(block, flat) for block in range(oracle.num_blocks)]
+    return [None if response is None else response.value for response in responses]
 
 
 def _add_broken_rows(program: DualProgram, oracle: BlockOracle) -> int:
@@ -668,25 +593,15 @@ class ConvexModel(_Held["ConvexProgram"]):
         return ModelResult(self.program, found, point, details=found.details)
 
 
-@overload
 def model(
-    instance: Instance, *, form: str | None = None, formulation: str | None = None,
-    relax: bool = False, **build: object,
-) -> Model: ...  # fmt: skip
-@overload
-def model(
-    instance: Sequence[Instance], probabilities: Sequence[float] | None = None, *,
-    form: str | None = None, formulation: str | None = None, relax: bool = False, **build: object,
-) -> ExtensiveModel: ...  # fmt: skip
-def model(  # type: ignore[misc]
     instance: Instance | Sequence[Instance],
     probabilities: Sequence[float] | None = None,
     *,
     form: str | None = None,
     formulation: str | None = None,
     relax: bool = False,
-    **build: object,
-) -> Any:
+    **build: Any,
+) -> Model:
     """Build an instance's offline program, to be read, changed and solved.
 
     Parameters
@@ -708,7 +623,7 @@ def model(  # type: ignore[misc]
 
     Returns
     -------
-    Model or ExtensiveModel
+    Model
         Print it; ``pyomo``, ``write``, ``solve``, ``relax``, ``dual``, ``subproblem``.
 
     Raises
@@ -726,6 +641,6 @@ def model(  # type: ignore[misc]
     """
     if not isinstance(instance, Instance):
         futures = Futures.of(instance, probabilities)
-        settings: Any = {"formulation": formulation, "form": form, "relax": relax, **build}
-        return ExtensiveModel(build_extensive(futures, **settings))
+        build = {"formulation": formulation, "form": form, "relax": relax, **build}
+        return Model(build_extensive(futures, **build))
     return Model(offline_program(instance, formulation, form=form, relax=relax, **build))

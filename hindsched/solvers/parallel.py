@@ -29,19 +29,10 @@ Work = Callable[[], Any]
 
 
 class SideBySide:
-    """Works that run while the block runs.
+    """Works that run while the block runs, each in a process of its own.
 
-    Parameters
-    ----------
-    works : sequence of callable
-        What each process does.
-
-    Attributes
-    ----------
-    found : list
-        What those that have ended returned, in the order in which it came.
-    errors : list of str
-        Why the others ended without.
+    `found` is what those that have ended returned, in the order in which it came; `errors` says why
+    others ended without.
     """
 
     def __init__(self, works: Sequence[Work]) -> None:
@@ -106,10 +97,10 @@ class SideBySide:
 
 
 def threads_of(options: SolveOptions) -> int:
-    """Cores that a solve may use.
+    """Cores that a solve may use: the option's, ``HINDSCHED_THREADS``, or all.
 
-    By default all, or as many as ``HINDSCHED_THREADS`` says; one in a worker process, whose
-    siblings use the others, where work is counted, and where no process can be forked.
+    One in a worker process, whose siblings use the others, where work is counted, and where no
+    process can be forked.
     """
     process = multiprocessing.current_process()
     if is_counted() or sys.platform != "linux" or process.daemon:

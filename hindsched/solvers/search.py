@@ -63,20 +63,9 @@ end residual capacities are computed anew and the best solution returns."""
 class NeighbourhoodSearch:
     """The search, resumable; `objective` is that of the best schedules found so far.
 
-    Parameters
-    ----------
-    oracle : BlockOracle
-        Oracle with one linking row a server, on which schedules are placed.
-    prices : ndarray, shape (oracle.rows.size,), optional
-        Dual prices that guide the search; 0 by default.
-    seed : int
-        Seed of all draws.
-    start : Solution, optional
-        A feasible solution to begin from.
-
-    Notes
-    -----
-    A job that its block leaves out is one whose response has no plan.
+    The oracle has one linking row a server, on which schedules are placed; `prices` guide the
+    search, `start` is a feasible solution. A job that its block leaves out is one whose response
+    has no plan.
     """
 
     def __init__(
@@ -134,10 +123,7 @@ class NeighbourhoodSearch:
     def construct(self, stop: Callable[[], bool] = lambda: False) -> None:
         """Insert all jobs anew, in a few orders and at a few multiples of the prices.
 
-        Parameters
-        ----------
-        stop : callable
-            Asked after every insertion of all jobs once there are schedules to keep.
+        `stop` is asked after every insertion of all jobs once there are schedules to keep.
         """
         for order, noise, multiple in FIRST_ATTEMPTS:
             spend()
@@ -152,13 +138,7 @@ class NeighbourhoodSearch:
         self._return_to_best()
 
     def improve(self, stop: Callable[[], bool]) -> bool:
-        """Try neighbourhoods until `stop` says so; return whether the best became better.
-
-        Parameters
-        ----------
-        stop : callable
-            Asked before every neighbourhood.
-        """
+        """Try neighbourhoods until `stop` says so; return whether the best became better."""
         if self.best is None or not self._blocks:
             return False
         before = self.objective
@@ -175,13 +155,8 @@ class NeighbourhoodSearch:
     def solution(self) -> Solution | None:
         """The best schedules as a checked solution of the family.
 
-        Where jobs are optional, those that only rounding let in are left out first.
-
-        Raises
-        ------
-        SolveFailed
-            If the family's own checker finds a constraint broken all the same: an error in its
-            oracle.
+        Where jobs are optional, those that only rounding let in are left out first. A constraint
+        that is broken all the same is an error in the family's oracle: `SolveFailed`.
         """
         if self.best is None:
             return None

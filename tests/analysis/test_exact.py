@@ -12,7 +12,7 @@ from hindsched.analysis.ratio import optimum_of
 from hindsched.errors import InputError
 from hindsched.kernel import Interval, Refused
 from hindsched.solutions.base import build_solution
-from hindsched.solvers.door.status import StoppedBy
+from hindsched.solvers.door.result import StoppedBy
 
 
 @pytest.fixture(scope="module")

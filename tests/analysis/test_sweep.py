@@ -14,7 +14,7 @@ from hindsched.analysis import sweep
 from hindsched.analysis.sweep import Lost, map_calls, run_tasks
 from hindsched.analysis.tasks import OFFLINE, ONLINE, Task
 from hindsched.errors import InputError
-from hindsched.solvers.door.interrupt import Terminated, raise_terminated
+from hindsched.solvers.door.work import Terminated, raise_terminated
 
 # Workers cannot import test modules, so functions of this one travel by value.
 cloudpickle.register_pickle_by_value(sys.modules[__name__])

@@ -15,7 +15,7 @@ from hindsched.analysis.tasks import slot_rows
 from hindsched.instances.base import FAMILIES
 from hindsched.instances.gang.instance import GangInstance, gang_data
 from hindsched.notebook_card import ROWS_SHOWN
-from hindsched.solvers.door.status import Status
+from hindsched.solvers.door.result import Status
 
 
 def test_numpy_enums_and_infinities():

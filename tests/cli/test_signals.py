@@ -9,7 +9,7 @@ import pytest
 import hindsched as hs
 from hindsched.cli.app import run
 from hindsched.instances.io import write
-from hindsched.solvers.door.interrupt import Terminated
+from hindsched.solvers.door.work import Terminated
 
 pytestmark = pytest.mark.nightly
 

@@ -13,8 +13,7 @@ import hindsched as hs
 from hindsched.errors import InputError
 from hindsched.instances.astraea import modes as astraea_modes
 from hindsched.instances.base import LinearUtility, PowerUtility, SigmoidUtility
-from hindsched.instances.batchsched.colocation import Hosting
-from hindsched.instances.batchsched.instance import PARAMETER_SERVER, RING_ALLREDUCE
+from hindsched.instances.batchsched.instance import PARAMETER_SERVER, RING_ALLREDUCE, Hosting
 from hindsched.instances.batchsched.modes import modes
 from hindsched.instances.modes import NEVER, ps_ratios
 from tests.astraea_example import worked_example

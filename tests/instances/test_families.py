@@ -193,7 +193,7 @@ SETTINGS = {
     "oasis": [
         ("priority", [5, 1]), ("priority", ["a", "b"]), ("priority", [0, 0]), ("priority", [1]),
         ("shares", [0, 0, 0]), ("shares", [1, "a", 2]), ("shares", 3), ("jobs", 0),
-        ("servers", 1.5), ("network", "ring"), ("colour", 1), ("exact_shares", 1),
+        ("servers", 1.5), ("colour", 1), ("exact_shares", 1),
     ],
     "batchsched": [
         ("fixed_workers", 0), ("fixed_workers", 2.5), ("fixed_worker_type", 9),
@@ -217,7 +217,7 @@ SETTINGS = {
         ("gpu_range", [5, 1]), ("datacenters", 0), ("jobs", -1), ("jobs", 2.5), ("jobs", True),
         ("data_gb", "many"), ("life_slots", [1, 2, 3]), ("life_slots", 0.5), ("slot_days", 0),
         ("discount", (0.5, 1.5)), ("data_variation", 2), ("persistent_share", -1),
-        ("burst", (0, 1)), ("symmetric_transfer", "maybe"), ("capacity_gb", 0),
+        ("burst", (0, 1)), ("capacity_gb", 0),
     ],
     "gang": [
         ("servers", 99), ("servers", 0), ("placement", "row"), ("arrivals", "often"),

@@ -34,9 +34,8 @@ from hindsched.kernel import reading
 from hindsched.solvers.certificates.certificate import certify, oracle_of
 from hindsched.solvers.certificates.file import verify_certificate
 from hindsched.solvers.certificates.tree import Leaf, certify_tree
-from hindsched.solvers.oracles.base import build_oracle
+from hindsched.solvers.oracles.base import RestrictedOracle, build_oracle
 from hindsched.solvers.oracles.decisions import NEVER, BranchDecision, Feature
-from hindsched.solvers.oracles.restricted import RestrictedOracle
 from hindsched.solvers.tree.method import tree_rows
 from tests.kernel.agreement import checked
 from tests.second_opinion import instances

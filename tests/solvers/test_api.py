@@ -14,8 +14,7 @@ import hindsched.solvers.methods.base as methods_base
 from hindsched.errors import InputError, SolveFailed
 from hindsched.models.oasis.offline import OasisProgram
 from hindsched.solvers.door.options import SolveOptions
-from hindsched.solvers.door.result import Result
-from hindsched.solvers.door.status import LineProgress, Status, StoppedBy
+from hindsched.solvers.door.result import LineProgress, Result, Status, StoppedBy
 from tests.toy_family import ToySolution, install, make
 
 

@@ -11,9 +11,8 @@ from hindsched.instances.io import read
 from hindsched.solvers.certificates.file import verify_certificate
 from hindsched.solvers.door.api import check_result, solve
 from hindsched.solvers.door.options import SolveOptions
-from hindsched.solvers.door.result import Result
-from hindsched.solvers.door.status import Status, StoppedBy
-from hindsched.solvers.methods import auto, bound_and_search
+from hindsched.solvers.door.result import Result, Status, StoppedBy
+from hindsched.solvers.methods import auto
 from hindsched.solvers.methods.auto import solve_auto
 from tests.toy_family import PROBLEMS, brute_force, install, make, random_instance
 
@@ -182,7 +181,7 @@ def test_prices_and_search_that_a_limit_stops_leave_what_they_know(no_tree, monk
     def endless(self):
         raise limits.OutOfTime
 
-    monkeypatch.setattr(bound_and_search.BoundAndSearch, "_result", endless)
+    monkeypatch.setattr(auto.BoundAndSearch, "_result", endless)
     monkeypatch.setattr(auto, "SMALL_SIZE", 0)
     instance = read(T10)
     found = solve(instance, time_limit=1.0, threads=1)

@@ -13,7 +13,7 @@ from hindsched.solvers.bounds.column_generation import column_generation_bound
 from hindsched.solvers.bounds.lagrangian import evaluate, subgradient_bound
 from hindsched.solvers.bounds.schedule_prices import schedule_prices
 from hindsched.solvers.door.options import SolveOptions
-from hindsched.solvers.door.status import StoppedBy
+from hindsched.solvers.door.result import StoppedBy
 from hindsched.solvers.oracles.base import build_oracle
 from tests.toy_family import (
     PROBLEMS,

@@ -12,7 +12,7 @@ import pytest
 from hindsched.errors import InputError
 from hindsched.solvers.door.options import SOLVERS, SolveOptions
 from hindsched.solvers.door.program import solve_program
-from hindsched.solvers.door.status import Status, StoppedBy
+from hindsched.solvers.door.result import Status, StoppedBy
 from tests.knapsack import knapsack
 
 NEEDS = {"scip": "pyscipopt", "gurobi": "gurobipy", "cbc": "cbc", "glpk": "glpsol"}

@@ -9,7 +9,7 @@ import pytest
 
 from hindsched.solvers.door.convex import DEFAULT_CHAIN, LINEAR_CHAIN, ConvexStep, solve_convex
 from hindsched.solvers.door.program import solve_program
-from hindsched.solvers.door.status import Status, StoppedBy
+from hindsched.solvers.door.result import Status, StoppedBy
 
 
 def entropy(limit=1.0):

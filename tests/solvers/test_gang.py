@@ -15,7 +15,7 @@ from hindsched.instances.gang.generator import generate
 from hindsched.instances.gang.instance import KINDS, GangInstance, gang_data
 from hindsched.solvers.certificates.certificate import certify
 from hindsched.solvers.certificates.file import verify_certificate
-from hindsched.solvers.door.status import Status
+from hindsched.solvers.door.result import Status
 from hindsched.solvers.door.work import Clock
 from hindsched.solvers.families.gang.prices import climb_prices, first_cut
 from hindsched.solvers.families.gang.replay import incumbents, replay

@@ -19,7 +19,7 @@ from hindsched.solvers.families.mlbroker.oracle import PS, TIER, WORKERS, Mlbrok
 from hindsched.solvers.families.mlbroker.slot import relocated
 from hindsched.solvers.oracles.base import build_oracle
 from hindsched.solvers.oracles.decisions import Feature
-from hindsched.solvers.tree.branching import Split
+from hindsched.solvers.tree.node_program import Split
 from tests.strategies.mlbroker import make
 
 

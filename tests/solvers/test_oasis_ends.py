@@ -17,8 +17,7 @@ from hindsched.solutions.base import build_solution
 from hindsched.solvers.door.api import check_result
 from hindsched.solvers.door.options import DEFAULT_GAP, SolveOptions
 from hindsched.solvers.door.program import solve_program
-from hindsched.solvers.door.result import keeping
-from hindsched.solvers.door.status import Status
+from hindsched.solvers.door.result import Status, keeping
 from hindsched.solvers.families.oasis.methods import milp
 from hindsched.solvers.families.oasis.promises import Promises, find_patterns
 from tests.brute_force.oasis import optimum

@@ -9,12 +9,11 @@ import pytest
 
 import hindsched as hs
 from hindsched.errors import SolveFailed
-from hindsched.solvers.door.interrupt import catch_interrupt
 from hindsched.solvers.door.options import SolveOptions
-from hindsched.solvers.door.status import Status, StoppedBy
+from hindsched.solvers.door.result import Status, StoppedBy
+from hindsched.solvers.door.work import catch_interrupt
 from hindsched.solvers.methods import auto
-from hindsched.solvers.methods.auto import solve_auto
-from hindsched.solvers.methods.bound_and_search import BoundAndSearch
+from hindsched.solvers.methods.auto import BoundAndSearch, solve_auto
 from hindsched.solvers.parallel import SideBySide, threads_of
 
 

@@ -21,11 +21,11 @@ from pyomo.repn.plugins.standard_form import LinearStandardFormCompiler
 from hindsched.errors import SolveFailed
 from hindsched.solvers.door import program as door
 from hindsched.solvers.door.highs import HighsProgram
-from hindsched.solvers.door.interrupt import catch_interrupt
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import solve_program
+from hindsched.solvers.door.result import Answer, Status, StoppedBy
 from hindsched.solvers.door.standard_form import compile_program
-from hindsched.solvers.door.status import Answer, Status, StoppedBy
+from hindsched.solvers.door.work import catch_interrupt
 from tests import knapsack as knapsack_module
 from tests.knapsack import knapsack
 

@@ -17,9 +17,8 @@ from hindsched.solvers.certificates.certificate import KEYS
 from hindsched.solvers.certificates.explain import explain
 from hindsched.solvers.certificates.file import verify_certificate
 from hindsched.solvers.certificates.tree import certify_tree
-from hindsched.solvers.oracles.base import build_oracle
+from hindsched.solvers.oracles.base import RestrictedOracle, build_oracle
 from hindsched.solvers.oracles.decisions import COMPLETES, NEVER, BranchDecision, Feature
-from hindsched.solvers.oracles.restricted import RestrictedOracle
 from tests.toy_family import ToyOracle, make
 
 ROOT = Path(__file__).parents[2]

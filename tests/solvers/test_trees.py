@@ -18,7 +18,7 @@ from hindsched.kernel.reading import Refused
 from hindsched.online.simulator import simulate
 from hindsched.solvers.certificates.file import verify_certificate
 from hindsched.solvers.door.options import SolveOptions
-from hindsched.solvers.door.status import Status, StoppedBy
+from hindsched.solvers.door.result import Status, StoppedBy
 from hindsched.solvers.families.gang.replay import incumbents
 from hindsched.solvers.families.mlbroker.methods import find_schedule
 from hindsched.solvers.methods.base import Run, bound, serve_nobody

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from hindsched.errors import InputError
 from hindsched.instances.base import family_module
-from hindsched.instances.files import MOST_BYTES
+from hindsched.instances.io import MOST_BYTES
 from hindsched.instances.traces.capacity import said_capacity
 from hindsched.instances.traces.log import Log
-from hindsched.instances.traces.logs import read_frame, read_log
+from hindsched.instances.traces.logs import read_log
 from hindsched.json_types import Keywords
 
 if TYPE_CHECKING:
@@ -144,7 +144,7 @@ def audit(
     if isinstance(log, str | Path):
         log = read_log(log, format, most_bytes=most_bytes, settings=settings, **how)
     elif not isinstance(log, Log):
-        log = read_frame(log, **how)
+        log = read_log(log, **how)
     elif gpus is not None or servers is not None:
         said = said_capacity(gpus, servers)
         assert said is not None

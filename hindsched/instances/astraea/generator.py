@@ -1,20 +1,10 @@
 """Random instances of astraea with the ranges of the paper's Section 5.1, and those from traces.
 
 With the printed ranges a job trains for about 2000 worker-hours and linear revenue turns negative
-before it ends: the total revenue of the paper's own algorithm is negative. The preset ``paper``
-therefore multiplies the time of a mini-batch by ``minibatch_scale`` = 0.1 (which reproduces the
-revenues of the paper's magnitude); ``minibatch_scale=1`` gives the ranges as printed.
-
-The paper takes the servers and the tenants' shares from the Philly trace. Random instances have
-tenants that own servers in one stretch, in proportion to drawn weights.
-
-Of a trace the virtual clusters are the tenants. A row (virtual cluster, submission, duration, GPUs)
-becomes a job of its tenant whose work is duration x GPUs: D is `elasticity` times the GPUs, the
-number of mini-batches follows from a mini-batch time drawn from the paper's range. What a trace
-does not say (gradient, update time, bandwidths, utility) is drawn from the ranges of Section 5.1.
+before it ends. The preset ``paper`` therefore shortens mini-batches by ``minibatch_scale`` = 0.1,
+which gives revenues of the paper's magnitude; 1 gives the ranges as printed.
 The paper sets the number of workers to the GPUs asked for and also draws D from [20, 50]: both
-cannot be, so the GPUs asked for are the workers of those baselines that do not choose the number
-themselves.
+cannot be, so the GPUs asked for are the workers of those baselines that do not choose themselves.
 """
 
 from __future__ import annotations
@@ -42,13 +32,15 @@ from hindsched.instances.generators.settings import (
     Amounts,
     Positives,
     Range,
+    RowSettings,
     Settings,
     Wholes,
+    arrivals_of,
     listed,
+    records_of,
+    traced,
     within,
 )
-from hindsched.instances.generators.settings import TraceSettings as BaseTraceSettings
-from hindsched.instances.generators.tracing import arrivals_of, records_of, traced
 from hindsched.json_types import Draft
 
 if TYPE_CHECKING:
@@ -68,32 +60,15 @@ NO_NODES = "a virtual cluster without a number of nodes"
 class AstraeaSettings(Settings):
     """Settings of `generate`; the defaults are the preset ``paper``.
 
-    Parameters
-    ----------
-    jobs, servers, tenants, horizon : int
-        How many.
-    arrival_span : int
-        Arrivals are 0..arrival_span-1.
-    workers_per_server, ps_per_server
-        Choices of workers, and PSs, of a server; with several types of each type.
-    worker_mbps, ps_mbps : [low, high]
-        One number a type.
-    epochs, chunks, minibatches, minibatch_slots, update_ms, gradient_mb, requested : [low, high]
-        Ranges of the jobs' facts; `minibatch_scale` is a factor on `minibatch_slots`.
-    utility, utility_origin
-        ``linear``, ``power`` or ``mixed``; ``arrival`` or ``absolute``.
-    slope, intercept, power_scale, exponent : [low, high]
-        Ranges of the utilities.
-    worker_types, ps_types : int
-        With several types a job's times differ by type.
+    Of a server with several types, the numbers are of each type; a job's times differ by type then.
     """
 
     jobs: PositiveCount = 100
     servers: PositiveCount = 100
     tenants: PositiveCount = 14
     horizon: PositiveCount = 1500
-    arrival_span: PositiveCount = 48
-    workers_per_server: Annotated[tuple[Count, ...], BeforeValidator(listed)] = (2, 8)
+    arrival_span: PositiveCount = 48  # arrivals are 0..arrival_span - 1
+    workers_per_server: Annotated[tuple[Count, ...], BeforeValidator(listed)] = (2, 8)  # drawn from
     ps_per_server: Count = 1
     worker_mbps: Wholes = (100, 5120)
     ps_mbps: Wholes = (5000, 20_000)
@@ -101,7 +76,7 @@ class AstraeaSettings(Settings):
     chunks: Wholes = (20, 50)
     minibatches: Wholes = (10, 50)
     minibatch_slots: Positives = (0.001, 0.05)
-    minibatch_scale: Positive = 0.1
+    minibatch_scale: Positive = 0.1  # a factor on `minibatch_slots`
     update_ms: Amounts = (10.0, 100.0)
     gradient_mb: Amounts = (30.0, 575.0)
     utility: Literal["linear", "power", "mixed"] = "linear"
@@ -238,38 +213,19 @@ def _utilities(s: AstraeaSettings, draws: Draws) -> tuple[Draft, Draft]:
     return linear, {"kind": "power", "scale": scale, "exponent": exponent}
 
 
-class TraceSettings(BaseTraceSettings):
+class TraceSettings(RowSettings):
     """Settings of `from_trace`.
 
-    Parameters
-    ----------
-    slot_seconds : float
-        Length of a slot.
-    horizon : int, optional
-        Number of slots; by default four times the least power of 2 that covers the arrivals and
-        the shortest durations of nine tenths of the jobs: their batch's last slot at lambda = 2.
-    elasticity : int
-        D as a multiple of the GPUs.
-    node_scale : float
-        Factor on the numbers of nodes (at least one stays), for contention with few jobs.
-    servers : int, optional
-        Number of nodes, shared out over the virtual clusters as their jobs ask for GPU time.
-    load : float
-        Offered GPU load that sets the number of nodes where nothing else does.
-    nodes : mapping, optional
-        Nodes of 8 GPUs by virtual cluster, beside Philly's published numbers; of other traces nodes
-        are made up from `servers` or `load` without it.
-    utility, utility_origin : str
-        Kind of utilities, ``linear`` or ``power``; ``arrival`` or ``absolute``.
+    By default the horizon is four times the least power of 2 that covers the arrivals and the
+    shortest durations of nine tenths of the jobs: their batch's last slot at lambda = 2.
     """
 
     slot_seconds: Positive = 3600
     horizon: PositiveCount | None = None
-    elasticity: PositiveCount = 2
-    node_scale: Positive = 1.0
-    servers: PositiveCount | None = None
-    load: Positive = 2.0
-    nodes: dict[str, PositiveCount] | None = None
+    elasticity: PositiveCount = 2  # D as a multiple of the GPUs
+    servers: PositiveCount | None = None  # nodes, shared out as the clusters ask for GPU time
+    load: Positive = 2.0  # offered GPU load that sets the nodes where nothing else does
+    nodes: dict[str, PositiveCount] | None = None  # of 8 GPUs, beside Philly's
     utility: Literal["linear", "power"] = "linear"
     utility_origin: str = "arrival"
 
@@ -279,9 +235,8 @@ def from_trace(
 ) -> Instance:
     """Make an instance from consecutive rows of virtual clusters with known nodes.
 
-    The settings are those of `TraceSettings`. ``provenance`` names the trace and the settings,
-    counts the rows rejected because their virtual cluster has no known nodes, and the jobs too long
-    for the horizon.
+    ``provenance`` counts the rows rejected because their virtual cluster has no known nodes, and
+    the jobs too long for the horizon.
     """
     s = TraceSettings.of({}, settings)
     slot_seconds, horizon, elasticity = s.slot_seconds, s.horizon, s.elasticity
@@ -303,7 +258,7 @@ def from_trace(
     is_made_up = not gpus
     if is_made_up:
         gpus = _shared_gpus(rows, s.servers, s.load * horizon * slot_seconds)
-    cluster, tenants = _nodes(gpus, s.node_scale)
+    cluster, tenants = _nodes(gpus)
     ranges, draws = AstraeaSettings(utility=s.utility), Draws(seed, "bandwidth")
     data: Draft = {
         "name": f"astraea-{table.format}-{jobs}-{int(s.start)}-s{seed}",
@@ -410,19 +365,17 @@ def _rows_of_tenants(
     return records_of(found), int((~known.loc[: found.index[-1]]).sum())
 
 
-def _nodes(gpus: Mapping[str, int], scale: float) -> tuple[list[Draft], list[Draft]]:
-    """Nodes of 8 GPUs (the last one of a tenant may be smaller) with one PS each; the tenants."""
+def _nodes(gpus: Mapping[str, int]) -> tuple[list[Draft], list[Draft]]:
+    """Nodes of 8 GPUs with one PS each, by tenant; the tenants."""
     servers: list[Draft] = []
     tenants = []
     for name, total in gpus.items():
-        scaled = max(min(GPUS_PER_NODE, total), math.floor(total * scale))
-        whole, rest = divmod(scaled, GPUS_PER_NODE)
-        own = [GPUS_PER_NODE] * whole + [rest] * (rest > 0)
+        count = total // GPUS_PER_NODE
         servers += [
-            {"name": f"{name}-{index}", "workers": count, "ps": 1}
-            for index, count in enumerate(own, start=1)
+            {"name": f"{name}-{index}", "workers": GPUS_PER_NODE, "ps": 1}
+            for index in range(1, count + 1)
         ]
-        tenants.append({"name": name, "worker_quota": scaled, "ps_quota": len(own)})
+        tenants.append({"name": name, "worker_quota": total, "ps_quota": count})
     return servers, tenants
 
 

@@ -21,7 +21,7 @@ Slot t is the interval (t-1, t]: a job that arrives at time r may use slots r+1,
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
@@ -136,6 +136,15 @@ class AstraeaJob(Record):
     def total_minibatches(self) -> int:
         """E D M, the mini-batches to train."""
         return self.epochs * self.chunks * self.minibatches
+
+
+def _counts(records: str, field: str, types: str) -> Callable[[AstraeaInstance], Ints]:
+    """Reads counts by type of a field of records, shape (records, types)."""
+    return lambda instance: by_type(
+        [getattr(record, field) for record in getattr(instance, records)],
+        getattr(instance, types),
+        int,
+    )
 
 
 class AstraeaInstance(Instance):
@@ -253,25 +262,10 @@ class AstraeaInstance(Instance):
         """b_p in Mbps, shape (P,)."""
         return by_type([self.ps_bandwidth_mbps], self.ps_types, float)[0]
 
-    @cluster_property
-    def worker_quota(self) -> Ints:
-        """q_w^u, shape (U, W)."""
-        return by_type([tenant.worker_quota for tenant in self.tenants], self.worker_types, int)
-
-    @cluster_property
-    def ps_quota(self) -> Ints:
-        """q_p^u, shape (U, P)."""
-        return by_type([tenant.ps_quota for tenant in self.tenants], self.ps_types, int)
-
-    @cluster_property
-    def worker_count(self) -> Ints:
-        """C_sw, shape (S, W)."""
-        return by_type([server.workers for server in self.servers], self.worker_types, int)
-
-    @cluster_property
-    def ps_count(self) -> Ints:
-        """C_sp, shape (S, P)."""
-        return by_type([server.ps for server in self.servers], self.ps_types, int)
+    worker_quota = cluster_property(_counts("tenants", "worker_quota", "worker_types"))  # (U, W)
+    ps_quota = cluster_property(_counts("tenants", "ps_quota", "ps_types"))  # (U, P)
+    worker_count = cluster_property(_counts("servers", "workers", "worker_types"))  # C, (S, W)
+    ps_count = cluster_property(_counts("servers", "ps", "ps_types"))  # C, (S, P)
 
     @cluster_property
     def most_workers(self) -> int:

@@ -50,20 +50,10 @@ def slot_modes(instance: AstraeaInstance, job: AstraeaJob) -> tuple[Modes, list[
 def modes(instance: AstraeaInstance, job: AstraeaJob, *, every_count: bool = False) -> Modes:
     """Modes worth considering, in the order that breaks ties: types, centralised first, workers.
 
-    Parameters
-    ----------
-    instance : AstraeaInstance
-        The cluster.
-    job : AstraeaJob
-        The job.
-    every_count : bool
-        Keep every number of workers, as the printed loops do.
-
-    Notes
-    -----
     Left out, because a kept mode is never worse at any non-negative prices and any residual: D
-    workers when fewer of the same types and placement take as long; more workers than the empty
-    cluster (centralised: any one server with a PS) holds; more than the PSs of any one host serve.
+    workers when fewer of the same types and placement take as long (unless `every_count`, as the
+    printed loops have it); more workers than the empty cluster (centralised: any one server with a
+    PS) holds; more than the PSs of any one host serve.
     """
     length = durations(instance, job)
     keep = np.ones(length.shape, dtype=bool)

@@ -38,29 +38,22 @@ def repair(data: Draft) -> Draft:
 
 
 LINEAR = SearchSpace(
-    family="astraea",
     base=BASE,
     jobs=(1, 4),
     job_fields=(
-        Field("arrival", 0, 6),
-        Field("epochs", 1, 6),
-        Field("chunks", 1, 4),
-        Field("tenant", choices=("t1", "t2")),
-        Field("utility.slope", -4, -0.5, grain=10),
+        Field("arrival", 0, 6), Field("epochs", 1, 6), Field("chunks", 1, 4),
+        Field("tenant", choices=("t1", "t2")), Field("utility.slope", -4, -0.5, grain=10),
         Field("utility.intercept", 60, 150),
     ),
     cluster_fields=(
-        Field("servers[].workers", 1, 3),
-        Field("servers[].ps", 1, 2),
-        Field("tenants[].worker_quota", 0, 6),
-        Field("tenants[].ps_quota", 0, 4),
+        Field("servers[].workers", 1, 3), Field("servers[].ps", 1, 2),
+        Field("tenants[].worker_quota", 0, 6), Field("tenants[].ps_quota", 0, 4),
         Field("horizon", 8, 16),
     ),
     lists={"servers": (1, 2)},
     repair=repair,
-    exact="auto",
     note="two tenants on one or two servers, revenue falling linearly from at least 60",
-)
+)  # fmt: skip
 POWER = replace(
     LINEAR,
     base={
@@ -73,5 +66,5 @@ POWER = replace(
         Field("utility.exponent", 1, 2, grain=10),
     ),
     note="two tenants on one or two servers, revenue falling as a power of the completion",
-)
+)  # fmt: skip
 SPACES = {"linear": LINEAR, "power": POWER}

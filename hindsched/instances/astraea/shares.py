@@ -1,8 +1,7 @@
 """Which units of which servers a tenant would own if nothing were shared.
 
-Quotas are counts. Schedulers without sharing need servers: units are dealt out in the order of the
-servers and the tenants, so that an instance whose tenants own whole servers in one stretch (as
-generated and traced instances do) gives each its own servers back.
+Units are dealt out in the order of the servers and the tenants, so that an instance whose tenants
+own whole servers in one stretch (as generated and traced ones do) gives each its own back.
 """
 
 from __future__ import annotations
@@ -35,17 +34,7 @@ def _deal(quota: Ints, count: Ints) -> Ints:
 def tenant_alone(
     instance: AstraeaInstance, tenant: int, jobs: tuple[AstraeaJob, ...] = ()
 ) -> AstraeaInstance:
-    """The instance of a tenant alone on its own units (not validated again).
-
-    Parameters
-    ----------
-    instance : AstraeaInstance
-        The instance of all tenants.
-    tenant : int
-        Position of the tenant.
-    jobs : tuple of AstraeaJob
-        Its jobs.
-    """
+    """The instance of a tenant (by position) alone on its own units (not validated again)."""
     workers, ps = (units[tenant] for units in private_units(instance))
     used = np.flatnonzero(workers.any(axis=1) | ps.any(axis=1))
     servers = tuple(

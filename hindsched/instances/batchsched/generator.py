@@ -1,12 +1,9 @@
 """Random instances of batchsched with the ranges of the paper's Section 7, and those from traces.
 
-The paper draws job sizes, weights and types from ranges that are kept here (preset ``paper``). It
-sets the cluster's capacity to 0.2-0.5 of the summed ideal demand of all jobs; with servers of
-different shapes that is made precise as follows: a job's ideal demand is that of D workers and the
-PSs they need, of the pair of types with the least time per mini-batch; the fraction of the sum is
-split over the servers in proportion to EC2 shapes, resource by resource.
-
-Jobs of traces have the speeds that Gavel's authors measured.
+The paper sets the cluster's capacity to 0.2-0.5 of the summed ideal demand of all jobs. With
+servers of different shapes that is: a job's ideal demand is that of D workers and their PSs, of the
+pair of types with the least time per mini-batch; the fraction of the sum is split over the servers
+in proportion to EC2 shapes, resource by resource.
 """
 
 from __future__ import annotations
@@ -28,12 +25,14 @@ from hindsched.instances.generators.sampling import Draws, arrival_slots, rounde
 from hindsched.instances.generators.settings import (
     Amounts,
     Positives,
+    RowSettings,
     Settings,
     Wholes,
     WholesOrNone,
+    arrivals_of,
+    take_rows,
+    traced,
 )
-from hindsched.instances.generators.settings import TraceSettings as BaseTraceSettings
-from hindsched.instances.generators.tracing import arrivals_of, take_rows, traced
 from hindsched.json_types import Draft
 
 if TYPE_CHECKING:
@@ -74,29 +73,7 @@ MOST_MINIBATCHES = 1_000_000
 
 
 class BatchschedSettings(Settings):
-    """Settings of `generate`; the defaults are the preset ``paper``.
-
-    Parameters
-    ----------
-    architecture : str
-        ``parameter-server`` or ``ring-allreduce``.
-    jobs, servers, horizon, worker_types, ps_types : int
-        How many.
-    capacity_fraction : float, optional
-        Share of the summed ideal demand; None for whole EC2 shapes, or 2-3 GPU servers where they
-        are few.
-    gpus, worker_cpus, worker_mbps, ps_cpus, ps_mbps : [low, high]
-        Ranges of the types' demands.
-    weight, epochs, chunks, minibatches, update_ms, minibatch_slots, gradient_mb : [low, high]
-        Ranges of the jobs' facts; `time_scale` is a factor on `minibatch_slots`.
-    fixed_worker_type : int, optional
-        Keep this worker type only, from 1.
-    fixed_workers : int, optional
-        Cut every job into this many chunks of unchanged total work, rounded up, so that it uses at
-        most so many workers. Both leave the servers as they are with a free choice.
-    ec2_workers : bool
-        The worker types are Figure 9's four EC2 instances.
-    """
+    """Settings of `generate`; the defaults are the preset ``paper``."""
 
     architecture: Architecture = PARAMETER_SERVER  # type: ignore[assignment]
     jobs: PositiveCount = 100
@@ -104,7 +81,7 @@ class BatchschedSettings(Settings):
     horizon: PositiveCount = 150
     worker_types: PositiveCount = 8
     ps_types: PositiveCount = 10
-    capacity_fraction: Positive | None = 0.35
+    capacity_fraction: Positive | None = 0.35  # None: whole EC2 shapes, or 2-3 GPUs if few
     gpus: Wholes = (1, 4)
     worker_cpus: WholesOrNone = (1, 16)
     worker_mbps: Wholes = (100, 5000)
@@ -117,10 +94,11 @@ class BatchschedSettings(Settings):
     update_ms: Amounts = (10.0, 100.0)
     minibatch_slots: Positives = (0.001, 0.05)
     gradient_mb: Amounts = (30.0, 575.0)
-    time_scale: Positive = 1.0
+    # Keep one worker type only; cut each job into so many chunks of unchanged total work, rounded
+    # up, so that it uses at most so many workers. Servers stay as with a free choice.
     fixed_worker_type: PositiveCount | None = None
     fixed_workers: PositiveCount | None = None
-    ec2_workers: StrictBool = False
+    ec2_workers: StrictBool = False  # the types are `EC2_WORKERS`
 
     @model_validator(mode="after")
     def _check_worker_type(self) -> Self:
@@ -175,22 +153,12 @@ def generate(preset: str, seed: int, **settings: object) -> Instance:
     return BatchschedInstance.parse(data)
 
 
-class TraceSettings(BaseTraceSettings):
-    """Settings of `from_trace`.
-
-    Parameters
-    ----------
-    architecture : str
-        ``parameter-server`` or ``ring-allreduce``.
-    servers, gpus_per_server : int
-        Number and size of the servers: 6 CPUs a GPU, 100 Gbps.
-    slot_seconds : float
-        Length of a slot.
-    """
+class TraceSettings(RowSettings):
+    """Settings of `from_trace`."""
 
     architecture: Architecture = PARAMETER_SERVER  # type: ignore[assignment]
-    servers: Annotated[PositiveCount, Field(ge=3)] = 12
-    gpus_per_server: PositiveCount = 8
+    servers: Annotated[PositiveCount, Field(ge=3)] = 12  # of 100 Gbps
+    gpus_per_server: PositiveCount = 8  # with 6 CPUs each
     slot_seconds: Positive = 3600
 
 
@@ -200,10 +168,8 @@ def from_trace(
     """Make an instance from rows of a trace, with the settings of `TraceSettings`.
 
     A job that held g GPUs for s seconds trains the mini-batches that g V100s of its model do in
-    that time without communicating; it has 2 g chunks (at least 2), so it may use up to twice its
-    GPUs. Its model, and with it the measured speeds on V100, P100 and K80 and the gradient's size,
-    is drawn by (seed, job), as is its weight from 1..10. Its requested workers are g. Servers hold
-    one GPU type each, in turn.
+    that time without communicating; it has 2 g chunks. Its model, and with it speeds and gradient,
+    is drawn by (seed, job), as is its weight from 1..10. Servers hold one GPU type each, in turn.
     """
     s = TraceSettings.of({}, settings)
     slot_seconds, architecture = s.slot_seconds, s.architecture
@@ -302,7 +268,7 @@ def _jobs(s: BatchschedSettings, seed: int, worker_types: list[Draft]) -> list[D
             speed = item["demand"]["gpu"] ** 0.8 * draws.uniform(0.8, 1.25)
             if s.ec2_workers:  # the drawn time is that of one P2 GPU
                 speed *= V100_OVER_K80 if item["name"].startswith("p3") else 1.0
-            times.append(rounded(min(high, max(low, base / speed)) * s.time_scale))
+            times.append(rounded(min(high, max(low, base / speed))))
         job: Draft = {
             "name": f"j{number}",
             "arrival": arrival,

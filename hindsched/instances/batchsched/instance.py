@@ -29,6 +29,7 @@ from hindsched.instances.base import (
     Record,
     Server,
     Slot,
+    amounts,
     amounts_of,
     arrives_in_time,
     cluster_property,
@@ -38,9 +39,8 @@ from hindsched.instances.base import (
     sound_servers,
     unique_names,
 )
-from hindsched.instances.batchsched.colocation import Hosting
-from hindsched.instances.decimals import NEAR, WholeUnits, exact_step, exactly, times
-from hindsched.instances.modes import PREEMPTIVE, MinibatchTime, ps_for, ps_ratios, units
+from hindsched.instances.decimals import NEAR, Whole, WholeUnits, exact_step, exactly, times
+from hindsched.instances.modes import NEVER, PREEMPTIVE, MinibatchTime, ps_for, ps_ratios, units
 
 MOST_DURATION = 1_000_000
 """Jobs that cannot end within so many slots are mistakes: they would only exhaust the memory."""
@@ -99,6 +99,57 @@ class BatchschedJob(Record):
     def total_minibatches(self) -> int:
         """W = E D K, the mini-batches to train."""
         return self.epochs * self.chunks * self.minibatches
+
+
+class Hosting:
+    """Fewest PSs of the best host of N workers, by types and N.
+
+    Takes capacities (servers, resources), demands (types, resources), and the bandwidth of a worker
+    over that of a PS (worker types, PS types), as `ps_for` takes it.
+    """
+
+    def __init__(self, capacity: Floats, worker: Floats, ps: Floats, ratio: Floats) -> None:
+        self._ratio = ratio
+        whole = WholeUnits.of(np.unique(capacity, axis=0), worker, ps)
+        self._free, self._worker, self._ps = whole.tables
+        self._table = np.zeros((len(worker), len(ps), 2, 0), dtype=np.int64)
+
+    def fewest_ps(self, most: int) -> Ints:
+        """Fewest PSs of N = 1 .. `most` workers; `NEVER` where no server holds them.
+
+        Shape (worker types, PS types, q in 0..1, most): with q = 1 the host holds all workers,
+        otherwise N - 1 at most.
+        """
+        if most > self._table.shape[3]:
+            self._table = np.full((*self._ratio.shape, 2, most), NEVER, dtype=np.int64)
+            for m, p in np.ndindex(*self._ratio.shape):
+                self._fill(m, p, self._table[m, p])
+        return self._table[..., :most]
+
+    def _fill(self, m: int, p: int, table: Ints) -> None:
+        counts = np.arange(1, table.shape[1] + 1)
+        needed = ps_for(counts, self._ratio[m, p])
+        places = _how_many(self._free, self._ps[p], int(needed[-1]))
+        units = np.arange(1, int(places.max(initial=0)) + 1)
+        if not units.size:
+            return
+        left = self._free[:, None, :] - times(units[:, None], self._ps[p])
+        beside = _how_many(left, self._worker[m], len(counts))
+        holds = units <= places[:, None]
+        table[1, : int(np.where(holds, beside, 0)[:, 0].max())] = 1
+        elsewhere = np.searchsorted(needed, units, side="right")
+        served = np.where(holds & (elsewhere > 0), beside + elsewhere, 0).max(axis=0)
+        fewest = np.searchsorted(np.maximum.accumulate(served), counts)
+        table[0] = np.where(fewest < len(units), fewest + 1, NEVER)
+
+
+def _how_many(free: Whole, demand: Whole, most: int) -> Ints:
+    """How many units of a demand (R,) fit into what is free (..., R), in whole numbers."""
+    needed = np.flatnonzero(demand > 0)
+    if not needed.size:
+        return np.full(free.shape[:-1], most, dtype=np.int64)
+    fits = (free[..., needed] // demand[needed]).min(axis=-1)
+    return np.clip(fits, 0, most).astype(np.int64)
 
 
 class BatchschedInstance(Instance):
@@ -198,15 +249,9 @@ class BatchschedInstance(Instance):
         """Names of the servers, in order."""
         return tuple(server.name for server in self.servers)
 
-    @cluster_property
-    def server_capacity(self) -> Floats:
-        """C, shape (servers, resources)."""
-        return amounts_of([server.capacity for server in self.servers], self.resources)
-
-    @cluster_property
-    def worker_demand(self) -> Floats:
-        """Demand e per worker type, shape (worker types, resources)."""
-        return amounts_of([item.demand for item in self.worker_types], self.resources)
+    server_capacity = cluster_property(amounts("servers", "capacity"))  # C
+    worker_demand = cluster_property(amounts("worker_types", "demand"))  # e
+    ps_demand = cluster_property(amounts("ps_types", "demand"))  # z
 
     @cluster_property
     def worker_room(self) -> Ints:
@@ -217,11 +262,6 @@ class BatchschedInstance(Instance):
     def most_workers(self) -> int:
         """Most workers of one type that the empty cluster holds; at least 1."""
         return max(1, int(self.worker_room.sum(axis=0).max()))
-
-    @cluster_property
-    def ps_demand(self) -> Floats:
-        """Demand z per PS type, shape (PS types, resources)."""
-        return amounts_of([item.demand for item in self.ps_types or ()], self.resources)
 
     @cluster_property
     def worker_bandwidth(self) -> Floats:
@@ -312,16 +352,8 @@ class BatchschedInstance(Instance):
     ) -> float:
         """Slots that one worker needs for a mini-batch, ``1 / rho`` of (1) and (14).
 
-        Parameters
-        ----------
-        job : BatchschedJob
-            The job.
-        worker_type, ps_type : int
-            Positions of the types; `ps_type` is ignored for Ring-AllReduce.
-        one_server : bool
-            q: whether all workers (and PSs) stand on one server.
-        workers : int
-            Number of workers; matters for Ring-AllReduce only.
+        Types by position; q (`one_server`) says that all stand on one server; the number of workers
+        matters, and the PS type does not, for Ring-AllReduce only.
         """
         time = float(job.minibatch_slots[worker_type])
         transfer = 0.0 if one_server else 2.0 * float(self.transfer_slots(job)[worker_type])

@@ -1,8 +1,6 @@
 """The ways in which a batchsched job can run: worker type, PS type, q, workers and duration.
 
-A mode fixes everything about a job but its start and its placement. Modes that cannot be part of
-a better schedule are left out (see `modes`); the exact programs and the pricing oracles share them,
-the brute force of the tests does not.
+The exact programs and the pricing oracles share them, the brute force of the tests does not.
 """
 
 from __future__ import annotations
@@ -49,14 +47,11 @@ def durations(instance: BatchschedInstance, job: BatchschedJob) -> Ints:
 def modes(instance: BatchschedInstance, job: BatchschedJob) -> Modes:
     """Modes worth considering for a job.
 
-    Notes
-    -----
     Left out, because a kept mode is never worse at any non-negative prices and any residual:
 
     - N workers when fewer workers of the same (worker type, PS type, q) take the same duration;
     - Ring-AllReduce over several servers with one worker;
-    - a PS type when another one takes no longer, needs no more of any resource and has no less
-      bandwidth;
+    - a PS type when another takes no longer, needs no more and has no less bandwidth;
     - workers beyond what the empty cluster (for q = 1: any one server) holds;
     - those whose PSs no server holds, together with the workers that must stand beside them.
     """

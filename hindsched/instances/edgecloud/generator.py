@@ -14,9 +14,15 @@ from hindsched.instances.base import Count, Instance, NonNegative, Positive, Pos
 from hindsched.instances.edgecloud.instance import EdgecloudInstance
 from hindsched.instances.generators.registry import suites_of
 from hindsched.instances.generators.sampling import Draws, arrival_slots, rounded
-from hindsched.instances.generators.settings import Choices, Settings, Span
-from hindsched.instances.generators.settings import TraceSettings as BaseTraceSettings
-from hindsched.instances.generators.tracing import arrivals_of, take_rows, traced
+from hindsched.instances.generators.settings import (
+    Choices,
+    RowSettings,
+    Settings,
+    Span,
+    arrivals_of,
+    take_rows,
+    traced,
+)
 from hindsched.json_types import Draft
 
 if TYPE_CHECKING:
@@ -36,29 +42,7 @@ SECONDS = 3600
 
 
 class EdgecloudSettings(Settings):
-    """Settings of `generate`; the defaults are the preset ``paper``, the simulator of Section V-A.
-
-    Parameters
-    ----------
-    servers, jobs, worker_types, ps_types : int
-        How many.
-    epochs, minibatch_hours, update_ms, gradient_mb, bandwidth_mbps
-        Of a job; `minibatch_scale` is a factor on its hours.
-    edge_upload, cloud_upload
-        Slots to upload a chunk.
-    horizon, burst
-        Slots in which jobs arrive, and the deviation of the logarithm of their rates.
-    workers, requested_workers : list of int
-        Drawn from: shapes of Philly's machines, and its jobs' GPUs.
-    ps
-        PSs of a server.
-    chunks, minibatches
-        None means Table II.
-    cloud_workers : int, optional
-        None means without limit, 0 means no cloud.
-    storage_gb, chunk_gb
-        Storage of a server and of a chunk; None for none.
-    """
+    """Settings of `generate`; the defaults are the preset ``paper``, Section V-A's simulator."""
 
     servers: Count = 100
     jobs: Count = 300
@@ -69,18 +53,18 @@ class EdgecloudSettings(Settings):
     update_ms: Span = (10, 100)
     gradient_mb: Span = (30, 575)
     bandwidth_mbps: Span = (100, 5120)
-    edge_upload: Span = (1, 4)
+    edge_upload: Span = (1, 4)  # slots to upload a chunk
     cloud_upload: Span = (10, 15)
     # not stated by the paper
     horizon: PositiveCount = 100
-    burst: NonNegative = 0.5
-    workers: Choices = (2, 8)
-    ps: Span = (4, 24)
-    chunks: Span | None = None
+    burst: NonNegative = 0.5  # deviation of the logarithm of the slots' rates
+    workers: Choices = (2, 8)  # shapes of Philly's machines
+    ps: Span = (4, 24)  # of a server
+    chunks: Span | None = None  # None: Table II, as of mini-batches
     minibatches: Span | None = None
-    requested_workers: Choices = (1, 1, 1, 1, 2, 4, 8)
-    minibatch_scale: NonNegative = 1.0
-    cloud_workers: Count | None = None
+    requested_workers: Choices = (1, 1, 1, 1, 2, 4, 8)  # GPUs of Philly's jobs
+    minibatch_scale: NonNegative = 1.0  # a factor on `minibatch_hours`
+    cloud_workers: Count | None = None  # None: without limit; 0: no cloud
     storage_gb: Span | None = None
     chunk_gb: Span | None = None
 
@@ -112,22 +96,12 @@ def generate(preset: str = "small", seed: int = 0, **settings: object) -> Instan
     return EdgecloudInstance.parse({**data, "provenance": origin})
 
 
-class TraceSettings(EdgecloudSettings, BaseTraceSettings):
-    """Settings of `from_trace`, beside those of a preset; the horizon follows from the arrivals.
-
-    Parameters
-    ----------
-    preset : str
-        Preset of the other settings.
-    slot_hours : float
-        Hours of the trace that one slot stands for; above 1 the arrivals come closer together.
-    slot_seconds : float, optional
-        The same in seconds, in place of `slot_hours`, and the length of the instance's slots.
-    """
+class TraceSettings(EdgecloudSettings, RowSettings):
+    """Settings of `from_trace`, beside those of a preset; the horizon follows from the arrivals."""
 
     preset: str = "paper"
-    slot_hours: Positive = 1.0
-    slot_seconds: Positive | None = None
+    slot_hours: Positive = 1.0  # of the trace; above 1 arrivals come closer together
+    slot_seconds: Positive | None = None  # in place of `slot_hours`, and of the instance's slots
 
 
 def from_trace(
@@ -135,9 +109,7 @@ def from_trace(
 ) -> Instance:
     """Make an instance whose jobs arrive as in a cluster trace, with settings of `TraceSettings`.
 
-    Submission times become arrival slots and GPUs become requested workers, as in Section V-A;
-    each job's worker type is drawn, and so is everything else that a trace does not say, as in
-    `generate`.
+    Submissions become arrivals and GPUs requested workers, as in Section V-A; all else is drawn.
     """
     s = TraceSettings.of(PRESETS[preset], {**settings, "jobs": jobs})
     rows = take_rows(table, jobs, s)

@@ -24,9 +24,10 @@ the PS of its job are in the cloud (equation (1); whole slots are our reading).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from functools import cached_property, lru_cache
-from typing import ClassVar, Literal
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+from typing import ClassVar, Literal, TypeVar
 
 import numpy as np
 
@@ -45,9 +46,12 @@ from hindsched.instances.base import (
     arrives_in_time,
     cluster_property,
     countable_work,
+    per_job,
     unique_names,
 )
 from hindsched.instances.decimals import exact_step, exactly
+
+Key = TypeVar("Key")
 
 
 class EdgecloudServer(Record):
@@ -129,8 +133,8 @@ class EdgecloudJob(Record):
         """Slots to train one chunk: equation (1), exactly; zeta = 1 if `in_cloud`, else 0."""
         sent = 0 if in_cloud else self.gradient_mb
         steps = self.epochs * self.minibatches
-        step = self.minibatch_slots, sent, self.bandwidth_mbps, slot_seconds
-        return _slots_of(steps, step, self.update_slots)
+        step = exact_step(self.minibatch_slots, sent, self.bandwidth_mbps, slot_seconds)
+        return max(1, math.ceil(steps * (step + exactly(self.update_slots))))
 
     def exact_chunk_slots(self, slot_seconds: float, *, in_cloud: bool) -> float:
         """Slots to train one chunk before rounding up: ``E B / n_j``."""
@@ -140,10 +144,12 @@ class EdgecloudJob(Record):
         return float(self.epochs * self.minibatches * step)
 
 
-@lru_cache(maxsize=65_536)
-def _slots_of(steps: int, step: tuple[float, float, float, float], update: float) -> int:
-    """Whole slots of so many steps, each as `exact_step` takes it and an update."""
-    return max(1, math.ceil(steps * (exact_step(*step) + exactly(update))))
+def _positions(keys: Iterable[Key]) -> dict[Key, tuple[int, ...]]:
+    """Positions of each key, keys in order of the first."""
+    found: dict[Key, list[int]] = {}
+    for position, key in enumerate(keys):
+        found.setdefault(key, []).append(position)
+    return {key: tuple(positions) for key, positions in found.items()}
 
 
 class EdgecloudInstance(Instance):
@@ -218,27 +224,17 @@ class EdgecloudInstance(Instance):
     @cluster_property
     def workers_by_type(self) -> dict[str, tuple[int, ...]]:
         """Positions in `worker_list` by worker type, in order."""
-        found: dict[str, list[int]] = {}
-        for w, (_, _, kind) in enumerate(self.worker_list):
-            found.setdefault(kind, []).append(w)
-        return {kind: tuple(workers) for kind, workers in found.items()}
+        return _positions(kind for _, _, kind in self.worker_list)
 
     @cluster_property
     def groups(self) -> dict[tuple[int, str], tuple[int, ...]]:
         """Identical workers: positions in `worker_list` by (server, type)."""
-        found: dict[tuple[int, str], list[int]] = {}
-        for w, (s, _, kind) in enumerate(self.worker_list):
-            found.setdefault((s, kind), []).append(w)
-        return {group: tuple(workers) for group, workers in found.items()}
+        return _positions((s, kind) for s, _, kind in self.worker_list)
 
     @cluster_property
     def ps_counts(self) -> dict[tuple[int, str], int]:
         """Number of PSs by (server, type)."""
-        found: dict[tuple[int, str], int] = {}
-        for s, server in enumerate(self.servers):
-            for kind in server.ps:
-                found[s, kind] = found.get((s, kind), 0) + 1
-        return found
+        return Counter((s, kind) for s, server in enumerate(self.servers) for kind in server.ps)
 
     @cached_property
     def edge_slots(self) -> Ints:
@@ -252,15 +248,9 @@ class EdgecloudInstance(Instance):
         slots = [job.chunk_slots(self.slot_seconds, in_cloud=True) for job in self.jobs]
         return np.array(slots, dtype=np.int64)
 
-    @cached_property
-    def arrivals(self) -> Ints:
-        """Arrival slots, shape (J,)."""
-        return np.array([job.arrival for job in self.jobs], dtype=np.int64)
-
-    @cached_property
-    def chunks(self) -> Ints:
-        """Number of chunks, shape (J,)."""
-        return np.array([job.chunks for job in self.jobs], dtype=np.int64)
+    arrivals = per_job("arrival")
+    chunks = per_job("chunks")
+    chunk_gb = per_job(lambda job: job.chunk_gb or 0.0, float)
 
     @cached_property
     def upload(self) -> Ints:
@@ -272,11 +262,6 @@ class EdgecloudInstance(Instance):
     def cloud_upload(self) -> Ints:
         """Slots to upload a chunk to the cloud, shape (J,); -1 where it cannot be uploaded."""
         return np.array([j.upload_slots.get(self.cloud.name, -1) for j in self.jobs], np.int64)
-
-    @cached_property
-    def chunk_gb(self) -> Floats:
-        """Storage a chunk, GB, shape (J,)."""
-        return np.array([job.chunk_gb or 0.0 for job in self.jobs], dtype=float)
 
     @cluster_property
     def storage_gb(self) -> Floats:

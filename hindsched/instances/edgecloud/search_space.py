@@ -30,22 +30,19 @@ def repair(data: Draft) -> Draft:
 
 
 SMALL = SearchSpace(
-    family="edgecloud",
     base=BASE,
     jobs=(1, 4),
     job_fields=(
-        Field("arrival", 1, 6),
-        Field("minibatch_slots", 1, 6),
-        Field("chunks", 1, 3),
+        Field("arrival", 1, 6), Field("minibatch_slots", 1, 6), Field("chunks", 1, 3),
         Field("upload_slots.*", 0, 6),
     ),
     cluster_fields=(
-        Field("servers[].workers", 1, 2, repeats=True),
-        Field("servers[].ps", 1, 2, repeats=True),
+        Field("servers[].workers", 1, 2, repeats=True), Field("servers[].ps", 1, 2, repeats=True),
         Field("cloud.workers.t1", 0, 4),
     ),
     lists={"servers": (1, 3)},
     repair=repair,
+    exact="milp",
     note="jobs of up to 3 chunks on up to 3 edge servers and a cloud of up to 4 workers",
-)
+)  # fmt: skip
 SPACES = {"small": SMALL}

@@ -105,22 +105,9 @@ def instance_of_log(
 ) -> GangInstance:
     """Make the instance whose jobs are those of a log that can be judged.
 
-    Parameters
-    ----------
-    log : Log
-        The log; somebody must have said its capacity.
-    name : str, optional
-        Name of the instance, by default that of the file.
-    placement : {"pool", "consolidated"}
-        Whether any free GPUs do.
-    formulation : str, optional
-        How freely its jobs are judged, by default as freely as the log treated them. A job whose
-        width changed is known by its GPU-seconds only: it becomes that many seconds on one GPU.
-
-    Raises
-    ------
-    InputError
-        If nobody has said the capacity, or a job is wider than it.
+    Somebody must have said the capacity. Jobs are judged as freely as the log treated them, or as
+    the formulation says; one whose width changed is known by its GPU-seconds only: it becomes that
+    many seconds on one GPU.
     """
     capacity, jobs = log.need_capacity(), log.jobs
     kind = log.formulation if formulation is None else formulation.partition(",")[0]

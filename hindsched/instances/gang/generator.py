@@ -25,9 +25,16 @@ from hindsched.instances.base import LARGEST_NUMBER, Instance, Positive, Positiv
 from hindsched.instances.gang.instance import POOL, GangInstance, exact, gang_data
 from hindsched.instances.generators.registry import suites_of
 from hindsched.instances.generators.sampling import Draws, rounded
-from hindsched.instances.generators.settings import Amounts, Settings, Wholes, listed, within
-from hindsched.instances.generators.settings import TraceSettings as BaseTraceSettings
-from hindsched.instances.generators.tracing import take_rows, traced
+from hindsched.instances.generators.settings import (
+    Amounts,
+    RowSettings,
+    Settings,
+    Wholes,
+    listed,
+    take_rows,
+    traced,
+    within,
+)
 from hindsched.json_types import Draft
 
 if TYPE_CHECKING:
@@ -38,46 +45,23 @@ MICROSECOND = Fraction(1, 10**6)
 
 
 class GangSettings(Settings):
-    """Settings of `generate`; the defaults are the preset ``paper``.
-
-    Parameters
-    ----------
-    jobs, gpus, users : int
-        How many.
-    servers : int, optional
-        Over which the GPUs are spread as evenly as they can be; None for one pool.
-    placement : str
-        ``pool`` or ``consolidated``.
-    load : float
-        Offered load.
-    arrivals, burst
-        ``poisson``, or ``bursty`` with this deviation of the logarithm of the gaps' factor.
-    mix, seconds
-        Mix of durations, as above: `seconds` are the ends of ``log-uniform``, and their mean is
-        that of ``exponential``.
-    widths : list of int
-        GPUs a job, drawn from the list: by default as in the multi-GPU traces of Gavel (70 % 1,
-        10 % 2, 15 % 4, 5 % 8).
-    weight : [low, high]
-        Range of the weights.
-    deadline_factor : [low, high], optional
-        Deadline = submit + factor x duration; None for none.
-    """
+    """Settings of `generate`; the defaults are the preset ``paper``."""
 
     jobs: PositiveCount = 200
     gpus: PositiveCount = 64
-    servers: PositiveCount | None = None
+    servers: PositiveCount | None = None  # the GPUs are spread evenly; None for a pool
     placement: str = POOL
     load: Positive = 0.9
     arrivals: Literal["poisson", "bursty"] = "poisson"
-    burst: Positive = 1.0
+    burst: Positive = 1.0  # deviation of the logarithm of the gaps' factor
     mix: Literal["gavel", "log-uniform", "exponential"] = "gavel"
-    seconds: Annotated[Amounts, within(1, LARGEST_NUMBER)] = (600, 200_000)
+    seconds: Annotated[Amounts, within(1, LARGEST_NUMBER)] = (600, 200_000)  # ends; their mean
     widths: Annotated[tuple[PositiveCount, ...], BeforeValidator(listed)] = (
         *[1] * 14, 2, 2, 4, 4, 4, 8,
     )  # fmt: skip
+    """Drawn from; by default as in the multi-GPU traces of Gavel."""
     weight: Wholes = (1, 1)
-    deadline_factor: Amounts | None = None
+    deadline_factor: Amounts | None = None  # of the duration
     users: PositiveCount = 10
 
 
@@ -114,27 +98,14 @@ def generate(preset: str, seed: int, **settings: object) -> Instance:
     return GangInstance.parse(data)
 
 
-class TraceSettings(BaseTraceSettings):
-    """Settings of `from_trace`.
-
-    Parameters
-    ----------
-    gpus, servers : int
-        GPUs of the cluster, and over how many servers they are spread, as evenly as they can be;
-        None for one pool.
-    placement : str
-        ``pool`` or ``consolidated``.
-    slot_seconds : float
-        Length of a slot.
-    clip : bool
-        Whether a job that asks for more than all GPUs gets all instead of being refused.
-    """
+class TraceSettings(RowSettings):
+    """Settings of `from_trace`."""
 
     gpus: PositiveCount = 64
-    servers: PositiveCount | None = None
+    servers: PositiveCount | None = None  # the GPUs are spread evenly; None for a pool
     placement: str = POOL
     slot_seconds: Positive = 1
-    clip: StrictBool = False
+    clip: StrictBool = False  # a job wider than all GPUs gets all instead of being refused
 
 
 def from_trace(

@@ -20,7 +20,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 from pydantic import Field, StrictInt
 
-from hindsched.arrays import Floats, Ints
+from hindsched.arrays import Ints
 from hindsched.instances.base import (
     BrokenRule,
     Instance,
@@ -30,6 +30,7 @@ from hindsched.instances.base import (
     PositiveCount,
     Record,
     cluster_property,
+    per_job,
     unique_names,
 )
 from hindsched.json_types import Draft
@@ -149,8 +150,9 @@ class GangInstance(Instance):
         if self.submits[late] >= self.horizon:
             value, rule = self.jobs[late].submit, f"must precede horizon = {self.horizon} slots"
             yield BrokenRule(f"jobs[{late}].submit", value, rule)
-        work = sum(job * gpus for job, gpus in zip(self._durations, self._gpus, strict=True))
-        if work > MOST_WORK or sum(self._durations) + int(self.submits[late]) > MOST_SLOTS:
+        durations = self.durations.tolist()  # which Python adds up without overflow
+        work = sum(job * gpus for job, gpus in zip(durations, self.job_gpus.tolist(), strict=True))
+        if work > MOST_WORK or sum(durations) + int(self.submits[late]) > MOST_SLOTS:
             rule = f"must be at most {MOST_WORK:.0e} GPU-slots and end within {MOST_SLOTS:.0e}"
             yield BrokenRule("jobs", work, rule)
 
@@ -185,12 +187,9 @@ class GangInstance(Instance):
     @cached_property
     def durations(self) -> Ints:
         """Slots that each job runs, shape (jobs,)."""
-        return np.array(self._durations, dtype=np.int64)
+        return self._slots([job.duration for job in self.jobs])
 
-    @cached_property
-    def job_gpus(self) -> Ints:
-        """GPUs of each job, shape (jobs,)."""
-        return np.array(self._gpus, dtype=np.int64)
+    job_gpus = per_job("gpus")
 
     @cached_property
     def most_gpus(self) -> Ints:
@@ -199,10 +198,7 @@ class GangInstance(Instance):
         most = (room if job.most_gpus is None else min(job.most_gpus, room) for job in self.jobs)
         return np.fromiter(most, dtype=np.int64, count=len(self.jobs))
 
-    @cached_property
-    def weights(self) -> Floats:
-        """Weight of each job, shape (jobs,)."""
-        return np.array([job.weight for job in self.jobs], dtype=float)
+    weights = per_job("weight", float)
 
     @cached_property
     def deadlines(self) -> Ints:
@@ -223,11 +219,6 @@ class GangInstance(Instance):
         return int(self.submits.max(initial=0)) + int(self.durations.sum())
 
     @cached_property
-    def names(self) -> dict[str, int]:
-        """Position of each job by its name."""
-        return {job.name: index for index, job in enumerate(self.jobs)}
-
-    @cached_property
     def exact_weights(self) -> tuple[list[int], int]:
         """Weights as integers over one denominator."""
         weights = [exact(job.weight) for job in self.jobs]
@@ -242,14 +233,6 @@ class GangInstance(Instance):
     def arrivals(self) -> list[int]:
         """First slot that each job may use."""
         return [int(submit) + 1 for submit in self.submits]
-
-    @cached_property
-    def _durations(self) -> list[int]:
-        return self._slots([job.duration for job in self.jobs]).tolist()
-
-    @cached_property
-    def _gpus(self) -> list[int]:
-        return [job.gpus for job in self.jobs]
 
     def _slots(self, times: Sequence[float]) -> Ints:
         if self.slot_seconds == 1 and all(type(time) is int for time in times):
@@ -277,15 +260,8 @@ def split_formulation(formulation: str) -> tuple[str, str]:
 def gang_data(name: str, jobs: Sequence[Draft], **fields: Any) -> Draft:
     """JSON data of an instance whose horizon ends with its last submission.
 
-    Parameters
-    ----------
-    name : str
-        Name of the instance.
-    jobs : sequence of dict
-        The jobs' records.
-    **fields
-        Further fields: ``gpus`` or ``servers``, ``placement``, ``slot_seconds`` (1 by default),
-        ``provenance``.
+    Further fields: ``gpus`` or ``servers``, ``placement``, ``slot_seconds`` (1 by default),
+    ``provenance``.
     """
     slot_seconds = fields.pop("slot_seconds", 1)
     last = max((job["submit"] for job in jobs), default=0)

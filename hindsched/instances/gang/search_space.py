@@ -6,14 +6,9 @@ from hindsched.instances.search_space import Field, SearchSpace
 from hindsched.json_types import Draft
 
 BASE: Draft = {
-    "format": "hindsched/1",
-    "family": "gang",
-    "horizon": 1,
-    "slot_seconds": 1,
-    "gpus": 1,
+    "format": "hindsched/1", "family": "gang", "horizon": 1, "slot_seconds": 1, "gpus": 1,
     "jobs": [{"name": "j1", "submit": 0, "duration": 1, "gpus": 1, "weight": 1}],
-}
-FORMULATION = "non-preemptive"
+}  # fmt: skip
 
 
 def repair(data: Draft) -> Draft:
@@ -33,55 +28,40 @@ def weigh_by_duration(data: Draft) -> Draft:
 
 
 SMALL = SearchSpace(
-    family="gang",
     base=BASE,
     jobs=(1, 6),
     job_fields=(
-        Field("submit", 0, 20),
-        Field("duration", 1, 20),
-        Field("gpus", 1, 4),
+        Field("submit", 0, 20), Field("duration", 1, 20), Field("gpus", 1, 4),
         Field("weight", 1, 5),
     ),
     cluster_fields=(Field("gpus", 1, 4),),
     repair=repair,
-    formulation=FORMULATION,
-    exact="auto",
     note="weighted flow time of rigid jobs in a pool of up to 4 GPUs",
-)
+)  # fmt: skip
 ONE_GPU = SearchSpace(
-    family="gang",
     base=BASE,
     jobs=(1, 10),
     job_fields=(
-        Field("submit", 0, 20),
-        Field("duration", 1, 500, log=True),
-        Field("weight", 1, 1),
+        Field("submit", 0, 20), Field("duration", 1, 500, log=True), Field("weight", 1, 1),
     ),
     repair=repair,
-    formulation=FORMULATION,
-    exact="auto",
     note="flow time on one GPU; durations over almost three orders of magnitude",
-)
+)  # fmt: skip
 MACHINES = SearchSpace(
-    family="gang",
     base=BASE,
     jobs=(1, 13),
     job_fields=(Field("duration", 1, 12),),
     cluster_fields=(Field("gpus", 2, 4),),
     repair=repair,
-    formulation=f"{FORMULATION},makespan",
-    exact="auto",
+    formulation="non-preemptive,makespan",
     note="makespan of jobs of one GPU each that are all there at 0 (Graham's parallel machines)",
-)
+)  # fmt: skip
 SMITH = SearchSpace(
-    family="gang",
     base=BASE,
     jobs=(2, 60),
     job_fields=(Field("duration", 1, 200, log=True),),
     cluster_fields=(Field("gpus", 2, 12),),
     repair=weigh_by_duration,
-    formulation=FORMULATION,
-    exact="auto",
     note="weighted completion time of jobs of one GPU each, all at 0, weights equal to durations",
-)
+)  # fmt: skip
 SPACES = {"small": SMALL, "one-gpu": ONE_GPU, "machines": MACHINES, "smith": SMITH}

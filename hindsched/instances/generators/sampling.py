@@ -26,21 +26,9 @@ def rounded(value: float) -> float:
 
 
 class Draws:
-    """A stream of draws, keyed by a seed and, if given, by words.
+    """A stream of draws, keyed by a seed and words, such as a job's name.
 
-    Parameters
-    ----------
-    seed : int
-        At least 0.
-    *keys : str
-        Words that name the stream, for example a job's name: streams with different keys are
-        independent, and one stream's length does not move another.
-
-    Examples
-    --------
-    >>> draws = Draws(0, "jobs")
-    >>> 1 <= draws.integer(1, 6) <= 6
-    True
+    Streams with different keys are independent: one stream's length does not move another.
     """
 
     def __init__(self, seed: int, *keys: str) -> None:
@@ -49,7 +37,7 @@ class Draws:
         self._words: list[int] = []
 
     def word(self) -> int:
-        """Return 64 random bits as an integer."""
+        """64 random bits."""
         if not self._words:
             self._words = self._bits.random_raw(WORDS_AT_ONCE).tolist()[::-1]
         return self._words.pop()
@@ -113,23 +101,8 @@ def arrival_slots(
 ) -> list[int]:
     """Draw arrival slots 1..horizon of a diurnal, bursty stream, sorted.
 
-    Parameters
-    ----------
-    draws : Draws
-        Where the randomness comes from.
-    jobs : int
-        Number of arrivals.
-    horizon : int
-        Last slot in which a job may arrive.
-    period : int
-        Slots of one day: the rate of slot t is ``1 + 0.5 sin(2 pi t / period)``, times a log-normal
-        burst of this slot.
-    burst : float
-        Deviation of the logarithm of the bursts; 0 for none.
-
-    Notes
-    -----
-    Stands in for the arrivals of the Google cluster data that the papers replay.
+    The rate of slot t is ``1 + 0.5 sin(2 pi t / period)``, times a log-normal burst of this slot
+    with deviation `burst`. Stands in for the Google cluster data that the papers replay.
     """
     rates = [
         rounded(

@@ -1,9 +1,9 @@
-"""Settings of generators and of mappings from traces: types, checks, a preset's values."""
+"""Settings of generators: types, checks, presets; and what instances from traces share."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Any, Self, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Self, TypeVar
 
 from pydantic import (
     AfterValidator,
@@ -25,6 +25,13 @@ from hindsched.instances.base import (
 )
 from hindsched.json_types import Draft
 
+if TYPE_CHECKING:  # no pandas is loaded to generate
+    import pandas as pd
+
+    from hindsched.instances.traces.table import TraceTable
+
+KEPT = ("part", "user", "status", "submit_seconds", "duration_seconds", "gpus", "queue_seconds")
+"""Columns of the trace that an instance's provenance keeps for each job, where there is a value."""
 Ends = TypeVar("Ends", bound=tuple[float, float])
 
 
@@ -108,13 +115,7 @@ class Settings(Record):
 
     @classmethod
     def of(cls, usual: Mapping[str, Any], settings: Mapping[str, object]) -> Self:
-        """A preset's settings, some of them replaced.
-
-        Raises
-        ------
-        InputError
-            For the first value that breaks a rule: ``set.jobs: 0: ...``.
-        """
+        """A preset's settings, some replaced; `InputError` names the first broken one."""
         usual = cls.values(**usual)
         values = {**usual, **settings}
         try:
@@ -134,16 +135,71 @@ class Settings(Record):
         }
 
 
-class TraceSettings(Settings):
-    """What every family's instance from a trace is made with.
+class RowSettings(Settings):
+    """What every family's instance from a trace is made with."""
 
-    Parameters
-    ----------
-    start : float
-        Seconds after the trace's first row at which to begin.
-    every : int
-        Keep every so many rows, which thins the stream of arrivals.
+    start: NonNegative = 0.0  # seconds after the trace's first row at which to begin
+    every: PositiveCount = 1  # keep every so many rows, which thins the stream of arrivals
+
+
+def take_rows(table: TraceTable, jobs: int, s: RowSettings) -> list[dict[str, Any]]:
+    """So many rows, as the settings choose them; see `records_of`."""
+    return records_of(table.window(s.start, (jobs - 1) * s.every + 1).rows.iloc[:: s.every])
+
+
+def records_of(rows: pd.DataFrame) -> list[dict[str, Any]]:
+    """Rows of a trace table with their ``name`` and the seconds ``waited`` since the first."""
+    waited = rows["submit_seconds"] - rows["submit_seconds"].iloc[0]
+    found: Any = rows.assign(waited=waited, name=job_names(rows)).to_dict("records")
+    return list(found)
+
+
+def job_names(rows: pd.DataFrame) -> list[str]:
+    """The trace's own names; with their part before them, or their row behind, to be unique."""
+    alone = rows["job"].astype(str)
+    both = rows["part"].astype(str) + "/" + alone
+    for names in (alone, both):
+        if names.is_unique:
+            return list(names)
+    return [f"{name}#{number}" for number, name in enumerate(both, start=1)]
+
+
+def arrivals_of(rows: Sequence[dict[str, Any]], slot_seconds: float, first: int = 1) -> list[int]:
+    """Slot of each row's submission; that of the first row is `first`."""
+    return [first + int(row["waited"] // slot_seconds) for row in rows]
+
+
+def traced(
+    data: Draft,
+    rows: Sequence[dict[str, Any]],
+    table: TraceTable,
+    seed: int,
+    s: RowSettings,
+    *,
+    took: Sequence[str],
+    made_up: Sequence[str],
+    **told: object,
+) -> Draft:
+    """A file's data whose jobs have their names in the trace, and that says what came from it.
+
+    Jobs of the data are ``j1, j2, ...`` (with anything behind), one a row; what they `took` from
+    the trace and what was `made_up` is said in words.
     """
-
-    start: NonNegative = 0.0
-    every: PositiveCount = 1
+    jobs = [
+        {**job, "name": job["name"].replace(f"j{number}", row["name"], 1)}
+        for number, (job, row) in enumerate(zip(data["jobs"], rows, strict=True), start=1)
+    ]
+    facts = [
+        {key: row[key] for key in KEPT if row[key] != "" and row[key] == row[key]}  # no NaN
+        for row in rows
+    ]
+    provenance = {
+        "seed": seed,
+        "settings": s.changed(),
+        **table.provenance(),
+        **told,
+        "took": list(took),
+        "made_up": list(made_up),
+        "trace_rows": {job["name"]: fact for job, fact in zip(jobs, facts, strict=True)},
+    }
+    return {**data, "jobs": jobs, "provenance": provenance}

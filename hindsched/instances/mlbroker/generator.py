@@ -1,7 +1,7 @@
 """Random mlbroker instances with the settings of Section 6.1 and of the real experiment, 6.4.
 
 Settings that the paper states are the preset ``paper``; those it leaves open (number of jobs, their
-lives, how data splits over the centres, the symmetry of transfer prices, what ``USD per GB`` of
+lives, how data splits over the centres, what ``USD per GB`` of
 deployment is per GB of) are settings too. Two numbers are a range drawn uniformly, one is fixed.
 """
 
@@ -15,9 +15,15 @@ from pydantic import StrictBool
 from hindsched.instances.base import Count, Instance, NonNegative, Number, Positive, PositiveCount
 from hindsched.instances.generators.registry import suites_of
 from hindsched.instances.generators.sampling import Draws, arrival_slots, rounded
-from hindsched.instances.generators.settings import Settings, Share, Span, within
-from hindsched.instances.generators.settings import TraceSettings as BaseTraceSettings
-from hindsched.instances.generators.tracing import take_rows, traced
+from hindsched.instances.generators.settings import (
+    RowSettings,
+    Settings,
+    Share,
+    Span,
+    take_rows,
+    traced,
+    within,
+)
 from hindsched.instances.mlbroker.instance import MlbrokerInstance
 from hindsched.json_types import Draft
 
@@ -41,57 +47,20 @@ SYNCHRONISATIONS_PER_SLOT = 30
 
 
 class MlbrokerSettings(Settings):
-    """Settings that all presets have.
-
-    Parameters
-    ----------
-    datacenters, horizon, jobs : int
-        How many data centres, slots and jobs.
-    burst : float
-        Deviation of the logarithm of the slots' arrival rates.
-    life_slots
-        Slots that a job lives.
-    transfer_usd
-        Price of moving a GB between centres.
-    deployment_usd, deployment_gb
-        Price of a launch per GB, and GB of a launch.
-    symmetric_transfer : bool
-        Whether both directions cost the same.
-    """
+    """Settings that all presets have."""
 
     datacenters: PositiveCount = 15
     horizon: PositiveCount = 50
     jobs: Count = 145
-    burst: Share = 0.5
+    burst: Share = 0.5  # deviation of the logarithm of the slots' rates
     life_slots: Annotated[Span, within(1, 1e6)] = (5, 15)
-    transfer_usd: Span = (0.01, 0.02)
-    deployment_usd: Span = (0.05, 0.1)
+    transfer_usd: Span = (0.01, 0.02)  # a GB
+    deployment_usd: Span = (0.05, 0.1)  # a GB of a launch
     deployment_gb: NonNegative = 1
-    symmetric_transfer: StrictBool = True
 
 
 class PaperSettings(MlbrokerSettings):
-    """Settings of Section 6.1; prices are USD per unit and day.
-
-    Parameters
-    ----------
-    slot_days : float
-        Length of a slot.
-    gpus, cpus, memory_gb, storage_gb, ps_cpus, ps_memory_gb, ps_storage_gb
-        Demands of a worker and of the PS.
-    capacity_gb, exchange_gb
-        GB that a worker trains, and exchanges with the PS, in a slot.
-    gpu_range, cpu_range, memory_range, storage_range, discount
-        Prices of a unit, and the share of it that is paid beyond the threshold.
-    gpu_threshold, cpu_threshold, memory_threshold, storage_threshold
-        Units from which the discount holds.
-    data_gb, data_variation, persistent_share
-        A job's data per slot summed over the centres; it varies by `data_variation` from slot to
-        slot and is split `persistent_share` by weights drawn once a job and otherwise by fresh
-        ones, both flat on the simplex.
-    pinned_probability : float
-        Chance that a job's data may not leave a centre.
-    """
+    """Settings of Section 6.1; prices are USD per unit and day."""
 
     slot_days: Annotated[Number, within(1e-4, 365)] = 0.5
     gpus: Span = (0, 4)
@@ -101,21 +70,20 @@ class PaperSettings(MlbrokerSettings):
     ps_cpus: Span = (1, 10)
     ps_memory_gb: Span = (2, 32)
     ps_storage_gb: Span = (5, 10)
-    capacity_gb: Annotated[Span, within(1e-6, 1e9)] = (16, 66)
+    capacity_gb: Annotated[Span, within(1e-6, 1e9)] = (16, 66)  # trained by a worker in a slot
     data_gb: Span = 500  # type: ignore[assignment]
-    exchange_gb: Span = (4.32, 82.8)
+    exchange_gb: Span = (4.32, 82.8)  # of a worker with the PS in a slot
     gpu_range: Span = (1.2, 9.6)
     cpu_range: Span = (0.13, 0.24)
     memory_range: Span = (0.01, 0.1)
     storage_range: Span = (0.01, 0.1)
-    discount: Annotated[Span, within(0, 1)] = (0.7, 0.8)
+    discount: Annotated[Span, within(0, 1)] = (0.7, 0.8)  # share of the price beyond the threshold
     gpu_threshold: Span = (500, 600)
     cpu_threshold: Span = (800, 1000)
     memory_threshold: Span = (1000, 1050)
     storage_threshold: Span = (1000, 1050)
-    data_variation: Share = 0.2
-    persistent_share: Share = 0.7
-    pinned_probability: Share = 0.0
+    data_variation: Share = 0.2  # from slot to slot
+    persistent_share: Share = 0.7  # weights of the centres drawn once a job; the rest anew
 
     @property
     def slot_hours(self) -> float:
@@ -170,22 +138,13 @@ def generate(preset: str = "small", seed: int = 0, **settings: object) -> Instan
     return MlbrokerInstance.parse({**data, "provenance": origin})
 
 
-class TraceSettings(BaseTraceSettings):
-    """Settings of `from_trace`, beside those of a preset.
-
-    Parameters
-    ----------
-    preset : str
-        Preset of the other settings.
-    stretch : bool
-        Whether the submissions are stretched over the slots 1..horizon, as a stream of short
-        cluster jobs needs to become one of geo-distributed jobs that live for days. Otherwise they
-        fall into slots of the preset's length, the last ones into the last slot.
-    slot_seconds : float, optional
-        Length of a slot; submissions are then not stretched.
-    """
+class TraceSettings(RowSettings):
+    """Settings of `from_trace`, beside those of a preset."""
 
     preset: str = "paper"
+    # Submissions are stretched over the horizon, as a stream of short cluster jobs needs to become
+    # one of geo-distributed jobs that live for days. Otherwise, or with a slot's length, they fall
+    # into slots of that length, the last ones into the last slot.
     stretch: StrictBool = True
     slot_seconds: Positive | None = None
 
@@ -193,10 +152,7 @@ class TraceSettings(BaseTraceSettings):
 def from_trace(
     table: TraceTable, *, jobs: int = 145, seed: int = 0, preset: str = "paper", **settings: object
 ) -> Instance:
-    """Make an instance whose jobs arrive as in a cluster trace; all else is drawn as in `generate`.
-
-    The settings are those of `TraceSettings` and of the preset.
-    """
+    """Make an instance whose jobs arrive as in a cluster trace; all else is as in `generate`."""
     own = {name: value for name, value in settings.items() if name in TraceSettings.model_fields}
     trace = TraceSettings.of({}, {**own, "preset": preset})
     others: Draft = {name: value for name, value in settings.items() if name not in own}
@@ -257,11 +213,8 @@ def _file(
 def _transfer(draws: Draws, s: MlbrokerSettings, size: int) -> list[list[float]]:
     prices = [[0.0] * size for _ in range(size)]
     for row in range(size):
-        for column in range(size):
-            if column < row and s.symmetric_transfer:
-                prices[row][column] = prices[column][row]
-            elif column != row:
-                prices[row][column] = draws.uniform(*s.transfer_usd)
+        for column in range(row + 1, size):
+            prices[row][column] = prices[column][row] = draws.uniform(*s.transfer_usd)
     return prices
 
 
@@ -322,9 +275,6 @@ def _job(seed: int, s: PaperSettings, name: str, arrival: int, names: list[str])
         _split(draws, typical * draws.uniform(1 - spread, 1 + spread), own, s.persistent_share)
         for _ in range(arrival, departure + 1)
     ]
-    if s.pinned_probability > 0:
-        pins = Draws(seed, f"pinned {name}")
-        job["pinned_datacenters"] = [r for r in names if pins.chance(s.pinned_probability)]
     return job
 
 

@@ -24,7 +24,7 @@ volume discount that a broker earns by pooling them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from functools import cached_property
 from typing import ClassVar, Literal, Self
@@ -42,9 +42,10 @@ from hindsched.instances.base import (
     Positive,
     Record,
     Slot,
-    amounts_of,
+    amounts,
     cluster_property,
     known_keys,
+    per_job,
     unique_names,
 )
 from hindsched.instances.decimals import ceil_exactly, exactly
@@ -54,15 +55,7 @@ COSTS = ("transfer", "resource", "deployment", "communication")
 
 
 def workers_for(data: Floats, capacity: Floats | float) -> Ints:
-    """Workers that can train data, exactly: ceil(sum_r D / P).
-
-    Parameters
-    ----------
-    data : ndarray, shape (..., R)
-        D, GB.
-    capacity : float or ndarray, shape (...)
-        P, GB per worker.
-    """
+    """Workers that can train data, exactly: ceil(sum_r D / P); D of shape (..., R) and P in GB."""
     capacity = np.broadcast_to(capacity, data.shape[:-1])
 
     def exact(*index: int) -> Fraction:
@@ -74,18 +67,9 @@ def workers_for(data: Floats, capacity: Floats | float) -> Ints:
 
 
 def workers_for_pinned(data: Floats, capacity: Floats, stays: Bools) -> Ints:
-    """Least workers in each centre, exactly: ceil(D / P) where data stays, 0 elsewhere.
+    """Least workers in each centre, exactly: ceil(D / P) where data `stays` (mask), 0 elsewhere.
 
     Together with `workers_for` in all they are enough: what may leave finds the room that is left.
-
-    Parameters
-    ----------
-    data : ndarray, shape (..., R)
-        D, GB.
-    capacity : ndarray, shape (...) or one that broadcasts to `data`
-        P, GB per worker.
-    stays : ndarray of bool
-        Whether data stays where it is; it broadcasts to `data`.
     """
     where = np.broadcast_to(stays, data.shape)
     found = np.zeros(data.shape, dtype=np.int64)
@@ -188,14 +172,26 @@ class MlbrokerJob(Record):
     @model_validator(mode="after")
     def _data_covers_the_life(self) -> Self:
         if self.departure < self.arrival:
-            raise BrokenRule(
-                "departure", self.departure, f"must not precede arrival {self.arrival}"
-            )
+            rule = f"must not precede arrival {self.arrival}"
+            raise BrokenRule("departure", self.departure, rule)
         life = self.departure - self.arrival + 1
         if len(self.data_gb) != life:
             rule = f"must have one list for each of the {life} slots of arrival..departure"
             raise BrokenRule("data_gb", f"{len(self.data_gb)} lists", rule)
         return self
+
+
+def _prices(field: str) -> Callable[[MlbrokerInstance], Floats]:
+    """Reads a number of the prices of every centre and resource, shape (R, K)."""
+
+    def read(instance: MlbrokerInstance) -> Floats:
+        rows = [
+            [getattr(center.prices[resource], field) for resource in instance.resources]
+            for center in instance.datacenters
+        ]
+        return np.array(rows, dtype=float).reshape(len(rows), len(instance.resources))
+
+    return read
 
 
 class MlbrokerInstance(Instance):
@@ -278,20 +274,9 @@ class MlbrokerInstance(Instance):
         """Position of each data centre by name."""
         return {center.name: index for index, center in enumerate(self.datacenters)}
 
-    @cluster_property
-    def unit_price(self) -> Floats:
-        """a, USD per unit and slot, shape (R, K)."""
-        return self._prices("unit_usd")
-
-    @cluster_property
-    def discounted_price(self) -> Floats:
-        """b, USD per unit and slot, shape (R, K)."""
-        return self._prices("discounted_usd")
-
-    @cluster_property
-    def threshold(self) -> Floats:
-        """l, units per slot, shape (R, K)."""
-        return self._prices("threshold")
+    unit_price = cluster_property(_prices("unit_usd"))  # a, USD per unit and slot, (R, K)
+    discounted_price = cluster_property(_prices("discounted_usd"))  # b, the same
+    threshold = cluster_property(_prices("threshold"))  # l, units per slot, (R, K)
 
     @cluster_property
     def tier_fee(self) -> Floats:
@@ -304,30 +289,11 @@ class MlbrokerInstance(Instance):
         size = len(self.datacenters)
         return np.array(self.transfer_usd_per_gb, dtype=float).reshape(size, size)
 
-    @cached_property
-    def worker_demand(self) -> Floats:
-        """n, units per worker, shape (J, K)."""
-        return amounts_of([job.worker for job in self.jobs], self.resources)
-
-    @cached_property
-    def ps_demand(self) -> Floats:
-        """m, units per PS, shape (J, K)."""
-        return amounts_of([job.ps for job in self.jobs], self.resources)
-
-    @cached_property
-    def capacity(self) -> Floats:
-        """P, GB per worker and slot, shape (J,)."""
-        return np.array([job.capacity_gb for job in self.jobs], dtype=float)
-
-    @cached_property
-    def exchange(self) -> Floats:
-        """B, GB per worker-PS pair and slot, shape (J,)."""
-        return np.array([job.exchange_gb for job in self.jobs], dtype=float)
-
-    @cached_property
-    def deployment(self) -> Floats:
-        """c, USD per launch, shape (J,)."""
-        return np.array([job.deployment_usd for job in self.jobs], dtype=float)
+    worker_demand = cached_property(amounts("jobs", "worker"))  # n, units, (J, K)
+    ps_demand = cached_property(amounts("jobs", "ps"))  # m, units, (J, K)
+    capacity = per_job("capacity_gb", float)  # P, GB per worker and slot
+    exchange = per_job("exchange_gb", float)  # B, GB per worker-PS pair and slot
+    deployment = per_job("deployment_usd", float)  # c, USD per launch
 
     @cached_property
     def alive(self) -> Bools:
@@ -368,13 +334,6 @@ class MlbrokerInstance(Instance):
     def weights(self) -> Floats:
         """Weights of C1..C4 in the order of `COSTS`, shape (4,)."""
         return np.array([getattr(self.cost_weights, cost) for cost in COSTS], dtype=float)
-
-    def _prices(self, field: str) -> Floats:
-        rows = [
-            [getattr(center.prices[resource], field) for resource in self.resources]
-            for center in self.datacenters
-        ]
-        return np.array(rows, dtype=float).reshape(len(rows), len(self.resources))
 
 
 INSTANCE = MlbrokerInstance

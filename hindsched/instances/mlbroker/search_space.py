@@ -47,16 +47,11 @@ def _fit(items: list[Any], length: int, more: object) -> list[Any]:
 
 
 SMALL = SearchSpace(
-    family="mlbroker",
     base=BASE,
     jobs=(1, 4),
     job_fields=(
-        Field("arrival", 1, 4),
-        Field("departure", 1, 4),
-        Field("data_gb[][]", 0, 60),
-        Field("capacity_gb", 16, 66),
-        Field("worker.gpu", 1, 4),
-        Field("exchange_gb", 5, 80),
+        Field("arrival", 1, 4), Field("departure", 1, 4), Field("data_gb[][]", 0, 60),
+        Field("capacity_gb", 16, 66), Field("worker.gpu", 1, 4), Field("exchange_gb", 5, 80),
         Field("deployment_usd", 0, 10, grain=10),
     ),
     cluster_fields=(
@@ -67,7 +62,6 @@ SMALL = SearchSpace(
     ),
     lists={"datacenters": (1, 3)},
     repair=repair,
-    exact="auto",
     note="up to 4 jobs and 3 data centres over 4 slots, one resource with two price tiers",
-)
+)  # fmt: skip
 SPACES = {"small": SMALL}

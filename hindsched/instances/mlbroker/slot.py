@@ -1,7 +1,6 @@
 """One slot of an mlbroker instance: the live jobs' data as arrays, all money weighted.
 
-The per-slot programs, the pricing oracle and the online algorithms start from this view. Prices are
-multiplied by the instance's cost weights, so that sums of them are objective values.
+Prices are multiplied by the instance's cost weights, so that sums of them are objective values.
 """
 
 from __future__ import annotations
@@ -24,38 +23,20 @@ from hindsched.instances.mlbroker.instance import (
 
 @dataclass(frozen=True)
 class SlotData:
-    """The live jobs of a slot.
-
-    Parameters
-    ----------
-    jobs : tuple of str
-        Names, J of them.
-    data : ndarray, shape (J, R)
-        D, GB.
-    capacity, exchange, deployment : ndarray, shape (J,)
-        P and B in GB; c in weighted USD.
-    worker, server : ndarray, shape (J, K)
-        n and m.
-    arc : ndarray, shape (J, R, R)
-        Weighted transfer price per GB; infinite where pinned data would leave.
-    distance : ndarray, shape (R, R)
-        Weighted price per GB exchanged with the PS.
-    unit, discounted, fee : ndarray, shape (R, K)
-        Weighted a, b and e.
-    """
+    """The live jobs of a slot."""
 
     jobs: tuple[str, ...]
-    data: Floats
-    capacity: Floats
-    exchange: Floats
-    deployment: Floats
-    worker: Floats
-    server: Floats
-    arc: Floats
-    distance: Floats
-    unit: Floats
-    discounted: Floats
-    fee: Floats
+    data: Floats  # D, GB, (J, R)
+    capacity: Floats  # P, GB, (J,)
+    exchange: Floats  # B, GB, (J,)
+    deployment: Floats  # c, weighted USD, (J,)
+    worker: Floats  # n, (J, K)
+    server: Floats  # m, (J, K)
+    arc: Floats  # weighted price of a GB's transfer, inf where pinned data would leave, (J, R, R)
+    distance: Floats  # weighted price of a GB exchanged with the PS, (R, R)
+    unit: Floats  # a, weighted, (R, K)
+    discounted: Floats  # b, the same
+    fee: Floats  # e, the same
 
     @classmethod
     def of(
@@ -64,17 +45,7 @@ class SlotData:
         jobs: Sequence[MlbrokerJob],
         data: Sequence[Sequence[float] | Floats] | Floats,
     ) -> SlotData:
-        """Collect the arrays of `jobs` with the slot's `data`, one row a job.
-
-        Parameters
-        ----------
-        cluster : MlbrokerInstance
-            Data centres, prices and weights; its own jobs are not read.
-        jobs : sequence of MlbrokerJob
-            The live jobs.
-        data : array_like, shape (J, R)
-            D of each job in this slot, GB (or a forecast of it).
-        """
+        """The arrays of live jobs with the slot's `data` (or a forecast of it), GB, (J, R)."""
         count, centers = len(jobs), len(cluster.datacenters)
         weights = cluster.weights
         arc = np.repeat((weights[0] * cluster.transfer_price)[None], count, axis=0)

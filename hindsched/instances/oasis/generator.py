@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from pydantic import StrictBool, field_validator
@@ -25,9 +25,14 @@ from hindsched.errors import InputError
 from hindsched.instances.base import Instance, NonNegative, Positive, PositiveCount
 from hindsched.instances.generators.registry import suites_of
 from hindsched.instances.generators.sampling import Draws, arrival_slots, rounded
-from hindsched.instances.generators.settings import Positives, Settings
-from hindsched.instances.generators.settings import TraceSettings as BaseTraceSettings
-from hindsched.instances.generators.tracing import arrivals_of, take_rows, traced
+from hindsched.instances.generators.settings import (
+    Positives,
+    RowSettings,
+    Settings,
+    arrivals_of,
+    take_rows,
+    traced,
+)
 from hindsched.instances.oasis.instance import OasisInstance, OasisJob
 from hindsched.json_types import Draft
 
@@ -71,36 +76,16 @@ STRICT_DECAY = 6
 
 
 class OasisSettings(Settings):
-    """Settings of `generate`; the defaults are the preset ``paper``.
-
-    Parameters
-    ----------
-    jobs, horizon : int
-        How many jobs and slots.
-    servers : int
-        Worker servers, and as many PS servers.
-    max_duration : int
-        Slots with all workers; contention.
-    slot_seconds : float
-        Length of a slot.
-    network : str
-        ``type``: a NIC a server type, ``random``: any in 20-50 Gbps.
-    priority : [low, high]
-        Range of gamma_1.
-    shares, exact_shares
-        Chances of time-insensitive, -sensitive and -critical jobs; if exact so many jobs of each
-        class, in random order, instead of each job's class drawn.
-    """
+    """Settings of `generate`; the defaults are the preset ``paper``."""
 
     jobs: PositiveCount = 100
     horizon: PositiveCount = 100
-    servers: PositiveCount = 50
-    max_duration: PositiveCount = 15
+    servers: PositiveCount = 50  # worker servers, and as many PS servers
+    max_duration: PositiveCount = 15  # slots with all workers; the knob of contention
     slot_seconds: Positive = 3600
-    network: Literal["type", "random"] = "type"
-    priority: Positives = (1, 100)
-    shares: tuple[NonNegative, NonNegative, NonNegative] = (0.10, 0.55, 0.35)
-    exact_shares: StrictBool = False
+    priority: Positives = (1, 100)  # gamma_1
+    shares: tuple[NonNegative, NonNegative, NonNegative] = (0.10, 0.55, 0.35)  # as in `DECAYS`
+    exact_shares: StrictBool = False  # so many jobs of each class, in random order
 
     @field_validator("shares")
     @classmethod
@@ -118,23 +103,10 @@ PRESETS: dict[str, Draft] = {
 
 
 def generate(preset: str = "small", seed: int = 0, **settings: object) -> OasisInstance:
-    """Generate an instance.
+    """Generate an instance from a preset, a seed and settings of `OasisSettings`.
 
-    Parameters
-    ----------
-    preset : {"small", "paper", "testbed"}
-        ``paper``: Section V-A at T = 100 with 100 jobs on 50 + 50 servers; ``small``: the same
-        draws, 8 jobs on 5 + 5 servers over 8 slots; ``testbed``: Section V-B, whose cluster
-        (7 + 2 servers) is fixed.
-    seed : int
-        Seed; the same arguments give the same bytes everywhere.
-    **settings
-        Those of `OasisSettings`.
-
-    Raises
-    ------
-    InputError
-        For settings that make no sense, or under which no job can be drawn.
+    ``paper``: Section V-A at T = 100 with 100 jobs on 50 + 50 servers; ``small``: the same draws, 8
+    jobs on 5 + 5 servers over 8 slots; ``testbed``: Section V-B, whose cluster (7 + 2) is fixed.
     """
     s = OasisSettings.of(PRESETS[preset], settings)
     testbed = preset == "testbed"
@@ -182,16 +154,13 @@ def _server(name: str, gpu: int, cpu: int, memory: float, storage: float, mbps: 
 
 
 def _draw_servers(draws: Draws, s: OasisSettings) -> tuple[list[Draft], list[Draft]]:
-    def nic(of_type: int) -> int:
-        return of_type if s.network == "type" else draws.integer(20000, 50000)
-
     workers, servers = [], []
     for index in range(1, s.servers + 1):
         gpu, cpu, memory, mbps = draws.choice(WORKER_TYPES)
-        workers.append(_server(f"w{index}", gpu, cpu, memory, STORAGE_GB, nic(mbps)))
+        workers.append(_server(f"w{index}", gpu, cpu, memory, STORAGE_GB, mbps))
     for index in range(1, s.servers + 1):
         ps_cpu, ps_memory, mbps = draws.choice(PS_TYPES)
-        servers.append(_server(f"p{index}", 0, ps_cpu, ps_memory, STORAGE_GB, nic(mbps)))
+        servers.append(_server(f"p{index}", 0, ps_cpu, ps_memory, STORAGE_GB, mbps))
     return workers, servers
 
 
@@ -293,41 +262,23 @@ def _sigmoid(priority: float, decay: float, target: float) -> Draft:
     return {"kind": "sigmoid", **{name: rounded(value) for name, value in values.items()}}
 
 
-class TraceSettings(BaseTraceSettings):
+class TraceSettings(RowSettings):
     """Settings of `from_trace`.
 
-    Parameters
-    ----------
-    slot_seconds : float, optional
-        Length of a slot; by default the whole minutes with which the horizon below has about 96
-        slots.
-    horizon : int, optional
-        Number of slots; by default the last arrival plus what nine tenths of the jobs need with all
-        their workers.
-    elasticity : int
-        Most workers at once, as a multiple of the row's GPUs.
-    load : float
-        Offered GPU load (work of the jobs that the horizon lets finish over the GPUs' time) that
-        sets the number of servers, if `servers` is not given.
-    gpus_per_server : int
-        GPUs of a worker server, whose other resources are in P2's proportion.
-    servers : int, optional
-        Number of worker servers; PS servers follow, one for 10 workers.
+    By default the horizon is the last arrival plus what nine tenths of the jobs need with all their
+    workers, and slots are the whole minutes with which it has about `TRACE_SLOTS`.
     """
 
     slot_seconds: Positive | None = None
     horizon: PositiveCount | None = None
-    elasticity: PositiveCount = 2
-    load: Positive = 2.0
-    gpus_per_server: PositiveCount = 4
-    servers: PositiveCount | None = None
+    elasticity: PositiveCount = 2  # most workers at once, as a multiple of the row's GPUs
+    load: Positive = 2.0  # offered GPU load that sets the servers where `servers` does not
+    gpus_per_server: PositiveCount = 4  # the other resources are in P2's proportion
+    servers: PositiveCount | None = None  # of workers; PS servers follow, one for 10 workers
 
 
 def from_trace(table: TraceTable, *, jobs: int = 60, seed: int = 0, **settings: object) -> Instance:
-    """Make an instance from rows of a trace, with the settings of `TraceSettings`.
-
-    Its provenance names the trace, the settings, and jobs that cannot finish by the horizon.
-    """
+    """Make an instance from rows of a trace, with the settings of `TraceSettings`."""
     s = TraceSettings.of({}, settings)
     slot_seconds, horizon, servers = s.slot_seconds, s.horizon, s.servers
     rows = take_rows(table, jobs, s)
@@ -422,20 +373,11 @@ def _utility(row: dict[str, Any], draws: Draws, slot_seconds: float) -> Draft:
 
 
 def fit_steps(deadlines: list[float], values: list[float]) -> tuple[float, float, float]:
-    """Fit a sigmoid to a falling staircase by least squares at the middle of each step.
+    """Fit a sigmoid (priority, decay, target) to a falling staircase, at the steps' middles.
 
-    Parameters
-    ----------
-    deadlines : list of float
-        Ends of the steps, ascending, the last one 1.
-    values : list of float
-        Value within each deadline.
-
-    Returns
-    -------
-    priority, decay, target : float
-        In the deadlines' unit. Decay and target are searched on a fixed grid and the priority
-        follows in closed form, so that the result does not hang on an optimiser's last digits.
+    Least squares; ends of the steps ascend to 1. Decay and target are searched on a fixed grid and
+    the priority follows in closed form, so that the result does not hang on an optimiser's last
+    digits.
     """
     middles = (np.array([0.0, *deadlines[:-1]]) + np.array(deadlines)) / 2
     steps = np.array(values)

@@ -42,11 +42,13 @@ from hindsched.instances.base import (
     Server,
     SigmoidUtility,
     Slot,
+    amounts,
     amounts_of,
     arrives_in_time,
     cluster_property,
     countable_work,
     known_keys,
+    per_job,
     rounded_up,
     sound_resources,
     sound_servers,
@@ -165,35 +167,11 @@ class OasisInstance(Instance):
         """Every job completes as soon as it arrives."""
         return rounded_up(job.utility.value(0) for job in self.jobs)
 
-    def _matrix(self, rows: list[Demand]) -> Floats:
-        matrix = amounts_of(rows, self.resources)
-        matrix.flags.writeable = False
-        return matrix
-
-    @cluster_property
-    def worker_capacity(self) -> Floats:
-        """Capacity of the worker servers, shape (H, R)."""
-        return self._matrix([server.capacity for server in self.worker_servers])
-
-    @cluster_property
-    def ps_capacity(self) -> Floats:
-        """Capacity of the PS servers, shape (K, R)."""
-        return self._matrix([server.capacity for server in self.ps_servers])
-
-    @cached_property
-    def worker_demand(self) -> Floats:
-        """Demand of one worker of each job, shape (I, R)."""
-        return self._matrix([job.worker for job in self.jobs])
-
-    @cached_property
-    def ps_demand(self) -> Floats:
-        """Demand of one PS of each job, shape (I, R)."""
-        return self._matrix([job.ps for job in self.jobs])
-
-    @cached_property
-    def arrival(self) -> Ints:
-        """Arrival slots, shape (I,)."""
-        return np.array([job.arrival for job in self.jobs], dtype=np.int64)
+    worker_capacity = cluster_property(amounts("worker_servers", "capacity"))  # (H, R)
+    ps_capacity = cluster_property(amounts("ps_servers", "capacity"))  # (K, R)
+    worker_demand = cached_property(amounts("jobs", "worker"))  # of one worker, (I, R)
+    ps_demand = cached_property(amounts("jobs", "ps"))  # of one PS, (I, R)
+    arrival = per_job("arrival")
 
     @cached_property
     def work(self) -> Ints:
@@ -207,8 +185,8 @@ class OasisInstance(Instance):
 
     def demand_of(self, job: OasisJob) -> tuple[Floats, Floats]:
         """Demand of one worker and of one PS, each of shape (R,)."""
-        pair = self._matrix([job.worker, job.ps])
-        return pair[0], pair[1]
+        worker, ps = amounts_of([job.worker, job.ps], self.resources)
+        return worker, ps
 
     def bandwidth_of(self, job: OasisJob) -> tuple[float, float]:
         """Bandwidth b of a worker and B of a PS, in Mbps."""

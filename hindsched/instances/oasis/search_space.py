@@ -29,30 +29,22 @@ def repair(data: Draft) -> Draft:
 
 
 SMALL = SearchSpace(
-    family="oasis",
     base=BASE,
     jobs=(1, 4),
     job_fields=(
-        Field("arrival", 1, 6),
-        Field("epochs", 1, 6),
-        Field("chunks", 1, 4),
-        Field("worker.gpu", 1, 4),
-        Field("utility.priority", 1, 100, log=True),
-        Field("utility.decay", choices=(0, 0.5, 5)),
-        Field("utility.target", 0, 6),
+        Field("arrival", 1, 6), Field("epochs", 1, 6), Field("chunks", 1, 4),
+        Field("worker.gpu", 1, 4), Field("utility.priority", 1, 100, log=True),
+        Field("utility.decay", choices=(0, 0.5, 5)), Field("utility.target", 0, 6),
     ),
     cluster_fields=(
-        Field("worker_servers[].capacity.gpu", 1, 4),
-        Field("ps_servers[].capacity.cpu", 1, 8),
+        Field("worker_servers[].capacity.gpu", 1, 4), Field("ps_servers[].capacity.cpu", 1, 8),
         Field("horizon", 2, 6),
     ),
     lists={"worker_servers": (1, 2)},
     repair=repair,
-    exact="auto",
     note="elastic jobs with sigmoid utilities on one or two servers for workers and one for PSs",
-)
+)  # fmt: skip
 ONE_SLOT = SearchSpace(
-    family="oasis",
     base={
         **BASE,
         "horizon": 1,
@@ -61,7 +53,6 @@ ONE_SLOT = SearchSpace(
     },
     jobs=(1, 4),
     job_fields=(Field("utility.intercept", 1, 10, grain=10),),
-    exact="auto",
     note="one server, one slot, one unit: what counts is whose value is taken",
-)
+)  # fmt: skip
 SPACES = {"small": SMALL, "one-slot": ONE_SLOT}

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from hindsched.errors import InputError
-from hindsched.instances.files import decoded, read_bytes
+from hindsched.instances.io import decoded, read_bytes
 
 MOST_GPUS = 10_000_000
 MOST_SERVERS = 1_000_000
@@ -19,17 +19,7 @@ UNNAMED = "server-"
 
 @dataclass(frozen=True)
 class Capacity:
-    """GPUs of a cluster.
-
-    Parameters
-    ----------
-    gpus : int
-        In all.
-    servers : tuple of (str, int)
-        Name and GPUs of each server; empty for one pool.
-    said_by : str
-        Where it is from: a header, a file, the user.
-    """
+    """GPUs of a cluster, of servers by name (none: one pool), and who said so."""
 
     gpus: int
     servers: tuple[tuple[str, int], ...] = ()

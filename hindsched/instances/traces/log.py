@@ -1,16 +1,10 @@
 """A log: jobs, the schedule that they got, what was noticed; made of a reader's neutral frame.
 
-Times are whole slots of ``1 / slots_per_second`` seconds since `Log.zero`, so that nothing is
-rounded: a log in whole seconds has slots of a second, one in milliseconds slots of a millisecond.
-
-A job's *run* is a time in which it held GPUs without a break. From its runs follow what it is:
-
-- one run: ``non-preemptive``;
-- several runs of one width: ``preemptive``; its duration is the sum of its runs;
-- runs of different widths: ``elastic``; its work is the GPU-seconds it held.
-
-Where the log gives a duration that is shorter than the runs (a pause that it does not show), the
-job is judged by its completion alone. Runs whose work was lost hold GPUs but count for nothing.
+Times are whole slots of ``1 / slots_per_second`` seconds since `Log.zero`: nothing is rounded. A
+job's *run* is a time in which it held GPUs without a break. One run: ``non-preemptive``; several of
+one width: ``preemptive``; of different widths: ``elastic``, known by its GPU-seconds. Where the log
+gives a duration shorter than the runs (a pause that it does not show), the job is judged by its
+completion alone. Runs whose work was lost hold GPUs but count for nothing.
 """
 
 from __future__ import annotations
@@ -350,10 +344,7 @@ def profiles(rows: pd.DataFrame) -> pd.DataFrame:
 def runs_of(jobs: pd.DataFrame, schedule: pd.DataFrame) -> dict[str, Ints]:
     """What each judged job of a log held, without runs whose work was lost.
 
-    Returns
-    -------
-    dict of ndarray of int
-        ``job`` (position in `jobs`), ``start``, ``end``, ``gpus``: stretches of one width.
+    Stretches of one width: ``job`` (position in `jobs`), ``start``, ``end``, ``gpus``.
     """
     rows = schedule[~schedule["lost"]] if "lost" in schedule else schedule
     gangs = rows["part"] if "part" in rows else np.arange(len(rows))

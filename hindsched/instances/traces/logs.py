@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from hindsched.errors import InputError
-from hindsched.instances.files import MOST_BYTES
+from hindsched.instances.io import MOST_BYTES
 from hindsched.instances.traces import published, schedulers
 from hindsched.instances.traces.capacity import said_capacity
 from hindsched.instances.traces.log import Log, build_log
@@ -34,7 +34,7 @@ TABLES = {
 
 
 def read_log(
-    path: str | Path,
+    path: str | Path | pd.DataFrame,
     format: str = "csv",  # noqa: A002
     *,
     columns: Mapping[str, str] | None = None,
@@ -53,10 +53,12 @@ def read_log(
 
     Parameters
     ----------
-    path : str or Path
-        The log: a file (plain, gzip, bzip2 or xz), a pipe, or for some formats a folder.
+    path : str, Path or DataFrame
+        The log: a file (plain, gzip, bzip2 or xz), a pipe, or for some formats a folder; or a frame
+        with the columns of ``csv``, its times numbers, texts, datetimes or timedeltas (durations),
+        its rows counted from 1.
     format : str
-        One of `FORMATS`.
+        One of `FORMATS`, of a file.
     columns : mapping, optional
         The log's column for a role, where it is not the format's own, such as ``{"job": "JobID"}``.
     gpus : int, optional
@@ -101,45 +103,22 @@ def read_log(
     if format not in FORMATS:
         raise InputError("format", format, f"must be one of {', '.join(FORMATS)}")
     form = FORMATS[format]
+    clock = Clock(time_zone or form.time_zone, time_unit, time_step)
+    file = Path("frame") if isinstance(path, pd.DataFrame) else Path(path)
     reading = Reading(
-        form, Path(path), Clock(time_zone or form.time_zone, time_unit, time_step),
-        columns=columns, settings=settings, skip_broken=skip_broken, most_bytes=most_bytes,
+        form, file, clock, columns=columns, settings=settings, skip_broken=skip_broken,
+        most_bytes=most_bytes,
     )  # fmt: skip
     said = said_capacity(gpus, servers)
-    return _log(reading, form.read(reading), said, (submitted_from, submitted_to))
-
-
-def read_frame(
-    frame: pd.DataFrame,
-    *,
-    columns: Mapping[str, str] | None = None,
-    gpus: int | None = None,
-    servers: object = None,
-    time_zone: str | None = None,
-    time_unit: str = "s",
-    time_step: str | None = None,
-    submitted_from: str | None = None,
-    submitted_to: str | None = None,
-    skip_broken: bool = False,
-) -> Log:
-    """Read a frame with the columns ``job, submit, start, end, gpus`` as `read_log` reads a file.
-
-    Times may be numbers, texts, datetimes or timedeltas (durations); rows are counted from 1.
-    """
-    clock = Clock(time_zone, time_unit, time_step)
-    reading = Reading(
-        schedulers.CSV, Path("frame"), clock, columns=columns, skip_broken=skip_broken
-    )
-    said = said_capacity(gpus, servers)
-    reading.take_frame(frame)
-    return _log(reading, reading.standard(), said, (submitted_from, submitted_to))
-
-
-def _log(reading: Reading, rows: pd.DataFrame, said: Any, window: tuple[str | None, ...]) -> Log:
+    if isinstance(path, pd.DataFrame):
+        reading.take_frame(path)
+        rows = reading.standard()
+    else:
+        rows = form.read(reading)
     reading.capacity = said or reading.capacity
     ends: list[Any] = []
-    for name, text in zip(("submitted_from", "submitted_to"), window, strict=True):
-        found = reading.clock.times(pd.Series([text] if text is not None else [], dtype=object))
+    for name, text in (("submitted_from", submitted_from), ("submitted_to", submitted_to)):
+        found = clock.times(pd.Series([text] if text is not None else [], dtype=object))
         for rule in found["rule"][found["rule"] != ""]:
             raise InputError(name, text, rule)
         ends.append(None if text is None else int(found["value"].iloc[0]))

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from hindsched.errors import InputError
-from hindsched.instances.files import decoded, json_records, read_bytes
+from hindsched.instances.io import decoded, json_records, read_bytes
 from hindsched.instances.traces.capacity import Capacity
 from hindsched.instances.traces.reading import (
     NONE_WORDS,
@@ -333,62 +333,47 @@ def _members(path: Path) -> dict[str, bytes]:
 
 
 ELASTICFLOW = Format(
-    name="elasticflow",
-    what="ElasticFlow's raw trace",
-    read=elasticflow,
+    "elasticflow", "ElasticFlow's raw trace", elasticflow,
     columns={
         "job": "job_id", "submit": "submission_time", "duration": "duration", "gpus": "num_gpu",
     },
     needed=("job", "submit", "duration", "gpus"),
 )  # fmt: skip
 ELASTICFLOW_SCHEDULE = Format(
-    name="elasticflow",
-    what="job.csv and scheduling_events.csv of ElasticFlow's simulator",
-    read=elasticflow_schedule,
+    "elasticflow", "job.csv and scheduling_events.csv of ElasticFlow's simulator",
+    elasticflow_schedule,
     columns={"job": "job_id", "submit": "submit_time", "end": "end_time", "deadline": "ddl"},
     needed=("job", "submit", "end"),
     settings={
         "events": ("beside", "the file of scheduling events: beside (the job file), or a path"),
     },
-)
+)  # fmt: skip
 CHRONUS_COLUMNS = {
     "job": "job_id", "user": "user", "gpus": "num_gpu", "submit": "submit_time",
     "duration": "duration", "deadlines": "expect_time_list", "values": "expect_value_list",
     "best_effort": "best_effort", "job_type": "job_type",
 }  # fmt: skip
 CHRONUS = Format(
-    name="chronus",
-    what="Chronus' trace",
-    read=chronus,
-    columns=CHRONUS_COLUMNS,
-    needed=tuple(CHRONUS_COLUMNS),
-    time_unit="min",
-)
+    "chronus", "Chronus' trace", chronus,
+    columns=CHRONUS_COLUMNS, needed=tuple(CHRONUS_COLUMNS), time_unit="min",
+)  # fmt: skip
 HELIOS_COLUMNS = {
     "job": "job_id", "user": "user", "part": "vc", "gpus": "gpu_num", "state": "state",
     "submit": "submit_time", "duration": "duration", "queue": "queue",
 }  # fmt: skip
 HELIOS = Format(
-    name="helios",
-    what="Helios' job log",
-    read=helios,
-    columns=HELIOS_COLUMNS,
-    needed=tuple(HELIOS_COLUMNS),
-    time_zone="UTC",
-)
+    "helios", "Helios' job log", helios,
+    columns=HELIOS_COLUMNS, needed=tuple(HELIOS_COLUMNS), time_zone="UTC",
+)  # fmt: skip
 ALIBABA_2020 = Format(
-    name="alibaba-2020",
-    what="PAI's task table",
-    read=alibaba_2020,
+    "alibaba-2020", "PAI's task table", alibaba_2020,
     columns={
         "job": "job_name", "task": "task_name", "part": "gpu_type", "submit": "start_time",
         "end": "end_time", "instances": "inst_num", "share": "plan_gpu", "state": "status",
     },
 )  # fmt: skip
 OPENB = Format(
-    name="openb",
-    what="a pod list of Alibaba's traces",
-    read=openb,
+    "openb", "a pod list of Alibaba's traces", openb,
     columns={
         "job": "name", "submit": "creation_time", "start": "scheduled_time",
         "end": "deletion_time", "gpus": "num_gpu", "share": "gpu_milli", "phase": "pod_phase",
@@ -401,20 +386,13 @@ OPENB = Format(
     },
 )  # fmt: skip
 PHILLY_LOG = Format(
-    name="philly",
-    what="Philly's published job log",
-    read=philly,
+    "philly", "Philly's published job log", philly,
     columns={name: name for name in PHILLY},
     settings={"user": ("user", "who counts as the user: user or vc (virtual cluster)")},
     time_zone=PHILLY_ZONE,
-)
+)  # fmt: skip
 PHILLY_FLAT = Format(
-    name="philly",
-    what="Philly's flat table of jobs",
-    read=philly_flat,
-    columns={
-        "submit": "timestamp", "duration": "duration", "gpus": "num_gpus", "part": "cluster",
-    },
-    needed=("submit", "duration", "gpus", "part"),
-    time_zone=PHILLY_ZONE,
+    "philly", "Philly's flat table of jobs", philly_flat,
+    columns={"submit": "timestamp", "duration": "duration", "gpus": "num_gpus", "part": "cluster"},
+    needed=("submit", "duration", "gpus", "part"), time_zone=PHILLY_ZONE,
 )  # fmt: skip

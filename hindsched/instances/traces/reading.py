@@ -29,7 +29,7 @@ import numpy as np
 import pandas as pd
 
 from hindsched.errors import InputError
-from hindsched.instances.files import MOST_BYTES, decoded, read_bytes
+from hindsched.instances.io import MOST_BYTES, decoded, read_bytes
 from hindsched.instances.traces.capacity import Capacity
 from hindsched.instances.traces.times import DECIMAL, Clock, seconds_text
 from hindsched.json_types import JsonObject
@@ -50,37 +50,17 @@ MOST_EXAMPLES = 100
 
 @dataclass(frozen=True)
 class Format:
-    """A format of logs.
+    """A format of logs."""
 
-    Parameters
-    ----------
-    name, what : str
-        The word of ``--format``, and what such a file is in one phrase.
-    read : callable
-        Makes the neutral frame of a `Reading`.
-    columns : mapping
-        Column of each role, unless the user says otherwise; empty for formats without columns.
-    needed : tuple of str
-        Roles without which the log cannot be read.
-    settings : mapping
-        Settings of the format: default and what they mean.
-    time_zone : str, optional
-        Zone of stamps without offset, where the format's publisher says it.
-    time_unit : str
-        Unit of its numbers, unless the user says otherwise.
-    missing : set of str
-        How it writes that there is no value.
-    """
-
-    name: str
-    what: str
-    read: Callable[[Reading], pd.DataFrame]
-    columns: Mapping[str, str] = field(default_factory=dict)
-    needed: tuple[str, ...] = ()
-    settings: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-    time_zone: str | None = None
-    time_unit: str = "s"
-    missing: frozenset[str] = NONE_WORDS
+    name: str  # the word of ``--format``
+    what: str  # such a file in one phrase
+    read: Callable[[Reading], pd.DataFrame]  # makes the neutral frame
+    columns: Mapping[str, str] = field(default_factory=dict)  # by role; empty where there are none
+    needed: tuple[str, ...] = ()  # roles without which the log cannot be read
+    settings: Mapping[str, tuple[str, str]] = field(default_factory=dict)  # default, meaning
+    time_zone: str | None = None  # of stamps without offset, where the publisher says it
+    time_unit: str = "s"  # of its numbers, unless the user says otherwise
+    missing: frozenset[str] = NONE_WORDS  # how it writes that there is no value
 
 
 class Notes:
@@ -129,34 +109,7 @@ def short(value: object, limit: int = 80) -> str:
 
 
 class Reading:
-    """One log while it is read: how the user wants it read, its cells, and what it says.
-
-    Parameters
-    ----------
-    form : Format
-        Its format.
-    path : Path
-        Where it is; ``frame`` for a frame.
-    clock : Clock
-        Reads its times.
-    columns, settings : mapping, optional
-        The user's columns by role and settings, in place of the format's.
-    skip_broken : bool
-        Leave rows out that break a rule, instead of refusing the log.
-    keeps_broken : bool
-        Keep rows with a broken cell, which is missing then.
-    most_bytes : int
-        What the file may unpack to.
-
-    Attributes
-    ----------
-    cells : DataFrame
-        Texts of the table, a column a role, indexed by row of the file.
-    broken : Series of bool
-        Rows that break a rule.
-    requeues : str
-        One of `REQUEUES`; empty where the rows say it.
-    """
+    """One log while it is read: how the user wants it read, its cells, and what it says."""
 
     def __init__(
         self,
@@ -184,13 +137,14 @@ class Reading:
         self.said = set(columns or ())
         self.settings = {name: default for name, (default, _) in form.settings.items()}
         self.settings |= {name: str(value) for name, value in (settings or {}).items()}
-        self.skip_broken, self.keeps_broken = skip_broken, keeps_broken
-        self.most_bytes = most_bytes
+        self.skip_broken = skip_broken  # leave rows out that break a rule, instead of refusing
+        self.keeps_broken = keeps_broken  # keep rows with a broken cell, which is missing then
+        self.most_bytes = most_bytes  # that the file may unpack to
         self.word, self.hint = "row", " (--skip-broken leaves such rows out)"
         self.notes = Notes()
         self.sha256, self.rows_read = "", 0
         self.capacity: Capacity | None = None
-        self.requeues = ""
+        self.requeues = ""  # one of `REQUEUES`; empty where the rows say it
         self.facts: list[str] = []
         self.take(pd.DataFrame())
 
@@ -220,7 +174,8 @@ class Reading:
 
     def take(self, cells: pd.DataFrame) -> None:
         """Go on with these cells."""
-        self.cells, self.broken = cells, pd.Series(False, index=cells.index)
+        self.cells = cells  # texts, a column a role, by row of the file
+        self.broken = pd.Series(False, index=cells.index)  # rows that break a rule
 
     def table(self, delimiter: str = "", *, quoted: bool = True, what: str = "") -> None:
         """Take the file as a table with a header; no delimiter for the one that its header has."""

@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from hindsched.errors import InputError
-from hindsched.instances.files import json_records
+from hindsched.instances.io import json_records
 from hindsched.instances.traces.capacity import Capacity
 from hindsched.instances.traces.reading import (
     ASIDE,

@@ -27,7 +27,7 @@ import numpy as np
 import pandas as pd
 
 from hindsched.errors import InputError
-from hindsched.instances.files import read_bytes
+from hindsched.instances.io import read_bytes
 from hindsched.instances.traces import published
 from hindsched.instances.traces.reading import MOST_GPUS, Format, Reading
 from hindsched.instances.traces.times import SECOND, Clock
@@ -97,13 +97,7 @@ class TraceTable:
         return replace(self, rows=rows, rejected=rejected, rows_read=read, selected_part=name)
 
     def window(self, start_seconds: float, num_jobs: int) -> Self:
-        """Take the first `num_jobs` jobs submitted at or after `start_seconds`.
-
-        Raises
-        ------
-        InputError
-            If there are fewer.
-        """
+        """Take the first `num_jobs` jobs submitted at or after `start_seconds`, or `InputError`."""
         later = self.rows[self.rows["submit_seconds"] >= start_seconds]
         if len(later) < num_jobs:
             rule = f"the trace has {len(later)} jobs from second {start_seconds:g} on"
@@ -225,34 +219,20 @@ def _in_seconds(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def build_table(name: str, source: Path, raw: pd.DataFrame, *, sha256: str = "") -> TraceTable:
-    """Sift rows into accepted and rejected ones.
+    """Sift rows, in the file's order with at least `REQUIRED`, into accepted and rejected ones.
 
-    Parameters
-    ----------
-    name : str
-        Name of the format.
-    source : Path
-        What was read.
-    raw : DataFrame
-        One row a data row, in the file's order, with at least `REQUIRED`; numbers may be missing.
-        A text in a column ``reason`` rejects its row; otherwise the first general rule that it
-        breaks does.
-    sha256 : str
-        Hash of the file.
+    A text in a column ``reason`` rejects its row; otherwise the first general rule that it breaks.
     """
     raw = raw.reset_index(drop=True)
     numbers = {c: pd.to_numeric(raw[c], errors="coerce").astype(float) for c in REQUIRED[2:]}
     submitted, duration, gpus = numbers.values()
     general = {
         "no submission time": submitted.isna(),
-        "infinite submission time": np.isinf(submitted),
         "no number of GPUs": gpus.isna(),
-        "infinite number of GPUs": np.isinf(gpus),
         "no GPU requested": gpus <= 0,
         "fractional number of GPUs": gpus != gpus.round(),
         f"more than {MOST_GPUS} GPUs": gpus > MOST_GPUS,
         "no duration": duration.isna(),
-        "infinite duration": np.isinf(duration),
         "duration not above 0": duration <= 0,
     }
     reason = raw["reason"].astype(object) if "reason" in raw else pd.Series("", index=raw.index)
@@ -268,7 +248,7 @@ def build_table(name: str, source: Path, raw: pd.DataFrame, *, sha256: str = "")
             rows[column] = [value] * len(rows)
     rows["gpus"] = gpus[~bad].astype(int)
     rows["duration_seconds"] = duration[~bad]
-    rows["submit_seconds"] = submitted[~bad] - submitted[np.isfinite(submitted)].min()
+    rows["submit_seconds"] = submitted[~bad] - submitted.min()
     for column in ("job", "part", "user", "status", "value_kind"):
         rows[column] = rows[column].astype(str)
     # A stable sort: equal submissions keep the file's order.

@@ -27,6 +27,7 @@ from hindsched.errors import InputError
 from hindsched.instances.base import Instance, JobRecord
 from hindsched.instances.batchsched.instance import BatchschedInstance, BatchschedJob
 from hindsched.instances.batchsched.modes import modes
+from hindsched.instances.modes import Modes
 from hindsched.json_types import JsonObject
 from hindsched.models.windows.sets import EmptyCluster
 from hindsched.online.baselines.baseline import Drf, Fifo
@@ -50,8 +51,8 @@ from hindsched.online.registry import Factory
 from hindsched.solutions.base import Assignment
 from hindsched.solutions.batchsched.solution import BatchschedSolution
 from hindsched.solvers.door.subproblem import KeptSubproblem
-from hindsched.solvers.families.batchsched.oracle import ServerOracle, schedule_of
-from hindsched.solvers.families.batchsched.oracle_search import ModeIndex, Schedule
+from hindsched.solvers.families.batchsched.oracle import ServerOracle
+from hindsched.solvers.families.batchsched.schedules import Schedule
 from hindsched.solvers.oracles.base import BlockOracle
 
 Order = Literal["index", "weight", "density"]
@@ -103,14 +104,14 @@ class BatchschedOnline(GeometricBatches):
         """Begin with no jobs."""
         super().start(environment)
         self.cluster: BatchschedInstance = environment.cluster  # type: ignore[assignment]
-        self._modes: dict[str, ModeIndex] = {}
+        self._modes: dict[str, Modes] = {}
         self._density: dict[str, float] = {}
         self._kept: dict[str, tuple[int, KeptSubproblem]] = {}
 
-    def index(self, job: BatchschedJob) -> ModeIndex:
+    def modes_of(self, job: BatchschedJob) -> Modes:
         """Modes of a job, prepared once."""
         if job.name not in self._modes:
-            self._modes[job.name] = ModeIndex.of(modes(self.cluster, job))
+            self._modes[job.name] = modes(self.cluster, job)
         return self._modes[job.name]
 
     def density(self, job: BatchschedJob) -> float:
@@ -152,10 +153,9 @@ class BatchschedOnline(GeometricBatches):
 
     def plan_round(self, jobs: list[BatchschedJob], horizon: int, last: int) -> list[Admission]:
         """Post prices to the jobs in order."""
-        base, most = self.base(horizon), max(job.chunks for job in jobs)
         batch_round = ServerRound(
-            self.cluster, horizon, last, base, self.index, most, self.greedy, self.engine,
-            self._kept,
+            self.cluster, horizon, last, self.base(horizon), self.modes_of, self.greedy,
+            self.engine, self._kept,
         )  # fmt: skip
         unit = self.density_range()[0]
         admitted = post_prices(batch_round, jobs, [float(job.weight) / unit for job in jobs])
@@ -220,7 +220,7 @@ class BatchschedAdaptive(BatchschedExact):
         for job in self.batch:
             if job.name in rows:
                 row = BatchschedSolution.read_row(self.cluster, job.name, rows[job.name][0])
-                planned.append((job, self.index(job), schedule_of(row, 0.0)))
+                planned.append((job, self.modes_of(job), Schedule.of(row, 0.0)))
         placed = self._shift.shift(horizon, planned)
         self.last_slot = self._shift.last
         return {name: self.written(schedule) for name, schedule in placed.items()}
@@ -243,7 +243,7 @@ class GreedyRtl(BatchschedAdaptive):
     def plan_round(self, jobs: list[BatchschedJob], horizon: int, last: int) -> list[Admission]:
         """Accept by density, each as late as it fits."""
         schedules = greedy_right_to_left(
-            self.cluster, [(job, self.index(job), self.density(job)) for job in jobs], last
+            self.cluster, [(job, self.modes_of(job), self.density(job)) for job in jobs], last
         )
         by_name = {job.name: job for job in jobs}
         admitted = []

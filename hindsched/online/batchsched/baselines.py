@@ -8,11 +8,14 @@ from typing import Literal
 from hindsched.errors import InputError
 from hindsched.instances.base import JobRecord
 from hindsched.instances.batchsched.instance import BatchschedInstance, BatchschedJob
+from hindsched.instances.batchsched.modes import modes
+from hindsched.instances.modes import Modes
 from hindsched.online.baselines.baseline import Baseline, checked_restore_slots
 from hindsched.online.batchsched.rounds import after
 from hindsched.online.dynamics import Gangs, Placement
 from hindsched.online.protocol import NOTHING, Decision, Environment, OnlineAlgorithm, draws
-from hindsched.solvers.families.batchsched.oracle_search import ModeIndex, Schedule, ScheduleSearch
+from hindsched.solutions.batchsched.solution import BatchschedSolution
+from hindsched.solvers.families.batchsched.schedules import Schedule, ScheduleSearch
 
 
 class AntMan(Baseline):
@@ -138,18 +141,15 @@ class Wspt(OnlineAlgorithm):
     def start(self, environment: Environment) -> None:
         """Begin with an empty cluster."""
         self.cluster: BatchschedInstance = environment.cluster  # type: ignore[assignment]
-        self._search = ScheduleSearch(self.cluster, max(16, environment.cluster.horizon), 1)
         self._running: list[Schedule] = []
         self._waiting: list[JobRecord] = []
-        self._modes: dict[str, ModeIndex] = {}
+        self._modes: dict[str, Modes] = {}
         self._plan: dict[str, Schedule] = {}
-        self._most = 1
 
     def step(self, slot: int, arrivals: tuple[BatchschedJob, ...]) -> Decision:
         """Plan again if jobs arrived; start what is planned to start now."""
         for job in arrivals:
-            self._modes[job.name] = self._search.index(job)
-            self._most = max(self._most, job.chunks)
+            self._modes[job.name] = modes(self.cluster, job)
         if arrivals:
             self._waiting += arrivals
             self._plan_again(slot)
@@ -157,14 +157,14 @@ class Wspt(OnlineAlgorithm):
         for job in list(self._waiting):
             schedule = self._plan[job.name]
             if schedule.start == slot:
-                rows[job.name] = [self._search.assignment(schedule)]
+                rows[job.name] = [BatchschedSolution.write_row(self.cluster, schedule.row())]
                 self._running.append(schedule)
                 self._waiting.remove(job)
                 del self._plan[job.name]
         return Decision(rows, tuple(rows)) if rows else NOTHING
 
     def _density(self, job: BatchschedJob) -> float:
-        return float(job.weight) / int(self._modes[job.name].modes.duration.min())
+        return float(job.weight) / int(self._modes[job.name].duration.min())
 
     def _plan_again(self, slot: int) -> None:
         """Plan from the densest arrival on, in a window that grows until every job fits."""
@@ -172,7 +172,7 @@ class Wspt(OnlineAlgorithm):
         self._waiting.sort(key=self._density, reverse=True)  # ties: by arrival
         first = min(i for i, job in enumerate(self._waiting) if job.name not in self._plan)
         shift = slot - 1
-        shortest = [int(self._modes[job.name].modes.duration.min()) for job in self._waiting]
+        shortest = [int(self._modes[job.name].duration.min()) for job in self._waiting]
         planned = [schedule.last for schedule in [*self._running, *self._plan.values()]]
         slots = max(planned, default=shift) - shift + 2 * max(shortest)
         kept = [self._plan[job.name] for job in self._waiting[:first]]
@@ -188,7 +188,7 @@ class Wspt(OnlineAlgorithm):
 
     def _search_with(self, booked: list[Schedule], shift: int, slots: int) -> ScheduleSearch:
         """Search over the `slots` after `shift`, in which these schedules are booked."""
-        search = ScheduleSearch(self.cluster, slots, self._most)
+        search = ScheduleSearch(self.cluster, slots)
         for schedule in booked:
             search.book(after(schedule, shift))
         return search

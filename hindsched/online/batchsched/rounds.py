@@ -9,13 +9,13 @@ import numpy as np
 
 from hindsched.instances.base import JobRecord
 from hindsched.instances.batchsched.instance import BatchschedInstance, BatchschedJob
+from hindsched.instances.modes import Modes
 from hindsched.models.batchsched.offline import build_subproblem
 from hindsched.online.batchsched.theorem import resource_units
 from hindsched.online.engines.batching import BatchRound, ExponentialLedger, Offer
 from hindsched.online.engines.primal_dual import Engine
 from hindsched.solvers.door.subproblem import KeptSubproblem, pays_more
-from hindsched.solvers.families.batchsched.oracle import schedule_of
-from hindsched.solvers.families.batchsched.oracle_search import ModeIndex, Schedule, ScheduleSearch
+from hindsched.solvers.families.batchsched.schedules import Schedule, ScheduleSearch
 
 TIE_WEIGHT = 1e-6
 """Share of a job's value that the model engine sets on completing earlier."""
@@ -31,21 +31,21 @@ class ServerRound(BatchRound):
 
     def __init__(
         self, instance: BatchschedInstance, horizon: int, last: int, base: float,
-        index: Callable[[BatchschedJob], ModeIndex], most_workers: int, greedy: bool,
-        engine: Engine, kept: dict[str, tuple[int, KeptSubproblem]],
+        modes_of: Callable[[BatchschedJob], Modes], greedy: bool, engine: Engine,
+        kept: dict[str, tuple[int, KeptSubproblem]],
     ) -> None:  # fmt: skip
         self._kept = kept
         self.instance, self.last = instance, last
-        self.greedy, self.engine, self._index = greedy, engine, index
+        self.greedy, self.engine, self._modes_of = greedy, engine, modes_of
         self._unit = resource_units(instance)
         capacity = (instance.server_capacity / self._unit).ravel()
         self.ledger = ExponentialLedger(capacity, horizon, base)
-        self.search = ScheduleSearch(instance, horizon, most_workers)
+        self.search = ScheduleSearch(instance, horizon)
 
     def offer(self, job: BatchschedJob, limit: float) -> Offer | None:
         """Cheapest schedule; ties go to the earlier completion, then the order of modes."""
         schedule = self.search.cheapest(
-            self._index(job), limit=limit, last=self.last,
+            self._modes_of(job), limit=limit, last=self.last,
             greedy=self.greedy and self.engine == "oracle",
         )  # fmt: skip
         if self.engine == "model":
@@ -63,7 +63,7 @@ class ServerRound(BatchRound):
         A weight too small to matter stands for the oracle's rule that among schedules of equal
         cost the earlier completion is taken.
         """
-        if not len(self._index(job).modes):
+        if not len(self._modes_of(job)):
             return None
         kept = self._kept.get(job.name)
         if kept is None or kept[0] != self.last:
@@ -72,15 +72,15 @@ class ServerRound(BatchRound):
             program = build_subproblem(self.instance.with_jobs((alone,)), 0, slots=self.last)
             kept = self._kept[job.name] = self.last, KeptSubproblem(program)
         prices, room = (
-            {"capacity": values[: self.last].transpose(1, 2, 0)}
+            {"capacity": values[:, :, : self.last]}
             for values in (self.search.prices, self.search.residual)
         )
         solution = kept[1].solve(prices, room)
         if solution is None:
             return None
-        found = schedule_of(solution.rows[job.name][0], 0.0)
-        paid = self.search.prices[found.start - 1 : found.last] * self.search.use(found)
-        cost = float(paid.sum())
+        found = Schedule.of(solution.rows[job.name][0], 0.0)
+        paid = self.search.prices[:, :, found.start - 1 : found.last].sum(axis=2)
+        cost = float((paid * self.search.use(found)).sum())
         if other is None and cost >= limit:
             return None
         least = limit if other is None else other.cost
@@ -93,13 +93,12 @@ class ServerRound(BatchRound):
         self.search.book(offer.plan)
         shape = (offer.duration, *self.instance.server_capacity.shape)
         prices = self.ledger.prices(offer.start, offer.last).reshape(shape) / self._unit
-        servers = np.flatnonzero(self.search.use(offer.plan).any(axis=1))
-        self.search.set_prices(offer.start, offer.last, servers, prices[:, servers])
+        self.search.prices[:, :, offer.start - 1 : offer.last] = prices.transpose(1, 2, 0)
 
 
 def greedy_right_to_left(
     cluster: BatchschedInstance,
-    jobs: list[tuple[BatchschedJob, ModeIndex, float]],
+    jobs: list[tuple[BatchschedJob, Modes, float]],
     last: int,
 ) -> dict[str, Schedule]:
     """Accept jobs by density, each right-aligned before slot ``last + 1``.
@@ -126,18 +125,18 @@ def greedy_right_to_left(
     """
     if last < 1 or not jobs:
         return {}
-    search = ScheduleSearch(cluster, last, max(job.chunks for job, _, _ in jobs))
+    search = ScheduleSearch(cluster, last)
     # Prices that fall towards the deadline make the cheapest schedule the least volume, and among
     # equal volumes the latest: the slope is too small to outweigh a difference in volume.
     slope = 1e-6 / last
     per_slot = 1.0 + slope * np.arange(last - 1, -1, -1)
     mean = cluster.server_capacity.mean(axis=0)
     unit = np.where(mean > 0, 1.0 / np.where(mean > 0, mean, 1.0), 0.0)
-    prices = per_slot[:, None, None] * np.broadcast_to(unit, cluster.server_capacity.shape)
+    prices = np.broadcast_to(unit, cluster.server_capacity.shape)[..., None] * per_slot
     search.reset(prices=prices)
     accepted: dict[str, Schedule] = {}
-    for job, index, _ in sorted(jobs, key=lambda item: -item[2]):
-        schedule = search.cheapest(index)
+    for job, table, _ in sorted(jobs, key=lambda item: -item[2]):
+        schedule = search.cheapest(table)
         if schedule is not None:
             search.book(schedule)
             accepted[job.name] = schedule
@@ -167,21 +166,20 @@ class LeftShift:
         return max((schedule.last for schedule in self._running), default=0)
 
     def shift(
-        self, now: int, batch: list[tuple[JobRecord, ModeIndex, Schedule]]
+        self, now: int, batch: list[tuple[JobRecord, Modes, Schedule]]
     ) -> dict[str, Schedule]:
         """Place a batch, which starts after slot `now`, for good; all in absolute slots."""
         self._running = [schedule for schedule in self._running if schedule.last > now]
         planned = sorted(batch, key=lambda item: item[2].start)
         slots = max(s.last for s in (*self._running, *(item[2] for item in planned))) - now
-        most = max(job.chunks for job, _, _ in batch)
-        search = ScheduleSearch(self.cluster, slots, most)
+        search = ScheduleSearch(self.cluster, slots)
         for schedule in (*self._running, *(item[2] for item in planned)):
             search.book(after(schedule, now))
         placed = {}
-        for job, index, schedule in planned:
+        for job, table, schedule in planned:
             own = after(schedule, now)
             search.book(own, sign=-1.0)
-            found = search.cheapest(_same_mode(index, own, self.cluster.has_ps), rate=1.0)
+            found = search.cheapest(_same_mode(table, own, self.cluster.has_ps), rate=1.0)
             best = own if found is None or found.completion > own.completion else found
             search.book(best)
             placed[job.name] = best.shifted(now)
@@ -195,11 +193,10 @@ def after(schedule: Schedule, now: int) -> Schedule:
     return replace(schedule, start=first, duration=schedule.last - now - first + 1, cost=0.0)
 
 
-def _same_mode(index: ModeIndex, schedule: Schedule, has_ps: bool) -> ModeIndex:
+def _same_mode(table: Modes, schedule: Schedule, has_ps: bool) -> Modes:
     """The modes with the schedule's types, number of workers and duration."""
-    table = index.modes
     same = (table.worker_type == schedule.worker_type) & (table.duration == schedule.duration)
     same &= table.workers == int(schedule.workers.sum())
     if has_ps:
         same &= table.ps_type == schedule.ps_type
-    return ModeIndex.of(table.take(np.flatnonzero(same)))
+    return table.take(same)

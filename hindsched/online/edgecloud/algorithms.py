@@ -13,7 +13,7 @@ from typing import ClassVar
 import numpy as np
 
 from hindsched.errors import Refused, SolveFailed
-from hindsched.instances.base import Instance
+from hindsched.instances.base import Instance, JobRecord
 from hindsched.instances.decimals import loosened
 from hindsched.instances.edgecloud.instance import EdgecloudInstance, EdgecloudJob
 from hindsched.online.baselines.infeasible_baselines import relaxing_baselines
@@ -40,6 +40,8 @@ from hindsched.online.protocol import (
 )
 from hindsched.online.registry import Factory
 from hindsched.solutions.base import Assignment
+from hindsched.solutions.edgecloud.list_schedule import read_past
+from hindsched.solvers.families.edgecloud.methods import program_columns
 from hindsched.solvers.families.edgecloud.oracle import EdgecloudOracle
 from hindsched.solvers.oracles.base import BlockOracle, build_oracle
 
@@ -258,6 +260,23 @@ class EdgecloudReoptimise(Reoptimise):
     """`Reoptimise`, whose start is so good that HiGHS' heuristics rarely better it."""
 
     solver_options: ClassVar[Mapping[str, object]] = FEW_HEURISTICS
+
+    def num_columns(self, slot: int) -> int:
+        """Worker slots of the jobs that have not begun; 0 where more than workers is limited."""
+        known = self._rolling.instance
+        assert isinstance(known, EdgecloudInstance)
+        limited = {rows.name for rows in self.oracle_of(known.jobs).rows.sets}
+        if self._environment.formulation != "no-migration" or limited != {"worker_capacity"}:
+            return 0
+        past = read_past(known, self._rolling.commitments())
+        return program_columns(known, "no-migration", past)
+
+    def waiting(self, job: JobRecord, slot: int) -> JobRecord:
+        """The job as if it arrived now, with what is left of its uploads."""
+        assert isinstance(job, EdgecloudJob)
+        gone = slot - job.arrival
+        left = {name: max(0, slots - gone) for name, slots in job.upload_slots.items()}
+        return job.model_copy(update={"arrival": slot, "upload_slots": left})
 
 
 ALGORITHMS: dict[str, Factory] = {

@@ -101,7 +101,7 @@ class DualPrice(OnlineAlgorithm):
     ) -> Floats | None:
         """Capacity duals of the relaxation with everything decided so far fixed."""
         if self._rolling is None:
-            return schedule_prices(oracle, self._residual, options=self.options)
+            return schedule_prices(oracle, self._residual, iterations=self.iterations)
         with PauseGC():  # the program is no garbage before its prices are read, and gone after it
             self._rolling.add(arrivals)
             self._rolling.advance(slot)

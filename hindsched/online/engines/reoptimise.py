@@ -25,8 +25,8 @@ from hindsched.solutions.base import Assignment, Solution, build_solution
 from hindsched.solvers.bounds.schedule_prices import best_schedules
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import within_gap
+from hindsched.solvers.door.result import Status
 from hindsched.solvers.door.rolling import RollingProgram
-from hindsched.solvers.door.status import Status
 from hindsched.solvers.oracles.base import BlockOracle, Response, build_oracle, row_layouts
 
 MOST_COLUMNS = 10_000
@@ -155,11 +155,15 @@ class Reoptimise(OnlineAlgorithm):
         cluster = self._environment.cluster.with_jobs(tuple(jobs))
         return build_oracle(cluster, self._environment.formulation, rows="servers")
 
+    def waiting(self, job: JobRecord, slot: int) -> JobRecord:
+        """A job that has not begun, as the oracle plans it from `slot` on."""
+        return job
+
     def _plan_whole_schedules(self, slot: int) -> None:
         """Plan the jobs that have not begun beside those that keep their windows."""
-        jobs = self._rolling.instance.jobs
-        begun = [job for job in jobs if job.name in self._locked]
-        left = [job for job in jobs if job.name not in self._locked]
+        jobs, given = self._rolling.instance.jobs, self._rolling.commitments().assignments
+        begun = [job for job in jobs if given.get(job.name)]
+        left = [self.waiting(job, slot) for job in jobs if not given.get(job.name)]
         oracle = self.oracle_of(left)
         residual = oracle.rows.capacity.copy()
         for rows in oracle.rows.sets:  # slots are the last axis; what is past is over
@@ -176,10 +180,12 @@ class Reoptimise(OnlineAlgorithm):
         start = inserted(oracle, residual, [kept.get(job.name) for job in left])
         options = replace(self.options, threads=1)
         found = best_schedules(oracle, residual, start, most_rounds=ROUNDS, options=options)
-        self._plan = {job.name: self._plan[job.name] for job in begun}
+        before, self._plan = self._plan, {job.name: self._plan[job.name] for job in begun}
         for block, chosen in enumerate(found.responses):
+            name = left[block].name
             if chosen is not None:
-                self._plan[left[block].name] = oracle.assignments(block, chosen)
+                stays = chosen is kept.get(name)
+                self._plan[name] = before[name] if stays else oracle.assignments(block, chosen)
         limited = not within_gap(found.objective, found.bound, self.gap)
         self._count(slot, found.objective, found.bound, limited)
 

@@ -35,8 +35,7 @@ from hindsched.instances.gang.instance import (
 from hindsched.online.cluster_state import ClusterState, this_slot, whole_window
 from hindsched.online.protocol import Capabilities, Decision, Environment
 from hindsched.solutions.base import Assignment
-from hindsched.solutions.gang.rows import GangRows, read_gpus
-from hindsched.solutions.gang.solution import GangSolution
+from hindsched.solutions.gang.solution import GangRows, GangSolution, read_gpus
 from hindsched.solutions.rows import read_span
 
 STOP_KEYS = {"to"}
@@ -95,7 +94,7 @@ class State(ClusterState[GangJob]):
 
     def reveal_slot(self, job: GangJob) -> int:
         """The first slot that the job may use."""
-        return int(self.instance.submits[self.instance.names[job.name]]) + 1
+        return int(self.instance.submits[self.instance.job_index(job.name)]) + 1
 
     def shown(self, job: GangJob, card: Capabilities) -> Any:
         """The job, without its duration unless the card says that durations are known."""
@@ -170,11 +169,11 @@ class State(ClusterState[GangJob]):
         for name, rows in decision.assignments.items():
             for row in rows:
                 if row.keys() == STOP_KEYS:
-                    self._stop(slot, self.instance.names[name], row)
+                    self._stop(slot, self.instance.job_index(name), row)
         for name, rows in decision.assignments.items():
             for row in rows:
                 if row.keys() != STOP_KEYS:
-                    run = self._read(name, self.instance.names[name], row)
+                    run = self._read(name, self.instance.job_index(name), row)
                     self._push(self._pending, run.first, run)
         while self._pending and self._pending[0][0] <= slot:
             self._begin(heapq.heappop(self._pending)[2])

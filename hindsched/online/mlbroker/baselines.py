@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import ClassVar, Literal
 
@@ -9,12 +10,17 @@ import numpy as np
 
 from hindsched.arrays import Floats, Ints
 from hindsched.errors import InputError
-from hindsched.instances.mlbroker.instance import MlbrokerJob, workers_for
+from hindsched.instances.mlbroker.instance import MlbrokerInstance, MlbrokerJob, workers_for
 from hindsched.instances.mlbroker.slot import SlotData
 from hindsched.online.engines.reoptimise import Reoptimise
 from hindsched.online.mlbroker.dynamics import Broker
 from hindsched.online.protocol import Capabilities, draws
-from hindsched.solvers.families.mlbroker.plan import first_of_plan
+from hindsched.solvers.door.program import within_gap
+from hindsched.solvers.door.work import Clock
+from hindsched.solvers.families.mlbroker.bound import lagrangian_certificate
+from hindsched.solvers.families.mlbroker.methods import SHARE_OF_BOUND, slots_of, solution_of
+from hindsched.solvers.families.mlbroker.oracle import MlbrokerOracle
+from hindsched.solvers.families.mlbroker.plan import first_of_plan, improved_plans
 from hindsched.solvers.families.mlbroker.slot import (
     ONLINE_NODE_LIMIT,
     best_responses,
@@ -109,6 +115,51 @@ class ReoptimiseWithForecasts(Reoptimise):
         "mip_allow_restart": False,
     }
     card = Capabilities(forecasts="the live jobs' data in all later slots, exact")
+
+    def num_columns(self, slot: int) -> int:
+        """Columns of the live jobs' slots from now on."""
+        known = self._rolling.instance
+        assert isinstance(known, MlbrokerInstance)
+        if self._environment.formulation != "tight":
+            return 0
+        centers = len(known.datacenters)
+        each = centers * (2 * centers + 4 + len(known.resources))
+        return each * sum(max(0, job.departure - slot + 1) for job in known.jobs)
+
+    def _plan_whole_schedules(self, slot: int) -> None:
+        """Plan the live jobs from now on by tier prices, which prove how far from the best."""
+        clock = Clock(math.inf if self.time_limit is None else self.time_limit)
+        live = [job for job in self._rolling.instance.jobs if job.departure >= slot]
+        rest = self._environment.cluster.with_jobs(
+            tuple(
+                job.model_copy(
+                    update={"arrival": slot, "data_gb": job.data_gb[slot - job.arrival :]}
+                )
+                for job in live
+            )
+        )
+        assert isinstance(rest, MlbrokerInstance)
+        names = [center.name for center in rest.datacenters]
+        held = {
+            name: np.isin(names, [*row["workers"], row["ps"]])
+            for name, rows in self._rolling.commitments().assignments.items()
+            for row in rows if row["to"] == slot - 1
+        }  # fmt: skip
+        oracle = MlbrokerOracle(rest, "tight")
+        nowhere = np.zeros(len(names), dtype=bool)
+        proven = lagrangian_certificate(
+            rest, oracle=oracle, clock=clock.first(SHARE_OF_BOUND * clock.seconds),
+            held=np.array([held.get(job.name, nowhere) for job in live]),
+        )  # fmt: skip
+        views = [SlotData.at(rest, t) for t in range(slot, rest.horizon + 1)]
+        answers = slots_of(rest, views, oracle.priced_within(proven.prices, {})[1])
+        costs = {
+            math.fsum(placement.cost for placement in plan): plan
+            for plan in improved_plans(views, held, clock, answers)
+        }
+        cost = min(costs)
+        self._plan = solution_of(rest, costs[cost], "tight").assignments()
+        self._count(slot, cost, proven.bound, not within_gap(cost, proven.bound, self.gap))
 
 
 class RecedingHorizon(Broker):

@@ -15,35 +15,17 @@ from hindsched.solutions.edgecloud.runs import ChunkRun, ps_place, worker_place
 
 @dataclass
 class Past:
-    """What cannot change any more when a program is built in the middle of a run.
+    """What cannot change any more when a program is built in the middle of a run."""
 
-    Parameters
-    ----------
-    now : int
-        First slot still open.
-    open_jobs : list of int
-        Jobs still to be planned, in order.
-    started : dict
-        (job, chunk) -> (place, slots done) of the open jobs' chunks that ran before `now`.
-    rows : list of ChunkRun
-        History of open jobs, and all rows of locked jobs.
-    on_edge : set of int
-        Open jobs that used an edge worker or an edge PS: zeta = 0 for good.
-    busy : dict
-        worker -> slots from `now` on that locked jobs have taken.
-    cloud_busy : list of tuple
-        (job, first, last) of locked jobs' runs in the cloud.
-    ps_busy : list of tuple
-        (job, server, first, last) of the PSs that locked jobs hold; the cloud is the last server.
-    """
-
-    now: int = 1
-    open_jobs: list[int] = field(default_factory=list)
+    now: int = 1  # first slot still open
+    open_jobs: list[int] = field(default_factory=list)  # still to be planned, in order
+    # (job, chunk) -> (place, slots done), of chunks of open jobs that ran before `now`
     started: dict[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
-    rows: list[ChunkRun] = field(default_factory=list)
-    on_edge: set[int] = field(default_factory=set)
-    busy: dict[int, set[int]] = field(default_factory=dict)
-    cloud_busy: list[tuple[int, int, int]] = field(default_factory=list)
+    rows: list[ChunkRun] = field(default_factory=list)  # history, and all of locked jobs
+    on_edge: set[int] = field(default_factory=set)  # open jobs with zeta = 0 for good
+    busy: dict[int, set[int]] = field(default_factory=dict)  # by worker: slots of locked jobs
+    cloud_busy: list[tuple[int, int, int]] = field(default_factory=list)  # (job, first, last)
+    # (job, server, first, last) of the PSs of locked jobs; the cloud is the last server
     ps_busy: list[tuple[int, int, int, int]] = field(default_factory=list)
 
     def done_on(self, j: int) -> dict[int, list[int]]:
@@ -112,12 +94,8 @@ def read_past(instance: EdgecloudInstance, commitments: Commitments | None) -> P
 class GreedySchedule:
     """Jobs in order of arrival, each chunk where it ends first, never preempting.
 
-    Attributes
-    ----------
-    completion : dict
-        Last slot of each open job, or None if storage or the cloud leave some chunk no place.
-    rows : list of ChunkRun
-        Runs of the chunks that had not started.
+    `completion` has the last slot of each open job, or is None if storage or the cloud leave some
+    chunk no place; `rows` the runs of the chunks that had not started.
     """
 
     def __init__(self, instance: EdgecloudInstance, past: Past) -> None:

@@ -28,23 +28,11 @@ PS_KEYS = {"ps", "from", "to"}
 
 
 class ChunkRun(NamedTuple):
-    """One chunk on one place without interruption.
-
-    Parameters
-    ----------
-    job : int
-        Position of the job.
-    chunk : int
-        Number of the chunk, from 1.
-    place : int
-        Position of the worker in `EdgecloudInstance.worker_list`; their number means the cloud.
-    first, last : int
-        First and last slot.
-    """
+    """One chunk on one place without interruption."""
 
     job: int
-    chunk: int
-    place: int
+    chunk: int  # from 1
+    place: int  # position in `worker_list`; their number means the cloud
     first: int
     last: int
 
@@ -72,20 +60,10 @@ class Runs:
 
 @dataclass(frozen=True)
 class Holds:
-    """Holds of PSs, one entry a hold, sorted by (job, first slot).
-
-    Parameters
-    ----------
-    job : ndarray of int
-        Position of the job.
-    place : ndarray of int
-        Position of the server; the number of servers means the cloud.
-    first, last : ndarray of int
-        First and last slot.
-    """
+    """Holds of PSs, one entry a hold, sorted by (job, first slot)."""
 
     job: Ints
-    place: Ints
+    place: Ints  # position of the server; their number means the cloud
     first: Ints
     last: Ints
 
@@ -205,21 +183,9 @@ def place_parameter_servers(
 ) -> Holds:
     """Give every running job one PS in every slot, where there are enough of them.
 
-    Parameters
-    ----------
-    instance : EdgecloudInstance
-        The instance.
-    runs : Runs
-        What runs when.
-    together : collection of int, optional
-        Jobs whose PS must be in the cloud (zeta = 1); None for all that run only there.
-    kept : sequence of Held
-        PSs that jobs hold for good: all that these jobs get.
-
-    Returns
-    -------
-    Holds
-        A job that finds no free PS in a slot holds none then, which is a violation of (2e).
+    A job that finds no free PS in a slot holds none then, which is a violation of (2e). Jobs
+    `together` (None: all that run only there) must have theirs in the cloud (zeta = 1); those of
+    `kept` hold these PSs for good and get no others.
     """
     if together is None:
         at_edge = runs.job[runs.place < len(instance.worker_list)]

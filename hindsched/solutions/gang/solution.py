@@ -19,6 +19,7 @@ the last slot that it holds. The kernel judges, without a tolerance.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar, Self
@@ -26,13 +27,119 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from hindsched.arrays import Bools, Ints
-from hindsched.instances.gang.instance import GangInstance, GangJob, split_formulation
+from hindsched.errors import InputError
+from hindsched.instances.gang.instance import (
+    MOST_SLOTS,
+    GangInstance,
+    GangJob,
+    split_formulation,
+)
 from hindsched.json_types import JsonObject
 from hindsched.solutions.base import Assignment, Assignments, Solution, TableRow, usage_table
-from hindsched.solutions.gang.rows import GangRows, read_gang_rows, write_gang_rows
+from hindsched.solutions.rows import check_row_keys, read_counts, read_rows, read_span
 
 SHORT_SECONDS = 10.0
 """A bounded slowdown counts shorter jobs as if they ran so long (Feitelson et al., 1997)."""
+
+
+@dataclass(frozen=True)
+class GangRows:
+    """Stretches of time in which a job's GPUs do not change."""
+
+    job: Ints  # positions of the jobs, (rows,)
+    start: Ints  # the row holds slots start + 1 .. end
+    end: Ints
+    gpus: Ints
+    place_row: Ints  # GPUs of a row on a server, by row and server, (places,); may be empty
+    place_server: Ints
+    place_gpus: Ints
+
+    def sorted(self) -> GangRows:
+        """The same rows by job, start and end."""
+        order = np.lexsort((self.end, self.start, self.job))
+        if np.array_equal(order, np.arange(order.size)):
+            return self
+        position = np.empty_like(order)
+        position[order] = np.arange(order.size)
+        at = position[self.place_row]
+        places = np.lexsort((self.place_server, at))
+        return GangRows(
+            self.job[order], self.start[order], self.end[order], self.gpus[order],
+            at[places], self.place_server[places], self.place_gpus[places],
+        )  # fmt: skip
+
+    def placements(self) -> list[tuple[tuple[int, int], ...]]:
+        """(server, GPUs) pairs of each row."""
+        found: list[list[tuple[int, int]]] = [[] for _ in range(self.job.size)]
+        columns = (self.place_row.tolist(), self.place_server.tolist(), self.place_gpus.tolist())
+        for row, server, gpus in zip(*columns, strict=True):
+            found[row].append((server, gpus))
+        return [tuple(places) for places in found]
+
+
+def pool_rows(job: Ints, start: Ints, end: Ints, gpus: Ints) -> GangRows:
+    """Rows that name no server."""
+    none = np.zeros(0, dtype=np.int64)
+    return GangRows(job, start, end, gpus, none, none, none)
+
+
+def read_gang_rows(instance: GangInstance, assignments: Assignments) -> GangRows:
+    """Read rows in the file's form ``{from, to, gpus}`` or ``{from, to, servers: {name: n}}``."""
+    servers = [server.name for server in instance.servers or ()]
+
+    def read(_: GangInstance, where: str, row: Assignment) -> tuple[int | Ints, int, int]:
+        held = read_gpus(instance, servers, where, row)
+        return held, *read_span(where, row, MOST_SLOTS)
+
+    table: list[tuple[int, int, int, int]] = []
+    places: list[tuple[int, int, int]] = []
+    for name, rows in read_rows(instance, assignments, read).items():
+        for held, first, last in rows:
+            if not isinstance(held, int):
+                at = np.flatnonzero(held).tolist()
+                places += [(len(table), server, int(held[server])) for server in at]
+            table.append((instance.job_index(name), first - 1, last, int(np.sum(held))))
+    columns = np.array(table, dtype=np.int64).reshape(-1, 4).T
+    return GangRows(*columns, *np.array(places, dtype=np.int64).reshape(-1, 3).T).sorted()
+
+
+def read_gpus(
+    instance: GangInstance,
+    servers: list[str],
+    where: str,
+    row: Assignment,
+    span: frozenset[str] = frozenset({"from", "to"}),
+) -> int | Ints:
+    """Read a row's GPUs, or GPUs by server; beside them it must have the keys `span`."""
+    if "servers" in row and servers:
+        check_row_keys(where, row, span | {"servers"}, span | {"servers"})
+        held = read_counts(f"{where}.servers", row["servers"], servers)
+        if not held.any():
+            raise InputError(f"{where}.servers", row["servers"], "must hold a GPU")
+        return held
+    keys = span | {"servers" if instance.is_consolidated else "gpus"}
+    check_row_keys(where, row, keys, keys)
+    gpus = row["gpus"]
+    if type(gpus) is not int or not 1 <= gpus <= MOST_SLOTS:
+        raise InputError(f"{where}.gpus", gpus, "must be an integer of at least 1")
+    return gpus
+
+
+def write_gang_rows(instance: GangInstance, rows: GangRows) -> dict[str, list[Assignment]]:
+    """Write rows in the file's form, by job name."""
+    names = [job.name for job in instance.jobs]
+    servers = [server.name for server in instance.servers or ()]
+    placements = rows.placements()
+    written: dict[str, list[Assignment]] = {}
+    columns = (rows.job.tolist(), rows.start.tolist(), rows.end.tolist(), rows.gpus.tolist())
+    for job, start, end, gpus, places in zip(*columns, placements, strict=True):
+        row: JsonObject = {"from": start + 1, "to": end}
+        if places:
+            row["servers"] = {servers[server]: held for server, held in places}
+        else:
+            row["gpus"] = gpus
+        written.setdefault(names[job], []).append(row)
+    return written
 
 
 def gang_metrics(
@@ -40,23 +147,11 @@ def gang_metrics(
 ) -> JsonObject:
     """Metrics over the jobs that complete; times in seconds, None where there is nothing to count.
 
-    Parameters
-    ----------
-    instance : GangInstance
-        The instance.
-    starts, completions : ndarray of int, shape (jobs,)
-        Time of the first start and last slot, -1 for none.
-    used_gpu_slots : int
-        GPU-slots held by all jobs.
-
-    Returns
-    -------
-    dict
-        ``jobs, completed, mean_jct, weighted_mean_jct, p50_jct, p95_jct, p99_jct, mean_wait``
-        (submission to first start), ``makespan`` (last completion since the trace's start),
-        ``bounded_slowdown`` (mean of ``max(1, JCT / max(duration, 10 s))``), ``utilisation``
-        (GPU-seconds held over those from the first submission to the last completion),
-        ``deadlines``, ``deadlines_met`` and ``users``, a row a user.
+    From time of the first start and last slot of each job, (jobs,), -1 for none, and the GPU-slots
+    that all held. Waits are from submission to first start, the makespan is since the trace's
+    start, ``bounded_slowdown`` the mean of ``max(1, JCT / max(duration, 10 s))``, ``utilisation``
+    GPU-seconds held over those from the first submission to the last completion; ``users`` a row a
+    user.
     """
     seconds = float(instance.slot_seconds)
     done = completions >= 0
@@ -183,7 +278,7 @@ class GangSolution(Solution):
 
     def completion(self, job: str) -> int | None:
         """Last slot in which the job runs, or None if its work is not done."""
-        end = int(self.completions[self.instance.names[job]])
+        end = int(self.completions[self.instance.job_index(job)])
         return None if end < 0 else end
 
     def metrics(self) -> JsonObject:
@@ -197,7 +292,7 @@ class GangSolution(Solution):
 
     def job_facts(self, job: GangJob) -> JsonObject:
         """Start, weighted completion time, how the job waited and ran."""
-        index, seconds = self.instance.names[job.name], self.instance.slot_seconds
+        index, seconds = self.instance.job_index(job.name), self.instance.slot_seconds
         times = self.starts, self.completions, self.instance.submits, self._pieces
         start, end, submit, pieces = (int(own[index]) for own in times)
         done = (end - submit) * seconds if end >= 0 else None

@@ -41,29 +41,15 @@ BYTES_A_PLACE, BYTES_A_JOB = 64, 32
 
 @dataclass(frozen=True)
 class RealisedCosts:
-    """What a schedule costs, before weights, in USD.
+    """What a schedule costs, before weights, in USD."""
 
-    Parameters
-    ----------
-    transfer, deployment, communication : ndarray, shape (J, T)
-        C1, C3 and C4 of each job in each slot.
-    resource : ndarray, shape (T, R, K)
-        C2: the tiered price of each resource in each centre and slot.
-    used : ndarray, shape (T, R, K)
-        Units rented, over all jobs.
-    undelivered_gb : ndarray, shape (J, T)
-        Data that found no worker: (8a) and (8b) fail by this much. Never clipped.
-    weights : ndarray, shape (4,)
-        Weights of C1..C4 in the objective.
-    """
-
-    transfer: Floats
-    resource: Floats
+    transfer: Floats  # C1, of each job in each slot, (J, T), as C3 and C4
+    resource: Floats  # C2, of each resource in each centre and slot, (T, R, K)
     deployment: Floats
     communication: Floats
-    used: Floats
-    undelivered_gb: Floats
-    weights: Floats
+    used: Floats  # units rented, over all jobs, (T, R, K)
+    undelivered_gb: Floats  # found no worker: (8a), (8b) fail by it, (J, T)
+    weights: Floats  # of C1..C4 in the objective
 
     @cached_property
     def by_cost(self) -> dict[str, float]:
@@ -93,16 +79,8 @@ def realised_costs(
 ) -> RealisedCosts:
     """Account for an integer schedule; every algorithm and every optimum is judged by this.
 
-    Parameters
-    ----------
-    instance : MlbrokerInstance
-        The instance.
-    workers : ndarray of int, shape (J, T, R)
-        y: workers of each job in each slot and centre; 0 outside a job's life.
-    ps : ndarray of int, shape (J, T)
-        Position of the centre that holds the PS, -1 where there is none.
-    formulation : {"tight", "paper"}
-        How C3 and C4 count, see the module.
+    `workers` is y, (J, T, R), 0 outside a job's life; `ps` the position of the PS's centre, (J, T),
+    -1 for none; the formulation says how C3 and C4 count, see the module.
     """
     jobs, slots, centers = workers.shape
     transfer, undelivered = np.zeros((jobs, slots)), np.zeros((jobs, slots))
@@ -293,11 +271,8 @@ class MlbrokerSolution(Solution):
     def broker_margin(self) -> dict[str, float]:
         """Section 7's broker: users pay halfway between the two unit prices, USD.
 
-        Returns
-        -------
-        dict
-            ``charged``: sum of (a + b) / 2 x units; ``paid``: C2; ``margin``: charged - paid;
-            ``alone``: what the users would pay at the full price a.
+        ``charged``: sum of (a + b) / 2 x units; ``paid``: C2; ``margin``: charged - paid;
+        ``alone``: what the users would pay at the full price a.
         """
         used = self.costs.used
         middle = (self.instance.unit_price + self.instance.discounted_price) / 2
@@ -311,11 +286,8 @@ def parse_rows(
 ) -> list[tuple[slice, Ints, int]]:
     """Read a job's rows: slots (as a slice of 0-based positions), workers (R,), PS position.
 
-    Raises
-    ------
-    InputError
-        For an unknown key or centre, a count that is no integer, or a slot outside the life or
-        covered twice.
+    `InputError` for an unknown key or centre, a count that is no integer, or a slot outside the
+    life or covered twice.
     """
     names = [center.name for center in instance.datacenters]
     parsed: list[tuple[slice, Ints, int]] = []

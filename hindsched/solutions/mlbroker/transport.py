@@ -14,27 +14,11 @@ from hindsched.arrays import Floats
 
 @njit(cache=True)
 def ship(supply: Floats, room: Floats, price: Floats, limit: float) -> tuple[float, float, Floats]:
-    """Ship all supply at least cost by successive shortest paths.
+    """Ship all supply (S,) into the sinks' room (R,) at least cost by successive shortest paths.
 
-    Parameters
-    ----------
-    supply : ndarray, shape (S,)
-        Amount at each source.
-    room : ndarray, shape (R,)
-        Most that each sink takes; prices of those without are not read.
-    price : ndarray, shape (S, R)
-        Price per unit, at least 0; infinite where the arc is forbidden.
-    limit : float
-        Cost above which nobody asks: a lower bound above it ends the search.
-
-    Returns
-    -------
-    cost : float
-        Least cost of what was shipped; a lower bound of it where that is above `limit`.
-    left : float
-        Supply that found no way; 0 if everything was shipped.
-    flow : ndarray, shape (S, R)
-        Amount on each arc.
+    Prices (S, R) are at least 0, infinite where the arc is forbidden. Returns the cost (a lower
+    bound of it where that is above `limit`, which ends the search), the supply that found no way,
+    and the flow on each arc.
     """
     sources, sinks = price.shape
     flow = np.zeros((sources, sinks))

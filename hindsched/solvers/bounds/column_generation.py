@@ -13,10 +13,9 @@ import math
 from hindsched.arrays import Floats
 from hindsched.solvers.bounds.lagrangian import BoundResult, Subgradient
 from hindsched.solvers.certificates.certificate import certify, check_certifies
-from hindsched.solvers.door.interrupt import catch_interrupt
 from hindsched.solvers.door.options import SolveOptions
-from hindsched.solvers.door.status import Progress, StoppedBy
-from hindsched.solvers.door.work import Clock
+from hindsched.solvers.door.result import Progress, StoppedBy
+from hindsched.solvers.door.work import Clock, catch_interrupt
 from hindsched.solvers.oracles.base import BlockOracle
 from hindsched.solvers.tree.node_program import NodeProgram
 
@@ -34,33 +33,12 @@ def column_generation_bound(
     max_iterations: int | None = None,
     on_progress: Progress | None = None,
 ) -> BoundResult:
-    """Bound an instance's optimum by stabilised column generation.
+    """Bound an instance's optimum by stabilised column generation, within the options' time.
 
-    Parameters
-    ----------
-    oracle : BlockOracle
-        Exact oracle of the instance.
-    options : SolveOptions, optional
-        Its time limit is used.
-    start_prices : ndarray, shape (rows.size,), optional
-        First prices; by default some subgradient iterations find them.
-    max_iterations : int, optional
-        Limit on master solves.
-    on_progress : callable, optional
-        ``on_progress(bound, objective, seconds, message)`` after every iteration.
-
-    Returns
-    -------
-    BoundResult
-        The best bound; ``details["master_value"]`` is the last value of the restricted master: no
-        prices can prove a better bound than the linear program it restricts, which it approaches
-        from the other side.
-
-    Raises
-    ------
-    SolveFailed
-        If a mandatory job has no schedule at all, or HiGHS fails on the master. Jobs that cannot
-        all be served together end the search by ``infeasible``, with the best bound so far.
+    Without `start_prices` some subgradient iterations find the first ones; `max_iterations` limits
+    the master's solves. ``details["master_value"]`` is the restricted master's last value: no
+    prices prove a better bound than the program that it approaches from the other side. Jobs that
+    cannot all be served together end it by ``infeasible``, with the best bound so far.
     """
     check_certifies(oracle)
     limit = None if options is None else options.time_limit

@@ -24,10 +24,9 @@ import numpy as np
 
 from hindsched.arrays import Floats
 from hindsched.solvers.certificates.certificate import Certificate, certify, check_certifies
-from hindsched.solvers.door.interrupt import catch_interrupt
 from hindsched.solvers.door.options import SolveOptions
-from hindsched.solvers.door.status import Progress, StoppedBy
-from hindsched.solvers.door.work import now, spend
+from hindsched.solvers.door.result import Progress, StoppedBy
+from hindsched.solvers.door.work import catch_interrupt, now, spend
 from hindsched.solvers.oracles.base import BlockOracle
 
 DEFLECTION = 0.7
@@ -100,20 +99,8 @@ def row_scale(oracle: BlockOracle) -> Floats:
 class Subgradient:
     """The search for prices, one step at a time; `best` is always a valid bound.
 
-    Parameters
-    ----------
-    oracle : BlockOracle
-        Exact oracle of the instance.
-    start_prices : ndarray, optional
-        Where to begin; by default the best of a few prices that value every row's whole capacity
-        alike, and 0.
-    stop : callable, optional
-        Asked before each of those few prices is tried.
-
-    Attributes
-    ----------
-    size : float
-        What the objective is about: the first bound, or 1 where that is 0.
+    It begins at `start_prices`, or at the best of a few prices that value every row's whole
+    capacity alike, and 0; `stop` is asked before each of those is tried.
     """
 
     def __init__(
@@ -147,11 +134,8 @@ class Subgradient:
     def step(self, target: float | None) -> bool:
         """Move once; return whether the bound became better.
 
-        Parameters
-        ----------
-        target : float, optional
-            Objective of a feasible solution, from which the step length follows. Without one the
-            distance to the best bound is assumed, doubled after good steps and halved after bad.
+        The step's length follows from `target`, the objective of a feasible solution. Without one
+        the distance to the best bound is assumed, doubled after good steps and halved after bad.
         """
         subgradient = (self.oracle.rows.capacity - self.point.use) / self.scale
         at_zero = self.point.prices <= 0
@@ -241,32 +225,10 @@ def subgradient_bound(
     max_iterations: int | None = None,
     on_progress: Progress | None = None,
 ) -> BoundResult:
-    """Bound an instance's optimum by the subgradient method.
+    """Bound an instance's optimum by the subgradient method, from `start_prices` if given.
 
-    Parameters
-    ----------
-    oracle : BlockOracle
-        Exact oracle of the instance.
-    options : SolveOptions, optional
-        Its time limit and gap are used; the search also ends when its step has become tiny.
-    start_prices : ndarray, shape (rows.size,), optional
-        Where to begin.
-    target : float, optional
-        Objective of a feasible solution.
-    max_iterations : int, optional
-        Limit on evaluations of all blocks.
-    on_progress : callable, optional
-        ``on_progress(bound, objective, seconds, message)`` after every better bound.
-
-    Returns
-    -------
-    BoundResult
-        The best bound found, whether the search converged, ran out of time or was interrupted.
-
-    Raises
-    ------
-    SolveFailed
-        If a mandatory job has no schedule at all.
+    It ends at the options' gap from `target`, the objective of a feasible solution, at their time
+    limit, after `max_iterations` evaluations, or when its step has become tiny.
     """
     options = options or SolveOptions()
     begin = now()

@@ -35,6 +35,10 @@ OPTIONS: JsonObject = {
     "presolve": "off",
 }  # fmt: skip
 """Warm primal simplex was the fastest on the oasis masters; columns are added, rows are not."""
+LIMITS = (
+    highspy.HighsModelStatus.kTimeLimit, highspy.HighsModelStatus.kIterationLimit,
+    highspy.HighsModelStatus.kInterrupt,
+)  # fmt: skip
 
 
 @dataclass
@@ -79,21 +83,13 @@ class Basis:
 class Master:
     """The restricted master program in HiGHS, minimising ``-f`` (or ``c``).
 
-    Parameters
-    ----------
-    oracle : BlockOracle
-        Oracle of the instance.
-    penalty : float
-        Price at which mandatory blocks are bought off.
-    interrupted : Event
-        Set by Ctrl-C: ends a running solve.
-    capacity : ndarray, shape (rows.size,), optional
-        What is left of the capacities; by default all.
+    Mandatory blocks are bought off at `penalty`. `capacity` is what is left of the capacities,
+    by default all.
     """
 
     def __init__(
         self, oracle: BlockOracle, penalty: float, interrupted: Event,
-        capacity: Floats | None = None,
+        capacity: Floats | None = None, iterations: int | None = None,
     ) -> None:  # fmt: skip
         self.oracle, self.penalty = oracle, penalty
         self._capacity = oracle.rows.capacity if capacity is None else capacity
@@ -104,6 +100,7 @@ class Master:
         self._known: set[tuple[int, bytes]] = set()
         self._largest, self._factor = 0.0, 1.0  # of costs, which HiGHS gets in moderate numbers
         self._strategy_changed = False
+        self._iterations = iterations  # of the simplex method a solve
         self._build()
 
     def _build(self) -> None:
@@ -114,7 +111,8 @@ class Master:
         optional = self.oracle.optional
         block_lower = np.full(blocks, -highspy.kHighsInf if optional else 1.0)
         highs = highspy.Highs()
-        for name, value in OPTIONS.items():
+        limit = {} if self._iterations is None else {"simplex_iteration_limit": self._iterations}
+        for name, value in {**OPTIONS, **limit}.items():
             if highs.setOptionValue(name, value) != highspy.HighsStatus.kOk:
                 raise SolveFailed(f"HiGHS {highs.version()} refuses {name} = {value}")
         count = rows.size + blocks
@@ -179,7 +177,17 @@ class Master:
             self._highs.changeColsCost(index.size, index, cost)
 
     def solve(self, seconds: float | None) -> tuple[float, Floats, bool] | None:
-        """Solve; return value, prices and whether nothing is bought off; None if out of time."""
+        """Value, prices and whether nothing is bought off; None if a limit ended the solve.
+
+        Where a warm basis leads the solver astray it begins again from a cold one.
+        """
+        try:
+            return self._solve(seconds)
+        except SolveFailed:
+            self._highs.clearSolver()
+            return self._solve(seconds)
+
+    def _solve(self, seconds: float | None) -> tuple[float, Floats, bool] | None:
         if not self.columns and not self._num_bought:
             return 0.0, np.zeros(self.oracle.rows.size), True  # HiGHS solves no empty program
         limit = highspy.kHighsInf
@@ -194,7 +202,7 @@ class Master:
             self._highs.setOptionValue("simplex_strategy", PRIMAL_SIMPLEX)
             self._strategy_changed = False
         status = self._highs.getModelStatus()
-        if status in (highspy.HighsModelStatus.kTimeLimit, highspy.HighsModelStatus.kInterrupt):
+        if status in LIMITS:
             return None
         solution = self._highs.getSolution()
         if status != highspy.HighsModelStatus.kOptimal or not solution.dual_valid:
@@ -247,13 +255,15 @@ class Master:
         self._highs.setOptionValue("simplex_strategy", DUAL_SIMPLEX)
         self._strategy_changed = True
 
-    def forget_basis(self) -> None:
-        """Begin the next solve anew."""
-        self._highs.clearSolver()
-
     def column_values(self) -> Floats:
         """Values of the columns at the last optimum, shape (len(columns),)."""
         return np.array(self._highs.getSolution().col_value)[self._num_bought :]
+
+    def set_capacity(self, capacity: Floats) -> None:
+        """What is left of the capacities from now on; infinite where a row is to hold nothing."""
+        index = np.arange(capacity.size, dtype=np.int32)
+        lower = np.full(capacity.size, -highspy.kHighsInf)
+        self._highs.changeRowsBounds(index.size, index, lower, capacity / self.scale)
 
     def set_penalty(self, penalty: float) -> None:
         """Price at which mandatory blocks are bought off from now on."""

@@ -13,9 +13,8 @@ first two are enforced here, the others are properties of a family's oracle and 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, Protocol, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -126,40 +125,10 @@ class Certificate:
         return self.bound < other.bound if self.sense == "max" else self.bound > other.bound
 
 
-class Run(Protocol):
-    """What `certificate_of_run` needs of an online run (a ``SimulationResult``)."""
-
-    @property
-    def instance(self) -> Instance:
-        """The instance that was simulated."""
-
-    @property
-    def solution(self) -> Solution:
-        """The decisions."""
-
-    @property
-    def prices(self) -> Mapping[str, object] | None:
-        """The algorithm's final prices by row set."""
-
-
 def certify(oracle: BlockOracle, prices: Floats, kind: Kind = "lagrangian") -> Certificate:
-    """Turn prices into a certificate: compute the bound from the oracle, rounded outward.
+    """Turn prices, finite and not negative, into a certificate: their bound, rounded outward.
 
-    Parameters
-    ----------
-    oracle : BlockOracle
-        Oracle of the instance, in the layout of `prices`.
-    prices : ndarray, shape (oracle.rows.size,)
-        Any finite prices that are not negative.
-    kind : {"lagrangian", "lp-dual"}
-        Where they came from.
-
-    Raises
-    ------
-    InputError
-        If a price is negative or not finite, or the oracle is not exact.
-    SolveFailed
-        If a mandatory job has no schedule at all: the problem is infeasible, not bounded.
+    `SolveFailed` if a mandatory job has no schedule at all: the problem is infeasible, not bounded.
     """
     check_certifies(oracle)
     prices = np.array(prices, dtype=float)
@@ -181,18 +150,10 @@ def check_certifies(oracle: BlockOracle) -> None:
         raise InputError("formulation", oracle.formulation, rule)
 
 
-def certificate_of_run(run: Run) -> Certificate:
+def certificate_of_run(run: Any) -> Certificate:
     """Certificate from the prices that an online algorithm itself posted at the end of its run.
 
-    Parameters
-    ----------
-    run : SimulationResult
-        A run whose algorithm reports prices by row set, in one of the family's layouts.
-
-    Raises
-    ------
-    InputError
-        If the algorithm has no prices, or they fit no layout of the family.
+    They are by row set, in one of the family's layouts.
     """
     if run.prices is None:
         raise InputError("certificate", "(absent)", "the algorithm must post prices")
@@ -208,13 +169,7 @@ def certificate_of_run(run: Run) -> Certificate:
 
 
 def check_same_problem(solution: Solution, certificate: Certificate) -> None:
-    """Refuse a solution and a certificate that are not of one instance and formulation.
-
-    Raises
-    ------
-    InputError
-        Naming what differs.
-    """
+    """Refuse a solution and a certificate that are not of one instance and formulation."""
     if solution.instance.sha256() != certificate.instance_sha256:
         wrong = certificate.instance_sha256
         raise InputError("instance_sha256", wrong, "must be that of the solution's instance")
@@ -235,11 +190,6 @@ def check_claim(
 
     A weaker one is true. One that is better by up to half of the outward rounding is still proven,
     with a margin far above how differently another machine adds floats.
-
-    Raises
-    ------
-    InputError
-        Naming what the proof proves.
     """
     values = oracle.values(prices)
     size = float(np.abs(oracle.price_terms(prices)).sum() + np.abs(values).sum())

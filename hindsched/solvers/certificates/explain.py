@@ -202,15 +202,7 @@ def explain(solution: Solution, certificate: Certificate) -> Explanation:
 
 
 class Explainer:
-    """What a certificate's prices say of an instance, against which many solutions are explained.
-
-    Parameters
-    ----------
-    instance : Instance
-        The instance.
-    certificate : Certificate
-        As for `explain`.
-    """
+    """What a certificate's prices say of an instance: many solutions are explained against it."""
 
     def __init__(self, instance: Instance, certificate: Certificate) -> None:
         self._stated = certificate

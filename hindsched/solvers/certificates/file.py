@@ -34,18 +34,10 @@ from hindsched.solvers.oracles.base import BlockOracle, build_oracle, row_layout
 
 @dataclass(frozen=True)
 class VerifiedBound:
-    """What `verify_certificate` recomputed from the oracle alone.
+    """What `verify_certificate` recomputed from the oracle alone."""
 
-    Parameters
-    ----------
-    certificate : Certificate
-        The certificate with the recomputed bound.
-    claimed : float
-        The bound that the file states: not better than the recomputed one beyond rounding.
-    """
-
-    certificate: Certificate
-    claimed: float
+    certificate: Certificate  # with the recomputed bound
+    claimed: float  # what the file states: not better, beyond rounding
 
     @property
     def bound(self) -> float:
@@ -98,23 +90,10 @@ def read_certificate(path: str | Path, instance: Instance) -> Certificate:
 
 
 def verify_certificate(instance: Instance, data: Any, where: str = "certificate") -> VerifiedBound:
-    """Recompute a certificate's bound from the instance and the pricing oracle alone.
+    """Recompute the bound of a certificate file's JSON data from the instance and the oracle alone.
 
-    Parameters
-    ----------
-    instance : Instance
-        The instance that the certificate is said to belong to.
-    data : dict
-        JSON data of a certificate file.
-    where : str
-        What to call the data in an error that concerns it as a whole.
-
-    Raises
-    ------
-    InputError
-        If anything in the file is not what the instance says, or the bound that it states is
-        better than what its prices prove, beyond rounding. A weaker one is true: see
-        `VerifiedBound.claims_less`.
+    Anything in the file that is not what the instance says is refused, as is a better bound than
+    its prices prove, beyond rounding; a weaker one is true (`VerifiedBound.claims_less`).
     """
     check_belongs(data, CERTIFICATE_FORMAT, instance, where)
     for key in KEYS:

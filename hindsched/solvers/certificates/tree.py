@@ -34,9 +34,8 @@ from hindsched.solvers.certificates.certificate import (
     check_claim,
     oracle_of,
 )
-from hindsched.solvers.oracles.base import BlockOracle
+from hindsched.solvers.oracles.base import BlockOracle, RestrictedOracle
 from hindsched.solvers.oracles.decisions import Axes, BranchDecision, from_file, to_file
-from hindsched.solvers.oracles.restricted import RestrictedOracle
 
 EXPLAINING_STEPS = 150
 """Subgradient steps from the leaves' prices to prices that explain a gap without branching."""
@@ -59,22 +58,11 @@ class Leaf:
 
 @dataclass(frozen=True)
 class TreeCertificate(Certificate):
-    """A bound that is proven leaf by leaf.
+    """A bound that is proven leaf by leaf: ``bound`` and ``prices`` are those of the worst."""
 
-    Parameters
-    ----------
-    leaves : tuple of Leaf
-        They cover the root; ``bound`` is the worst of theirs, and ``prices`` are the prices of the
-        worst leaf.
-    features : mapping
-        Axes of the features that decisions limit.
-    blocks : tuple of str
-        Names of the blocks.
-    """
-
-    leaves: tuple[Leaf, ...] = field(repr=False)
-    features: Mapping[str, Axes] = field(repr=False)
-    blocks: tuple[str, ...] = field(repr=False)
+    leaves: tuple[Leaf, ...] = field(repr=False)  # they cover the root
+    features: Mapping[str, Axes] = field(repr=False)  # axes of what decisions limit
+    blocks: tuple[str, ...] = field(repr=False)  # their names
 
     @property
     def num_leaves(self) -> int:
@@ -93,8 +81,8 @@ class TreeCertificate(Certificate):
     def as_prices(self, instance: Instance, steps: int | None = None) -> tuple[Certificate, str]:
         """Return the best bound found from the leaves' prices alone, and a line that says so.
 
-        A leaf's prices are good for its own solutions; some subgradient steps make the best of
-        them good for all.
+        A leaf's prices are good for its own solutions; some subgradient steps make the best good
+        for all.
         """
         oracle = oracle_of(self, instance)
         tried = {leaf.prices.tobytes(): leaf.prices for leaf in self.leaves}
@@ -116,21 +104,10 @@ class TreeCertificate(Certificate):
 def certify_tree(
     oracle: BlockOracle, leaves: Sequence[tuple[Sequence[BranchDecision], Floats]]
 ) -> TreeCertificate:
-    """Turn a tree's leaves into a certificate: check that they cover the root, bound each.
+    """Turn a tree's leaves (decisions from the root down, prices) into a certificate.
 
-    Parameters
-    ----------
-    oracle : BlockOracle
-        Oracle of the instance, with features.
-    leaves : sequence of (decisions, prices)
-        Decisions from the root down and prices of each leaf.
-
-    Raises
-    ------
-    InputError
-        If the leaves do not cover the root, or the oracle is not exact.
-    SolveFailed
-        If no leaf has a schedule for every job: the problem is infeasible, not bounded.
+    They must cover the root. `SolveFailed` if no leaf has a schedule for every job: the problem is
+    infeasible, not bounded.
     """
     check_certifies(oracle)
     check_cover([tuple(decisions) for decisions, _ in leaves], "leaves")
@@ -139,25 +116,7 @@ def certify_tree(
 
 
 def read_leaves(oracle: BlockOracle, rows: Any) -> list[ReadLeaf]:
-    """Read the file's leaves.
-
-    Parameters
-    ----------
-    oracle : BlockOracle
-        Oracle in the layout of the file.
-    rows : list
-        The ``prices`` of the certificate file.
-
-    Returns
-    -------
-    list of (decisions, prices, bound)
-        With the bound that the file states.
-
-    Raises
-    ------
-    InputError
-        If the rows are no leaves of the oracle's blocks and layout.
-    """
+    """Read the leaves that are the ``prices`` of a certificate file in the oracle's layout."""
     if not isinstance(rows, list) or not rows:
         raise InputError("prices", rows, "must be the list of leaves of a tree")
     if not oracle.features:
@@ -177,20 +136,8 @@ def read_leaves(oracle: BlockOracle, rows: Any) -> list[ReadLeaf]:
 def verify_leaves(oracle: BlockOracle, read: Sequence[ReadLeaf], claimed: float) -> TreeCertificate:
     """Recompute the bound of what `read_leaves` read.
 
-    Parameters
-    ----------
-    oracle : BlockOracle
-        Oracle in the layout of the file.
-    read : sequence of (decisions, prices, bound)
-        The leaves, with the bounds that the file states.
-    claimed : float
-        The bound that the file states of the whole.
-
-    Raises
-    ------
-    InputError
-        If the leaves do not cover the root, or one of them, or the file, states a better bound than
-        is proven.
+    Refused are leaves that do not cover the root, and a better bound than is proven, of one or of
+    all.
     """
     check_cover([decisions for decisions, _, _ in read], "prices")
     leaves = []
@@ -207,10 +154,7 @@ def verify_leaves(oracle: BlockOracle, read: Sequence[ReadLeaf], claimed: float)
 def check_cover(leaves: Sequence[tuple[BranchDecision, ...]], where: str) -> None:
     """Refuse leaves that leave solutions out, or of which one lies inside another.
 
-    Raises
-    ------
-    InputError
-        Naming the first leaf whose decisions are not one side of a split that has both.
+    The error names the first leaf whose decisions are not one side of a split that has both.
     """
     waiting = [(list(range(len(leaves))), 0)]
     while waiting:

@@ -8,7 +8,6 @@ follows from the two.
 from __future__ import annotations
 
 import time
-from contextlib import nullcontext
 from dataclasses import replace
 
 import numpy as np
@@ -20,19 +19,22 @@ from hindsched.limits import (
     OVERRUN_SECONDS,
     OVERRUN_SHARE,
     OutOfTime,
-    memory_limit,
     nobody_asked,
     time_limit,
 )
 from hindsched.models.base import check_size
 from hindsched.solutions.base import build_solution
 from hindsched.solvers.compiling import compile_first
-from hindsched.solvers.door.interrupt import catch_interrupt, interruption
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import OBJECTIVE_TOLERANCE, within_gap
-from hindsched.solvers.door.result import Result, keeping
-from hindsched.solvers.door.status import LineProgress, Progress, Status, StoppedBy
-from hindsched.solvers.door.work import UNIT_SECONDS, counting, is_counted
+from hindsched.solvers.door.result import LineProgress, Progress, Result, Status, StoppedBy, keeping
+from hindsched.solvers.door.work import (
+    UNIT_SECONDS,
+    catch_interrupt,
+    counting,
+    interruption,
+    is_counted,
+)
 from hindsched.solvers.methods.auto import generic_methods
 from hindsched.solvers.methods.base import Method, certain, joined
 from hindsched.solvers.oracles.base import build_oracle
@@ -45,18 +47,7 @@ ROUNDING = 1e-9
 
 
 def methods(family: str) -> dict[str, Method]:
-    """Methods of `solve` by name.
-
-    Parameters
-    ----------
-    family : str
-        The family's name.
-
-    Returns
-    -------
-    dict
-        ``METHODS`` of the family's module in ``solvers.methods``; the generic ones if it has none.
-    """
+    """Methods of `solve` by name: ``METHODS`` of the family's ``methods``, or the generic ones."""
     check_family(family)
     if not has_module("solvers.families", family, "methods"):
         return generic_methods()
@@ -136,15 +127,7 @@ def solve(
 def compile_solve(family: str) -> None:
     """Compile the kernels that solving a family needs, before any clock starts.
 
-    Parameters
-    ----------
-    family : str
-        The family's name.
-
-    Raises
-    ------
-    KeyboardInterrupt
-        On Ctrl-C (`Terminated` on SIGTERM): there is no result yet that could be kept.
+    An interrupt is raised: there is no result yet that could be kept.
     """
     options = SolveOptions(work_limit=COMPILING_WORK)
 
@@ -199,10 +182,9 @@ def _within_limits(
     """What the method finds, or what is known when it overruns a limit."""
     limit = None if is_counted() else options.time_limit
     most = None if limit is None else OVERRUN_SHARE * limit + OVERRUN_SECONDS
-    memory = nullcontext() if options.memory_limit is None else memory_limit(options.memory_limit)
     with keeping() as kept:
         try:
-            with time_limit(most), memory:
+            with time_limit(most):
                 result = run(instance, formulation, options, on_progress)
             limits = (StoppedBy.TIME_LIMIT, StoppedBy.MEMORY_LIMIT)
             open_ended = result.status in (Status.FEASIBLE, Status.NO_SOLUTION)
@@ -221,25 +203,10 @@ def _within_limits(
 
 
 def check_result(result: Result, gap: float) -> Result:
-    """Check a method's result and recompute its status.
+    """Check a method's result; its status follows from solution and bound.
 
-    Parameters
-    ----------
-    result : Result
-        What the method says.
-    gap : float
-        Relative gap at which it counts as optimal.
-
-    Returns
-    -------
-    Result
-        The same with the status that follows from solution and bound, and with a bound that lies
-        beyond the objective by rounding moved to it.
-
-    Raises
-    ------
-    SolveFailed
-        If the solution breaks a constraint or the bound contradicts it.
+    A bound beyond the objective by rounding is moved to it. `SolveFailed` if the solution breaks a
+    constraint or the bound contradicts it.
     """
     name = f"{result.instance.name} by {result.method}"
     solution, bound = result.solution, result.bound

@@ -20,9 +20,9 @@ import numpy as np
 
 from hindsched.arrays import Floats
 from hindsched.json_types import Keywords
-from hindsched.solvers.door.interrupt import catch_interrupt
 from hindsched.solvers.door.options import SolveOptions
-from hindsched.solvers.door.status import ProgramResult, ShadowPrices, Status, StoppedBy
+from hindsched.solvers.door.result import ProgramResult, ShadowPrices, Status, StoppedBy
+from hindsched.solvers.door.work import catch_interrupt
 
 log = logging.getLogger(__name__)
 
@@ -79,23 +79,11 @@ def solve_convex(
     options: SolveOptions | None = None,
     ignore_dpp: bool = False,
 ) -> ProgramResult:
-    """Solve a CVXPY problem without integers through a chain of solvers.
+    """Solve a CVXPY problem without integers through a chain of solvers, within the options' time.
 
-    Parameters
-    ----------
-    problem : cvxpy.Problem
-        The problem; its variables receive the point, or no value at all.
-    chain : sequence of ConvexStep, optional
-        `LINEAR_CHAIN` for linear problems and `DEFAULT_CHAIN` for others.
-    options : SolveOptions, optional
-        Its time limit, for the whole chain.
-    ignore_dpp : bool
-        As in CVXPY: canonicalise with the Parameters' values, cheaper for a few solves.
-
-    Returns
-    -------
-    ProgramResult
-        Never a point that was not checked.
+    Its variables receive a point that was checked, or no value at all. The chain is by default
+    `LINEAR_CHAIN` for linear problems, else `DEFAULT_CHAIN`. `ignore_dpp` is CVXPY's: canonicalise
+    with the Parameters' values, cheaper for a few solves.
     """
     begin = time.perf_counter()
     limit = None if options is None else options.time_limit

@@ -19,11 +19,10 @@ import numpy as np
 from hindsched.arrays import Floats
 from hindsched.errors import InputError, SolveFailed
 from hindsched.json_types import JsonObject
-from hindsched.solvers.door.interrupt import catch_interrupt
 from hindsched.solvers.door.options import SolveOptions
+from hindsched.solvers.door.result import Answer, Progress, Status, StoppedBy
 from hindsched.solvers.door.standard_form import LinearProgram, Scaling
-from hindsched.solvers.door.status import Answer, Progress, Status, StoppedBy
-from hindsched.solvers.door.work import is_counted, now, spend, units_of
+from hindsched.solvers.door.work import catch_interrupt, is_counted, now, spend, units_of
 
 WAIT_SECONDS = 0.05
 """How often the waiting thread looks for an interrupt, the deadline and news to report."""
@@ -69,22 +68,7 @@ _UNSCALED, _SCALED = 0, 2
 
 
 class HighsProgram:
-    """A linear program inside HiGHS, kept for further solves.
-
-    Parameters
-    ----------
-    program : LinearProgram
-        The arrays. Changes are made through the methods below.
-    options : SolveOptions
-        Gap, threads, seed and solver options; the time limit is given with each solve.
-
-    Raises
-    ------
-    InputError
-        For a solver option that HiGHS does not know or a value that it refuses.
-    SolveFailed
-        If the installed HiGHS is of an unsound release.
-    """
+    """A linear program inside HiGHS, kept for further solves; the time limit is given with each."""
 
     def __init__(self, program: LinearProgram, options: SolveOptions) -> None:
         if (highspy.HIGHS_VERSION_MAJOR, highspy.HIGHS_VERSION_MINOR) in UNSOUND_RELEASES:
@@ -187,13 +171,6 @@ class HighsProgram:
         self.highs.changeColsCost(cost.size, index, self._scaling.costs(cost))
         self.highs.changeObjectiveOffset(offset * self._scaling.objective)
 
-    def renew(self) -> None:
-        """Take over the program's present objective and sides."""
-        lp = self.program
-        self.set_cost(lp.cost, lp.offset)
-        index, own = np.arange(len(lp.rows), dtype=_I32), self._scaling.rows
-        self.highs.changeRowsBounds(index.size, index, lp.row_lower * own, lp.row_upper * own)
-
     def set_start(self, index: Any, values: Floats) -> None:
         """Give values to some or all columns as a start for the mixed-integer search."""
         self.highs.clearSolver()
@@ -209,14 +186,10 @@ class HighsProgram:
             self.highs.setSolution(len(index), np.asarray(index, dtype=_I32), values)
 
     def solve(self, time_limit: float | None = None, on_progress: Progress | None = None) -> Answer:
-        """Run and read what HiGHS says.
+        """Run for at most so many seconds and read what HiGHS says.
 
-        Parameters
-        ----------
-        time_limit : float, optional
-            Wall-clock seconds of this run.
-        on_progress : callable, optional
-            Called from the waiting thread with bound and objective of the minimised form.
+        `on_progress` is called from the waiting thread with bound and objective of the minimised
+        form.
         """
         if self.program.is_mixed_integer and not self._has_start:
             # Else HiGHS would offer the incumbent of an earlier solve, perhaps no longer a point.
@@ -415,14 +388,9 @@ _ASKS = {
 
 
 class Stop:
-    """Tells HiGHS whether to go on.
+    """Tells HiGHS whether to go on, until an event is set or a time is over.
 
     HiGHS asks at every pivot, and a subscription of highspy's takes twice as long as this answer.
-
-    Parameters
-    ----------
-    interrupted : Event
-        Ends a solve.
     """
 
     def __init__(self, interrupted: threading.Event) -> None:

@@ -9,7 +9,6 @@ from typing import Any, Self
 
 from hindsched.errors import InputError
 from hindsched.json_types import JsonObject
-from hindsched.limits import LEAST_MEMORY
 
 SOLVERS = ("highs", "scip", "cbc", "glpk", "gurobi")
 """Solvers behind the door; HiGHS comes with the package, the others are used when installed."""
@@ -31,8 +30,6 @@ class SolveOptions:
         runs give the same bytes, on one core and with HiGHS.
     time_limit : float, optional
         Wall-clock seconds for the whole solve, building included; None for no limit.
-    memory_limit : int, optional
-        Bytes that the process may hold while it solves; None for no limit beside the machine's.
     gap : float
         Relative gap ``|bound - objective| / |bound|`` at which a solve counts as optimal.
     threads : int, optional
@@ -48,7 +45,6 @@ class SolveOptions:
 
     solver: str = "highs"
     time_limit: float | None = None
-    memory_limit: int | None = None
     work_limit: int | None = None
     gap: float = DEFAULT_GAP
     threads: int | None = None
@@ -63,9 +59,6 @@ class SolveOptions:
         if limit is not None and not (_is_number(limit) and 0 <= limit < float("inf")):
             raise InputError("time_limit", limit, "must be a number of seconds, at least 0")
         self._check_work_limit()
-        most = self.memory_limit
-        if most is not None and not (_is_integer(most) and most >= LEAST_MEMORY):
-            raise InputError("memory_limit", most, f"must be an integer of at least {LEAST_MEMORY}")
         if not (_is_number(self.gap) and 0 <= self.gap < 1):
             raise InputError("gap", self.gap, "must be at least 0 and below 1")
         threads = self.threads

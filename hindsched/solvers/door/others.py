@@ -22,10 +22,10 @@ from pyomo.common.log import LoggingIntercept
 
 from hindsched.arrays import Floats
 from hindsched.errors import InputError, SolveFailed
-from hindsched.solvers.door.interrupt import catch_interrupt
 from hindsched.solvers.door.options import SolveOptions
+from hindsched.solvers.door.result import Answer, Status, StoppedBy
 from hindsched.solvers.door.standard_form import LinearProgram
-from hindsched.solvers.door.status import Answer, Status, StoppedBy
+from hindsched.solvers.door.work import catch_interrupt
 
 
 @dataclass(frozen=True)
@@ -82,15 +82,7 @@ _LOGGED = {
 def solve_by_other(
     program: LinearProgram, options: SolveOptions, start_index: Any, start_point: Floats
 ) -> Answer:
-    """Solve by the solver that the options name.
-
-    Raises
-    ------
-    InputError
-        If it is not installed or does not know a solver option.
-    SolveFailed
-        If it breaks down: no licence, for example.
-    """
+    """Solve by the solver that the options name; `SolveFailed` if it breaks down."""
     solver = OTHERS[options.solver]
     if not solver.is_installed:
         rule = f"is not installed: no {solver.needs} ({solver.found_in})"

@@ -20,20 +20,19 @@ from hindsched.solutions.base import Solution
 from hindsched.solvers.door.highs import HighsProgram
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.others import OTHERS, solve_by_other
-from hindsched.solvers.door.standard_form import (
-    LinearProgram,
-    Rereading,
-    TriviallyInfeasibleError,
-    compile_program,
-    merge_equal_columns,
-)
-from hindsched.solvers.door.status import (
+from hindsched.solvers.door.result import (
     Answer,
     ProgramResult,
     Progress,
     ShadowPrices,
     Status,
     StoppedBy,
+)
+from hindsched.solvers.door.standard_form import (
+    LinearProgram,
+    TriviallyInfeasibleError,
+    compile_program,
+    merge_equal_columns,
 )
 from hindsched.solvers.door.work import now
 
@@ -63,32 +62,13 @@ def solve_program(
     merge: bool = False,
     on_progress: Progress | None = None,
 ) -> ProgramResult:
-    """Solve a linear or mixed-integer Pyomo model.
+    """Solve a linear or mixed-integer Pyomo model, compilation included in the options' time.
 
-    Parameters
-    ----------
-    model : pyo.ConcreteModel
-        The model; its free variables receive the point found, or no value at all.
-    options : SolveOptions, optional
-        Solver, time limit (compilation included), gap, threads, seed, solver options.
-    start : bool
-        Whether the variables' present values are a start for a mixed-integer program. Values for
-        some variables are a partial start. A complete start that passes the check is never lost.
-    want_duals : bool
-        Whether to return shadow prices and reduced costs; there are none for integer programs.
-    small : bool
-        Whether a linear program is one of many: HiGHS then presolves none below `SMALL_NONZEROS`.
-    merge : bool
-        Whether columns of a mixed-integer program that rows call equal are one to the solver.
-    on_progress : callable, optional
-        ``on_progress(bound, objective, seconds, message)`` about once a second while HiGHS runs.
-
-    Raises
-    ------
-    InputError
-        For a solver that is not installed, and for a solver option that it does not know.
-    SolveFailed
-        If the model is not a linear program, or the solver breaks down without an answer.
+    Its free variables receive the point found, or no value at all. With `start` their present
+    values are a start, perhaps of some variables only; a complete one that passes the check is
+    never lost. `want_duals` asks for the duals of a linear program. `small`: a linear program is
+    one of many, and HiGHS presolves none below `SMALL_NONZEROS`. `merge`: columns of an integer
+    program that rows call equal are one to the solver.
     """
     options = SolveOptions() if options is None else options
     started = now()
@@ -124,62 +104,6 @@ def solve_program(
     if start and len(index) == len(program.columns):
         answer = _keep_start(program, answer, index, point)
     return _conclude(program, answer, options, now() - started, want_duals)
-
-
-class KeptProgram:
-    """A Pyomo model that HiGHS solves again and again at other values of its mutable Params.
-
-    It is compiled and given to the solver once. Params may stand in the objective and on the right
-    sides of constraints, which are read anew before each solve; all else stays as it was.
-
-    Parameters
-    ----------
-    model : pyo.ConcreteModel
-        The model, with an objective.
-    options : SolveOptions
-        How to solve it.
-
-    Examples
-    --------
-    >>> model = pyo.ConcreteModel()
-    >>> model.room = pyo.Param(initialize=2, mutable=True)
-    >>> model.x = pyo.Var(within=pyo.Integers)
-    >>> model.fits = pyo.Constraint(expr=model.x <= model.room)
-    >>> model.objective = pyo.Objective(expr=model.x, sense=pyo.maximize)
-    >>> kept = KeptProgram(model, SolveOptions())
-    >>> first = kept.solve().objective
-    >>> model.room.set_value(5)
-    >>> first, kept.solve().objective
-    (2.0, 5.0)
-    """
-
-    def __init__(self, model: pyo.ConcreteModel, options: SolveOptions) -> None:
-        self.model, self._options = model, options
-        self._highs: HighsProgram | None = None
-        self._refused: TriviallyInfeasibleError | None = None
-        try:
-            self._program = compile_program(model)
-        except TriviallyInfeasibleError as error:
-            self._refused = error
-            return
-        self._reread = Rereading(self._program)
-        if self._program.columns and self._program.rows:
-            self._highs = HighsProgram(self._program, options)
-
-    def solve(self) -> ProgramResult:
-        """Solve the model at the Params' present values; see `solve_program`."""
-        started = now()
-        if self._refused is not None:
-            return _infeasible(self._refused, 0.0)
-        program = self._program
-        self._reread()
-        if self._highs is None:
-            answer = _answer_without_rows(program)
-        else:
-            self._highs.renew()
-            answer = self._highs.solve(self._options.time_limit)
-        answer = _believe(program, answer)
-        return _conclude(program, answer, self._options, now() - started, False)
 
 
 def _infeasible(error: TriviallyInfeasibleError, seconds: float) -> ProgramResult:

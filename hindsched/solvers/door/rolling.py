@@ -28,7 +28,7 @@ from hindsched.models.base import (
 from hindsched.solutions.base import Assignment, Solution, build_solution
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import solve_program
-from hindsched.solvers.door.status import ProgramResult
+from hindsched.solvers.door.result import ProgramResult
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,6 @@ from pyomo.common.errors import (
     InvalidExpressionError,
 )
 from pyomo.core.base.block import TraversalStrategy
-from pyomo.core.expr.visitor import identify_mutable_parameters
 from pyomo.repn.plugins.standard_form import LinearStandardFormCompiler
 from scipy.sparse import csc_array, diags_array
 from scipy.sparse.csgraph import connected_components
@@ -44,43 +43,21 @@ class TriviallyInfeasibleError(Exception):
 
 @dataclass
 class LinearProgram:
-    """``min cost.x + offset`` over ``row_lower <= A x <= row_upper`` and bounds on x.
+    """``min cost.x + offset`` over ``row_lower <= A x <= row_upper`` and bounds on x."""
 
-    Parameters
-    ----------
-    cost, offset : ndarray of shape (num_columns,), float
-        The objective, negated if the model maximises.
-    matrix : csc_array, shape (num_rows, num_columns)
-        A. A range constraint is two rows.
-    row_lower, row_upper : ndarray, shape (num_rows,)
-        Sides of the rows, infinite where there is none.
-    lower, upper : ndarray, shape (num_columns,)
-        Bounds of the variables.
-    integer : ndarray of bool, shape (num_columns,)
-        Which variables are integer.
-    columns, rows : sequence
-        The Pyomo variable of each column and constraint of each row.
-    idle : list
-        Free variables that occur nowhere.
-    objective : object, optional
-        The Pyomo objective; None if the model has none.
-    sign : int
-        1 if the model minimises, -1 if it maximises: model objective = sign x minimised one.
-    """
-
-    cost: Floats
+    cost: Floats  # negated if the model maximises
     offset: float
-    matrix: sp.csc_array
-    row_lower: Floats
+    matrix: sp.csc_array  # A, (num_rows, num_columns); a range constraint is two rows
+    row_lower: Floats  # infinite where there is none
     row_upper: Floats
     lower: Floats
     upper: Floats
     integer: Bools
-    columns: Sequence[Any]
-    rows: Sequence[Any]
-    idle: list[Any]
-    objective: Any
-    sign: int
+    columns: Sequence[Any]  # the Pyomo variable of each
+    rows: Sequence[Any]  # the Pyomo constraint of each
+    idle: list[Any]  # free variables that occur nowhere
+    objective: Any  # the Pyomo objective, or None
+    sign: int  # 1 or, if the model maximises, -1: model objective = sign x minimised one
 
     @cached_property
     def is_mixed_integer(self) -> bool:
@@ -88,14 +65,9 @@ class LinearProgram:
         return bool(self.integer.any())
 
     def residual(self, point: Floats) -> tuple[float, str]:
-        """Worst violation of rows, bounds and integrality, in units of its tolerance.
+        """Worst violation of rows, bounds and integrality in units of its tolerance, and where.
 
-        Returns
-        -------
-        worst : float
-            At most 1 if the point is feasible; infinite if it is not finite.
-        where : str
-            The constraint or variable concerned; empty where all is within its tolerance.
+        At most 1 if the point is feasible; infinite if it is not finite.
         """
         if not np.all(np.isfinite(point)):
             return np.inf, "a value that is not finite"
@@ -155,15 +127,7 @@ class LinearProgram:
 
 
 def compile_program(model: pyo.ConcreteModel) -> LinearProgram:
-    """Compile a Pyomo model; fixed variables and Params enter with their present values.
-
-    Raises
-    ------
-    TriviallyInfeasibleError
-        If a constraint without free variables does not hold.
-    SolveFailed
-        If the model is not linear or has several objectives.
-    """
+    """Compile a Pyomo model; fixed variables and Params enter with their present values."""
     form = _standard_form(model)
     if len(form.objectives) > 1:
         raise SolveFailed(
@@ -199,63 +163,10 @@ def compile_program(model: pyo.ConcreteModel) -> LinearProgram:
     return program
 
 
-class Rereading:
-    """Reads a compiled program's objective and the sides of its rows anew.
-
-    Params may stand there that have other values by then; coefficients of the rows and bounds of
-    the variables stay as they were compiled.
-
-    Parameters
-    ----------
-    program : LinearProgram
-        The program, whose Params have the values that it was compiled with.
-    """
-
-    def __init__(self, program: LinearProgram) -> None:
-        self._program = program
-        self._column = {id(variable): place for place, variable in enumerate(program.columns)}
-        self._alone = pyo.ConcreteModel(name="the objective alone")
-        self._alone.objective = pyo.Objective(
-            expr=program.objective.expr, sense=program.objective.sense
-        )
-        self._lower = _with_params(program.rows, program.row_lower, "lb")
-        self._upper = _with_params(program.rows, program.row_upper, "ub")
-
-    def __call__(self) -> None:
-        """Write what is read into the program."""
-        lp = self._program
-        form = LinearStandardFormCompiler().write(
-            self._alone, mixed_form=True, set_sense=pyo.minimize
-        )
-        lp.cost, lp.offset = np.zeros(len(lp.columns)), float(form.c_offset[0])
-        places = [self._column[id(variable)] for variable in form.columns]
-        lp.cost[places] = form.c.toarray()[0]
-        for place, constraint, constant in self._lower:
-            lp.row_lower[place] = constraint.lb - constant
-        for place, constraint, constant in self._upper:
-            lp.row_upper[place] = constraint.ub - constant
-
-
-def _with_params(rows: Sequence[Any], sides: Floats, name: str) -> list[tuple[int, Any, float]]:
-    """Rows whose lower (``lb``) or upper side has Params, and the constant on their other side."""
-    expression = {"lb": "lower", "ub": "upper"}[name]
-    return [
-        (place, row, getattr(row, name) - sides[place])
-        for place, row in enumerate(rows)
-        if np.isfinite(sides[place])
-        and any(True for _ in identify_mutable_parameters(getattr(row, expression)))
-    ]
-
-
 def merge_equal_columns(program: LinearProgram) -> tuple[LinearProgram, NDArray[np.int32]]:
     """Make one column of columns that rows ``x - y = 0`` call equal, and one row of equal rows.
 
-    Returns
-    -------
-    merged : LinearProgram
-        Its points, columns repeated, are those of the program.
-    place : ndarray, shape (num_columns,)
-        The merged column of each column.
+    Also the merged column of each column: a merged point, columns repeated, is the program's.
     """
     rows = sp.csr_array(program.matrix)
     rows.eliminate_zeros()
@@ -378,18 +289,11 @@ class Scaling:
     Where money is of the order of 5e12 HiGHS called a point optimal and stated a bound beyond a
     better one. A power of two changes no digit of a coefficient, bound or dual. Integer columns are
     never scaled, and programs whose numbers are moderate stay as they are.
-
-    Parameters
-    ----------
-    rows, columns : ndarray
-        Factor of each row and of each column's coefficients: a column's value is divided by it.
-    objective : float
-        Factor of the objective.
     """
 
-    rows: Floats
-    columns: Floats
-    objective: float
+    rows: Floats  # factor of each row
+    columns: Floats  # factor of each column's coefficients: its value is divided by it
+    objective: float  # factor of the objective
 
     @classmethod
     def of(cls, program: LinearProgram) -> Scaling:

@@ -3,7 +3,7 @@
 The subproblem is the same block as in the offline program; its optimum and the oracle's are equal.
 A solver tells no differences below its tolerances and knows no tie rule: where its schedule is not
 better than the oracle's, that is taken, whose ties are those of `kernels.ties`. The program stays
-as long as its job is undecided, in Pyomo and in the solver: prices and what is left are set.
+as long as its job is undecided: prices and what is left are set.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from hindsched.errors import SolveFailed
 from hindsched.models.base import Prices, Subproblem, subproblem
 from hindsched.solutions.base import Solution
 from hindsched.solvers.door.options import SolveOptions
-from hindsched.solvers.door.program import KeptProgram
-from hindsched.solvers.door.status import Status
+from hindsched.solvers.door.program import solve_program
+from hindsched.solvers.door.result import Status
 from hindsched.solvers.oracles.base import BlockOracle, Response
 
 EXACT = SolveOptions(gap=1e-9)
@@ -38,7 +38,6 @@ class KeptSubproblem:
 
     def __init__(self, program: Subproblem) -> None:
         self._program = program
-        self._kept: KeptProgram | None = None
 
     def solve(self, prices: Prices, room: Prices | None = None, *more: Any) -> Any:
         """Best schedule, as a solution of the family with the job alone; None if nothing fits.
@@ -52,9 +51,7 @@ class KeptSubproblem:
         """
         program = self._program
         program.set(prices, room, *more)
-        if self._kept is None or self._kept.model is not program.model:
-            self._kept = KeptProgram(program.model, EXACT)
-        result = self._kept.solve()
+        result = solve_program(program.model, EXACT)
         if result.status == Status.INFEASIBLE:
             return None
         solution = program.extract() if result.status == Status.OPTIMAL else None

@@ -1,20 +1,25 @@
-"""The time by which methods decide: seconds, or work where no clock may decide.
+"""What ends a solve: time, in seconds or in work where no clock may decide, and Ctrl-C.
 
 Under a work limit (`counting`) every engine says what it does by `spend`, and `now` tells the work
 done instead of the seconds gone, at `UNIT_SECONDS` a unit. So all shares and limits of time become
 shares and limits of work, and two runs do the same whatever else the machine does. A unit is one
 evaluation of all blocks, one neighbourhood, one node of a tree or of the solver's search, or one
 linear program of a node; building and the solver's root count one each, however long they take.
+
+The first Ctrl-C asks a solver to stop and keep what it has, the second kills. Where the command
+line listens to SIGTERM (`raise_terminated`), that is treated alike.
 """
 
 from __future__ import annotations
 
+import signal
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from threading import Event
+from types import FrameType
 
 UNIT_SECONDS = 0.01
 """What a unit of work counts as."""
@@ -61,22 +66,12 @@ def counting() -> Iterator[None]:
         _work.reset(token)
 
 
-@contextmanager
-def aside() -> Iterator[None]:
-    """Let what happens inside not count, as what happens only once in a process."""
-    token = _work.set(None if _work.get() is None else _Work())
-    try:
-        yield
-    finally:
-        _work.reset(token)
-
-
 @dataclass(frozen=True)
 class Clock:
     """A limit of time in seconds from its making on, and an event that ends it at once."""
 
     seconds: float
-    stop: Event = field(default_factory=Event)
+    stop: threading.Event = field(default_factory=threading.Event)
     begin: float = field(default_factory=now)
 
     @property
@@ -97,3 +92,112 @@ class Clock:
     def first(self, seconds: float) -> Clock:
         """A clock for the next seconds, at most until this one's end."""
         return Clock(min(seconds, self.seconds_left), self.stop)
+
+
+_current: threading.Event | None = None
+_terminated = False
+_caught = 0
+_inner: ContextVar[threading.Event | None] = ContextVar("inner", default=None)
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM: to be treated as Ctrl-C, but said by its name."""
+
+
+def raise_terminated(signum: int, frame: FrameType | None) -> None:
+    """Handler of SIGTERM for programs that have something to say before they end."""
+    global _terminated
+    _terminated = True
+    raise Terminated
+
+
+def interruption() -> KeyboardInterrupt:
+    """What the event of `catch_interrupt` stands for, to be raised: Ctrl-C or SIGTERM."""
+    return Terminated() if _terminated else KeyboardInterrupt()
+
+
+def caught() -> int:
+    """How many blocks of `catch_interrupt` ended interrupted in this process.
+
+    A solve then returns what it has, and whoever has no use for half a result can tell.
+    """
+    return _caught
+
+
+@contextmanager
+def catch_interrupt() -> Iterator[threading.Event]:
+    """Turn the first SIGINT inside the block into an event; a second raises `KeyboardInterrupt`.
+
+    Nested blocks share the outermost block's event, so that an engine which solves many programs
+    learns of an interrupt that came during any of them. Outside the main thread no signal arrives:
+    the event of a block that the main thread holds is shared, and otherwise it is never set.
+    """
+    global _current, _caught
+    shared = _inner.get() or _current
+    if shared is not None:
+        yield shared
+        return
+    event = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield event
+        return
+
+    def ask_to_stop(signum: int, frame: FrameType | None) -> None:
+        global _terminated
+        _terminated = signum == signal.SIGTERM
+        if event.is_set():
+            raise interruption()
+        event.set()
+
+    listening = {signal.SIGINT: signal.signal(signal.SIGINT, ask_to_stop)}
+    if signal.getsignal(signal.SIGTERM) is raise_terminated:
+        listening[signal.SIGTERM] = signal.signal(signal.SIGTERM, ask_to_stop)
+    _current = event
+    try:
+        yield event
+    finally:
+        _current = None
+        _caught += event.is_set()
+        for number, previous in listening.items():
+            signal.signal(number, signal.SIG_DFL if previous is None else previous)
+
+
+class _Either(threading.Event):
+    """An event that is also set when another one is, or somebody asks for it."""
+
+    def __init__(self, other: threading.Event, asked: Callable[[], bool]) -> None:
+        super().__init__()
+        self._other, self._asked = other, asked
+
+    def is_set(self) -> bool:
+        if not super().is_set() and (self._other.is_set() or self._asked()):
+            self.set()
+        return super().is_set()
+
+
+@contextmanager
+def without_interrupts() -> Iterator[None]:
+    """Hold Ctrl-C back: processes started inside never get it, this one does afterwards."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextmanager
+def stoppable(asked: Callable[[], bool] = lambda: False) -> Iterator[threading.Event]:
+    """Yield an event that stops what runs inside as an interrupt would, and nothing outside.
+
+    An interrupt that comes counts as well, and what `asked` says, once it says so.
+    """
+    with catch_interrupt() as outer:
+        event = _Either(outer, asked)
+        token = _inner.set(event)
+        try:
+            yield event
+        finally:
+            _inner.reset(token)

@@ -2,45 +2,75 @@
 
 The route, which the result names:
 
-- ``prices+search``: the subgradient method and the neighbourhood search (`BoundAndSearch`). Both
-  are anytime, so the answer is always an interval. Further cores search with other draws.
+- ``prices+search``: the subgradient method and the neighbourhood search take turns, so the answer
+  is always an interval. Further cores search with other draws.
 - ``prices+search+tree``: small instances of a family that can be branched on try a tree for a short
   time: where it closes it is the quickest proof, and one that needs no trust.
 - ``prices+search+milp``: else small instances spend most of the time on the offline program, begun
   from the best solution; the better of the two bounds counts, and the certificate stays. With more
   than one core the tree grows beside the program from the start, and what ends first ends both.
-
-Without a time limit the method stops after `DEFAULT_SECONDS`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from threading import Event
 
+from hindsched.errors import SolveFailed
 from hindsched.instances.base import Instance
 from hindsched.solutions.base import Solution
-from hindsched.solvers.door.interrupt import catch_interrupt, stoppable
+from hindsched.solvers.bounds.lagrangian import Subgradient
+from hindsched.solvers.certificates.certificate import certify
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import within_gap
-from hindsched.solvers.door.result import Result, keep
-from hindsched.solvers.door.status import Progress, StoppedBy
-from hindsched.solvers.door.work import Clock, now
+from hindsched.solvers.door.result import Progress, Result, StoppedBy, keep
+from hindsched.solvers.door.work import Clock, catch_interrupt, now, stoppable
 from hindsched.solvers.methods.base import (
     FindIncumbent,
     Method,
+    Run,
+    better,
     bound,
     column_generation,
+    infeasible,
     joined,
     relaxation,
     serve_nobody,
     solve_milp,
 )
-from hindsched.solvers.methods.bound_and_search import ENDED, METHOD, BoundAndSearch
+from hindsched.solvers.oracles.base import BlockOracle, build_oracle, row_layouts
 from hindsched.solvers.parallel import SideBySide, threads_of
-from hindsched.solvers.tree.method import certified_by, growing_from, solve_tree, tree_rows
+from hindsched.solvers.search import Search, search_of
+from hindsched.solvers.tree.branch_and_bound import FindSolution, NodeSolutions
+from hindsched.solvers.tree.method import (
+    MOST_BEFORE_TREE,
+    SHARE_BEFORE_TREE,
+    Growing,
+    certified_by,
+    check_has_tree,
+    tree_rows,
+)
 
+SHARE_OF_FIRST_PRICES = 0.1
+"""Share of the time after which no more uniform prices are tried."""
+SHARE_BEFORE_HELPERS = 0.2
+"""Share of the time that prices get at most before others search beside them."""
+SHARE_OF_HELPERS = 0.97
+"""Share of the time after which those who search beside say what they found."""
+ROUNDS = 15
+"""Turns that bound and search take."""
+METHOD = "prices+search"
+ENDED = (StoppedBy.GAP, StoppedBy.INTERRUPTED, StoppedBy.INFEASIBLE)
+"""Why prices and search stop for good."""
+SLOW_BOUND = 2e-4
+"""Relative gain of the bound in a turn below which the search gets most of the time."""
+SEED_STEP = 1_000_003
+"""Between the seeds of those who search side by side."""
+LEAST_SECONDS = 0.2
+"""Between two reports."""
 SMALL_SIZE = 50_000
 """Jobs x linking rows up to which the offline program is solved."""
 SHARE_ALONE, SHARE_BESIDE = (0.1, 1.0), (0.02, 0.15)
@@ -56,6 +86,207 @@ Program = Callable[..., Result]
 """How a family solves its offline program from an incumbent: called like `solve_milp`."""
 
 
+class BoundAndSearch(Run):
+    """Bound and search in turns, resumable: prices guide the search, its objective the bound.
+
+    Where there are further cores, others search meanwhile with draws of their own, from where the
+    bound has become slow; the best of all counts.
+    """
+
+    def __init__(
+        self,
+        instance: Instance,
+        formulation: str,
+        options: SolveOptions,
+        stop: Event,
+        on_progress: Progress | None = None,
+        incumbent: Solution | None = None,
+    ) -> None:
+        super().__init__(instance, formulation, options, on_progress, stop, METHOD)
+        self.search: Search | None = None
+        self.offer(incumbent)
+        self.offer(serve_nobody(instance, formulation))
+        self._given = self.known.solution
+        self._worth = self.known.objective
+        self.oracle = build_oracle(instance, formulation)
+        share = SHARE_OF_FIRST_PRICES * self.clock.seconds
+        self.bounding = Subgradient(self.oracle, stop=lambda: self.clock.gone > share)
+        self._last_report = -1.0
+        self._guiding = 0.0  # the bound whose prices the search follows
+        self._certify()
+
+    @property
+    def objective(self) -> float | None:
+        """Objective of the best solution known, perhaps not checked yet."""
+        found = None if self.search is None else self.search.objective
+        return self._worth if found is None else found
+
+    def run(self, seconds: float, helpers: int = 0) -> Result:
+        """Work for `seconds`, until a closed gap or an interrupt, and say what is known.
+
+        So many `helpers`, processes, search meanwhile. Building the oracles and the first solution
+        (and compiling their kernels in a fresh process) does not count, but the method's limit
+        always holds. A further run goes on.
+        """
+        if self.bounding.is_infeasible:
+            self.known = infeasible(self.known.instance, self.known.formulation, METHOD)
+            return self.known
+        own = self.clock.first(seconds)
+        turn = own.seconds / ROUNDS
+        self._bound_for(own.first(turn))
+        if self.search is None:
+            self._start_search()
+        own = self.clock.first(seconds)
+        try:
+            if helpers and self.search is not None and not self._ends(own):
+                self._search_side_by_side(own, turn, helpers)
+            else:
+                self._take_turns(own, turn)
+            self._report(force=True)
+            return self._result()
+        except BaseException:  # a limit stops it in the middle of a step: keep what is known
+            with suppress(SolveFailed):  # half a step of the search
+                self.offer(None if self.search is None else self.search.solution())
+            self._certify()
+            raise
+
+    def _search_side_by_side(self, clock: Clock, turn: float, helpers: int) -> None:
+        """Bound while it pays, then take turns while others search with draws of their own."""
+        first = clock.first(SHARE_BEFORE_HELPERS * clock.seconds_left)
+        while not self._ends(first) and not self.bounding.converged:
+            before = self.bounding.best.bound
+            self._bound_for(first.first(turn / 2))
+            if abs(self.bounding.best.bound - before) <= SLOW_BOUND * abs(before):
+                break
+        self._guide_search()
+        own = clock.first(SHARE_OF_HELPERS * clock.seconds_left)
+        works = [partial(self._search_beside, number + 1, own) for number in range(helpers)]
+        with SideBySide(works) as beside:
+            self._take_turns(clock, turn, beside)
+            if self.known.stopped_by not in ENDED:
+                beside.wait(lambda: clock.seconds_left)
+            self._adopt(beside)
+        self.known = replace(self.known, details={**self.known.details, **beside.facts()})
+
+    def _search_beside(self, number: int, clock: Clock) -> Solution | None:
+        """Search with other draws, and return the best schedules."""
+        assert self.search is not None
+        self.on_progress = None
+        seed, start = self.options.seed + SEED_STEP * number, self.search.solution()
+        self.search = self._new_search(seed, start)
+        self.search.improve(lambda: self._ends(clock))
+        return self.search.solution()
+
+    def _adopt(self, beside: SideBySide) -> None:
+        """Take the best of what others found."""
+        assert self.search is not None
+        while beside.look():
+            found = beside.found.pop()
+            if found is not None:
+                self.search.adopt(found)
+
+    def _take_turns(self, clock: Clock, turn: float, beside: SideBySide | None = None) -> None:
+        """Bound and search in turns."""
+        share = 0.5
+        while not self._ends(clock) and not (self.search is None and self.bounding.converged):
+            before = self.bounding.best.bound
+            if not self.bounding.converged:
+                self._bound_for(clock.first(2 * share * turn))
+                gain = abs(self.bounding.best.bound - before) / max(abs(before), 1e-12)
+                share = 0.5 if gain > SLOW_BOUND else 0.1
+            else:
+                share = 0.0
+            if self.search is None:
+                continue
+            if beside is not None:
+                self._adopt(beside)
+            self._guide_search()
+            own = clock.first(2 * (1 - share) * turn)
+            self.search.improve(partial(self._ends, own))
+            if not self.search.is_complete:
+                self.search.construct(lambda: self._ends(clock))
+                if not self.search.is_complete and self.bounding.converged:
+                    break
+
+    def _guide_search(self) -> None:
+        """Let the search follow the best prices."""
+        if self.search is not None and self.bounding.best.bound != self._guiding:
+            self._guiding = self.bounding.best.bound
+            self.search.set_prices(self.oracle.prices_on_servers(self.bounding.best.prices))
+
+    def _result(self) -> Result:
+        """What is known now, solution checked and bound certified."""
+        self._certify()
+        self.offer(None if self.search is None else self.search.solution())
+        details = {
+            **self.known.details,
+            "bound_iterations": self.bounding.iterations,
+            "neighbourhoods": 0 if self.search is None else self.search.iterations,
+            "seconds_limit": self.clock.seconds,
+        }
+        self.known = replace(
+            self.known, backend="subgradient, neighbourhood search", details=details
+        )
+        return self.known
+
+    def _certify(self) -> None:
+        if not self.bounding.is_infeasible:
+            self.prove(certify(self.oracle, self.bounding.best.prices))
+
+    def _start_search(self) -> None:
+        """Build the primal search and its first solutions, where the family can place jobs."""
+        if "servers" not in row_layouts(self.oracle.instance.family):
+            return
+        self._certify()
+        search = self._new_search(self.options.seed, None)
+        search.construct(lambda: self._ends(self.clock))
+        served = None if search.objective is None else search.solution()
+        given = self._given
+        if given is not None and better(served, given) is given and given.assignments():
+            search = self._new_search(self.options.seed, given)
+        self.search, self._guiding = search, self.bounding.best.bound
+
+    def _new_search(self, seed: int, start: Solution | None) -> Search:
+        servers = build_oracle(self.oracle.instance, self.oracle.formulation, rows="servers")
+        prices = self.oracle.prices_on_servers(self.bounding.best.prices)
+        left = lambda: self.clock.seconds_left  # noqa: E731
+        return search_of(servers, prices, seed=seed, start=start, seconds_left=left)
+
+    def _bound_for(self, clock: Clock) -> None:
+        while not self._ends(clock) and not self.bounding.converged:
+            self.bounding.step(self.objective)
+            self._report()
+
+    def _ends(self, clock: Clock) -> bool:
+        """Whether to end the turn; an interrupt or a closed gap end the method."""
+        self._report()
+        if clock.stop.is_set():
+            stopped_by = StoppedBy.INTERRUPTED
+        elif self._meets():
+            stopped_by = StoppedBy.GAP
+        else:
+            return clock.is_over
+        self.known = replace(self.known, stopped_by=stopped_by)
+        return True
+
+    def _meets(self) -> bool:
+        """Whether the best solution closes the gap, and does so once it is checked."""
+        if not within_gap(self.objective, self.bounding.best.bound, self.options.gap):
+            return False
+        if self.search is not None:
+            self.search.solution()  # leaves out what only rounding let in
+        return within_gap(self.objective, self.bounding.best.bound, self.options.gap)
+
+    def _report(self, *, force: bool = False) -> None:
+        seconds = self.clock.gone
+        if self.on_progress is None or not (force or seconds - self._last_report >= LEAST_SECONDS):
+            return
+        self._last_report = seconds
+        tried = 0 if self.search is None else self.search.iterations
+        text = f"{self.bounding.iterations} bounds, {tried} neighbourhoods"
+        self.on_progress(self.bounding.best.bound, self.objective, seconds, text)
+
+
 def solve_auto(
     instance: Instance,
     formulation: str,
@@ -65,21 +296,10 @@ def solve_auto(
     incumbent: Solution | None = None,
     program: Program = solve_milp,
 ) -> Result:
-    """Solve or bound an instance by the route that its size suggests.
+    """Solve or bound an instance by the route that its size suggests, from a known solution.
 
-    Parameters
-    ----------
-    instance, formulation, options, on_progress
-        As for every method.
-    incumbent : Solution, optional
-        A feasible solution that the family knows, to begin from.
-    program : callable
-        How the family solves its offline program from an incumbent.
-
-    Returns
-    -------
-    Result
-        Its ``method`` is the route, ``details["why"]`` says why.
+    `program` is how the family solves its offline program: called like `solve_milp`. The result's
+    ``method`` is the route, ``details["why"]`` says why.
     """
     with catch_interrupt() as stop:
         both = BoundAndSearch(instance, formulation, options, stop, on_progress, incumbent)
@@ -169,18 +389,46 @@ def _prove(both: BoundAndSearch, clock: Clock, has_tree: bool) -> Result:
     return growing_from(both).run(lambda: clock.seconds_left)
 
 
+def solve_tree(
+    instance: Instance,
+    formulation: str,
+    options: SolveOptions,
+    on_progress: Progress | None = None,
+    *,
+    incumbent: Solution | None = None,
+) -> Result:
+    """``--method tree``: prices and search as in ``auto``, then branch and bound closes the gap."""
+    check_has_tree(instance, formulation)
+    with catch_interrupt() as stop:
+        both = BoundAndSearch(instance, formulation, options, stop, on_progress, incumbent)
+        known = both.run(min(MOST_BEFORE_TREE, SHARE_BEFORE_TREE * both.clock.seconds))
+        both.known = replace(known, method="tree")
+        if known.stopped_by in ENDED:
+            return both.known
+        return growing_from(both).run(lambda: both.clock.seconds_left)
+
+
+def growing_from(both: BoundAndSearch) -> Growing:
+    """A tree from the prices of bound and search, whose search goes on near the nodes."""
+    find = None
+    if both.search is not None and both.search.is_complete:
+        find = partial(_near_nodes, both.search, both.clock.stop)
+    return Growing(both, both.bounding.best.prices, find)
+
+
+def _near_nodes(search: Search, stop: Event, oracle: BlockOracle) -> FindSolution:
+    """What looks for solutions near the nodes of a tree on an oracle, by a search that goes on."""
+    return NodeSolutions(oracle, search.oracle, search, stop)
+
+
 def generic_methods(
     find_incumbent: FindIncumbent | None = None, program: Program = solve_milp
 ) -> dict[str, Method]:
     """The methods of a family that has a program and a pricing oracle.
 
-    Parameters
-    ----------
-    find_incumbent : callable, optional
-        Cheap feasible solution from which `milp`, `auto` and `tree` begin; by default the solution
-        that serves nobody, where that is feasible.
-    program : callable
-        How `auto` solves the offline program: called like `solve_milp`.
+    `find_incumbent` gives a cheap feasible solution from which `milp`, `auto` and `tree` begin; by
+    default the one that serves nobody, where that is feasible. `program` is called like
+    `solve_milp`.
     """
     find = find_incumbent or serve_nobody
 

@@ -17,14 +17,20 @@ import numpy as np
 
 from hindsched.errors import SolveFailed
 from hindsched.instances.base import Instance
-from hindsched.instances.modes import PREEMPTIVE
 from hindsched.models.base import aggregated, offline_program
 from hindsched.solutions.base import Solution, build_solution
 from hindsched.solvers.certificates.certificate import Certificate
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import solution_at, solve_program, within_gap
-from hindsched.solvers.door.result import Result, keep, status_of
-from hindsched.solvers.door.status import ProgramResult, Progress, Status, StoppedBy
+from hindsched.solvers.door.result import (
+    ProgramResult,
+    Progress,
+    Result,
+    Status,
+    StoppedBy,
+    keep,
+    status_of,
+)
 from hindsched.solvers.door.work import Clock
 from hindsched.solvers.oracles.base import build_oracle
 
@@ -42,23 +48,8 @@ FindIncumbent = Callable[[Instance, str], Solution | None]
 class Run:
     """A solve under way: what is known, what is left of the time, and whom to tell.
 
-    What is taken is kept, in case that a limit ends the method in the middle of a step.
-
-    Parameters
-    ----------
-    instance, formulation, options, on_progress
-        As for every method.
-    stop : Event
-        Set by Ctrl-C.
-    method : str
-        As in the result.
-
-    Attributes
-    ----------
-    known : Result
-        What is known.
-    clock : Clock
-        Ends with the time limit, or after `DEFAULT_SECONDS`.
+    What is taken is kept, in case that a limit ends the method in the middle of a step. The clock
+    ends with the time limit, or after `DEFAULT_SECONDS`, and with the event `stop`.
     """
 
     def __init__(
@@ -162,21 +153,8 @@ def bound(
     """Certified bound by prices on the linking rows (subgradient method); no solution."""
     from hindsched.solvers.bounds.lagrangian import subgradient_bound
 
-    return _bound_by("bound", "subgradient", subgradient_bound, instance, formulation, options,
-                     on_progress)  # fmt: skip
-
-
-def preemptive(
-    instance: Instance, formulation: str, options: SolveOptions, on_progress: Progress | None
-) -> Result:
-    """Certified bound for whoever may pause, move and resize jobs as well; no solution.
-
-    The blocks without contiguity, by the layout ``preemptive``; it bounds the problem itself too.
-    """
-    from hindsched.solvers.bounds.lagrangian import subgradient_bound
-
-    return _bound_by("preemptive", "subgradient", subgradient_bound, instance, formulation, options,
-                     on_progress, PREEMPTIVE)  # fmt: skip
+    given = instance, formulation, options, on_progress
+    return _bound_by("bound", "subgradient", subgradient_bound, *given)
 
 
 def column_generation(
@@ -185,23 +163,16 @@ def column_generation(
     """Certified bound by stabilised column generation over the jobs' schedules; no solution."""
     from hindsched.solvers.bounds.column_generation import column_generation_bound
 
-    return _bound_by("column-generation", "column generation, highs", column_generation_bound,
-                     instance, formulation, options, on_progress)  # fmt: skip
+    given = instance, formulation, options, on_progress
+    backend = "column generation, highs"
+    return _bound_by("column-generation", backend, column_generation_bound, *given)
 
 
 def _bound_by(
-    method: str,
-    backend: str,
-    engine: Callable[..., BoundResult],
-    instance: Instance,
-    formulation: str,
-    options: SolveOptions,
-    on_progress: Progress | None,
-    rows: str | None = None,
-) -> Result:
-    from hindsched.solvers.bounds.distributed import divided
-
-    oracle = divided(build_oracle(instance, formulation, rows=rows))
+    method: str, backend: str, engine: Callable[..., BoundResult],
+    instance: Instance, formulation: str, options: SolveOptions, on_progress: Progress | None,
+) -> Result:  # fmt: skip
+    oracle = build_oracle(instance, formulation)
     if math.isinf(oracle.bound(np.zeros(oracle.rows.size))):
         return infeasible(instance, formulation, method)
     found = engine(oracle, options, on_progress=on_progress)
@@ -230,19 +201,9 @@ def solve_milp(
 ) -> Result:
     """Solve the offline program from an incumbent; keep the better of the two solutions.
 
+    Building counts towards the time limit; `build` are settings of the family's ``build_offline``.
     An aggregated optimum that cannot be placed on real servers is a bound and no solution; the
     result says so in ``details["unplaced"]``.
-
-    Parameters
-    ----------
-    instance, formulation, options, on_progress
-        As for every method; building counts towards the time limit.
-    incumbent : Solution, optional
-        Feasible solution to begin from.
-    method : str
-        Name of the method in the result.
-    **build
-        Further settings of the family's ``build_offline``.
     """
     clock = Clock(math.inf)
     keep_solution(incumbent, method)

@@ -21,7 +21,16 @@ from hindsched.arrays import Bools, Floats, Ints
 from hindsched.errors import InputError
 from hindsched.instances.base import Instance, family_module
 from hindsched.solutions.base import Assignment, Solution, build_solution
-from hindsched.solvers.oracles.decisions import NEVER, Axes, Feature, Limits
+from hindsched.solvers.oracles.decisions import (
+    COMPLETES,
+    NEVER,
+    Axes,
+    BranchDecision,
+    Feature,
+    Limits,
+    limits_of,
+    window_of,
+)
 from hindsched.solvers.oracles.rows import Rows
 
 RELATIVE_ROUNDING = 1e-9
@@ -30,72 +39,40 @@ RELATIVE_ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class Response:
-    """A block's best response.
+    """A block's best response."""
 
-    Parameters
-    ----------
-    value : float
-        ``f - p.Ax`` when maximising, ``c + p.Ax`` when minimising: the block's optimum over all
-        its schedules. An outside option is not in it unless `plan` is None.
-    objective : float
-        ``f`` or ``c`` of the schedule alone.
-    rows : ndarray of int
-        Flat indices of the linking rows that the schedule uses.
-    amounts : ndarray of float
-        Its use of each of them, ``A x``.
-    plan : object
-        The family's description of the schedule; None stands for the outside option.
-    """
-
-    value: float
-    objective: float
-    rows: Ints
-    amounts: Floats
-    plan: Any = None
+    value: float  # ``f - p.Ax`` or ``c + p.Ax``: the optimum over the block's schedules
+    objective: float  # ``f`` or ``c`` of the schedule alone
+    rows: Ints  # flat indices of the linking rows that it uses
+    amounts: Floats  # its use of each of them, ``A x``
+    plan: Any = None  # the family's description of the schedule; None: the outside option
 
 
 class BlockOracle(ABC):
     """Best responses of an instance's blocks.
 
     Subclasses take an instance (and a formulation) and set the attributes below.
-
-    Attributes
-    ----------
-    instance : Instance
-        The instance.
-    formulation : str
-        Which of the family's problems.
-    layout : str
-        Name of the layout of the rows, one of the family's ``ORACLE_ROWS``.
-    rows : Rows
-        The linking rows with their real capacities b.
-    optional : bool
-        Whether a block may stay out at value 0 (maximising families with optional jobs).
-    exact : bool
-        Whether `best_response` at full capacity is exact (or errs outward), so that it certifies.
-    features : mapping
-        Features that decisions may limit, with their axes, in the order in which to branch on
-        them (see `decisions`); empty if the layout's blocks cannot be restricted.
-    step : Fraction or None
-        What every solution's objective is a whole multiple of, where there is such a number: the
-        leaves of a tree round their bounds to it.
-    implied : ndarray of bool, shape (rows.size,), optional
-        Rows that the others and the blocks imply: linear programs leave them out, prices may not.
-    outside_ends_after : int
-        Last slot in which what the outside option stands for cannot end; it never does if it is
-        staying out.
     """
 
     sense: ClassVar[Literal["max", "min"]]
     instance: Instance
-    formulation: str
-    layout: str
-    rows: Rows
-    optional: bool = False
+    formulation: str  # which of the family's problems
+    layout: str  # of the rows, one of the family's ``ORACLE_ROWS``
+    rows: Rows  # the linking rows with their real capacities b
+    optional: bool = False  # whether a block may stay out at value 0 (maximising families)
+    # whether `best_response` at full capacity is, or errs outward: so it certifies
     exact: bool = True
+    # what decisions may limit, with axes, in the order in which to branch; empty if the layout's
+    # blocks cannot be restricted
     features: Mapping[str, Axes] = MappingProxyType({})
+    # what every solution's objective is a whole multiple of, if there is such a number: the leaves
+    # of a tree round their bounds to it
     step: Fraction | None = None
+    # rows that the others and the blocks imply, (rows.size,): linear programs leave them out,
+    # prices may not
     implied: Bools | None = None
+    # last slot in which what the outside option stands for cannot end; it never does if it is
+    # staying out
     outside_ends_after: int = NEVER - 1
 
     @property
@@ -135,22 +112,10 @@ class BlockOracle(ABC):
         """
 
     def restricted_response(self, block: int, prices: Floats, limits: Limits) -> Response | None:
-        """Best schedule of one block whose features lie within limits, at full capacity.
+        """Best schedule of one block at full capacity whose features lie within limits, if any.
 
-        As exact as `best_response`: with limits that hold for every schedule it has the same
-        value. The outside option is not among the schedules (see `outside`).
-
-        Parameters
-        ----------
-        block, prices
-            As in `best_response`.
-        limits : mapping
-            Smallest and largest value allowed, by feature.
-
-        Returns
-        -------
-        Response or None
-            None if the block has no such schedule.
+        As exact as `best_response`: with limits that hold for every schedule it has the same value.
+        The outside option is not among the schedules (see `outside`).
         """
         raise TypeError(f"{type(self).__name__} does not restrict its blocks")
 
@@ -202,21 +167,11 @@ class BlockOracle(ABC):
         """Schedules that a feasible solution gives the blocks, as use of this layout's rows.
 
         Families implement it for every layout they certify with: `explain` splits the gap by it and
-        the neighbourhood search starts from given solutions with it.
-
-        Parameters
-        ----------
-        solution : Solution
-            A feasible solution of the oracle's formulation.
-
-        Returns
-        -------
-        list of (Response or None)
-            One entry a block, in block order. ``objective``, ``rows`` and ``amounts`` are those of
-            the solution's schedule (``value`` is not read: set it to the objective); a row may
-            stand several times, its amounts add up. None where the block takes the outside option
-            at objective 0. The objectives must add up to ``solution.objective()`` and the use must
-            not exceed ``rows.capacity``: both are checked by the caller.
+        the neighbourhood search starts from given solutions with it. One entry a block:
+        ``objective``, ``rows`` and ``amounts`` are those of the solution's schedule (``value`` is
+        not read); a row may stand several times, its amounts add up. None where the block takes the
+        outside option at objective 0. The objectives must add up to ``solution.objective()`` and
+        the use must not exceed ``rows.capacity``: both are checked by the caller.
         """
         raise TypeError(f"{type(self).__name__} does not read solutions")
 
@@ -236,13 +191,6 @@ class BlockOracle(ABC):
     def on_rows_of_file(self, prices: object) -> BlockOracle:
         """The same oracle on the rows that a file's prices name; `InputError` if they name none."""
         return self
-
-    def of_blocks(self, blocks: slice) -> BlockOracle:
-        """The same rows with some of the blocks only: what a worker of a divided bound keeps.
-
-        Families whose bound can be divided implement it so that what is kept is small and travels.
-        """
-        raise TypeError(f"{type(self).__name__} does not divide its blocks")
 
     def coarser(self) -> BlockOracle | None:
         """A layout whose rows are the first of this one's and whose jobs have the same features.
@@ -268,14 +216,10 @@ class BlockOracle(ABC):
         return None
 
     def block_values(self, prices: Floats) -> tuple[Floats, Floats]:
-        """Values of all blocks and their total use at `prices`, full capacity.
+        """Values of all blocks, (num_blocks,), and total use of the rows, at full capacity.
 
-        Returns
-        -------
-        values : ndarray, shape (num_blocks,)
-            Each block's term of the bound: with an outside option, never worse than it.
-        use : ndarray, shape (rows.size,)
-            Sum of ``A x`` over the blocks: capacity minus use is a subgradient of the bound.
+        A value is the block's term of the bound: with an outside option, never worse than it.
+        Capacity minus use is a subgradient of the bound.
         """
         values = np.zeros(self.num_blocks)
         use = np.zeros(self.rows.size)
@@ -347,27 +291,118 @@ class BlockOracle(ABC):
         return total + allowance if self.sense == "max" else total - allowance
 
 
+class RestrictedOracle(BlockOracle):
+    """A node of a branching as an instance of the same problem: blocks that obey decisions.
+
+    The outside option is a response like any other. At any prices its bound is one on every
+    solution that obeys the decisions. Full capacity only.
+    """
+
+    def __init__(self, oracle: BlockOracle, decisions: Sequence[BranchDecision]) -> None:
+        self.oracle = oracle
+        self.decisions = tuple(decisions)
+        self.limits = limits_of(decisions)
+        self.sense = oracle.sense  # type: ignore[misc]
+        self.instance, self.formulation = oracle.instance, oracle.formulation
+        self.layout, self.rows, self.features = oracle.layout, oracle.rows, oracle.features
+        self.exact, self.step, self.implied = oracle.exact, oracle.step, oracle.implied
+        self.optional = False  # staying out is a response like any other
+
+    @property
+    def num_blocks(self) -> int:
+        """Number of blocks."""
+        return self.oracle.num_blocks
+
+    @property
+    def is_contradictory(self) -> bool:
+        """Whether decisions on one feature leave no number."""
+        return any(low > high for own in self.limits.values() for low, high in own.values())
+
+    def block_name(self, block: int) -> str:
+        """Name of a block in reports."""
+        return self.oracle.block_name(block)
+
+    def best_response(
+        self, block: int, prices: Floats, residual: Floats | None = None
+    ) -> Response | None:
+        """Best schedule of a block that obeys the decisions, or its outside option."""
+        if residual is not None:
+            raise ValueError("blocks are restricted at full capacity only")
+        limits = self.limits.get(block, {})
+        found = self.oracle.restricted_response(block, prices, limits)
+        outside = self.oracle.outside(block)
+        if outside is None or not self._keeps_outside(limits):
+            return found
+        if found is None:
+            return outside
+        sign = 1.0 if self.sense == "max" else -1.0
+        return found if sign * found.value > sign * outside.value else outside
+
+    def keeps(self, block: int, values: Mapping[Feature, int] | None) -> bool:
+        """Whether a schedule with these features (None: the outside option) obeys."""
+        limits = self.limits.get(block, {})
+        if values is None:
+            return self._keeps_outside(limits)
+        for feature, (low, high) in limits.items():  # noqa: SIM110  # twice as fast as `all`
+            if not low <= values.get(feature, 0) <= high:
+                return False
+        return True
+
+    def block_values(self, prices: Floats) -> tuple[Floats, Floats]:
+        """Values and total use; without decisions by the family's own compiled call."""
+        if not self.decisions:
+            return self.oracle.block_values(prices)
+        return super().block_values(prices)
+
+    def bound(self, prices: Floats) -> float:
+        """Bound at `prices` on the solutions that obey the decisions, rounded outward.
+
+        Infinite where no solution does, as where decisions on one feature contradict each other.
+        """
+        if self.is_contradictory:
+            return -math.inf if self.sense == "max" else math.inf
+        found = self.oracle.bound_within(prices, self.limits)
+        return super().bound(prices) if found is None else found
+
+    def price_terms(self, prices: Floats) -> Floats:
+        """Terms of the bound that belong to the rows."""
+        return self.oracle.price_terms(prices)
+
+    def round_outward(self, terms: Sequence[float], size: float | None = None) -> float:
+        """Sum, rounded outward as the family does; then inward to what an objective can be."""
+        total = self.oracle.round_outward(terms, size)
+        if self.step is None or not math.isfinite(total):
+            return total
+        number = Fraction(total) / self.step
+        whole = math.floor(number) if self.sense == "max" else math.ceil(number)
+        worse = -math.inf if self.sense == "min" else math.inf
+        found = float(whole * self.step)
+        beyond = found > whole * self.step if self.sense == "min" else found < whole * self.step
+        return math.nextafter(found, worse) if beyond else found
+
+    def _keeps_outside(self, limits: Limits) -> bool:
+        """Whether the outside option is kept.
+
+        Staying out has no completion and 0 of everything else. One that stands for schedules beyond
+        the priced slots may have any features but a completion in those.
+        """
+        contradict = any(low > high for low, high in limits.values())
+        if contradict or window_of(limits, COMPLETES)[1] <= self.oracle.outside_ends_after:
+            return False
+        return not self.oracle.optional or all(
+            low == 0 for feature, (low, _) in limits.items() if feature != COMPLETES
+        )
+
+
 def build_oracle(
     instance: Instance, formulation: str | None = None, *, rows: str | None = None
 ) -> BlockOracle:
-    """Build the oracle of an instance's family.
+    """Build the oracle of an instance's family, by default of its default formulation.
 
-    Parameters
-    ----------
-    instance : Instance
-        The instance.
-    formulation : str, optional
-        Which problem; None for the family's default.
-    rows : str, optional
-        The layout of the linking rows, by the family's own name (``ORACLE_ROWS`` of its module,
-        the default first, or what its ``first_rows(formulation)`` says): certificates use a layout
-        aggregated over identical servers where that costs nothing; ``"servers"`` always has one row
-        a server, on which schedules are placed.
-
-    Raises
-    ------
-    InputError
-        For a formulation or a layout that the family does not have.
+    `rows` is a layout of the linking rows by the family's own name (``ORACLE_ROWS`` of its module,
+    the default first, or what its ``first_rows(formulation)`` says): certificates use one
+    aggregated over identical servers where that costs nothing; ``"servers"`` has one row a server,
+    for schedules.
     """
     layouts = row_layouts(instance.family)
     if rows is not None and rows not in layouts:

@@ -32,17 +32,10 @@ Axes = tuple[tuple[str, tuple[AxisLabel, ...]], ...]
 
 
 class Feature(NamedTuple):
-    """A whole number that every schedule of a job has.
+    """A whole number that every schedule of a job has."""
 
-    Parameters
-    ----------
-    name : str
-        What is counted, one of ``BlockOracle.features``.
-    index : tuple of int
-        Positions along the feature's axes.
-    """
-
-    name: str
+    name: str  # what is counted, one of ``BlockOracle.features``
+    # positions along the feature's axes
     index: tuple[int, ...] = ()  # type: ignore[assignment]  # hides a method of tuples
 
 
@@ -111,12 +104,9 @@ def window_of(limits: Limits, feature: Feature) -> tuple[int, int]:
 def to_file(
     decisions: Sequence[BranchDecision], features: Mapping[str, Axes], blocks: Sequence[str]
 ) -> list[JsonObject]:
-    """Write decisions as JSON data.
+    """Write decisions as JSON rows ``{"job", "admitted"}`` or ``{"job", "of", axis: label, ...}``.
 
-    Returns
-    -------
-    list of dict
-        ``{"job", "admitted"}``, or ``{"job", "of", axis: label, ..., "at_most" or "at_least"}``.
+    The latter end with ``at_most`` or ``at_least``.
     """
     written: list[JsonObject] = []
     for decision in decisions:
@@ -138,13 +128,7 @@ def to_file(
 def from_file(
     data: object, features: Mapping[str, Axes], blocks: Sequence[str], where: str
 ) -> tuple[BranchDecision, ...]:
-    """Read `to_file`'s rows back.
-
-    Raises
-    ------
-    InputError
-        For an unknown job, feature, axis or label, or a limit that is no whole number.
-    """
+    """Read `to_file`'s rows back; `InputError` names what is unknown or no whole number."""
     if not isinstance(data, list):
         raise InputError(where, data, "must be a list of decisions")
     return tuple(

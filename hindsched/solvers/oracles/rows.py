@@ -26,20 +26,7 @@ LARGEST_PRICE = 1e100
 
 
 def slot_labels(slots: int, rows_a_slot: int) -> tuple[int, ...]:
-    """Labels 1..slots of an axis of time, after a look at what vectors over the rows will need.
-
-    Parameters
-    ----------
-    slots : int
-        Number of slots.
-    rows_a_slot : int
-        Rows that every slot has.
-
-    Raises
-    ------
-    InputError
-        If the memory does not hold them: what they need, what there is, what helps.
-    """
+    """Labels 1..slots of an axis of time; refused if no memory holds vectors over the rows."""
     rows = slots * rows_a_slot
     check_memory(
         f"prices of {rows} rows over {slots} slots", BYTES_A_SLOT * slots + BYTES_A_ROW * rows
@@ -61,22 +48,12 @@ class PriceRow(TypedDict):
 
 @dataclass(frozen=True)
 class RowSet:
-    """A rectangular set of linking rows ``use <= capacity``.
+    """A rectangular set of linking rows ``use <= capacity``."""
 
-    Parameters
-    ----------
-    name : str
-        Name of the set in certificate files.
-    axes : tuple of (str, tuple of labels)
-        Axis name and labels; when the rows are indexed by time the last axis is ``slot`` and its
-        labels are consecutive integers.
-    capacity : ndarray
-        Right side b, of the shape that the axes give.
-    """
-
-    name: str
+    name: str  # in certificate files
+    # names and labels; time is the last axis, ``slot``, its labels consecutive
     axes: tuple[tuple[str, tuple[AxisLabel, ...]], ...]
-    capacity: Floats
+    capacity: Floats  # right sides b, of the shape that the axes give
 
     def __post_init__(self) -> None:
         if self.capacity.shape != self.shape:
@@ -94,13 +71,7 @@ class RowSet:
 
 
 class Rows:
-    """Row sets laid end to end.
-
-    Parameters
-    ----------
-    sets : sequence of RowSet
-        In the order of the flat vector; each set is laid out in C order.
-    """
+    """Row sets laid end to end, each in C order."""
 
     def __init__(self, sets: Sequence[RowSet]) -> None:
         self.sets = tuple(sets)
@@ -140,11 +111,8 @@ class Rows:
     def from_file(self, prices: object, where: str = "prices") -> Floats:
         """Read `to_file`'s rows back; rows that are not named are 0.
 
-        Raises
-        ------
-        InputError
-            For an unknown set or label, a slot outside the rows, a row given twice, a price that
-            is not a finite number, or a negative price.
+        Refused are unknown sets and labels, slots outside the rows, a row given twice, and prices
+        that are negative or no finite numbers.
         """
         if not isinstance(prices, dict):
             raise InputError(where, prices, "must be an object of row sets")
@@ -157,10 +125,10 @@ class Rows:
         return self.pack(arrays)
 
     def mean_by_slot(self, flat: Floats) -> list[PriceRow]:
-        """Mean of a flat vector by slot and resource: rows ``slot, resource, price``.
+        """Mean of a flat vector by slot and resource, weighted by the capacities.
 
-        The mean is weighted by the capacities; a set without an axis for resources or types is a
-        resource itself. Sets without slots are left out, as is what has no capacity.
+        A set without an axis for resources or types is a resource itself. Sets without slots are
+        left out, as is what has no capacity.
         """
         worth: dict[tuple[int, str], float] = {}
         amount: dict[tuple[int, str], float] = {}

@@ -3,11 +3,8 @@
 A node is a set of decisions on single jobs. Its bound comes from prices (`node_program`), so the
 leaves of the search are the leaves of a certificate that is checked without a solver. A node is
 closed when its prices prove that nothing in it beats the incumbent, or when its decisions leave a
-job without a schedule; other nodes are split where their linear program is undecided
-(`branching`).
-
-The search is anytime: the open nodes are leaves like the closed ones, with the prices that they
-have, and the worst leaf is a bound on the optimum whenever it stops.
+job without a schedule; other nodes are split where their linear program is undecided. The search is
+anytime: the worst leaf, open or closed, is a bound on the optimum whenever it stops.
 """
 
 from __future__ import annotations
@@ -23,18 +20,28 @@ from typing import Any
 import numpy as np
 
 from hindsched.arrays import Floats
-from hindsched.solutions.base import Solution
+from hindsched.solutions.base import Solution, build_solution
 from hindsched.solvers.certificates.certificate import Certificate, certify
 from hindsched.solvers.certificates.tree import certify_tree
 from hindsched.solvers.door.program import next_to_nothing
-from hindsched.solvers.door.status import Progress, StoppedBy
+from hindsched.solvers.door.result import Progress, StoppedBy
 from hindsched.solvers.door.work import now, spend
-from hindsched.solvers.oracles.base import BlockOracle
-from hindsched.solvers.oracles.decisions import BranchDecision
-from hindsched.solvers.tree.node_program import Answers, NodeBound, NodeProgram
+from hindsched.solvers.oracles.base import BlockOracle, Response
+from hindsched.solvers.oracles.decisions import COMPLETES, BranchDecision
+from hindsched.solvers.search import NeighbourhoodSearch, Search
+from hindsched.solvers.tree.node_program import Answers, NodeBound, NodeProgram, Share
 
 DIVE_EVERY = 3
 """Every so many nodes the deepest open one is taken instead of the worst: it finds solutions."""
+MULTIPLES = (1.0, 0.6, 0.2)
+"""Multiples of a node's prices at which jobs are inserted."""
+RANDOM_TRIES, NOISE = 12, 0.3
+"""Further insertions in random orders, and how far prices are moved for them, relatively."""
+SHARE_OF_TIME = 0.25
+"""Part of the time since the last node that the neighbourhood search may take, and of all the time
+that looking for solutions may take."""
+PATIENCE = 3.0
+"""About how many calls in a row that find nothing halve that share."""
 FindSolution = Callable[[Floats, Sequence[Any]], Solution | None]
 """``find(prices, shares)``: a solution near a node's linear program, checked or None."""
 MakeProgram = Callable[[Any, float, Event], Any]
@@ -55,29 +62,11 @@ class Node:
 
 
 class BranchAndBound:
-    """The search, resumable.
+    """The search, resumable, from prices of an exact oracle with features.
 
-    Parameters
-    ----------
-    oracle : BlockOracle
-        Exact oracle with features, in the layout that the certificate uses.
-    prices : ndarray, shape (oracle.rows.size,)
-        Prices to begin from.
-    gap : float
-        Relative gap at which an optimum counts as proven.
-    incumbent : Solution, optional
-        A checked solution.
-    find_solution : callable, optional
-        Looks for solutions near the nodes.
-    interrupted : Event
-        Set by Ctrl-C.
-    program : callable
-        Makes what bounds the nodes.
-
-    Attributes
-    ----------
-    looks : bool
-        Whether solutions are looked for at the nodes: not where the incumbent is the best.
+    The oracle's layout is the certificate's. `find_solution` looks for solutions near the nodes
+    while `looks` says so: not where the incumbent is the best. `program` makes what bounds the
+    nodes.
     """
 
     def __init__(
@@ -127,15 +116,7 @@ class BranchAndBound:
         return not self._open and all(self._is_closed(node.bound) for node in self._unresolved)
 
     def run(self, seconds: Callable[[], float | None], report: Progress | None = None) -> None:
-        """Take nodes until none is open, the time is over or Ctrl-C comes.
-
-        Parameters
-        ----------
-        seconds : callable
-            Seconds that are left, or None.
-        report : callable, optional
-            ``report(bound, objective, seconds, message)``.
-        """
+        """Take nodes until none is open, no seconds are left (None: no limit) or Ctrl-C comes."""
         begin = now()
         while self._open:
             if self._is_over(seconds):
@@ -270,3 +251,116 @@ class BranchAndBound:
             if not node.children and math.isfinite(node.bound):
                 worst = max(worst, self.sign * node.bound)
         return worst
+
+
+class NodeSolutions:
+    """Looks for solutions near nodes, and goes on with a search of schedules under their prices.
+
+    At a node the linear program says which jobs to run and roughly when. Jobs are inserted on real
+    servers in its order at the node's prices, and the search goes on under them, in turn from its
+    best solution and from the inserted one.
+    """
+
+    def __init__(
+        self,
+        oracle: BlockOracle,
+        servers: BlockOracle,
+        search: Search,
+        interrupted: Event,
+    ) -> None:
+        self.oracle, self.servers, self.search = oracle, servers, search
+        self._interrupted = interrupted
+        self._sign = 1.0 if oracle.sense == "max" else -1.0
+        self._begun = self._last = now()
+        self._spent = 0.0
+        self._calls = self._in_vain = 0
+        self._best: float | None = None
+        self._random = np.random.Generator(np.random.PCG64(0))
+
+    def __call__(self, prices: Floats, shares: Sequence[Share]) -> Solution | None:
+        """Best solution found near a node, or None; none is looked for where that took too long."""
+        begun = now()
+        if self._spent > self._share() * (begun - self._begun):
+            return None
+        try:
+            found = self._look(prices, shares)
+        finally:
+            self._spent += now() - begun
+        value = None if found is None else self._sign * found.objective()
+        better = value is not None and (self._best is None or value > self._best)
+        self._best, self._in_vain = (value, 0) if better else (self._best, self._in_vain + 1)
+        return found
+
+    def _share(self) -> float:
+        """The share of the time: less, the longer nothing better was found."""
+        return SHARE_OF_TIME * PATIENCE / (PATIENCE + self._in_vain)
+
+    def _look(self, prices: Floats, shares: Sequence[Share]) -> Solution | None:
+        on_servers = self.oracle.prices_on_servers(prices)
+        inserted = self._insert(on_servers, shares)
+        found = [inserted, self._improve(on_servers, inserted)]
+        solutions = [solution for solution in found if solution is not None]
+        key = max if self._sign > 0 else min
+        return key(solutions, key=lambda one: one.objective()) if solutions else None
+
+    def _insert(self, prices: Floats, shares: Sequence[Share]) -> Solution | None:
+        """Insert the jobs that the program runs, surest and earliest first, then the others."""
+        blocks = self.servers.num_blocks
+        runs, ends = np.zeros(blocks), np.zeros(blocks)
+        for share in shares:
+            if share.block < blocks and share.features is not None:
+                runs[share.block] += share.share
+                ends[share.block] += share.share * share.features.get(COMPLETES, 0)
+        ends = np.divide(ends, runs, out=np.full(blocks, np.inf), where=runs > 1e-9)
+        surest, earliest = np.lexsort((ends, -runs.round(6))), np.lexsort((-runs, ends))
+        tries = [(order, m * prices) for order in (surest, earliest) for m in MULTIPLES]
+        for _ in range(RANDOM_TRIES):
+            order = np.lexsort((self._random.random(blocks), -runs.round(6)))
+            noise = self._random.uniform(1 - NOISE, 1 + NOISE, prices.size)
+            tries.append((order, float(self._random.choice(MULTIPLES)) * noise * prices))
+        best: tuple[float, list[Response | None]] | None = None
+        for order, at in tries:
+            placed = self._fill(order, at)
+            if placed is None:
+                continue
+            value = sum(response.objective for response in placed if response is not None)
+            if best is None or self._sign * (value - best[0]) > 0:
+                best = value, placed
+        if best is None:
+            return None
+        rows = {
+            self.servers.block_name(block): self.servers.assignments(block, response)
+            for block, response in enumerate(best[1])
+            if response is not None
+        }
+        return build_solution(self.servers.instance, rows, self.servers.formulation)
+
+    def _fill(self, order: np.ndarray, prices: Floats) -> list[Response | None] | None:
+        """Schedules inserted in this order; None if a job that must be served is not."""
+        residual = self.servers.rows.capacity.astype(float).copy()
+        placed: list[Response | None] = [None] * len(order)
+        for block in order.tolist():
+            response = self.servers.best_response(block, prices, residual)
+            if response is None or response.plan is None:
+                if not self.servers.optional:
+                    return None
+                continue
+            if self.servers.optional and response.value <= 0:
+                continue
+            np.subtract.at(residual, response.rows, response.amounts)
+            placed[block] = response
+        return placed
+
+    def _improve(self, prices: Floats, inserted: Solution | None) -> Solution | None:
+        """Search on for a part of the time, every other time from what was inserted."""
+        begun = now()
+        deadline = begun + self._share() * (begun - self._last)
+        self._calls += 1
+        search: Search = self.search
+        if inserted is not None and self._calls % 2:
+            search = NeighbourhoodSearch(self.servers, prices, seed=self._calls, start=inserted)
+        else:
+            search.set_prices(prices)
+        improved = search.improve(lambda: self._interrupted.is_set() or now() >= deadline)
+        self._last = now()
+        return search.solution() if improved else None

@@ -1,14 +1,11 @@
-"""``--method tree``: an optimum proven by a branching whose leaves anyone can check.
+"""A tree grown on one layout of the rows after the other, and optima that it certifies.
 
-Prices and search begin as in ``auto``; then branch and bound closes the gap and the result's
-certificate is the tree, of kind ``tree`` (`certificates.tree`). Without a time limit the method
-stops after `DEFAULT_SECONDS`; a tree that is not closed by then is a bound like any other, better
-than its root's.
-
-Which layouts of the rows are branched on is the family's choice (``TREE_ROWS`` of its pricing
-module): they must be able to restrict their blocks. An aggregated layout comes first, for it has
-the smaller tree; if it ends with schedules that it takes together but real servers cannot hold, a
-new tree on the next layout goes on from the best solution, and the better certificate stands.
+The certificate is the tree, of kind ``tree`` (`certificates.tree`); one that is not closed in time
+is a bound like any other, better than its root's. Which layouts are branched on is the family's
+choice (``TREE_ROWS``): they must be able to restrict their blocks. An aggregated one comes first,
+for it has the smaller tree; if it ends with schedules that it takes together but real servers
+cannot hold, a new tree on the next goes on from the best solution, and the better certificate
+stands.
 """
 
 from __future__ import annotations
@@ -16,8 +13,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
-from threading import Event
 
 import numpy as np
 
@@ -26,19 +21,21 @@ from hindsched.errors import InputError
 from hindsched.instances.base import Instance, family_module, has_module
 from hindsched.solutions.base import Solution
 from hindsched.solvers.bounds.lagrangian import Subgradient, subgradient_bound
-from hindsched.solvers.door.interrupt import catch_interrupt
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import within_gap
-from hindsched.solvers.door.result import Result, status_of
-from hindsched.solvers.door.status import LineProgress, Progress, Status, StoppedBy
-from hindsched.solvers.door.work import UNIT_SECONDS, Clock, counting
+from hindsched.solvers.door.result import (
+    LineProgress,
+    Progress,
+    Result,
+    Status,
+    StoppedBy,
+    status_of,
+)
+from hindsched.solvers.door.work import UNIT_SECONDS, Clock, catch_interrupt, counting
 from hindsched.solvers.methods.base import Method, Run
-from hindsched.solvers.methods.bound_and_search import ENDED, BoundAndSearch
 from hindsched.solvers.oracles.base import BlockOracle, build_oracle
-from hindsched.solvers.search import Search
 from hindsched.solvers.tree.branch_and_bound import BranchAndBound, FindSolution, MakeProgram
 from hindsched.solvers.tree.node_program import NodeProgram
-from hindsched.solvers.tree.node_solutions import NodeSolutions
 
 SHARE_BEFORE_TREE, MOST_BEFORE_TREE = 0.1, 2.0
 """Share of the time, and seconds at most, that prices and search get before the tree."""
@@ -74,56 +71,10 @@ def node_program(family: str) -> MakeProgram:
 
 
 def check_has_tree(instance: Instance, formulation: str) -> None:
-    """Refuse the method for a problem whose blocks cannot be restricted.
-
-    Raises
-    ------
-    InputError
-        Naming the family and the formulation.
-    """
+    """Refuse the method for a problem whose blocks cannot be restricted."""
     if not tree_rows(instance, formulation):
         rule = f"family {instance.family} cannot restrict the blocks of {formulation}"
         raise InputError("method", "tree", rule)
-
-
-def solve_tree(
-    instance: Instance,
-    formulation: str,
-    options: SolveOptions,
-    on_progress: Progress | None = None,
-    *,
-    incumbent: Solution | None = None,
-) -> Result:
-    """Solve an instance by branch and bound on prices.
-
-    Parameters
-    ----------
-    instance, formulation, options, on_progress
-        As for every method.
-    incumbent : Solution, optional
-        A feasible solution to begin from.
-
-    Raises
-    ------
-    InputError
-        If the family cannot restrict its blocks.
-    """
-    check_has_tree(instance, formulation)
-    with catch_interrupt() as stop:
-        both = BoundAndSearch(instance, formulation, options, stop, on_progress, incumbent)
-        known = both.run(min(MOST_BEFORE_TREE, SHARE_BEFORE_TREE * both.clock.seconds))
-        both.known = replace(known, method="tree")
-        if known.stopped_by in ENDED:
-            return both.known
-        return growing_from(both).run(lambda: both.clock.seconds_left)
-
-
-def growing_from(both: BoundAndSearch) -> Growing:
-    """A tree from the prices of bound and search, which goes on near the nodes once complete."""
-    find = None
-    if both.search is not None and both.search.is_complete:
-        find = partial(_near_nodes, both.search, both.clock.stop)
-    return Growing(both, both.bounding.best.prices, find)
 
 
 def grown_from(run: Run) -> Result:
@@ -138,23 +89,11 @@ def grown_from(run: Run) -> Result:
     return Growing(run, prices).run(lambda: run.clock.seconds_left)
 
 
-def _near_nodes(search: Search, stop: Event, oracle: BlockOracle) -> FindSolution:
-    """What looks for solutions near the nodes of a tree on an oracle, by a search that goes on."""
-    return NodeSolutions(oracle, search.oracle, search, stop)
-
-
 class Growing:
     """A tree on one layout after the other until one closes the gap, resumable.
 
-    Parameters
-    ----------
-    run : Run
-        Where to begin; its certificate and solution, if it has them, are kept where they are
-        better.
-    prices : ndarray
-        Prices in the family's default layout.
-    find : callable, optional
-        ``find(oracle)``: what looks for solutions near the nodes of a tree on an oracle.
+    It begins with prices in the family's default layout; certificate and solution of `run` are kept
+    where they are better. ``find(oracle)`` is what looks for solutions near the nodes of a tree.
     """
 
     def __init__(

@@ -1,8 +1,11 @@
-"""The linear program of a branching's nodes: one restricted master for the whole tree.
+"""The linear program of a branching's nodes, and where to branch on it.
 
-All schedules ever priced are its columns; at a node those that break the node's decisions are
-switched off. The program goes on from the basis of the node before. Its duals are prices, and what
-is kept of a node is the best bound that prices proved there, never the program's value.
+One restricted master for the whole tree: all schedules ever priced are its columns; at a node those
+that break the node's decisions are switched off, and it goes on from the basis of the node before.
+What is kept of a node is the best bound that prices proved there, never the program's value.
+
+The program mixes schedules of a job. Any feature in which they differ can be split between two of
+its values, so that each side forbids some of the mixture.
 """
 
 from __future__ import annotations
@@ -10,20 +13,26 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from threading import Event
 from typing import Any
 
 import numpy as np
 
 from hindsched.arrays import Bools, Floats
-from hindsched.errors import SolveFailed
 from hindsched.solutions.base import Solution
 from hindsched.solvers.bounds.master import Basis, Column, Master
-from hindsched.solvers.door.status import StoppedBy
-from hindsched.solvers.oracles.base import BlockOracle, Response
-from hindsched.solvers.oracles.decisions import BranchDecision, Feature, Limits
-from hindsched.solvers.oracles.restricted import RestrictedOracle
-from hindsched.solvers.tree.branching import LEAST_SIDE, Share, Split, candidates, undecided
+from hindsched.solvers.door.result import StoppedBy
+from hindsched.solvers.oracles.base import BlockOracle, Response, RestrictedOracle
+from hindsched.solvers.oracles.decisions import (
+    COMPLETES,
+    NEVER,
+    BranchDecision,
+    Feature,
+    Limits,
+    limits_of,
+    window_of,
+)
 
 SMOOTHING = 0.3
 """Weight of a node's best prices in the prices tried."""
@@ -37,8 +46,42 @@ MOST_COLUMNS = 1000
 """Columns above which old ones are dropped from the program; their nodes bring them back."""
 MOST_ROUNDS = 200
 """Rounds of pricing at one node."""
+LEAST_SIDE = 1e-6
+"""Share of a job's schedules that each side of a split must hold."""
+LEAST_STAKE = 1e-4
+"""Share of a job's objective below which nothing is at stake."""
 Key = tuple[int, bytes]
 """A column's block and key."""
+
+
+@dataclass(frozen=True)
+class Share:
+    """A schedule in a node's linear program and how much of it is taken."""
+
+    block: int  # position of the block
+    response: Response  # the schedule
+    features: Mapping[Feature, int] | None  # its features; None for the outside option
+    share: float  # value of its column
+
+
+@dataclass(frozen=True)
+class Split:
+    """A split of one block's schedules by one feature."""
+
+    block: int  # position of the block
+    feature: Feature  # what is split
+    at_most: int  # largest value of the lower side
+    rank: int  # place of the feature in the family's order, staying out before all of them
+    balance: float  # share of the schedules on the smaller side
+    lower_share: float  # share of the schedules on the lower side
+    stake: float = 0.0  # by how much the sides' objectives differ, times the balance
+
+    @property
+    def sides(self) -> tuple[BranchDecision, BranchDecision]:
+        """The two decisions, the side with the larger share last."""
+        lower = BranchDecision.at_most(self.block, self.feature, self.at_most)
+        upper = BranchDecision.at_least(self.block, self.feature, self.at_most + 1)
+        return (lower, upper) if self.lower_share < 0.5 else (upper, lower)
 
 
 @dataclass(frozen=True)
@@ -67,22 +110,10 @@ class NodeBound:
 
 
 class NodeProgram:
-    """Bounds nodes by column generation.
+    """Bounds nodes by column generation, from an oracle of the whole problem.
 
-    Parameters
-    ----------
-    oracle : BlockOracle
-        Oracle of the whole problem, with features.
-    size : float
-        What the objective is about, not 0: buying off is priced by it.
-    interrupted : Event
-        Set by Ctrl-C.
-    smoothing : float
-        Weight of a node's best prices in the prices tried.
-    most_rounds : float
-        Rounds of pricing at one node.
-    tell : callable
-        Called with every round and the best bound.
+    `size` is what the objective is about, not 0: buying off is priced by it. `smoothing` is the
+    weight of a node's best prices in the prices tried; `tell` hears every round and its best bound.
     """
 
     def __init__(
@@ -119,20 +150,10 @@ class NodeProgram:
         seconds: Callable[[], float | None],
         known: Answers | None = None,
     ) -> NodeBound:
-        """Find good prices for the solutions that obey `decisions`, by column generation.
+        """Find good prices for the solutions that obey `decisions`, from `prices` on.
 
-        Parameters
-        ----------
-        decisions : sequence of BranchDecision
-            The node's.
-        prices : ndarray
-            First prices, for example the parent's.
-        cutoff : float, optional
-            A bound that does not pass it is good enough.
-        seconds : callable
-            Seconds that are left, or None.
-        known : Answers, optional
-            What this program's blocks answered at `prices` before.
+        A bound that does not pass `cutoff` is good enough. `seconds` says what is left, `known`
+        what this program's blocks answered at `prices` before.
         """
         oracle = RestrictedOracle(self.oracle, decisions)
         best, _, answers = self._price(oracle, prices, known)
@@ -158,7 +179,7 @@ class NodeProgram:
         if basis is not None:
             self._master.begin_at(basis)
         while round_ < self._most_rounds:
-            solved = self._solve(seconds())
+            solved = self._master.solve(seconds())
             if solved is None:
                 return found(self._late)
             value, duals, whole = solved
@@ -210,29 +231,11 @@ class NodeProgram:
     def solution(
         self, shares: Sequence[Share], splits: Sequence[Split], seconds: float | None
     ) -> Solution | None:
-        """An integral node's own solution, if servers hold it; not checked.
-
-        Parameters
-        ----------
-        shares : sequence of Share
-            The node's linear program.
-        splits : sequence of Split
-            Its `candidates`, none if it is integral.
-        seconds : float, optional
-            What is left of the time.
-        """
+        """An integral node's own solution (no `splits`), if servers hold it; not checked."""
         if splits:
             return None
         chosen = {share.block: share.response for share in shares if share.features is not None}
         return self.oracle.place([chosen.get(block) for block in range(self.oracle.num_blocks)])
-
-    def _solve(self, seconds: float | None) -> tuple[float, Floats, bool] | None:
-        """Solve the program; where a warm basis leads the solver astray, from a cold one."""
-        try:
-            return self._master.solve(seconds)
-        except SolveFailed:
-            self._master.forget_basis()
-            return self._master.solve(seconds)
 
     def _price(
         self, oracle: RestrictedOracle, prices: Floats, known: Answers | None = None
@@ -305,3 +308,101 @@ class NodeProgram:
             _, response, features = self._pool[column.block, column.key]
             found.append(Share(column.block, response, features, float(values[position])))
         return found
+
+
+def candidates(oracle: BlockOracle, shares: Sequence[Share]) -> list[Split]:
+    """Splits of a node's linear program, the most promising first; empty if it is integral.
+
+    First whether a job runs at all, then the features in the family's order; among equals the split
+    with the most of the objective at stake, then the one that divides a job's schedules most
+    evenly.
+    """
+    rank = {name: position for position, name in enumerate(oracle.features)}
+    by_block: dict[int, list[Share]] = {}
+    for share in shares:
+        by_block.setdefault(share.block, []).append(share)
+    found: list[Split] = []
+    for block, own in by_block.items():
+        if len(own) < 2:
+            continue
+        for feature in _features(own):
+            weights: dict[int, float] = {}
+            worth: dict[int, float] = {}
+            for share in own:
+                value = _value(share.features, feature)
+                weights[value] = weights.get(value, 0.0) + share.share
+                worth[value] = worth.get(value, 0.0) + share.share * share.response.objective
+            if len(weights) > 1:
+                found += _splits(block, feature, weights, worth, rank[feature.name])
+    return sorted(found, key=lambda split: (split.rank, -split.stake, -split.balance))
+
+
+def undecided(
+    oracle: BlockOracle, shares: Sequence[Share], decisions: Sequence[BranchDecision]
+) -> list[Split]:
+    """Splits of an integral node that could still be decided otherwise, in the family's order.
+
+    An aggregated program may hold schedules that real servers do not. Whatever of them the node's
+    decisions leave open is split from what its jobs do now; empty if nothing is left open.
+    """
+    rank = {name: position for position, name in enumerate(oracle.features)}
+    limits = limits_of(decisions)
+    found: list[Split] = []
+    for share in shares:
+        if share.features is None:
+            continue
+        own = limits.get(share.block, {})
+        for feature, value in share.features.items():
+            low, high = window_of(own, feature)
+            place = rank[feature.name]
+            if high > value:
+                found.append(Split(share.block, feature, value, place, 0.0, 1.0))
+            elif low < value:
+                found.append(Split(share.block, feature, value - 1, place, 0.0, 0.0))
+    return sorted(found, key=lambda split: split.rank)
+
+
+def _features(shares: Sequence[Share]) -> list[Feature]:
+    seen = {COMPLETES: None}
+    for share in shares:
+        seen.update(dict.fromkeys(share.features or ()))
+    return list(seen)
+
+
+def _value(values: Mapping[Feature, int] | None, feature: Feature) -> int:
+    """Value of a feature; the outside option never completes and has 0 of everything else."""
+    if values is None:
+        return NEVER if feature == COMPLETES else 0
+    return values.get(feature, 0)
+
+
+def _splits(
+    block: int,
+    feature: Feature,
+    weights: Mapping[int, float],
+    worth: Mapping[int, float],
+    rank: int,
+) -> list[Split]:
+    """The split of one feature with most at stake, and that between running and staying out."""
+    ordered = sorted(weights)
+    total, all_worth = sum(weights.values()), sum(worth.values())
+    below_worth = 0.0
+    best: Split | None = None
+    runs: Split | None = None
+    below = 0.0
+    for value, following in pairwise(ordered):
+        below += weights[value]
+        below_worth += worth[value]
+        side = min(below, total - below)
+        if side < LEAST_SIDE:
+            continue
+        differ = below_worth / below - (all_worth - below_worth) / (total - below)
+        stake = side * abs(differ)
+        if stake <= LEAST_STAKE * abs(all_worth):
+            stake = 0.0
+        split = Split(block, feature, value, rank, side, below / total, stake)
+        if following == NEVER:
+            runs = Split(block, feature, NEVER - 1, -1, side, below / total, stake)
+        elif best is None or (split.stake, side) > (best.stake, best.balance):
+            best = split
+    return [split for split in (runs, best) if split is not None]

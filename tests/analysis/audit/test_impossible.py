@@ -11,15 +11,14 @@ from hypothesis import strategies as st
 from hindsched.analysis.audit.gang.impossible import find_breaches
 from hindsched.instances.gang.from_log import instance_of_log
 from hindsched.instances.traces.log import runs_of
-from hindsched.instances.traces.logs import read_frame
-from hindsched.solutions.gang.rows import pool_rows
-from hindsched.solutions.gang.solution import GangSolution
+from hindsched.instances.traces.logs import read_log
+from hindsched.solutions.gang.solution import GangSolution, pool_rows
 
 COLUMNS = ["job", "submit", "start", "end", "gpus"]
 
 
 def log_of(*rows: tuple[Any, ...], columns: list[str] = COLUMNS, **options: Any) -> Any:
-    return read_frame(pd.DataFrame(list(rows), columns=columns), **options)
+    return read_log(pd.DataFrame(list(rows), columns=columns), **options)
 
 
 def test_too_many_gpus_at_a_moment() -> None:
@@ -80,7 +79,7 @@ def test_breaches_agree_with_the_checker_of_solutions(
         [(f"j{k}", s, s + w, s + w + p, g) for k, (s, w, p, g) in enumerate(rows)],
         columns=COLUMNS,
     )
-    log = read_frame(frame, gpus=gpus)
+    log = read_log(frame, gpus=gpus)
     found = find_breaches(log)
     instance = instance_of_log(log)
     runs = runs_of(log.jobs, log.schedule)

@@ -20,7 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hindsched.errors import InputError
-from hindsched.instances.traces.logs import read_frame, read_log
+from hindsched.instances.traces.logs import read_log
 from hindsched.instances.traces.times import SECOND, Clock, find_zone, stamp_text
 
 CSV = "job,submit,start,end,gpus\na,0,0,10,4\nb,5,10,20,4\n"
@@ -246,9 +246,9 @@ def test_times_are_rounded_if_asked() -> None:
     frame = pd.DataFrame(
         {"job": ["a"], "submit": ["0"], "start": ["0.125"], "end": ["1"], "gpus": 1}
     )
-    assert read_frame(frame).slots_per_second == 1000
+    assert read_log(frame).slots_per_second == 1000
     frame["start"] = "0.1234567"
-    log = read_frame(frame, time_step="0.01")
+    log = read_log(frame, time_step="0.01")
     assert log.slots_per_second == 100
     assert log.schedule["start"].tolist() == [12]
     note = log.notes.summary()[0]

@@ -12,7 +12,7 @@ import pytest
 
 from hindsched.errors import InputError
 from hindsched.instances.traces.log import Log
-from hindsched.instances.traces.logs import FORMATS, read_frame, read_log
+from hindsched.instances.traces.logs import FORMATS, read_log
 
 EXAMPLES = Path(str(files("hindsched.instances.traces") / "examples"))
 OPTIONS: dict[str, dict[str, Any]] = {"sacct": {"time_zone": "Europe/Berlin"}}
@@ -173,23 +173,23 @@ def test_philly_attempts_across_the_end_of_daylight_saving() -> None:
 
 def test_frames_are_read_as_files_are() -> None:
     table = pd.read_csv(EXAMPLES / "jobs.csv")
-    file, frame = example("csv"), read_frame(table)
+    file, frame = example("csv"), read_log(table)
     pd.testing.assert_frame_equal(
         file.jobs.drop(columns="row"), frame.jobs.drop(columns="row"), check_dtype=False
     )
     stamps = table.copy()
     for column in ("submit", "start", "end"):
         stamps[column] = pd.to_datetime(stamps[column], utc=True)
-    aware = read_frame(stamps.rename(columns={"job": "JobID"}), columns={"job": "JobID"})
+    aware = read_log(stamps.rename(columns={"job": "JobID"}), columns={"job": "JobID"})
     assert aware.jobs["completion"].tolist() == file.jobs["completion"].tolist()
     spans = pd.DataFrame(
         {"job": [7], "submit": [0.5], "start": [1], "end": [9.0], "gpus": [2.0],
          "duration": pd.to_timedelta(["4500ms"])}
     )  # fmt: skip
-    log = read_frame(spans)
+    log = read_log(spans)
     assert jobs(log)["7"] == (0.5, 4.5, 2, 9)
     with pytest.raises(InputError, match="a frame with a column 'gpus'"):
-        read_frame(pd.DataFrame({"job": [1], "submit": 0, "start": 0, "end": 1}))
+        read_log(pd.DataFrame({"job": [1], "submit": 0, "start": 0, "end": 1}))
 
 
 def _read(text: str, form: str, **options: Any) -> Log:

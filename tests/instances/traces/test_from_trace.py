@@ -88,8 +88,8 @@ def test_tenants_of_astraea_are_virtual_clusters_and_unknown_ones_are_counted():
 
 def test_nodes_of_astraeas_tenants():
     table = table_of("helios", part=["vcA", "vcB", "vcC", "vcA", "vcB", "vcC"])
-    few = hs.from_trace("astraea", table, jobs=2, nodes={"vcA": 1, "vcB": 2}, node_scale=0.5)
-    assert few.worker_quota[:, 0].tolist() == [8, 8]
+    few = hs.from_trace("astraea", table, jobs=2, nodes={"vcA": 1, "vcB": 2})
+    assert few.worker_quota[:, 0].tolist() == [8, 16]
     for settings, rule in (
         ({"servers": 2}, "at least 3, one a tenant"),
         ({"servers": 4, "nodes": {"vcA": 1}}, "must not be given with nodes"),
@@ -103,7 +103,7 @@ def test_nodes_of_astraeas_tenants():
     [
         ("oasis", "horizon", 1), ("oasis", "load", 0), ("oasis", "every", 0),
         ("batchsched", "servers", 2), ("batchsched", "architecture", "ring"),
-        ("astraea", "elasticity", 0), ("astraea", "node_scale", "nan"),
+        ("astraea", "elasticity", 0), ("astraea", "load", "nan"),
         ("astraea", "nodes", {"x": 0}), ("astraea", "nodes", "foo"), ("astraea", "start", -1),
         ("astraea", "utility", "sigmoid"), ("edgecloud", "slot_hours", 0),
         ("mlbroker", "every", 0), ("mlbroker", "start", "x"), ("gang", "gpus", 0),

@@ -7,9 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hindsched.instances.batchsched.modes import modes
+from hindsched.instances.decimals import loosened
 from hindsched.models.windows.sets import row_use
-from hindsched.solvers.families.batchsched.oracle_search import ScheduleSearch, most_workers
-from hindsched.solvers.kernels.placement import Window, best_host, greedy_host
+from hindsched.solvers.families.batchsched.schedules import ScheduleSearch
+from hindsched.solvers.kernels.limited_servers import no_limits
+from hindsched.solvers.kernels.placement import Kinds
+from hindsched.solvers.kernels.windows.window import Parts, cheapest_window
 from tests.brute_force.batchsched import cheapest_placement, placements
 from tests.strategies.batchsched import tiny_instances
 
@@ -18,17 +22,25 @@ G1 = {"omega": [[3, 2], [2, 4]], "delta": [[0, 1], [2, 5]]}
 G2 = {"omega": [[1, 3], [3, 2]], "delta": [[4, 3], [0, 5]]}
 
 
-def place(problem, kernel, *budget):
+def place(problem, greedy):
+    """Cost of N workers on two servers or more and of their PSs, in one slot."""
     omega, delta, e, z = (
         np.array(problem[key], dtype=float) for key in ("omega", "delta", "e", "z")
     )
-    fits = np.where(e > 0, np.floor(omega / np.where(e > 0, e, 1)), 99).min(axis=1)
-    cost = delta @ e
-    order = np.argsort(cost, kind="stable")
-    ratio = problem["b"] / problem["B"]
-    room = fits.astype(np.int64)
-    window = Window(omega, room, cost, order, delta @ z)
-    return kernel(problem["N"], window, e, z, ratio, *budget)[0]
+    mode = tuple(np.array([value]) for value in (0, 0, 0, problem["N"], 1))
+    kinds = Kinds(e[None], z[None], np.array([[problem["b"] / problem["B"]]]), True)
+    parts = (tuple(Parts.of(values[:, :, None])) for values in (omega, delta))
+    limits = tuple(no_limits(len(omega)))
+    workers, ps = np.zeros((2, len(omega)), dtype=np.int64)
+    cost, mode, _ = cheapest_window(
+        np.zeros(2), (1, 1), (1, 1), mode, tuple(kinds), *parts, 0.0, limits, limits, np.inf,
+        greedy, workers, ps,
+    )  # fmt: skip
+    if mode >= 0:
+        assert workers.sum() == problem["N"]
+        assert (np.outer(workers, e) + np.outer(ps, z) <= omega).all()
+        assert cost == pytest.approx((workers * (delta @ e) + ps * (delta @ z)).sum())
+    return cost
 
 
 def test_g1_and_g2():
@@ -36,8 +48,8 @@ def test_g1_and_g2():
     for known, greedy in ((G1, 22), (G2, np.inf)):
         problem = {**known, **more}
         assert cheapest_placement(problem) == 18
-        assert place(problem, best_host, 1e9) == 18
-        assert place(problem, greedy_host, 1e9) == greedy
+        assert place(problem, greedy=False) == 18
+        assert place(problem, greedy=True) == greedy
 
 
 @settings(max_examples=300, **EXAMPLES)
@@ -52,9 +64,9 @@ def test_placement_is_exact_and_algorithm_4_never_cheaper(data):
         "b": data.draw(st.integers(1, 2)), "B": data.draw(st.integers(1, 2)),
         "N": data.draw(st.integers(1, 3)),
     }  # fmt: skip
-    exact = place(problem, best_host, 1e9)
+    exact = place(problem, greedy=False)
     assert exact == cheapest_placement(problem)
-    assert place(problem, greedy_host, 1e9) >= exact
+    assert place(problem, greedy=True) >= exact
 
 
 def random_state(instance, slots, random):
@@ -62,6 +74,11 @@ def random_state(instance, slots, random):
     full = np.repeat(instance.server_capacity[None], slots, axis=0)
     free = np.maximum(full - random.choice([0, 0, 1], full.shape), 0)
     return free, random.choice([0.0, 0.5, 1.0, 3.0], full.shape)
+
+
+def by_slot(values):
+    """The last axis for slots, as the search has it."""
+    return values.transpose(1, 2, 0)
 
 
 def priced_schedules(instance, job, free, prices, first, last):
@@ -79,13 +96,14 @@ def priced_schedules(instance, job, free, prices, first, last):
 def test_a_search_finds_the_cheapest_of_all_schedules_and_keeps_its_books(instance, seed):
     slots, random = 8, np.random.default_rng(seed)
     free, prices = random_state(instance, slots, random)
-    search = ScheduleSearch(instance, slots, most_workers(instance.jobs))
+    search = ScheduleSearch(instance, slots)
     job, other = instance.jobs
-    index = search.index(job)
+    table = modes(instance, job)
     alone = priced_schedules(instance, job, full_of(search), 0 * prices, 1, slots)
-    found = search.cheapest(index)
+    found = search.cheapest(table)
     assert (found and found.completion) == min((t for t, _ in alone), default=None)
-    search.reset(free, prices)
+    search.reset(by_slot(prices))
+    search.residual[:] = loosened(by_slot(free), search.capacity[..., None])
     first, last = sorted(random.integers(1, slots + 3, 2).tolist())
     for rate in (0.0, 0.7):
         known = [
@@ -93,26 +111,25 @@ def test_a_search_finds_the_cheapest_of_all_schedules_and_keeps_its_books(instan
             for t, paid in priced_schedules(instance, job, free, prices, first, min(last, slots))
         ]
         best = min(known, default=np.inf)
-        found = search.cheapest(index, rate=rate, earliest=first, last=last)
+        found = search.cheapest(table, rate=rate, earliest=first, last=last)
         assert (found is None) == (not known)
-        greedy = search.cheapest(index, rate=rate, earliest=first, last=last, greedy=True)
+        greedy = search.cheapest(table, rate=rate, earliest=first, last=last, greedy=True)
         assert greedy is None or greedy.cost >= best - 1e-9
         if found is None:
             continue
         assert found.cost == pytest.approx(best)
         assert first <= found.start <= found.last == found.completion - 1 <= last
-        dear = search.cheapest(index, rate=rate, limit=best - 1e-6, earliest=first, last=last)
+        dear = search.cheapest(table, rate=rate, limit=best - 1e-6, earliest=first, last=last)
         assert dear is None
-        again = search.cheapest(index, rate=rate, limit=best + 1e-6, earliest=first, last=last)
+        again = search.cheapest(table, rate=rate, limit=best + 1e-6, earliest=first, last=last)
         assert again.cost == pytest.approx(best)
         # A schedule is what its row says; booked it is gone, given back all is as before.
-        assert search.fits(found)
         use = search.use(found)
         assert use.tolist() == row_use(instance, found.row()).tolist()
         before = search.residual.copy()
         search.book(found)
         window = slice(found.start - 1, found.last)
-        taken = before - search.residual
+        taken = (before - search.residual).transpose(2, 0, 1)
         assert taken[window] == pytest.approx(np.repeat(use[None], found.duration, axis=0))
         taken[window] = 0
         assert not taken.any()
@@ -121,13 +138,11 @@ def test_a_search_finds_the_cheapest_of_all_schedules_and_keeps_its_books(instan
         rest = [
             rate * t + paid for t, paid in priced_schedules(instance, other, left, prices, 1, slots)
         ]
-        second = search.cheapest(search.index(other), rate=rate)
+        second = search.cheapest(modes(instance, other), rate=rate)
         assert (second is None) == (not rest)
         assert second is None or second.cost == pytest.approx(min(rest))
         later = found.shifted(1)
         assert (later.start, later.last) == (found.start + 1, found.last + 1)
-        twice = np.all(use <= left[window].min(axis=0) + 1e-9)
-        assert search.fits(found) == bool(twice)
         search.book(found, sign=-1.0)
         assert search.residual == pytest.approx(before)
 

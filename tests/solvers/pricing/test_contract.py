@@ -119,29 +119,6 @@ def test_best_responses_are_those_of_the_program_of_the_block(family: str) -> No
     check()
 
 
-@pytest.mark.parametrize("family", FAMILIES)
-def test_some_blocks_are_the_same_blocks(family: str) -> None:
-    for instance, oracle in problems(family):
-        if type(oracle).of_blocks is BlockOracle.of_blocks:
-            with pytest.raises(TypeError, match="does not divide"):
-                oracle.of_blocks(slice(0, 1))
-            continue
-        prices = some_prices(oracle)
-        values, use = oracle.block_values(prices)
-        total = np.zeros_like(use)
-        jobs = len(instance.jobs)
-        for part in (slice(0, 1), slice(1, jobs)):
-            own = oracle.of_blocks(part)
-            assert own.rows.size == oracle.rows.size
-            found, used = own.block_values(prices)
-            assert found.tolist() == values[part].tolist()
-            singles = [own.best_response(block, prices) for block in range(own.num_blocks)]
-            whole = [oracle.best_response(block, prices) for block in range(jobs)[part]]
-            assert [r and r.value for r in singles] == [r and r.value for r in whole]
-            total += used
-        assert total == pytest.approx(use, rel=1e-9, abs=1e-12 * max(1, np.abs(use).max()))
-
-
 @cache
 def schedules(family: str) -> list[Any]:
     """Solutions that no pricing oracle had a hand in: of an independent program, of algorithms."""

@@ -12,7 +12,7 @@ import pytest
 
 from hindsched.solvers.families.edgecloud.oracle import EdgecloudOracle
 from hindsched.solvers.families.mlbroker.oracle import MlbrokerOracle
-from hindsched.solvers.oracles.base import BlockOracle
+from hindsched.solvers.oracles.base import BlockOracle, RestrictedOracle
 from hindsched.solvers.oracles.decisions import (
     COMPLETES,
     NEVER,
@@ -22,7 +22,6 @@ from hindsched.solvers.oracles.decisions import (
     limits_of,
     to_file,
 )
-from hindsched.solvers.oracles.restricted import RestrictedOracle
 from tests.kernel.agreement import certificate, kernel_bound, kernel_leaf
 from tests.solvers.pricing.contract import (
     CLOSE,

@@ -30,8 +30,7 @@ from hindsched.instances.gang.from_log import instance_of_log
 from hindsched.instances.gang.instance import KINDS, GangInstance, split_formulation
 from hindsched.instances.traces.log import Log, runs_of
 from hindsched.json_types import JsonObject
-from hindsched.solutions.gang.rows import pool_rows
-from hindsched.solutions.gang.solution import GangSolution, gang_metrics
+from hindsched.solutions.gang.solution import GangSolution, gang_metrics, pool_rows
 from hindsched.solvers.certificates.certificate import Certificate
 from hindsched.solvers.compiling import compile_first
 from hindsched.solvers.door.api import compile_solve, solve

@@ -1,4 +1,4 @@
-"""Methods of ``solve`` for astraea: the generic ones and the bound for baselines that preempt."""
+"""Methods of ``solve`` for astraea: the generic ones."""
 
 from __future__ import annotations
 
@@ -6,10 +6,8 @@ from hindsched.instances.astraea.modes import modes
 from hindsched.instances.modes import PREEMPTIVE
 from hindsched.solvers.families.windows.methods import if_small
 from hindsched.solvers.methods.auto import generic_methods
-from hindsched.solvers.methods.base import Method, preemptive
+from hindsched.solvers.methods.base import Method
 
-METHODS: dict[str, Method] = {
-    **generic_methods(program=if_small(modes)), "preemptive": preemptive,
-}  # fmt: skip
+METHODS: dict[str, Method] = generic_methods(program=if_small(modes))
 RIVALS_BOUND = ("bound", f"optional,{PREEMPTIVE}")
 """Method and formulation of the bound for baselines that may do what the problem forbids."""

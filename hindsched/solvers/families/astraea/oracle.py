@@ -1,11 +1,9 @@
 """The astraea family's pricing oracle: one job's best window at prices on workers and PSs.
 
 The layouts are those of `windows/oracle.py`, with row sets ``worker_capacity`` over (type, slot),
-in ``servers`` (server, type, slot), and ``ps_capacity``. Schedules are placed on servers in this
-layout only.
-
-The horizon is hard. With ``optional`` a job may stay out at value 0; with ``must-complete`` a job
-that fits nowhere makes the bound -inf, as the problem then is infeasible.
+in ``servers`` (server, type, slot), and ``ps_capacity``. The horizon is hard. With ``optional`` a
+job may stay out at value 0; with ``must-complete`` a job that fits nowhere makes the bound -inf, as
+the problem then is infeasible.
 """
 
 from __future__ import annotations
@@ -121,12 +119,9 @@ class AstraeaPieces(PiecesOracle, AstraeaMerged):
 
 
 def hosted_ps(instance: AstraeaInstance, most: int) -> Ints:
-    """Fewest PSs of the best host of N = 1 .. `most` workers; `NEVER` where no server serves them.
+    """Fewest PSs of the best host, shape (worker types, PS types, zeta in 0..1, N = 1..most).
 
-    Returns
-    -------
-    ndarray of int, shape (worker types, PS types, zeta in 0..1, most)
-        With zeta = 1 the host holds all workers, otherwise N - 1 at most.
+    With zeta = 1 the host holds all workers, otherwise N - 1 at most; `NEVER` if no server serves.
     """
     count = np.arange(1, most + 1)
     found = np.full((*instance.ps_ratio.shape, 2, most), NEVER, dtype=np.int64)
@@ -140,12 +135,7 @@ def hosted_ps(instance: AstraeaInstance, most: int) -> Ints:
 
 
 class ServerOracle(AstraeaOracle, WindowServerOracle):
-    """Best responses on real servers, exact.
-
-    Notes
-    -----
-    Ties: earlier types, centralised first, fewer workers, earlier start.
-    """
+    """Best responses on real servers, exact; ties by completion and the order of `table`."""
 
     def __init__(self, instance: AstraeaInstance, formulation: str | None = None) -> None:
         super().__init__(instance, formulation)

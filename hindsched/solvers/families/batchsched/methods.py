@@ -7,10 +7,10 @@ from hindsched.instances.batchsched.instance import BatchschedInstance
 from hindsched.instances.batchsched.modes import modes
 from hindsched.instances.modes import PREEMPTIVE
 from hindsched.solutions.base import Solution
-from hindsched.solvers.families.batchsched.list_schedule import as_solution, list_schedule
+from hindsched.solvers.families.batchsched.schedules import as_solution, list_schedule
 from hindsched.solvers.families.windows.methods import if_small
 from hindsched.solvers.methods.auto import generic_methods
-from hindsched.solvers.methods.base import Method, keep_solution, preemptive
+from hindsched.solvers.methods.base import Method, keep_solution
 
 
 def find_incumbent(instance: Instance, formulation: str) -> Solution:
@@ -21,8 +21,6 @@ def find_incumbent(instance: Instance, formulation: str) -> Solution:
     return found
 
 
-METHODS: dict[str, Method] = {
-    **generic_methods(find_incumbent, if_small(modes)), "preemptive": preemptive,
-}  # fmt: skip
+METHODS: dict[str, Method] = generic_methods(find_incumbent, if_small(modes))
 RIVALS_BOUND = ("bound", PREEMPTIVE)
 """Method and formulation of the bound for baselines that may do what the problem forbids."""

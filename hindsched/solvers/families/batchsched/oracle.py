@@ -1,11 +1,8 @@
 """Pricing oracles of batchsched: best response of one job to prices on the servers' resources.
 
-The layouts are those of `windows/oracle.py`; ``servers`` is the paper's subproblem, solved by the
-exact routine of `ScheduleSearch`. Schedules are placed on servers in this layout only.
-
-Slots beyond the last priced one, T, cost nothing. What begins in a priced slot may end there; of
-what begins there the shortest mode in T + 1 is the cheapest, at ``w (T + 1 + L)``: it is every
-job's outside option.
+The layouts are those of `windows/oracle.py`. Slots beyond the last priced one, T, cost nothing.
+What begins in a priced slot may end there; of what begins there the shortest mode in T + 1 is the
+cheapest, at ``w (T + 1 + L)``: it is every job's outside option.
 """
 
 from __future__ import annotations
@@ -26,15 +23,7 @@ from hindsched.instances.decimals import common_step, exactly, loosened
 from hindsched.instances.modes import NEVER, PREEMPTIVE, Modes, in_pieces
 from hindsched.solutions.base import Assignment
 from hindsched.solutions.batchsched.solution import BatchschedSolution
-from hindsched.solutions.window_solution import WindowRow
-from hindsched.solvers.families.batchsched.list_schedule import list_schedule
-from hindsched.solvers.families.batchsched.oracle_search import (
-    ModeIndex,
-    Schedule,
-    ScheduleSearch,
-    kinds_of,
-    most_workers,
-)
+from hindsched.solvers.families.batchsched.schedules import ScheduleSearch, kinds_of, list_schedule
 from hindsched.solvers.families.windows.oracle import (
     NOTHING,
     ROWS,
@@ -50,6 +39,7 @@ from hindsched.solvers.families.windows.oracle import (
 from hindsched.solvers.families.windows.servers import WindowServerOracle
 from hindsched.solvers.kernels.windows.window import Parts
 from hindsched.solvers.oracles.base import BlockOracle, Response
+from hindsched.solvers.oracles.decisions import COMPLETES
 from hindsched.solvers.oracles.rows import Rows, RowSet, slot_labels
 
 __all__ = ["ORACLE_ROWS", "build", "first_rows", "tree_rows"]
@@ -140,26 +130,11 @@ class BatchschedPieces(PiecesOracle, BatchschedMerged):
         self.prepare_pieces(ways, np.full(len(ways), math.inf))
 
 
-def schedule_of(row: WindowRow, cost: float) -> Schedule:
-    """Return a row as a schedule."""
-    return Schedule(row.first, row.slots, row.worker_type, row.ps_type, row.workers, row.ps, cost)
-
-
 class ServerOracle(BatchschedOracle, WindowServerOracle):
     """Best responses on real servers: the paper's subproblem (12), exact.
 
-    Parameters
-    ----------
-    instance : BatchschedInstance
-        The instance.
-    formulation : str, optional
-        Both formulations state the same problem.
-    slots : int, optional
-        Slots that are priced; by default enough for a list schedule and one more job after it.
-
-    Notes
-    -----
-    Ties: earlier completion, then fewer workers, worker type, q = 1 first, PS type.
+    Without `slots`, enough are priced for a list schedule and one more job after it. Ties: earlier
+    completion, then worker type, q = 1 first, PS type, fewer workers.
     """
 
     def __init__(
@@ -169,7 +144,7 @@ class ServerOracle(BatchschedOracle, WindowServerOracle):
         slots: int | None = None,
     ) -> None:
         super().__init__(instance, formulation)
-        self._index: dict[int, ModeIndex] = {}
+        self._tables: dict[int, Modes] = {}
         self._shortest_of: dict[int, int] = {}
         self.slots = slots or self._enough_slots()
         names = tuple(server.name for server in instance.servers)
@@ -183,18 +158,6 @@ class ServerOracle(BatchschedOracle, WindowServerOracle):
         longest = max((s.duration for s in schedules), default=1)
         return max((s.last for s in schedules), default=1) + longest
 
-    def _searching(self, slots: int) -> ScheduleSearch:
-        return ScheduleSearch(self.instance, slots, most_workers(self.instance.jobs))
-
-    @cached_property
-    def _search(self) -> ScheduleSearch:
-        return self._searching(self.slots)
-
-    @cached_property
-    def _wide(self) -> ScheduleSearch:
-        """A search at full capacity that sees how what begins in a priced slot ends."""
-        return self._searching(self.slots + self._tail)
-
     @cached_property
     def _tail(self) -> int:
         """Slots behind the priced ones in which every job ends that uses no other.
@@ -207,27 +170,22 @@ class ServerOracle(BatchschedOracle, WindowServerOracle):
     def _shortest(self, block: int) -> int:
         """Duration of the shortest mode that the empty servers hold."""
         if block not in self._shortest_of:
-            table, once = self.table(block), self._searching(1)
+            table, once = self.table(block), ScheduleSearch(self.instance, 1)
             for length in np.unique(table.duration).tolist():
                 alike = table.take(table.duration == length)
                 at_once = replace(alike, duration=np.ones_like(alike.duration))
-                if once.cheapest(ModeIndex.of(at_once)) is not None:
+                if once.cheapest(at_once) is not None:
                     break
             else:
                 length = NEVER
             self._shortest_of[block] = int(length)
         return self._shortest_of[block]
 
-    def index(self, block: int) -> ModeIndex:
-        """Modes of a job in the form of the search."""
-        if block not in self._index:
-            job = self.instance.jobs[block]
-            self._index[block] = ModeIndex.of(modes(self.instance, job))
-        return self._index[block]
-
     def table(self, block: int) -> Modes:
         """Modes of a job."""
-        return self.index(block).modes
+        if block not in self._tables:
+            self._tables[block] = modes(self.instance, self.instance.jobs[block])
+        return self._tables[block]
 
     def end_costs(self, block: int) -> Floats:
         """Weight x (last slot + 1)."""
@@ -252,37 +210,16 @@ class ServerOracle(BatchschedOracle, WindowServerOracle):
         found = np.repeat(capacity[:, :, None], self.slots + self._tail, axis=2)
         return Parts.of(found)
 
-    def _by_slot(self, vector: Floats) -> Floats:
-        """A vector over the rows as (slots, servers, resources), as the search takes it."""
-        return self.parts(vector).first.transpose(2, 0, 1)
-
     def best_response(
         self, block: int, prices: Floats, residual: Floats | None = None
     ) -> Response | None:
         """Cheapest schedule of a job; see `BlockOracle.best_response`."""
         if residual is None:
-            self._wide.reset(prices=self._by_slot(prices))
-            return self._respond(block, self._wide, self.outside(block))
-        free, priced = self._by_slot(residual), self._by_slot(prices)
-        self._search.reset(free[: self.slots], priced[: self.slots])
-        return self._respond(block, self._search, None)
-
-    def responses(self, prices: Floats) -> list[Response | None]:
-        """Best responses of all blocks at full capacity."""
-        self._wide.reset(prices=self._by_slot(prices))
-        blocks = range(self.num_blocks)
-        return [self._respond(block, self._wide, self.outside(block)) for block in blocks]
-
-    def _respond(
-        self, block: int, search: ScheduleSearch, outside: Response | None
-    ) -> Response | None:
-        job = self.instance.jobs[block]
-        found = search.cheapest(self.index(block), rate=float(job.weight), earliest=job.arrival)
-        if outside is not None and (found is None or outside.value < found.cost):
-            return outside
-        if found is None:
-            return None
-        return self.response(found.cost, float(job.weight) * found.completion, found.row())
+            outside = self.outside(block)
+            found = self.cheapest(block, self.full, self.parts(prices), {})
+            return outside if found is None or outside.value < found.value else found
+        free = self.parts(loosened(residual, self.rows.capacity))
+        return self.cheapest(block, free, self.parts(prices), {COMPLETES: (0, self.slots)})
 
     def outside(self, block: int) -> Response:
         """The shortest mode after all priced slots: no schedule that begins there is cheaper."""

@@ -23,7 +23,7 @@ from hindsched.solutions.base import Solution
 from hindsched.solutions.batchsched.solution import BatchschedSolution
 from hindsched.solutions.window_solution import WindowRow
 from hindsched.solvers.door.work import spend
-from hindsched.solvers.families.batchsched.list_schedule import list_schedule
+from hindsched.solvers.families.batchsched.schedules import list_schedule
 from hindsched.solvers.kernels.batchsched.window_moves import improve, insert_all
 from hindsched.solvers.kernels.batchsched.window_plan import (
     Cluster,
@@ -59,18 +59,7 @@ MULTIPLES = (1.0, 0.6, 0.3, 1.2, 0.0)
 class WindowSearch:
     """The search, resumable; `objective` is that of the best schedules found so far.
 
-    Parameters
-    ----------
-    oracle : BlockOracle
-        The oracle in the layout ``servers``.
-    prices : ndarray
-        Prices on its rows.
-    seed : int
-        Seed of all draws.
-    start : Solution, optional
-        A feasible solution to begin from.
-    seconds_left : callable
-        What is left of the time for everything: the last cycle ends with it.
+    `prices` are on the rows of the layout ``servers``; the last cycle ends with `seconds_left`.
     """
 
     def __init__(
@@ -131,14 +120,9 @@ class WindowSearch:
         self._jobs = only(every, excess_costs(every, self._prices, self.slots) <= NEARLY)
 
     def construct(self, stop: Callable[[], bool] = lambda: False) -> None:
-        """Insert all jobs in the order of their density, at a few multiples of the prices.
+        """Insert all jobs by density, at a few multiples of the prices; `stop` is asked in between.
 
         Where none of that ends within the priced slots, the list that they are made for is taken.
-
-        Parameters
-        ----------
-        stop : callable
-            Asked after every insertion of all jobs once there are schedules to keep.
         """
         order = np.argsort(-self._prices.density, kind="stable")
         for multiple in MULTIPLES:
@@ -159,13 +143,7 @@ class WindowSearch:
         self._return_to_best()
 
     def improve(self, stop: Callable[[], bool]) -> bool:
-        """Try neighbourhoods until `stop` says so; return whether the best became better.
-
-        Parameters
-        ----------
-        stop : callable
-            Asked before every few neighbourhoods.
-        """
+        """Try neighbourhoods until `stop` says so; return whether the best became better."""
         if self.objective is None or not self.instance.jobs:
             return False
         before = self.objective
@@ -205,13 +183,7 @@ class WindowSearch:
         return True
 
     def solution(self) -> Solution | None:
-        """The best schedules as a checked solution.
-
-        Raises
-        ------
-        SolveFailed
-            If the checker finds a constraint broken: an error in the search.
-        """
+        """The best schedules as a checked solution."""
         if self.objective is None:
             return None
         rows: dict[str, Sequence[WindowRow]] = {name: (row,) for name, row in self._best.items()}

@@ -20,15 +20,13 @@ from hindsched.instances.base import Instance
 from hindsched.instances.edgecloud.instance import EdgecloudInstance
 from hindsched.models.edgecloud.relaxations import build_fractional
 from hindsched.models.edgecloud.sets import last_slots, relaxation_last_slots
-from hindsched.solutions.edgecloud.list_schedule import GreedySchedule, read_past
+from hindsched.solutions.edgecloud.list_schedule import GreedySchedule, Past, read_past
 from hindsched.solvers.bounds.lagrangian import subgradient_bound
 from hindsched.solvers.certificates.certificate import Certificate, certify
-from hindsched.solvers.door.interrupt import catch_interrupt
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import solve_program
-from hindsched.solvers.door.result import Result
-from hindsched.solvers.door.status import Progress, Status, StoppedBy
-from hindsched.solvers.door.work import Clock
+from hindsched.solvers.door.result import Progress, Result, Status, StoppedBy
+from hindsched.solvers.door.work import Clock, catch_interrupt
 from hindsched.solvers.families.edgecloud.oracle import EdgecloudOracle
 from hindsched.solvers.families.edgecloud.search import best_incumbent, search
 from hindsched.solvers.methods.base import DEFAULT_SECONDS, Method, Run, solve_milp
@@ -164,7 +162,7 @@ def auto(
     assert isinstance(instance, EdgecloudInstance)
     with catch_interrupt() as stop:  # one event for all steps
         run = Run(instance, formulation, options, on_progress, stop, "lp+search")
-        columns = _program_columns(instance, formulation)
+        columns = program_columns(instance, formulation, read_past(instance, None))
         small = columns <= PROGRAM_COLUMNS
         alone = small or threads_of(options) == 1
         before = SHARE_OF_FIRST_SEARCH if small or not alone else SHARE_OF_SEARCH
@@ -187,15 +185,15 @@ def auto(
         return run.known
 
 
-def _program_columns(instance: EdgecloudInstance, formulation: str) -> int:
+def program_columns(instance: EdgecloudInstance, formulation: str, past: Past) -> int:
     """How many worker-slot variables the offline program has."""
-    last = last_slots(instance, formulation, read_past(instance, None))
+    last = last_slots(instance, formulation, past)
     return sum(
-        max(0, last[j] - job.arrival - int(instance.upload[j, s]) + 1)
+        max(0, last[j] - max(past.now, job.arrival + int(instance.upload[j, s])) + 1)
         * (1 if formulation == "literal" else len(workers))
-        for j, job in enumerate(instance.jobs)
+        for j, job in enumerate(instance.jobs) if j in last
         for s, workers in instance.places(job)
-    )
+    )  # fmt: skip
 
 
 def tree(

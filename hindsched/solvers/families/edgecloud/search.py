@@ -20,11 +20,9 @@ from hindsched.solutions.base import Solution
 from hindsched.solutions.edgecloud.list_schedule import GreedySchedule, read_past
 from hindsched.solutions.edgecloud.runs import ChunkRun, Runs, place_parameter_servers
 from hindsched.solutions.edgecloud.solution import EdgecloudSolution
-from hindsched.solvers.door.interrupt import catch_interrupt
 from hindsched.solvers.door.options import SolveOptions
-from hindsched.solvers.door.result import Result
-from hindsched.solvers.door.status import Progress, StoppedBy
-from hindsched.solvers.door.work import spend
+from hindsched.solvers.door.result import Progress, Result, StoppedBy
+from hindsched.solvers.door.work import catch_interrupt, spend
 from hindsched.solvers.kernels.edgecloud.priority_search import (
     MIXED,
     NEVER,

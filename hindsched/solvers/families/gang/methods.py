@@ -24,16 +24,15 @@ from hindsched.instances.gang.instance import GangInstance, split_formulation
 from hindsched.models.gang.offline import columns_needed
 from hindsched.solutions.gang.solution import GangSolution
 from hindsched.solvers.certificates.certificate import certify
-from hindsched.solvers.door.interrupt import catch_interrupt
 from hindsched.solvers.door.options import SolveOptions
-from hindsched.solvers.door.result import Result
-from hindsched.solvers.door.status import Progress, Status
-from hindsched.solvers.door.work import Clock, spend
+from hindsched.solvers.door.result import Progress, Result, Status
+from hindsched.solvers.door.work import Clock, catch_interrupt, spend
 from hindsched.solvers.families.gang.prices import certify_without_prices, climb_prices
 from hindsched.solvers.families.gang.replay import in_order, incumbents
 from hindsched.solvers.families.gang.search import Search, can_move
+from hindsched.solvers.methods.auto import solve_tree
 from hindsched.solvers.methods.base import Method, Run, relaxation, solve_milp
-from hindsched.solvers.tree.method import certifying, solve_tree
+from hindsched.solvers.tree.method import certifying
 
 BOUND_SHARE = 0.3
 """Share of the time for the prices of jobs in one piece; the search has the rest."""

@@ -18,8 +18,7 @@ from hindsched.errors import InputError
 from hindsched.instances.decimals import LARGEST_INTEGER, exactly
 from hindsched.instances.gang.instance import KINDS, GangInstance, split_formulation
 from hindsched.json_types import Keywords
-from hindsched.solutions.gang.rows import GangRows, pool_rows
-from hindsched.solutions.gang.solution import GangSolution
+from hindsched.solutions.gang.solution import GangRows, GangSolution, pool_rows
 from hindsched.solvers.kernels.gang.preemption import LEAST_ATTAINED, SHORTEST_REMAINING, run_ranks
 from hindsched.solvers.kernels.gang.queueing import (
     BACKFILLING,

@@ -19,8 +19,7 @@ import numpy as np
 
 from hindsched.arrays import Floats, Ints
 from hindsched.instances.gang.instance import KINDS, OBJECTIVES, GangInstance, split_formulation
-from hindsched.solutions.gang.rows import pool_rows
-from hindsched.solutions.gang.solution import GangSolution
+from hindsched.solutions.gang.solution import GangSolution, pool_rows
 from hindsched.solvers.door.work import Clock, now, spend
 from hindsched.solvers.families.gang.oracle import job_blocks
 from hindsched.solvers.families.gang.replay import incumbents

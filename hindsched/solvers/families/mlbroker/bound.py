@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from hindsched.arrays import Floats
+from hindsched.arrays import Bools, Floats
 from hindsched.errors import SolveFailed
 from hindsched.instances.mlbroker.instance import MlbrokerInstance
 from hindsched.instances.mlbroker.slot import SlotData
@@ -84,6 +84,7 @@ def lagrangian_certificate(
     iterations: int = ITERATIONS,
     clock: Clock | None = None,
     on_slot: Callable[[float, int], None] | None = None,
+    held: Bools | None = None,
 ) -> Certificate:
     """Certificate of the best shares found; 0 iterations give the PS-conditioned chord bound.
 
@@ -101,11 +102,16 @@ def lagrangian_certificate(
         After which slots keep their equal shares.
     on_slot : callable, optional
         Called with (relaxed bound so far, slot).
+    held : ndarray of bool, shape (J, R), optional
+        Where a launch costs a job nothing, because it ran there before its first slot.
     """
     oracle = oracle or MlbrokerOracle(instance, formulation)
     discount = np.zeros(next(s.shape for s in oracle.rows.sets if s.name == "discount"))
     index = {job.name: j for j, job in enumerate(instance.jobs)}
     life = np.array([job.departure - job.arrival + 1 for job in instance.jobs], dtype=float)
+    deployment = oracle.amortised_launches()
+    if held is not None:
+        deployment[held.T] = 0.0
     total = 0.0
     for t in range(1, instance.horizon + 1):
         slot = SlotData.at(instance, t)
@@ -114,6 +120,8 @@ def lagrangian_certificate(
         names = [index[name] for name in slot.jobs]
         presence = slot.deployment / life[names]
         launch = np.repeat(presence[:, None], slot.num_centers, axis=1)
+        if held is not None:
+            launch[held[names]] = 0.0
         jobs, tiers = jobs_of(slot, launch), tiers_of(slot)
         if formulation == "paper":  # talk with the PS is free
             jobs = jobs._replace(distance=0.0 * slot.distance)
@@ -127,7 +135,7 @@ def lagrangian_certificate(
         total += bound
         if on_slot is not None:
             on_slot(total, t)
-    prices = oracle.rows.pack({"discount": discount, "deployment": oracle.amortised_launches()})
+    prices = oracle.rows.pack({"discount": discount, "deployment": deployment})
     return certify(oracle, prices)
 
 

@@ -18,24 +18,22 @@ from threading import Event
 
 import numpy as np
 
-from hindsched.arrays import Bools, Ints
+from hindsched.arrays import Ints
 from hindsched.instances.base import Instance
 from hindsched.instances.mlbroker.instance import MlbrokerInstance
 from hindsched.instances.mlbroker.slot import SlotData
 from hindsched.solutions.mlbroker.solution import MlbrokerSolution
-from hindsched.solvers.door.interrupt import catch_interrupt
 from hindsched.solvers.door.options import SolveOptions
-from hindsched.solvers.door.result import Result
-from hindsched.solvers.door.status import Progress, Status, StoppedBy
-from hindsched.solvers.door.work import Clock, is_counted, spend
+from hindsched.solvers.door.result import Progress, Result, Status, StoppedBy
+from hindsched.solvers.door.work import Clock, catch_interrupt, is_counted
 from hindsched.solvers.families.mlbroker.bound import (
     ITERATIONS,
     lagrangian_certificate,
     relaxation_bound,
 )
 from hindsched.solvers.families.mlbroker.oracle import MlbrokerOracle
-from hindsched.solvers.families.mlbroker.plan import launches, plan_slots, polish, with_launches
-from hindsched.solvers.families.mlbroker.slot import SlotPlacement, tight_placement
+from hindsched.solvers.families.mlbroker.plan import improved_plans
+from hindsched.solvers.families.mlbroker.slot import SlotPlacement
 from hindsched.solvers.methods.base import Method, Run, relaxation, solve_milp
 from hindsched.solvers.tree.method import (
     SHARE_BEFORE_TREE,
@@ -71,66 +69,41 @@ def find_schedule(
     plans : Plans, optional
         What the jobs answer to the prices of a good bound: the first start.
     """
-
-    def late() -> bool:
-        spend()
-        return clock is not None and clock.is_over
-
     views = _views(instance)
-    found: list[MlbrokerSolution] = []
-
-    def improve(plan: list[SlotPlacement]) -> None:
-        while not late() and (polished := polish(views, {}, plan)) is not plan:
-            plan = polished
-        found.append(_solution(instance, views, plan, formulation))
-
-    if plans is not None:
-        improve(_slots_of(instance, views, plans))
-    if not (found and late()) and (plan := plan_slots(views, {}, clock)) is not None:
-        improve(plan)
-    if not found:
-        improve(_slot_by_slot(views))
-    return min(found, key=lambda solution: solution.objective())
+    answers = None if plans is None else slots_of(instance, views, plans)
+    found = improved_plans(views, {}, clock, answers)
+    solutions = [solution_of(instance, plan, formulation) for plan in found]
+    return min(solutions, key=lambda solution: solution.objective())
 
 
 def _views(instance: MlbrokerInstance) -> list[SlotData]:
     return [SlotData.at(instance, t) for t in range(1, instance.horizon + 1)]
 
 
-def _slots_of(
-    instance: MlbrokerInstance, views: list[SlotData], plans: Plans
+def slots_of(
+    instance: MlbrokerInstance, views: Sequence[SlotData], plans: Plans
 ) -> list[SlotPlacement]:
-    """Every job's plan over its life, slot by slot."""
+    """Every job's plan over its life, in the views of the last slots; without costs."""
     index = {job.name: j for j, job in enumerate(instance.jobs)}
     placed: list[SlotPlacement] = []
-    for t, view in enumerate(views, 1):
+    for t, view in enumerate(views, instance.horizon - len(views) + 1):
         workers = np.zeros(view.data.shape, dtype=np.int64)
         ps = np.zeros(len(view.jobs), dtype=np.int64)
         for row, job in enumerate(index[name] for name in view.jobs):
             step = t - instance.jobs[job].arrival
             workers[row], ps[row] = plans[job][0][step], max(plans[job][1][step], 0)
         placed.append(SlotPlacement(workers, ps, 0.0))
-    return with_launches(views, {}, placed)
+    return placed
 
 
-def _slot_by_slot(views: list[SlotData]) -> list[SlotPlacement]:
-    """Place slots one after the other, without a search."""
-    plan: list[SlotPlacement] = []
-    held: dict[str, Bools] = {}
-    for view in views:
-        plan.append(tight_placement(view, launches(view, held), relocation=False))
-        held = dict(zip(view.jobs, plan[-1].used, strict=True))
-    return plan
-
-
-def _solution(
-    instance: MlbrokerInstance, views: list[SlotData], plan: list[SlotPlacement], formulation: str
+def solution_of(
+    instance: MlbrokerInstance, plan: Sequence[SlotPlacement], formulation: str
 ) -> MlbrokerSolution:
+    """A plan of the last slots as a solution."""
     shape = (len(instance.jobs), instance.horizon, len(instance.datacenters))
     workers, ps = np.zeros(shape, dtype=np.int64), np.full(shape[:2], -1, dtype=np.int64)
-    index = {job.name: j for j, job in enumerate(instance.jobs)}
-    for t, (view, placement) in enumerate(zip(views, plan, strict=True)):
-        jobs = [index[name] for name in view.jobs]
+    for t, placement in enumerate(plan, instance.horizon - len(plan)):
+        jobs = np.flatnonzero(instance.alive[:, t])
         workers[jobs, t], ps[jobs, t] = placement.workers, placement.ps
     return MlbrokerSolution(instance, workers, ps, formulation)
 
@@ -215,9 +188,8 @@ class BrokerRun(Run):
         """Bound and search, in shares of the time."""
         plans = self.certify(self.clock.first(share_of_bound * self.clock.seconds))
         instance, formulation = self.instance, self.known.formulation
-        views = _views(instance)
-        answers = _slots_of(instance, views, plans)
-        self.offer(_solution(instance, views, answers, formulation))
+        answers = slots_of(instance, _views(instance), plans)
+        self.offer(solution_of(instance, answers, formulation))
         clock = self.clock.first(share * self.clock.seconds - self.clock.gone)
         self.offer(find_schedule(instance, formulation, clock, plans))
 

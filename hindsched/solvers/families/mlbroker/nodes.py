@@ -35,8 +35,7 @@ from hindsched.solvers.oracles.decisions import (
     limits_of,
     window_of,
 )
-from hindsched.solvers.tree.branching import LEAST_SIDE, Split
-from hindsched.solvers.tree.node_program import CONVERGED, NodeBound
+from hindsched.solvers.tree.node_program import CONVERGED, LEAST_SIDE, NodeBound, Split
 
 MOST_ROUNDS = 60
 """Rounds of pricing at one node."""

@@ -10,7 +10,7 @@ slots are consecutive, as the views are.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from hindsched.solvers.families.mlbroker.slot import (
     relocated,
     slot_cost,
     tier_prices,
+    tight_placement,
 )
 from hindsched.solvers.kernels.mlbroker.geo_placement import (
     best_placement,
@@ -40,6 +41,38 @@ NEAREST = 3
 Held = Mapping[str, Bools]
 Option = tuple[Ints, int, float]
 """Workers (R,), position of the PS, cost at the prices without launches."""
+
+
+def improved_plans(
+    views: Sequence[SlotData], held: Held, clock: Clock | None,
+    answers: list[SlotPlacement] | None = None,
+) -> Iterator[list[SlotPlacement]]:  # fmt: skip
+    """Plans of consecutive slots: from what the jobs answer to prices, and from other prices.
+
+    Nothing is begun after the clock; without anything better slots are placed one by one, by the
+    relaxation and largest remainder alone, in milliseconds.
+    """
+
+    def late() -> bool:
+        spend()
+        return clock is not None and clock.is_over
+
+    def improved(plan: list[SlotPlacement]) -> list[SlotPlacement]:
+        while not late() and (polished := polish(views, held, plan)) is not plan:
+            plan = polished
+        return plan
+
+    if answers is not None:
+        yield improved(with_launches(views, held, answers))
+    plan = None if answers is not None and late() else plan_slots(views, held, clock)
+    if plan is not None:
+        yield improved(plan)
+    elif answers is None:
+        plan = []
+        for view in views:
+            plan.append(tight_placement(view, launches(view, held), relocation=False))
+            held = dict(zip(view.jobs, plan[-1].used, strict=True))
+        yield improved(plan)
 
 
 def plan_slots(

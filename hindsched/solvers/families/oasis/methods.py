@@ -19,8 +19,7 @@ from hindsched.solutions.base import Solution, build_solution
 from hindsched.solutions.oasis.solution import OasisSolution
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import solve_program, within_gap
-from hindsched.solvers.door.result import Result
-from hindsched.solvers.door.status import Progress, Status, StoppedBy
+from hindsched.solvers.door.result import Progress, Result, Status, StoppedBy
 from hindsched.solvers.door.work import now
 from hindsched.solvers.families.oasis.promises import Promises, find_patterns
 from hindsched.solvers.methods.auto import generic_methods

@@ -1,20 +1,16 @@
 """The oasis oracle with packing: a group's servers sell patterns, not only resources.
 
 The rows of the layout ``groups`` let 3-GPU and 2-GPU workers share a 4-GPU server by fractions. In
-the layout ``patterns`` every group of servers and slot has a block of its own besides: it runs
+the layout ``patterns`` every group of servers and slot is a block of its own besides: it runs
 n_g maximal patterns of one server, and linking rows say that the jobs run no more units there than
 the patterns hold,
 
     y_igt <= sum over patterns l of l_i r_gtl,    sum_l r_gtl <= n_g.
 
-Both kinds of rows are priced together. The bound at any prices is that of blocks and linking rows
-as everywhere; the best response of a group and slot is n_g times its dearest pattern. The rows
-``worker_units`` and ``ps_units`` thus know the convex hull of the integer packings of one server.
-
-A server that is large beside the workers has too many patterns, and there the resources' rows are
-nearly as tight: only the largest workers (and PSs) of a server take part, so many that it has at
-most `MOST_PATTERNS`. The number belongs to the file format: with another one a unit of a job might
-have no row, or a row without patterns.
+So the rows ``worker_units`` and ``ps_units`` know the convex hull of the integer packings of one
+server. Where patterns are too many, the resources' rows are nearly as tight: only the largest
+workers (and PSs) of a server take part, so many that it has at most `MOST_PATTERNS`. That number
+belongs to the file format: with another one a unit of a job might have no row.
 """
 
 from __future__ import annotations
@@ -126,11 +122,7 @@ def _without_overfull(patterns: Ints, capacity: Floats, demand: Floats) -> Ints:
 
 @dataclass(frozen=True)
 class _Prices:
-    """What the blocks read at some prices, kept as two blocks in a row mostly ask at the same ones.
-
-    `paid` has the unit prices of both sides, `dearest` by side and group the number and worth of
-    the dearest pattern of each slot.
-    """
+    """What the blocks read at some prices, kept as blocks in a row mostly ask at the same ones."""
 
     flat: bytes
     paid: tuple[Floats, ...]
@@ -138,15 +130,7 @@ class _Prices:
 
 
 class PatternOracle(BlockOracle):
-    """Best responses of jobs, and of the servers' groups slot by slot.
-
-    Parameters
-    ----------
-    instance : OasisInstance
-        The instance.
-    formulation : str, optional
-        The family has one.
-    """
+    """Best responses of jobs, and of the servers' groups slot by slot."""
 
     sense: ClassVar[Literal["max", "min"]] = "max"
     instance: OasisInstance

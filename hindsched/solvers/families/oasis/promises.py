@@ -24,7 +24,7 @@ from hindsched.models.oasis.leaf import build_leaf
 from hindsched.solutions.oasis.solution import OasisSolution
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import solve_program
-from hindsched.solvers.door.status import ProgramResult, Status, StoppedBy
+from hindsched.solvers.door.result import ProgramResult, Status, StoppedBy
 from hindsched.solvers.kernels.oasis.maximal_patterns import server_patterns
 
 Plan = tuple[int, Any, Any]
@@ -72,22 +72,7 @@ def place_together(instance: OasisInstance, plans: Mapping[int, Plan]) -> OasisS
 
 
 class Promises:
-    """Decides promises of ends on the servers as they are, and remembers what it decided.
-
-    Parameters
-    ----------
-    instance : OasisInstance
-        The instance.
-    options : SolveOptions
-        Solver, threads and seed.
-
-    Attributes
-    ----------
-    count : int
-        How often promises were decided.
-    best : OasisSolution, optional
-        The best schedule that was found.
-    """
+    """Decides promises of ends on the servers as they are, and remembers what it decided."""
 
     def __init__(self, instance: OasisInstance, options: SolveOptions) -> None:
         self.instance = instance
@@ -122,29 +107,17 @@ class Promises:
     def known(self, ends: Ends) -> bool | None:
         """Whether promises can be kept, as far as decisions so far say; None if they do not.
 
-        What has fewer jobs or later ends than something that was kept can be kept; what has more
-        jobs or earlier ends than something impossible is impossible.
+        Fewer jobs or later ends than what was kept can be kept; the reverse of it is impossible.
         """
         if any(is_weaker(ends, kept) for kept in self._kept):
             return True
         return False if any(is_weaker(other, ends) for other in self._impossible) else None
 
     def conflicts(self, ends: Ends, last: Ends, out_of_time: Callable[[], bool]) -> list[Ends]:
-        """Smallest conflicts within promises that are impossible, as cuts.
+        """Smallest conflicts within impossible promises, as cuts: one or two, by order of removal.
 
-        Parameters
-        ----------
-        ends : dict
-            Promises that were proven impossible.
-        last : dict
-            The last end that is worth anything, by job.
-        out_of_time : callable
-            Whether to stop with the conflicts as they are, which are valid at any time.
-
-        Returns
-        -------
-        list of dict
-            One or two conflicts: jobs are tried for removal shortest first, and longest first.
+        `last` has the last end that is worth anything, by job. Conflicts are valid at any time, so
+        that it may stop where it is `out_of_time`.
         """
         shortest_first = sorted(ends, key=lambda i: self.instance.work[i])
         found: list[Ends] = []

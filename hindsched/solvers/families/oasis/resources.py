@@ -5,9 +5,6 @@ over the PS servers. Layout ``"servers"`` has one row a server; layout ``"groups
 of identical servers and lets a job take ``n_g floor(c_g / w)`` workers of a group, which costs
 nothing in a Lagrangian bound (a group schedule spreads over the servers, averaged over rotations).
 
-The paper's subproblem (27) is solved exactly over worker-slots; its Algorithm 2, which counts whole
-data chunks a slot, is `OasisOracle.chunk_best_response`: a restriction, so it never certifies.
-
 Features of a schedule: its ``completion``, the ``slot_workers`` it runs in a slot, the ``workers``
 and ``ps`` on a server (or a group of identical servers) in a slot.
 """
@@ -128,23 +125,12 @@ class Block:
 
 
 class OasisOracle(BlockOracle):
-    """Best responses of the oasis family's jobs.
+    """Best responses of the oasis family's jobs on rows of groups (for bounds) or of each server.
 
-    Parameters
-    ----------
-    instance : OasisInstance
-        The instance.
-    formulation : str, optional
-        The family has one.
-    layout : {"groups", "servers"}
-        Rows of groups of identical servers, for bounds, or of each server, where schedules are
-        placed. In the layout ``"groups"`` a residual limits a group as a whole.
-
-    Notes
-    -----
-    Ties: cheaper servers first, equal prices in the instance's order; the earliest of equally good
-    ends; then from the last slot back the fewest workers among equal costs. An oracle serves one
-    thread at a time.
+    Schedules are placed on servers in the layout ``"servers"`` only; a residual limits a group as a
+    whole. Ties: cheaper servers first, equal prices in the instance's order; the earliest of
+    equally good ends; then from the last slot back the fewest workers among equal costs. An oracle
+    serves one thread at a time.
     """
 
     sense: ClassVar[Literal["max", "min"]] = "max"
@@ -187,11 +173,6 @@ class OasisOracle(BlockOracle):
         self._scratch = Scratch(*np.empty((2, 0, 0)), *np.empty((2, 0), dtype=np.int64))
         self._entries = np.empty((3, instance.horizon * places), dtype=np.int64)
 
-    def of_blocks(self, blocks: slice) -> OasisOracle:
-        """The same rows, which no job changes, with some of the jobs."""
-        part = self.instance.with_jobs(self.instance.jobs[blocks])
-        return OasisOracle(part, self.formulation, self.layout)
-
     def block(self, index: int) -> Block:
         """The job as the kernels read it."""
         if index not in self._blocks:
@@ -217,16 +198,7 @@ class OasisOracle(BlockOracle):
         self, block: int, prices: Floats, residual: Floats | None = None, *,
         above: float = -math.inf,
     ) -> Response | None:  # fmt: skip
-        """Exact best schedule of a job: the subproblem (27).
-
-        Parameters
-        ----------
-        block, prices, residual
-            As in `BlockOracle.best_response`.
-        above : float
-            Only a schedule of a value above it is wanted, which saves time; None is returned if
-            there is none.
-        """
+        """Exact best schedule of a job, the subproblem (27); None if none is above `above`."""
         return self._solve(block, self.block(block).task, prices, residual, above)
 
     def chunk_best_response(
@@ -235,9 +207,8 @@ class OasisOracle(BlockOracle):
     ) -> Response | None:  # fmt: skip
         """Best schedule by Algorithm 2 as printed: whole data chunks in every slot.
 
-        A worker trains ``floor(1 / (M (tau + 2 e / b)))`` chunks a slot, n workers
-        ``floor(n / (M (tau + 2 e / b)))``: what is left of a slot is lost, so the payoff is at most
-        that of `best_response`.
+        n workers train ``floor(n / (M (tau + 2 e / b)))`` chunks a slot: what is left of it is
+        lost, so that the payoff is at most that of `best_response` and certifies nothing.
         """
         job, task = self.instance.jobs[block], self.block(block).task
         slots, per = self.instance.exact_chunk_time(job).as_integer_ratio()

@@ -16,22 +16,23 @@ from hindsched.instances.base import LinearUtility
 from hindsched.instances.oasis.instance import OasisInstance, OasisJob, OasisUtility
 from hindsched.models.base import Commitments
 from hindsched.solutions.base import Assignment, Solution
-from hindsched.solvers.door.interrupt import catch_interrupt
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.result import Result
-from hindsched.solvers.door.work import UNIT_SECONDS, counting, now, spend, units_of
+from hindsched.solvers.door.work import (
+    UNIT_SECONDS,
+    catch_interrupt,
+    counting,
+    now,
+    spend,
+    units_of,
+)
 from hindsched.solvers.families.oasis.methods import milp
 
 
 def rest_of(instance: OasisInstance, commitments: Commitments) -> OasisInstance:
     """The instance of what is open from slot ``commitments.now`` on; slots count as before.
 
-    Parameters
-    ----------
-    instance : OasisInstance
-        The known jobs; those that are done or rejected are left out.
-    commitments : Commitments
-        Rows that ran before the slot; nobody is locked, as workers are given slot by slot.
+    Jobs that are done or rejected are left out; nobody is locked, as workers are given by slot.
     """
     assert not commitments.locked
     jobs = []

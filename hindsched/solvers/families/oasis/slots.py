@@ -1,12 +1,11 @@
 """Algorithm 2 with the per-slot program (32) as COST_t: the engine ``slots`` of algorithm oasis.
 
 The recursion over slots and worker-slots is the oracle's, with its ties; what n workers cost in a
-slot, and where they run, comes from `SlotProgram`, one CVXPY problem for the whole run.
-
-Prices of one slot lie as far apart as e^-500 and 1, which no linear programming code can add up.
-Units of a job are alike and each server's limit is its own, so that the optimum of (32) depends on
-prices through their order alone: the solver is given each server's place in it, 1, 2, ..., equal
-prices in the file's order, and the costs of its deployments are added up at the true prices.
+slot, and where they run, comes from `SlotProgram`, one CVXPY problem for the whole run. Prices of
+one slot lie as far apart as e^-500 and 1, which no linear programming code can add up. Units of a
+job are alike and each server's limit is its own, so that the optimum of (32) depends on the order
+of the prices alone: the solver is given each server's place in it, and costs are added up at the
+true prices.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from hindsched.instances.decimals import how_many_left, loosened
 from hindsched.instances.oasis.instance import OasisInstance
 from hindsched.models.oasis.slots import SlotProgram
 from hindsched.solvers.door.convex import solve_convex
-from hindsched.solvers.door.status import Status
+from hindsched.solvers.door.result import Status
 from hindsched.solvers.families.oasis.resources import OasisOracle, OasisPlan, Placements
 from hindsched.solvers.kernels.oasis.worker_slot import relax_states, trace_back
 from hindsched.solvers.kernels.ties import TIE
@@ -32,18 +31,7 @@ WHOLE = 1e-6
 
 
 class SlotEngine:
-    """Best responses by Algorithm 2 over worker-slots, slot by slot through (32).
-
-    Parameters
-    ----------
-    cluster : OasisInstance
-        The cluster of the run.
-
-    Attributes
-    ----------
-    program : SlotProgram
-        The program that all slots and jobs share.
-    """
+    """Best responses by Algorithm 2 over worker-slots, slot by slot through one program (32)."""
 
     def __init__(self, cluster: OasisInstance) -> None:
         self.program = SlotProgram(cluster)
@@ -51,13 +39,7 @@ class SlotEngine:
     def best_response(
         self, oracle: OasisOracle, block: int, prices: Floats, residual: Floats, above: float
     ) -> Response | None:
-        """Best schedule of a job of value above `above`, or None; as `OasisOracle.best_response`.
-
-        Raises
-        ------
-        SolveFailed
-            If the solver's point is not the whole optimum of (32).
-        """
+        """Best schedule worth more than `above`, or None; see `OasisOracle.best_response`."""
         job, horizon = oracle.block(block), oracle.instance.horizon
         needed, steps, total, utilities, arrival = job.task
         sides = (job.worker_room, job.worker_demand), (job.ps_room, job.ps_demand)
@@ -131,11 +113,7 @@ class SlotEngine:
 
 
 def in_order(prices: Floats) -> Ints:
-    """Each server's place, from 1, in the order of prices; equal ones (`TIE`) in the file's.
-
-    >>> in_order(np.array([2.0, 1.0, 2.0 - 1e-12])).tolist()
-    [2, 1, 3]
-    """
+    """Each server's place, from 1, in the order of prices; equal ones (`TIE`) in the file's."""
     order = np.argsort(prices, kind="stable")
     listed = prices[order]
     level = np.cumsum(np.append(False, listed[1:] > listed[:-1] * (1.0 + TIE)))

@@ -18,11 +18,8 @@ MOST_COLUMNS = 50_000
 def if_small(modes: Callable[[Any, Any], Sized]) -> Callable[..., Result]:
     """`solve_milp` for a program that is not large; ``auto`` goes on without another.
 
-    Parameters
-    ----------
-    modes : callable
-        ``modes(instance, job)``: a job's modes. Each has a column for every start and server; a job
-        in pieces has one for every slot, number of workers and server.
+    Each of a job's `modes` has a column for every start and server; a job in pieces has one for
+    every slot, number of workers and server.
     """
 
     def solve(instance: Any, formulation: str, *given: Any, **build: Any) -> Result:

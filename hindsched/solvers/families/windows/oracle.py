@@ -1,16 +1,11 @@
 """Pricing oracles of batchsched and astraea on all servers merged into one.
 
-``cluster``
-    Rows (resource, slot) with the summed capacity. Every schedule on real servers is one on the
-    merged server, so the bound is valid; what is lost is fragmentation (part of it is kept: no mode
-    that the empty cluster cannot place, and at least the PSs that the best host needs).
-``preemptive``
-    The same rows; a job may use any slots, in each of them any placement that the rules of a slot
-    allow, also another one than before: what a baseline does that pauses, moves and resizes, the
-    formulation ``preemptive``, which only this layout bounds. Every schedule in a window is one of
-    these, so that the bound holds for the family's own problem too, where the others are better.
-``servers``
-    Rows (server, resource, slot), the paper's subproblem: `servers.py`.
+``cluster``: rows (resource, slot) with the summed capacity. Every schedule on real servers is one
+on the merged server, so the bound is valid; part of what fragmentation costs is kept (no mode that
+the empty cluster cannot place, and at least the PSs that the best host needs).
+``preemptive``: the same rows; a job may use any slots, in each any placement that the rules of a
+slot allow: the formulation ``preemptive``, which only this layout bounds.
+``servers``: rows (server, resource, slot), the paper's subproblem: `servers.py`.
 """
 
 from __future__ import annotations
@@ -18,7 +13,6 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
-from copy import copy
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -138,10 +132,7 @@ def end_to_end(choices: Sequence[Choices], width: int, kind: Any) -> tuple[Ints,
 
 
 class MergedOracle(WindowOracle):
-    """Best responses on all servers merged into one.
-
-    A family's class sets `rows` and `slots` and calls `prepare`.
-    """
+    """All servers merged into one; a family's class sets `rows` and `slots` and calls `prepare`."""
 
     layout = "cluster"
 
@@ -150,20 +141,10 @@ class MergedOracle(WindowOracle):
     ) -> None:
         """Take what the jobs may do, from which slot on, what it costs, and what they do instead.
 
-        A family with optional jobs has 0 for `outside`; infinite stands for nothing.
+        `outside` is 0 for optional jobs; infinite stands for nothing.
         """
         self._choices, self._first, self._ends, self._outside = choices, first, ends, outside
         self._laid = end_to_end(choices, self.rows.size // self.slots, np.int64)
-
-    def of_blocks(self, blocks: slice) -> BlockOracle:
-        """The same rows, whose number all jobs decide, with some of the jobs."""
-        part = copy(self)
-        part.instance = self.instance.with_jobs(self.instance.jobs[blocks])
-        rate, table, row = self._ends
-        rows, place = np.unique(row[blocks], return_inverse=True)
-        ends = EndCosts(rate[blocks], table[rows], place)
-        part.prepare(self._choices[blocks], self._first[blocks], ends, self._outside[blocks])
-        return part
 
     def _by_slot(self, prices: Floats) -> Floats:
         """Prices, shape (slots, resources)."""
@@ -214,10 +195,7 @@ def _refuse(residual: Floats | None) -> None:
 
 
 class PiecesOracle(MergedOracle):
-    """Best responses of jobs whose slots need not touch.
-
-    A family's class calls `prepare_pieces` behind what its merged one does.
-    """
+    """Jobs whose slots need not touch; a family's class also calls `prepare_pieces`."""
 
     layout = PREEMPTIVE
 
@@ -233,13 +211,6 @@ class PiecesOracle(MergedOracle):
         self._laid_ways = end_to_end(ways, self.rows.size // self.slots, float)
         self._work = np.array([float(job.total_minibatches) for job in self.instance.jobs])
         self._by_end = rate[:, None] * table[row][:, 1:]
-
-    def of_blocks(self, blocks: slice) -> BlockOracle:
-        """The same rows with some of the jobs."""
-        part = super().of_blocks(blocks)
-        assert isinstance(part, PiecesOracle)
-        part.prepare_pieces(self._ways[blocks], self._instead[blocks])
-        return part
 
     def best_response(
         self, block: int, prices: Floats, residual: Floats | None = None
@@ -277,10 +248,10 @@ class PiecesOracle(MergedOracle):
 
 
 def merged_modes(cluster: WindowCluster, table: Modes, hosted: Ints) -> Choices:
-    """Durations and demands of a job's modes on the merged server, by rising duration.
+    """Durations and demands of a job's undominated modes on the merged server, by rising duration.
 
-    Without those that another is as short as and no larger than. `hosted` are the PSs that the best
-    host needs, by types, q and number of workers; `NEVER` where none serves them.
+    `hosted` are the PSs that the best host needs, by types, q and number of workers; `NEVER` where
+    none serves them.
     """
     fewest = hosted[table.worker_type, table.ps_type, table.one_server, table.workers - 1]
     table, fewest = table.take(fewest < NEVER), fewest[fewest < NEVER]
@@ -292,20 +263,10 @@ def merged_modes(cluster: WindowCluster, table: Modes, hosted: Ints) -> Choices:
 
 
 def slot_ways(cluster: WindowCluster, times: Floats, room: Ints, hosted: Ints) -> Choices:
-    """Rates of work and demands of a slot on the merged server, by rising rate.
+    """Rates of work and demands of a slot on the merged server, undominated, by rising rate.
 
-    Without those that another one is as fast as and no larger than.
-
-    Parameters
-    ----------
-    cluster : WindowCluster
-        The servers.
-    times : ndarray, shape (worker types, PS types, 2, most workers)
-        Slots that one of N workers needs for a mini-batch.
-    room : ndarray of int, shape (servers, worker types)
-        Workers that fit.
-    hosted : ndarray of int
-        As for `merged_modes`.
+    `times` are slots that one of N workers needs for a mini-batch, (worker types, PS types, 2, most
+    workers); `room` the workers that fit, (servers, worker types); `hosted` as for `merged_modes`.
     """
     rates, demands = list[float](), list[Floats]()
     for m, p, q in np.ndindex(times.shape[:3]):
@@ -331,20 +292,10 @@ def _undominated(number: Any, demand: Floats) -> Ints:
 def ways_in_line(rate: Floats, count: Ints, units: Ints) -> Iterator[tuple[int, float]]:
     """Ways (position, rate) of one pair of types that no mix of others beats at any prices.
 
-    Parameters
-    ----------
-    rate : ndarray
-        Work in a slot.
-    count : ndarray of int
-        Of so many workers, ascending.
-    units : ndarray of int
-        PSs that they need.
-
-    Notes
-    -----
-    Where the rate is proportional to the workers, only corners of the PSs' lower envelope over the
-    workers are left. Otherwise all are: of many about one in each factor of 3/2 is kept, with rates
-    raised until the lines between them are above all others (a relaxation).
+    `count` workers, ascending, need `units` PSs and do `rate` of work in a slot. Where the rate is
+    proportional to the workers, only corners of the PSs' lower envelope are left. Otherwise of many
+    about one in each factor of 3/2 is kept, with rates raised until the lines between them are
+    above all others (a relaxation).
     """
     if not len(rate):
         return

@@ -96,7 +96,8 @@ class WindowServerOracle(WindowOracle):
         workers, ps = np.zeros(servers, dtype=np.int64), np.zeros(servers, dtype=np.int64)
         cost, mode, start = cheapest_window(
             base, starts, ends, tuple(table.columns), tuple(self.kinds), tuple(free), tuple(prices),
-            slack, tuple(ranges[ON_SERVER]), tuple(ranges[PS_ON_SERVER]), workers, ps,
+            slack, tuple(ranges[ON_SERVER]), tuple(ranges[PS_ON_SERVER]), np.inf, False,
+            workers, ps,
         )  # fmt: skip
         if mode < 0:
             return None

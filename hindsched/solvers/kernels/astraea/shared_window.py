@@ -79,28 +79,13 @@ class Room(NamedTuple):
 def best_offer(
     modes: ModeColumns, values: Floats, free: Room, ratio: float, least: float
 ) -> tuple[float, float, int, int, int, int]:
-    """Best (mode, start) of a job below its values.
+    """Best (mode, start) of a job below its values: payoff, cost, mode, start (0-based), host, PSs.
 
-    A window costs a look at its sums of prices; the slots of one that is worth its price are looked
-    at once a mode for the quotas, and its servers only if these leave room.
-
-    Parameters
-    ----------
-    modes : tuple
-        The job's modes for the pair, as `ModeColumns`, in the order that breaks ties.
-    values : ndarray, shape (slots + 1,)
-        Value by the last slot of the window, 1-based; it must not rise; -inf where it may not end.
-    free : tuple
-        What is left for the job: the fields of `Room`.
-    ratio : float
-        Bandwidth of a worker over that of a PS, as `same_ceilings` has it.
-    least : float
-        Only a payoff that is not below it, but for a tie, counts.
-
-    Returns
-    -------
-    payoff, cost, mode, start (0-based), host, ps
-        Mode -1 if nothing fits. Ties: earlier completion, fewer workers, fewer PSs, mode order.
+    Mode -1 if nothing fits. Ties: earlier completion, fewer workers, fewer PSs, mode order. `modes`
+    are of one pair of types; ``values[t]``, by the last slot, 1-based, must not rise, -inf where a
+    window may not end; `ratio` is that of `same_ceilings`; a payoff below `least`, but for a tie,
+    does not count. A window costs a look at its sums of prices; the slots of one that is worth its
+    price are looked at once a mode for the quotas, and its servers only if these leave room.
     """
     _, _, together, count, length = modes
     free_workers, free_ps, quota_workers, quota_ps, price_workers, price_ps = free

@@ -43,13 +43,7 @@ def insert_all(
     jobs: Jobs,
     word: Words,
 ) -> tuple[int, float]:
-    """Put jobs back one after the other while the budget lasts.
-
-    Returns
-    -------
-    done, cost
-        How many were put back, and their weighted completion.
-    """
+    """Put jobs back one after the other within the budget: how many, their weighted completion."""
     ahead = 0.0
     for j in order:
         ahead += jobs.weight[j] * (jobs.arrival[j] + jobs.shortest[j] + 1)
@@ -126,20 +120,8 @@ def improve(
 ) -> int:
     """Try moves of a plan until one makes it better than the best; return how many were tried.
 
-    Parameters
-    ----------
-    moves : int
-        How many.
-    heat : tuple of float
-        Mean worsening that is accepted at the begin and at the end.
-    cost : ndarray, shape (2,)
-        What the plan and the best one cost.
-    plan : Plan
-        The plan.
-    cluster : Cluster
-        What the plan leaves free.
-    prices, jobs, word
-        As for `insert_all`.
+    `heat` is the mean worsening that is accepted at the begin and at the end; `cost` holds what the
+    plan and the best one cost.
     """
     what = np.empty((MOST_REMOVED, plan.what.shape[1]), np.int64)
     workers = np.empty((MOST_REMOVED, plan.workers.shape[1]), np.int32)

@@ -7,7 +7,7 @@ from numba import njit
 
 from hindsched.arrays import Floats, Ints
 from hindsched.instances.decimals import FLOAT_ERROR, loosened
-from hindsched.solvers.kernels.cheapest_workers import room_for
+from hindsched.solvers.kernels.placement import room_for
 from hindsched.solvers.kernels.stable_order import copy_to
 
 STEPS_OF_PATTERN = 10_000
@@ -24,25 +24,11 @@ def server_patterns(capacity: Floats, demand: Floats, most: Ints, limit: int) ->
 
 @njit(cache=True)
 def maximal_patterns(capacity: Floats, demand: Floats, most: Ints, found: Ints) -> int:
-    """Enumerate the patterns of one server of which no unit more fits.
+    """Write to `found`, (limit, jobs), the patterns of one server of which no unit more fits.
 
+    Returns how many there are; limit + 1 if `found` does not hold them or they take too many steps.
+    A pattern is maximal also where it reaches the `most` units of a job; `capacity` is `loosened`.
     Nothing is tried where a unit of a chosen job fits whatever the later ones use.
-
-    Parameters
-    ----------
-    capacity : ndarray, shape (resources,)
-        What the server has, `loosened`.
-    demand : ndarray, shape (jobs, resources)
-        Demand of one unit of each job.
-    most : ndarray of int, shape (jobs,)
-        Most units of each job; a pattern is maximal also where it reaches them.
-    found : ndarray of int, shape (limit, jobs)
-        Receives the patterns.
-
-    Returns
-    -------
-    int
-        How many there are; limit + 1 if they are more than `found` holds, or take too many steps.
     """
     jobs, resources = demand.shape
     count = np.zeros(jobs, dtype=np.int64)

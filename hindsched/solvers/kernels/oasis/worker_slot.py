@@ -106,7 +106,7 @@ def empty_listing(workers, ps):
 def sort_servers(side, t, most, listing):
     """List the servers with room in slot index `t`, cheapest unit first, ties by index.
 
-    Returns the number listed; of a server at most `most` units count.
+    Returns their number; of a server at most `most` units count.
     """
     order, price_of, room_of = listing
     demand = side.demand
@@ -174,25 +174,9 @@ def slot_costs(workers, ps, needed, t, listing, worker_cost, ps_cost, cost):
 
 @njit(cache=True, nogil=True)
 def best_schedule(workers, ps, task, floor, scratch):
-    """Find the best schedule of one job.
+    """Best payoff of one job and its completion slot; -inf and 0 if none is above `floor`.
 
-    Parameters
-    ----------
-    workers, ps : Side
-        Where its workers and PSs may run.
-    task : Task
-        The job.
-    floor : float
-        Only a schedule with a payoff above it is wanted; -inf for any.
-    scratch : Scratch
-        Receives the number of workers by slot.
-
-    Returns
-    -------
-    payoff : float
-        Best payoff; -inf if there is no schedule above `floor`.
-    end : int
-        Completion slot, 0 if there is none.
+    `scratch` receives the number of workers by slot.
     """
     needed, steps, total, utilities, arrival = task
     table, costs, windows, chosen = scratch
@@ -286,23 +270,10 @@ def trace_back(table, costs, windows, steps, total, arrival, end, tie, workers):
 
 @njit(cache=True, nogil=True)
 def place_schedule(workers, ps, needed, chosen, first, last, entries):
-    """Write the placements of a schedule: worker entries first, then PS entries.
+    """Write the placements of the `chosen` workers by slot, (T + 1,), in slots `first` .. `last`.
 
-    Parameters
-    ----------
-    workers, ps, needed
-        As in `best_schedule`.
-    chosen : ndarray of int, shape (T + 1,)
-        Workers by slot.
-    first, last : int
-        First and last slot, 1-based.
-    entries : ndarray of int, shape (3, entries)
-        Receives slot, server and count of each placement.
-
-    Returns
-    -------
-    int, int
-        Number of worker entries, and of all entries.
+    `entries`, (3, entries), receives slot, server and count: worker entries first, then those of
+    PSs. Returns the number of worker entries, and of all entries.
     """
     listing = empty_listing(workers, ps)
     stop = 0
@@ -339,16 +310,8 @@ def fill_cheapest(listed, listing, wanted, t, entries, stop):
 def best_schedules(worker_prices, ps_prices, jobs, values, worker_use, ps_use):
     """Best responses of many jobs at full capacity, with staying out at 0.
 
-    Parameters
-    ----------
-    worker_prices, ps_prices : ndarray, shape (H, R, T), (K, R, T)
-        Prices of the capacity rows.
-    jobs : Jobs
-        The jobs.
-    values : ndarray, shape (J,)
-        Receives each job's value.
-    worker_use, ps_use : ndarray, shape (H, R, T), (K, R, T)
-        Receive the use of all.
+    `values`, (J,), receives each job's; `worker_use` and `ps_use`, shaped as the prices, (H, R, T)
+    and (K, R, T), the use of all.
     """
     horizon = jobs.utilities.shape[1] - 1
     widest = jobs.needed.shape[1]

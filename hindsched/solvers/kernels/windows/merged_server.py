@@ -45,20 +45,11 @@ def cheapest_on_merged_server(
     demand: Floats,
     prefix: Floats,
 ) -> tuple[float, int, int]:
-    """Cheapest (cost, mode, start) of one job; mode -1 stands for what it may do instead.
+    """Cheapest (cost, mode, start) of one job; mode -1 stands for `outside`, at that cost.
 
-    Parameters
-    ----------
-    first : int
-        First slot.
-    rate, ends : float and ndarray
-        ``rate * ends[last]`` is the cost of ending in a slot, 1-based; it never falls.
-    outside : float
-        Cost of what the job may do instead.
-    duration, demand : ndarray
-        The job's modes by ascending duration.
-    prefix : ndarray, shape (slots + 1, resources)
-        Sums of the slots' prices; whatever lies behind them is free, as far as `ends` goes.
+    With ``rate * ends[last]`` the cost of ending in a slot, 1-based; it never falls. Modes come by
+    ascending duration. `prefix` has the sums of the slots' prices, (slots + 1, resources); what
+    lies behind them is free, as far as `ends` goes.
     """
     slots, resources = prefix.shape[0] - 1, prefix.shape[1]
     best, best_mode, best_start = outside, -1, 0
@@ -141,31 +132,12 @@ def cheapest_slots(
     limit: float,
     used: Floats,
 ) -> tuple[float, int]:
-    """Least cost of a job and the last slot it runs in; what it uses is added to `used`.
+    """Least cost of a job and the last slot it runs in; ``(limit, -1)`` if nothing is cheaper.
 
-    Parameters
-    ----------
-    first : int
-        First slot it may use, from 0.
-    work : float
-        What it needs; a slot in way k gives ``rate[k]``.
-    rate : ndarray, shape (ways,)
-        Ascending, above 0.
-    demand : ndarray, shape (ways, resources)
-        Use of a slot in each way.
-    values : ndarray, shape (slots,)
-        Cost of ending in each slot; never falls.
-    prices : ndarray, shape (slots, resources)
-        Price of each resource in each slot, at least 0.
-    limit : float
-        Only a cost below this is of interest.
-    used : ndarray, shape (slots, resources)
-        Receives the use of what is found.
-
-    Returns
-    -------
-    (cost, last slot)
-        ``(limit, -1)`` if nothing is cheaper.
+    A slot, 0-based from `first` on, in way k gives ``rate[k]``, ascending and above 0, of the
+    `work` and uses ``demand[k]``, (ways, resources). ``values[t]`` is the cost of ending in t; it
+    never falls. `prices` are at least 0, (slots, resources). The use of what is found is added to
+    `used`, (slots, resources).
     """
     slots, resources = prices.shape
     hull = np.empty(len(rate), dtype=np.int64)

@@ -1,8 +1,7 @@
-"""Best (mode, start, placement) of one job under limits on its window and its servers.
+"""Best (mode, start, placement) of one job, within limits on its window and its servers.
 
 A job runs N workers without pause. One host holds all PSs; given the host and the workers on it the
 rest is the cheapest workers elsewhere, as in ``placement.py``, within the limits of each server.
-The search over windows is plain, pruned by the best cost so far.
 """
 
 from __future__ import annotations
@@ -14,10 +13,9 @@ from numba import njit
 
 from hindsched.arrays import Floats, Ints
 from hindsched.instances.modes import ModeColumns
-from hindsched.solvers.kernels.cheapest_workers import room_for
 from hindsched.solvers.kernels.limited_servers import Range, fill_limited, limited_prefix
-from hindsched.solvers.kernels.placement import NOTHING, Kinds, fits_together, num_ps
-from hindsched.solvers.kernels.stable_order import order_up_to_ties
+from hindsched.solvers.kernels.placement import NOTHING, Kinds, fits_together, num_ps, room_for
+from hindsched.solvers.kernels.stable_order import order_up_to_ties, stable_order
 from hindsched.solvers.kernels.ties import TIE
 
 
@@ -34,12 +32,22 @@ class Parts(NamedTuple):
 
 
 @njit(cache=True)
-def _add_up(sums: Floats, offset: int, prices: Floats, begin: int, end: int) -> None:
-    """Go on with the sums of prices, shape (servers, resources, slots + 1), up to a slot."""
-    for h in range(prices.shape[0]):
-        for r in range(prices.shape[1]):
-            for t in range(begin, end):
-                sums[h, offset + r, t + 1] = sums[h, offset + r, t] + prices[h, r, t]
+def _cheapest_units(demand: Floats, prices: Parts) -> Floats:
+    """Sums over the slots of the price of the cheapest unit of each type, (types, slots + 1)."""
+    first, second = prices
+    found = np.zeros((demand.shape[0], first.shape[2] + 1))
+    for m in range(demand.shape[0]):
+        for t in range(first.shape[2]):
+            least = np.inf
+            for h in range(first.shape[0]):
+                price = 0.0
+                for r in range(first.shape[1]):
+                    price += demand[m, r] * first[h, r, t]
+                for r in range(second.shape[1]):
+                    price += demand[m, first.shape[1] + r] * second[h, r, t]
+                least = min(least, price)
+            found[m, t + 1] = found[m, t] + least
+    return found
 
 
 @njit(cache=True)
@@ -56,11 +64,16 @@ def _least(free: Parts, h: int, start: int, end: int, slack: float, left: Floats
 
 @njit(cache=True)
 def _counts(
-    cost: float, chosen: tuple[int, int, int, int], least: float,
-    best: tuple[int, int, int, int], tie: float,
-) -> bool:  # fmt: skip
+    cost: float, chosen: tuple[int, int], least: float, best: tuple[int, int], tie: float
+) -> bool:
     """Whether a schedule of this cost at least may be the cheapest, or the first of a tie."""
     return bool(cost < least or (cost < np.inf and cost <= least + tie and chosen < best))
+
+
+@njit(cache=True)
+def _starts(length: int, starts: tuple[int, int], ends: tuple[int, int]) -> tuple[int, int]:
+    """First start of a window of so many slots, and the one behind the last."""
+    return max(starts[0], ends[0] - length + 1), min(starts[1], ends[1] - length + 1) + 1
 
 
 @njit(cache=True)
@@ -75,38 +88,20 @@ def cheapest_window(
     slack: float,
     on_worker: Range,
     on_ps: Range,
+    limit: float,
+    greedy: bool,
     workers: Ints,
     ps: Ints,
 ) -> tuple[float, int, int]:
-    """Find the cheapest schedule within limits.
+    """Find the cheapest schedule within limits that costs less than `limit`: cost, mode, start.
 
-    Parameters
-    ----------
-    base : ndarray, shape (slots + 1,)
-        Cost by the last slot of the window, 1-based; it never falls; inf where it must not end.
-    starts, ends : (int, int)
-        First and last start slot and end slot, all 1-based and inclusive.
-    modes, kinds : tuple
-        The job's modes, and what workers and PSs need, as `ModeColumns` and `Kinds`.
-    free, prices : tuple
-        What is free, and unit prices, as `Parts`.
-    slack : float
-        By how much what is free may fall short by rounding.
-    on_worker, on_ps : tuple
-        Limits on the workers and PSs of each server, as `Range`.
-    workers, ps : ndarray of int, shape (servers,)
-        Receive the placement.
-
-    Returns
-    -------
-    cost, mode, start (1-based)
-        The least cost of all, from which that of the chosen schedule differs by a tie at most. Mode
-        -1 if there is none. Ties (`ties.TIE`): earlier completion, fewer workers, fewer PSs, then
-        the order of the modes and of the servers.
-
-    Notes
-    -----
-    The shortest windows come first and tell how little the others may cost.
+    The least cost of all, from which that of the chosen schedule differs by a tie at most; mode -1
+    if there is none; start 1-based. Ties (`ties.TIE`): earlier completion, then the order of the
+    modes and of the servers. ``base[t]`` is the cost of ending in slot t, 1-based, (slots + 1,); it
+    never falls from the first start on; inf where a job must not end. `starts` and `ends` are the
+    first and last slots of each, 1-based; what is free may fall short by `slack`. With `greedy`
+    Algorithm 4 of batchsched places, without limits on servers. `workers` and `ps`, (servers,),
+    receive the placement.
     """
     worker, server, ratio, has_ps = kinds
     worker_type, ps_type, together, count, length = modes
@@ -114,34 +109,53 @@ def cheapest_window(
     ps_low, ps_high = on_ps
     servers, slots = free[0].shape[0], free[0].shape[2]
     split, resources = free[0].shape[1], free[0].shape[1] + free[1].shape[1]
+    ends = ends[0], min(ends[1], slots)
     sums = np.zeros((servers, resources, slots + 1))
-    built = max(0, starts[0] - 1)  # sums of prices are known up to this slot
+    for h in range(servers):
+        for r in range(resources):
+            row = prices[0][h, r] if r < split else prices[1][h, r - split]
+            for t in range(slots):
+                sums[h, r, t + 1] = sums[h, r, t] + row[t]
+    # The cheapest units of every slot alone bound what a window costs; best modes come first.
+    floor, ps_floor = _cheapest_units(worker, prices), _cheapest_units(server, prices)
+    bounds = np.full(length.shape[0], np.inf)
+    largest = 0.0
+    for k in range(length.shape[0]):
+        m, p, d = worker_type[k], ps_type[k], length[k]
+        for start in range(*_starts(d, starts, ends)):
+            end = start + d - 1
+            bound = base[end] + count[k] * (floor[m, end] - floor[m, start - 1])
+            if has_ps:
+                bound += ps_floor[p, end] - ps_floor[p, start - 1]
+            if bound < np.inf:
+                bounds[k], largest = min(bounds[k], bound), max(largest, abs(base[end]))
     left, no_demand = np.empty((servers, resources)), np.zeros(resources)
-    most = np.empty(servers, dtype=np.int64)
+    most, room_before = np.empty(servers, dtype=np.int64), np.empty(servers, dtype=np.int64)
     price, ps_price = np.empty(servers), np.zeros(servers)
     forced_workers, forced_ps = worker_low.sum(), ps_low.sum()
-    least, best_start, best_host, best_on = np.inf, 0, NOTHING, 0
-    best = slots + 1, 0, 0, NOTHING  # end, workers, PSs, mode: who is first takes a tie
-    shortest = int(np.argmin(length)) if length.shape[0] else 0
-    for turn in range(length.shape[0]):
-        k = shortest if turn == 0 else turn - int(turn <= shortest)
-        n, d, need = count[k], length[k], worker[worker_type[k]]
+    least, best_start, best_host, best_on = limit, 0, NOTHING, 0
+    best = NOTHING, NOTHING  # end, mode: who is first takes a tie
+    for k in stable_order(bounds):
+        if bounds[k] == np.inf or bounds[k] > least + TIE * max(largest, abs(least)):
+            break
+        m, p, n, d, need = worker_type[k], ps_type[k], count[k], length[k], worker[worker_type[k]]
         if forced_workers > n:
             continue
         fewest = 1 if has_ps else 0
-        ps_need = server[ps_type[k]] if has_ps else no_demand
-        per_worker = ratio[worker_type[k], ps_type[k]] if has_ps else 0.0
+        ps_need = server[p] if has_ps else no_demand
+        per_worker = ratio[m, p] if has_ps else 0.0
         elsewhere = np.empty(n + 1)
-        first = max(starts[0], ends[0] - d + 1)
-        for start in range(first, min(starts[1], min(ends[1], slots) - d + 1) + 1):
+        for start in range(*_starts(d, starts, ends)):
             end = start + d - 1
+            chosen = end, k
             tie = TIE * max(abs(base[end]), abs(least) if least < np.inf else 0.0)
             if base[end] > least + tie or base[end] == np.inf:
                 break
-            if built < end:
-                _add_up(sums, 0, prices[0], built, end)
-                _add_up(sums, split, prices[1], built, end)
-                built = end
+            bound = base[end] + n * (floor[m, end] - floor[m, start - 1])
+            if has_ps:
+                bound += ps_floor[p, end] - ps_floor[p, start - 1]
+            if not _counts(bound, chosen, least, best, tie):
+                continue
             cheapest, cheapest_ps = np.inf, np.inf
             for h in range(servers):
                 price[h], ps_price[h] = 0.0, 0.0
@@ -151,8 +165,7 @@ def cheapest_window(
                     ps_price[h] += ps_need[r] * paid
                 cheapest, cheapest_ps = min(cheapest, price[h]), min(cheapest_ps, ps_price[h])
             # whatever is free
-            bound = base[end] + n * cheapest + cheapest_ps
-            if not _counts(bound, (end, n, fewest, k), least, best, tie):
+            if not _counts(base[end] + n * cheapest + cheapest_ps, chosen, least, best, tie):
                 continue
             if together[k]:
                 for h in range(servers):
@@ -160,7 +173,7 @@ def cheapest_window(
                         continue
                     if ps_low[h] != forced_ps or not ps_low[h] <= fewest <= ps_high[h]:
                         continue
-                    cost, chosen = base[end] + n * price[h] + ps_price[h], (end, n, fewest, k)
+                    cost = base[end] + n * price[h] + ps_price[h]
                     if not _counts(cost, chosen, least, best, tie):
                         continue
                     _least(free, h, start, end, slack, left[h])
@@ -174,7 +187,7 @@ def cheapest_window(
                 most[h] = min(room_for(left[h], need), worker_high[h])
             order = order_up_to_ties(price)
             limited_prefix(NOTHING, worker_low, most, price, order, elsewhere)
-            anywhere, chosen = base[end] + elsewhere[n], (end, n, fewest, k)
+            anywhere = base[end] + elsewhere[n]
             if not _counts(anywhere, chosen, least, best, tie):
                 continue
             if not has_ps:
@@ -182,51 +195,52 @@ def cheapest_window(
                     best, best_start, best_host, best_on = chosen, start, NOTHING, 0
                 least = min(least, anywhere)
                 continue
+            cheaper = 0
+            for h in order:  # room on cheaper servers, which Algorithm 4 fills before the host
+                room_before[h] = cheaper
+                cheaper += most[h]
             for host in range(servers):
                 most_on = min(most[host], n - 1)
+                if greedy:
+                    most_on = max(0, min(most_on, n - room_before[host]))
                 units = num_ps(n - most_on, per_worker)
-                cost = anywhere + units * ps_price[host]
                 if ps_low[host] != forced_ps:
                     continue
-                if not _counts(cost, (end, n, units, k), least, best, tie):
+                if not _counts(anywhere + units * ps_price[host], chosen, least, best, tie):
                     continue
                 if not fits_together(0, units, need, ps_need, left[host]):
                     continue
                 limited_prefix(host, worker_low, most, price, order, elsewhere)
                 for on_host in range(most_on, worker_low[host] - 1, -1):
                     units = num_ps(n - on_host, per_worker)
-                    paid = on_host * price[host] + units * ps_price[host] + elsewhere[n - on_host]
-                    cost, chosen = base[end] + paid, (end, n, units, k)
                     if not ps_low[host] <= units <= ps_high[host]:
                         continue
-                    if not _counts(cost, chosen, least, best, tie):
+                    paid = on_host * price[host] + units * ps_price[host] + elsewhere[n - on_host]
+                    counts = _counts(base[end] + paid, chosen, least, best, tie)
+                    if not counts and not greedy:
                         continue
                     if fits_together(on_host, units, need, ps_need, left[host]):
-                        if cost < least - tie or chosen < best:
-                            best, best_start, best_host, best_on = chosen, start, host, on_host
-                        least = min(least, cost)
-    best_mode = best[3]
+                        if counts:
+                            if base[end] + paid < least - tie or chosen < best:
+                                best, best_start, best_host, best_on = chosen, start, host, on_host
+                            least = min(least, base[end] + paid)
+                        if greedy:  # the most workers that leave room
+                            break
+    best_mode = best[1]
     if best_mode < 0:
         return least, best_mode, best_start
     workers[:], ps[:] = 0, 0
-    n, end, need = (
-        count[best_mode],
-        best_start + length[best_mode] - 1,
-        worker[worker_type[best_mode]],
-    )
+    m, n, end = worker_type[best_mode], count[best_mode], best_start + length[best_mode] - 1
     if best_on < n:
-        price[:] = 0.0
         for h in range(servers):
             _least(free, h, best_start, end, slack, left[h])
-            most[h] = min(room_for(left[h], need), worker_high[h])
-            for t in range(best_start - 1, end):
-                for r in range(resources):
-                    part = prices[0][h, r, t] if r < split else prices[1][h, r - split, t]
-                    price[h] += need[r] * part
+            most[h] = min(room_for(left[h], worker[m]), worker_high[h])
+            price[h] = 0.0
+            for r in range(resources):
+                price[h] += worker[m, r] * (sums[h, r, end] - sums[h, r, best_start - 1])
         fill_limited(best_host, worker_low, most, order_up_to_ties(price), n - best_on, workers)
     if best_host >= 0:
         workers[best_host] = best_on
         if has_ps:
-            elsewhere_now = n - best_on
-            ps[best_host] = num_ps(elsewhere_now, ratio[worker_type[best_mode], ps_type[best_mode]])
+            ps[best_host] = num_ps(n - best_on, ratio[m, ps_type[best_mode]])
     return least, best_mode, best_start

@@ -1,8 +1,7 @@
 """Rules that every online algorithm must keep, as functions that raise when one is broken.
 
 They run over every registered algorithm in the tests, and over yours: ``check_algorithm(instance,
-YourAlgorithm)``. An algorithm is given by its registered name, or as a class (or function) that
-builds it from its settings, so that every run begins with a fresh one.
+YourAlgorithm)``; a class (or function), so that every run begins with a fresh one.
 """
 
 from __future__ import annotations
@@ -13,7 +12,6 @@ import pickle
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
 
 from hindsched.errors import HindschedError
 from hindsched.instances.base import Instance, JobRecord, canonical_json, family_module
@@ -37,18 +35,10 @@ class Stopped(Exception):
 
 @dataclass(frozen=True)
 class Transcript:
-    """A run and what the algorithm decided in each slot.
+    """A run and what the algorithm decided in each slot in which it was asked."""
 
-    Parameters
-    ----------
-    result : SimulationResult, optional
-        The run; None if it was stopped early.
-    decisions : tuple of (int, str)
-        Each slot in which it was asked, and the canonical text of its decision.
-    """
-
-    result: SimulationResult | None
-    decisions: tuple[tuple[int, str], ...]
+    result: SimulationResult | None  # None if it was stopped early
+    decisions: tuple[tuple[int, str], ...]  # slot and canonical text
 
     def until(self, slot: int) -> tuple[tuple[int, str], ...]:
         """Decisions up to and in a slot."""
@@ -56,17 +46,14 @@ class Transcript:
 
 
 class _Watched(OnlineAlgorithm):
-    """An algorithm whose decisions are written down and whose view is guarded.
-
-    All else that the simulator asks is the algorithm's own answer.
-    """
+    """An algorithm whose decisions are written down and whose view is guarded."""
 
     def __init__(self, algorithm: OnlineAlgorithm, last_slot: int | None) -> None:
         self.algorithm, self.last_slot = algorithm, last_slot
         self.decisions: list[tuple[int, str]] = []
         self._jobs: tuple[JobRecord, ...] = ()
         own = set(vars(OnlineAlgorithm)) - {"start", "step"}
-        for name in (name for name in own if not name.startswith("_")):
+        for name in (name for name in own if not name.startswith("_")):  # all else is its own
             setattr(self, name, getattr(algorithm, name))
 
     def start(self, environment: Environment) -> None:
@@ -107,13 +94,7 @@ def run_watched(
     estimates: Estimates | None = None,
     last_slot: int | None = None,
 ) -> Transcript:
-    """Run an algorithm and write down its decisions, up to `last_slot` if given.
-
-    Raises
-    ------
-    BrokenRuleError
-        If the algorithm changes the environment or the jobs that it is shown.
-    """
+    """Run an algorithm, which may not change its view, and write down its decisions."""
     watched = _Watched(_built(instance, algorithm, settings), last_slot)
     result = None
     with suppress(Stopped):
@@ -127,13 +108,7 @@ def check_repeatable(
     settings: Keywords | None = None,
     original: Transcript | None = None,
 ) -> None:
-    """The same seed gives the same decisions; without randomness any seed does.
-
-    Raises
-    ------
-    BrokenRuleError
-        If two runs differ.
-    """
+    """The same seed gives the same decisions; without randomness any seed does."""
     first = original or run_watched(instance, algorithm, settings=settings)
     randomised = _built(instance, algorithm, settings).randomised
     again = run_watched(instance, algorithm, seed=0 if randomised else 1, settings=settings)
@@ -149,15 +124,7 @@ def check_feasible(
     settings: Keywords | None = None,
     original: Transcript | None = None,
 ) -> None:
-    """The simulator accepts every decision, and the kernel finds nothing broken.
-
-    Raises
-    ------
-    Refused
-        If a decision breaks a constraint or revokes an earlier one.
-    BrokenRuleError
-        If an algorithm that relaxes no constraints breaks one.
-    """
+    """The simulator accepts every decision, and the kernel finds nothing broken."""
     result = (original or run_watched(instance, algorithm, settings=settings)).result
     if result is not None and result.in_feasible_set and result.violations:
         raise BrokenRuleError(f"{_name(algorithm)} breaks {result.violations[0]}")
@@ -171,29 +138,9 @@ def check_no_peeking(
     settings: Keywords | None = None,
     original: Transcript | None = None,
 ) -> None:
-    """Other jobs after a slot leave every decision up to it unchanged.
+    """Other jobs after a slot leave every decision up to it unchanged, but for the clairvoyant.
 
-    An algorithm whose card says that it is clairvoyant need not.
-
-    Parameters
-    ----------
-    instance : Instance
-        The original; horizon and estimates are held at its values.
-    algorithm : str or callable
-        A registered name, or what builds the algorithm from its settings.
-    slot : int
-        Jobs that arrive in later slots are replaced.
-    future : sequence of jobs
-        What replaces them; each must be revealed after `slot`.
-    settings : mapping, optional
-        Settings of the algorithm.
-    original : Transcript, optional
-        The run on `instance`, if it was made before.
-
-    Raises
-    ------
-    BrokenRuleError
-        If a decision up to `slot` differs.
+    Jobs revealed after `slot` are replaced by `future`; horizon and estimates stay the original's.
     """
     built = _built(instance, algorithm, settings)
     if built.card.clairvoyant:
@@ -217,13 +164,6 @@ def check_environment(instance: Instance) -> None:
     It is plain data, which names no job, and with every job twice it is not one value longer. With
     one job alone, or a longer horizon, the estimates have the same names, but for those of the
     cluster (resources and the like): none stands for a job, for the k-th of them or for a slot.
-
-    Raises
-    ------
-    BrokenRuleError
-        Naming what was found.
-    InputError
-        If the declared estimates are not plain numbers by name.
     """
     family, jobs = instance.family, instance.jobs
     told = _plain_data(instance)
@@ -283,7 +223,17 @@ def cuts(instance: Instance, count: int = CUTS) -> list[int]:
 def check_algorithm(
     instance: Instance, algorithm: Algorithm, settings: Keywords | None = None
 ) -> None:
-    """Run every check of this file on an algorithm and an instance."""
+    """Run every check of this file; `BrokenRuleError` or `Refused` names the first that fails.
+
+    Parameters
+    ----------
+    instance : Instance
+        What it runs on.
+    algorithm : str or callable
+        A registered name, or a class or function that builds the algorithm from its settings.
+    settings : mapping, optional
+        Settings of the algorithm.
+    """
     check_environment(instance)
     original = run_watched(instance, algorithm, settings=settings)
     check_feasible(instance, algorithm, settings, original)
@@ -326,11 +276,7 @@ def _text(decision: Decision) -> str:
         "admitted": list(decision.admitted),
         "rejected": list(decision.rejected),
     }
-    return json.dumps(data, sort_keys=True, default=_plain)
-
-
-def _plain(number: Any) -> Any:
-    return number.item()
+    return json.dumps(data, sort_keys=True, default=lambda number: number.item())
 
 
 def _first_difference(first: Sequence[tuple[int, str]], second: Sequence[tuple[int, str]]) -> int:

@@ -1,8 +1,8 @@
 """What a run has decided so far, in order of time: the simulator's side of every family.
 
-A family's ``online/<family>/dynamics.py`` derives its ``State`` from `ClusterState`. It knows which
-jobs may be decided about, what rows were given and when a run is over; whether the rows are a
-feasible schedule the exact kernel says at the end. The family also offers
+A family's ``online/<family>/dynamics.py`` derives its ``State`` from `ClusterState`: which jobs may
+be decided about, what rows were given and when a run is over. Whether the rows are a feasible
+schedule the exact kernel says at the end. The family also offers
 ``committed_rows(rows, slot) -> (rows, whole_job)`` for rolling-horizon algorithms: of a job's
 planned rows, those that following the plan makes irrevocable in `slot`, and whether the whole job
 is then settled (non-preemptive families) or only this slot.
@@ -12,48 +12,32 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from reprlib import repr as shortened
 from typing import Any, Generic, TypeVar
 
 import numpy as np
 
 from hindsched.errors import InputError, Refused
-from hindsched.instances.base import Instance, JobRecord, Record
+from hindsched.instances.base import JobRecord, Record
 from hindsched.online.protocol import Capabilities, Decision, Environment, JobUpdates, Report
 from hindsched.solutions.base import Assignment, Solution, build_solution
+from hindsched.solutions.rows import read_span
 
 Job = TypeVar("Job", bound=Record)
-SPAN = ("from", "to")
 
 
 class ClusterState(Generic[Job]):
-    """Takes decisions over, keeps their rows in order of time and builds the solution.
-
-    Parameters
-    ----------
-    instance : Instance
-        The whole instance; the algorithm does not see it.
-    environment : Environment
-        What the algorithm was told.
-
-    Attributes
-    ----------
-    rejected : list of str
-        Jobs rejected so far, in order.
-    """
+    """Takes decisions over, keeps their rows in order of time and builds the solution."""
 
     def __init__(self, instance: Any, environment: Environment) -> None:
-        self.instance = instance
+        self.instance = instance  # the whole one, which the algorithm does not see
         self.environment = environment
         self.jobs = {job.name: job for job in instance.jobs}
         self.rows: dict[str, list[Assignment]] = {}
         self.rejected: list[str] = []
         self._accepted: set[str] = set()
-        self._alone: dict[str, Instance] = {}
         self._by_reveal = sorted(instance.jobs, key=self.reveal_slot)
         self._known: dict[str, JobRecord] = {}
-        self._booked = 0
-        self._until: dict[str, int] = {}
+        self._booked = 0  # last slot of any row
 
     @property
     def formulation(self) -> str:
@@ -120,103 +104,48 @@ class ClusterState(Generic[Job]):
     def take_over(self, slot: int, decision: object) -> Decision:
         """Check a decision and return a copy of it that only the simulator holds.
 
-        What is wrong in every family is refused here by name: a decision that is no decision, a job
-        that has not arrived, a row in the past, a job that was refused before.
-
-        Raises
-        ------
-        Refused
-            By ``decision`` (its form), ``row`` (a row's form), ``no peeking`` or ``irrevocable``.
+        Refused are by ``decision`` or ``row`` what has not their form, by ``no peeking`` jobs that
+        have not arrived, by ``irrevocable`` rows in the past and promises that are taken back.
         """
         here = f"slot {slot}"
-        if not isinstance(decision, Decision):
-            raise Refused("decision", here, f"{type(decision).__name__} is no Decision")
-        if not isinstance(decision.assignments, Mapping):
-            raise Refused("decision", here, "assignments must map job names to rows")
-        rejected = _names("rejected", decision.rejected, here)
-        admitted = _names("admitted", decision.admitted, here)
-        # read once: an object of the algorithm's own may say something else the second time
-        given = [(_word(job), rows) for job, rows in decision.assignments.items()]
-        assignments = {job: self._copied(rows, f"job {job}, {here}") for job, rows in given}
+        given = _copied(decision, here)
         known = self.known_jobs(slot)
-        for job in (*rejected, *admitted, *assignments):
+        for job in (*given.rejected, *given.admitted, *given.assignments):
             if job not in known:
                 raise Refused("no peeking", f"job {job}, {here}", "the job has not arrived")
-        for job in rejected:
+        for job in given.rejected:
             if job in self.rejected:
                 raise Refused("irrevocable", f"job {job}, {here}", "the job was rejected before")
-            if job in self._accepted or job in admitted or assignments.get(job):
+            if job in self._accepted or job in given.admitted or given.assignments.get(job):
                 raise Refused("irrevocable", f"job {job}, {here}", "the job was accepted")
             self.rejected.append(job)
-        for job in (*admitted, *(job for job, rows in assignments.items() if rows)):
+        for job in (*given.admitted, *(job for job, rows in given.assignments.items() if rows)):
             if job in self.rejected:
                 raise Refused("irrevocable", f"job {job}, {here}", "the job was rejected")
             self._accepted.add(job)
-        for job, rows in assignments.items():
-            self._check_rows(job, slot, rows)
-        return Decision(assignments, admitted, rejected)
-
-    def _copied(self, given: object, where: str) -> list[Assignment]:
-        """A copy of rows that is plain data: what an algorithm's own classes could hide is gone."""
-        if not isinstance(given, Sequence) or isinstance(given, str):
-            raise Refused("row", where, "rows must be a list of objects")
-        try:
-            rows: list[Assignment] = json.loads(json.dumps(list(given), default=_plain))
-        except (TypeError, ValueError, RecursionError) as error:
-            raise Refused("row", where, f"nothing that a row could hold: {error}") from None
-        if not all(type(row) is dict for row in rows):
-            raise Refused("row", where, "rows must be a list of objects")
-        return rows
-
-    def _check_rows(self, job: str, slot: int, rows: list[Assignment]) -> None:
-        where = f"job {job}, slot {slot}"
-        if not rows:
-            return
-        try:
-            self.check_form(job, rows)
-        except InputError as error:
-            raise Refused("row", where, str(error)) from None
-        for row in rows:
-            if row.get("from", slot) < slot:
-                raise Refused("irrevocable", where, f"row begins in the past, at {row['from']}")
-
-    def check_form(self, name: str, rows: Sequence[Assignment]) -> None:
-        """Raise `InputError` for rows that no solution file of the family could hold.
-
-        A job whose placement does not change is not read again; only its slots are.
-        """
-        last = self.rows.get(name, [{}])[-1]
-        if all(_same_placement(row, last) and row["from"] <= row["to"] for row in rows):
-            return
-        if not all(row.keys() >= set(SPAN) for row in rows):
-            raise InputError(f"rows of {name}", list(rows), "rows must say from and to")
-        if name not in self._alone:  # a job alone: its rows are read many times
-            self._alone[name] = self.instance.with_jobs((self.jobs[name],))
-        build_solution(self._alone[name], {name: rows}, self.environment.formulation)
+        for job, rows in given.assignments.items():
+            for row in rows:
+                first = row.get("from", slot)
+                if type(first) is int and first < slot:
+                    detail = f"row begins in the past, at {first}"
+                    raise Refused("irrevocable", f"job {job}, {here}", detail)
+        return given
 
     def apply(self, slot: int, decision: Decision) -> None:
-        """Add the decision's rows.
-
-        Raises
-        ------
-        Refused
-            If a row is for slots that the job has a row of.
-        """
+        """Add the decision's rows; `InputError` or `Refused` for one that cannot be followed."""
         for name, rows in decision.assignments.items():
             for row in rows:
+                self._booked = max(self._booked, read_span(f"job {name}, slot {slot}", row)[1])
                 self.add_row(name, row)
-                self._booked = max(self._booked, row["to"])
 
     def add_row(self, name: str, row: Assignment) -> None:
         """Add a row; one that continues the job's last one is joined to it."""
-        kept, until = self.rows.setdefault(name, []), self._until.get(name, 0)
-        self._until[name] = max(until, row["to"])
-        late = row["from"] > until
-        if not late and any(row["from"] <= old["to"] and old["from"] <= row["to"] for old in kept):
-            where = f"job {name}, slots {row['from']}..{row['to']}"
-            raise Refused("irrevocable", where, "the job has a row of these slots")
-        if kept and kept[-1]["to"] + 1 == row["from"] and _same_placement(row, kept[-1]):
-            kept[-1]["to"] = row["to"]
+        kept = self.rows.setdefault(name, [])
+        before = kept[-1] if kept else {"to": None}
+        if before["to"] == row["from"] - 1 and {**before, "to": row["to"]} == {
+            **row, "from": before["from"]
+        }:  # fmt: skip
+            before["to"] = row["to"]
         else:
             kept.append(dict(row))
 
@@ -227,13 +156,7 @@ class ClusterState(Generic[Job]):
         return build_solution(self.instance, self.rows, self.formulation)
 
     def judged_solution(self) -> Solution:
-        """The solution, which the exact kernel finds feasible.
-
-        Raises
-        ------
-        Refused
-            By the first rule that it breaks, but where the algorithm may break rules.
-        """
+        """The solution; `Refused` by the first rule that it breaks where none may be broken."""
         try:
             found = self.solution()
             broken = found.violations()
@@ -293,35 +216,35 @@ def this_slot(rows: Sequence[Assignment], slot: int) -> tuple[list[Assignment], 
     return now, False
 
 
-def _same_placement(row: Assignment, other: Assignment) -> bool:
-    """Whether two rows differ in their slots only."""
-    if row.keys() != other.keys() or not row.keys() >= set(SPAN):
-        return False
-    if not all(type(row[key]) is int for key in SPAN):
-        return False
-    return all(repr(row[key]) == repr(other[key]) for key in row if key not in SPAN)
+def _copied(decision: object, here: str) -> Decision:
+    """A copy of plain data, read once: what an algorithm's own classes could hide is gone."""
+    if not isinstance(decision, Decision):
+        raise Refused("decision", here, f"{type(decision).__name__} is no Decision")
+    if not isinstance(decision.assignments, Mapping):
+        raise Refused("decision", here, "assignments must map job names to rows")
+    try:
+        given = json.loads(json.dumps(vars(decision), default=_plain))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise Refused("row", here, f"nothing that a row could hold: {error}") from None
+    for kind in ("admitted", "rejected"):
+        if not _is_list_of(str, given[kind]):
+            raise Refused("decision", here, f"{kind} must be a list of job names")
+    for job, rows in given["assignments"].items():
+        if not _is_list_of(dict, rows):
+            raise Refused("row", f"job {job}, {here}", "rows must be a list of objects")
+    return Decision(**given)
 
 
-def _names(kind: str, given: object, here: str) -> tuple[str, ...]:
-    if isinstance(given, str) or not isinstance(given, Sequence):
-        raise Refused("decision", here, f"{kind} must be a list of job names")
-    names = tuple(given)
-    for job in names:
-        if not isinstance(job, str):
-            rule = f"{kind} must be a list of job names, not {shortened(job)}"
-            raise Refused("decision", here, rule)
-    return tuple(map(_word, names))
-
-
-def _word(name: object) -> str:
-    """The plain text of a name, also of a class derived from `str`."""
-    return str.__str__(name) if isinstance(name, str) else repr(name)
+def _is_list_of(kind: type, found: object) -> bool:
+    return isinstance(found, list) and all(isinstance(each, kind) for each in found)
 
 
 def _plain(value: object) -> Any:
-    """Numpy's numbers and mappings of other classes, as JSON has them."""
+    """Numpy's numbers, and mappings and sequences of other classes, as JSON has them."""
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, Mapping):
         return dict(value.items())
+    if isinstance(value, Sequence):
+        return list(value)
     raise TypeError(f"{type(value).__name__} is no JSON")

@@ -22,24 +22,15 @@ from hindsched.online.protocol import Environment, draws
 from hindsched.solutions.base import Assignment
 
 Job = TypeVar("Job", bound=Record)
-"""A family's job."""
 
 
 @dataclass(frozen=True)
 class Placement:
-    """Workers and parameter servers of one job by server name, and the family's own facts.
-
-    Parameters
-    ----------
-    workers, ps : dict
-        Number by server name.
-    facts : dict
-        What else the family needs to write a row: worker type, tenant and the like.
-    """
+    """Workers and parameter servers of one job: their number by server name."""
 
     workers: dict[str, int]
     ps: dict[str, int] = field(default_factory=dict)
-    facts: dict[str, Any] = field(default_factory=dict)
+    facts: dict[str, Any] = field(default_factory=dict)  # the family's own: servers of a cell, ...
 
     @property
     def num_workers(self) -> int:
@@ -51,12 +42,8 @@ Gangs = Literal["drawn", "half", "ideal", "best"]
 """How wide the gangs of baselines with a fixed number of workers are: requested in the file or else
 drawn, half of the most that the job can use, or the most; ``best`` is the best of these three on
 each instance, known only after the runs: `simulate` makes all and reports which."""
-WIDTHS: tuple[Gangs, ...] = ("ideal", "half", "drawn")
-"""What ``best`` chooses from; the first of equals."""
-
-
+WIDTHS: tuple[Gangs, ...] = ("ideal", "half", "drawn")  # of these, the first of equals
 MOST_DRAWN = 30
-"""Fixed gang sizes that no file states are drawn from 1..min(30, most workers)."""
 
 
 def drawn_gang(
@@ -77,15 +64,9 @@ def gang_width(gangs: Gangs, drawn: Callable[[], int], most: int) -> int:
 
 
 class Cluster(ABC, Generic[Job]):
-    """Free capacity, placement and progress; a baseline books on it and never elsewhere.
+    """Free capacity, placement and progress; a baseline books on it and never elsewhere."""
 
-    Attributes
-    ----------
-    gangs : {"drawn", "half", "ideal"}
-        Width of fixed gangs, set by the baseline.
-    """
-
-    gangs: Gangs = "drawn"
+    gangs: Gangs = "drawn"  # set by the baseline
 
     def __init__(self, environment: Environment) -> None:
         self.environment = environment
@@ -108,14 +89,13 @@ class Cluster(ABC, Generic[Job]):
 
     @abstractmethod
     def place(self, job: Job, workers: int) -> Placement | None:
-        """Find room for `workers` workers and their parameter servers and book it, or None."""
+        """Book so many workers and their parameter servers (PSs) where there is room, or None."""
 
     @abstractmethod
     def extend(self, job: Job, placement: Placement | None) -> Placement | None:
-        """Book one more worker (and the parameter servers it then needs) for `job`.
+        """Book one worker more, and the PSs it then needs, to what the job holds.
 
-        `placement` is what the job holds (None for nothing). Returns what it holds then, or None
-        if it does not fit; in that case nothing has changed.
+        What it holds then; None, and nothing is changed, if that does not fit.
         """
 
     @abstractmethod
@@ -194,28 +174,13 @@ class Cluster(ABC, Generic[Job]):
 
 
 class ServerCluster(Cluster[JobRecord]):
-    """Servers of two roles: each worker and parameter server (PS) takes its unit of resources.
+    """Servers of two roles, ``workers`` and ``ps``, of which each unit takes its resources.
 
-    Parameters
-    ----------
-    environment : Environment
-        What the algorithm was told.
-    names : dict
-        Servers by role, ``workers`` and ``ps``.
-    free : dict
-        What they have by role, shape (servers, resources); one array if both roles share it.
-
-    Attributes
-    ----------
-    free : dict
-        What is free now.
+    What is `free` of a role has the shape (servers, resources); one array if both roles share it.
     """
 
     def __init__(
-        self,
-        environment: Environment,
-        names: dict[str, list[str]],
-        free: dict[str, NDArray[Any]],
+        self, environment: Environment, names: dict[str, list[str]], free: dict[str, NDArray[Any]]
     ) -> None:
         super().__init__(environment)
         self.names, self.free = names, free
@@ -245,7 +210,7 @@ class ServerCluster(Cluster[JobRecord]):
         self.change(job, placement, 1)
 
     def fits(self, job: JobRecord, placement: Placement) -> bool:
-        """Whether a placement fits what is free now."""
+        """Whether it fits what is free now."""
         self.change(job, placement, -1)
         found = all(bool((free >= 0).all()) for free in self.free.values())
         self.change(job, placement, 1)
@@ -264,7 +229,7 @@ class ServerCluster(Cluster[JobRecord]):
         ])  # fmt: skip
 
     def drawn_workers(self, job: JobRecord) -> int:
-        """Requested in the file, else drawn from 1..min(30, most workers) by (seed, job name)."""
+        """Requested in the file, else drawn from 1..min(30, most workers)."""
         most = self.max_workers(job)
         requested: int | None = getattr(job, "requested_workers", None)
         return drawn_gang(job, self.environment, most) if requested is None else requested
@@ -276,15 +241,12 @@ class ServerCluster(Cluster[JobRecord]):
 
 @dataclass(frozen=True)
 class Gang:
-    """Types of a job's workers and PSs, by position, and most workers of them; 0 if none fits.
-
-    With `few_ps` the job has a single PS on one server: it fits in no other way.
-    """
+    """Types of a job's workers and PSs, by position, and most workers of them; 0 if none fits."""
 
     worker_type: int
     ps_type: int
     workers: int
-    few_ps: bool = False
+    few_ps: bool = False  # a single PS on one server: it fits in no other way
 
 
 Counts = dict[int, int]
@@ -292,14 +254,10 @@ Counts = dict[int, int]
 
 
 class GangCluster(ServerCluster):
-    """Servers of which a job's gang, of one pair of types, takes its place as a whole.
-
-    A job that grows is placed anew.
-    """
+    """Servers on which a job's gang, of one pair of types, is placed as a whole, also to grow."""
 
     def __init__(self, environment: Environment, free: NDArray[Any]) -> None:
-        self.instance: Any
-        self.instance = environment.cluster
+        self.instance: Any = environment.cluster
         names = [server.name for server in self.instance.servers]
         roles = "workers", "ps"
         super().__init__(environment, dict.fromkeys(roles, names), dict.fromkeys(roles, free))

@@ -1,7 +1,6 @@
 """A scheduler in another process, in any language: JSON lines on its standard input and output.
 
-It sees the messages of the protocol and nothing else, so nothing of the future, unless it
-has met the instance before. Its decisions pass the same checks as any other's.
+It sees the messages of the protocol and nothing else, so nothing of the future.
 """
 
 from __future__ import annotations
@@ -129,11 +128,11 @@ class External(OnlineAlgorithm):
         return Conversation(self.command, self.called, self.timeout, self.longest_answer)
 
     def completed(self, slot: int, jobs: tuple[str, ...]) -> None:
-        """Keep the jobs that ended for the next message."""
+        """Keep it for the next message."""
         self._completed = jobs
 
     def told(self, slot: int, news: JobUpdates) -> None:
-        """Keep what the slot brings for its message."""
+        """Keep it for the next message."""
         self._news = news
 
     def wake_up(self) -> int | None:
@@ -179,7 +178,7 @@ class External(OnlineAlgorithm):
                 self._last[job] = max(self._last.get(job, 0), *known)
 
     def close(self) -> None:
-        """End the program: it is told, then terminated, then killed."""
+        """End the program."""
         if self._talk is not None:
             self._talk.end()
             self._talk = None
@@ -190,8 +189,7 @@ class Conversation:
 
     def __init__(self, command: Sequence[str], called: str, timeout: float, longest: int) -> None:
         self.called, self.timeout, self.longest = called, timeout, longest
-        self.killed_for = ""
-        """Why a watch from outside has killed it, which is told in place of what came of that."""
+        self.killed_for = ""  # why a watch has killed it, told in place of what came of that
         self._mark = Mark()
         self._writer: threading.Thread | None = None
         try:
@@ -350,13 +348,13 @@ def _no_number(word: str) -> None:
 
 
 class _Twice(ValueError):
-    """A key that stands twice in an object."""
+    """A key that stands twice in an object: which value counts nobody can know."""
 
 
 def _without_doubles(pairs: list[tuple[str, Any]]) -> JsonObject:
-    """An object of an answer: which of two values would count nobody can know."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        keys = [key for key, _ in pairs]
-        raise _Twice(next(key for key in keys if keys.count(key) > 1))
+    found: JsonObject = {}
+    for key, value in pairs:
+        if key in found:
+            raise _Twice(key)
+        found[key] = value
     return found

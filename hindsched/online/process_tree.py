@@ -15,7 +15,7 @@ _PROCESSES = Path("/proc")
 
 
 class Mark:
-    """A mark that a program and everything that it starts carry, also what leaves its session.
+    """What a program and everything that it starts carry, also what leaves its session.
 
     Linux alone tells other processes' environment; elsewhere `kill_all` finds nothing.
     """

@@ -13,9 +13,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias
 
 import numpy as np
+from pydantic import Field
 
 from hindsched.instances.base import Instance, JobRecord
 from hindsched.solutions.base import Assignment
@@ -26,14 +27,20 @@ if TYPE_CHECKING:
 SEES_ALL, FORECASTS = " (sees all jobs)", " (forecasts)"
 """What stands behind the name of an algorithm that knows more of the future than others."""
 
-
 Estimates: TypeAlias = Mapping[str, Any]
-"""What is declared of the future: numbers by name, by row set and resource at most. Which they are,
-only a family's own modules know, which declare and read them."""
+"""What is declared of the future, as the family's own modules declare and read it: numbers by name,
+by row set and resource at most."""
 Report: TypeAlias = dict[str, Any]
 """What an algorithm tells of its run beside the schedule, by names of its own."""
 JobUpdates: TypeAlias = Mapping[str, Mapping[str, Any]]
 """Facts of a slot by job, of which the family's own modules know the names."""
+
+AtLeastZero = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Share = Annotated[float, Field(ge=0, le=1)]
+Natural = Annotated[int, Field(ge=0)]
+Count = Annotated[int, Field(ge=1)]
+"""Types of settings; ``registry.build_from`` refuses values outside."""
 
 
 @dataclass(frozen=True)
@@ -255,16 +262,9 @@ def theorem_of(
 ) -> Theorem:  # fmt: skip
     """What a theorem states of an instance.
 
-    Parameters
-    ----------
-    kind : {"ratio", "additive"}
-        What the value bounds.
-    value : float, optional
-        None where the theorem states nothing.
-    assumed : iterable of (str, bool, float)
-        Its assumptions, whether each holds, and the number that decides it.
-    **more
-        ``quantities``, ``note`` and ``warning``, or the numbers behind the value.
+    A value (None where it states nothing) that bounds a ``ratio`` or is ``additive``; its
+    assumptions: name, whether it holds and the number that decides it; and ``quantities``,
+    ``note``, ``warning`` or the numbers behind the value.
     """
     keys = "name", "holds", "worst"
     assumptions = [dict(zip(keys, each, strict=True)) for each in assumed]

@@ -50,17 +50,7 @@ def algorithms(family: str) -> dict[str, Factory]:
 def declared_estimates(instance: Instance, settings: Keywords | None = None) -> JsonObject:
     """Exact values of the estimates that the family's algorithms are told in advance.
 
-    Parameters
-    ----------
-    instance : Instance
-        The whole instance.
-    settings : mapping, optional
-        What the algorithm's `OnlineAlgorithm.estimate_settings` says: on what they depend.
-
-    Raises
-    ------
-    InputError
-        For a setting on which the family's estimates do not depend.
+    They depend on `settings`, which the algorithm's `estimate_settings` names.
     """
     module = family_module("online", instance.family, "algorithms")
     declared: Callable[..., JsonObject] = getattr(module, "declared_estimates", lambda instance: {})
@@ -74,10 +64,7 @@ def declared_estimates(instance: Instance, settings: Keywords | None = None) -> 
 
 
 def check_estimates(estimates: object, where: str = "estimates") -> None:
-    """Raise `InputError` unless estimates are numbers or words by name, nested at most.
-
-    An array or an object could hold data of jobs that have not arrived.
-    """
+    """Refuse what is no number or word by name, and could hold data of jobs to come."""
     if not isinstance(estimates, Mapping):
         raise InputError(where, estimates, "must be an object of numbers by name")
     for name, value in estimates.items():
@@ -91,20 +78,10 @@ def check_estimates(estimates: object, where: str = "estimates") -> None:
 
 
 def find_algorithm(family: str, name: str) -> Factory:
-    """Find what builds an algorithm.
+    """Find what builds an algorithm; `InputError` for an unknown name or a file without it.
 
-    Parameters
-    ----------
-    family : str
-        The family's name.
-    name : str
-        A registered name; ``exec:command``, a scheduler in another process (`External`); or
-        ``path/to/file.py:ClassName``, a class of one's own.
-
-    Raises
-    ------
-    InputError
-        For an unknown name, a file that cannot be loaded or has no such class.
+    The name is registered; ``exec:command``, a scheduler in another process (`External`); or
+    ``path/to/file.py:ClassName``, a class of one's own.
     """
     if name.startswith(EXEC):
         return partial(External, name.removeprefix(EXEC))
@@ -145,27 +122,12 @@ def settings_of(factory: Factory) -> dict[str, inspect.Parameter]:
 
 
 def build_algorithm(family: str, name: str, settings: Keywords | None = None) -> OnlineAlgorithm:
-    """Build an algorithm by name.
-
-    Parameters
-    ----------
-    family : str
-        The family's name.
-    name : str
-        As for `find_algorithm`.
-    settings : mapping, optional
-        Settings; values given as text are converted to the setting's type.
-
-    Raises
-    ------
-    InputError
-        For an unknown algorithm or setting, or a value of the wrong type.
-    """
+    """Build an algorithm by its name, as for `find_algorithm`."""
     return build_from(find_algorithm(family, name), name, settings)
 
 
 def build_from(factory: Factory, name: str, settings: Keywords | None = None) -> OnlineAlgorithm:
-    """Build an algorithm from its settings; `InputError` as for `build_algorithm`."""
+    """Build an algorithm from its settings, of which text is converted to the setting's type."""
     parameters = settings_of(factory)
     hints = _hints(factory)
     values: JsonObject = {}
@@ -180,11 +142,11 @@ def build_from(factory: Factory, name: str, settings: Keywords | None = None) ->
 def _hints(factory: Factory) -> JsonObject:
     target = getattr(factory, "func", factory)
     target = target.__init__ if inspect.isclass(target) else target
-    return get_type_hints(target)
+    return get_type_hints(target, include_extras=True)
 
 
 def _convert(where: str, value: Any, hint: Any) -> Any:
-    """Convert a value to its type; text that is no such value may be JSON of one."""
+    """Convert a value to its type; text may be JSON of a list or an object."""
     adapter = TypeAdapter(hint)
     try:
         if isinstance(value, str) and value[:1] in "{[":
@@ -195,31 +157,15 @@ def _convert(where: str, value: Any, hint: Any) -> Any:
 
 
 def load_class(path: str, name: str) -> type[OnlineAlgorithm]:
-    """Load a class from a file, which is run once a process.
-
-    Parameters
-    ----------
-    path : str
-        The file.
-    name : str
-        The class, which derives from `OnlineAlgorithm`.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read or run, or has no such class.
-    """
+    """Load an `OnlineAlgorithm` from a file, which is run once a process."""
     module = _module(Path(path).resolve())
-    found = vars(module).get(name)
-    if isinstance(found, type) and issubclass(found, OnlineAlgorithm):
-        return found
-    own = [
-        word
-        for word, item in vars(module).items()
-        if isinstance(item, type)
-        and issubclass(item, OnlineAlgorithm)
-        and item.__module__ == module.__name__
-    ]
+    known = {
+        word: item for word, item in vars(module).items()
+        if isinstance(item, type) and issubclass(item, OnlineAlgorithm)
+    }  # fmt: skip
+    if name in known:
+        return known[name]
+    own = [word for word, item in known.items() if item.__module__ == module.__name__]
     rule = f"must be an OnlineAlgorithm of the file, which has: {', '.join(own) or 'none'}"
     raise InputError(f"algorithm.{path}", name, rule)
 

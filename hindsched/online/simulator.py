@@ -52,12 +52,7 @@ def environment_of(
     """What an algorithm is told of an instance before the first slot.
 
     Neither jobs nor what could lead to them: the cluster has no name and no provenance (generator
-    and seed), and the estimates are numbers by name.
-
-    Raises
-    ------
-    InputError
-        If the estimates hold anything but numbers and words by name.
+    and seed), and estimates that are not numbers or words by name are an `InputError`.
     """
     check_estimates(estimates)
     cluster = instance.with_fields(jobs=(), name="cluster", provenance=None)
@@ -243,15 +238,13 @@ def simulate(
     check_count(f"a run on {instance.name}", state.slots_to_play(instance), "slots")
     if estimates is None:
         estimates = declared_estimates(instance, algorithm.estimate_settings())
+    in_feasible_set = not algorithm.relaxes(formulation)
     environment = environment_of(
-        instance,
-        estimates,
-        seed,
-        formulation,
-        in_feasible_set=not algorithm.relaxes(formulation),
+        instance, estimates, seed, formulation, in_feasible_set=in_feasible_set
     )
-    if name in algorithms(instance.family):
-        compile_simulation(instance.family, name)
+    family = instance.family
+    if name in algorithms(family):  # its kernels compile before a decision is timed
+        compile_first(f"{family} {name}", lambda tiny: simulate(tiny, name), family, jobs=FEW_JOBS)
     run = partial(
         _run, instance, environment=environment, name=name, settings=settings, on_slot=on_slot
     )
@@ -264,7 +257,7 @@ def simulate(
 def _best_gangs(
     algorithm: OnlineAlgorithm, run: Callable[[OnlineAlgorithm], SimulationResult]
 ) -> SimulationResult:
-    """Run a baseline with each width of its gangs; the best run, which says so."""
+    """Run a baseline with each width of its gangs; the best run, which tells of the others."""
     results: dict[str, SimulationResult] = {}
     for width in WIDTHS:
         one: Any = copy.copy(algorithm)
@@ -279,18 +272,6 @@ def _best_gangs(
     return replace(chosen, report=report, mark=f"{chosen.mark} (best gangs: {best})")
 
 
-def compile_simulation(family: str, algorithm: str) -> None:
-    """Compile the kernels that a registered algorithm needs, before a decision is timed.
-
-    Parameters
-    ----------
-    family, algorithm : str
-        The family's name and the algorithm's name.
-    """
-    what = f"{family} {algorithm}"
-    compile_first(what, lambda tiny: simulate(tiny, algorithm), family, jobs=FEW_JOBS)
-
-
 def _run(
     instance: Instance,
     algorithm: OnlineAlgorithm,
@@ -300,7 +281,7 @@ def _run(
     settings: Keywords,
     on_slot: Callable[[int, int], None] | None,
 ) -> SimulationResult:
-    """Play all slots, or events: what arrives is shown, what is decided is checked and applied."""
+    """Play all slots, or events: what arrives is shown, what is decided is applied."""
     clock = time.perf_counter
     begin, heard = clock(), caught()
     state = family_module("online", instance.family, "dynamics").State(instance, environment)
@@ -347,7 +328,11 @@ def _run(
         inside += spent
         if now:
             decision_ms += [1000 * spent / len(now)] * len(now)
-        state.apply(slot, state.take_over(slot, decision))
+        taken = state.take_over(slot, decision)
+        try:
+            state.apply(slot, taken)
+        except InputError as error:
+            raise Refused("row", f"slot {slot}", str(error)) from None
         if on_slot is not None:
             on_slot(slot, last_slot)
 
@@ -370,13 +355,7 @@ def _run(
 
 
 def _wake_up(algorithm: OnlineAlgorithm, slot: int) -> int | None:
-    """Slot in which the algorithm wants to be asked.
-
-    Raises
-    ------
-    Refused
-        If that is no later slot.
-    """
+    """Slot in which the algorithm wants to be asked; `Refused` if that is no later one."""
     wanted = algorithm.wake_up()
     if wanted is not None and (type(wanted) is not int or wanted <= slot):
         raise Refused("wake-up", f"slot {slot}", f"{shortened(wanted)} is no later slot")

@@ -179,12 +179,12 @@ REFUSED = [
         r"\(4\) at job j0, slot 4",
     ),
     ([(1, "j0", {"to": 0})], "irrevocable.*only an open run"),
-    ([(1, "j0", {"from": 1})], "row at job j0.*keys"),
-    ([(1, "j0", {"from": 1, "gpus": 3, "speed": 2})], "row at job j0.*keys"),
-    ([(1, "j0", {"to": "now"})], "row at job j0.*must be a slot"),
+    ([(1, "j0", {"from": 1})], "row at slot 1: j0.*keys"),
+    ([(1, "j0", {"from": 1, "gpus": 3, "speed": 2})], "row at slot 1: j0.*keys"),
+    ([(1, "j0", {"to": "now"})], "irrevocable.*only an open run"),
     ([(2, "j0", {"from": 1, "gpus": 3})], "irrevocable.*row begins in the past"),
-    ([(1, "j0", {"from": True, "gpus": 3})], "row at job j0.*must be a slot"),
-    ([(1, "j0", {"from": 1, "gpus": 10**400})], "row at job j0"),
+    ([(1, "j0", {"from": True, "gpus": 3})], "row at slot 1: j0.*must be a slot"),
+    ([(1, "j0", {"from": 1, "gpus": 10**400})], "row at slot 1: j0"),
 ]
 
 

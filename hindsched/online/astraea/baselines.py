@@ -2,13 +2,7 @@
 
 The first two after its one-line descriptions and general knowledge; the full texts (Chaudhary et
 al., EuroSys 2020; Zhao et al., OSDI 2020) were not at hand; cells and their binding after HiveD's
-published scheduler. What is simulated, and what is left out, stands in the docstrings. With one GPU
-type Gandiva_fair's trading is void.
-
-``batchsche`` is A_online of batchsched (adaptive), run for each tenant on its own servers. No
-resource is shared. Each tenant's jobs wait for geometric batches; a batch is planned by posted
-exponential prices per server and type that maximise the number (or the value) of jobs within the
-batch's horizon, in as many sub-rounds as it takes.
+published scheduler.
 """
 
 from __future__ import annotations
@@ -136,9 +130,8 @@ class Hived(FixedWidth):
                 occupied[cluster.index["workers"][server]] += workers
         blocked: set[str] = set()
         for name, job in self.jobs.items():
-            if name in self._guaranteed or job.tenant in blocked:
-                continue
-            if not cluster.ever_fits_home(job):
+            done = name in self._guaranteed or job.tenant in blocked
+            if done or not cluster.ever_fits_home(job):
                 continue
             placement = cluster.place_at_home(job, occupied)
             if placement is None:
@@ -157,26 +150,17 @@ EARLIER = 1e-6
 
 
 class TenantBatches(GeometricBatches):
-    """A_online on one tenant's own servers; names are those of the whole cluster.
-
-    Attributes
-    ----------
-    alone : AstraeaInstance
-        The cluster of these servers.
-    capacity : ndarray, shape (servers, types)
-        Workers by type, then PSs by type.
-    unit : ndarray, shape (types,)
-        Mean of a server's capacity, in which volumes and prices count.
-    """
+    """A_online on one tenant's own servers; names are those of the whole cluster."""
 
     def __init__(self, instance: AstraeaInstance, tenant: int, weights: Weights) -> None:
         super().__init__(alpha=None)
         units = np.concatenate([units[tenant] for units in private_units(instance)], axis=1)
         self.alone, self.weights = tenant_alone(instance, tenant), weights
+        # workers by type, then PSs by type, (servers, types)
         self.capacity = units[units.any(axis=1)].astype(float)
         self.split = len(instance.worker_types)
         mean = self.capacity.mean(axis=0) if len(self.capacity) else np.ones(units.shape[1])
-        self.unit = np.where(mean > 0, mean, 1.0)
+        self.unit = np.where(mean > 0, mean, 1.0)  # in which volumes and prices count
         self._volume: dict[str, float] = {}
         self._density: dict[str, float] = {}
 
@@ -248,9 +232,12 @@ class OwnRound(BatchRound):
 
 
 class Batchsche(OnlineAlgorithm):
-    """A_online per tenant, without sharing.
+    """A_online of batchsched (adaptive) for each tenant on its own servers, without sharing.
 
-    F, the range of weights per volume, is estimated from the tenant's jobs seen so far.
+    Each tenant's jobs wait for geometric batches; a batch is planned by posted exponential prices
+    per server and type that maximise the number (or the value) of jobs within the batch's horizon,
+    in as many sub-rounds as it takes. F, the range of weights per volume, is estimated from the
+    tenant's jobs seen so far.
 
     Parameters
     ----------

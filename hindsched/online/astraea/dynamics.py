@@ -39,12 +39,11 @@ class AstraeaCluster(GangCluster):
     """Gangs of a fixed number of workers around one PS host.
 
     A job uses the pair of types with the least time per mini-batch over several servers among those
-    of which its gang fits the empty cluster. `place` is first fit in the order of the servers and
-    blind to locality: workers on the first servers with room, the PSs that (3i) then needs on the
-    first server with room for them; where none has, on the first that has when it is filled first.
-    `place_at_home` is HiveD's: the smallest server of the tenant's own that takes all, else the
-    fullest of its own servers. Those are virtual: while guaranteed jobs use one it is bound to a
-    server of its shape, that where others occupy least when it is bound.
+    of which its gang fits the empty cluster. `place` is first fit, blind to locality: workers on
+    the first servers with room, the PSs that (3i) then needs on the first server with room for
+    them; where none has, on the first that has when it is filled first. `place_at_home` is HiveD's:
+    a tenant's own servers are virtual, and while guaranteed jobs use one it is bound to a server of
+    its shape, that where others occupy least when it is bound.
     """
 
     instance: AstraeaInstance

@@ -19,7 +19,7 @@ from hindsched.instances.astraea.instance import AstraeaJob
 from hindsched.instances.astraea.modes import durations
 from hindsched.instances.decimals import NEAR
 from hindsched.instances.modes import Modes
-from hindsched.online.astraea.paper import Astraea, Origin, TenantRound
+from hindsched.online.astraea.paper import Astraea, Origin, Rounds, Scale, TenantRound, Theta
 from hindsched.online.engines.batching import Offer
 from hindsched.solutions.window_solution import WindowRow
 
@@ -28,19 +28,14 @@ Placed = tuple[float, Ints, Ints]
 
 
 class Window(NamedTuple):
-    """What Algorithms 4 and 5 are told of a window.
+    """What Algorithms 4 and 5 are told of a window."""
 
-    D_w workers to place; workers and PSs free on each server throughout; what is left of the
-    *worker* quota, against which the printed lines hold PSs too; prices of a worker and of a PS,
-    shape (slots, 2); b_w / b_p.
-    """
-
-    num_workers: int
-    workers: Ints
+    num_workers: int  # D_w
+    workers: Ints  # free on each server throughout
     ps: Ints
-    quota: int
-    prices: Floats
-    ratio: float
+    quota: int  # of *workers*, against which the printed lines hold PSs too
+    prices: Floats  # of a worker and of a PS, (slots, 2)
+    ratio: float  # b_w / b_p
 
 
 def min_cost_d(window: Window) -> Placed | None:
@@ -125,7 +120,7 @@ class LiteralRound(TenantRound):
 
 
 class AstraeaLiteral(Astraea):
-    """Astraea with the printed subroutines, whose placements may break (3i).
+    """Astraea with the printed subroutines (Algorithms 3-5), whose placements may break (3i).
 
     Parameters
     ----------
@@ -137,12 +132,7 @@ class AstraeaLiteral(Astraea):
     make_round = LiteralRound
 
     def __init__(
-        self,
-        rounds: int = 2,
-        theta_workers: float | None = None,
-        theta_ps: float | None = None,
-        theta_scale: float = 1.0,
-        origin: Origin = "round",
-        guard: bool = False,
-    ) -> None:
+        self, rounds: Rounds = 2, theta_workers: Theta | None = None, theta_ps: Theta | None = None,
+        theta_scale: Scale = 1.0, origin: Origin = "round", guard: bool = False,
+    ) -> None:  # fmt: skip
         super().__init__(rounds, theta_workers, theta_ps, theta_scale, origin, guard)

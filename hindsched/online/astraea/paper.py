@@ -12,19 +12,19 @@ paper                    here
 
 Phase 1 of a round schedules each tenant's jobs within its fair share; phase 2 offers what is left
 to the remaining jobs, which pay the posted prices. The printed subroutines violate (3i) and price
-centralised placements by their first slot only; the repaired ones are exact for (9).
+centralised placements by their first slot only.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
+from pydantic import Field
 
 from hindsched.arrays import Floats
-from hindsched.errors import InputError
 from hindsched.instances.astraea.instance import AstraeaInstance, AstraeaJob
 from hindsched.instances.astraea.modes import modes
 from hindsched.instances.base import JobRecord
@@ -41,10 +41,9 @@ from hindsched.solvers.kernels.astraea.shared_window import best_offer, spread_w
 from hindsched.solvers.kernels.ties import TIE
 
 Origin = Literal["round", "arrival", "absolute"]
-MOST_ROUNDS = 10_000
-"""Rounds beyond this are a mistake: Lemma 1 asks for hundreds."""
-MOST_THETA = 1e15
-"""Prices beyond this drown the cents of the revenues."""
+Rounds = Annotated[int, Field(ge=1, le=10_000)]  # more are a mistake: Lemma 1 asks for hundreds
+Theta = Annotated[float, Field(gt=1, le=1e15)]  # prices beyond drown the cents of the revenues
+Scale = Annotated[float, Field(gt=0, le=1e15)]
 ROUNDING = 1e-9
 """A payoff below 0 by this share of the highest value is below 0 in whatever order it is added."""
 
@@ -52,14 +51,7 @@ ROUNDING = 1e-9
 class TenantRound:
     """An empty cluster of some slots: room by server, use by tenant, prices by type.
 
-    Parameters
-    ----------
-    instance : AstraeaInstance
-        The cluster.
-    slots : int
-        Slots of the round.
-    bases : tuple of ndarray
-        theta by worker type and by PS type.
+    `bases` are theta by worker type and by PS type.
     """
 
     def __init__(self, instance: AstraeaInstance, slots: int, bases: tuple[Floats, Floats]) -> None:
@@ -76,18 +68,9 @@ class TenantRound:
         self, job: AstraeaJob, table: Modes, values: Floats, *, shared: bool,
         least: float = -math.inf,
     ) -> Offer | None:  # fmt: skip
-        """Best schedule of a job in its tenant's quota or, if `shared`, in all that is left.
+        """Best schedule of a job in its tenant's quota or, if `shared` (phase 2), in all left.
 
-        Parameters
-        ----------
-        job, table : AstraeaJob, Modes
-            The job and its modes.
-        values : ndarray, shape (slots + 1,)
-            Value by the last slot.
-        shared : bool
-            Phase 2.
-        least : float
-            Schedules of a lower payoff need not be found.
+        `values` are by the last slot, (slots + 1,); a lower payoff than `least` is not looked for.
         """
         prices, tenant = self.ledger.prices(), self.instance.tenant_index[job.tenant]
         best: Offer | None = None
@@ -214,7 +197,7 @@ class ModelRound(TenantRound):
 
 
 class Astraea(GeometricBatches):
-    """Algorithms 1-5 with the repaired subroutines.
+    """Algorithms 1-5 with the repaired subroutines, which are exact for (9).
 
     Parameters
     ----------
@@ -238,21 +221,15 @@ class Astraea(GeometricBatches):
 
     def __init__(
         self,
-        rounds: int = 2,
-        theta_workers: float | None = None,
-        theta_ps: float | None = None,
-        theta_scale: float = 1.0,
+        rounds: Rounds = 2,
+        theta_workers: Theta | None = None,
+        theta_ps: Theta | None = None,
+        theta_scale: Scale = 1.0,
         origin: Origin = "round",
         guard: bool = False,
         engine: Engine = "oracle",
     ) -> None:
-        if not 1 <= rounds <= MOST_ROUNDS:
-            raise InputError("set.rounds", rounds, f"must be in 1..{MOST_ROUNDS}")
         super().__init__(alpha=rounds, first_horizon=2)
-        checked = ("theta_workers", theta_workers, 1), ("theta_ps", theta_ps, 1)
-        for name, value, least in (*checked, ("theta_scale", theta_scale, 0)):
-            if value is not None and not least < value <= MOST_THETA:
-                raise InputError(f"set.{name}", value, f"must exceed {least}, to {MOST_THETA:.0e}")
         self.theta_workers, self.theta_ps, self.theta_scale = theta_workers, theta_ps, theta_scale
         self.origin, self.guard, self.engine = origin, guard, engine
 
@@ -275,9 +252,8 @@ class Astraea(GeometricBatches):
     def _plan(self, batch: list[JobRecord], horizon: int) -> dict[str, list[Assignment]]:
         """Plan a batch in order of arrival, then tenant, then the file."""
         order = self.cluster.tenant_index
-        return super()._plan(
-            sorted(batch, key=lambda job: (job.arrival, order[job.tenant])), horizon
-        )
+        batch = sorted(batch, key=lambda job: (job.arrival, order[job.tenant]))
+        return super()._plan(batch, horizon)
 
     def price_bases(self, jobs: list[AstraeaJob]) -> tuple[Floats, Floats]:
         """Theta of workers and PSs: ``1 + max(1, max f(1) / least volume)`` over the batch."""

@@ -7,7 +7,6 @@ import math
 from abc import abstractmethod
 from fractions import Fraction
 
-from hindsched.errors import InputError
 from hindsched.instances.base import JobRecord, family_module
 from hindsched.online.dynamics import Cluster, Gangs, Placement
 from hindsched.online.protocol import Decision, Environment, OnlineAlgorithm
@@ -21,8 +20,7 @@ class Baseline(OnlineAlgorithm):
     """
 
     gangs: Gangs = "ideal"
-    restore_slots: int = 0
-    """Slots that a job which has run before holds in vain when it resumes or moves."""
+    restore_slots: int = 0  # that a job which has run before holds in vain as it resumes or moves
 
     def start(self, environment: Environment) -> None:
         """Begin with an empty cluster."""
@@ -54,9 +52,7 @@ class Baseline(OnlineAlgorithm):
             for name in self.cluster.leaving(self.jobs, self.held, self.remaining):
                 self._drop(name)
         running = {
-            name: (self.jobs[name], placement)
-            for name, placement in self.held.items()
-            if self.runs(name)
+            name: (self.jobs[name], held) for name, held in self.held.items() if self.runs(name)
         }
         rows = self.cluster.rows(slot, running)
         for name, (job, placement) in running.items():
@@ -127,21 +123,8 @@ class Baseline(OnlineAlgorithm):
         return placement is not None
 
 
-def checked_restore_slots(slots: int) -> int:
-    """Slots of restoring; `InputError` for fewer than 0."""
-    if slots < 0:
-        raise InputError("set.restore_slots", slots, "must be at least 0")
-    return slots
-
-
 class FixedWidth(Baseline):
-    """A baseline whose gangs have as many workers as a setting says.
-
-    Parameters
-    ----------
-    gangs : {"drawn", "half", "ideal", "best"}
-        Width of the gangs, see `hindsched.online.dynamics.Gangs`.
-    """
+    """A baseline whose gangs have as many workers as a setting says."""
 
     def __init__(self, gangs: Gangs = "ideal") -> None:
         self.gangs = gangs
@@ -201,32 +184,20 @@ class Drf(Baseline):
 def progressive_filling(cluster: Cluster, jobs: dict[str, object]) -> dict[str, Placement]:
     """Book workers one by one, always for the smallest dominant share that can still grow.
 
-    Parameters
-    ----------
-    cluster : Cluster
-        With nothing booked by `jobs`.
-    jobs : dict
-        Unfinished jobs by name in the order of arrival.
-
-    Returns
-    -------
-    dict
-        What each job holds; jobs that hold nothing are absent.
+    What each of `jobs`, which are in the order of arrival, then holds, if anything.
     """
     held: dict[str, Placement] = {}
     share = dict.fromkeys(jobs, 0.0)
-    # A job for which one more worker does not fit never fits again: capacity only shrinks here.
     growing = list(jobs)
     while growing:
         name = min(growing, key=share.__getitem__)
-        job = jobs[name]
-        present = held.get(name)
+        job, present = jobs[name], held.get(name)
         workers = present.num_workers if present else 0
         extended = None
         if workers < cluster.max_workers(job):
             extended = cluster.extend(job, present)
         if extended is None:
-            growing.remove(name)
+            growing.remove(name)  # for good: capacity only shrinks here
             continue
         held[name] = extended
         share[name] = cluster.dominant_share(job, extended.num_workers)

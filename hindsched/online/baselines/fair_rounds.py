@@ -36,8 +36,7 @@ class FairRounds(FixedWidth):
         Width of the gangs, see `hindsched.online.dynamics.Gangs`.
     """
 
-    least_shares: ClassVar[str]
-    """Which program of `fair_shares` says what share of the rounds each job must get."""
+    least_shares: ClassVar[str]  # the program of `fair_shares` for what each job must get
 
     def start(self, environment: Environment) -> None:
         """Begin with an empty cluster."""

@@ -21,22 +21,12 @@ from hindsched.solvers.door.convex import solve_convex
 
 @dataclass(frozen=True)
 class Present:
-    """The unfinished jobs at a round, in the order of arrival.
+    """The unfinished jobs at a round, in the order of arrival."""
 
-    Parameters
-    ----------
-    use : array (resources, jobs)
-        Share of each resource's total that a job's gang holds.
-    left, total : array (jobs,)
-        Slots that the gang still needs, and needed at first.
-    waited : array (jobs,)
-        Slots since the job arrived.
-    """
-
-    use: Floats
-    left: Floats
-    total: Floats
-    waited: Floats
+    use: Floats  # share of each resource's total that a job's gang holds, (resources, jobs)
+    left: Floats  # slots that the gang still needs
+    total: Floats  # and needed at first
+    waited: Floats  # slots since the job arrived
 
     @property
     def equal(self) -> Floats:

@@ -17,22 +17,13 @@ Baseline = TypeVar("Baseline", bound=OnlineAlgorithm)
 
 def relaxing(baseline: type[Baseline]) -> type[Baseline]:
     """The same class under the same name, that says that it relaxes constraints."""
-    body = {
-        "relaxes_constraints": True,
-        "__doc__": baseline.__doc__,
-        "__module__": baseline.__module__,
-    }
+    told = {"__doc__": baseline.__doc__, "__module__": baseline.__module__}
+    body = {"relaxes_constraints": True, **told}
     return type(baseline.__name__, (baseline,), body)
 
 
 def relaxing_baselines(*, rigid: bool) -> dict[str, Factory]:
-    """Those that every such family has, by name.
-
-    Parameters
-    ----------
-    rigid : bool
-        Whether a job keeps its number of workers, unless a setting says otherwise.
-    """
+    """Those that every such family has; `rigid` jobs keep their number of workers unless set."""
     shortest, least = relaxing(ShortestRemaining), relaxing(LeastAttained)
     return {
         "shortest-remaining": partial(shortest, elastic=False) if rigid else shortest,

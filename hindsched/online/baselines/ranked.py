@@ -16,19 +16,13 @@ from typing import ClassVar
 
 from hindsched.errors import InputError
 from hindsched.instances.base import JobRecord
-from hindsched.online.baselines.baseline import FixedWidth, checked_restore_slots
+from hindsched.online.baselines.baseline import FixedWidth
 from hindsched.online.dynamics import Gangs
-from hindsched.online.protocol import Capabilities, Decision, Environment
+from hindsched.online.protocol import AtLeastZero, Capabilities, Decision, Environment, Natural
 
 
 def comparable(total: float) -> float:
-    """A sum of many terms in twelve digits: sums that are equal exactly are equal, ties are ties.
-
-    Examples
-    --------
-    >>> 0.1 + 0.2 == 0.3, comparable(0.1 + 0.2) == comparable(0.3)
-    (False, True)
-    """
+    """A sum of many terms in twelve digits: sums that are equal exactly stay ties."""
     return float(f"{total:.12g}")
 
 
@@ -100,7 +94,7 @@ class LeastAttained(Ranked):
         self._attained: dict[str, float] = {}
 
     def key(self, name: str) -> tuple[float, ...]:
-        """Service so far."""
+        """Service so far: dominant share x slots."""
         return (comparable(self._attained.get(name, 0.0)),)
 
     def step(self, slot: int, arrivals: tuple[JobRecord, ...]) -> Decision:
@@ -132,9 +126,9 @@ class Tiresias(Ranked):
 
     relaxes_constraints = True
 
-    def __init__(self, restore_slots: int = 0, gangs: Gangs = "ideal") -> None:
+    def __init__(self, restore_slots: Natural = 0, gangs: Gangs = "ideal") -> None:
         super().__init__(elastic=False, gangs=gangs)
-        self.restore_slots = checked_restore_slots(restore_slots)
+        self.restore_slots = restore_slots
 
     def key(self, name: str) -> tuple[float, ...]:
         """Smaller is first."""
@@ -164,15 +158,13 @@ class TiresiasL(Tiresias):
     def __init__(
         self,
         limits: Sequence[float] = (0.9,),
-        promotion: float = 0.0,
-        restore_slots: int = 0,
+        promotion: AtLeastZero = 0.0,
+        restore_slots: Natural = 0,
         gangs: Gangs = "ideal",
     ) -> None:
         super().__init__(restore_slots, gangs)
         if sorted(limits) != list(limits) or not all(limit > 0 for limit in limits):
             raise InputError("set.limits", list(limits), "must be positive and ascending")
-        if not promotion >= 0:
-            raise InputError("set.promotion", promotion, "must be at least 0")
         self.limits, self.promotion = tuple(limits), promotion
 
     def start(self, environment: Environment) -> None:
@@ -184,25 +176,19 @@ class TiresiasL(Tiresias):
         self._waited: dict[str, int] = {}
 
     def key(self, name: str) -> tuple[float, ...]:
-        """Queue; inside it the earlier arrival is first."""
-        service = self._run.get(name, 0) * self.cluster.fixed_workers(self.jobs[name])
-        return (self.queue_of(service * self._hours),)
-
-    def queue_of(self, service: float) -> int:
-        """Queue of a job with this attained service in worker-hours."""
-        return sum(service >= limit * (1 - 1e-9) for limit in self.limits)
+        """Queue, by attained service; inside it the earlier arrival is first."""
+        hours = self._hours * self._run.get(name, 0)
+        service = hours * self.cluster.fixed_workers(self.jobs[name])
+        return (sum(service >= limit * (1 - 1e-9) for limit in self.limits),)
 
     def reallocate(self) -> None:
         """Rank all jobs, and keep by which queues."""
-        self._queues = self._present_queues()
+        self._queues = {name: self.key(name) for name in self.jobs}
         super().reallocate()
-
-    def _present_queues(self) -> dict[str, tuple[float, ...]]:
-        return {name: self.key(name) for name in self.jobs}
 
     def step(self, slot: int, arrivals: tuple[JobRecord, ...]) -> Decision:
         """Rank anew also when a job crosses a queue's limit or is promoted."""
-        self._event |= not self._present_queues().items() <= self._queues.items()
+        self._event |= any(self.key(name) != self._queues.get(name) for name in self.jobs)
         decision = super().step(slot, arrivals)
         for name in self.jobs:
             if name in self.held:

@@ -12,15 +12,16 @@ the full texts were not at hand.
 
 from __future__ import annotations
 
-import math
+from typing import Annotated
 
 import pyomo.environ as pyo
+from pydantic import Field
 
-from hindsched.errors import InputError, SolveFailed
+from hindsched.errors import SolveFailed
 from hindsched.json_types import JsonObject
 from hindsched.models.algebra import Model
 from hindsched.online.baselines.baseline import Baseline
-from hindsched.online.protocol import Environment, Report
+from hindsched.online.protocol import Count, Environment, Report
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import solve_program
 
@@ -50,13 +51,12 @@ class Sia(Baseline):
         reached is counted.
     """
 
-    def __init__(self, power: float = -0.5, idle: float = 1.1, nodes: int = 200) -> None:
-        if not -math.inf < power < 0:
-            raise InputError("set.power", power, "must be below 0 and finite")
-        if not 1 < idle < math.inf:
-            raise InputError("set.idle", idle, "must be above 1 and finite")
-        if nodes < 1:
-            raise InputError("set.nodes", nodes, "must be at least 1")
+    def __init__(
+        self,
+        power: Annotated[float, Field(lt=0, allow_inf_nan=False)] = -0.5,
+        idle: Annotated[float, Field(gt=1, allow_inf_nan=False)] = 1.1,
+        nodes: Count = 200,
+    ) -> None:
         self.power, self.idle, self.nodes = power, idle, nodes
         own: JsonObject = {"mip_max_nodes": nodes, **SMALL_PROGRAMS}
         self.options = SolveOptions(gap=GAP, solver_options=own)

@@ -1,8 +1,4 @@
-"""A_online (Algorithm 1), its variants, and every algorithm of the edgecloud paper's evaluation.
-
-A_greedy (`dispatch`) dispatches each job on arrival, A_ps (`serving`) gives running jobs a
-parameter server.
-"""
+"""A_online (Algorithm 1), its variants, and every algorithm of the edgecloud paper's evaluation."""
 
 from __future__ import annotations
 
@@ -50,10 +46,10 @@ EPSILON = 1.0
 
 
 class Edgecloud(OnlineAlgorithm):
-    """Dispatch by smallest Q, serve highest rate first, preempt single workers.
+    """A_online (Algorithm 1): dispatch by smallest Q, serve highest rate first, preempt workers.
 
-    Running jobs are given parameter servers by A_ps (`Serving`). Section VI: servers without room
-    for a chunk are not asked.
+    A_greedy dispatches each job on arrival (`Dispatcher`), A_ps gives running jobs a parameter
+    server (`Serving`). Section VI: servers without room for a chunk are not asked.
     """
 
     card = Capabilities(commits_at_arrival=True)
@@ -169,9 +165,8 @@ DOUBLINGS = 12
 class EdgecloudDualPrice(DualPrice):
     """Best responses to the duals of the relaxed program without migration.
 
-    A job that finds no room within the horizon makes the horizon twice as long instead of being
-    refused. Once placed, a job keeps its slots: this algorithm does not preempt. It places a job
-    where workers, storage and parameter servers (PSs) are left.
+    A job that finds no room within the horizon doubles it. Once placed, a job keeps its slots: this
+    algorithm does not preempt. Workers, storage and parameter servers (PSs) must be left.
     """
 
     def start(self, environment: Environment) -> None:

@@ -1,25 +1,16 @@
-"""``batchsche`` in an edge-cloud network: the batch algorithm of MobiHoc 2020 as the paper uses it.
-
-Geometric batches with work-conserving sub-rounds (`online/engines/batching.py`). In a sub-round
-each job takes the cheapest window at exponential prices on the edge workers of its type, or the
-cloud, which is a server of infinite capacity and costs nothing; equal costs go by the earlier end,
-then to the edge. Jobs are elastic, as in that algorithm: the number of workers is part of the
-window, and each of them trains whole chunks in turn, so that nothing is preempted or moves.
-
-Beyond the paper: a cloud whose workers are numbered is priced like the edge's; a window needs a
-parameter server (PS) that is free throughout; and a job uses no server whose storage is full. Under
-limited storage its chunks go where there is room, if need be on more workers or longer than asked.
-"""
+"""``batchsche`` in an edge-cloud network: the batch algorithm of MobiHoc 2020."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
+from pydantic import Field
 
 from hindsched.arrays import Bools, Ints
-from hindsched.errors import InputError, Refused
+from hindsched.errors import Refused
 from hindsched.instances.base import JobRecord
 from hindsched.instances.edgecloud.instance import EdgecloudInstance, EdgecloudJob
 from hindsched.online.edgecloud.resources import StorageLedger, place_name, whole_job_rows
@@ -40,16 +31,12 @@ Column = tuple[bool, str]
 
 @dataclass(frozen=True)
 class Window:
-    """A job's place in a sub-round.
+    """A job's place in a sub-round."""
 
-    Which workers are priced (none for an unlimited cloud); the workers, by position among those,
-    and how many chunks each trains in turn; slots a chunk; zeta: everything in the cloud.
-    """
-
-    column: Column | None
-    workers: list[tuple[int, int]]
-    work: int
-    together: bool
+    column: Column | None  # which workers are priced; None in an unlimited cloud
+    workers: list[tuple[int, int]]  # by position in the column, and the chunks each trains in turn
+    work: int  # slots a chunk
+    together: bool  # zeta: everything in the cloud
 
 
 class EdgeCloudRound(BatchRound):
@@ -151,7 +138,7 @@ class EdgeCloudRound(BatchRound):
         best = int(np.argmin(np.round(price, 9)))
         first = int(starts[best])
         open_ = [[w for w in group if free[w, first]] for group in groups]
-        chosen = _deal(job.chunks, size, waves, open_, room)
+        chosen = _deal(job.chunks, waves, open_, room)
         demand = np.zeros(len(self.columns))
         demand[position] = len(chosen)
         plan = Window(column, chosen, work, together)
@@ -217,29 +204,29 @@ def _waves(chunks: int, size: int, workers: list[int], room: list[float]) -> int
 
 
 def _deal(
-    chunks: int, size: int, waves: int, open_: list[list[int]], room: list[float]
+    chunks: int, waves: int, open_: list[list[int]], room: list[float]
 ) -> list[tuple[int, int]]:
-    """Free workers and how many chunks each takes: as even as their servers' room allows."""
-    found: list[list[int]] = []
+    """Free workers by server and how many chunks each takes: `waves`, or what room is left for."""
+    found = []
     for group, left in zip(open_, room, strict=True):
-        found += _trimmed([[w, waves] for w in group[: int(min(left, len(group)))]], left)
-    even = found[:size]
-    enough = sum(share for _, share in even) >= chunks
-    return [(w, share) for w, share in _trimmed(even if enough else found, chunks)]
-
-
-def _trimmed(shares: list[list[int]], most: float) -> list[list[int]]:
-    """Workers' chunks, cut to at most so many from the last of the largest on."""
-    while sum(share for _, share in shares) > most:
-        last = max(reversed(shares), key=lambda share: share[1])
-        last[1] -= 1
-        if not last[1]:
-            shares.remove(last)
-    return shares
+        for worker in group:
+            share = int(min(waves, left, chunks))
+            chunks, left = chunks - share, left - share
+            if share:
+                found.append((worker, share))
+    return found
 
 
 class BatchSche(GeometricBatches):
-    """Batches over edge workers and the cloud.
+    """The batch algorithm of MobiHoc 2020 over edge workers and the cloud.
+
+    Geometric batches with work-conserving sub-rounds. In a sub-round each job takes the cheapest
+    window at exponential prices on the edge workers of its type, or the cloud, which is a server of
+    infinite capacity and costs nothing; equal costs go by the earlier end, then to the edge. The
+    number of workers is part of the window, and each trains whole chunks in turn, so that nothing
+    is preempted or moves. Beyond the paper: a cloud whose workers are numbered is priced like the
+    edge's; a window needs a parameter server (PS) that is free throughout; and under limited
+    storage chunks go where there is room, if need be on more workers or longer than asked.
 
     Parameters
     ----------
@@ -251,9 +238,7 @@ class BatchSche(GeometricBatches):
 
     card = Capabilities(published="MobiHoc 2020")
 
-    def __init__(self, price_base: float | None = None) -> None:
-        if price_base is not None and not price_base > 1:
-            raise InputError("set.price_base", price_base, "must be above 1")
+    def __init__(self, price_base: Annotated[float, Field(gt=1)] | None = None) -> None:
         super().__init__(None)
         self.price_base = price_base
 
@@ -273,11 +258,8 @@ class BatchSche(GeometricBatches):
     def run_round(self, jobs: list[JobRecord], horizon: int) -> list[Admission]:
         """Ask the jobs in order of arrival; a job is worth its work.
 
-        Raises
-        ------
-        Refused
-            (7b) for a job that no server has had room for since it arrived, and that the cloud
-            cannot take: waiting does not help it (7c).
+        Refused by (7b) is one that no server has had room for since it arrived, and that the cloud
+        cannot take: waiting does not help it (7c).
         """
         for job in jobs:
             room = self._storage.room(job, self._now)

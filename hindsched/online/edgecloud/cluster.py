@@ -39,14 +39,10 @@ Offload = Literal["narrow", "waiting", "never"]
 class EdgecloudCluster(Cluster[EdgecloudJob]):
     """First free workers in the order of the servers, and any free PS.
 
-    Attributes
-    ----------
-    offload : {"narrow", "waiting", "never"}
-        Which jobs go to the cloud, beside those that no edge worker can serve. ``narrow``: a job
-        that holds fewer workers than it can use, as soon as its data is there; as a whole, at the
-        rate of zeta = 1, if it has not begun; with what it has left, at the rate of zeta = 0, if
-        it has and the cloud is unlimited. ``waiting``: a job that finds no workers when all its
-        data has arrived at the edge.
+    To the cloud go jobs that no edge worker can serve, and by `offload` ``narrow``: a job that
+    holds fewer workers than it can use, once its data is there; as a whole, at the rate of zeta =
+    1, if it has not begun; else with what it has left, at the rate of zeta = 0, if the cloud is
+    unlimited. ``waiting``: a job that finds no workers when all its data is at the edge.
     """
 
     offload: Offload = "narrow"
@@ -85,9 +81,8 @@ class EdgecloudCluster(Cluster[EdgecloudJob]):
     def _arrive(self, job: EdgecloudJob) -> None:
         qualified = len(self.instance.workers_by_type.get(job.worker_type, ()))
         most = min(job.chunks, qualified)
-        most, self._reserved[job.name] = (
-            gang_width(self.gangs, lambda: self.drawn_workers(job), most), {},
-        )  # fmt: skip
+        most = gang_width(self.gangs, lambda: self.drawn_workers(job), most)
+        self._reserved[job.name] = {}
         if self._storage.limited and job.chunk_gb:
             self._storage.forget_before(self._slot)
             most, self._reserved[job.name] = self._storage.reserve(job, self._slot, most)
@@ -99,10 +94,9 @@ class EdgecloudCluster(Cluster[EdgecloudJob]):
 
     def leaving(
         self,
-        jobs: Mapping[str, EdgecloudJob],
-        held: Mapping[str, Placement],
+        jobs: Mapping[str, EdgecloudJob], held: Mapping[str, Placement],
         left: Mapping[str, Fraction],
-    ) -> Collection[str]:
+    ) -> Collection[str]:  # fmt: skip
         """Jobs that the cloud serves from now on."""
         gone = []
         for name, job in jobs.items():
@@ -224,9 +218,7 @@ class EdgecloudCluster(Cluster[EdgecloudJob]):
         """Workers of the job's type at the edge, by `gangs` and at most what storage allows."""
         return self._most[job.name]
 
-    def fixed_workers(self, job: EdgecloudJob) -> int:
-        """The same."""
-        return self._most[job.name]
+    fixed_workers = max_workers
 
     def can_run(self, job: EdgecloudJob) -> bool:
         """Every job can: where the edge has nothing for it the cloud does."""

@@ -45,25 +45,13 @@ DIGITS = 9
 
 @dataclass
 class Dispatch:
-    """Where a job's chunks go.
+    """Where a job's chunks go."""
 
-    Parameters
-    ----------
-    together : bool
-        Zeta: the whole job and its PS are in the cloud.
-    workers : list of (int, int)
-        (chunk, worker) of the chunks at the edge.
-    cloud : list of (int, float, float)
-        (chunk, begin, end) of the chunks in the cloud.
-    alphas, corrected_alpha : list of float, float
-        Q of each chunk when it was placed; alpha'' of the job, the same for each of its chunks.
-    """
-
-    together: bool = False
-    workers: list[tuple[int, int]] = field(default_factory=list)
-    cloud: list[tuple[int, float, float]] = field(default_factory=list)
-    alphas: list[float] = field(default_factory=list)
-    corrected_alpha: float = np.inf
+    together: bool = False  # zeta: the whole job and its PS are in the cloud
+    workers: list[tuple[int, int]] = field(default_factory=list)  # chunk and worker at the edge
+    cloud: list[tuple[int, float, float]] = field(default_factory=list)  # chunk, begin, end
+    alphas: list[float] = field(default_factory=list)  # Q of each chunk when it was placed
+    corrected_alpha: float = np.inf  # alpha'' of each of the job's chunks
 
 
 @dataclass
@@ -83,29 +71,17 @@ class _Offer:
 class Dispatcher:
     """Places arriving jobs on workers that serve by priority.
 
-    Parameters
-    ----------
-    cluster : EdgecloudInstance
-        The cluster; its jobs are not read.
-    increment : {"printed", "marginal"}
-        Q of equation (5), or the exact increase of the planned sum of weighted completions.
-    escape : bool
-        Send a job to the cloud as a whole if its planned last chunk would end later than there.
-    use_cloud : bool
-        False for A_online-E, which uses the cloud only where the edge has no room at all.
+    `increment` is Q of equation (5), or the exact increase of the planned sum of weighted
+    completions. With `escape` a job goes to the cloud as a whole if its planned last chunk would
+    end later than there. A_online-E does not `use_cloud` but where the edge has no room at all.
     """
 
     def __init__(
-        self,
-        cluster: EdgecloudInstance,
-        increment: Increment = "printed",
-        escape: bool = False,
+        self, cluster: EdgecloudInstance, increment: Increment = "printed", escape: bool = False,
         use_cloud: bool = True,
-    ) -> None:
-        self.cluster = cluster
-        self.increment = increment
-        self.escape = escape
-        self.use_cloud = use_cloud
+    ) -> None:  # fmt: skip
+        self.cluster, self.increment = cluster, increment
+        self.escape, self.use_cloud = escape, use_cloud
         self.queues = QueueState(len(cluster.worker_list))
         self._names = [server.name for server in cluster.servers]
         self._workers = {
@@ -116,23 +92,14 @@ class Dispatcher:
 
     def place(
         self,
-        index: int,
-        job: EdgecloudJob,
-        edge_work: float,
-        cloud_work: float,
-        room: list[float] | None = None,
-        may_be_together: bool = True,
-    ) -> Dispatch:
+        index: int, job: EdgecloudJob, edge_work: float, cloud_work: float,
+        room: list[float] | None = None, may_be_together: bool = True,
+    ) -> Dispatch:  # fmt: skip
         """Place all chunks of a job that arrives now; every queue has been advanced to now.
 
         `index` is the job's number in queue entries, the works the times of a chunk with zeta = 0
         and 1, `room` the chunks that each server can still store (None if storage is unlimited).
-        The job may not be together in the cloud if no PS is free for it there.
-
-        Raises
-        ------
-        Refused
-            (7b) if neither edge nor cloud can store some chunk.
+        `Refused` by (7b) if neither edge nor cloud can take some chunk.
         """
         offer = self._offer(job, edge_work, room)
         dispatch = Dispatch(corrected_alpha=offer.corrected_alpha)
@@ -224,13 +191,9 @@ class Dispatcher:
 
     def _spread(
         self,
-        dispatch: Dispatch,
-        job: EdgecloudJob,
-        offer: _Offer,
-        mixed: list[tuple[float, float]] | None,
-        work: float,
-        cloud_first: bool = False,
-    ) -> None:
+        dispatch: Dispatch, job: EdgecloudJob, offer: _Offer,
+        mixed: list[tuple[float, float]] | None, work: float, cloud_first: bool = False,
+    ) -> None:  # fmt: skip
         """Each chunk to the smallest Q; then recompute only the worker that took it."""
         heap, room, D = offer.heap, offer.room, job.chunks
         for chunk in range(1, D + 1):
@@ -283,17 +246,7 @@ class _CloudChunk:
 
 
 class Serving:
-    """What runs where, said slot by slot.
-
-    Parameters
-    ----------
-    cluster : EdgecloudInstance
-        The cluster.
-    queues : QueueState
-        The dispatcher's queues, which run as the workers will.
-    seed : int
-        Seed of the PSs' choice.
-    """
+    """What runs where, said slot by slot; the dispatcher's queues run as the workers will."""
 
     def __init__(self, cluster: EdgecloudInstance, queues: QueueState, seed: int) -> None:
         self.cluster, self.queues = cluster, queues
@@ -314,7 +267,7 @@ class Serving:
         queue = {one.index for chunks in self._waiting.values() for one in chunks}
         first = queue & self._together - self._ps.held.keys()
         taken = any(self._jobs[index].ps_type == job.ps_type for index in first)
-        return self._ps.cloud_is_free(job.ps_type) and not taken
+        return self._ps.in_cloud(job.ps_type) > 0 and not taken
 
     def add(self, index: int, job: EdgecloudJob, found: Dispatch, work: tuple[int, int]) -> None:
         """Queue a job's chunks; `work` is a chunk's slots with zeta = 0 and 1."""

@@ -1,7 +1,6 @@
-"""What decisions do in the edgecloud family: runs of chunks, and PS holds.
+"""What decisions do in edgecloud: runs of chunks, and holds of parameter servers (PSs).
 
-Beside the rows of the solution file a decision may hold open ones, so that a preemptive schedule
-need not be spelled out slot by slot:
+Beside the solution file's rows there are open ones, so that nothing is spelled out slot by slot:
 
 ``{"chunk", "server", "worker", "from"}`` and ``{"chunk", "to"}``
     Starts a run whose end is not yet known, and ends it in that slot or the one before.
@@ -13,7 +12,6 @@ need not be spelled out slot by slot:
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 
 import numpy as np
 
@@ -46,15 +44,7 @@ ROWS = (START_KEYS, STOP_KEYS, OPEN_HOLD_KEYS, EDGE_KEYS, CLOUD_KEYS, PS_KEYS)
 
 
 class State(ClusterState[EdgecloudJob]):
-    """Runs and holds; knows what ran when.
-
-    Parameters
-    ----------
-    instance : EdgecloudInstance
-        The whole instance.
-    environment : Environment
-        What the algorithm was told. Where constraints are relaxed, chunks may move.
-    """
+    """Runs and holds; knows what ran when."""
 
     instance: EdgecloudInstance
 
@@ -74,41 +64,28 @@ class State(ClusterState[EdgecloudJob]):
         """Work may move."""
         return "literal"
 
-    def check_form(self, name: str, rows: Sequence[Assignment]) -> None:
-        """Raise `InputError` for what is no run, begin or end of one, or hold."""
-        job = self.jobs[name]
-        for number, row in enumerate(rows):
-            where = f"{name}[{number}]"
-            if set(row) not in ROWS:
-                raise InputError(where, row, "must be a run, its begin or end, or a hold")
-            read_span(where, {"from": 1, "to": row.get("from", MOST_COUNT), **row})
-            if "ps" in row:
-                ps_place(self.instance, row, where)
-                continue
-            chunk = row["chunk"]
-            if type(chunk) is not int or not 1 <= chunk <= job.chunks:
-                raise InputError(f"{where}.chunk", chunk, f"must be in 1..{job.chunks}")
-            if "server" in row:
-                worker_place(self.instance, {**row, "to": MOST_COUNT}, where)
-
     def apply(self, slot: int, decision: Decision) -> None:
         """Add the decision's rows, ends of runs first; see the module."""
         for stops in (True, False):
             for name, rows in decision.assignments.items():
                 for row in rows:
                     if (row.keys() == STOP_KEYS) is stops:
-                        self._add(slot, self._index[name], row)
+                        self._add(slot, name, row)
 
-    def _add(self, slot: int, j: int, row: Assignment) -> None:
-        name = self.instance.jobs[j].name
-        where = f"job {name}, slot {slot}"
+    def _add(self, slot: int, name: str, row: Assignment) -> None:
+        j, where = self._index[name], f"job {name}, slot {slot}"
+        if set(row) not in ROWS:
+            raise InputError(where, row, "must be a run, its begin or end, or a hold")
+        read_span(where, {"from": 1, "to": row.get("from", MOST_COUNT), **row})
         if "ps" in row:
-            place = ps_place(self.instance, row, name)
+            place = ps_place(self.instance, row, where)
             if place < len(self.instance.servers):
                 self._on_edge.add(j)
             self._holds.append((j, place, row["from"], row.get("to")))
             return
-        key = j, row["chunk"]
+        key, most = (j, row["chunk"]), self.jobs[name].chunks
+        if type(key[1]) is not int or not 1 <= key[1] <= most:
+            raise InputError(f"{where}, chunk", key[1], f"must be in 1..{most}")
         if row.keys() == STOP_KEYS:
             begun = self._open.pop(key, None)
             if begun is None or row["to"] < slot - 1:
@@ -121,6 +98,7 @@ class State(ClusterState[EdgecloudJob]):
         elif key in self._open:
             raise Refused("(2c)", where, f"chunk {row['chunk']} runs already")
         else:
+            worker_place(self.instance, {**row, "to": MOST_COUNT}, where)
             self._open[key] = row
 
     def _run(self, j: int, row: Assignment) -> None:
@@ -179,9 +157,6 @@ class State(ClusterState[EdgecloudJob]):
         return EdgecloudSolution(self.instance, runs, Holds.of(holds), self.formulation)
 
 
-committed_rows = this_slot
-# A started chunk keeps its worker, and one that runs in the cloud keeps running; when to go on with
-# all others stays open.
-
+committed_rows = this_slot  # what has begun in the cloud goes on; the rest stays open
 
 __all__ = ["EdgecloudCluster", "State", "build_cluster", "committed_rows"]

@@ -1,13 +1,11 @@
 """What is free at the edge and in the cloud as a run goes on: parameter servers (PSs), storage.
 
-By (7c) a chunk takes its server's storage from the arrival of its job to the job's completion, also
-if it is dispatched later than it arrived. A server therefore has room for a chunk if it had room in
-every slot since the arrival; from now on it can only become emptier.
+By (7c) a chunk takes its server's storage from its job's arrival to the job's completion, also if
+it is dispatched later: a server has room for it if it had room in every slot since the arrival.
 
 Schedulers whose jobs move reserve storage on arrival: a chunk a worker, on servers of short upload
-first, until the job has all the workers that it can use. It then runs on no more workers of a
-limited server than it has reserved; servers without a limit stay open to it. A job is narrower
-where there is room for fewer workers.
+first. A job then runs on no more workers of a limited server than it has reserved there, and is
+narrower where there is room for fewer; servers without a limit stay open to it.
 """
 
 from __future__ import annotations
@@ -34,37 +32,26 @@ def place_name(cluster: EdgecloudInstance, server: int) -> str:
 
 
 class ParameterServers:
-    """PSs by type and place; a seed draws among free ones at the edge, None takes the first.
-
-    Attributes
-    ----------
-    held : dict
-        Job -> type and server of its PS; the number of servers means the cloud.
-    """
+    """PSs by type and place; a seed draws among free ones at the edge, None takes the first."""
 
     def __init__(self, cluster: EdgecloudInstance, seed: int | None = None) -> None:
         self.cluster, self.seed = cluster, seed
-        self.cloud = len(cluster.servers)
-        self.held: dict[Any, tuple[str, int]] = {}
+        self.cloud = len(cluster.servers)  # the place that is no server
+        self.held: dict[Any, tuple[str, int]] = {}  # job -> type and place
         self._free: dict[str, list[int]] = {}
         for s, server in enumerate(cluster.servers):
             for kind in server.ps:
                 self._free.setdefault(kind, []).append(s)
 
-    def count(self, kind: str) -> float:
-        """PSs of a type that are free anywhere; inf if the cloud's are unlimited."""
-        in_cloud = self.cluster.cloud_ps(kind)
-        if in_cloud is None:
-            return math.inf
-        return len(self._free.get(kind, ())) + in_cloud - self._taken_in_cloud(kind)
-
-    def _taken_in_cloud(self, kind: str) -> int:
-        return sum(held == (kind, self.cloud) for held in self.held.values())
-
-    def cloud_is_free(self, kind: str) -> bool:
-        """Whether a PS of a type is free in the cloud."""
+    def in_cloud(self, kind: str) -> float:
+        """PSs of a type that are free in the cloud; inf if they are unlimited."""
         limit = self.cluster.cloud_ps(kind)
-        return limit is None or self._taken_in_cloud(kind) < limit
+        taken = sum(held == (kind, self.cloud) for held in self.held.values())
+        return math.inf if limit is None else limit - taken
+
+    def count(self, kind: str) -> float:
+        """PSs of a type that are free anywhere."""
+        return len(self._free.get(kind, ())) + self.in_cloud(kind)
 
     def give_back(self, key: Any) -> None:
         """Free a job's PS."""
@@ -86,19 +73,17 @@ class ParameterServers:
         if former is not None and former[1] in free:
             free.remove(former[1])
             place = former[1]
-        elif former == (kind, place) and self.cloud_is_free(kind):
+        elif former == (kind, place) and self.in_cloud(kind) > 0:
             pass
         elif free and not together:
-            place = free.pop(self._choice(job, slot, free))
-        elif not self.cloud_is_free(kind):
+            chosen = free.index(min(free))
+            if self.seed is not None:
+                chosen = int(draws(self.seed, job.name, f"ps {slot}").integers(len(free)))
+            place = free.pop(chosen)
+        elif self.in_cloud(kind) <= 0:
             return None
         self.held[key] = (kind, place)
         return place
-
-    def _choice(self, job: EdgecloudJob, slot: int, free: list[int]) -> int:
-        if self.seed is None:
-            return free.index(min(free))
-        return int(draws(self.seed, job.name, f"ps {slot}").integers(len(free)))
 
 
 class StorageLedger:
@@ -165,21 +150,15 @@ class StorageLedger:
 class CloudSite:
     """Jobs that go to the cloud as a whole, in order of arrival.
 
-    In an unlimited cloud a job runs as soon as it is uploaded. Where workers or parameter servers
-    (PSs) are numbered it begins when one of each is free; its chunks then take the workers in turn,
-    and it keeps its PS until the last one has ended. Where the cloud has no PS of its type the PS
-    is at the edge, and the job works at the rate of zeta = 0.
-    `ps` are all PSs, shared with whoever else takes some.
-
-    Attributes
-    ----------
-    events : set of int
-        Slots in which something here may change.
+    In an unlimited cloud a job runs as soon as it is uploaded. Where workers or PSs are numbered it
+    begins when one of each is free; its chunks then take the workers in turn, and it keeps its PS
+    until the last one has ended. Where the cloud has no PS of its type the PS is at the edge, and
+    the job works at the rate of zeta = 0.
     """
 
     def __init__(self, cluster: EdgecloudInstance, ps: ParameterServers) -> None:
-        self.cluster, self.ps = cluster, ps
-        self.events: set[int] = set()
+        self.cluster, self.ps = cluster, ps  # all PSs, shared with whoever else takes some
+        self.events: set[int] = set()  # slots in which something here may change
         self._waiting: list[tuple[int, EdgecloudJob]] = []
         self._busy: dict[str, list[int]] = {}  # first free slot of each numbered worker
         self._ends: dict[str, int] = {}  # last slots of the jobs that hold a PS

@@ -24,33 +24,19 @@ from hindsched.solvers.kernels.edgecloud.preemptive_queue import serve
 class SpeedRun:
     """A run with extra speed.
 
-    Parameters
-    ----------
-    epsilon : float
-        Workers run (1 + epsilon) times as fast.
-    times : ndarray, shape (J,)
-        Completion minus arrival of each job, slots (real).
-    dispatches : tuple of Dispatch
-        Where each job's chunks went.
-    bound : float
-        ``sum alpha'' - sum beta / (1 + epsilon)``, Theorem 3's dual objective (11): a lower bound
-        on (2) for epsilon > 0 if the slack is not negative. The sum of beta over workers, the cloud
-        and time is the average flow time.
-    slack : float
-        Smallest slack of (6a): the dual point is feasible if it is not negative.
-    average_flow : float
-        Sum of ``(c_jd - r_j) / D_j``, what A_greedy minimises.
-    fractional_flow : float
-        What ILP (4) minimises, of this run: ``(t - r_j) / (D_j p_j)`` summed over the time t in
-        which chunks are served, p at the run's speed; a stretch counts with its middle.
+    `bound` is ``sum alpha'' - sum beta / (1 + epsilon)``, Theorem 3's dual objective (11), a lower
+    bound on (2) for epsilon > 0 if the smallest `slack` of (6a) is not negative; the sum of beta
+    over workers, the cloud and time is the average flow time. `fractional_flow` is what ILP (4)
+    minimises, of this run: ``(t - r_j) / (D_j p_j)`` summed over the time t in which chunks are
+    served, p at the run's speed; a stretch counts with its middle.
     """
 
     epsilon: float
-    times: Floats
+    times: Floats  # completion minus arrival of each job, slots (real), (J,)
     dispatches: tuple[Dispatch, ...]
     bound: float
     slack: float
-    average_flow: float
+    average_flow: float  # sum of (c_jd - r_j) / D_j, what A_greedy minimises
     fractional_flow: float
 
     @property
@@ -60,31 +46,12 @@ class SpeedRun:
 
 
 def run_with_speed(
-    instance: EdgecloudInstance,
-    epsilon: float,
-    *,
-    increment: Increment = "printed",
-    escape: bool = False,
-    use_cloud: bool = True,
+    instance: EdgecloudInstance, epsilon: float, *, increment: Increment = "printed",
     whole_slots: bool = False,
-) -> SpeedRun:
-    """Run A_online (or a variant) with (1 + epsilon) speed.
+) -> SpeedRun:  # fmt: skip
+    """Run A_online, by either increment of `Dispatcher`, with (1 + epsilon) speed.
 
-    Parameters
-    ----------
-    instance : EdgecloudInstance
-        The instance.
-    epsilon : float
-        Extra speed, at least 0.
-    increment, escape, use_cloud
-        The variant, see `Dispatcher`.
-    whole_slots : bool
-        Take the rounded processing times of the slotted model before dividing by the speed.
-
-    Raises
-    ------
-    InputError
-        For a negative epsilon.
+    With `whole_slots` the processing times are those of the slotted model, rounded, over the speed.
     """
     if not 0 <= epsilon < math.inf:
         raise InputError("epsilon", epsilon, "must be at least 0")
@@ -98,7 +65,7 @@ def run_with_speed(
             for c in (False, True)
         )
     edge, cloud = edge / (1.0 + epsilon), cloud / (1.0 + epsilon)
-    dispatcher = Dispatcher(instance.with_jobs(()), increment, escape, use_cloud)
+    dispatcher = Dispatcher(instance.with_jobs(()), increment)
     found: dict[int, Dispatch] = {}
     for j in np.argsort(arrival, kind="stable").tolist():
         dispatcher.queues.advance(arrival[j])

@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from hindsched.errors import InputError, Refused
+from hindsched.errors import Refused
 from hindsched.instances.gang.instance import (
     KINDS,
     MOST_SLOTS,
@@ -45,30 +45,18 @@ FILE_SPAN = frozenset({"from", "to"})
 
 @dataclass
 class Run:
-    """GPUs that a job, given by its position, holds without a change.
-
-    A row that is open leaves its end to the work: `last` is then the slot in which that is done.
-    Places are servers and the GPUs held there, none where none is named.
-    """
+    """GPUs that a job holds without a change."""
 
     job: int
     first: int
-    last: int
+    last: int  # of an open one the slot in which the work is done
     is_open: bool
     gpus: int
-    places: tuple[tuple[int, int], ...]
+    places: tuple[tuple[int, int], ...]  # servers, where named, and the GPUs held there
 
 
 class State(ClusterState[GangJob]):
-    """Runs gangs and knows when their work is done.
-
-    Parameters
-    ----------
-    instance : GangInstance
-        The whole instance.
-    environment : Environment
-        What the algorithm was told. Where constraints are relaxed jobs may pause and move.
-    """
+    """Runs gangs and knows when their work is done."""
 
     instance: GangInstance
 
@@ -139,16 +127,6 @@ class State(ClusterState[GangJob]):
                 done.append(run.job)
         self._undone -= len(done)
         return tuple(self.instance.jobs[job].name for job in sorted(done))
-
-    def check_form(self, name: str, rows: Sequence[Assignment]) -> None:
-        """Raise `InputError` for rows of none of the three kinds."""
-        for number, row in enumerate(rows):
-            where = f"{name}[{number}]"
-            if row.keys() == STOP_KEYS:
-                if type(row["to"]) is not int:
-                    raise InputError(f"{where}.to", row["to"], "must be a slot, an integer")
-            else:
-                self._read(where, 0, row)
 
     def _read(self, where: str, job: int, row: Assignment) -> Run:
         """A row that begins a run, in the file's form or open."""
@@ -227,11 +205,5 @@ class State(ClusterState[GangJob]):
 
 
 def committed_rows(rows: Sequence[Assignment], slot: int) -> tuple[list[Assignment], bool]:
-    """Of a planned job, what following the plan settles in `slot`.
-
-    A job that is planned in one piece keeps it once it begins; one that is planned in several is
-    promised slot by slot.
-    """
-    if len(rows) == 1:
-        return whole_window(list(rows), slot)
-    return this_slot(rows, slot)
+    """A job planned in one piece keeps it once it begins; one in several goes slot by slot."""
+    return whole_window(list(rows), slot) if len(rows) == 1 else this_slot(rows, slot)

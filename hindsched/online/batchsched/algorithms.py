@@ -17,13 +17,12 @@ smallest weight per least volume, as the assumption ``1 <= w / sum f <= F`` of t
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
+from pydantic import Field
 
-from hindsched.errors import InputError
 from hindsched.instances.base import Instance, JobRecord
 from hindsched.instances.batchsched.instance import BatchschedInstance, BatchschedJob
 from hindsched.instances.batchsched.modes import modes
@@ -42,11 +41,17 @@ from hindsched.online.batchsched.theorem import (
     resource_units,
     theorem,
 )
-from hindsched.online.engines.batching import Admission, GeometricBatches, Offer, post_prices
+from hindsched.online.engines.batching import (
+    Admission,
+    GeometricBatches,
+    Offer,
+    Rows,
+    post_prices,
+)
 from hindsched.online.engines.dual_price import DualPrice
 from hindsched.online.engines.primal_dual import Engine
 from hindsched.online.engines.reoptimise import Reoptimise
-from hindsched.online.protocol import Decision, Environment
+from hindsched.online.protocol import Count, Decision, Environment, Positive
 from hindsched.online.registry import Factory
 from hindsched.solutions.base import Assignment
 from hindsched.solutions.batchsched.solution import BatchschedSolution
@@ -56,6 +61,7 @@ from hindsched.solvers.families.batchsched.schedules import Schedule
 from hindsched.solvers.oracles.base import BlockOracle
 
 Order = Literal["index", "weight", "density"]
+PriceBase = Annotated[float, Field(gt=1, allow_inf_nan=False)]
 
 
 class BatchschedOnline(GeometricBatches):
@@ -83,22 +89,17 @@ class BatchschedOnline(GeometricBatches):
 
     def __init__(
         self,
-        alpha: int | None = OBSERVED_ALPHA,
+        alpha: Count | None = OBSERVED_ALPHA,
         order: Order = "index",
         tight_slots: bool = False,
-        price_base: float | None = None,
-        density_scale: float = 1.0,
+        price_base: PriceBase | None = None,
+        density_scale: Positive = 1.0,
         declared: bool = True,
         engine: Engine = "oracle",
     ) -> None:
         super().__init__(alpha)
-        if price_base is not None and not 1 < price_base < math.inf:
-            raise InputError("set.price_base", price_base, "must exceed 1 and be finite")
-        if not 0 < density_scale < math.inf:
-            raise InputError("set.density_scale", density_scale, "must be positive and finite")
         self.order, self.tight_slots, self.price_base = order, tight_slots, price_base
-        self.density_scale, self.declared = density_scale, declared
-        self.engine = engine
+        self.density_scale, self.declared, self.engine = density_scale, declared, engine
 
     def start(self, environment: Environment) -> None:
         """Begin with no jobs."""
@@ -166,11 +167,10 @@ class BatchschedOnline(GeometricBatches):
 
     def rows(self, admission: Admission, base: int) -> list[Assignment]:
         """Row of the solution file."""
-        schedule: Schedule = admission.offer.plan
-        return self.written(schedule.shifted(base))
+        return self.written(admission.offer.plan.shifted(base))
 
     def written(self, schedule: Schedule) -> list[Assignment]:
-        """Rows of the solution file for a schedule in absolute slots."""
+        """Row of the solution file for a schedule in absolute slots."""
         return [BatchschedSolution.write_row(self.cluster, schedule.row())]
 
 
@@ -192,16 +192,10 @@ class BatchschedAdaptive(BatchschedExact):
     """
 
     def __init__(
-        self,
-        alpha: int | None = None,
-        order: Order = "index",
-        tight_slots: bool = False,
-        price_base: float | None = None,
-        density_scale: float = 1.0,
-        declared: bool = True,
-        engine: Engine = "oracle",
-        left_shift: bool = False,
-    ) -> None:
+        self, alpha: Count | None = None, order: Order = "index", tight_slots: bool = False,
+        price_base: PriceBase | None = None, density_scale: Positive = 1.0, declared: bool = True,
+        engine: Engine = "oracle", left_shift: bool = False,
+    ) -> None:  # fmt: skip
         super().__init__(alpha, order, tight_slots, price_base, density_scale, declared, engine)
         self.left_shift = left_shift
 
@@ -210,9 +204,7 @@ class BatchschedAdaptive(BatchschedExact):
         super().start(environment)
         self._shift = LeftShift(self.cluster)
 
-    def settle(
-        self, horizon: int, rows: dict[str, list[Assignment]]
-    ) -> dict[str, list[Assignment]]:
+    def settle(self, horizon: int, rows: Rows) -> Rows:
         """Move the batch's jobs to their earliest windows, if so set."""
         if not self.left_shift or not rows:
             return rows
@@ -227,9 +219,13 @@ class BatchschedAdaptive(BatchschedExact):
 
 
 class GreedyRtl(BatchschedAdaptive):
-    """The work-conserving batches with GreedyRTL (Jain et al.) in place of Algorithm 3.
+    """The work-conserving batches with GreedyRTL in place of Algorithm 3.
 
-    Left out of it: see `rounds.greedy_right_to_left`.
+    After "Near-optimal scheduling mechanisms for deadline-sensitive jobs in large computing
+    clusters" (Jain, Menache, Naor and Yaniv, SPAA 2012), from general knowledge, not its full text:
+    jobs by weight over least volume, each as late as possible before the deadline with the least
+    volume, skipped if it does not fit. Left out: that a job may run in parts, with more or fewer
+    machines from slot to slot, which batchsched's problem does not let it; and the payments.
 
     Parameters
     ----------

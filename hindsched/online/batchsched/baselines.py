@@ -5,15 +5,22 @@ from __future__ import annotations
 from statistics import median
 from typing import Literal
 
-from hindsched.errors import InputError
 from hindsched.instances.base import JobRecord
 from hindsched.instances.batchsched.instance import BatchschedInstance, BatchschedJob
 from hindsched.instances.batchsched.modes import modes
 from hindsched.instances.modes import Modes
-from hindsched.online.baselines.baseline import Baseline, checked_restore_slots
+from hindsched.online.baselines.baseline import Baseline
 from hindsched.online.batchsched.rounds import after
 from hindsched.online.dynamics import Gangs, Placement
-from hindsched.online.protocol import NOTHING, Decision, Environment, OnlineAlgorithm, draws
+from hindsched.online.protocol import (
+    NOTHING,
+    Decision,
+    Environment,
+    Natural,
+    OnlineAlgorithm,
+    Share,
+    draws,
+)
 from hindsched.solutions.batchsched.solution import BatchschedSolution
 from hindsched.solvers.families.batchsched.schedules import Schedule, ScheduleSearch
 
@@ -53,18 +60,13 @@ class AntMan(Baseline):
 
     def __init__(
         self,
-        guaranteed: float = 0.5,
-        patience: int = 10,
+        guaranteed: Share = 0.5,
+        patience: Natural = 10,
         rule: Literal["draw", "weight"] = "draw",
-        restore_slots: int = 0,
+        restore_slots: Natural = 0,
         gangs: Gangs = "ideal",
     ) -> None:
-        self.gangs = gangs
-        self.restore_slots = checked_restore_slots(restore_slots)
-        if not 0 <= guaranteed <= 1:
-            raise InputError("set.guaranteed", guaranteed, "must be in 0..1")
-        if patience < 0:
-            raise InputError("set.patience", patience, "must be at least 0")
+        self.gangs, self.restore_slots = gangs, restore_slots
         self.guaranteed, self.patience, self.rule = guaranteed, patience, rule
 
     def start(self, environment: Environment) -> None:
@@ -129,13 +131,7 @@ class Wspt(OnlineAlgorithm):
     over shortest duration (ties: order of arrival), each at its earliest completion on what is
     left; a job starts when its plan says so and then keeps its window and placement. The plan is
     a list schedule, so no job waits while it could complete no later without moving one that is
-    denser.
-
-    Notes
-    -----
-    The plans of jobs denser than all that arrive are kept: they would come out the same. What has
-    started since was planned beside them, so they still fit, and they were best where more was
-    free.
+    denser. The plans of jobs denser than all that arrive are kept: they would come out the same.
     """
 
     def start(self, environment: Environment) -> None:

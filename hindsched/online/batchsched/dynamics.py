@@ -61,11 +61,11 @@ committed_rows = whole_window
 class BatchschedCluster(GangCluster):
     """Each job has its ideal pair of types, and goes to one server if one has room.
 
-    The ideal worker and PS type minimise the time per mini-batch over several servers. N workers
-    have ``ceil(N b / B)`` PSs on one host. Placement: the smallest server (by free capacity) that
-    takes all; else the PSs on the server with most room for them (the next where the workers then
-    have no room), and the workers on the servers with most room for workers. A job that fits
-    nowhere so has a single PS when it stands on one server, where (2i) asks for no more.
+    The ideal types minimise the time per mini-batch over several servers. N workers have ``ceil(N b
+    / B)`` PSs on one host: the smallest server (by free capacity) that takes all; else the PSs are
+    on the server with most room for them (the next where the workers then have no room), and the
+    workers where most room is for workers. A job that fits nowhere so has a single PS on one
+    server, where (2i) asks for no more.
     """
 
     instance: BatchschedInstance

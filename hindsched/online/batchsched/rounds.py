@@ -25,8 +25,7 @@ class ServerRound(BatchRound):
     """A sub-round on an empty cluster with one price a server, resource and slot.
 
     Of tau slots, `horizon`, schedules may use those up to `last`; `base` is lambda. Algorithm 4
-    places if `greedy`, and `engine` finds the cheapest schedule; the model's programs are `kept` by
-    job until it is placed.
+    places if `greedy`; the model's programs are `kept` by job until it is placed.
     """
 
     def __init__(
@@ -101,27 +100,9 @@ def greedy_right_to_left(
     jobs: list[tuple[BatchschedJob, Modes, float]],
     last: int,
 ) -> dict[str, Schedule]:
-    """Accept jobs by density, each right-aligned before slot ``last + 1``.
+    """Accept jobs, given with modes and density, on the empty slots 1 .. `last`: see `GreedyRtl`.
 
-    After "Near-optimal scheduling mechanisms for deadline-sensitive jobs in large computing
-    clusters" (Jain, Menache, Naor and Yaniv, SPAA 2012), from general knowledge, not its full text:
-    jobs by weight over least volume, each as late as possible before the deadline with the least
-    volume, skipped if it does not fit. Left out: that a job may run in parts, with more or fewer
-    machines from slot to slot, which batchsched's problem does not let it; and the payments.
-
-    Parameters
-    ----------
-    cluster : BatchschedInstance
-        The cluster, empty in slots 1 .. `last`.
-    jobs : list of (job, modes, density)
-        The batch.
-    last : int
-        Last slot that may be used.
-
-    Returns
-    -------
-    dict
-        Schedules of the accepted jobs by name, in the order of acceptance.
+    By density, each as late as possible with the least volume, skipped if it does not fit.
     """
     if last < 1 or not jobs:
         return {}
@@ -149,11 +130,6 @@ class LeftShift:
     Types, numbers of workers and durations stay as planned; servers may change. While a job is
     moved all others stand where they are, those of earlier batches included, and its own place
     stays open to it: no job ends later than planned.
-
-    Parameters
-    ----------
-    cluster : BatchschedInstance
-        The cluster.
     """
 
     def __init__(self, cluster: BatchschedInstance) -> None:

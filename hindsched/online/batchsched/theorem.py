@@ -54,13 +54,8 @@ def theorem(instance: Instance) -> Theorem:
 
     Beside it stand the paper's further quantities: log2 lambda, Theorem 3's ``2 log2 lambda``, the
     alpha of (6) per batch and the constant one that the paper observes. ``worst`` is by what factor
-    an assumption is missed: above 1 it does not hold.
-
-    Notes
-    -----
-    Logarithms are to base 2, as ``1 + log log lambda`` in Theorem 5 implies. lambda takes the
-    horizon at which the last batch is planned. F is the ratio of the largest to the smallest weight
-    per resources x slots, resources in units of their mean capacity a server.
+    an assumption is missed. Logarithms are to base 2, as ``1 + log log lambda`` in Theorem 5
+    implies; lambda takes the horizon at which the last batch is planned.
     """
     assert isinstance(instance, BatchschedInstance)
     if not instance.jobs:

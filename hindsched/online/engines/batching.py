@@ -1,18 +1,11 @@
 """Geometric batches: wait, plan a batch of known jobs, run it in the next, doubled interval.
 
-What the batch algorithms share, once and free of any family's decisions. A family brings a
-`BatchRound`: an empty cluster of some slots that offers a job its cheapest schedule at the posted
-prices. Shared are
-
-- the intervals: at time ``tau_i = first_horizon 2**(i - 1)`` the unscheduled jobs that arrived
-  strictly before are planned (`GeometricBatches`);
-- the sub-rounds: each plans the jobs left over on an empty cluster of ``tau_i`` slots. With a
-  fixed number alpha of them sub-round k runs in the slots ``(alpha + k - 1) tau_i + 1 ..
-  (alpha + k) tau_i``, so that intervals never overlap; without, each sub-round starts right after
-  the last slot of the one before (work-conserving);
-- the exponential prices ``base**(use / capacity) - 1`` of a sub-round (`ExponentialLedger`);
-- posted prices: accept a job iff its value exceeds the price of its offer (`post_prices`), with a
-  ledger of primal and dual increments.
+A family brings a `BatchRound`: an empty cluster of some slots that offers a job its cheapest
+schedule at the posted prices. At time ``tau_i = first_horizon 2**(i - 1)`` the unscheduled jobs
+that arrived strictly before are planned in sub-rounds, each on an empty cluster of ``tau_i`` slots.
+With a fixed number alpha of them sub-round k runs in the slots ``(alpha + k - 1) tau_i + 1 ..
+(alpha + k) tau_i``, so that intervals never overlap; without, each starts right after the last slot
+of the one before (work-conserving).
 """
 
 from __future__ import annotations
@@ -25,7 +18,6 @@ from typing import Any
 import numpy as np
 
 from hindsched.arrays import Floats
-from hindsched.errors import InputError
 from hindsched.instances.base import JobRecord
 from hindsched.json_types import JsonObject
 from hindsched.online.protocol import NOTHING, Decision, Environment, OnlineAlgorithm, Report
@@ -37,25 +29,13 @@ Rows = dict[str, list[Assignment]]
 
 @dataclass(frozen=True)
 class Offer:
-    """A schedule for one job inside a round.
+    """A schedule for one job inside a round, at the posted prices."""
 
-    Parameters
-    ----------
-    start, duration : int
-        First slot, counted from the round's first slot, 1; number of slots.
-    demand : ndarray, shape (capacities,)
-        What it takes of every capacity in each of its slots.
-    cost : float
-        What it costs at the posted prices.
-    plan : object
-        The family's own description.
-    """
-
-    start: int
+    start: int  # the round's first slot is 1
     duration: int
-    demand: Floats
+    demand: Floats  # of every capacity in each of its slots, (capacities,)
     cost: float
-    plan: Any = None
+    plan: Any = None  # the family's own description
 
     @property
     def last(self) -> int:
@@ -66,19 +46,10 @@ class Offer:
 class ExponentialLedger:
     """Use of a round's capacities and the prices ``base**(use / capacity) - 1`` that follow.
 
-    Parameters
-    ----------
-    capacity : ndarray, shape (capacities,)
-        Capacity in each slot. One of 0 is never used and has price 0.
-    slots : int
-        Slots of the round.
-    base : float or ndarray, shape (capacities,)
-        lambda of the paper, above 1: the price of a full capacity is ``base - 1``.
+    `base` is lambda of the paper, above 1; a capacity of 0 is never used and has price 0.
     """
 
     def __init__(self, capacity: Floats, slots: int, base: float | Floats) -> None:
-        if not np.all(np.asarray(base) > 1):
-            raise InputError("set.price_base", base, "must exceed 1")
         self.capacity = np.asarray(capacity, dtype=float)
         self.base = np.asarray(base, dtype=float)
         self.use = np.zeros((slots, self.capacity.size))
@@ -105,13 +76,7 @@ class ExponentialLedger:
 
 
 class BatchRound(ABC):
-    """An empty cluster of some slots, priced, that makes offers.
-
-    Attributes
-    ----------
-    ledger : ExponentialLedger
-        Use and prices.
-    """
+    """An empty cluster of some slots, priced, that makes offers."""
 
     ledger: ExponentialLedger
 
@@ -139,14 +104,7 @@ def post_prices(
 ) -> list[Admission]:
     """Offer every job, in order, its cheapest schedule; accept iff value - cost > 0.
 
-    Parameters
-    ----------
-    batch_round : BatchRound
-        The round.
-    jobs : iterable
-        Jobs in the order in which they are asked.
-    values : sequence of float
-        Value of each, in the unit of the prices.
+    Values are in the unit of the prices.
     """
     admitted: list[Admission] = []
     ledger = batch_round.ledger
@@ -162,44 +120,27 @@ def post_prices(
 
 
 class GeometricBatches(OnlineAlgorithm):
-    """Batches at geometrically increasing times, each planned in sub-rounds.
+    """Batches at geometrically increasing times from `first_horizon`, planned in sub-rounds.
 
-    Parameters
-    ----------
-    alpha : int, optional
-        Number of sub-rounds, whose slots are set aside whether used or not, as printed; None for
-        work-conserving batches: a batch begins when the one before has ended, a sub-round right
-        after the last slot of the one before, until all jobs are planned or none was accepted.
-    first_horizon : int
-        tau_1.
-
-    Attributes
-    ----------
-    batch : list
-        Jobs of the batch being planned.
-    round_base : int
-        Last slot before the sub-round being planned.
-    last_slot : int
-        Last slot that any planned job uses.
+    Their number alpha, whose slots are set aside whether used or not, is as printed; None is for
+    work-conserving batches: a batch begins when the one before has ended, a sub-round right after
+    the last slot of the one before, until all jobs are planned or none was accepted.
     """
 
     def __init__(self, alpha: int | None, first_horizon: int = 1) -> None:
-        if alpha is not None and alpha < 1:
-            raise InputError("set.alpha", alpha, "must be at least 1")
-        self.alpha = alpha
-        self.first_horizon = first_horizon
+        self.alpha, self.first_horizon = alpha, first_horizon
 
     def start(self, environment: Environment) -> None:
         """Begin with no jobs; the first batch is planned at `first_horizon`."""
         self.environment = environment
         self._waiting: list[JobRecord] = []
         self._horizon = self.first_horizon
-        self.last_slot = 0
+        self.last_slot = 0  # that any planned job uses
         self._intervals: list[JsonObject] = []
         self._most_rounds = 0
         self._ledger: list[JsonObject] = []
-        self.batch: list[JobRecord] = []
-        self.round_base = 0
+        self.batch: list[JobRecord] = []  # being planned
+        self.round_base = 0  # last slot before the sub-round being planned
         self._posted: dict[tuple[int, str], float] = {}
 
     def step(self, slot: int, arrivals: tuple[JobRecord, ...]) -> Decision:
@@ -256,16 +197,8 @@ class GeometricBatches(OnlineAlgorithm):
     ) -> None:
         """Keep a sub-round's prices for `price_path`; a later sub-round's replace them.
 
-        Parameters
-        ----------
-        ledger : ExponentialLedger
-            The sub-round's prices; its first slot is ``round_base + 1``.
-        resources : sequence of str
-            Resource of each capacity.
-        units : float or ndarray, shape (capacities,)
-            Units of the resource in one of the ledger.
-        worth : float
-            Units of the objective in one of the prices.
+        Each capacity is of a resource and counts `units` of it; a price is `worth` so many units of
+        the objective.
         """
         total = worth * ledger.prices() * ledger.capacity
         amount = ledger.capacity * np.asarray(units)

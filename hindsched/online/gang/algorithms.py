@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from hindsched.arrays import Ints
-from hindsched.errors import InputError
 from hindsched.instances.base import Instance, JobRecord
 from hindsched.instances.gang.instance import GangInstance
 from hindsched.models.base import Commitments
@@ -19,8 +18,10 @@ from hindsched.online.gang.policies import KNOWN_POLICIES
 from hindsched.online.protocol import (
     NOTHING,
     Capabilities,
+    Count,
     Decision,
     Environment,
+    Natural,
     OnlineAlgorithm,
     Report,
     Theorem,
@@ -57,12 +58,10 @@ class Reoptimise(reoptimise.Reoptimise):
     """
 
     def __init__(
-        self, nodes: int = 200, gap: float = 1e-4, exchanges: int = 2_000,
+        self, nodes: Count = 200, gap: float = 1e-4, exchanges: Natural = 2_000,
         time_limit: float | None = None,
     ) -> None:  # fmt: skip
         super().__init__(nodes, gap, time_limit)
-        if exchanges < 0:
-            raise InputError("set.exchanges", exchanges, "must be at least 0")
         self.exchanges = exchanges
 
     def start(self, environment: Environment) -> None:
@@ -136,10 +135,8 @@ class DualPrice(Reoptimise):
         Steps of each climb of the prices, the same on every machine.
     """
 
-    def __init__(self, iterations: int = 15) -> None:
+    def __init__(self, iterations: Count = 15) -> None:
         super().__init__()
-        if iterations < 1:
-            raise InputError("set.iterations", iterations, "must be at least 1")
         self.iterations = iterations
 
     def start(self, environment: Environment) -> None:
@@ -194,9 +191,7 @@ class Hindsight(OnlineAlgorithm):
 
     card = Capabilities(online=False, clairvoyant=True)
 
-    def __init__(self, exchanges: int = 20_000) -> None:
-        if exchanges < 0:
-            raise InputError("set.exchanges", exchanges, "must be at least 0")
+    def __init__(self, exchanges: Natural = 20_000) -> None:
         self.exchanges = exchanges
 
     def start(self, environment: Environment) -> None:

@@ -31,24 +31,15 @@ from hindsched.solvers.kernels.gang import preemption, queueing, reservations
 from hindsched.solvers.kernels.gang.orders import FOREVER
 from hindsched.solvers.kernels.gang.queueing import Cluster, cluster_sizes, most_places
 
-FIRST_JOBS = 256
-"""Jobs for which there is room at first; it doubles."""
+FIRST_JOBS = 256  # for which there is room; it doubles
 NO_JOBS = np.zeros(0, dtype=np.int64)
 Rows = dict[str, list[Assignment]]
 
 
 class ReplayedPolicy(OnlineAlgorithm):
-    """A policy whose state stands in a kernel.
+    """A policy whose state stands in a kernel."""
 
-    Attributes
-    ----------
-    name : str
-        Its name among `POLICIES`; absent for one of another kind.
-    policy : Policy
-        What it is there.
-    """
-
-    name: ClassVar[str]
+    name: ClassVar[str]  # among `POLICIES`; absent for one of another kind
     policy: ClassVar[Policy]
 
     def __init_subclass__(cls) -> None:

@@ -1,10 +1,5 @@
 """mlbroker's online algorithms: the paper's (Algorithms 1-3), the better ones and the baselines.
 
-``mlbroker``         the regularised program (10) slot by slot, then A_round
-``mlbroker-tight``   chord price, PS-conditioned relaxation, largest remainder, relocation
-``mlbroker-prices``  tier-price iteration with exact best responses
-``mlbroker-cheaper`` the cheaper of the two in every slot
-
 Of the paper's claims r1 (Theorem 3), r2 (Theorem 4) and r1 r2 (Theorem 5) the first is a claim: its
 proof uses a dual (11) that violates weak duality. r2 has no meaning: it adds USD/GB to GB/GB,
 compares GB with USD on the way, and divides by the least data of any centre; the same instance in
@@ -33,19 +28,10 @@ from hindsched.online.mlbroker.baselines import (
     ReoptimiseWithForecasts,
 )
 from hindsched.online.mlbroker.dynamics import Broker
-from hindsched.online.mlbroker.rounding import (
-    Rounding,
-    repair,
-    round_server,
-    round_workers,
-)
-from hindsched.online.protocol import Report, Theorem, theorem_of
+from hindsched.online.mlbroker.rounding import Rounding, repair, round_server, round_workers
+from hindsched.online.protocol import Positive, Report, Theorem, theorem_of
 from hindsched.online.registry import Factory
-from hindsched.solvers.families.mlbroker.slot import (
-    priced_placement,
-    relocated,
-    tight_placement,
-)
+from hindsched.solvers.families.mlbroker.slot import priced_placement, relocated, tight_placement
 
 
 class Mlbroker(Broker):
@@ -76,17 +62,14 @@ class Mlbroker(Broker):
 
     def __init__(
         self,
-        epsilon: float = 0.01,
+        epsilon: Positive = 0.01,
         price: Literal["paper", "chord"] = "paper",
         switching: Literal["entropy", "relu"] = "entropy",
         rounding: Rounding = "paper",
         relocation: bool = False,
-        big_m_factor: float = 1.0,
+        big_m_factor: Positive = 1.0,
         engine: Literal["oracle", "model"] = "oracle",
     ) -> None:
-        for name, value in (("epsilon", epsilon), ("big_m_factor", big_m_factor)):
-            if not 0 < value < math.inf:
-                raise InputError(f"set.{name}", value, "must be above 0 and finite")
         self.epsilon, self.price, self.switching = epsilon, price, switching
         self.rounding, self.relocation = rounding, relocation
         self.big_m_factor, self.engine = big_m_factor, engine

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
+from pydantic import Field
 
 from hindsched.arrays import Floats, Ints
-from hindsched.errors import InputError
 from hindsched.instances.mlbroker.instance import MlbrokerInstance, MlbrokerJob, workers_for
 from hindsched.instances.mlbroker.slot import SlotData
 from hindsched.online.engines.reoptimise import Reoptimise
 from hindsched.online.mlbroker.dynamics import Broker
-from hindsched.online.protocol import Capabilities, draws
+from hindsched.online.protocol import Capabilities, Count, draws
 from hindsched.solvers.door.program import within_gap
 from hindsched.solvers.door.work import Clock
 from hindsched.solvers.families.mlbroker.bound import lagrangian_certificate
@@ -100,8 +100,7 @@ class OasisStyle(Broker):
         return workers, ps
 
 
-LARGEST_NOISE = 10.0
-"""Deviation of a forecast's logarithm beyond which its factor would overflow."""
+Noise = Annotated[float, Field(ge=0, le=10)]  # beyond, a forecast's factor would overflow
 
 
 class ReoptimiseWithForecasts(Reoptimise):
@@ -183,15 +182,11 @@ class RecedingHorizon(Broker):
 
     def __init__(
         self,
-        window: int = 4,
+        window: Count = 4,
         forecast: Literal["perfect", "noisy"] = "perfect",
-        noise: float = 0.2,
+        noise: Noise = 0.2,
         relocation: bool = True,
     ) -> None:
-        if window < 1:
-            raise InputError("set.window", window, "must be at least 1")
-        if not 0 <= noise <= LARGEST_NOISE:
-            raise InputError("set.noise", noise, f"must be between 0 and {LARGEST_NOISE}")
         self.window, self.forecast, self.noise = window, forecast, noise
         self.relocation = relocation
         # whether the seed can change a decision

@@ -16,6 +16,7 @@ from hindsched.instances.mlbroker.instance import MlbrokerInstance, MlbrokerJob
 from hindsched.instances.mlbroker.slot import SlotData
 from hindsched.online.cluster_state import ClusterState, this_slot
 from hindsched.online.protocol import (
+    NOTHING,
     Capabilities,
     Decision,
     Environment,
@@ -77,7 +78,7 @@ class Broker(OnlineAlgorithm):
         self.live = [job for job in (*self.live, *arrivals) if job.departure >= slot]
         if not self.live:
             self.present = {}
-            return Decision()
+            return NOTHING
         data = [self.data_now[job.name] for job in self.live]
         view = SlotData.of(self.cluster, self.live, data)
         workers, ps = self.place(slot, view, self.launch(view))

@@ -1,8 +1,4 @@
-"""OASiS (Algorithm 1) and every algorithm of its evaluation.
-
-``oasis`` takes the exact best response (what Theorem 1 claims); ``oasis-chunk`` takes the printed
-chunk program of Algorithm 2. Prices are those of `oasis_prices`.
-"""
+"""OASiS (Algorithm 1) and every algorithm of its evaluation."""
 
 from __future__ import annotations
 
@@ -14,7 +10,6 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from hindsched.errors import InputError
 from hindsched.instances.base import Instance
 from hindsched.instances.oasis.instance import OasisInstance
 from hindsched.json_types import JsonObject
@@ -26,14 +21,16 @@ from hindsched.online.engines.dual_price import DualPrice
 from hindsched.online.engines.primal_dual import PrimalDual
 from hindsched.online.engines.reoptimise import FEW_HEURISTICS, ROUNDS, Reoptimise
 from hindsched.online.oasis.baselines import Dorm, Rrh
-from hindsched.online.oasis.prices import (
-    POOLS,
-    ExponentialPrices,
-    PriceBounds,
-    Units,
-    pool_facts,
+from hindsched.online.oasis.prices import POOLS, ExponentialPrices, PriceBounds, Units, pool_facts
+from hindsched.online.protocol import (
+    AtLeastZero,
+    Capabilities,
+    Environment,
+    Positive,
+    Share,
+    Theorem,
+    theorem_of,
 )
-from hindsched.online.protocol import Capabilities, Environment, Theorem, theorem_of
 from hindsched.online.registry import Factory
 from hindsched.solutions.base import build_solution
 from hindsched.solvers.bounds.schedule_prices import best_schedules
@@ -51,14 +48,13 @@ WORK_A_NODE = 10
 """Units of work that a solve may take for each of `nodes`: conflicts and leaves are work too."""
 MOST_PLACES = 2_000
 """Servers times slots of the open jobs up to which the program of ends takes about a second."""
-Ties = Literal["first", "last", "random"]
 Engine = Literal["oracle", "model", "slots"]
 SMALL_DEMAND = 0.05
 """Theorem 4 wants demands much smaller than capacities; above this share it does not hold."""
 
 
 class Oasis(PrimalDual):
-    """Algorithm 1: exponential prices, one best response a job, admit on positive payoff.
+    """Algorithm 1: exponential prices, one exact best response a job, admit on positive payoff.
 
     Parameters
     ----------
@@ -77,58 +73,28 @@ class Oasis(PrimalDual):
         A job is admitted if its payoff is above this; 0 is the paper's rule. With the literal L
         prices are so small that a time-critical job passes that earns e^-100 and takes the servers
         from the next; any threshold above the rounding of a utility keeps it out.
-    ties : {"first", "last", "random"}
-        Which of servers at equal prices a job takes: the first in the file's order (the rule of
-        all engines), the last, or the first in an order drawn by `tie_seed`.
-    tie_seed : int
-        Seed of that order.
     """
 
     def __init__(
         self,
         engine: Engine = "oracle",
-        lower_floor: float = 0.0,
+        lower_floor: Share = 0.0,
         units: Units = "file",
-        upper_scale: float = 1.0,
-        least_payoff: float = 0.0,
-        ties: Ties = "first",
-        tie_seed: int = 0,
+        upper_scale: Positive = 1.0,
+        least_payoff: AtLeastZero = 0.0,
     ) -> None:
         super().__init__()
-        self.engine = engine
-        if tie_seed < 0:
-            raise InputError("set.tie_seed", tie_seed, "must be at least 0")
-        self.ties, self.tie_seed = ties, tie_seed
-        if not 0 < upper_scale < math.inf:
-            raise InputError("set.upper_scale", upper_scale, "must be positive")
-        if not 0 <= lower_floor <= 1:
-            raise InputError("set.lower_floor", lower_floor, "must be in 0..1")
-        if not 0 <= least_payoff < math.inf:
-            raise InputError("set.least_payoff", least_payoff, "must be at least 0")
-        self.lower_floor, self.units, self.least_payoff = lower_floor, units, least_payoff
-        self.upper_scale = upper_scale
+        self.engine, self.lower_floor, self.units = engine, lower_floor, units
+        self.upper_scale, self.least_payoff = upper_scale, least_payoff
 
     def start(self, environment: Environment) -> None:
-        """Post the prices of the empty cluster, its servers in the order that breaks ties."""
-        cluster = environment.cluster
-        assert isinstance(cluster, OasisInstance)
-        draw = np.random.default_rng(self.tie_seed)
-        servers = {"worker_servers": cluster.worker_servers, "ps_servers": cluster.ps_servers}
-        orders = {name: np.arange(len(own)) for name, own in servers.items()}
-        if self.ties == "last":
-            orders = {name: order[::-1] for name, order in orders.items()}
-        elif self.ties == "random":
-            orders = {name: draw.permutation(order) for name, order in orders.items()}
-        self._places = [np.argsort(order) for order in orders.values()]
-        if self.ties != "first":
-            moved = {name: tuple(own[k] for k in orders[name]) for name, own in servers.items()}
-            environment = replace(environment, cluster=cluster.with_fields(**moved))
+        """Post the prices of the empty cluster."""
         super().start(environment)
         if self.engine == "slots":
             # CVXPY takes long to load
             from hindsched.solvers.families.oasis.slots import SlotEngine
 
-            self._slots = SlotEngine(cluster)
+            self._slots = SlotEngine(environment.cluster)
 
     def _respond(self, oracle: BlockOracle, block: int) -> Response | None:
         if self.engine != "slots":
@@ -137,14 +103,6 @@ class Oasis(PrimalDual):
         return self._slots.best_response(
             oracle, block, self.posted_prices, self.residual, self.least_payoff
         )
-
-    def prices(self) -> Mapping[str, object]:
-        """Final posted prices by row set, servers in the file's order."""
-        found = self._rows.unpack(self.posted_prices.copy())
-        return {
-            name: array[places]
-            for (name, array), places in zip(found.items(), self._places, strict=True)
-        }
 
     def price_function(self, environment: Environment, rows: Rows) -> ExponentialPrices:
         """(22) with the declared bounds, U scaled by the setting."""
@@ -157,7 +115,7 @@ class Oasis(PrimalDual):
         })  # fmt: skip
 
     def estimate_settings(self) -> JsonObject:
-        """What the declared L depends on."""
+        """On which the declared L depends."""
         return {"lower_floor": self.lower_floor, "units": self.units}
 
     def respond_by_oracle(self, oracle: BlockOracle, block: int) -> Response | None:
@@ -180,12 +138,9 @@ class OasisChunk(Oasis):
     """
 
     def __init__(
-        self,
-        lower_floor: float = 0.0,
-        units: Units = "file",
-        upper_scale: float = 1.0,
-        least_payoff: float = 0.0,
-    ) -> None:
+        self, lower_floor: Share = 0.0, units: Units = "file", upper_scale: Positive = 1.0,
+        least_payoff: AtLeastZero = 0.0,
+    ) -> None:  # fmt: skip
         super().__init__("oracle", lower_floor, units, upper_scale, least_payoff)
 
     def respond_by_oracle(self, oracle: BlockOracle, block: int) -> Response | None:
@@ -324,10 +279,8 @@ def theorem(instance: Instance, lower_floor: float = 0.0, units: Units = "file")
 def _largest_share(instance: OasisInstance) -> float:
     """Largest demand of one worker or PS as a share of a server that can hold it."""
     share = 0.0
-    for demand, capacity in (
-        (instance.worker_demand, instance.worker_capacity),
-        (instance.ps_demand, instance.ps_capacity),
-    ):
+    workers = instance.worker_demand, instance.worker_capacity
+    for demand, capacity in (workers, (instance.ps_demand, instance.ps_capacity)):
         for unit in demand:
             holds = capacity[(capacity >= unit).all(axis=1)]
             if holds.size and unit.any():

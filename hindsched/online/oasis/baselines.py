@@ -30,11 +30,11 @@ from hindsched.models.algebra import Model
 from hindsched.online.baselines.baseline import Baseline, FixedWidth, progressive_filling
 from hindsched.online.dynamics import Gangs, Placement
 from hindsched.online.oasis.dynamics import OasisCluster
-from hindsched.online.protocol import Environment, Report
+from hindsched.online.protocol import AtLeastZero, Count, Environment, Report
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import solve_program
 
-Counts = dict[str, list[int]]
+UnitsByGroup = dict[str, list[int]]
 """Units of a job by group of identical servers, of workers and of parameter servers."""
 
 
@@ -76,13 +76,9 @@ class Dorm(Baseline):
     """
 
     def __init__(
-        self, theta1: float = 0.1, theta2: float = 0.1, nodes: int = 1, gap: float = 0.01
-    ) -> None:
-        for name, value in (("theta1", theta1), ("theta2", theta2)):
-            if not 0 <= value < math.inf:
-                raise InputError(f"set.{name}", value, "must be at least 0")
-        if nodes < 1:
-            raise InputError("set.nodes", nodes, "must be at least 1")
+        self, theta1: AtLeastZero = 0.1, theta2: AtLeastZero = 0.1, nodes: Count = 1,
+        gap: float = 0.01,
+    ) -> None:  # fmt: skip
         self.theta1, self.theta2, self.nodes = theta1, theta2, nodes
         self.options = SolveOptions(gap=gap, solver_options={"mip_max_nodes": nodes})
 
@@ -120,7 +116,7 @@ class Dorm(Baseline):
         for name, placement in held.items():
             self.cluster.release(self.jobs[name], placement)
 
-    def _counts_of(self, placement: Placement | None) -> Counts:
+    def _counts_of(self, placement: Placement | None) -> UnitsByGroup:
         """Workers and PSs of a placement by group."""
         assert isinstance(self.cluster, OasisCluster)
         held = {} if placement is None else {"workers": placement.workers, "ps": placement.ps}
@@ -133,11 +129,9 @@ class Dorm(Baseline):
         }
 
     def _solve(
-        self,
-        fair_workers: dict[str, int],
-        before: dict[str, Placement],
+        self, fair_workers: dict[str, int], before: dict[str, Placement],
         start: dict[str, Placement],
-    ) -> dict[str, Counts] | None:
+    ) -> dict[str, UnitsByGroup] | None:  # fmt: skip
         """Units of every job by group."""
         model = self._program(fair_workers, before)
         for name in self.jobs:
@@ -166,7 +160,7 @@ class Dorm(Baseline):
         }
 
     def _placed(
-        self, chosen: dict[str, Counts], before: dict[str, Placement]
+        self, chosen: dict[str, UnitsByGroup], before: dict[str, Placement]
     ) -> dict[str, Placement]:
         """Book what was chosen: what did not change where it was, the rest by best fit."""
         assert isinstance(self.cluster, OasisCluster)
@@ -200,11 +194,8 @@ class Dorm(Baseline):
                 for g, group in enumerate(groups)
                 if (own := int(how_many_fit(capacity[group[0]], demand[name][pool], most[name])))
             }
-            units = pyo.Var(
-                list(fits),
-                within=pyo.NonNegativeIntegers,
-                bounds=lambda _, j, g, f=fits: (0, f[j, g]),
-            )
+            units = pyo.Var(list(fits), within=pyo.NonNegativeIntegers,
+                            bounds=lambda _, j, g, f=fits: (0, f[j, g]))  # fmt: skip
             setattr(model, "y" if pool == 0 else "z", units)
             placed.append(units)
             rows = pyo.ConstraintList()
@@ -248,15 +239,11 @@ class Dorm(Baseline):
                             if most_moved:
                                 moved -= most_moved * model.changed[name]
                             add(moved <= side * was)
-        model.fairness = pyo.Constraint(
-            expr=pyo.quicksum(self._unit_share(jobs[j]) * model.drift[j] for j in names)
-            <= self.fairness_budget
-        )
+        loss = pyo.quicksum(self._unit_share(jobs[j]) * model.drift[j] for j in names)
+        model.fairness = pyo.Constraint(expr=loss <= self.fairness_budget)
         if before:
-            model.churn = pyo.Constraint(
-                expr=pyo.quicksum(model.changed[j] for j in before)
-                <= self.most_changes(len(before))
-            )
+            changes = pyo.quicksum(model.changed[j] for j in before)
+            model.churn = pyo.Constraint(expr=changes <= self.most_changes(len(before)))
         model.objective = pyo.Objective(expr=pyo.quicksum(utilisation), sense=pyo.maximize)
         return model
 
@@ -277,10 +264,8 @@ class Dorm(Baseline):
         b, big_b = instance.bandwidth_of(job)
         part = b / big_b if big_b else 0.0
         shares = [0.0]
-        for demand, capacity in (
-            (worker, instance.worker_capacity),
-            (part * ps, instance.ps_capacity),
-        ):
+        pools = (worker, instance.worker_capacity), (part * ps, instance.ps_capacity)
+        for demand, capacity in pools:
             total = capacity.sum(axis=0)
             shares.append(float(np.divide(demand, total, where=total > 0, out=0 * demand).max()))
         return max(shares)

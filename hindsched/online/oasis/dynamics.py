@@ -26,9 +26,8 @@ class OasisCluster(ServerCluster):
         servers = {"workers": self.instance.worker_servers, "ps": self.instance.ps_servers}
         has = {"workers": self.instance.worker_capacity, "ps": self.instance.ps_capacity}
         names = {role: [server.name for server in own] for role, own in servers.items()}
-        super().__init__(
-            environment, names, {role: loosened(own, own) for role, own in has.items()}
-        )
+        free = {role: loosened(own, own) for role, own in has.items()}
+        super().__init__(environment, names, free)
         self.total = {role: own.sum(axis=0) for role, own in has.items()}
         self._next = {"workers": 0, "ps": 0}
         self._units: dict[str, dict[str, Floats]] = {}

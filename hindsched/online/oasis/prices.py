@@ -36,19 +36,14 @@ POOLS = ("worker_capacity", "ps_capacity")
 
 @dataclass(frozen=True)
 class PoolFacts:
-    """What the bounds of one pool (worker servers or PS servers) are made of.
+    """What the bounds of one pool (worker servers or PS servers) are made of."""
 
-    Of each job the logarithms of its largest utility, ``f(dmin - 1)``, of its smallest, ``f(T -
-    a)`` or the last that is above 0, and of its scale, for the floor on L; its worker-slots; its
-    demand of one worker (or PS), shape (I, R). Then the pool's total capacity, shape (R,), and T.
-    """
-
-    log_best: Floats
-    log_worst: Floats
-    log_priority: Floats
-    work: Floats
-    demand: Floats
-    total: Floats
+    log_best: Floats  # of each job's largest utility, f(dmin - 1)
+    log_worst: Floats  # of its smallest, f(T - a) or the last that is above 0
+    log_priority: Floats  # of its scale, for the floor on L
+    work: Floats  # worker-slots
+    demand: Floats  # of one worker (or PS), (I, R)
+    total: Floats  # the pool's capacity, (R,)
     horizon: int
 
     def log_eta(self, demand: Floats, total: Floats) -> float:
@@ -59,13 +54,8 @@ class PoolFacts:
     def bounds(self, floor: float, units: Units) -> PriceBounds:
         """Evaluate (23) and (25) (or (24) and (26)).
 
-        Parameters
-        ----------
-        floor : float
-            The smallest utility counts as at least `floor` times the job's priority.
-        units : {"file", "capacity"}
-            The file's own units, or fractions of the pool's capacity (L and alpha depend on the
-            units since (25) adds resources up).
+        The smallest utility counts as at least `floor` times the job's priority. L and alpha depend
+        on the units, since (25) adds resources up.
         """
         scale = np.where(self.total > 0, self.total, 1.0) if units == "capacity" else 1.0
         demand, total = self.demand / scale, self.total / scale
@@ -93,20 +83,10 @@ class PoolFacts:
 
 @dataclass(frozen=True)
 class PriceBounds:
-    """Logarithms of U^r, of L and of eta for one pool.
+    """Logarithms of U^r, of L and of eta for one pool; per unit of the file, (R,)."""
 
-    Parameters
-    ----------
-    log_upper : ndarray, shape (R,)
-        Per unit of the file; -inf for a resource that nobody needs.
-    log_lowers : ndarray, shape (R,)
-        L per unit of the file: the same for all resources unless (25) adds up shares of capacities.
-    log_eta : float
-        Logarithm of the scaling factor.
-    """
-
-    log_upper: Floats
-    log_lowers: Floats
+    log_upper: Floats  # -inf for a resource that nobody needs
+    log_lowers: Floats  # the same for all resources unless (25) adds up shares of capacities
     log_eta: float
 
     @property
@@ -124,10 +104,8 @@ class PriceBounds:
             pairs = zip(resources, values.tolist(), strict=True)
             return {name: value for name, value in pairs if math.isfinite(value)}
 
-        bounds: JsonObject = {
-            "log_upper": finite(self.log_upper), "log_lower": finite(self.log_lowers),
-        }  # fmt: skip
-        return bounds | ({"log_eta": self.log_eta} if math.isfinite(self.log_eta) else {})
+        both = {"log_upper": finite(self.log_upper), "log_lower": finite(self.log_lowers)}
+        return {**both, **({"log_eta": self.log_eta} if math.isfinite(self.log_eta) else {})}
 
     @classmethod
     def of(cls, declared: Mapping[str, Any], resources: tuple[str, ...]) -> Self:
@@ -163,17 +141,8 @@ def pool_facts(instance: OasisInstance) -> dict[str, PoolFacts]:
 
 
 class ExponentialPrices:
-    """(22): ``L (U^r / L)^(used / capacity)`` on every row.
+    """(22): ``L (U^r / L)^(used / capacity)`` on every row, with `bounds` by row set.
 
-    Parameters
-    ----------
-    rows : Rows
-        Row sets ``worker_capacity`` and ``ps_capacity`` over (server, resource, slot).
-    bounds : dict
-        Bounds by row set.
-
-    Notes
-    -----
     A resource that nobody needs costs nothing; a server without any of a resource posts U.
     """
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias
 import numpy as np
 from pydantic import Field
 
-from hindsched.instances.base import Instance, JobRecord
+from hindsched.instances.base import JobRecord
 from hindsched.solutions.base import Assignment
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ class Environment:
         relaxed problem.
     """
 
-    cluster: Instance
+    cluster: Any
     estimates: Estimates
     seed: int
     formulation: str

@@ -8,7 +8,7 @@ import numpy as np
 
 from hindsched.instances.astraea.instance import AstraeaInstance, AstraeaJob
 from hindsched.instances.astraea.modes import modes
-from hindsched.instances.base import Instance, LinearUtility, PowerUtility
+from hindsched.instances.base import LinearUtility, PowerUtility
 from hindsched.instances.modes import ps_for
 from hindsched.models.astraea.sets import UnitCluster, last_worthwhile_slot
 from hindsched.models.windows.sets import EmptyCluster
@@ -66,21 +66,15 @@ LARGEST_LOG = 700.0
 """Beyond e^700 a ratio is no number any more; its logarithm is still given."""
 
 
-def theorem(instance: Instance) -> Theorem:
+def theorem(instance: AstraeaInstance) -> Theorem:
     """Theorem 1: an additive bound for linear utilities, a ratio for power utilities.
 
     The value is OPT - ALG for ``additive`` and OPT / ALG for ``ratio``, the inverse of the paper's;
-    None where no theorem applies or the number overflows. ``lambda`` is Lemma 1's, ``sigma`` Lemma
-    3's, ``batches`` L.
-
-    Notes
-    -----
-    Logarithms in Lemma 3 are to base 2: then one admission raises the dual objective by at most
-    sigma times its value, if the two conditions on revenue and share hold. f of Lemma 1 is the
-    utility of completing in the first slot. L is the batch that covers the last arrival
-    and every job's shortest duration.
+    None where no theorem applies or the number overflows. ``lambda`` is Lemma 1's, where f is the
+    utility of completing in the first slot; ``sigma`` Lemma 3's, with logarithms to base 2: then
+    one admission raises the dual objective by at most sigma times its value, if the two conditions
+    on revenue and share hold; ``batches`` L.
     """
-    assert isinstance(instance, AstraeaInstance)
     tables = {job.name: modes(instance, job) for job in instance.jobs}
     jobs = [job for job in instance.jobs if len(tables[job.name])]
     if not jobs:

@@ -252,8 +252,7 @@ class Batchsche(OnlineAlgorithm):
 
     def start(self, environment: Environment) -> None:
         """Begin with every tenant's servers empty."""
-        cluster = environment.cluster
-        assert isinstance(cluster, AstraeaInstance)
+        cluster: AstraeaInstance = environment.cluster
         self._tenants = {
             tenant.name: TenantBatches(cluster, u, self.weights)
             for u, tenant in enumerate(cluster.tenants)

@@ -49,8 +49,7 @@ class AstraeaCluster(GangCluster):
     instance: AstraeaInstance
 
     def __init__(self, environment: Environment) -> None:
-        instance = environment.cluster
-        assert isinstance(instance, AstraeaInstance)
+        instance: AstraeaInstance = environment.cluster
         super().__init__(environment, np.hstack([instance.worker_count, instance.ps_count]))
         own = np.concatenate(private_units(instance), axis=2)
         names = [tenant.name for tenant in instance.tenants]

@@ -236,9 +236,7 @@ class Astraea(GeometricBatches):
     def start(self, environment: Environment) -> None:
         """Begin with no jobs."""
         super().start(environment)
-        cluster = environment.cluster
-        assert isinstance(cluster, AstraeaInstance)
-        self.cluster = cluster
+        self.cluster: AstraeaInstance = environment.cluster
         self._tables: dict[str, Modes] = {}
         self._rows: dict[str, list[WindowRow]] = {}
         self._kept: dict[str, tuple[Floats, KeptSubproblem]] = {}

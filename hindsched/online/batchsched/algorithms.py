@@ -104,7 +104,7 @@ class BatchschedOnline(GeometricBatches):
     def start(self, environment: Environment) -> None:
         """Begin with no jobs."""
         super().start(environment)
-        self.cluster: BatchschedInstance = environment.cluster  # type: ignore[assignment]
+        self.cluster: BatchschedInstance = environment.cluster
         self._modes: dict[str, Modes] = {}
         self._density: dict[str, float] = {}
         self._kept: dict[str, tuple[int, KeptSubproblem]] = {}
@@ -270,8 +270,7 @@ class BatchschedReoptimise(Reoptimise):
 
     def oracle_of(self, jobs: Sequence[JobRecord]) -> BlockOracle:
         """Oracle over as many slots as all known jobs need."""
-        cluster = self._environment.cluster.with_jobs(tuple(jobs))
-        assert isinstance(cluster, BatchschedInstance)
+        cluster: BatchschedInstance = self._environment.cluster.with_jobs(tuple(jobs))
         return ServerOracle(cluster, self._environment.formulation, self._slots)
 
 
@@ -302,11 +301,9 @@ class BatchschedDualPrice(DualPrice):
 
     def step(self, slot: int, arrivals: tuple[BatchschedJob, ...]) -> Decision:
         """Lay out enough slots for the arrivals to run one after the other behind all others."""
-        cluster = self._environment.cluster
-        assert isinstance(cluster, BatchschedInstance)
-        last = self._last
+        cluster: BatchschedInstance = self._environment.cluster
         shortest = sum(int(modes(cluster, job).duration.min()) for job in arrivals)
-        self._grow(max(slot, last + 1) + shortest)
+        self._grow(max(slot, self._last + 1) + shortest)
         return super().step(slot, arrivals)
 
     def _respond(self, oracle: BlockOracle, block: int) -> list[Assignment] | None:
@@ -343,9 +340,8 @@ ALGORITHMS: dict[str, Factory] = {
 }
 
 
-def declared_estimates(instance: Instance) -> JsonObject:
-    """Smallest and largest weight per least volume, and the total weight: the future's share."""
-    assert isinstance(instance, BatchschedInstance)
+def declared_estimates(instance: BatchschedInstance) -> JsonObject:
+    """Smallest and largest weight per least volume: the future's share."""
     found = densities(instance)
     low, high = (float(found.min()), float(found.max())) if found.size else (1.0, 1.0)
     return {"density": {"lowest": low, "highest": high}}

@@ -136,7 +136,7 @@ class Wspt(OnlineAlgorithm):
 
     def start(self, environment: Environment) -> None:
         """Begin with an empty cluster."""
-        self.cluster: BatchschedInstance = environment.cluster  # type: ignore[assignment]
+        self.cluster: BatchschedInstance = environment.cluster
         self._running: list[Schedule] = []
         self._waiting: list[JobRecord] = []
         self._modes: dict[str, Modes] = {}

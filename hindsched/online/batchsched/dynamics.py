@@ -71,7 +71,7 @@ class BatchschedCluster(GangCluster):
     instance: BatchschedInstance
 
     def __init__(self, environment: Environment) -> None:
-        capacity = environment.cluster.server_capacity  # type: ignore[attr-defined]
+        capacity = environment.cluster.server_capacity
         super().__init__(environment, loosened(capacity, capacity))
         self._scale = np.where(self.total["ps"] > 0, self.total["ps"], 1.0)
 

@@ -7,7 +7,6 @@ import math
 import numpy as np
 
 from hindsched.arrays import Floats
-from hindsched.instances.base import Instance
 from hindsched.instances.batchsched.instance import BatchschedInstance, BatchschedJob
 from hindsched.instances.batchsched.modes import modes
 from hindsched.instances.modes import ps_for
@@ -49,7 +48,7 @@ OBSERVED_ALPHA = 4
 """What the paper observes in its simulations."""
 
 
-def theorem(instance: Instance) -> Theorem:
+def theorem(instance: BatchschedInstance) -> Theorem:
     """Theorem 5: A_online is ``4 alpha``-competitive, with the theorem's alpha.
 
     Beside it stand the paper's further quantities: log2 lambda, Theorem 3's ``2 log2 lambda``, the
@@ -57,7 +56,6 @@ def theorem(instance: Instance) -> Theorem:
     an assumption is missed. Logarithms are to base 2, as ``1 + log log lambda`` in Theorem 5
     implies; lambda takes the horizon at which the last batch is planned.
     """
-    assert isinstance(instance, BatchschedInstance)
     if not instance.jobs:
         return theorem_of("ratio", None)
     density = densities(instance)

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from hindsched.errors import Refused, SolveFailed
-from hindsched.instances.base import Instance, JobRecord
+from hindsched.instances.base import JobRecord
 from hindsched.instances.decimals import loosened
 from hindsched.instances.edgecloud.instance import EdgecloudInstance, EdgecloudJob
 from hindsched.online.baselines.infeasible_baselines import relaxing_baselines
@@ -61,14 +61,12 @@ class Edgecloud(OnlineAlgorithm):
 
     def start(self, environment: Environment) -> None:
         """Begin with empty queues and all PSs free."""
-        cluster = environment.cluster
-        assert isinstance(cluster, EdgecloudInstance)
-        self.cluster = cluster
-        self.dispatcher = Dispatcher(cluster, self.increment, self.escape, self.use_cloud)
+        self.cluster: EdgecloudInstance = environment.cluster
+        self.dispatcher = Dispatcher(self.cluster, self.increment, self.escape, self.use_cloud)
         self.dispatches: dict[str, Dispatch] = {}
         self._jobs: list[EdgecloudJob] = []
-        self.serving = Serving(cluster, self.dispatcher.queues, environment.seed)
-        self._storage = StorageLedger(cluster)
+        self.serving = Serving(self.cluster, self.dispatcher.queues, environment.seed)
+        self._storage = StorageLedger(self.cluster)
         self._storing: set[int] = set()
 
     def step(self, slot: int, arrivals: tuple[EdgecloudJob, ...]) -> Decision:
@@ -82,9 +80,9 @@ class Edgecloud(OnlineAlgorithm):
         return Decision(rows, tuple(job.name for job in arrivals)) if rows else NOTHING
 
     def _dispatch(self, slot: int, job: EdgecloudJob) -> None:
-        seconds = self.cluster.slot_seconds
-        edge = job.chunk_slots(seconds, in_cloud=False)
-        cloud = job.chunk_slots(seconds, in_cloud=True)
+        edge, cloud = (
+            job.chunk_slots(self.cluster.slot_seconds, in_cloud=where) for where in (False, True)
+        )
         index = len(self._jobs)
         self._jobs.append(job)
         room = self._storage.room(job, slot) if self._storage.limited and job.chunk_gb else None
@@ -109,14 +107,13 @@ class Edgecloud(OnlineAlgorithm):
 
     def report(self) -> Report:
         """Sums of alpha (the printed dual) and of the corrected alpha'', and the cloud's share."""
-        chunks = sum(job.chunks for job in self._jobs)
-        in_cloud = sum(len(d.cloud) for d in self.dispatches.values())
+        found = self.dispatches.values()
         corrected = (job.chunks * self.dispatches[job.name].corrected_alpha for job in self._jobs)
         return {
-            "chunks": chunks,
-            "chunks_in_cloud": in_cloud,
-            "jobs_in_cloud": sum(d.together for d in self.dispatches.values()),
-            "sum_alpha": sum(sum(d.alphas) for d in self.dispatches.values()),
+            "chunks": sum(job.chunks for job in self._jobs),
+            "chunks_in_cloud": sum(len(d.cloud) for d in found),
+            "jobs_in_cloud": sum(d.together for d in found),
+            "sum_alpha": sum(sum(d.alphas) for d in found),
             "sum_corrected_alpha": sum(corrected),
         }
 
@@ -144,9 +141,7 @@ class AllCloud(OnlineAlgorithm):
 
     def start(self, environment: Environment) -> None:
         """Begin with an empty cloud."""
-        cluster = environment.cluster
-        assert isinstance(cluster, EdgecloudInstance)
-        self.site = CloudSite(cluster, ParameterServers(cluster))
+        self.site = CloudSite(environment.cluster, ParameterServers(environment.cluster))
 
     def step(self, slot: int, arrivals: tuple[EdgecloudJob, ...]) -> Decision:
         """Send what arrives to the cloud; begin what waits there."""
@@ -175,9 +170,8 @@ class EdgecloudDualPrice(DualPrice):
         self._ps_use: dict[tuple[int, str, int], int] = {}  # (place, type, slot) -> PSs taken
 
     def _respond(self, oracle: BlockOracle, block: int) -> list[Assignment] | None:
-        cluster = self._environment.cluster
         assert isinstance(oracle, EdgecloudOracle)
-        assert isinstance(cluster, EdgecloudInstance)
+        cluster: EdgecloudInstance = self._environment.cluster
         job = oracle.instance.jobs[block]
         if not cluster.has_cloud(job) and not self._can_be_stored(job):
             detail = "no server has room, and the cloud has no worker for it"
@@ -185,8 +179,7 @@ class EdgecloudDualPrice(DualPrice):
         for _ in range(DOUBLINGS):
             if oracle.rows.size != self._residual.size:
                 longer = self._environment.cluster.with_jobs(oracle.instance.jobs)
-                formulation = self._environment.formulation
-                oracle = build_oracle(longer, formulation, rows="servers")
+                oracle = build_oracle(longer, self._environment.formulation, rows="servers")
             rows = super()._respond(oracle, block)
             if rows is not None:
                 return self._with_ps(oracle, job, rows)
@@ -195,27 +188,22 @@ class EdgecloudDualPrice(DualPrice):
 
     def _can_be_stored(self, job: EdgecloudJob) -> bool:
         """Whether the edge has room for all chunks, if it has it from the arrival on."""
-        cluster = self._environment.cluster
-        assert isinstance(cluster, EdgecloudInstance)
-        if not job.chunk_gb:
-            return True
+        cluster: EdgecloudInstance = self._environment.cluster
         left = self._layout.unpack(self._residual).get("storage")
         limited = np.flatnonzero(np.isfinite(cluster.storage_gb)).tolist()
-        room = 0.0
-        for s, _ in cluster.places(job):
-            if s not in limited or left is None:
-                return True
-            free = loosened(left[limited.index(s), job.arrival - 1], cluster.storage_gb[s])
-            room += float(free // job.chunk_gb)
-        return room >= job.chunks
+        servers = [s for s, _ in cluster.places(job)]
+        if not job.chunk_gb or left is None or not set(servers) <= set(limited):
+            return bool(servers)
+        free = np.array([left[limited.index(s), job.arrival - 1] for s in servers])
+        room = loosened(free, cluster.storage_gb[servers]) // job.chunk_gb
+        return bool(room.sum() >= job.chunks)
 
     def _with_ps(
         self, oracle: BlockOracle, job: EdgecloudJob, rows: list[Assignment]
     ) -> list[Assignment]:
         """The same rows with PSs that are free where they are numbered, at the edge if possible."""
-        cluster = self._environment.cluster
         assert isinstance(oracle, EdgecloudOracle)
-        assert isinstance(cluster, EdgecloudInstance)
+        cluster: EdgecloudInstance = self._environment.cluster
         kind = job.ps_type
         in_cloud = cluster.cloud_ps(kind)
         if in_cloud is None:
@@ -289,12 +277,11 @@ ALGORITHMS: dict[str, Factory] = {
 }
 
 
-def theorem(instance: Instance, epsilon: float = EPSILON) -> Theorem:
+def theorem(instance: EdgecloudInstance, epsilon: float = EPSILON) -> Theorem:
     """Theorem 3: with (1 + epsilon) speed, ``D_max (1 + 1 / epsilon)``-competitive for (2).
 
     ``quantities`` holds the constant for problem (4), ``note`` what the printed proof leaves open.
     """
-    assert isinstance(instance, EdgecloudInstance)
     if not instance.jobs:
         return theorem_of("ratio", None, quantities={})
     chunks = int(instance.chunks.max())

@@ -245,8 +245,7 @@ class BatchSche(GeometricBatches):
     def start(self, environment: Environment) -> None:
         """Begin with no jobs."""
         super().start(environment)
-        assert isinstance(environment.cluster, EdgecloudInstance)
-        self.cluster = environment.cluster
+        self.cluster: EdgecloudInstance = environment.cluster
         self._storage = StorageLedger(self.cluster)
         self._ps: dict[str, int] = {}
 

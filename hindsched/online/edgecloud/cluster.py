@@ -49,8 +49,7 @@ class EdgecloudCluster(Cluster[EdgecloudJob]):
 
     def __init__(self, environment: Environment) -> None:
         super().__init__(environment)
-        assert isinstance(environment.cluster, EdgecloudInstance)
-        self.instance = environment.cluster
+        self.instance: EdgecloudInstance = environment.cluster
         self._free = [True] * len(self.instance.worker_list)
         self._kinds = list(self.instance.workers_by_type)
         self._ps_kinds = sorted({kind for _, kind in self.instance.ps_counts})

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from hindsched.arrays import Ints
-from hindsched.instances.base import Instance, JobRecord
+from hindsched.instances.base import JobRecord
 from hindsched.instances.gang.instance import GangInstance
 from hindsched.models.base import Commitments
 from hindsched.models.gang.offline import columns_needed
@@ -202,10 +202,9 @@ class Hindsight(OnlineAlgorithm):
 
     def foresee(self, jobs: tuple[JobRecord, ...]) -> None:
         """Search the best schedule of all jobs."""
-        instance = self._environment.cluster.with_jobs(jobs)
-        assert isinstance(instance, GangInstance)
         if not jobs:
             return
+        instance: GangInstance = self._environment.cluster.with_jobs(jobs)
         found = best_in_rounds(instance, self._environment.formulation, self.exchanges)
         for name, rows in found.assignments().items():
             for row in rows:
@@ -228,21 +227,19 @@ ALGORITHMS: dict[str, Factory] = {**KNOWN_POLICIES}
 ALGORITHMS |= {"dual-price": DualPrice, "reoptimise": Reoptimise, "hindsight": Hindsight}
 
 
-def srtf_theorem(instance: Instance) -> Theorem:
+def srtf_theorem(instance: GangInstance) -> Theorem:
     """One GPU and equal weights: optimal, also among schedules that pause (Schrage 1968)."""
-    assert isinstance(instance, GangInstance)
     weights = instance.weights
     spread = float(weights.max() / weights.min()) if weights.size else 1.0
     return _promise(1.0, {"one GPU": instance.total_gpus, "all weights are equal": spread})
 
 
-def wspt_theorem(instance: Instance) -> Theorem:
+def wspt_theorem(instance: GangInstance) -> Theorem:
     """Single GPUs and one submission: optimal on one GPU (Smith 1956), else (1 + sqrt 2) / 2.
 
     The factor is that of Kawaguchi & Kyan (1986); it holds for total weighted completion time since
     the submission.
     """
-    assert isinstance(instance, GangInstance)
     value = 1.0 if instance.total_gpus == 1 else (1 + math.sqrt(2)) / 2
     widest = int(instance.job_gpus.max(initial=1))
     moments = max(1, np.unique(instance.submits).size)
@@ -256,7 +253,7 @@ def _promise(value: float, missed: Mapping[str, float]) -> Theorem:
     return theorem_of("ratio", value if max(missed.values()) <= 1 else None, assumed)
 
 
-THEOREM_ALGORITHMS: dict[str, Callable[[Instance], Theorem]] = {
+THEOREM_ALGORITHMS: dict[str, Callable[[GangInstance], Theorem]] = {
     "srtf": srtf_theorem,
     "wspt": wspt_theorem,
 }

@@ -50,8 +50,7 @@ class ReplayedPolicy(OnlineAlgorithm):
 
     def start(self, environment: Environment) -> None:
         """Begin with a free cluster and no jobs."""
-        cluster = environment.cluster
-        assert isinstance(cluster, GangInstance)
+        cluster: GangInstance = environment.cluster
         self._instance = cluster
         self._names: list[str] = []
         self._position: dict[str, int] = {}

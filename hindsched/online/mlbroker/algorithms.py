@@ -16,7 +16,6 @@ import numpy as np
 
 from hindsched.arrays import Floats, Ints
 from hindsched.errors import InputError
-from hindsched.instances.base import Instance
 from hindsched.instances.mlbroker.instance import MlbrokerInstance
 from hindsched.instances.mlbroker.slot import SlotData
 from hindsched.models.mlbroker.sets import big_m
@@ -240,12 +239,11 @@ def r2_paper(instance: MlbrokerInstance) -> dict[str, float | None]:
     return {"r2": first + second + third + fourth, "lambda": lam}
 
 
-def theorem(instance: Instance, epsilon: float = 0.01) -> Theorem:
+def theorem(instance: MlbrokerInstance, epsilon: float = 0.01) -> Theorem:
     """Theorem 5's ratio r1 r2 as printed, its parts, and what speaks against it.
 
     The value is None where r2 divides by 0; `epsilon` is that of the regulariser.
     """
-    assert isinstance(instance, MlbrokerInstance)
     second = r2_paper(instance)
     value = None if second["r2"] is None else r1(epsilon) * second["r2"]
     data = instance.data[instance.alive]

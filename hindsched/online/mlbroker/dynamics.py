@@ -58,8 +58,7 @@ class Broker(OnlineAlgorithm):
 
     def start(self, environment: Environment) -> None:
         """Begin without jobs."""
-        cluster = environment.cluster
-        assert isinstance(cluster, MlbrokerInstance)
+        cluster: MlbrokerInstance = environment.cluster
         self.environment, self.cluster, self.seed = environment, cluster, environment.seed
         self.names = [center.name for center in cluster.datacenters]
         self.live: list[MlbrokerJob] = []

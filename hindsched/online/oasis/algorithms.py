@@ -10,7 +10,6 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from hindsched.instances.base import Instance
 from hindsched.instances.oasis.instance import OasisInstance
 from hindsched.json_types import JsonObject
 from hindsched.online.baselines.baseline import Drf, Fifo, Optimus
@@ -106,7 +105,7 @@ class Oasis(PrimalDual):
 
     def price_function(self, environment: Environment, rows: Rows) -> ExponentialPrices:
         """(22) with the declared bounds, U scaled by the setting."""
-        resources = environment.cluster.resources  # type: ignore[attr-defined]
+        resources = environment.cluster.resources
         declared = {pool: PriceBounds.of(environment.estimates[pool], resources) for pool in POOLS}
         scale = math.log(self.upper_scale)
         return ExponentialPrices(rows, {
@@ -225,26 +224,24 @@ ALGORITHMS: dict[str, Factory] = {
 
 
 def declared_estimates(
-    instance: Instance, lower_floor: float = 0.0, units: Units = "file"
+    instance: OasisInstance, lower_floor: float = 0.0, units: Units = "file"
 ) -> JsonObject:
     """U and L of each pool, exact, as the paper's experiments declare them: logarithms.
 
     On `lower_floor` and `units`, the algorithm's settings, L depends.
     """
-    assert isinstance(instance, OasisInstance)
-    facts = pool_facts(instance)
+    facts = pool_facts(instance).items()
     return {
-        pool: facts[pool].bounds(lower_floor, units).to_dict(instance.resources) for pool in POOLS
+        pool: own.bounds(lower_floor, units).to_dict(instance.resources) for pool, own in facts
     }
 
 
-def theorem(instance: Instance, lower_floor: float = 0.0, units: Units = "file") -> Theorem:
+def theorem(instance: OasisInstance, lower_floor: float = 0.0, units: Units = "file") -> Theorem:
     """Theorem 4: OASiS is ``2 alpha``-competitive, with what it assumes.
 
     Settings are the algorithm's; a floor above 0 leaves the theorem's setting. ``quantities`` are
     U, L, eta and alpha, as natural logarithms where they underflow.
     """
-    assert isinstance(instance, OasisInstance)
     if not instance.jobs:
         return theorem_of("ratio", None, quantities={})
     facts = pool_facts(instance)

@@ -24,7 +24,7 @@ import pyomo.environ as pyo
 from hindsched.arrays import Floats
 from hindsched.errors import InputError
 from hindsched.instances.decimals import how_many_fit
-from hindsched.instances.oasis.instance import OasisJob
+from hindsched.instances.oasis.instance import OasisInstance, OasisJob
 from hindsched.json_types import JsonObject
 from hindsched.models.algebra import Model
 from hindsched.online.baselines.baseline import Baseline, FixedWidth, progressive_filling
@@ -75,6 +75,8 @@ class Dorm(Baseline):
         Relative gap within which a program is stopped.
     """
 
+    cluster: OasisCluster
+
     def __init__(
         self, theta1: AtLeastZero = 0.1, theta2: AtLeastZero = 0.1, nodes: Count = 1,
         gap: float = 0.01,
@@ -85,14 +87,12 @@ class Dorm(Baseline):
     def start(self, environment: Environment) -> None:
         """Begin with an empty cluster."""
         super().start(environment)
-        assert isinstance(self.cluster, OasisCluster)
-        instance = self.cluster.instance
+        instance: OasisInstance = environment.cluster
         self._groups = {
             "workers": _alike(instance.worker_capacity),
             "ps": _alike(instance.ps_capacity),
         }
         self._counts = {"programs": 0, "limits_reached": 0, "kept": 0, "units_without_room": 0}
-        self._events: list[JsonObject] = []
 
     def reallocate(self) -> None:
         """Solve the program; without a point fill only what is free."""
@@ -110,7 +110,6 @@ class Dorm(Baseline):
             for name, placement in kept.items():
                 self.cluster.book(self.jobs[name], placement)
         self.held = kept if chosen is None else self._placed(chosen, before)
-        self._record(fair, before, kept=chosen is None)
 
     def _release(self, held: dict[str, Placement]) -> None:
         for name, placement in held.items():
@@ -118,7 +117,6 @@ class Dorm(Baseline):
 
     def _counts_of(self, placement: Placement | None) -> UnitsByGroup:
         """Workers and PSs of a placement by group."""
-        assert isinstance(self.cluster, OasisCluster)
         held = {} if placement is None else {"workers": placement.workers, "ps": placement.ps}
         return {
             role: [
@@ -163,7 +161,6 @@ class Dorm(Baseline):
         self, chosen: dict[str, UnitsByGroup], before: dict[str, Placement]
     ) -> dict[str, Placement]:
         """Book what was chosen: what did not change where it was, the rest by best fit."""
-        assert isinstance(self.cluster, OasisCluster)
         same = [name for name in before if chosen[name] == self._counts_of(before[name])]
         held = {name: before[name] for name in same}
         for name in same:
@@ -177,7 +174,6 @@ class Dorm(Baseline):
         return {name: held[name] for name in self.jobs if name in held}
 
     def _program(self, fair_workers: dict[str, int], before: dict[str, Placement]) -> Model:
-        assert isinstance(self.cluster, OasisCluster)
         instance = self.cluster.instance
         jobs, names = self.jobs, list(self.jobs)
         pools = (("workers", instance.worker_capacity, 0), ("ps", instance.ps_capacity, 1))
@@ -250,7 +246,7 @@ class Dorm(Baseline):
     @property
     def fairness_budget(self) -> int:
         """Largest summed fairness loss."""
-        return math.ceil(2 * self.theta1 * len(self.environment.cluster.resources))  # type: ignore[attr-defined]
+        return math.ceil(2 * self.theta1 * len(self.environment.cluster.resources))
 
     def most_changes(self, running: int) -> int:
         """How many of the running jobs may change."""
@@ -258,7 +254,6 @@ class Dorm(Baseline):
 
     def _unit_share(self, job: OasisJob) -> float:
         """Dominant share of one worker with its part of a parameter server."""
-        assert isinstance(self.cluster, OasisCluster)
         instance = self.cluster.instance
         worker, ps = instance.demand_of(job)
         b, big_b = instance.bandwidth_of(job)
@@ -270,21 +265,9 @@ class Dorm(Baseline):
             shares.append(float(np.divide(demand, total, where=total > 0, out=0 * demand).max()))
         return max(shares)
 
-    def _record(
-        self, fair: dict[str, Placement], before: dict[str, Placement], *, kept: bool
-    ) -> None:
-        """Write down both sides of both constraints at this event."""
-        loss = 0.0
-        for name, job in self.jobs.items():
-            held, wanted = (p[name].num_workers if name in p else 0 for p in (self.held, fair))
-            loss += self._unit_share(job) * abs(held - wanted)
-        changed = sum(self.held.get(name) != placement for name, placement in before.items())
-        event = {"slot": self.slot, "fairness_loss": loss, "changed": changed}
-        self._events.append({**event, "running": len(before), "kept": kept})
-
     def report(self) -> Report:
-        """Count programs, limits reached and allocations kept; both constraints at every event."""
-        return {**self._counts, "events": list(self._events)}
+        """Count programs, limits reached, allocations kept and units without room."""
+        return dict(self._counts)
 
 
 class Rrh(FixedWidth):

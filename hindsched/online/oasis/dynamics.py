@@ -21,8 +21,7 @@ class OasisCluster(ServerCluster):
     """Placement is round-robin over the servers that fit; work is counted in worker-slots."""
 
     def __init__(self, environment: Environment) -> None:
-        assert isinstance(environment.cluster, OasisInstance)
-        self.instance = environment.cluster
+        self.instance: OasisInstance = environment.cluster
         servers = {"workers": self.instance.worker_servers, "ps": self.instance.ps_servers}
         has = {"workers": self.instance.worker_capacity, "ps": self.instance.ps_capacity}
         names = {role: [server.name for server in own] for role, own in servers.items()}

@@ -83,8 +83,9 @@ def _optimum(instance: OasisInstance, scale: FigureScale) -> Result:
 def _optimum_over(run: SimulationResult, best: Result) -> Row:
     """OPT over OASiS as an interval; `theorem` is Theorem 4's 2 alpha, with its logarithm."""
     earned = run.objective
+    instance: Any = run.instance
     floor: Any = run.settings["lower_floor"]
-    bounds = theorem(run.instance, lower_floor=floor)
+    bounds = theorem(instance, lower_floor=floor)
     lower = max(best.objective or 0.0, earned)
     return {
         "log_upper_over_lower": bounds["quantities"]["alpha"],

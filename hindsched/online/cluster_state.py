@@ -86,10 +86,10 @@ class ClusterState(Generic[Job]):
         """Next slot to step if no job arrives before: every one, or that of the next event."""
         return slot + 1
 
-    @staticmethod
-    def slots_to_play(instance: Any) -> int:
+    @property
+    def slots_to_play(self) -> int:
         """Slots that a run steps at least, whether anything happens in them or not."""
-        return max([instance.horizon, *map(instance.arrival_of, instance.jobs)])
+        return self.last_slot
 
     def is_idle(self, slot: int) -> bool:
         """Whether nothing decided goes on in `slot` or later; a run that stays so is stuck."""

@@ -7,7 +7,7 @@ placement is and what work is.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, Generic, Literal, TypeVar
@@ -249,8 +249,19 @@ class Gang:
     few_ps: bool = False  # a single PS on one server: it fits in no other way
 
 
-Counts = dict[int, int]
-"""Units by position of the server."""
+Counts = dict[int, int]  # units by position of the server
+
+
+def fill(room: NDArray[Any], order: Iterable[int], count: int) -> Counts:
+    """Put so many units on servers in an order, as many as there is room for on each."""
+    placed: Counts = {}
+    for s in order:
+        if taken := min(count, int(room[s])):
+            placed[int(s)] = taken
+            count -= taken
+        if not count:
+            break
+    return placed
 
 
 class GangCluster(ServerCluster):

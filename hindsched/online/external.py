@@ -32,14 +32,11 @@ from hindsched.online.protocol import (
     OnlineAlgorithm,
 )
 
-PROTOCOL = 1
-"""Version of the messages; a scheduler answers ``hello`` with the one that it speaks."""
+PROTOCOL = 1  # version of the messages; a scheduler answers ``hello`` with the one that it speaks
 DEFAULT_SECONDS = 60.0
-LONGEST_ANSWER = 64_000_000
-"""Characters of one answer; a longer line is refused."""
+LONGEST_ANSWER = 64_000_000  # characters of one answer; a longer line is refused
 KEPT_LINES = 20
-MOST_UNREAD = 4
-"""Lines that nobody asked for; a program that writes more is not read any further."""
+MOST_UNREAD = 4  # lines that nobody asked for; a program that writes more is not read any further
 SECONDS_TO_END = 2.0
 SECONDS_BETWEEN_LOOKS = 0.5
 ANSWER_KEYS = {"type", "slot", "assignments", "admitted", "rejected", "wake"}

@@ -252,8 +252,7 @@ def draws(seed: int, *keys: str) -> np.random.Generator:
     return np.random.Generator(np.random.PCG64(np.random.SeedSequence([seed, *words])))
 
 
-Theorem: TypeAlias = dict[str, Any]
-"""What a theorem states, as `theorem_of` makes it."""
+Theorem: TypeAlias = dict[str, Any]  # what a theorem states, as `theorem_of` makes it
 
 
 def theorem_of(

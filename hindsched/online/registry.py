@@ -27,8 +27,7 @@ from hindsched.online.protocol import OnlineAlgorithm
 from hindsched.printable import said_by
 
 Factory = Callable[..., OnlineAlgorithm]
-EXEC = "exec:"
-"""What a scheduler in another process is named by: ``exec:python my_scheduler.py``."""
+EXEC = "exec:"  # what a scheduler in another process is named by: ``exec:python my_scheduler.py``
 LONGEST_ESTIMATE = 40
 """Characters of one declared estimate: a longer text or integer could hold the jobs to come."""
 

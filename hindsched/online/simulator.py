@@ -37,8 +37,7 @@ if TYPE_CHECKING:
 STEPS_WITHOUT_PROGRESS, SHARE_WITHOUT_PROGRESS = 100_000, 0.9
 """After the last arrival an algorithm is stopped as stuck that leaves work undone so often while
 nothing runs, and in so large a share of all steps: some wait twice as long each time."""
-FEW_JOBS = 3
-"""Jobs of the runs that compile kernels; more would only be played."""
+FEW_JOBS = 3  # jobs of the runs that compile kernels; more would only be played
 
 
 def environment_of(
@@ -234,8 +233,6 @@ def simulate(
     if isinstance(algorithm, str):
         algorithm = build_algorithm(instance.family, algorithm, settings)
     formulation = instance.check_formulation(formulation)
-    state: type[ClusterState[Any]] = family_module("online", instance.family, "dynamics").State
-    check_count(f"a run on {instance.name}", state.slots_to_play(instance), "slots")
     if estimates is None:
         estimates = declared_estimates(instance, algorithm.estimate_settings())
     in_feasible_set = not algorithm.relaxes(formulation)
@@ -284,7 +281,9 @@ def _run(
     """Play all slots, or events: what arrives is shown, what is decided is applied."""
     clock = time.perf_counter
     begin, heard = clock(), caught()
-    state = family_module("online", instance.family, "dynamics").State(instance, environment)
+    dynamics = family_module("online", instance.family, "dynamics")
+    state: ClusterState[Any] = dynamics.State(instance, environment)
+    check_count(f"a run on {instance.name}", state.slots_to_play, "slots")
     arrivals: dict[int, list[JobRecord]] = {}
     for job in instance.jobs:
         arrivals.setdefault(state.reveal_slot(job), []).append(job)

@@ -13,8 +13,7 @@ from hindsched.instances.modes import ps_for
 from hindsched.models.astraea.sets import UnitCluster, last_worthwhile_slot
 from hindsched.models.windows.sets import EmptyCluster
 from hindsched.online.astraea.baselines import Batchsche, GandivaFair, Hived
-from hindsched.online.astraea.literal import AstraeaLiteral
-from hindsched.online.astraea.paper import Astraea
+from hindsched.online.astraea.paper import Astraea, AstraeaLiteral
 from hindsched.online.baselines.infeasible_baselines import relaxing_baselines
 from hindsched.online.engines.dual_price import DualPrice
 from hindsched.online.engines.reoptimise import Reoptimise
@@ -62,8 +61,7 @@ ALGORITHMS: dict[str, Factory] = {
 }
 
 
-LARGEST_LOG = 700.0
-"""Beyond e^700 a ratio is no number any more; its logarithm is still given."""
+LARGEST_LOG = 700.0  # beyond e^700 a ratio is no number any more; its logarithm is still given
 
 
 def theorem(instance: AstraeaInstance) -> Theorem:

@@ -145,8 +145,7 @@ class Hived(FixedWidth):
 
 
 Weights = Literal["unit", "value"]
-EARLIER = 1e-6
-"""Share of a job's value that completing in the last slot of a round costs, for ties."""
+EARLIER = 1e-6  # share of a job's value that completing in the last slot of a round costs, for ties
 
 
 class TenantBatches(GeometricBatches):

@@ -12,12 +12,19 @@ from hindsched.instances.astraea.modes import most_workers
 from hindsched.instances.astraea.shares import private_units
 from hindsched.instances.modes import ps_for
 from hindsched.online.cluster_state import OptionalJobsState, whole_window
-from hindsched.online.dynamics import Counts, Gang, GangCluster, Placement, drawn_gang, gang_width
+from hindsched.online.dynamics import (
+    Counts,
+    Gang,
+    GangCluster,
+    Placement,
+    drawn_gang,
+    fill,
+    gang_width,
+)
 from hindsched.online.protocol import Environment
 from hindsched.solutions.base import Assignment
 
-MOST_DRAWN = 8
-"""Gang sizes that no file states are drawn from 1..min(8, D)."""
+MOST_DRAWN = 8  # gang sizes that no file states are drawn from 1..min(8, D)
 
 
 class State(OptionalJobsState[AstraeaJob]):
@@ -109,7 +116,7 @@ class AstraeaCluster(GangCluster):
         if workers < 1 or room.sum() < workers or not ps.any():
             return None
         servers = range(len(room))
-        spread = _fill(room, servers, workers)
+        spread = fill(room, servers, workers)
         for host in servers:
             needed = self._needed(gang, workers - spread.get(host, 0))
             if ps[host] >= needed:
@@ -134,7 +141,7 @@ class AstraeaCluster(GangCluster):
         """First host in order that has the PSs needed once it is filled with workers first."""
         room, ps = free[:, gang.worker_type], free[:, self._ps(gang)]
         for host in order:
-            spread = _fill(room, (host, *(s for s in order if s != host)), count)
+            spread = fill(room, (host, *(s for s in order if s != host)), count)
             needed = self._needed(gang, count - spread.get(host, 0))
             if ps[host] >= needed:
                 return spread, {host: needed} if needed else {}
@@ -180,18 +187,6 @@ class AstraeaCluster(GangCluster):
         if len(self.instance.ps_types) > 1:
             row["ps_type"] = self.instance.ps_types[gang.ps_type]
         return row
-
-
-def _fill(room: Ints, order: Sequence[int], count: int) -> Counts:
-    """Put `count` workers on servers in an order."""
-    placed: Counts = {}
-    for s in order:
-        if taken := min(count, int(room[s])):
-            placed[s] = taken
-            count -= taken
-        if not count:
-            break
-    return placed
 
 
 build_cluster = AstraeaCluster

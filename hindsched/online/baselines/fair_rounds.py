@@ -17,8 +17,7 @@ from hindsched.instances.base import JobRecord
 from hindsched.online.baselines.baseline import FixedWidth
 from hindsched.online.protocol import Decision, Environment, Report
 
-SLACK = 1e-4
-"""How much of its fair share a job may lose to the solver's tolerance."""
+SLACK = 1e-4  # how much of its fair share a job may lose to the solver's tolerance
 
 
 class FairRounds(FixedWidth):

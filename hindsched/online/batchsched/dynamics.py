@@ -12,7 +12,7 @@ from hindsched.instances.batchsched.instance import BatchschedInstance, Batchsch
 from hindsched.instances.decimals import how_many_left, loosened
 from hindsched.instances.modes import ps_for
 from hindsched.online.cluster_state import ClusterState, whole_window
-from hindsched.online.dynamics import Counts, Gang, GangCluster, Placement
+from hindsched.online.dynamics import Counts, Gang, GangCluster, Placement, fill
 from hindsched.online.protocol import Environment, Report
 from hindsched.solutions.base import Assignment
 from hindsched.solutions.batchsched.solution import BatchschedSolution
@@ -148,17 +148,7 @@ class BatchschedCluster(GangCluster):
 def _spread(free: Floats, count: int, worker: Floats) -> Counts | None:
     """Put workers on the servers with most room for them."""
     room = how_many_left(free, worker, count)
-    if room.sum() < count:
-        return None
-    workers: Counts = {}
-    for h in np.argsort(-room, kind="stable"):
-        take = min(int(room[h]), count)
-        if take:
-            workers[int(h)] = take
-            count -= take
-        if not count:
-            break
-    return workers
+    return fill(room, np.argsort(-room, kind="stable"), count) if room.sum() >= count else None
 
 
 build_cluster = BatchschedCluster

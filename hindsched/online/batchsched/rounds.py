@@ -17,8 +17,7 @@ from hindsched.online.engines.primal_dual import Engine
 from hindsched.solvers.door.subproblem import KeptSubproblem, pays_more
 from hindsched.solvers.families.batchsched.schedules import Schedule, ScheduleSearch
 
-TIE_WEIGHT = 1e-6
-"""Share of a job's value that the model engine sets on completing earlier."""
+TIE_WEIGHT = 1e-6  # share of a job's value that the model engine sets on completing earlier
 
 
 class ServerRound(BatchRound):

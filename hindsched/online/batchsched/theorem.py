@@ -44,8 +44,7 @@ def densities(instance: BatchschedInstance) -> Floats:
     return np.array([job.weight / least_volume(instance, job) for job in instance.jobs])
 
 
-OBSERVED_ALPHA = 4
-"""What the paper observes in its simulations."""
+OBSERVED_ALPHA = 4  # what the paper observes in its simulations
 
 
 def theorem(instance: BatchschedInstance) -> Theorem:

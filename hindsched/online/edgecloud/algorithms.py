@@ -153,8 +153,7 @@ class AllCloud(OnlineAlgorithm):
         return Decision(self.site.start(slot), tuple(job.name for job in arrivals))
 
 
-DOUBLINGS = 12
-"""How often the horizon is doubled before a job counts as impossible to place."""
+DOUBLINGS = 12  # how often the horizon is doubled before a job counts as impossible to place
 
 
 class EdgecloudDualPrice(DualPrice):

@@ -25,8 +25,7 @@ from hindsched.online.engines.batching import (
 from hindsched.online.protocol import Capabilities, Decision, Environment
 from hindsched.solutions.base import Assignment
 
-Column = tuple[bool, str]
-"""In the cloud or not, and worker type."""
+Column = tuple[bool, str]  # in the cloud or not, and worker type
 
 
 @dataclass(frozen=True)

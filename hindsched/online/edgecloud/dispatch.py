@@ -34,13 +34,17 @@ import numpy as np
 from hindsched.arrays import Floats, Ints
 from hindsched.errors import Refused
 from hindsched.instances.edgecloud.instance import EdgecloudInstance, EdgecloudJob
-from hindsched.online.edgecloud.resources import ParameterServers, place_name, run_changes
+from hindsched.online.edgecloud.resources import (
+    CloudWorkers,
+    ParameterServers,
+    place_name,
+    run_changes,
+)
 from hindsched.solutions.base import Assignment
 from hindsched.solvers.kernels.edgecloud.preemptive_queue import QueueState
 
 Increment = Literal["printed", "marginal"]
-DIGITS = 9
-"""Q is compared after rounding to this many digits, so that ties do not hang on rounding."""
+DIGITS = 9  # Q is compared after rounding to this many digits, so that ties do not hang on rounding
 
 
 @dataclass
@@ -88,7 +92,7 @@ class Dispatcher:
             kind: np.array(found, dtype=np.int64) for kind, found in cluster.workers_by_type.items()
         }
         self._server = np.array([s for s, _, _ in cluster.worker_list], dtype=np.int64)
-        self._cloud_free: dict[str, list[float]] = {}  # when numbered workers are free
+        self._cloud = CloudWorkers(cluster)
 
     def place(
         self,
@@ -111,7 +115,7 @@ class Dispatcher:
             return dispatch
         ready = float(job.arrival + job.upload_slots[self.cluster.cloud.name])
         dispatch.corrected_alpha = min(dispatch.corrected_alpha, (ready - job.arrival) / job.chunks)
-        together = self._in_cloud(job, job.chunks, ready, cloud_work)
+        together = self._cloud.spans(job, job.chunks, ready, cloud_work)
         whole = Dispatch(
             together=True,
             cloud=[(chunk, *span) for chunk, span in enumerate(together, 1)],
@@ -121,9 +125,9 @@ class Dispatcher:
         mean = sum(end for _, end in together) / job.chunks
         q_together = round((mean - job.arrival) / job.chunks, DIGITS)
         if may_be_together and (not offer.heap or q_together < offer.heap[0][0]):
-            self._in_cloud(job, job.chunks, ready, cloud_work, book=True)
+            self._cloud.book(job, together)
             return whole
-        mixed = self._in_cloud(job, job.chunks, ready, edge_work)
+        mixed = self._cloud.spans(job, job.chunks, ready, edge_work)
         self._spread(dispatch, job, offer, mixed, edge_work, not may_be_together)
         self._insert(index, job, offer, edge_work)
         if self.escape and may_be_together:
@@ -133,27 +137,10 @@ class Dispatcher:
             if max(ends) > max(end for _, end in together):
                 for worker in used:
                     self.queues.remove(worker, index)
-                self._in_cloud(job, job.chunks, ready, cloud_work, book=True)
+                self._cloud.book(job, together)
                 return whole
-        self._in_cloud(job, len(dispatch.cloud), ready, edge_work, book=True)
+        self._cloud.book(job, mixed[: len(dispatch.cloud)])
         return dispatch
-
-    def _in_cloud(
-        self, job: EdgecloudJob, chunks: int, ready: float, work: float, book: bool = False
-    ) -> list[tuple[float, float]]:
-        """(Begin, end) of chunks in the cloud: at once, or as its numbered workers are free."""
-        count = self.cluster.cloud_workers(job.worker_type)
-        if count is None:
-            return [(ready, ready + work)] * chunks
-        free = self._cloud_free.setdefault(job.worker_type, [0.0] * count)
-        if not book:
-            free = list(free)
-        spans = []
-        for _ in range(chunks):
-            begin = max(ready, free[0])
-            spans.append((begin, begin + work))
-            heapq.heapreplace(free, begin + work)
-        return spans
 
     def _offer(self, job: EdgecloudJob, work: float, room: list[float] | None) -> _Offer:
         """Q of a first chunk on every qualified worker of a server with room (5)."""
@@ -231,8 +218,7 @@ class Dispatcher:
             self.queues.insert(worker, index, count, key, ready, work, weight)
 
 
-NewRows = dict[int, list[Assignment]]
-"""Rows of a slot's decision by number of the job."""
+NewRows = dict[int, list[Assignment]]  # rows of a slot's decision by number of the job
 
 
 @dataclass

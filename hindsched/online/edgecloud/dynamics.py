@@ -127,12 +127,11 @@ class State(ClusterState[EdgecloudJob]):
         self._unsettled -= {j for j in self._unsettled if self._is_settled(j)}
         return not self._unsettled
 
-    @staticmethod
-    def slots_to_play(instance: EdgecloudInstance) -> int:
+    @property
+    def slots_to_play(self) -> int:
         """Until the last job can be done: chunks that run are stepped too."""
-        shortest = np.minimum(instance.edge_slots, instance.cloud_slots)
-        ends = [job.arrival + int(n) for job, n in zip(instance.jobs, shortest, strict=True)]
-        return max([ClusterState.slots_to_play(instance), *ends])
+        shortest = np.minimum(self.instance.edge_slots, self.instance.cloud_slots)
+        return int((self.instance.arrivals + shortest).max(initial=self.last_slot))
 
     def is_idle(self, slot: int) -> bool:
         """Whether no chunk runs in `slot` or later."""

@@ -22,8 +22,7 @@ from hindsched.online.protocol import draws
 from hindsched.solutions.base import Assignment
 
 Span = tuple[int, int]
-Running = dict[int, tuple[Any, int]]
-"""Job and chunk by edge worker."""
+Running = dict[int, tuple[Any, int]]  # job and chunk by edge worker
 
 
 def place_name(cluster: EdgecloudInstance, server: int) -> str:
@@ -147,6 +146,34 @@ class StorageLedger:
                 del held[name]
 
 
+class CloudWorkers:
+    """When the cloud's workers are free where they are numbered; elsewhere they are at once."""
+
+    def __init__(self, cluster: EdgecloudInstance) -> None:
+        self.cluster = cluster
+        self._free: dict[str, list[float]] = {}  # first free slot of each worker, by type
+
+    def free(self, kind: str) -> list[float]:
+        """First free slot of each worker of a type, as a heap; empty for an unlimited number."""
+        return self._free.setdefault(kind, [0] * (self.cluster.cloud_workers(kind) or 0))
+
+    def spans(self, job: EdgecloudJob, chunks: int, ready: Any, work: Any) -> list[tuple[Any, Any]]:
+        """(Begin, end) of chunks, one after the other on whichever worker is free first."""
+        free, spans = list(self.free(job.worker_type)), []
+        for _ in range(chunks):
+            begin = max([ready, *free[:1]])
+            spans.append((begin, begin + work))
+            if free:
+                heapq.heapreplace(free, begin + work)
+        return spans
+
+    def book(self, job: EdgecloudJob, spans: list[tuple[Any, Any]]) -> None:
+        """Take the workers for spans that were offered."""
+        free = self.free(job.worker_type)
+        for _, end in spans if free else ():
+            heapq.heapreplace(free, end)
+
+
 class CloudSite:
     """Jobs that go to the cloud as a whole, in order of arrival.
 
@@ -160,7 +187,7 @@ class CloudSite:
         self.cluster, self.ps = cluster, ps  # all PSs, shared with whoever else takes some
         self.events: set[int] = set()  # slots in which something here may change
         self._waiting: list[tuple[int, EdgecloudJob]] = []
-        self._busy: dict[str, list[int]] = {}  # first free slot of each numbered worker
+        self._workers = CloudWorkers(cluster)
         self._ends: dict[str, int] = {}  # last slots of the jobs that hold a PS
 
     def add(self, slot: int, job: EdgecloudJob) -> None:
@@ -193,22 +220,19 @@ class CloudSite:
         if count is None and unlimited:
             spans = [(ready, ready + work - 1)] * job.chunks
             return whole_job_rows(cluster, job, spans, self.ps.cloud)
-        free = [] if count is None else self._busy.setdefault(job.worker_type, [0] * count)
+        free = self._workers.free(job.worker_type)
         if ready > slot or (free and free[0] > slot):
             return None
         place = self.ps.cloud if unlimited else self.ps.take(job.name, job, slot, together)
         if place is None:
             return None
-        spans = []
-        for _ in range(job.chunks):  # one after the other on whichever worker is free first
-            begin = max([slot, *free[:1]])
-            spans.append((begin, begin + work - 1))
-            if free:
-                heapq.heapreplace(free, begin + work)
+        found = self._workers.spans(job, job.chunks, slot, work)
+        self._workers.book(job, found)
+        spans = [(begin, end - 1) for begin, end in found]
         last = max(end for _, end in spans)
         if not unlimited:
             self._ends[job.name] = last
-        self.events |= {last + 1, *free}
+        self.events |= {last + 1, *map(int, free)}
         return whole_job_rows(cluster, job, spans, place)
 
 

@@ -93,10 +93,7 @@ class State(ClusterState[GangJob]):
         """Slot of the last arrival."""
         return self.reveal_slot(self._by_reveal[-1]) if self._by_reveal else 0
 
-    @staticmethod
-    def slots_to_play(instance: GangInstance) -> int:
-        """Events are stepped, no slots."""
-        return 0
+    slots_to_play = 0  # events are stepped, no slots
 
     def is_idle(self, slot: int) -> bool:
         """Whether no job runs and none is promised to."""

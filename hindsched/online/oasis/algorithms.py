@@ -231,9 +231,7 @@ def declared_estimates(
     On `lower_floor` and `units`, the algorithm's settings, L depends.
     """
     facts = pool_facts(instance).items()
-    return {
-        pool: own.bounds(lower_floor, units).to_dict(instance.resources) for pool, own in facts
-    }
+    return {pool: own.bounds(lower_floor, units).to_dict(instance.resources) for pool, own in facts}
 
 
 def theorem(instance: OasisInstance, lower_floor: float = 0.0, units: Units = "file") -> Theorem:

@@ -317,7 +317,7 @@ class Astraea(GeometricBatches):
 
 
 # Algorithms 3-5 as printed. Every (first slot, number of workers) is tried, server by server. Kept
-# as printed: MINCOSTD takes a host with fewer PSs than (3i) needs, both subroutines hold PSs against
+# as printed: MINCOSTD takes a host with fewer PSs than (3i) needs, both hold PSs against
 # the *worker* quota, and MINCOSTC prices a whole window by its first slot. Repaired, because
 # nothing runs otherwise: ``t+ = t- + d - 1`` and prices that follow from what is booked (the
 # paper's own example does both). Quotas in phase 2 are a_w(t), frozen after phase 1.

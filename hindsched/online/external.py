@@ -188,7 +188,6 @@ class Conversation:
         self.called, self.timeout, self.longest = called, timeout, longest
         self.killed_for = ""  # why a watch has killed it, told in place of what came of that
         self._mark = Mark()
-        self._writer: threading.Thread | None = None
         try:
             self._process = subprocess.Popen(
                 command,
@@ -263,29 +262,22 @@ class Conversation:
         raise self.failed(when, f"gave no answer within {self.timeout:g} s")
 
     def _send(self, message: Mapping[str, object], when: str, ends: float) -> None:
-        """Write in a thread: a program that does not read would block us for ever."""
+        """Write, under a watch: a program that does not read would block us for ever."""
         assert self._process.stdin is not None
-        text = json.dumps(message, separators=(",", ":"), allow_nan=False) + "\n"
-        broken: list[OSError] = []
-
-        def write(stream: IO[str]) -> None:
-            try:
-                stream.write(text)
-                stream.flush()
-            except OSError as error:
-                broken.append(error)
-
-        writer = threading.Thread(target=write, args=(self._process.stdin,), daemon=True)
-        self._writer = writer
-        writer.start()
-        writer.join(max(0.0, ends - time.monotonic()))
-        if writer.is_alive():
+        late = f"did not read the message within {self.timeout:g} s"
+        watch = threading.Timer(max(0.0, ends - time.monotonic()), self.kill, (late,))
+        watch.start()
+        try:
+            self._process.stdin.write(json.dumps(message, separators=(",", ":"), allow_nan=False))
+            self._process.stdin.write("\n")
+            self._process.stdin.flush()
+        except OSError:
             check_time()
-            raise self.failed(when, f"did not read the message within {self.timeout:g} s")
-        if broken:
             code = self._wait()
             ended = "closed its input" if code is None else f"ended with exit code {code}"
-            raise self.failed(when, ended)
+            raise self.failed(when, ended) from None
+        finally:
+            watch.cancel()
 
     def failed(self, when: str, what: str) -> SolveFailed:
         """The error of one line, and the end of the program."""
@@ -302,6 +294,7 @@ class Conversation:
         """Kill the program's session, as a watch from outside does; whoever asks next is told."""
         self.killed_for = self.killed_for or reason
         self._signal(getattr(signal, "SIGKILL", signal.SIGTERM))
+        self._mark.kill_all()
 
     def _wait(self) -> int | None:
         try:
@@ -312,9 +305,6 @@ class Conversation:
     def end(self) -> None:
         """Close its input, give it a moment, then end it and what it has started."""
         process = self._process
-        if self._writer is not None and self._writer.is_alive():
-            self.kill()  # closing the input would wait for what it does not read
-            self._mark.kill_all()
         try:
             assert process.stdin is not None
             process.stdin.close()
@@ -325,7 +315,6 @@ class Conversation:
                 process.wait(SECONDS_TO_END)
         finally:  # also where a time limit ends the waiting
             self.kill()
-            self._mark.kill_all()
         process.wait()
         for reader in self._readers:
             reader.join(SECONDS_TO_END)

@@ -102,12 +102,8 @@ class EdgeCloudRound(BatchRound):
         column = (False, job.worker_type)
         most = min(job.chunks, len(workers))
         sizes = sorted({-(-job.chunks // waves) for waves in range(1, job.chunks + 1)})
-        found = [
-            offer
-            for size in sizes
-            if size <= most
-            and (offer := self._cheapest(job, column, ready, size, work, False)) is not None
-        ]
+        offers = (self._cheapest(job, column, ready, n, work, False) for n in sizes if n <= most)
+        found = [offer for offer in offers if offer is not None]
         return min(found, key=lambda offer: (round(offer.cost, 9), offer.last), default=None)
 
     def _cheapest(
@@ -116,8 +112,11 @@ class EdgeCloudRound(BatchRound):
     ) -> Offer | None:  # fmt: skip
         """The cheapest window on the numbered workers of a column, the earliest of those."""
         groups, room = [range(ready.size)], [math.inf]
-        if not column[0]:
-            groups, room = self._by_server(job)
+        if not column[0]:  # by server, and how many chunks each can store
+            stored, places = self.storage.room(job, self.now), self.cluster.places(job)
+            room = [max(0.0, stored[s]) for s, _ in places]
+            ends = np.cumsum([len(members) for _, members in places]).tolist()
+            groups = [range(b, e) for b, e in zip([0, *ends[:-1]], ends, strict=True)]
         waves = _waves(job.chunks, size, [len(group) for group in groups], room)
         if waves is None or waves * work > self.slots:
             return None
@@ -142,17 +141,6 @@ class EdgeCloudRound(BatchRound):
         demand[position] = len(chosen)
         plan = Window(column, chosen, work, together)
         return Offer(first + 1, length, demand, len(chosen) * float(price[best]), plan)
-
-    def _by_server(self, job: EdgecloudJob) -> tuple[list[range], list[float]]:
-        """Edge workers of the job's type by server, and how many chunks the server can store."""
-        room = self.storage.room(job, self.now)
-        groups: list[range] = []
-        begin = 0
-        places = self.cluster.places(job)
-        for _, members in places:
-            groups.append(range(begin, begin + len(members)))
-            begin += len(members)
-        return groups, [max(0.0, room[s]) for s, _ in places]
 
     def _with_ps(self, job: EdgecloudJob, length: int, together: bool) -> Bools:
         """Starts, from 0, of the windows in which a PS is free throughout."""

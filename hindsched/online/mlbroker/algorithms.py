@@ -80,18 +80,14 @@ class Mlbroker(Broker):
 
         self._solve_fractional = solve_fractional
         self._v: dict[str, Floats] = {}
-        self._fractional_cost = 0.0
-        self._fractional_workers = self._needed = self._placed = 0.0
-        self._repairs = 0
+        self._sums: Any = Counter()
         self._backends: Counter[str] = Counter()
 
     def place(self, slot: int, view: SlotData, launch: Floats) -> tuple[Ints, Ints]:
         """Solve (10) after the fractional v of the slot before, and round."""
         nothing = np.zeros(view.num_centers)
         before = np.array([self._v.get(name, nothing) for name in view.jobs])
-        big = None
-        if self.price == "paper":
-            big = big_m(view, factor=self.big_m_factor)
+        big = big_m(view, factor=self.big_m_factor) if self.price == "paper" else None
         found = None if self.solved is None else self.solved.get(slot)
         if found is None:
             found = self._solve_fractional(
@@ -102,29 +98,24 @@ class Mlbroker(Broker):
             self.solved[slot] = found
         self._v = dict(zip(view.jobs, found.present, strict=True))
         self._backends[found.backend] += 1
-        self._fractional_cost += found.static + found.switching
         workers = round_workers(view, found.workers, slot, self.seed, self.rounding)
         workers, repairs = repair(view, workers, found.workers)
         ps = round_server(view, found.server, slot, self.seed, self.rounding)
-        self._repairs += repairs
         if self.relocation:
             better = relocated(view, launch, workers, ps)
             workers, ps = better.workers, better.ps
-        self._fractional_workers += float(found.workers.sum())
-        self._needed += float(view.needed.sum())
-        self._placed += float(workers.sum())
+        self._sums.update({
+            "fractional_cost": found.static + found.switching,
+            "workers_needed": float(view.needed.sum()),
+            "workers_fractional": float(found.workers.sum()),
+            "workers_placed": float(workers.sum()),
+            "infeasible_repairs": repairs,
+        })  # fmt: skip
         return workers, ps
 
     def report(self) -> Report:
         """Cost of the fractional solution in P_f, workers against N, repairs, solver steps."""
-        return {
-            "fractional_cost": self._fractional_cost,
-            "workers_needed": self._needed,
-            "workers_fractional": self._fractional_workers,
-            "workers_placed": self._placed,
-            "infeasible_repairs": self._repairs,
-            "solver_steps": dict(self._backends),
-        }
+        return {**self._sums, "solver_steps": dict(self._backends)}
 
 
 class SlotBySlot(Broker):

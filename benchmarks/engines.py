@@ -18,8 +18,8 @@ import time
 from collections import defaultdict
 
 import hindsched as hs
+from hindsched.models.oasis.offline import OasisSubproblem
 from hindsched.models.oasis.slots import SlotProgram
-from hindsched.models.oasis.subproblem import OasisSubproblem
 from hindsched.models.windows.program import WindowSubproblem
 from hindsched.online.astraea import paper
 from hindsched.online.batchsched import rounds

@@ -20,9 +20,9 @@ import numpy as np
 
 from hindsched.instances.mlbroker.generator import generate
 from hindsched.instances.mlbroker.slot import SlotData
+from hindsched.models.base import offline_program
 from hindsched.models.mlbroker.compiled import Template
-from hindsched.models.mlbroker.convex import RegularisedSlot, slot_values
-from hindsched.models.mlbroker.offline import build_offline
+from hindsched.models.mlbroker.slot_program import RegularisedSlot, slot_values
 from hindsched.online.mlbroker.algorithms import ALGORITHMS
 from hindsched.online.simulator import simulate
 from hindsched.solvers.door.api import solve
@@ -125,7 +125,7 @@ def prove_small():
         )  # fmt: skip
         rival = None
         for formulation in ("paper", "tight"):
-            program = build_offline(instance, formulation)
+            program = offline_program(instance, formulation)
             result, seconds = timed(
                 lambda program=program: solve_program(program.model, SolveOptions(time_limit=120))
             )

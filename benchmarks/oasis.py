@@ -18,6 +18,7 @@ from statistics import mean, median
 import numpy as np
 
 from hindsched.instances.io import read
+from hindsched.models.base import offline_program
 from hindsched.models.oasis import offline as models
 from hindsched.online.simulator import simulate
 from hindsched.solvers.door.options import SolveOptions
@@ -57,7 +58,7 @@ def compare_forms(seconds: float) -> None:
 
 def measure_form(instance, form, seconds):
     begin = time.perf_counter()
-    model = models.build_offline(instance, form=form)
+    model = offline_program(instance, form=form)
     build = time.perf_counter() - begin
     result = solve_program(model.pyomo, SolveOptions(time_limit=seconds))
     solution = model.extract()

@@ -35,7 +35,7 @@ import hindsched as hs
 from hindsched.analysis.figures.batchsched.figures import accepted_weight
 from hindsched.instances.gang.instance import GangInstance
 from hindsched.instances.mlbroker.slot import SlotData
-from hindsched.models.oasis.offline import build_offline
+from hindsched.models.base import offline_program
 from hindsched.online.batchsched.algorithms import BatchschedOnline
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import solve_program
@@ -134,7 +134,7 @@ def direct() -> Iterator[Row]:
     for jobs, servers in ((8, 5), (10, 10)):
         size = {"jobs": jobs, "horizon": 10, "servers": servers, "max_duration": 4}
         instance = hs.generate("oasis", "paper", 1, **size)
-        program = build_offline(instance, form="printed").pyomo
+        program = offline_program(instance, form="printed").pyomo
         theirs = solve_program(program, SolveOptions(time_limit=LIMIT))
         gap = None if theirs.objective is None else relative(theirs.objective, theirs.bound)
         what = f"oasis: optimum, {jobs} jobs, {servers} + {servers} servers, {LIMIT:g} s"

@@ -5,16 +5,19 @@ Each family's module ``models/<family>/offline.py`` offers
 ``FORMS``
     For each formulation the ways in which it can be written, the default first. All forms of one
     formulation have the same optimum; ``printed`` is the program as the paper prints it.
-``build_offline(instance, formulation=None, *, form=None, relax=False, commitments=None, ...)``
-    An `OfflineProgram`: the jobs' blocks, the linking rows, the objective.
+``build_offline(instance, formulation, *, form=None, relax=False, commitments=None, ...)``
+    An `OfflineProgram`: the jobs' blocks, the linking rows, the objective. `offline_program` calls
+    it with one of ``FORMS``, or with None for the form that suits the instance.
 ``AGGREGATED`` (optional)
     Settings of `build_offline` under which identical servers are added up: a relaxation whose
     linear relaxation has the same optimum as the program's own.
 ``JOBS_SHARE_COSTS`` (optional)
     True where what jobs cost in one slot does not add up.
-``build_subproblem(instance, job, formulation=None)``
+``program_bytes(instance, jobs)`` (optional)
+    What the default program of these jobs, by position, needs at least: where slots have no end.
+``build_subproblem(instance, position, formulation)``
     A `Subproblem`: one block of the same with mutable prices and what is left of the capacities.
-``build_dual(instance, formulation=None)`` (in ``dual.py``, optional)
+``build_dual(instance, formulation)`` (in ``dual.py``, optional)
     A `DualProgram`: the paper's dual.
 ``build_slot(instance, slot)`` (in ``slot_program.py``, optional)
     A `ConvexProgram` in CVXPY: the paper's program of one slot.
@@ -24,9 +27,12 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+
+import numpy as np
+import pyomo.environ as pyo
 
 from hindsched.arrays import Floats
 from hindsched.errors import InputError
@@ -35,7 +41,7 @@ from hindsched.json_types import JsonObject
 from hindsched.limits import check_memory
 from hindsched.models.algebra import ModelComponent
 from hindsched.models.declared import Declared
-from hindsched.solutions.base import Solution, Violation
+from hindsched.solutions.base import FEASIBILITY_TOLERANCE, Solution, Violation
 from hindsched.solutions.commitments import Commitments
 
 __all__ = ["Commitments", "Duals"]
@@ -77,23 +83,22 @@ class OfflineProgram(Declared, Generic[Planned]):
         How the formulation is written: one of the family's ``FORMS``.
     relaxed : bool
         Whether integrality is dropped.
-    again : callable
-        Builds the program anew; keywords change what it was built with.
+    settings : dict
+        With which `offline_program` built it.
     incumbent : Solution, optional
         The schedule from which the program's time limit follows, and a start.
 
     Examples
     --------
     >>> import hindsched as hs
-    >>> from hindsched.models.oasis.offline import build_offline
-    >>> program = build_offline(hs.generate("oasis", jobs=2, horizon=6), form="printed")
+    >>> program = offline_program(hs.generate("oasis", jobs=2, horizon=6), form="printed")
     >>> program.form, program.relaxed, program.relax().relaxed
     ('printed', False, True)
     """
 
     form: str
     relaxed: bool
-    again: Callable[..., OfflineProgram[Planned]]
+    settings: dict[str, Any] = field(default_factory=dict)
     incumbent: Planned | None = None
 
     @property
@@ -126,6 +131,10 @@ class OfflineProgram(Declared, Generic[Planned]):
             By row set, in its shape; never negative.
         """
 
+    def again(self, **changes: object) -> OfflineProgram[Planned]:
+        """The program built anew, with changes to what it was built with."""
+        return offline_program(self.instance, self.formulation, **{**self.settings, **changes})
+
     def relax(self) -> OfflineProgram[Planned]:
         """The linear relaxation of the same form, built anew as the paper's formulation has it."""
         return self.again(relax=True)
@@ -147,8 +156,7 @@ class Subproblem(Declared):
     Examples
     --------
     >>> import hindsched as hs
-    >>> from hindsched.models.oasis.offline import build_subproblem
-    >>> build_subproblem(hs.generate("oasis", jobs=2, horizon=6), 1).position
+    >>> subproblem(hs.generate("oasis", jobs=2, horizon=6), 1).position
     1
     """
 
@@ -184,8 +192,7 @@ class DualProgram(Declared):
     Examples
     --------
     >>> import hindsched as hs
-    >>> from hindsched.models.oasis.dual import build_dual
-    >>> build_dual(hs.generate("oasis", jobs=2, horizon=6)).payoffs().tolist()
+    >>> dual_program(hs.generate("oasis", jobs=2, horizon=6)).payoffs().tolist()
     [0.0, 0.0]
     """
 
@@ -205,9 +212,8 @@ class DualProgram(Declared):
     def payoffs(self) -> Floats:
         """Payoff of each job at the variables' values, in the instance's order."""
 
-    @abstractmethod
     def violations(self, best: Best | None = None) -> list[Violation]:
-        """Constraints that the present point breaks.
+        """Rows and bounds that the variables' present values break.
 
         Parameters
         ----------
@@ -215,6 +221,17 @@ class DualProgram(Declared):
             Best payoff of each job at given prices. Needed by a dual that has a row for every
             schedule and does not list them.
         """
+        found = []
+        rows = self.model.component_data_objects(pyo.Constraint, active=True)
+        for item in (*rows, *self.model.component_data_objects(pyo.Var)):
+            value = pyo.value(getattr(item, "body", item), exception=False) or 0.0
+            below = -np.inf if item.lb is None else item.lb - value
+            above = -np.inf if item.ub is None else value - item.ub
+            over, size = max(below, above), max(1.0, abs(item.lb or 0.0), abs(item.ub or 0.0))
+            if over > FEASIBILITY_TOLERANCE * size:
+                number, _, _ = item.parent_component().doc.partition(")")
+                found.append(Violation(f"{number})", item.name, over))
+        return found
 
     def add_row(self, job: int, worth: float, use: Prices) -> None:
         """Add the row of one schedule, in a program that `grows`.
@@ -235,27 +252,14 @@ Best = Callable[[Prices], "list[float | None]"]
 """Best payoff of each job at prices; None for a job without a schedule."""
 
 
-def choose_form(forms: Forms, formulation: str | None, form: str | None) -> tuple[str, str | None]:
-    """Formulation and form that are meant, None for the default.
-
-    A form never changes the optimum: one that only another formulation has is refused.
-    """
-    chosen = next(iter(forms)) if formulation is None else formulation
-    if form is None or form in forms[chosen]:
-        return chosen, form
-    rule = f"must be {' or '.join(forms[chosen])} in the formulation {chosen}"
-    others = [name for name, known in forms.items() if form in known]
-    raise InputError("form", form, rule + (f"; {', '.join(others)} has it" if others else ""))
-
-
 def model_module(family: str) -> ModuleType:
     """The module with a family's declarative programs, found by its name."""
     return family_module("models", family, "offline")
 
 
-def aggregated(family: str) -> Mapping[str, object]:
+def aggregated(family: str) -> Mapping[str, Any]:
     """Settings of a family's `build_offline` for the smallest program with its LP's optimum."""
-    found: Mapping[str, object] = getattr(model_module(family), "AGGREGATED", {})
+    found: Mapping[str, Any] = getattr(model_module(family), "AGGREGATED", {})
     return found
 
 
@@ -268,34 +272,41 @@ def row_prices(rows: ModelComponent, duals: Duals, sign: int = 1) -> dict[Any, f
 
 
 def offline_program(
-    instance: Instance, formulation: str | None = None, **build: object
+    instance: Instance, formulation: str | None = None, *, form: str | None = None, **build: Any
 ) -> OfflineProgram:
-    """A family's offline program, found by the instance's word."""
-    check_size(instance)
-    module = model_module(instance.family)
-    made: OfflineProgram = module.build_offline(instance, formulation, **build)
+    """A family's offline program, found by the instance's word; None stands for the default.
+
+    A form never changes the optimum: one that only another formulation has is refused.
+    """
+    module, commitments = model_module(instance.family), build.get("commitments") or Commitments()
+    decided = commitments.locked | commitments.rejected
+    check_size(instance, [i for i, job in enumerate(instance.jobs) if job.name not in decided])
+    forms: Forms = module.FORMS
+    chosen = next(iter(forms)) if formulation is None else instance.check_formulation(formulation)
+    if form is not None and form not in forms[chosen]:
+        rule = f"must be {' or '.join(forms[chosen])} in the formulation {chosen}"
+        others = [name for name, known in forms.items() if form in known]
+        raise InputError("form", form, rule + (f"; {', '.join(others)} has it" if others else ""))
+    made: OfflineProgram = module.build_offline(instance, chosen, form=form, **build)
+    made.settings = {"form": form, **build}
     return made
 
 
 def check_size(instance: Instance, jobs: Sequence[int] | None = None) -> None:
-    """Refuse a program that no memory will hold, before a row of it is built.
-
-    A family whose programs have slots without end says by ``program_bytes(instance, jobs)`` in
-    ``models/<family>/size.py`` what its default one needs at least; `jobs` are
-    positions, all by default.
-    """
-    if has_module("models", instance.family, "size"):
+    """Refuse a program of these jobs (all) that no memory will hold, before a row is built."""
+    needed = getattr(model_module(instance.family), "program_bytes", None)
+    if needed is not None:
         jobs = range(len(instance.jobs)) if jobs is None else jobs
-        needed = family_module("models", instance.family, "size").program_bytes(instance, jobs)
-        check_memory(f"the program of {instance.name}", needed)
+        check_memory(f"the program of {instance.name}", needed(instance, jobs))
 
 
 def subproblem(
     instance: Instance, job: JobRecord, formulation: str | None = None, **build: object
 ) -> Subproblem:
     """The subproblem of a job (its record, name or position), found by the instance's word."""
-    build_subproblem = model_module(instance.family).build_subproblem
-    made: Subproblem = build_subproblem(instance, instance.position_of(job), formulation, **build)
+    position, chosen = instance.position_of(job), instance.check_formulation(formulation)
+    module = model_module(instance.family)
+    made: Subproblem = module.build_subproblem(instance, position, chosen, **build)
     return made
 
 
@@ -306,7 +317,9 @@ def dual_program(
     if not has_module("models", instance.family, "dual"):
         raise InputError("family", instance.family, "must be one whose paper states a dual")
     module = family_module("models", instance.family, "dual")
-    made: DualProgram = module.build_dual(instance, formulation, **build)
+    made: DualProgram = module.build_dual(
+        instance, instance.check_formulation(formulation), **build
+    )
     return made
 
 

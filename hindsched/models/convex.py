@@ -91,26 +91,17 @@ class ConvexProgram(Face):
         InputError
             If there is no such component.
         """
-        import pandas as pd
-
         part = self.parts.get(name)
         if part is None or not part.copies:
             raise InputError("component", name, "must be a variable or constraint of the program")
-        own = self._own_indices(name)
-        keys: list[tuple[IndexValue, ...]] = []
-        values: list[float] = []
+        numbers: dict[tuple[IndexValue, ...], float] = {}
         for prefix, copy in part.copies.items():
             array = value_of(copy)
-            if array is None:
-                continue
-            for index, value in np.ndenumerate(np.asarray(array).reshape(copy.shape)):
-                labels = zip((*part.indices, *own), (*prefix, *index), strict=True)
-                keys.append(tuple(self.label(each, one) for each, one in labels))
-                values.append(float(value))
-        unit = self.symbol(name).unit
-        title = f"{name} ({unit})" if unit else name
-        labelled = pd.MultiIndex.from_tuples(keys, names=(*part.indices, *own))
-        return pd.Series(values, index=labelled, name=title, dtype=float)
+            if array is not None:
+                for index, value in np.ndenumerate(np.asarray(array).reshape(copy.shape)):
+                    numbers[*prefix, *index] = float(value)
+        indices = (*part.indices, *self._own_indices(name))
+        return self._labelled(name, self.symbol(name).unit, indices, numbers)
 
     def _own_indices(self, name: str) -> tuple[str, ...]:
         return tuple(each.strip() for each in self.symbol(name).indices.split(",") if each.strip())

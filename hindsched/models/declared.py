@@ -11,8 +11,8 @@ from __future__ import annotations
 import logging
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
@@ -48,23 +48,24 @@ logging.getLogger("pyomo.core").addFilter(_is_about_the_model)
 class Symbol(NamedTuple):
     """How a component's indices and numbers read.
 
-    Parameters
-    ----------
-    indices : str
-        Names of its own indices, joined by commas: ``"server, slot"``. The index of the job's block
-        that it stands in comes before them as ``job``. Where forms of the program differ in the
-        number of indices, the alternatives stand with ``|`` between them.
-    unit : str
-        What its value, or for a constraint its dual, counts in.
-
-    Examples
-    --------
-    >>> Symbol("server, slot", "workers").unit
-    'workers'
+    The index of the job's block that it stands in comes before its own ones as ``job``. Where forms
+    of the program differ in the number of indices, the alternatives stand with ``|`` between them.
     """
 
-    indices: str = ""
-    unit: str = ""
+    indices: str = ""  # joined by commas: ``"server, slot"``
+    unit: str = ""  # what its value, or for a constraint its dual, counts in
+
+
+def symbols(indices: str, units: str) -> dict[str, Symbol]:
+    """Symbols from two tables: ``job, slot: x y; slot: z`` are the indices of x, y and z."""
+    unit = {name: unit for unit, name in _entries(units)}
+    return {name: Symbol(index, unit.get(name, "")) for index, name in _entries(indices)}
+
+
+def _entries(table: str) -> Iterator[tuple[str, str]]:
+    for entry in table.split(";"):
+        what, _, names = entry.partition(":")
+        yield from ((" ".join(what.split()), name) for name in names.split())
 
 
 @dataclass(frozen=True)
@@ -133,6 +134,21 @@ class Face(ABC):
         own = self.symbol(name).unit
         return own or (self.OBJECTIVE_UNIT if kind == "constraint" and name in self.SYMBOLS else "")
 
+    def _labelled(
+        self, name: str, unit: str, indices: Sequence[str],
+        numbers: Mapping[tuple[IndexValue, ...], float],
+    ) -> pd.Series[float]:  # fmt: skip
+        """A component's numbers by what its indices are called; the unit is in the name."""
+        import pandas as pd
+
+        keys = [
+            tuple(self.label(index, one) for index, one in zip(indices, key, strict=True))
+            for key in numbers
+        ]
+        index = pd.MultiIndex.from_tuples(keys, names=indices) if indices else None
+        title = f"{name} ({unit})" if unit else name
+        return pd.Series(list(numbers.values()), index=index, name=title, dtype=float)
+
     @abstractmethod
     def components(self, *kinds: str) -> list[Component]:
         """The components by name, over all blocks: objectives, constraints, variables.
@@ -154,14 +170,8 @@ class Face(ABC):
             "rows": sum(part.size for part in parts if part.kind == "constraint"),
             "columns": sum(part.size for part in parts if part.kind == "variable"),
             "integers": sum(part.integers for part in parts),
-            "components": [
-                {
-                    "name": part.name, "kind": part.kind, "doc": part.doc, "unit": part.unit,
-                    "indices": list(part.indices), "size": part.size, "integers": part.integers,
-                }
-                for part in parts
-            ],
-        }  # fmt: skip
+            "components": [{**asdict(part), "indices": list(part.indices)} for part in parts],
+        }
 
     def __str__(self) -> str:
         components = self.components()
@@ -187,13 +197,9 @@ class Face(ABC):
         facts, parts = self.to_dict(), self.components()
         sizes = {name: facts[name] for name in ("rows", "columns", "integers")}
         rows = [
-            {
-                "name": part.name, "kind": part.kind, "doc": part.doc, "unit": part.unit or None,
-                "indices": ", ".join(part.indices) or None, "size": part.size,
-                "integers": part.integers,
-            }
+            {**asdict(part), "unit": part.unit or None, "indices": ", ".join(part.indices) or None}
             for part in parts
-        ]  # fmt: skip
+        ]
         return card(self.title, sizes, rows, most=len(rows))
 
 
@@ -284,31 +290,20 @@ class Declared(Face):
         InputError
             If the model has no such component.
         """
-        import pandas as pd
-
         kind = "variable" if name in _by_name(self.model, "variable") else "constraint"
         components = _by_name(self.model, kind).get(name)
         if not components:
             raise InputError("component", name, "must be a variable or constraint of the model")
-        names = self.indices(max(components, key=len))
-        keys: list[tuple[IndexValue, ...]] = []
-        values: list[float] = []
+        numbers: dict[tuple[IndexValue, ...], float] = {}
         for component in components:
             prefix = block_index(component)
             for key, item in component.items():
                 value = value_of(item)
                 if value is not None:
                     key = () if key is None else key if isinstance(key, tuple) else (key,)
-                    whole = (*prefix, *key)
-                    labels = zip(names, whole, strict=True)
-                    keys.append(tuple(self.label(index, one) for index, one in labels))
-                    values.append(value)
+                    numbers[*prefix, *key] = value
         unit = self.unit(name, kind) if unit is None else unit
-        title = f"{name} ({unit})" if unit else name
-        if not names:
-            return pd.Series(values, name=title, dtype=float)
-        index = pd.MultiIndex.from_tuples(keys, names=names)
-        return pd.Series(values, index=index, name=title, dtype=float)
+        return self._labelled(name, unit, self.indices(max(components, key=len)), numbers)
 
     def to_latex(self) -> str:
         """One row of each rule as mathematics, for LaTeX or a page with MathJax.

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property
 from inspect import signature
 from math import fsum
 from typing import Any
@@ -258,6 +258,11 @@ class ExtensiveProgram(OfflineProgram[Any]):
             return self.futures.instances[value].name
         return value if index == "job" else self.programs[0].label(index, value)
 
+    def again(self, **changes: object) -> ExtensiveProgram:
+        """The program built anew, with changes to what it was built with."""
+        settings = {**self.settings, **changes}
+        return build_extensive(self.futures, self.policies, self.formulation, **settings)
+
     def extract(self) -> None:
         """Nothing: there is a schedule for every scenario (`schedules`)."""
 
@@ -293,18 +298,14 @@ def build_extensive(
 ) -> ExtensiveProgram:
     """The extensive form; arguments as of ``build_offline``, and for `worst` see `Hedge`."""
     first, formulation = futures.instances[0], futures.instances[0].check_formulation(formulation)
-    again = partial(
-        build_extensive, futures, policies, formulation, form=form, relax=relax, worst=worst
-    )
-    programs, decisions = scenario_programs(
-        futures, policies, formulation, form=form, relax=relax, worst=worst
-    )
+    build: dict[str, Any] = {"form": form, "relax": relax, "worst": worst}
+    programs, decisions = scenario_programs(futures, policies, formulation, **build)
     m, values = extensive_form([own.model for own in programs], decisions, futures.probabilities)
     for s, own in enumerate(programs):
         own.model = m.scenario[s]
     return ExtensiveProgram(
         instance=first, formulation=formulation, form=programs[0].form, relaxed=relax, model=m,
-        again=again, futures=futures, policies=policies, programs=programs, values=values,
+        settings=build, futures=futures, policies=policies, programs=programs, values=values,
     )  # fmt: skip
 
 

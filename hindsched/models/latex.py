@@ -72,6 +72,8 @@ class _Shortened(ExpressionReplacementVisitor):
 
     def exitNode(self, node: Any, data: Any) -> Any:
         """The node over its shortened parts."""
+        if not node.is_potentially_variable():
+            return pyo.value(node)
         made = super().exitNode(node, data)
         if isinstance(made, SumExpressionBase):
             terms = [term for part in made.args for term in _terms(part)]

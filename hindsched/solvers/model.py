@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -354,7 +354,7 @@ class Model(_HeldPyomo[OfflineProgram]):
         relaxed = copy(program)
         relax_domains = pyo.TransformationFactory("core.relax_integer_vars")
         relaxed.model = relax_domains.create_using(program.model)
-        relaxed.relaxed, relaxed.again = True, partial(program.again, relax=True)
+        relaxed.relaxed, relaxed.settings = True, {**program.settings, "relax": True}
         return Model(relaxed)
 
     def dual(self, **build: object) -> DualModel:

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 
 from hindsched.instances.astraea.instance import AstraeaInstance
 from hindsched.models.astraea import offline as models
-from hindsched.models.astraea.dual import build_dual
+from hindsched.models.base import dual_program, offline_program
 from hindsched.solutions.astraea.solution import AstraeaSolution
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import solve_program
@@ -25,7 +25,7 @@ def fixed(examples):
 
 def solved(instance, formulation):
     """Optimum of a form, its point checked and its objective recomputed."""
-    model = models.build_offline(instance, formulation)
+    model = offline_program(instance, formulation)
     result = solve_program(model.pyomo, EXACT)
     assert result.has_point
     solution = model.extract()
@@ -51,7 +51,7 @@ def test_programs_equal_the_brute_force():
                     found = solved(instance, f"must-complete,{writing}")
                     assert found == pytest.approx(must.value, abs=1e-5)
                 else:
-                    model = models.build_offline(instance, f"must-complete,{writing}")
+                    model = offline_program(instance, f"must-complete,{writing}")
                     assert not solve_program(model.pyomo, EXACT).has_point
         binds.append(capacity_binds(instance, best.value))
 
@@ -64,14 +64,14 @@ def test_programs_equal_the_brute_force():
 @given(astraea_instances())
 def test_relaxations_from_tight_to_loose_and_the_dual(instance):
     best = optimum(instance).value
-    dual = build_dual(instance)
+    dual = dual_program(instance)
     schedules = solve_program(dual.pyomo, EXACT).objective
     prices = dual.prices()
     oracle = build_oracle(instance, rows="servers")
     assert oracle.bound(oracle.rows.pack(prices)) == pytest.approx(schedules, abs=1e-5)
     bounds = [best, schedules]
     for writing in ("modes", "literal"):
-        relaxed = models.build_offline(instance, f"optional,{writing}", relax=True)
+        relaxed = offline_program(instance, f"optional,{writing}", relax=True)
         linear = solve_program(relaxed.pyomo, EXACT, want_duals=True)
         bounds.append(linear.objective)
         posted = oracle.rows.pack(relaxed.capacity_prices(linear.duals))
@@ -90,7 +90,7 @@ def test_worked_example_round_problem_and_offline_optimum():
     assert values == pytest.approx([286, 286], abs=1e-5)  # 96 + 94 + 96
     # 96 + 94 + 96 + 40: j22 on 2 workers of one server for 30 slots
     assert solved(worked_example(horizon=40), "optional,modes") == pytest.approx(326, abs=1e-5)
-    must = models.build_offline(worked_example(horizon=40), "must-complete,modes")
+    must = offline_program(worked_example(horizon=40), "must-complete,modes")
     assert solve_program(must.pyomo, EXACT).objective == pytest.approx(326, abs=1e-5)
 
 
@@ -106,6 +106,6 @@ def test_psp_trap_of_3i_is_infeasible():
     rows = {"from": 4, "to": 7, "workers": {"s1": 1, "s2": 1, "s3": 1}, "ps": {"s1": 1}}
     solution = AstraeaSolution.from_assignments(instance, {"j12": [rows]})
     assert [broken.rule for broken in solution.violations()] == ["(3i)"]
-    model = models.build_offline(instance)
+    model = offline_program(instance)
     solve_program(model.pyomo, EXACT)
     assert model.extract().rows["j12"][0].num_workers <= 2

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 
 from hindsched.instances.batchsched.instance import PARAMETER_SERVER, RING_ALLREDUCE
 from hindsched.instances.io import read
+from hindsched.models.base import dual_program, offline_program
 from hindsched.models.batchsched import offline as models
-from hindsched.models.batchsched.dual import build_dual
 from hindsched.solvers.door.api import check_result
 from hindsched.solvers.door.options import DEFAULT_GAP, SolveOptions
 from hindsched.solvers.door.program import solve_program
@@ -23,7 +23,7 @@ DATA = "tests/data/instances/"
 
 
 def solved(instance, formulation="modes", **build):
-    model = models.build_offline(instance, formulation, **build)
+    model = offline_program(instance, formulation, **build)
     start = "incumbent" in build and not build.get("relax")
     if start:
         model.load(build["incumbent"])
@@ -90,7 +90,7 @@ def test_max_weight_equals_the_brute_force(instance):
         best = brute_force.best_subset(instance, last)
         result = solve_program(models.build_max_weight(instance, last).pyomo)
         assert result.objective == pytest.approx(best, abs=1e-6)
-        dual = build_dual(instance, last=last)
+        dual = dual_program(instance, last=last)
         bound = solve_program(dual.pyomo)
         assert bound.objective >= best - 1e-6  # weak duality
         relaxed = solve_program(models.build_max_weight(instance, last, relax=True).pyomo)

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given, settings
 
 from hindsched.instances.io import read
-from hindsched.models.base import Commitments
-from hindsched.models.edgecloud.offline import build_offline
+from hindsched.models.base import Commitments, offline_program
 from hindsched.models.edgecloud.relaxations import build_fractional, build_ilp_4
 from hindsched.solvers.door.api import solve
 from hindsched.solvers.door.program import solve_program
@@ -128,7 +127,7 @@ def test_the_parameter_servers_of_locked_jobs_are_taken(formulation, ps):
         {"ps": where, "from": 4, "to": 6},
     ]
     past = Commitments(now=2, assignments={"j0": promised}, locked=frozenset({"j0"}))
-    program = build_offline(tiny, formulation, commitments=past)
+    program = offline_program(tiny, formulation, commitments=past)
     assert solve_program(program.pyomo).objective == 6 + (4 if sum(ps) == 2 else 7)
     found = program.extract()
     assert found.violations() == []

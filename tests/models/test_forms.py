@@ -11,7 +11,7 @@ import pyomo.environ as pyo
 import pytest
 
 import hindsched as hs
-from hindsched.models.base import Commitments
+from hindsched.models.base import Commitments, offline_program
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import solve_program
 
@@ -43,7 +43,7 @@ def optimum(family, formulation):
 
 
 def built(family, formulation, form, **more):
-    return OFFLINE[family].build_offline(example(family), formulation, form=form, **more)
+    return offline_program(example(family), formulation, form=form, **more)
 
 
 def proven_optimum(program, folder):

@@ -8,7 +8,8 @@ from hypothesis import given, settings
 
 from hindsched.errors import InputError
 from hindsched.instances.gang.instance import KINDS, GangInstance, gang_data
-from hindsched.models.gang.offline import FORMS, build_offline, build_subproblem
+from hindsched.models.base import offline_program, subproblem
+from hindsched.models.gang.offline import FORMS
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import solve_program
 from hindsched.solvers.families.gang.replay import incumbents
@@ -23,7 +24,7 @@ NEAR = {"rel": 1e-7, "abs": 1e-7}
 
 def solved(instance, formulation, **build):
     """The schedule found and the objective."""
-    program = build_offline(instance, formulation, **build)
+    program = offline_program(instance, formulation, **build)
     if "incumbent" in build:
         program.load(build["incumbent"])
     options = SolveOptions(gap=1e-9)
@@ -78,14 +79,14 @@ def test_blocks_and_bounds_agree(instance):
         oracle = build_oracle(instance, formulation)
         prices = draw.choice([0.0, 0.0, 0.3, 1.0, 2.5], oracle.rows.size)
         job = int(draw.integers(len(instance.jobs)))
-        sub = SubproblemModel(build_subproblem(instance, job, formulation))
+        sub = SubproblemModel(subproblem(instance, job, formulation))
         sub.set(oracle.rows.unpack(prices))
         found, response = sub.solve(), oracle.best_response(job, prices)
         assert found.objective == pytest.approx(response.value, **NEAR)
         alone = oracle.use_of(found.solution)[job]
         paid = alone.objective + float(prices[alone.rows] @ alone.amounts)
         assert paid == pytest.approx(response.value, **NEAR)
-        lp = Model(build_offline(instance, formulation, relax=True)).solve()
+        lp = Model(offline_program(instance, formulation, relax=True)).solve()
         kind, _, goal = formulation.partition(",")
         best = brute_force.optimum(instance.to_dict(), kind, goal or "completion")
         certified = lp.certificate().bound
@@ -113,16 +114,16 @@ def test_an_elastic_and_a_rigid_optimum_by_hand():
 
 def test_what_is_too_large_is_refused_in_one_line():
     with pytest.raises(InputError, match=r"30000 slots, at most 20000"):
-        build_offline(pool([(0, 30_000, 1)]))
+        offline_program(pool([(0, 30_000, 1)]))
     with pytest.raises(InputError, match=r"variables in the form windows, at most"):
-        build_offline(pool([(0, 2_000, 1)] * 3), "preemptive")
+        offline_program(pool([(0, 2_000, 1)] * 3), "preemptive")
     with pytest.raises(InputError, match="no sum over jobs"):
-        build_subproblem(pool([(0, 1, 1)]), 0, "elastic,makespan")
+        subproblem(pool([(0, 1, 1)]), 0, "elastic,makespan")
     with pytest.raises(InputError, match="must not be negative"):
-        build_subproblem(pool([(0, 1, 1)]), 0, slots=-1)
+        subproblem(pool([(0, 1, 1)]), 0, slots=-1)
 
 
 @pytest.mark.parametrize("formulation", FORMS)
 def test_a_program_without_jobs_is_worth_nothing(formulation):
     for relax in (False, True):
-        assert Model(build_offline(pool([]), formulation, relax=relax)).solve().objective == 0
+        assert Model(offline_program(pool([]), formulation, relax=relax)).solve().objective == 0

@@ -7,7 +7,7 @@ from hypothesis import given
 
 from hindsched.errors import Refused, SolveFailed
 from hindsched.instances.io import read
-from hindsched.models.edgecloud.dual import build_dual
+from hindsched.models.base import dual_program
 from hindsched.models.edgecloud.relaxations import build_fractional
 from hindsched.online.edgecloud.speed_augmentation import run_with_speed
 from hindsched.online.registry import algorithms, build_algorithm
@@ -88,9 +88,9 @@ def test_lemma_4_for_the_marginal_increment_and_the_corrected_dual(tiny):
 def test_the_dual_program_has_the_value_of_the_relaxation(tiny):
     """(6), and (9) where storage is limited; without pi it is the dual of LP (4) without (4e)."""
     primal = solve_program(build_fractional(tiny, plus=False).pyomo).objective
-    assert solve_program(build_dual(tiny).pyomo).objective == pytest.approx(primal, abs=1e-6)
+    assert solve_program(dual_program(tiny).pyomo).objective == pytest.approx(primal, abs=1e-6)
     primal = solve_program(build_fractional(tiny, plus=False, at_once=False).pyomo).objective
-    dual = solve_program(build_dual(tiny, at_once=False).pyomo).objective
+    dual = solve_program(dual_program(tiny, at_once=False).pyomo).objective
     assert dual == pytest.approx(primal, abs=1e-6)
 
 

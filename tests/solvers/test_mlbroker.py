@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hindsched.instances.mlbroker.generator import generate
 from hindsched.instances.mlbroker.instance import MlbrokerInstance
 from hindsched.instances.mlbroker.slot import SlotData
-from hindsched.models.mlbroker.offline import build_offline, build_subproblem
+from hindsched.models.base import offline_program, subproblem
 from hindsched.models.mlbroker.sets import most_rented
 from hindsched.solvers.certificates.file import verify_certificate
 from hindsched.solvers.door.api import methods, solve
@@ -47,7 +47,7 @@ def test_oracle_equals_the_subproblem(instance, data):
     for block in range(oracle.num_blocks):
         response = oracle.best_response(block, prices)
         if block < len(instance.jobs):
-            sub = build_subproblem(instance, block)
+            sub = subproblem(instance, block)
             sub.set(arrays)
             result = solve_program(sub.model)
             assert result.status == "optimal"
@@ -69,7 +69,7 @@ def test_oracle_equals_the_subproblem(instance, data):
     instance=instances(centers=3, slots=3, jobs=2), formulation=st.sampled_from(["tight", "paper"])
 )
 def test_certificates_lie_below_the_optimum(instance, formulation):
-    best = solve_program(build_offline(instance, formulation).model).objective
+    best = solve_program(offline_program(instance, formulation).model).objective
     for iterations in (0, 100):
         found = lagrangian_certificate(instance, formulation, iterations=iterations)
         assert found.bound <= best + 1e-6 * (1 + best)

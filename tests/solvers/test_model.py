@@ -12,7 +12,7 @@ from scipy.optimize import linprog
 import hindsched as hs
 from hindsched.cli.app import run
 from hindsched.errors import InputError, SolveFailed
-from hindsched.models.batchsched.dual import build_dual
+from hindsched.models.base import dual_program
 from hindsched.models.edgecloud.relaxations import build_ilp_4
 from hindsched.solvers.door.program import solve_program
 from hindsched.solvers.model import DualModel
@@ -138,7 +138,7 @@ def test_the_dual_is_feasible_and_its_check_can_fail(instance):
         return
     dual = hs.model(instance).dual()
     if instance.family == "batchsched":  # it lists every schedule: fewer slots are enough here
-        dual = DualModel(build_dual(instance, last=3))
+        dual = DualModel(dual_program(instance, last=3))
     result = dual.solve()
     assert result.violations == []
     assert result.objective >= 0

@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 
 import hindsched as hs
 from hindsched.instances.oasis.instance import OasisInstance
-from hindsched.models.oasis import offline
-from hindsched.models.oasis.ends import build_ends
-from hindsched.models.oasis.leaf import build_leaf
+from hindsched.models.base import offline_program
+from hindsched.models.oasis.ends import build_ends, build_leaf
 from hindsched.solutions.base import build_solution
 from hindsched.solvers.door.api import check_result
 from hindsched.solvers.door.options import DEFAULT_GAP, SolveOptions
@@ -115,7 +114,7 @@ def test_patterns_see_that_an_aggregated_optimum_does_not_fit() -> None:
     """Three 2-GPU workers fill two 3-GPU servers in the sum, and two fit."""
     jobs = [{"worker": {"gpu": 2}, "utility": flat(value)} for value in (3, 2, 1)]
     instance = make(jobs, [{"gpu": 3}] * 2, [{}])
-    relaxation = offline.build_offline(instance, aggregate=True)
+    relaxation = offline_program(instance, aggregate=True)
     assert solve_program(relaxation.model, EXACT).objective == pytest.approx(6)
     assert relaxation.extract() is None
     check_method(instance, 5, cuts=0)

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 from hindsched.instances.astraea.instance import AstraeaInstance
 from hindsched.instances.astraea.modes import modes
-from hindsched.models.astraea.offline import PER_UNIT, REVENUE, family_of
+from hindsched.models.astraea.offline import family_of
+from hindsched.models.declared import symbols
 from hindsched.models.windows.dual import ScheduleDual, dual_model, schedules
-from hindsched.models.windows.program import refuse_in_pieces, symbols
+from hindsched.models.windows.program import refuse_in_pieces
 from hindsched.models.windows.sets import EmptyCluster
 
 
@@ -17,15 +18,14 @@ class AstraeaDual(ScheduleDual):
     """The dual (6) of (5), one row (6a) a schedule; prices are eta."""
 
     SYMBOLS = symbols(
-        {"job": "payoff", "server, worker or PS type, slot": "price", "job, schedule": "eq_6a"},
-        {REVENUE: "payoff", PER_UNIT: "price", "share of the schedule": "eq_6a"},
+        "job: payoff; server, worker or PS type, slot: price; job, schedule: eq_6a",
+        "revenue: payoff; revenue a worker or PS: price; share of the schedule: eq_6a",
     )
-    OBJECTIVE_UNIT = REVENUE
+    OBJECTIVE_UNIT = "revenue"
 
 
-def build_dual(instance: AstraeaInstance, formulation: str | None = None) -> AstraeaDual:
+def build_dual(instance: AstraeaInstance, formulation: str) -> AstraeaDual:
     """Build (6); jobs in pieces have no such dual."""
-    formulation = instance.check_formulation(formulation)
     refuse_in_pieces(formulation)
     family, last, jobs = family_of(instance), instance.horizon, instance.jobs
     empty = EmptyCluster(family.cluster)

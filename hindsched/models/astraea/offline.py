@@ -19,7 +19,7 @@ The other constraints of (3) hold by the choice of columns or stand inside the b
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache, partial
 from typing import ClassVar
@@ -35,8 +35,8 @@ from hindsched.instances.modes import PREEMPTIVE
 from hindsched.models.algebra import Expr, Model
 from hindsched.models.astraea.printed import AstraeaPrinted
 from hindsched.models.astraea.sets import UnitCluster, last_worthwhile_slot
-from hindsched.models.base import PRINTED, Commitments, Prices, choose_form
-from hindsched.models.declared import Symbol
+from hindsched.models.base import PRINTED, Commitments, Prices
+from hindsched.models.declared import Symbol, symbols
 from hindsched.models.windows.block import Paper
 from hindsched.models.windows.program import (
     SLOTS,
@@ -48,7 +48,6 @@ from hindsched.models.windows.program import (
     add_capacities,
     refuse_in_pieces,
     subproblem_model,
-    symbols,
 )
 from hindsched.models.windows.sets import EmptyCluster, Pieces, fixed_rows, left_by
 from hindsched.solutions.astraea.solution import AstraeaSolution
@@ -65,44 +64,33 @@ DECISIONS = {"modes": {"u": 1, "y": 2}, SLOTS: {"u": 1, "y": 2}}
 """By form the variables that are decided, and where their slot stands; see `models.futures`."""
 TOLD_AFTER_ARRIVAL = 1
 """Slots between a job's arrival and the step in which it is told."""
-REVENUE = "revenue"
-INDICES = {
-    "": "eq_work",
-    "job": "zeta o eq_3j eq_3j_o eq_3j_several eq_3k eq_3k_one eq_3k_zeta eq_3m eq_3n",
-    "job | ": "eq_4a",
-    "slot": "e eq_slot eq_end",
-    "worker type, slot": "eq_3a",
-    "PS type, slot": "eq_3b",
-    "job, slot": "begin end run eq_3e eq_3g eq_3m_run",
-    "job, server": "on hosts eq_3j_on",
-    "job, worker type, slot": "eq_3k_y eq_3k_all",
-    "job, PS type, slot": "eq_3k_z",
-    "job, server, worker type, slot": "eq_3j_y eq_3l_y",
-    "job, server, PS type, slot": "z eq_3i_z eq_3j_z eq_3l_z",
-    "job, server, worker type, slot, side": "eq_3f",
-    "job, server, PS type, slot, side": "eq_3h",
-    "job, worker type, PS type, one server, workers": "pace",
-    "server, worker type, slot": "eq_3c",
-    "server, PS type, slot": "eq_3d",
-    "mode, slot, host, on host": "u",
-    "worker type, duration, slot | job, server, slot": "eq_3i",
-    "worker type, duration, slot, server | job, slot": "eq_3l",
-    "worker type, duration, slot, server | job, server, worker type, slot": "y",
-}
-UNITS = {
-    "jobs": "zeta pace o begin end run u e",
-    "workers": "y",
-    "PSs": "z",
-    "servers": "on hosts",
-    f"{REVENUE} a worker": "eq_3a eq_3c eq_3e eq_3f eq_3i eq_3l",
-    f"{REVENUE} a PS": "eq_3b eq_3d eq_3g eq_3h eq_3i_z",
-    REVENUE: "eq_work eq_slot eq_end eq_3k",
-}
-PER_UNIT = f"{REVENUE} a worker or PS"
-QUOTA = symbols(
-    {"worker or PS type, slot": "eq_3a", "server, worker or PS type, slot": "eq_9a"},
-    {PER_UNIT: "eq_3a eq_9a"},
+SYMBOLS = symbols(
+    """
+    : eq_work; job: zeta o eq_3j eq_3j_o eq_3j_several eq_3k eq_3k_one eq_3k_zeta eq_3m eq_3n;
+    job | : eq_4a; slot: e eq_slot eq_end; worker type, slot: eq_3a; PS type, slot: eq_3b;
+    job, slot: begin end run eq_3e eq_3g eq_3m_run; job, server: on hosts eq_3j_on;
+    job, worker type, slot: eq_3k_y eq_3k_all; job, PS type, slot: eq_3k_z;
+    job, server, worker type, slot: eq_3j_y eq_3l_y;
+    job, server, PS type, slot: z eq_3i_z eq_3j_z eq_3l_z;
+    job, server, worker type, slot, side: eq_3f; job, server, PS type, slot, side: eq_3h;
+    job, worker type, PS type, one server, workers: pace; server, worker type, slot: eq_3c;
+    server, PS type, slot: eq_3d; mode, slot, host, on host: u;
+    worker type, duration, slot | job, server, slot: eq_3i;
+    worker type, duration, slot, server | job, slot: eq_3l;
+    worker type, duration, slot, server | job, server, worker type, slot: y
+    """,
+    """
+    jobs: zeta pace o begin end run u e; workers: y; PSs: z; servers: on hosts;
+    revenue a worker: eq_3a eq_3c eq_3e eq_3f eq_3i eq_3l;
+    revenue a PS: eq_3b eq_3d eq_3g eq_3h eq_3i_z; revenue: eq_work eq_slot eq_end eq_3k
+    """,
 )
+QUOTA = symbols(
+    "worker or PS type, slot: eq_3a; server, worker or PS type, slot: eq_9a",
+    "revenue a worker or PS: eq_3a eq_9a",
+)
+BYTES_A_COLUMN, BYTES_A_ROW = 1_000, 40
+"""A column of Pyomo and its part in the rows; of a server and slot, what is free there."""
 
 
 def family_of(instance: AstraeaInstance) -> Family:
@@ -130,16 +118,16 @@ def family_of(instance: AstraeaInstance) -> Family:
 class AstraeaProgram(WindowProgram[AstraeaSolution]):
     """The offline program (3), or a round's (4)."""
 
-    SYMBOLS = symbols(INDICES, UNITS)
-    OBJECTIVE_UNIT = REVENUE
+    SYMBOLS = SYMBOLS
+    OBJECTIVE_UNIT = "revenue"
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class AstraeaSubproblem(WindowSubproblem):
     """Subproblem (9): the job's block with mutable prices, residuals and quotas."""
 
-    SYMBOLS: ClassVar[Mapping[str, Symbol]] = {**AstraeaProgram.SYMBOLS, **QUOTA}
-    OBJECTIVE_UNIT = REVENUE
+    SYMBOLS: ClassVar[Mapping[str, Symbol]] = {**SYMBOLS, **QUOTA}
+    OBJECTIVE_UNIT = "revenue"
 
     def set(self, prices: Prices, room: Prices | None = None, quota: Floats | None = None) -> None:
         """As of the base; `quota`, (T, W + P), is what the tenant may use in all (None: all)."""
@@ -151,9 +139,20 @@ class AstraeaSubproblem(WindowSubproblem):
             self.model.quota[r, t].set_value(float(whole[r] if quota is None else quota[t - 1, r]))
 
 
+def program_bytes(instance: AstraeaInstance, jobs: Iterable[int]) -> float:
+    """Bytes of a program about some jobs, from below: room in every slot, columns by start."""
+    must = instance.check_formulation(None).startswith("must-complete")
+    empty, columns = EmptyCluster(UnitCluster.of(instance)), 0
+    for job in (instance.jobs[i] for i in jobs):
+        last = instance.horizon if must else last_worthwhile_slot(instance, job)
+        columns += empty.num_columns(modes(instance, job), job.arrival + 1, last)
+    rows = instance.horizon * (instance.worker_count.size + instance.ps_count.size)
+    return float(BYTES_A_COLUMN * columns + BYTES_A_ROW * rows)
+
+
 def build_offline(
     instance: AstraeaInstance,
-    formulation: str | None = None,
+    formulation: str,
     *,
     form: str | None = None,
     relax: bool = False,
@@ -165,12 +164,7 @@ def build_offline(
     A job with a row that begins before ``commitments.now``, or a locked one, keeps its rows;
     rejected jobs get none.
     """
-    known = None if formulation is None else instance.check_formulation(formulation)
-    formulation, form = choose_form(FORMS, known, form)
     form = form or FORMS[formulation][0]
-    again = partial(
-        build_offline, instance, formulation, form=form, relax=relax, commitments=commitments
-    )
     commitments = commitments or Commitments()
     family, fixed = family_of(instance), fixed_rows(instance, commitments, AstraeaSolution.read_row)
     free, now = left_by(family.cluster, fixed), commitments.now
@@ -215,7 +209,7 @@ def build_offline(
     )
     return AstraeaProgram(
         instance=instance, formulation=formulation, form=form, relaxed=relax, model=model,
-        again=again, family=family, fixed=fixed, slots=instance.horizon, blocks=blocks,
+        family=family, fixed=fixed, slots=instance.horizon, blocks=blocks,
         printed=printed,
     )  # fmt: skip
 
@@ -234,20 +228,15 @@ def build_round(
 
 
 def build_subproblem(
-    instance: AstraeaInstance,
-    job: str | int,
-    formulation: str | None = None,
-    *,
-    values: Floats | None = None,
+    instance: AstraeaInstance, position: int, formulation: str, *, values: Floats | None = None
 ) -> AstraeaSubproblem:
     """Build subproblem (9), prices 0, everything free; with one start and end left it is (10).
 
     `values`, (horizon + 1,), are by completion slot and stand for the revenue: never rising, -inf
     where the job may not end.
     """
-    formulation = instance.check_formulation(formulation)
     refuse_in_pieces(formulation)
-    position, family, last = instance.position_of(job), family_of(instance), instance.horizon
+    family, last = family_of(instance), instance.horizon
     record = instance.jobs[position]
     if values is not None:
         last = int(np.flatnonzero(np.isfinite(values)).max(initial=0))

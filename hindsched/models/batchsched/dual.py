@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from hindsched.instances.batchsched.instance import BatchschedInstance
 from hindsched.instances.batchsched.modes import modes
 from hindsched.models.batchsched.offline import family_of
+from hindsched.models.declared import symbols
 from hindsched.models.windows.dual import ScheduleDual, dual_model, schedules
-from hindsched.models.windows.program import refuse_in_pieces, symbols
+from hindsched.models.windows.program import refuse_in_pieces
 from hindsched.models.windows.sets import EmptyCluster
 
 
@@ -17,17 +18,16 @@ class BatchschedDual(ScheduleDual):
     """(9)/(18): it bounds the round problem (7)/(16) up to a slot, not the offline one."""
 
     SYMBOLS = symbols(
-        {"job": "payoff", "server, resource, slot": "price", "job, schedule": "eq_9a eq_18a"},
-        {"weight": "payoff", "weight a unit": "price", "share of the schedule": "eq_9a eq_18a"},
+        "job: payoff; server, resource, slot: price; job, schedule: eq_9a eq_18a",
+        "weight: payoff; weight a unit: price; share of the schedule: eq_9a eq_18a",
     )
     OBJECTIVE_UNIT = "weight"
 
 
 def build_dual(
-    instance: BatchschedInstance, formulation: str | None = None, *, last: int | None = None
+    instance: BatchschedInstance, formulation: str, *, last: int | None = None
 ) -> BatchschedDual:
     """Build (9)/(18), one row a schedule that ends by slot `last`; arrivals do not matter."""
-    formulation = instance.check_formulation(formulation)
     refuse_in_pieces(formulation)
     last = instance.horizon if last is None else last
     empty, family = EmptyCluster(instance), family_of(instance)

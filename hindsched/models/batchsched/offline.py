@@ -20,7 +20,6 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import partial
 from typing import Any
 
 import pyomo.environ as pyo
@@ -33,9 +32,10 @@ from hindsched.instances.decimals import exactly
 from hindsched.instances.modes import PREEMPTIVE, Modes
 from hindsched.limits import check_count, check_memory
 from hindsched.models.algebra import Expr, Model
-from hindsched.models.base import PRINTED, Commitments, Hedge, Prices, choose_form
+from hindsched.models.base import PRINTED, Commitments, Hedge, Prices
 from hindsched.models.batchsched.plan import FixedRows, plan_rest
 from hindsched.models.batchsched.printed import BatchschedPrinted
+from hindsched.models.declared import symbols
 from hindsched.models.windows.block import Paper
 from hindsched.models.windows.program import (
     SLOTS,
@@ -47,7 +47,6 @@ from hindsched.models.windows.program import (
     add_capacities,
     refuse_in_pieces,
     subproblem_model,
-    symbols,
 )
 from hindsched.models.windows.sets import EmptyCluster, Pieces, fixed_rows, left_by
 from hindsched.solutions.batchsched.solution import BatchschedSolution
@@ -66,38 +65,25 @@ FORMS: dict[str, tuple[str, ...]] = {
 DECISIONS = {"modes": {"u": 1, "y": 2}, SLOTS: {"u": 1, "y": 2}}
 """By form the variables that are decided, and where their slot stands; see `models.futures`."""
 SYMBOLS = symbols(
-    {
-        "": "eq_work eq_12a eq_20a",
-        "job": "q d eq_2a eq_2b_one eq_2b_some eq_2c_one eq_2d eq_2d_several eq_2e eq_2f eq_2f_one"
-        " eq_2f_q eq_2f_count eq_2g eq_2h_end eq_2h_last eq_7a eq_15a eq_15a_several eq_15b_end"
-        " eq_15b_last",
-        "slot": "e eq_slot eq_end",
-        "job, slot": "x end eq_2j",
-        "job, server": "on hosts eq_2i eq_2d_on eq_15a_on",
-        "job, worker type": "is_m eq_2f_m",
-        "job, PS type": "is_p eq_2f_p",
-        "job, server, worker type": "eq_2b eq_2d_y eq_15a_y",
-        "job, server, PS type": "s eq_2c eq_2d_s eq_2i_s eq_15a_s",
-        "job, server, worker type, slot": "run_y eq_2h_y eq_15b_y",
-        "job, server, PS type, slot": "run_s eq_2h_s",
-        "job, worker type, PS type, one server, workers": "pace",
-        "server, resource, slot": "eq_2h eq_15b",
-        "mode, slot, host, on host": "u",
-        "worker type, duration, slot": "eq_13c",
-        "worker type, duration, slot, server": "eq_2k",
-        "worker type, duration, slot, server | job, server, worker type": "y",
-    },
-    {
-        "jobs": "q pace x end is_m is_p u e",
-        "workers": "y run_y",
-        "PSs": "s run_s",
-        "servers": "on hosts",
-        "slots": "d",
-        "weight": "eq_7a",
-        "weighted slots": "eq_2a eq_work eq_slot eq_end eq_12a eq_20a",
-        "weighted slots a unit": "eq_2h eq_15b",
-        "weighted slots a worker": "eq_2k eq_13c",
-    },
+    """
+    : eq_work eq_12a eq_20a;
+    job: q d eq_2a eq_2b_one eq_2b_some eq_2c_one eq_2d eq_2d_several eq_2e eq_2f eq_2f_one eq_2f_q
+    eq_2f_count eq_2g eq_2h_end eq_2h_last eq_7a eq_15a eq_15a_several eq_15b_end eq_15b_last;
+    slot: e eq_slot eq_end; job, slot: x end eq_2j; job, server: on hosts eq_2i eq_2d_on eq_15a_on;
+    job, worker type: is_m eq_2f_m; job, PS type: is_p eq_2f_p;
+    job, server, worker type: eq_2b eq_2d_y eq_15a_y;
+    job, server, PS type: s eq_2c eq_2d_s eq_2i_s eq_15a_s;
+    job, server, worker type, slot: run_y eq_2h_y eq_15b_y;
+    job, server, PS type, slot: run_s eq_2h_s; job, worker type, PS type, one server, workers: pace;
+    server, resource, slot: eq_2h eq_15b; mode, slot, host, on host: u;
+    worker type, duration, slot: eq_13c; worker type, duration, slot, server: eq_2k;
+    worker type, duration, slot, server | job, server, worker type: y
+    """,
+    """
+    jobs: q pace x end is_m is_p u e; workers: y run_y; PSs: s run_s; servers: on hosts; slots: d;
+    weight: eq_7a; weighted slots: eq_2a eq_work eq_slot eq_end eq_12a eq_20a;
+    weighted slots a unit: eq_2h eq_15b; weighted slots a worker: eq_2k eq_13c
+    """,
 )
 
 
@@ -151,7 +137,7 @@ class BatchschedSubproblem(WindowSubproblem):
 
 def build_offline(
     instance: BatchschedInstance,
-    formulation: str | None = None,
+    formulation: str,
     *,
     form: str | None = None,
     relax: bool = False,
@@ -164,13 +150,7 @@ def build_offline(
     A job with a row that begins before ``commitments.now``, or a locked one, keeps its rows; the
     others start from then on.
     """
-    known = None if formulation is None else instance.check_formulation(formulation)
-    formulation, form = choose_form(FORMS, known, form)
     form = form or FORMS[formulation][0]
-    again = partial(
-        build_offline, instance, formulation, form=form, relax=relax, commitments=commitments,
-        incumbent=incumbent, hedge=hedge,
-    )  # fmt: skip
     commitments = commitments or Commitments()
     now, family, fixed = (
         commitments.now,
@@ -225,7 +205,7 @@ def build_offline(
     )  # fmt: skip
     return BatchschedProgram(
         instance=instance, formulation=formulation, form=form, relaxed=relax, model=model,
-        again=again, family=family, fixed=fixed, slots=slots, blocks=blocks, printed=printed,
+        family=family, fixed=fixed, slots=slots, blocks=blocks, printed=printed,
         incumbent=incumbent,
     )  # fmt: skip
 
@@ -256,25 +236,20 @@ def build_max_weight(
     )
     return BatchschedProgram(
         instance=instance, formulation=instance.formulations[0], form="modes", relaxed=relax,
-        model=model, again=partial(build_max_weight, instance, last), family=family, fixed={},
+        model=model, family=family, fixed={},
         slots=last, blocks=blocks,
     )  # fmt: skip
 
 
 def build_subproblem(
-    instance: BatchschedInstance,
-    job: str | int,
-    formulation: str | None = None,
-    *,
-    slots: int | None = None,
+    instance: BatchschedInstance, position: int, formulation: str, *, slots: int | None = None
 ) -> BatchschedSubproblem:
     """Build subproblem (12)/(20), with prices 0 and everything free, up to slot `slots`.
 
     By default that by which the job is done if it waits for the last arrival and takes its longest.
     """
-    formulation = instance.check_formulation(formulation)
     refuse_in_pieces(formulation)
-    position, family = instance.position_of(job), family_of(instance)
+    family = family_of(instance)
     record, table = instance.jobs[position], modes(instance, instance.jobs[position])
     if slots is None:
         slots = max(j.arrival for j in instance.jobs) + int(table.duration.max())

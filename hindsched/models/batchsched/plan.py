@@ -56,10 +56,7 @@ def plan_rest(
 
 
 def place_mode(
-    instance: BatchschedInstance,
-    free: Floats,
-    mode: tuple[int, int, int, int, int],
-    start: int,
+    instance: BatchschedInstance, free: Floats, mode: tuple[int, int, int, int, int], start: int
 ) -> WindowRow | None:
     """Place a mode on what is free in all its slots (servers, resources), `loosened`, or None."""
     m, p, q, count, length = mode

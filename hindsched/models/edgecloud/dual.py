@@ -19,11 +19,9 @@ from pyomo.environ import quicksum as total
 from hindsched.arrays import Floats
 from hindsched.instances.edgecloud.instance import EdgecloudInstance
 from hindsched.models.algebra import Expr, Model
-from hindsched.models.base import Best, DualProgram
+from hindsched.models.base import DualProgram
 from hindsched.models.edgecloud.relaxations import FlowSets, flow_sets
-from hindsched.models.edgecloud.sets import relaxation_last_slots
-from hindsched.models.edgecloud.symbols import EdgecloudNames
-from hindsched.solutions.base import FEASIBILITY_TOLERANCE, Violation
+from hindsched.models.edgecloud.sets import EdgecloudNames, relaxation_last_slots
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -51,17 +49,9 @@ class EdgecloudDual(EdgecloudNames, DualProgram):
         alpha = [max(0.0, alpha.value or 0.0) for alpha in self.model.alpha.values()]
         return np.array(alpha, dtype=float) * self.instance.chunks
 
-    def violations(self, best: Best | None = None) -> list[Violation]:
-        """Rows of (6a) and signs that the variables' present values break; all rows are there."""
-        rows = self.model.component_data_objects(pyo.Constraint, active=True)
-        over = [("(6a)", row.name, -row.slack()) for row in rows]
-        variables = self.model.component_data_objects(pyo.Var)
-        over += [("(6b)", each.name, -(each.value or 0.0)) for each in variables]
-        return [Violation(*each) for each in over if each[2] > FEASIBILITY_TOLERANCE]
-
 
 def build_dual(
-    instance: EdgecloudInstance, formulation: str | None = None, *, at_once: bool = True
+    instance: EdgecloudInstance, formulation: str, *, at_once: bool = True
 ) -> EdgecloudDual:
     """Build (6), or (9) where storage is limited; the paper's is without `at_once`, (4e)."""
     jobs = range(len(instance.jobs))
@@ -104,5 +94,4 @@ def build_dual(
         sense=pyo.maximize,
         doc="(6) worth of all chunks less the worth of all capacity",
     )
-    formulation = instance.check_formulation(formulation)
     return EdgecloudDual(instance=instance, formulation=formulation, model=m, sets=sets)

@@ -30,9 +30,8 @@ from hindsched.limits import check_memory
 from hindsched.models.algebra import Expr, Model, Row
 from hindsched.models.base import Duals
 from hindsched.models.declared import Declared, Symbol
-from hindsched.models.edgecloud.sets import relaxation_last_slots
-from hindsched.models.edgecloud.size import BYTES_A_CELL
-from hindsched.models.edgecloud.symbols import SYMBOLS, EdgecloudNames
+from hindsched.models.edgecloud.offline import BYTES_A_CELL
+from hindsched.models.edgecloud.sets import EdgecloudNames, relaxation_last_slots
 
 Group = tuple[str, tuple[int, ...], tuple[int, ...]]
 """Worker type, servers, workers."""
@@ -88,7 +87,7 @@ class FlowTimeRelaxation(EdgecloudNames, Declared):
     """LP (4), LP (4)+, LP (8) or ILP (4) with its index sets, in a layout of `build_fractional`."""
 
     SYMBOLS: ClassVar[Mapping[str, Symbol]] = {
-        **SYMBOLS,
+        **EdgecloudNames.SYMBOLS,
         "y": Symbol("job, group, slot", "workers"),
     }
 

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from typing import ClassVar
 
 from hindsched.instances.edgecloud.instance import EdgecloudInstance
 from hindsched.models.base import Hedge
+from hindsched.models.declared import Face, Symbol, symbols
 from hindsched.solutions.edgecloud.list_schedule import GreedySchedule, Past
 from hindsched.solutions.edgecloud.solution import EdgecloudSolution
 
@@ -122,25 +123,13 @@ def may_wait_in_cloud(instance: EdgecloudInstance, j: int) -> bool:
 
 def lone_time(instance: EdgecloudInstance, j: int, formulation: str) -> int:
     """Shortest time of a job that has everything to itself, in slots: a lower bound."""
-    job = instance.jobs[j]
+    job, literal = instance.jobs[j], formulation == "literal"
+    edge, from_cloud = int(instance.edge_slots[j]), int(instance.cloud_upload[j])
     limit = instance.cloud_workers(job.worker_type)
-    delays: Counter[int] = Counter()
+    cloud_workers = job.chunks if limit is None else min(limit, job.chunks)
+    workers: Counter[int] = Counter()  # that can be used, by their upload
     for s, members in instance.places(job):
-        delays[int(instance.upload[j, s])] += len(members)
-    return _lone_time(
-        formulation == "literal", job.chunks, int(instance.edge_slots[j]),
-        int(instance.cloud_slots[j]), int(instance.cloud_upload[j]),
-        job.chunks if limit is None else min(limit, job.chunks), tuple(sorted(delays.items())),
-    )  # fmt: skip
-
-
-@lru_cache(maxsize=65_536)
-def _lone_time(
-    literal: bool, chunks: int, edge: int, all_cloud: int, from_cloud: int, cloud_workers: int,
-    edge_workers: tuple[tuple[int, int], ...],
-) -> int:  # fmt: skip
-    """The same of numbers: workers that can be used, those at the edge by their upload."""
-    workers = Counter(dict(edge_workers))
+        workers[int(instance.upload[j, s])] += len(members)
     if cloud_workers:
         workers[from_cloud] += cloud_workers
     delays = sorted(workers.items())
@@ -151,18 +140,19 @@ def _lone_time(
             return edge * sum(n * (max(0, time - delay) // edge) for delay, n in delays)
         total, at_once = 0, 0
         for (delay, n), until in zip(delays, [*(d for d, _ in delays[1:]), time], strict=True):
-            at_once = min(chunks, at_once + n)
+            at_once = min(job.chunks, at_once + n)
             total += at_once * max(0, min(until, time) - delay)
         return total
 
     times: list[int] = []
     if cloud_workers:
-        waves = -(-chunks // cloud_workers) * all_cloud
-        work = -(-chunks * all_cloud // cloud_workers)
+        all_cloud = int(instance.cloud_slots[j])
+        waves = -(-job.chunks // cloud_workers) * all_cloud
+        work = -(-job.chunks * all_cloud // cloud_workers)
         times.append(from_cloud + (work if literal else waves))
     if delays:
-        most = max(from_cloud, delays[-1][0]) + edge * chunks
-        times.append(bisect_left(range(most), edge * chunks, lo=1, key=done_in))
+        most = max(from_cloud, delays[-1][0]) + edge * job.chunks
+        times.append(bisect_left(range(most), edge * job.chunks, lo=1, key=done_in))
     return min(times)
 
 
@@ -232,3 +222,51 @@ def relaxation_last_slots(instance: EdgecloudInstance, jobs: Sequence[int]) -> d
         longest = max(int(instance.edge_slots[i]) for i in same)
         last[j] = ready + longest + -(-work // min([*sizes, *([cloud] if cloud else [])]))
     return last
+
+
+class EdgecloudNames(Face):
+    """Servers, workers and groups read by their names."""
+
+    SYMBOLS: ClassVar[Mapping[str, Symbol]] = symbols(
+        """
+        job: xc zeta alpha no_migration cut_mean_busy_time eq_4a; job, worker: x;
+        job, server: N; job, slot: C k k0 k1 a a_cloud pi eq_2c_cloud eq_2e_cloud eq_2g eq_2h
+        eq_2j_order eq_4e eq_6a_cloud; job, place, slot: y eq_2j residual_capacity;
+        job, server, slot: S eq_7a; job, group, slot: eq_6a eq_7a_peak;
+        job, all in cloud, slot: s eq_2j_start; job, all in cloud, slots done: eq_2j_running;
+        job, slot, part: eq_2e; job, worker | job: eq_2b; job, slot | job: eq_2c;
+        job, all in cloud | job: eq_2b_cloud eq_2j_cloud; place, slot: eq_2d;
+        group, slot: beta eq_4b; worker type, slot: beta_cloud eq_2d_cloud eq_4b_cloud;
+        PS type, slot: eq_2f eq_2f_cloud; server, slot: eta eq_7b
+        """,
+        """
+        chunks: x xc s N S; workers: y k k0 k1 eq_6a eq_6a_cloud; jobs: zeta C; PSs: a a_cloud;
+        share: cut_mean_busy_time; slots of job time a GB: eta eq_7b;
+        slots of job time a chunk: alpha eq_2c eq_2c_cloud eq_4a eq_7a eq_7a_peak;
+        slots of job time a worker-slot: beta beta_cloud residual_capacity eq_2b eq_2d eq_2d_cloud
+        eq_4b eq_4b_cloud eq_4e
+        """,
+    )
+    """A place is a worker, or a group of identical ones in ``literal``."""
+    OBJECTIVE_UNIT = "slots of job time"
+    instance: EdgecloudInstance
+
+    def workers_of(self, place: int) -> list[int]:
+        """Workers of a place of problem (2)."""
+        groups = list(self.instance.groups.values())
+        return list(groups[place]) if self.formulation == "literal" else [place]
+
+    def name_of(self, index: str, place: int) -> str | None:
+        """Name of what stands at a place; None for an index without names."""
+        instance = self.instance
+        if index == "place":
+            index = "group" if self.formulation == "literal" else "worker"
+        if index == "server":
+            return instance.servers[place].name
+        if index == "worker":
+            server, number, _ = instance.worker_list[place]
+            return f"{instance.servers[server].name}/{number}"
+        if index == "group":
+            server, kind = list(instance.groups)[place]
+            return f"{instance.servers[server].name}/{kind}"
+        return None

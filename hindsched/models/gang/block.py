@@ -1,4 +1,4 @@
-"""One job's block of gang in its forms; the offline program and the subproblem consist of them.
+"""One job's block of gang in its forms, where it stands (6), and the way from it to rows and back.
 
 ==============  ================  ==================================================================
 paper           here              index, domain
@@ -10,30 +10,36 @@ paper           here              index, domain
 ``y_j(t)``      ``gpus``          t, integer: GPUs held in slot t by an elastic job
 ``done_j(t)``   ``done``          t, binary: it is complete in slot t
 ``begins_j(t)`` ``begins``        t, binary: it begins in slot t
+``y_jh(t)``     ``held``          (t, h), integer: GPUs held on server h
+                ``whole``         (t, h), binary: all GPUs of the server
+                ``part``          (t, h), binary: some of them
+                ``wide``          t, binary: an elastic job is wider than the largest server
+                ``stays``         h, integer: GPUs of a job in one piece
 ==============  ================  ==================================================================
 
 `Starts` (time-indexed: Dyer & Wolsey, 1990) is for jobs in one piece, `Windows` for jobs that may
 pause or change: their relaxations are the convex hull of the job's schedules, so that the linear
 program's optimum is the best Lagrangian bound. `Printed` says (1)-(4) of the page on gang word by
-word and has the fewest variables.
+word and has the fewest variables. `Places` are for a job that must be consolidated.
 """
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import pyomo.environ as pyo
+from pyomo.environ import quicksum as total
 
 from hindsched.instances.gang.instance import KINDS, GangInstance
+from hindsched.json_types import JsonObject
+from hindsched.models.algebra import Expr
 from hindsched.models.base import PRINTED
 from hindsched.models.gang.sets import Task
+from hindsched.solutions.base import Assignment
+from hindsched.solutions.gang.solution import GangSolution
 
 NON_PREEMPTIVE, _, ELASTIC = KINDS
 STARTS, WINDOWS = "starts", "windows"
-Expr: TypeAlias = Any
-"""An expression, variable or block of Pyomo, which says no types."""
-
-total = pyo.quicksum
 
 
 class Starts:
@@ -212,3 +218,143 @@ def set_values(variable: Expr, values: dict[int, int] | dict[tuple[int, int], in
     """Set a variable's values, 0 where none is given."""
     for key, item in variable.items():
         item.set_value(values.get(key, 0))
+
+
+class Places:
+    """A job on one server or, if wider than the largest, on whole ones and at most one more (6).
+
+    `job` holds the GPUs that are placed here; ``held`` are those by slot and server.
+    """
+
+    def __init__(
+        self, b: Expr, instance: GangInstance, task: Task, kind: str, job: JobBlock, relax: bool
+    ) -> None:
+        sizes = instance.server_gpus.tolist()
+        slots, servers, largest = list(job.held), range(len(sizes)), max(sizes)
+        cells = [(t, h) for t in slots for h in servers]
+        most = task.width * task.gpus
+        binary = pyo.UnitInterval if relax else pyo.Binary
+        count = pyo.NonNegativeReals if relax else pyo.NonNegativeIntegers
+        b.held = pyo.Var(
+            cells, domain=count, bounds=lambda _, t, h: (0, min(sizes[h], most)),
+            doc="(6) GPUs held on a server",
+        )  # fmt: skip
+        b.whole = pyo.Var(cells, domain=binary, doc="(6) all GPUs of a server are held")
+        b.part = pyo.Var(cells, domain=binary, doc="(6) some GPUs of a server are held")
+
+        @b.Constraint(slots, doc="(6) all GPUs stand on servers")
+        def eq_6(b: Expr, t: int) -> Expr:
+            return total(b.held[t, h] for h in servers) == job.held[t]
+
+        @b.Constraint(cells, doc="(6) a server that is used is used whole or in part")
+        def eq_6_most(b: Expr, t: int, h: int) -> Expr:
+            return b.held[t, h] <= sizes[h] * (b.whole[t, h] + b.part[t, h])
+
+        @b.Constraint(cells, doc="(6) whole is all of it")
+        def eq_6_whole(b: Expr, t: int, h: int) -> Expr:
+            return b.held[t, h] >= sizes[h] * b.whole[t, h]
+
+        @b.Constraint(slots, doc="(6) at most one is used in part")
+        def eq_6_part(b: Expr, t: int) -> Expr:
+            return total(b.part[t, h] for h in servers) <= 1
+
+        may_widen = kind == ELASTIC and most > largest
+        if may_widen:
+            b.wide = pyo.Var(slots, domain=binary, doc="(6) wider than the largest server")
+
+            @b.Constraint(slots, doc="(6) only what is wider may stand on several")
+            def eq_6_wide(b: Expr, t: int) -> Expr:
+                return job.held[t] >= (largest + 1) * b.wide[t]
+
+        @b.Constraint(slots, doc="(6) one server, unless the job is wider than the largest")
+        def eq_6_spread(b: Expr, t: int) -> Expr:
+            wide = b.wide[t] if may_widen else float(most > largest)
+            used = total(b.whole[t, h] + b.part[t, h] for h in servers)
+            return used <= 1 + (len(sizes) - 1) * wide
+
+        if kind == NON_PREEMPTIVE:
+            b.stays = pyo.Var(servers, domain=count, doc="(4) where the job stands")
+
+            @b.Constraint(cells, doc="(4) it does not move")
+            def eq_4_stays(b: Expr, t: int, h: int) -> Expr:
+                return b.held[t, h] <= b.stays[h]
+
+            @b.Constraint(doc="(4) it stands in one place")
+            def eq_4_place(b: Expr) -> Expr:
+                return total(b.stays[h] for h in servers) == task.gpus
+
+        self.block, self.task, self.sizes, self.held = b, task, sizes, b.held
+
+    def load(self, units: dict[int, int], solution: GangSolution) -> None:
+        """Set the variables from a schedule, of which only `units` of work a slot are needed.
+
+        GPUs that are not needed are given back, first where the job stands on a part of a server.
+        """
+        b, rows, sizes, gpus = self.block, solution.rows, self.sizes, self.task.gpus
+        placements = rows.placements()
+        held: dict[tuple[int, int], int] = {}
+        for row in (rows.job == self.task.job).nonzero()[0]:
+            parts_first = sorted(placements[row], key=lambda place: place[1] == sizes[place[0]])
+            for slot in range(int(rows.start[row]) + 1, int(rows.end[row]) + 1):
+                over = int(rows.gpus[row]) - units.get(slot, 0) * gpus
+                for server, count in parts_first:
+                    given_back = min(count, over)
+                    over -= given_back
+                    held[slot, server] = count - given_back
+        set_values(b.held, held)
+        set_values(b.whole, {cell: 1 for cell, n in held.items() if n == sizes[cell[1]]})
+        set_values(b.part, {cell: 1 for cell, n in held.items() if 0 < n < sizes[cell[1]]})
+        if hasattr(b, "wide"):
+            set_values(b.wide, {t: 1 for t, n in units.items() if n * gpus > max(sizes)})
+        if hasattr(b, "stays"):
+            first = min(units)
+            set_values(b.stays, {h: held.get((first, h), 0) for h in b.stays})
+
+
+def read_block(
+    instance: GangInstance, task: Task, job: JobBlock, places: Places | None = None
+) -> list[Assignment]:
+    """Rows of a job at the variables' values; neighbouring slots that hold the same are one.
+
+    Where only deadlines or the makespan count a job may hold its GPUs for longer than its work
+    takes: they are given back as soon as it is done.
+    """
+    rows: list[Assignment] = []
+    left = task.work
+    for slot, gpus in sorted(job.held.items()):
+        units = round(pyo.value(gpus) / task.gpus)
+        if not units or left <= 0:
+            continue
+        left -= units
+        held: JsonObject = {"gpus": units * task.gpus}
+        if places is not None:
+            assert instance.servers is not None
+            counts = [
+                (server.name, round(pyo.value(places.held[slot, h])))
+                for h, server in enumerate(instance.servers)
+            ]
+            held = {"servers": {name: count for name, count in counts if count}}
+        if rows and rows[-1]["to"] == slot - 1 and rows[-1] == {**rows[-1], **held}:
+            rows[-1]["to"] = slot
+        else:
+            rows.append({"from": slot, "to": slot, **held})
+    return rows
+
+
+def load_block(task: Task, job: JobBlock, places: Places | None, solution: GangSolution) -> None:
+    """Set a block's variables from a feasible schedule.
+
+    A job that holds its GPUs for longer than its work takes gives them back as soon as it is done.
+    """
+    rows, left = solution.rows, task.work
+    units: dict[int, int] = {}
+    for row in (rows.job == task.job).nonzero()[0]:
+        for slot in range(int(rows.start[row]) + 1, int(rows.end[row]) + 1):
+            if slot in task.slots and left > 0:
+                units[slot] = min(left, int(rows.gpus[row]) // task.gpus)
+                left -= units[slot]
+    if left > 0:
+        return
+    job.load(units)
+    if places is not None:
+        places.load(units, solution)

@@ -4,7 +4,7 @@
 ``eq_0``               completion: total weighted seconds from submission to completion; makespan:
                        the last completion; deadlines: weight of the missed deadlines
 ``eq_5``               GPUs in use in a slot, on a server where jobs must be consolidated
-``job[j]``             the blocks: `block.py` for (1), (3), (4), `placement.py` for (6)
+``job[j]``             the blocks: `block.py` for (1), (3), (4), (6)
 =====================  ===========================================================================
 
 (2), not before the submission, holds by the choice of slots (`sets.py`).
@@ -13,10 +13,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 import pyomo.environ as pyo
+from pyomo.environ import quicksum as total
 
 from hindsched.arrays import Floats
 from hindsched.errors import InputError
@@ -27,31 +27,32 @@ from hindsched.instances.gang.instance import (
     GangInstance,
     split_formulation,
 )
+from hindsched.models.algebra import Expr
 from hindsched.models.base import (
     PRINTED,
     Commitments,
     Duals,
     Hedge,
     OfflineProgram,
-    choose_form,
+    Prices,
+    Subproblem,
 )
+from hindsched.models.declared import Face, symbols
 from hindsched.models.gang.block import (
     FORM_CLASSES,
+    NON_PREEMPTIVE,
     STARTS,
     WINDOWS,
-    Expr,
     JobBlock,
+    Places,
+    Starts,
+    Windows,
     job_cost,
-    total,
+    load_block,
+    read_block,
 )
-from hindsched.models.gang.placement import Places
-from hindsched.models.gang.reading import load_block, read_block
-from hindsched.models.gang.sets import Outlook, outlook
-from hindsched.models.gang.subproblem import build_subproblem
-from hindsched.models.gang.symbols import SYMBOLS, GangNames
+from hindsched.models.gang.sets import Outlook, Task, outlook, priced_task
 from hindsched.solutions.gang.solution import GangSolution
-
-__all__ = ["FORMS", "WORST_JOB", "GangProgram", "build_offline", "build_subproblem"]
 
 FORMS = {
     formulation: (STARTS if split_formulation(formulation)[0] == KINDS[0] else WINDOWS, PRINTED)
@@ -70,14 +71,42 @@ COST_DOCS = {
 }
 
 
+class GangNames(Face):
+    """Servers read by their names."""
+
+    SYMBOLS = symbols(
+        """
+        : span eq_1_once eq_1_last eq_4_once eq_4_place; job: eq_0_span;
+        slot: starts completes gpus runs begins done wide eq_1_kept eq_3_over eq_4 eq_6 eq_6_part
+        eq_6_spread eq_6_wide; completion, slot: units; server: stays;
+        slot, server: held whole part eq_4_stays eq_6_most eq_6_whole; slot | completion |: eq_1;
+        slot | completion, slot: eq_3; slot | slot, server: eq_5
+        """,
+        """
+        starts: starts; completions: completes; units of work: units; GPUs: gpus held stays;
+        jobs: runs done wide; begins: begins; servers: whole part; s: span;
+        seconds a second: eq_0_span; cost a unit: eq_1; cost a job: eq_1_last eq_1_kept;
+        cost a begin: eq_4 eq_4_once; cost a server: eq_6_part eq_6_spread;
+        cost a GPU: eq_3 eq_3_over eq_4_stays eq_4_place eq_5 eq_6 eq_6_most eq_6_whole eq_6_wide
+        """,
+    )
+    """Costs are weighted seconds, seconds or weight by the objective: "cost" throughout."""
+    OBJECTIVE_UNIT = "cost"
+
+    instance: GangInstance
+
+    def name_of(self, index: str, place: int) -> str | None:
+        """Name of what stands at a place; None for an index without names."""
+        instance = self.instance
+        if index == "server" and instance.servers is not None:
+            return instance.servers[place].name
+        return None
+
+
 @dataclass(kw_only=True, eq=False, repr=False)
 class GangProgram(GangNames, OfflineProgram[GangSolution]):
     """The offline program of one formulation."""
 
-    SYMBOLS = SYMBOLS
-    OBJECTIVE_UNIT = "cost"
-
-    instance: GangInstance
     view: Outlook  # open jobs, what is fixed, the last slot
     jobs: dict[int, JobBlock]  # by position, the open ones
     places: dict[int, Places]  # where they stand, if they must be consolidated
@@ -115,7 +144,7 @@ class GangProgram(GangNames, OfflineProgram[GangSolution]):
 
 def build_offline(
     instance: GangInstance,
-    formulation: str | None = None,
+    formulation: str,
     *,
     form: str | None = None,
     relax: bool = False,
@@ -124,14 +153,8 @@ def build_offline(
     hedge: Hedge | None = None,
 ) -> GangProgram:
     """Build (0)-(6); later slots than an `incumbent` needs are left out."""
-    known = None if formulation is None else instance.check_formulation(formulation)
-    formulation, chosen = choose_form(FORMS, known, form)
-    form = chosen or FORMS[formulation][0]
+    form = form or FORMS[formulation][0]
     kind, goal = split_formulation(formulation)
-    again = partial(
-        build_offline, instance, formulation, form=form, relax=relax, commitments=commitments,
-        incumbent=incumbent, hedge=hedge,
-    )  # fmt: skip
     view = outlook(instance, formulation, commitments or Commitments(), incumbent, hedge)
     _check_size(instance, view, form)
     m = pyo.ConcreteModel(name=instance.name)
@@ -148,7 +171,7 @@ def build_offline(
     _add_objective(m, instance, view, goal, jobs)
     return GangProgram(
         instance=instance, formulation=formulation, form=form, relaxed=relax, model=m,
-        again=again, incumbent=incumbent, view=view, jobs=jobs, places=places,
+        incumbent=incumbent, view=view, jobs=jobs, places=places,
     )  # fmt: skip
 
 
@@ -233,3 +256,70 @@ def _add_objective(
             for j, end in enumerate(ends.tolist())
             if end >= 0
         )
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class GangSubproblem(GangNames, Subproblem):
+    """A job's cheapest schedule in the pool; slots after those with a price are free and empty."""
+
+    slots: int  # that have a price
+    task: Task  # with slots enough to run after all prices
+    job: JobBlock
+
+    def set(self, prices: Prices, room: Prices | None = None) -> None:
+        """Set prices and what is left, both ``gpus`` of shape (slots,), for GPU-seconds."""
+        price = prices["gpus"]
+        if price.size != self.slots:
+            rule = f"must have a price for each of the {self.slots} slots"
+            raise InputError("prices.gpus", price.size, rule)
+        everything = self.instance.total_gpus * float(self.instance.slot_seconds)
+        for t in self.model.price:
+            self.model.price[t] = float(price[t - 1])
+            self.model.room[t] = everything if room is None else float(room["gpus"][t - 1])
+
+    def extract(self) -> GangSolution:
+        """The job's schedule at the variables' values."""
+        pool = self.instance.with_fields(placement="pool")
+        rows = {self.instance.jobs[self.position].name: read_block(pool, self.task, self.job)}
+        return GangSolution.from_assignments(pool, rows, self.formulation)
+
+
+def build_subproblem(
+    instance: GangInstance, position: int, formulation: str, *, slots: int | None = None
+) -> GangSubproblem:
+    """Build a job's subproblem, with prices 0 and everything free.
+
+    By default the oracle's slots have a price. The makespan does not fall apart into jobs.
+    """
+    kind, goal = split_formulation(formulation)
+    if goal == "makespan":
+        rule = "has no subproblems: the makespan is no sum over jobs"
+        raise InputError("formulation", formulation, rule)
+    slots = max(instance.serial_end, 1) if slots is None else slots
+    if slots < 0:
+        raise InputError("slots", slots, "must not be negative")
+    task = priced_task(instance, position, kind, slots)
+    m = pyo.ConcreteModel(name=f"{instance.name} {instance.jobs[position].name}")
+    m.job = pyo.Block([position])
+    form = Starts if kind == NON_PREEMPTIVE else Windows
+    own = form(m.job[position], task, kind, relax=False)
+    seconds = float(instance.slot_seconds)
+    priced = [t for t in own.held if t <= slots]
+    m.price = pyo.Param(priced, mutable=True, initialize=0.0, within=pyo.Reals)
+    m.room = pyo.Param(
+        priced, mutable=True, initialize=instance.total_gpus * seconds, within=pyo.Reals
+    )
+
+    @m.Constraint(priced, doc="(5) what is held is left")
+    def eq_5(m: Expr, t: int) -> Expr:
+        return seconds * own.held[t] <= m.room[t]
+
+    @m.Objective(doc="(0) the job's own cost and what it pays for its GPUs")
+    def eq_0(m: Expr) -> Expr:
+        paid = total(m.price[t] * seconds * own.held[t] for t in priced)
+        return job_cost(instance, position, goal, own.completion, own.in_time) + paid
+
+    return GangSubproblem(
+        instance=instance, formulation=formulation, model=m, position=position, slots=slots,
+        task=task, job=own,
+    )  # fmt: skip

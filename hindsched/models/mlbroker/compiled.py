@@ -19,7 +19,7 @@ import scipy.sparse as sp
 
 from hindsched.arrays import Bools, Floats, Ints
 from hindsched.errors import SolveFailed
-from hindsched.models.mlbroker.convex import Price, RegularisedSlot, Switching, Values
+from hindsched.models.mlbroker.slot_program import Price, RegularisedSlot, Switching, Values
 
 ZERO, NONNEGATIVE, EXPONENTIAL = range(3)
 

@@ -21,7 +21,9 @@ proof of Theorem 3. Costs are weighted.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import pyomo.environ as pyo
@@ -31,18 +33,28 @@ from hindsched.arrays import Floats
 from hindsched.instances.mlbroker.instance import MlbrokerInstance
 from hindsched.instances.mlbroker.slot import SlotData
 from hindsched.models.algebra import Expr, Model
-from hindsched.models.base import Best, DualProgram
-from hindsched.models.declared import IndexValue
-from hindsched.models.mlbroker.sets import big_m, bills, fee_share, job_sets
-from hindsched.models.mlbroker.symbols import DUAL_SYMBOLS, MlbrokerNames
-from hindsched.solutions.base import FEASIBILITY_TOLERANCE, Violation
+from hindsched.models.base import DualProgram
+from hindsched.models.declared import IndexValue, Symbol, symbols
+from hindsched.models.mlbroker.sets import MlbrokerNames, big_m, bills, fee_share, job_sets
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class MlbrokerDual(MlbrokerNames, DualProgram):
     """The dual (11) of P_f, corrected, or as `printed`, whose points prove nothing."""
 
-    SYMBOLS = DUAL_SYMBOLS
+    SYMBOLS: ClassVar[Mapping[str, Symbol]] = symbols(
+        """
+        job, slot: gamma; job, slot, datacenter: alpha beta phi mu psi eta eq_11f eq_11g;
+        job, slot, datacenter, resource: eq_11c eq_11d; job, slot, from, to: eq_11b eq_11e;
+        slot, datacenter, resource: theta rho xi eq_11a eq_11h eq_11i
+        """,
+        """
+        USD: xi gamma; USD a USD: theta rho; USD a GB: alpha beta; USD a launch: mu;
+        USD a deployment: phi; USD a connection: psi eta; bills: eq_11a; GB: eq_11b;
+        workers: eq_11c; PSs: eq_11d; connections: eq_11e; deployments: eq_11f; launches: eq_11g;
+        tiers: eq_11h eq_11i
+        """,
+    )
 
     printed: bool
 
@@ -77,26 +89,11 @@ class MlbrokerDual(MlbrokerNames, DualProgram):
             worth[j] += self.instance.data[j, t - 1, r] * (beta.value or 0.0)
         return worth
 
-    def violations(self, best: Best | None = None) -> list[Violation]:
-        """Rows (11a)-(11i), and signs, that the present point breaks."""
-        found = []
-        for row in self.model.component_data_objects(pyo.Constraint, active=True):
-            most = pyo.value(row.upper)
-            over = pyo.value(row.body, exception=False) - most
-            if over > FEASIBILITY_TOLERANCE * max(1.0, abs(most)):
-                number = row.parent_component().local_name.removeprefix("eq_")
-                found.append(Violation(f"({number})", str(row.index()), over))
-        for variable in self.model.component_data_objects(pyo.Var):
-            if variable.lb is not None and variable.value < -FEASIBILITY_TOLERANCE:
-                found.append(Violation("(11)", str(variable), -variable.value))
-        return found
-
 
 def build_dual(
-    instance: MlbrokerInstance, formulation: str | None = None, *, printed: bool = False
+    instance: MlbrokerInstance, formulation: str, *, printed: bool = False
 ) -> MlbrokerDual:
     """Build the dual of P_f (9), corrected or, to see what is wrong with it, as `printed`."""
-    instance.check_formulation(formulation)
     facts = [job_sets(instance, j) for j in range(len(instance.jobs))]
     p = bills(instance)
     big = {t: big_m(SlotData.at(instance, t)).tolist() for t in p.live}

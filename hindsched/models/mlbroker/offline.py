@@ -16,7 +16,6 @@ The convex program (10) of one slot is in ``convex.py`` and, as printed, in ``pr
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 import pyomo.environ as pyo
@@ -27,18 +26,12 @@ from hindsched.errors import InputError
 from hindsched.instances.mlbroker.instance import MlbrokerInstance
 from hindsched.instances.mlbroker.slot import SlotData
 from hindsched.models.algebra import Expr, Model
-from hindsched.models.base import (
-    Commitments,
-    Duals,
-    OfflineProgram,
-    Prices,
-    Subproblem,
-    choose_form,
-)
+from hindsched.models.base import Commitments, Duals, OfflineProgram, Prices, Subproblem
 from hindsched.models.mlbroker.block import paper_job, tight_job
 from hindsched.models.mlbroker.sets import (
     Bills,
     JobSets,
+    MlbrokerNames,
     big_m,
     bills,
     decided,
@@ -46,7 +39,6 @@ from hindsched.models.mlbroker.sets import (
     job_sets,
     most_rented,
 )
-from hindsched.models.mlbroker.symbols import MlbrokerNames
 from hindsched.solutions.mlbroker.solution import MlbrokerSolution, arc_prices
 from hindsched.solutions.mlbroker.transport import ship
 
@@ -134,20 +126,18 @@ class MlbrokerSubproblem(MlbrokerNames, Subproblem):
 
 def build_offline(
     instance: MlbrokerInstance,
-    formulation: str | None = None,
+    formulation: str,
     *,
     form: str | None = None,
     relax: bool = False,
     commitments: Commitments | None = None,
     incumbent: MlbrokerSolution | None = None,
-    kind: str = "symmetric",
     factor: float = 1.0,
 ) -> MlbrokerProgram:
     """Build (8), relaxed the disaggregated LP (``tight``) or P_f (9) (``paper``, M by `big_m`).
 
     Placements before ``commitments.now`` and of locked jobs are fixed; `incumbent` is not used.
     """
-    formulation, _ = choose_form(FORMS, instance.check_formulation(formulation), form)
     workers, server = decided(instance, commitments)
     prices = bills(instance)
     facts = {j: job_sets(instance, j, workers[j]) for j in range(len(instance.jobs))}
@@ -159,7 +149,7 @@ def build_offline(
     else:
         m.job = pyo.Block(list(facts), rule=lambda b, j: paper_job(b, facts[j], relax))
         _add_launches(m, facts)
-        big = {t: big_m(SlotData.at(instance, t), kind, factor).tolist() for t in prices.live}
+        big = {t: big_m(SlotData.at(instance, t), factor).tolist() for t in prices.live}
         broker = _add_bills(m, prices, big, relax)
     m.eq_8 = pyo.Objective(
         expr=total(m.job[j].cost for j in facts) + broker,
@@ -172,10 +162,6 @@ def build_offline(
     return MlbrokerProgram(
         instance=instance, formulation=formulation, form=FORMS[formulation][0], relaxed=relax,
         model=m,
-        again=partial(
-            build_offline, instance, formulation, relax=relax, commitments=commitments, kind=kind,
-            factor=factor,
-        ),
     )  # fmt: skip
 
 
@@ -198,13 +184,12 @@ def build_chord(instance: MlbrokerInstance, j: int) -> Model:
 
 
 def build_subproblem(
-    instance: MlbrokerInstance, job: str | int, formulation: str | None = None
+    instance: MlbrokerInstance, position: int, formulation: str
 ) -> MlbrokerSubproblem:
     """Build the subproblem of one job, with prices 0; only ``tight`` falls apart into jobs."""
-    formulation = instance.check_formulation(formulation)
     if formulation != "tight":
         raise InputError("formulation", formulation, "must be tight for a subproblem")
-    j = instance.position_of(job)
+    j = position
     f = job_sets(instance, j)
     m = pyo.ConcreteModel(name=f"{instance.name} {instance.jobs[j].name}")
     m.job = pyo.Block([j], rule=lambda b, j: tight_job(b, f, bills(instance)))

@@ -5,14 +5,16 @@ Costs are weighted USD, slots as in files.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from hindsched.arrays import Floats, Ints
-from hindsched.errors import InputError
 from hindsched.instances.mlbroker.instance import MlbrokerInstance
 from hindsched.instances.mlbroker.slot import SlotData
+from hindsched.models.declared import Face, Symbol, symbols
 from hindsched.solutions.commitments import Commitments
 from hindsched.solutions.mlbroker.solution import arc_prices, parse_rows
 
@@ -50,6 +52,35 @@ class JobSets:
     def tiers(self) -> list[Tier]:
         """All (t, r, k)."""
         return [(t, r, k) for t, r in self.places for k in self.kinds]
+
+
+class MlbrokerNames(Face):
+    """Data centres and resources read by their names; costs are weighted USD, called "USD"."""
+
+    SYMBOLS: ClassVar[Mapping[str, Symbol]] = symbols(
+        """
+        slot: eq_8f workers_needed;
+        slot, datacenter: workers server present launched eq_8a eq_8b eq_8g eq_8g_ps eq_8g_empty
+        eq_8i eq_8j eq_8j_needed; slot, from, to: flow link;
+        slot, datacenter, resource: discounted tier bill below beyond eq_2_rented eq_8c eq_8d eq_8e;
+        slot, datacenter, resource, job: eq_2_tier; job, slot, datacenter: eq_8h
+        """,
+        """
+        workers: workers; PSs: server; deployments: present; launches: launched; connections: link;
+        GB: flow; units: discounted; tiers: tier below beyond; USD: bill; USD a USD: eq_8c eq_8d;
+        USD a GB: eq_8a eq_8b; USD a unit: eq_2_rented eq_2_tier; USD a worker: workers_needed;
+        USD a launch: eq_8h; USD a deployment: eq_8g eq_8g_ps eq_8g_empty;
+        USD a connection: eq_8i eq_8j eq_8j_needed
+        """,
+    )
+    OBJECTIVE_UNIT = "USD"
+    instance: MlbrokerInstance
+
+    def name_of(self, index: str, place: int) -> str | None:
+        """Name of what stands at a place; None for an index without names."""
+        if index in ("datacenter", "from", "to"):
+            return self.instance.datacenters[place].name
+        return self.instance.resources[place] if index == "resource" else None
 
 
 def job_sets(instance: MlbrokerInstance, job: int, placed: Ints | None = None) -> JobSets:
@@ -108,20 +139,15 @@ def most_rented(instance: MlbrokerInstance, placed: Ints) -> Floats:
     return most
 
 
-def big_m(slot: SlotData, kind: str = "symmetric", factor: float = 1.0) -> Floats:
-    """M of (8c) and (8d), shape (R, K), weighted USD; a `factor` of at least 1 keeps it valid.
+def big_m(slot: SlotData, factor: float = 1.0) -> Floats:
+    """M of (8c) and (8d), shape (R, K), weighted USD: the least that is valid in both rows.
 
-    ``symmetric`` is the least M that is valid in both rows, max(e, (a - b) hmax - e); at ``loose``,
-    a hmax + e, the relaxed bill x is 0 and the relaxation says nothing.
+    That is max(e, (a - b) hmax - e). A `factor` above 1 keeps it valid; at (a + b) hmax + e the
+    relaxed bill x is 0 and the relaxation says nothing.
     """
     most = slot.largest_use.sum(axis=0)
-    if kind == "symmetric":
-        size = np.maximum(slot.fee, (slot.unit - slot.discounted) * most - slot.fee)
-    elif kind == "loose":
-        size = slot.unit * most + slot.fee
-    else:
-        raise InputError("big_m", kind, "must be symmetric or loose")
-    return np.asarray(factor * size)
+    least = np.maximum(slot.fee, (slot.unit - slot.discounted) * most - slot.fee)
+    return np.asarray(factor * least)
 
 
 def fee_share(instance: MlbrokerInstance, r: int, k: int, theta: float, rho: float) -> float:

@@ -1,19 +1,21 @@
-"""One oasis job as a Pyomo block, written once for the offline program and the subproblem.
+"""One oasis job as a Pyomo block, in three forms; the way from its variables to counts and back.
 
 ===============  ===========================================  =============  ===================
 paper            meaning                                      here           indices
 ===============  ===========================================  =============  ===================
 ``y_ih(t)``      workers of the job                           ``y``          server, slot
 ``z_ik(t)``      parameter servers (PSs) of the job           ``z``          server, slot
-``x_i``          the job is admitted                          ``admitted``
+``x_i``          the job is admitted                          ``admitted``   (``x``, printed)
 ``t_i``          the slot in which it ends                    ``u``          end: 1 where it is
 (ours)           workers, if the job ends by this end         ``n``          end, slot
 (ours)           workers up to and with this slot             ``done``       slot
 (ours)           share of the job that has ended by a slot    ``ended``      slot
 ===============  ===========================================  =============  ===================
 
-Two forms link the deployment to the completion more tightly than the printed one (`printed.py`):
-
+``printed``
+    (2), (3), (6)-(10) as in the paper, one rule an equation number. Only (8), the largest t with a
+    worker, is no linear one. With a binary for each slot it reads: one end if the job is admitted,
+    no worker after it, a worker in it.
 ``strong``
     Per end slot: exactly the work is done by it, and no more workers than can run if the job ends
     by it. Asking for exactly the work loses nothing: dropping a worker keeps a schedule feasible
@@ -27,11 +29,15 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import numpy as np
 import pyomo.environ as pyo
 from pyomo.environ import quicksum as total
 
-from hindsched.models.algebra import Domain, Expr, Model
-from hindsched.models.oasis.sets import JobSets
+from hindsched.arrays import Ints
+from hindsched.instances.oasis.instance import OasisInstance, OasisJob
+from hindsched.models.algebra import Domain, Expr, Model, Variable
+from hindsched.models.oasis.sets import JobSets, Plan
+from hindsched.solutions.oasis.solution import OasisSolution
 
 
 class Domains(NamedTuple):
@@ -170,3 +176,136 @@ def _end_by_sums(b: Model, job: JobSets) -> None:
         b.eq_2_all = pyo.Constraint(
             expr=b.done[slots[-1]] >= job.work * b.admitted, doc="(2) an admitted job does its work"
         )
+
+
+def add_printed_job(b: Model, job: JobSets, H: range, K: range, domains: Domains) -> None:
+    """Fill a block with a job's variables and rules, on all servers H and K in every slot."""
+    T, before = range(1, job.horizon + 1), range(1, job.first)
+    after = range(job.first, job.horizon + 1)
+    b.x = pyo.Var(domain=domains.choice, doc="(11) the job is admitted")
+    b.y = pyo.Var(H, T, domain=domains.count, doc="(12) workers of a job")
+    b.z = pyo.Var(K, T, domain=domains.count, doc="(13) parameter servers of a job")
+    b.u = pyo.Var(after, domain=domains.choice, doc="(8) the job ends in this slot")
+    b.admitted = pyo.Expression(expr=b.x)
+    b.utility = pyo.Expression(expr=total(job.utilities[e] * b.u[e] for e in after))
+    add_totals(b, job.horizon)
+
+    @b.Constraint(doc="(2) an admitted job does its work")
+    def eq_2(b: Model) -> Expr:
+        return total(b.workers[t] for t in T) >= job.work * b.x
+
+    @b.Constraint(after, doc="(3) no more workers at once than chunks")
+    def eq_3(b: Model, t: int) -> Expr:
+        return b.workers[t] <= job.chunks * b.x
+
+    @b.Constraint(T, doc="(6) the PSs have bandwidth for all workers")
+    def eq_6(b: Model, t: int) -> Expr:
+        return job.ps_per_worker * b.workers[t] <= b.servers[t]
+
+    @b.Constraint(T, doc="(7) no more PSs than workers")
+    def eq_7(b: Model, t: int) -> Expr:
+        return b.servers[t] <= b.workers[t]
+
+    @b.Constraint(doc="(8) an admitted job has one completion slot")
+    def eq_8_one(b: Model) -> Expr:
+        return total(b.u[e] for e in after) == b.x
+
+    @b.Constraint(after, doc="(8) no worker after the completion slot")
+    def eq_8_none_after(b: Model, t: int) -> Expr:
+        return b.workers[t] <= job.chunks * total(b.u[e] for e in after if e >= t)
+
+    @b.Constraint(after, doc="(8) a worker in the completion slot")
+    def eq_8_busy(b: Model, e: int) -> Expr:
+        return b.u[e] <= b.workers[e]
+
+    @b.Constraint(H, before, doc="(9) no worker before the arrival")
+    def eq_9(b: Model, h: int, t: int) -> Expr:
+        return b.y[h, t] == 0
+
+    @b.Constraint(K, before, doc="(10) no PS before the arrival")
+    def eq_10(b: Model, k: int, t: int) -> Expr:
+        return b.z[k, t] == 0
+
+
+Counts = tuple[Ints, Ints]
+"""Workers and PSs of a job by slot and server, shapes (T, H) and (T, K)."""
+
+
+def counts_of(solution: OasisSolution, job: OasisJob) -> Counts:
+    """What runs of a job in a solution, to be changed."""
+    instance = solution.instance
+    if job.name in solution.workers:
+        return solution.workers[job.name].copy(), solution.ps[job.name].copy()
+    servers = len(instance.worker_servers), len(instance.ps_servers)
+    workers, ps = (np.zeros((instance.horizon, count), dtype=np.int64) for count in servers)
+    return workers, ps
+
+
+def load_job(
+    block: Model, job: OasisJob, sets: JobSets, solution: OasisSolution, plan: Plan, form: str,
+    may_give_up: bool = False,
+) -> None:  # fmt: skip
+    """Set a block's variables from a solution; a job that it does not complete gets nothing.
+
+    Unless it may be given up: then it has what ran of it.
+
+    Exactly the work that is left is done: workers beyond it are dropped from the end, with the PSs
+    that (6) does not need.
+    """
+    workers, ps = counts_of(solution, job)
+    workers[: sets.first - 1], ps[: sets.first - 1] = 0, 0
+    completed = solution.completion(job.name) is not None
+    surplus = 0 if may_give_up and not completed else int(workers.sum())
+    surplus -= sets.work if completed else 0
+    for row in workers[::-1]:
+        surplus -= _drop(row, surplus)
+    drop_idle_ps(solution.instance, job, workers, ps)
+    for variable, counts, servers in ((block.y, workers, plan.workers), (block.z, ps, plan.ps)):
+        for (server, t), var in variable.items():
+            var.set_value(int(counts[t - 1, servers.members[server]].sum()))
+    in_slot = workers.sum(axis=1)
+    last = int(np.flatnonzero(in_slot)[-1]) + 1 if completed and in_slot.any() else None
+    end = None if last is None else min((e for e in block.u if e >= last), default=None)
+    for e, var in block.u.items():
+        var.set_value(int(e == end))
+    if form == "printed":
+        block.x.set_value(int(end is not None))
+    elif form == "strong":
+        for (e, t), var in getattr(block, "n", {}).items():  # none where it may be given up
+            var.set_value(int(in_slot[t - 1]) if e == end else 0)
+    else:
+        done = np.cumsum(in_slot)
+        for t in block.done:
+            block.done[t].set_value(int(done[t - 1]))
+            block.ended[t].set_value(int(end is not None and end <= t))
+
+
+def drop_idle_ps(instance: OasisInstance, job: OasisJob, workers: Ints, ps: Ints) -> None:
+    """Drop PSs beyond what (6) needs, slot by slot."""
+    for row, running in zip(ps, workers.sum(axis=1).tolist(), strict=True):
+        _drop(row, int(row.sum()) - instance.ps_needed(job, running))
+
+
+def _drop(row: Ints, surplus: int) -> int:
+    """Take at most so many units away, from the last server on; how many were there."""
+    dropped = 0
+    for server in range(row.size - 1, -1, -1):
+        drop = max(0, min(surplus - dropped, int(row[server])))
+        row[server] -= drop
+        dropped += drop
+    return dropped
+
+
+def read_job(block: Model, instance: OasisInstance, job: OasisJob) -> Counts:
+    """A job's workers and PSs at the variables' values, no PS of them idle."""
+    workers = _read(block.y, len(instance.worker_servers), instance.horizon)
+    ps = _read(block.z, len(instance.ps_servers), instance.horizon)
+    drop_idle_ps(instance, job, workers, ps)
+    return workers, ps
+
+
+def _read(variable: Variable, servers: int, horizon: int) -> Ints:
+    counts = np.zeros((horizon, servers), dtype=np.int64)
+    for (server, t), var in variable.items():
+        counts[t - 1, server] = round(var.value or 0.0)
+    return counts

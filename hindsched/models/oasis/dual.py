@@ -90,22 +90,17 @@ class OasisDual(DualProgram):
         return found
 
     def violations(self, best: Best | None = None) -> list[Violation]:
-        """Rows of (20), of all schedules, that the present point breaks, and (19)'s signs."""
+        """Rows of (20), of all schedules, that the present point breaks, and signs."""
         if best is None:
             raise InputError("best", best, "must be given: (20) has a row for every schedule")
-        broken = []
-        jobs = self.instance.jobs
+        broken, jobs = super().violations(), self.instance.jobs
         for job, payoff, most in zip(jobs, self.payoffs(), best(self.prices()), strict=True):
             if most is not None and most - payoff > FEASIBILITY_TOLERANCE * max(1.0, abs(most)):
                 broken.append(Violation("(20)", f"job {job.name}", float(most - payoff)))
-        for variables in (self.model.mu, self.model.p, self.model.q):
-            least = min((variable.value or 0.0 for variable in variables.values()), default=0.0)
-            if least < -FEASIBILITY_TOLERANCE:
-                broken.append(Violation("(19)", f"smallest {variables.local_name}", -least))
         return broken
 
 
-def build_dual(instance: OasisInstance, formulation: str | None = None) -> OasisDual:
+def build_dual(instance: OasisInstance, formulation: str) -> OasisDual:
     """Build (19), without a row of (20).
 
     With the rows of all schedules of all jobs the optimum is that of the linear relaxation of (14);
@@ -130,9 +125,7 @@ def build_dual(instance: OasisInstance, formulation: str | None = None) -> Oasis
     m.eq_20 = pyo.Constraint(
         pyo.NonNegativeIntegers, doc="(20) no schedule earns more than the job's payoff"
     )
-    return OasisDual(
-        instance=instance, formulation=instance.check_formulation(formulation), model=m
-    )
+    return OasisDual(instance=instance, formulation=formulation, model=m)
 
 
 def _priced(capacity: Floats, horizon: int) -> list[tuple[int, int, int]]:

@@ -1,4 +1,4 @@
-"""The oasis family's offline program (1)-(13) in Pyomo.
+"""The oasis family's offline program (1)-(13) and its subproblem (27) in Pyomo.
 
 ==================  =====================================================  ======================
 paper               here                                                   indices
@@ -7,10 +7,13 @@ paper               here                                                   indic
 ``y_ih(t)``         ``job[i].y``                                           server, slot
 ``z_ik(t)``         ``job[i].z``                                           server, slot
 ``t_i``             ``job[i].u``: 1 at the completion                      slot
-(1)                 ``eq_1``                                               the objective
-(2), (3), (6)-(10)  ``job[i].eq_2``, ..., ``job[i].eq_10``                 `block.py`, `printed.py`
+(1), (27)           ``eq_1``, ``eq_27``                                    the objectives
+(2), (3), (6)-(10)  ``job[i].eq_2``, ..., ``job[i].eq_10``                 `block.py`
 (4), (5)            ``eq_4``, ``eq_5``, scaled by the server's capacity    server, resource, slot
 (11)-(13)           the variables' domains
+``p_h^r(t)``        ``worker_price``: of all that a worker takes           server, slot
+``q_k^r(t)``        ``ps_price``: of all that a PS takes                   server, slot
+(30), (31)          ``worker_room``, ``ps_room``: how many fit             server, slot
 ==================  =====================================================  ======================
 
 All forms have the same optimum. With identical servers added up (``aggregate=True``) the program is
@@ -20,14 +23,15 @@ integer one may be above it, since counts that fit in a sum need not fit server 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 import pyomo.environ as pyo
 from pyomo.environ import quicksum as total
 
 from hindsched.arrays import Floats
+from hindsched.instances.decimals import how_many_left, loosened
 from hindsched.instances.oasis.instance import OasisInstance
 from hindsched.models.algebra import Expr, Model
 from hindsched.models.base import (
@@ -36,19 +40,23 @@ from hindsched.models.base import (
     Duals,
     Hedge,
     OfflineProgram,
-    choose_form,
+    Prices,
+    Subproblem,
     row_prices,
 )
-from hindsched.models.oasis.block import RELAXED, Domains, add_job
-from hindsched.models.oasis.printed import add_printed_job
-from hindsched.models.oasis.reading import Counts, counts_of, load_job, read_job
-from hindsched.models.oasis.sets import Plan
-from hindsched.models.oasis.subproblem import build_subproblem
-from hindsched.models.oasis.symbols import SYMBOLS, OasisNames
+from hindsched.models.declared import Face, symbols
+from hindsched.models.oasis.block import (
+    RELAXED,
+    Counts,
+    Domains,
+    add_job,
+    add_printed_job,
+    counts_of,
+    load_job,
+    read_job,
+)
+from hindsched.models.oasis.sets import Cell, Plan
 from hindsched.solutions.oasis.solution import OasisSolution
-
-__all__ = ["AGGREGATED", "FORMS", "OasisProgram", "OasisRelaxation", "build_offline",
-           "build_subproblem"]  # fmt: skip
 
 FORMS = {"standard": ("strong", "cumulative", "printed")}
 AGGREGATED = {"aggregate": True}
@@ -59,17 +67,52 @@ STRONG_SIZE, RELAXED_STRONG_SIZE = 60_000, 6_000
 """Triples (job, end, slot) up to which the strong form is the default, and in a relaxation: its
 program takes the simplex method far longer than the cumulative one, whose bound is nearly as good.
 """
+BYTES_A_SLOT = 1_000
+"""Of a job: a few columns and rows of Pyomo."""
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class OasisNames(Face):
+    """Resources and servers read by name; a group by its first and how many are like it."""
+
+    SYMBOLS = symbols(
+        """
+        : x eq_2_all eq_8_one eq_11;
+        slot: done ended eq_2_sum eq_6 eq_7 eq_8 eq_8_sum eq_8_none_after; slot | : eq_2;
+        end: u eq_8_busy; end, slot: n; end, slot | slot: eq_3; worker server, slot: y eq_9 eq_30;
+        PS server, slot: z eq_10 eq_31; worker server, resource, slot: eq_4;
+        PS server, resource, slot: eq_5
+        """,
+        """
+        jobs: x u ended; workers: y n; PSs: z; worker-slots: done; utility a job: eq_11;
+        utility a worker: eq_3 eq_8 eq_8_none_after eq_9 eq_30; utility a PS: eq_7 eq_10 eq_31;
+        utility a worker-slot: eq_2 eq_2_sum eq_2_all; utility a server's whole capacity: eq_4 eq_5
+        """,
+    )
+    OBJECTIVE_UNIT = "utility"
+
+    instance: OasisInstance
+    plan: Plan
+
+    def name_of(self, index: str, place: int) -> str | None:
+        """Name of what stands at a place; None for an index without names."""
+        if index == "resource":
+            return self.instance.resources[place]
+        for role, groups, servers in (
+            ("worker server", self.plan.workers, self.instance.worker_servers),
+            ("PS server", self.plan.ps, self.instance.ps_servers),
+        ):
+            if index == role:
+                first, *others = groups.members[place]
+                more = f" and {len(others)} like it" if others else ""
+                return servers[first].name + more
+        return None
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class OasisProgram(OasisNames, OfflineProgram[OasisSolution]):
     """The offline program (1)-(13), server by server."""
 
-    SYMBOLS = SYMBOLS
-    OBJECTIVE_UNIT = "utility"
-
-    instance: OasisInstance
-    plan: Plan  # jobs and servers
     may_give_up: bool = False  # a job may be begun and dropped: its rows count as use alone
 
     def load(self, solution: OasisSolution) -> None:
@@ -137,9 +180,15 @@ class OasisRelaxation(OasisProgram):
         """Nothing: counts that fit in a sum need not fit server by server."""
 
 
+def program_bytes(instance: OasisInstance, jobs: Iterable[int]) -> float:
+    """Bytes of a program about some jobs, from below: columns in every slot until the end."""
+    slots = sum(max(0, instance.horizon - instance.jobs[i].arrival + 1) for i in jobs)
+    return float(BYTES_A_SLOT * slots)
+
+
 def build_offline(
     instance: OasisInstance,
-    formulation: str | None = None,
+    formulation: str,
     *,
     form: str | None = None,
     relax: bool = False,
@@ -156,11 +205,6 @@ def build_offline(
     them apart. A job that is neither locked nor rejected keeps what ran before ``commitments.now``
     if it is admitted, and may still be given up; so may all by a policy that decides as it runs.
     """
-    formulation, _ = choose_form(FORMS, instance.check_formulation(formulation), form)
-    again = partial(
-        build_offline, instance, formulation, form=form, relax=relax, commitments=commitments,
-        aggregate=aggregate, hedge=hedge,
-    )  # fmt: skip
     aggregate = aggregate and form != "printed"
     plan = Plan.of(instance, commitments, grouped=aggregate)
     if form is None:
@@ -171,7 +215,7 @@ def build_offline(
     made = OasisRelaxation if aggregate else OasisProgram
     return made(
         instance=instance, formulation=formulation, form=form, relaxed=relax, model=model,
-        again=again, plan=plan, may_give_up=give_up,
+        plan=plan, may_give_up=give_up,
     )  # fmt: skip
 
 
@@ -207,3 +251,72 @@ def write_rules(
         return total(a * m.job[i].z[k, t] for i, a in servers[k, r, t]) <= ps_side[k][t][r]
 
     return m
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class OasisSubproblem(OasisNames, Subproblem):
+    """Subproblem (27) with the limits (30) and (31) on what fits."""
+
+    def set(self, prices: Prices, room: Prices | None = None) -> None:
+        """As of the base: ``worker_capacity`` (H, R, T) and ``ps_capacity`` (K, R, T)."""
+        instance, job, m = self.instance, self.instance.jobs[self.position], self.model
+        worker, ps = instance.demand_of(job)
+        most_ps = max(1, instance.ps_needed(job, job.chunks))
+        for name, price, fits, demand, capacity, most in (
+            ("worker_capacity", m.worker_price, m.worker_room, worker, instance.worker_capacity,
+             job.chunks),
+            ("ps_capacity", m.ps_price, m.ps_room, ps, instance.ps_capacity, most_ps),
+        ):  # fmt: skip
+            unit = np.einsum("hrt,r->ht", prices[name], demand).tolist()
+            whole = np.repeat(capacity[:, :, None], instance.horizon, axis=2)
+            left = loosened(whole if room is None else room[name], whole)
+            count = how_many_left(left.transpose(0, 2, 1), demand, most).tolist()
+            for server, slot in price:
+                price[server, slot].set_value(unit[server][slot - 1])
+                fits[server, slot].set_value(count[server][slot - 1])
+
+    def extract(self) -> OasisSolution:
+        """The job's schedule at the variables' values."""
+        job = self.instance.jobs[self.position]
+        workers, ps = read_job(self.model.job[self.position], self.instance, job)
+        deployed = {job.name: workers}, {job.name: ps}
+        return OasisSolution(self.instance, *deployed, formulation=self.formulation)
+
+
+def build_subproblem(instance: OasisInstance, position: int, formulation: str) -> OasisSubproblem:
+    """Build (27) over the strong block ``job[i]``, with prices 0 and everything free."""
+    plan = Plan.of(instance.with_jobs((instance.jobs[position],)))
+    sets = plan.jobs[0]
+    m = pyo.ConcreteModel(name=instance.jobs[position].name)
+    m.job = pyo.Block(
+        [position], rule=lambda b, _: add_job(b, sets, "strong", Domains(), must_run=True)
+    )
+    block = m.job[position]
+    m.worker_price, m.worker_room = _prices(sets.worker_room), _room(sets.worker_room)
+    m.ps_price, m.ps_room = _prices(sets.ps_room), _room(sets.ps_room)
+
+    @m.Constraint(list(sets.worker_room), doc="(30) workers that fit in what is left of a server")
+    def eq_30(m: Model, h: int, t: int) -> Expr:
+        return block.y[h, t] <= m.worker_room[h, t]
+
+    @m.Constraint(list(sets.ps_room), doc="(31) PSs that fit in what is left of a server")
+    def eq_31(m: Model, k: int, t: int) -> Expr:
+        return block.z[k, t] <= m.ps_room[k, t]
+
+    @m.Objective(sense=pyo.maximize, doc="(27) utility less what the use costs")
+    def eq_27(m: Model) -> Expr:
+        workers = total(m.worker_price[cell] * block.y[cell] for cell in sets.worker_room)
+        servers = total(m.ps_price[cell] * block.z[cell] for cell in sets.ps_room)
+        return block.utility - workers - servers
+
+    return OasisSubproblem(
+        instance=instance, formulation=formulation, model=m, position=position, plan=plan
+    )
+
+
+def _prices(room: dict[Cell, int]) -> pyo.Param:
+    return pyo.Param(list(room), initialize=0.0, mutable=True, domain=pyo.Reals)
+
+
+def _room(room: dict[Cell, int]) -> pyo.Param:
+    return pyo.Param(list(room), initialize=room, mutable=True, domain=pyo.NonNegativeIntegers)

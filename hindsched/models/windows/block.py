@@ -32,14 +32,7 @@ from pyomo.environ import quicksum as total
 
 from hindsched.arrays import Floats, Ints
 from hindsched.models.algebra import Expr, Model, Variable
-from hindsched.models.windows.sets import (
-    Column,
-    JobSets,
-    Pieces,
-    WindowCluster,
-    host_use,
-    num_ps,
-)
+from hindsched.models.windows.sets import Column, JobSets, Pieces, WindowCluster, host_use, num_ps
 from hindsched.solutions.window_solution import WindowRow
 
 MOST_WHOLE = 10**6

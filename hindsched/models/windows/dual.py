@@ -14,7 +14,6 @@ is how certificates work: they need no list.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -25,11 +24,10 @@ from pyomo.environ import quicksum as total
 
 from hindsched.arrays import Floats
 from hindsched.models.algebra import Expr, Model
-from hindsched.models.base import Best, DualProgram
+from hindsched.models.base import DualProgram
 from hindsched.models.windows.block import equation
 from hindsched.models.windows.program import Family, WindowFace
 from hindsched.models.windows.sets import Cell, EmptyCluster, JobSets, host_use
-from hindsched.solutions.base import FEASIBILITY_TOLERANCE, Violation
 
 
 class Schedule(NamedTuple):
@@ -64,17 +62,6 @@ class ScheduleDual(WindowFace, DualProgram):
     def payoffs(self) -> Floats:
         """Payoffs at the variables' values."""
         return np.array([max(0.0, u.value or 0.0) for u in self.model.payoff.values()], dtype=float)
-
-    def violations(self, best: Best | None = None) -> list[Violation]:
-        """The schedule of each job that earns most above its payoff; `best` is not used."""
-        worst: dict[int, float] = defaultdict(float)
-        for (j, _), row in self.model.component(f"eq_{self.row}").items():
-            worst[j] = max(worst[j], pyo.value(row.lower - row.body))
-        limit = FEASIBILITY_TOLERANCE * max([1.0, *self.payoffs().tolist()])
-        return [
-            Violation(f"({self.row})", f"job {self.instance.jobs[j].name}", by)
-            for j, by in worst.items() if by > limit
-        ]  # fmt: skip
 
 
 def schedules(

@@ -16,7 +16,7 @@ from hindsched.errors import InputError
 from hindsched.instances.modes import in_pieces
 from hindsched.models.algebra import Expr, Model
 from hindsched.models.base import PRINTED, Duals, OfflineProgram, Prices, Subproblem, row_prices
-from hindsched.models.declared import Face, Symbol
+from hindsched.models.declared import Face
 from hindsched.models.windows.block import JobBlock, Paper, equation
 from hindsched.models.windows.printed import Printed
 from hindsched.models.windows.sets import Cell, JobSets, WindowCluster
@@ -220,12 +220,3 @@ def refuse_in_pieces(formulation: str) -> None:
     """Refuse what only jobs in one window have: the papers' subproblem and dual."""
     if in_pieces(formulation):
         raise InputError("formulation", formulation, "must be one of jobs in one window")
-
-
-def symbols(indices: Mapping[str, str], units: Mapping[str, str]) -> dict[str, Symbol]:
-    """Indices and units of components from two tables; their values are names, blanks between."""
-    unit = {name: unit for unit, names in units.items() for name in names.split()}
-    return {
-        name: Symbol(index, unit.get(name, ""))
-        for index, names in indices.items() for name in names.split()
-    }  # fmt: skip

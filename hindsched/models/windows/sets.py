@@ -176,9 +176,7 @@ class EmptyCluster:
 
 
 def fixed_rows(
-    instance: Instance,
-    commitments: Commitments,
-    read_row: Callable[[Any, str, Assignment], AnyRow],
+    instance: Instance, commitments: Commitments, read_row: Callable[[Any, str, Assignment], AnyRow]
 ) -> dict[str, tuple[AnyRow, ...]]:
     """Rows of the jobs that can no longer change: locked, or begun before `now`."""
     found: dict[str, tuple[AnyRow, ...]] = {}

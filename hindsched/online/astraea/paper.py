@@ -155,7 +155,9 @@ class ModelRound(TenantRound):
         if kept is None or not np.array_equal(kept[0], values):
             local = job.model_copy(update={"arrival": 0})
             alone = self.instance.with_fields(horizon=self.slots, jobs=(local,))
-            program = models.build_subproblem(alone, 0, values=values)
+            program = models.build_subproblem(
+                alone, 0, alone.check_formulation(None), values=values
+            )
             kept = self.kept[job.name] = values.copy(), KeptSubproblem(program)
         return kept[1]
 

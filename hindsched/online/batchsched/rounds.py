@@ -10,7 +10,7 @@ import numpy as np
 from hindsched.instances.base import JobRecord
 from hindsched.instances.batchsched.instance import BatchschedInstance, BatchschedJob
 from hindsched.instances.modes import Modes
-from hindsched.models.batchsched.offline import build_subproblem
+from hindsched.models.base import subproblem
 from hindsched.online.batchsched.theorem import resource_units
 from hindsched.online.engines.batching import BatchRound, ExponentialLedger, Offer
 from hindsched.online.engines.primal_dual import Engine
@@ -67,7 +67,7 @@ class ServerRound(BatchRound):
         if kept is None or kept[0] != self.last:
             tie = TIE_WEIGHT * limit / self.last
             alone = job.model_copy(update={"arrival": 1, "weight": tie})
-            program = build_subproblem(self.instance.with_jobs((alone,)), 0, slots=self.last)
+            program = subproblem(self.instance.with_jobs((alone,)), 0, slots=self.last)
             kept = self._kept[job.name] = self.last, KeptSubproblem(program)
         prices, room = (
             {"capacity": values[:, :, : self.last]}

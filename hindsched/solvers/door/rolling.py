@@ -22,8 +22,8 @@ from hindsched.models.base import (
     Commitments,
     OfflineProgram,
     aggregated,
-    check_size,
     model_module,
+    offline_program,
 )
 from hindsched.solutions.base import Assignment, Solution, build_solution
 from hindsched.solvers.door.options import SolveOptions
@@ -192,17 +192,12 @@ class RollingProgram:
 
     def build(self) -> OfflineProgram:
         """The program at this step."""
-        family = self.cluster.family
-        build = aggregated(family) if self.relax else {}
-        decided = self._locked | self._rejected
-        instance = self.instance
-        check_size(instance, [i for i, name in enumerate(self._jobs) if name not in decided])
+        build = aggregated(self.cluster.family) if self.relax else {}
         with PauseGC():  # nothing is garbage yet, and looking for it takes longer than the rules
-            made: OfflineProgram = model_module(family).build_offline(
-                instance, self.formulation, relax=self.relax,
+            return offline_program(
+                self.instance, self.formulation, relax=self.relax,
                 commitments=self.commitments(), **build,
             )  # fmt: skip
-        return made
 
     def solve(self, start: Callable[[], Solution | None] | None = None) -> Step:
         """Solve the program of this step.

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 from threading import Event
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -197,7 +197,7 @@ def solve_milp(
     *,
     incumbent: Solution | None = None,
     method: str = "milp",
-    **build: object,
+    **build: Any,
 ) -> Result:
     """Solve the offline program from an incumbent; keep the better of the two solutions.
 

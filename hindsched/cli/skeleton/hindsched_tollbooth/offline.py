@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -40,7 +39,7 @@ class TollboothProgram(OfflineProgram):
 
 def build_offline(
     instance: Any,
-    formulation: str | None = None,
+    formulation: str,
     *,
     form: Any = None,
     relax: bool = False,
@@ -66,6 +65,6 @@ def build_offline(
         return pyo.quicksum(held) <= instance.booths if held else pyo.Constraint.Skip
 
     return TollboothProgram(
-        instance=instance, formulation=instance.check_formulation(formulation), model=model,
-        form="printed", relaxed=relax, again=partial(build_offline, instance, formulation),
+        instance=instance, formulation=formulation, model=model, form="printed",
+        relaxed=relax,
     )  # fmt: skip

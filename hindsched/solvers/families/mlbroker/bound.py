@@ -17,8 +17,8 @@ from hindsched.arrays import Bools, Floats
 from hindsched.errors import SolveFailed
 from hindsched.instances.mlbroker.instance import MlbrokerInstance
 from hindsched.instances.mlbroker.slot import SlotData
-from hindsched.models.mlbroker.convex import Price
 from hindsched.models.mlbroker.offline import build_chord, build_offline
+from hindsched.models.mlbroker.slot_program import Price
 from hindsched.solvers.certificates.certificate import Certificate, certify
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import solve_program
@@ -39,7 +39,6 @@ def relaxation_bound(
     instance: MlbrokerInstance,
     price: Price = "chord",
     *,
-    kind: str = "symmetric",
     factor: float = 1.0,
     time_limit: float | None = None,
 ) -> float:
@@ -52,8 +51,8 @@ def relaxation_bound(
     price : {"chord", "paper"}
         Envelope of the concave price, at which the jobs fall apart into one program each, or the
         relaxed big-M bill, in one program.
-    kind, factor
-        M of the paper's form, see `big_m`. A `kind` of ``loose`` gives a bound near 0.
+    factor : float
+        M of the paper's form, see `big_m`: a large one gives a bound near 0.
     time_limit : float, optional
         Seconds for each program.
 
@@ -63,7 +62,7 @@ def relaxation_bound(
         If a program is not solved to optimality.
     """
     if price == "paper":
-        whole = build_offline(instance, "paper", relax=True, kind=kind, factor=factor)
+        whole = build_offline(instance, "paper", relax=True, factor=factor)
         models = [whole.model]
     else:
         models = [build_chord(instance, j) for j in range(len(instance.jobs))]

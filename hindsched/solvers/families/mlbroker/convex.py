@@ -20,7 +20,7 @@ from hindsched.arrays import Floats
 from hindsched.errors import SolveFailed
 from hindsched.instances.mlbroker.slot import SlotData
 from hindsched.models.mlbroker.compiled import EXPONENTIAL, ZERO, ConeProgram, template
-from hindsched.models.mlbroker.convex import (
+from hindsched.models.mlbroker.slot_program import (
     Price,
     RegularisedSlot,
     Switching,

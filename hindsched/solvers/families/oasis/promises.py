@@ -19,8 +19,7 @@ import numpy as np
 
 from hindsched.arrays import Floats
 from hindsched.instances.oasis.instance import OasisInstance
-from hindsched.models.oasis.ends import Ends
-from hindsched.models.oasis.leaf import build_leaf
+from hindsched.models.oasis.ends import Ends, build_leaf
 from hindsched.solutions.oasis.solution import OasisSolution
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import solve_program

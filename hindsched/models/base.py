@@ -234,17 +234,7 @@ class DualProgram(Declared):
         return found
 
     def add_row(self, job: int, worth: float, use: Prices) -> None:
-        """Add the row of one schedule, in a program that `grows`.
-
-        Parameters
-        ----------
-        job : int
-            Whose schedule it is.
-        worth : float
-            Its part of the primal objective.
-        use : mapping
-            What it uses, by row set of the oracle.
-        """
+        """Add the row of a job's schedule, of that worth and use, in a program that `grows`."""
         raise InputError("dual", self.title, "must be a dual that grows by rows")
 
 

@@ -77,20 +77,7 @@ class ConvexProgram(Face):
     def table(
         self, name: str, value_of: Callable[[cp.Variable | cp.Constraint], Floats | None]
     ) -> pd.Series[float]:
-        """The numbers of one component over all its copies, labelled; the unit is in the name.
-
-        Parameters
-        ----------
-        name : str
-            A variable's or a constraint's name.
-        value_of : callable
-            The array of a copy, or None to leave it out.
-
-        Raises
-        ------
-        InputError
-            If there is no such component.
-        """
+        """Numbers by the array of each copy, None to leave it out, labelled; unit in the name."""
         part = self.parts.get(name)
         if part is None or not part.copies:
             raise InputError("component", name, "must be a variable or constraint of the program")

@@ -235,13 +235,7 @@ class Declared(Face):
         return self._handed_out
 
     def components(self, *kinds: str) -> list[Component]:
-        """The model's components by name, over all blocks: objectives, constraints, variables.
-
-        Parameters
-        ----------
-        *kinds : str
-            ``objective``, ``constraint``, ``variable``; all by default.
-        """
+        """The components by name, over all blocks: objectives, constraints, variables."""
         found: list[Component] = []
         for kind in kinds or ("objective", "constraint", "variable"):
             for name, components in _by_name(self.model, kind).items():
@@ -274,21 +268,9 @@ class Declared(Face):
     def table(
         self, name: str, value_of: Callable[[ModelComponent], float | None], unit: str | None = None
     ) -> pd.Series[float]:
-        """The numbers of one component over all blocks, labelled; the unit is in the name.
+        """A component's numbers over all blocks, labelled; None leaves an element out.
 
-        Parameters
-        ----------
-        name : str
-            A variable's or a constraint's name without its block: ``y``, ``eq_4``.
-        value_of : callable
-            The number of an element, or None to leave it out.
-        unit : str, optional
-            The numbers' unit; by default the symbol's.
-
-        Raises
-        ------
-        InputError
-            If the model has no such component.
+        The unit, by default the symbol's, is in the name of the series.
         """
         kind = "variable" if name in _by_name(self.model, "variable") else "constraint"
         components = _by_name(self.model, kind).get(name)

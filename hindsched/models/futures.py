@@ -29,7 +29,7 @@ import pyomo.environ as pyo
 
 from hindsched.errors import InputError
 from hindsched.instances.base import Instance, canonical_json
-from hindsched.models.algebra import Expr, Model, Variable
+from hindsched.models.algebra import Expr, Model
 from hindsched.models.base import COMMIT, POLICIES, RUN, Duals, Hedge, OfflineProgram, model_module
 from hindsched.models.declared import IndexValue, Symbol, block_index
 from hindsched.solutions.base import Solution
@@ -38,7 +38,7 @@ MOST_COLUMNS = 2_000_000
 """Of all scenarios together; no solver ends on more."""
 Label = tuple[tuple[int, ...], Any]
 """Scenarios that cannot be told apart when it is decided, and what is decided."""
-Decisions = Mapping[Label, Variable]
+Decisions = Mapping[Label, Expr]
 
 
 @dataclass(frozen=True)
@@ -340,13 +340,13 @@ def scenario_programs(
 
 def _decisions(
     futures: Futures, policies: str, s: int, model: Model, slots: Mapping[str, int | None]
-) -> dict[Label, Variable]:
+) -> dict[Label, Expr]:
     """A scenario's decision variables: of ``slots`` where each has its slot, None at arrival.
 
     An index of a variable outside a job's block begins with the job. Who commits has decided all
     that a job's block says.
     """
-    found: dict[Label, Variable] = {}
+    found: dict[Label, Expr] = {}
     for component in model.component_objects(pyo.Var):
         inside = bool(block_index(component))
         if component.local_name not in slots and not (inside and policies == COMMIT):

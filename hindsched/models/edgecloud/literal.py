@@ -18,7 +18,7 @@ from collections import Counter
 import pyomo.environ as pyo
 from pyomo.environ import quicksum as total
 
-from hindsched.models.algebra import Expr, Model
+from hindsched.models.algebra import Expr, Model, whole
 from hindsched.models.edgecloud import rules
 from hindsched.models.edgecloud.rules import share, unfinished
 from hindsched.models.edgecloud.sets import Sets
@@ -34,7 +34,7 @@ def literal(f: Sets, relax: bool = False) -> Model:
         if f.instance.has_cloud(f.instance.jobs[j])
         for t in range(f.from_cloud[j], f.last[j] + 1)
     ]
-    most = {"domain": rules.whole(relax), "bounds": lambda _, j, t: (0, f.chunks[j])}
+    most = {"domain": whole(relax), "bounds": lambda _, j, t: (0, f.chunks[j])}
     m.k = pyo.Var(in_cloud, **most, doc="(2) cloud workers while the PS is elsewhere")
     m.k1 = pyo.Var(
         [(j, t) for j, t in in_cloud if f.waits[j]], **most,

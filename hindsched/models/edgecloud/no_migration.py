@@ -16,7 +16,7 @@ from __future__ import annotations
 import pyomo.environ as pyo
 from pyomo.environ import quicksum as total
 
-from hindsched.models.algebra import Expr, Model
+from hindsched.models.algebra import Expr, Model, whole
 from hindsched.models.edgecloud import rules
 from hindsched.models.edgecloud.rules import unfinished
 from hindsched.models.edgecloud.sets import Sets
@@ -36,16 +36,16 @@ def no_migration(f: Sets, relax: bool = False) -> Model:
         if f.waits[j]
     }
     m.x = pyo.Var(
-        list(f.slots), domain=rules.whole(relax),
+        list(f.slots), domain=whole(relax),
         bounds=lambda _, j, w: (len(f.done[j].get(w, ())), f.chunks[j]),
         doc="(2c) chunks on an edge worker, at least those that have started there",
     )  # fmt: skip
     m.xc = pyo.Var(
-        f.jobs, domain=rules.whole(relax), bounds=lambda _, j: (0, f.chunks[j]),
+        f.jobs, domain=whole(relax), bounds=lambda _, j: (0, f.chunks[j]),
         doc="(2c) chunks in the cloud while the PS is elsewhere",
     )  # fmt: skip
     m.s = pyo.Var(
-        [(*key, t) for key, slots in starts_of.items() for t in slots], domain=rules.whole(relax),
+        [(*key, t) for key, slots in starts_of.items() for t in slots], domain=whole(relax),
         doc="(2) chunks that start in the cloud",
     )  # fmt: skip
     for j in f.jobs:

@@ -27,7 +27,7 @@ from pyomo.environ import quicksum as total
 from hindsched.arrays import Floats
 from hindsched.instances.edgecloud.instance import EdgecloudInstance
 from hindsched.limits import check_memory
-from hindsched.models.algebra import Expr, Model, Row
+from hindsched.models.algebra import Expr, Model, ModelComponent
 from hindsched.models.base import Duals
 from hindsched.models.declared import Declared, Symbol
 from hindsched.models.edgecloud.offline import BYTES_A_CELL
@@ -117,7 +117,7 @@ class FlowTimeRelaxation(EdgecloudNames, Declared):
         kinds = [kind for kind, count in (instance.cloud.workers or {}).items() if count]
         limited = np.flatnonzero(np.isfinite(instance.storage_gb)).tolist()
 
-        def table(row: Row, places: Sequence[object]) -> Floats:
+        def table(row: ModelComponent, places: Sequence[object]) -> Floats:
             found = np.zeros((len(places), last))
             for (place, t), each in row.items():
                 if t <= last and place in places:

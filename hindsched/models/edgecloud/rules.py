@@ -17,23 +17,13 @@ import pyomo.environ as pyo
 from pyomo.environ import quicksum as total
 
 from hindsched.instances.decimals import common_step, exactly
-from hindsched.models.algebra import Expr, Model
+from hindsched.models.algebra import Expr, Model, binary, whole
 from hindsched.models.edgecloud.sets import Sets
 
 Running = Mapping[tuple[int, int], list[Expr]]
 """What counts a job's workers, by (job, slot)."""
 MOST_STEPS = 10_000
 """Largest coefficient of a row of whole numbers: solvers' tolerances are far below 1 there."""
-
-
-def whole(relax: bool) -> object:
-    """Domain of what is counted."""
-    return pyo.NonNegativeReals if relax else pyo.NonNegativeIntegers
-
-
-def binary(relax: bool) -> object:
-    """Domain of what is or is not."""
-    return pyo.UnitInterval if relax else pyo.Binary
 
 
 def unfinished(m: Model, f: Sets, j: int, t: int) -> Expr:

@@ -32,7 +32,7 @@ from pyomo.environ import quicksum as total
 
 from hindsched.instances.gang.instance import KINDS, GangInstance
 from hindsched.json_types import JsonObject
-from hindsched.models.algebra import Expr
+from hindsched.models.algebra import Expr, binary, whole
 from hindsched.models.base import PRINTED
 from hindsched.models.gang.sets import Task
 from hindsched.solutions.base import Assignment
@@ -51,7 +51,7 @@ class Starts:
     def __init__(self, b: Expr, task: Task, kind: str, relax: bool) -> None:
         length = task.work
         begins = [end - length + 1 for end in task.ends]
-        b.starts = pyo.Var(begins, domain=_binary(relax), doc="(1) the job begins in a slot")
+        b.starts = pyo.Var(begins, domain=binary(relax), doc="(1) the job begins in a slot")
 
         @b.Constraint(doc="(1) it runs once, for its duration")
         def eq_1(b: Expr) -> Expr:
@@ -86,9 +86,9 @@ class Windows:
         ends = list(task.ends)
         slots_until = {end: range(task.first, end + 1) for end in ends}
         pairs = [(end, t) for end in ends for t in slots_until[end]]
-        b.completes = pyo.Var(ends, domain=_binary(relax), doc="(1) the job completes in a slot")
+        b.completes = pyo.Var(ends, domain=binary(relax), doc="(1) the job completes in a slot")
         b.units = pyo.Var(
-            pairs, domain=_count(relax), doc="(1) work done in a slot if it completes in another"
+            pairs, domain=whole(relax), doc="(1) work done in a slot if it completes in another"
         )
 
         @b.Constraint(doc="(1) it completes once")
@@ -133,14 +133,14 @@ class Printed:
         slots, ends = task.slots, task.ends
         if kind == ELASTIC:
             b.gpus = pyo.Var(
-                slots, domain=_count(relax), bounds=(0, task.width), doc="(3) GPUs held in a slot"
+                slots, domain=whole(relax), bounds=(0, task.width), doc="(3) GPUs held in a slot"
             )
         else:
             b.runs = pyo.Var(
-                slots, domain=_binary(relax), doc="(3) the job holds its GPUs in a slot"
+                slots, domain=binary(relax), doc="(3) the job holds its GPUs in a slot"
             )
         y = b.gpus if kind == ELASTIC else b.runs
-        b.done = pyo.Var(ends, domain=_binary(relax), doc="(1) the job is complete in a slot")
+        b.done = pyo.Var(ends, domain=binary(relax), doc="(1) the job is complete in a slot")
 
         @b.Constraint(ends, doc="(1) complete once its work is done")
         def eq_1(b: Expr, t: int) -> Expr:
@@ -159,7 +159,7 @@ class Printed:
             return y[t] <= task.width * (1 - b.done[t - 1])
 
         if kind == NON_PREEMPTIVE:
-            b.begins = pyo.Var(slots, domain=_binary(relax), doc="(4) the job begins in a slot")
+            b.begins = pyo.Var(slots, domain=binary(relax), doc="(4) the job begins in a slot")
 
             @b.Constraint(slots, doc="(4) who runs has begun or ran before")
             def eq_4(b: Expr, t: int) -> Expr:
@@ -206,14 +206,6 @@ def job_cost(instance: GangInstance, job: int, goal: str, completion: Expr, in_t
     return weight * float(instance.slot_seconds) * (completion - int(instance.submits[job]))
 
 
-def _binary(relax: bool) -> Expr:
-    return pyo.UnitInterval if relax else pyo.Binary
-
-
-def _count(relax: bool) -> Expr:
-    return pyo.NonNegativeReals if relax else pyo.NonNegativeIntegers
-
-
 def set_values(variable: Expr, values: dict[int, int] | dict[tuple[int, int], int]) -> None:
     """Set a variable's values, 0 where none is given."""
     for key, item in variable.items():
@@ -233,14 +225,12 @@ class Places:
         slots, servers, largest = list(job.held), range(len(sizes)), max(sizes)
         cells = [(t, h) for t in slots for h in servers]
         most = task.width * task.gpus
-        binary = pyo.UnitInterval if relax else pyo.Binary
-        count = pyo.NonNegativeReals if relax else pyo.NonNegativeIntegers
         b.held = pyo.Var(
-            cells, domain=count, bounds=lambda _, t, h: (0, min(sizes[h], most)),
+            cells, domain=whole(relax), bounds=lambda _, t, h: (0, min(sizes[h], most)),
             doc="(6) GPUs held on a server",
         )  # fmt: skip
-        b.whole = pyo.Var(cells, domain=binary, doc="(6) all GPUs of a server are held")
-        b.part = pyo.Var(cells, domain=binary, doc="(6) some GPUs of a server are held")
+        b.whole = pyo.Var(cells, domain=binary(relax), doc="(6) all GPUs of a server are held")
+        b.part = pyo.Var(cells, domain=binary(relax), doc="(6) some GPUs of a server are held")
 
         @b.Constraint(slots, doc="(6) all GPUs stand on servers")
         def eq_6(b: Expr, t: int) -> Expr:
@@ -260,7 +250,7 @@ class Places:
 
         may_widen = kind == ELASTIC and most > largest
         if may_widen:
-            b.wide = pyo.Var(slots, domain=binary, doc="(6) wider than the largest server")
+            b.wide = pyo.Var(slots, domain=binary(relax), doc="(6) wider than the largest server")
 
             @b.Constraint(slots, doc="(6) only what is wider may stand on several")
             def eq_6_wide(b: Expr, t: int) -> Expr:
@@ -273,7 +263,7 @@ class Places:
             return used <= 1 + (len(sizes) - 1) * wide
 
         if kind == NON_PREEMPTIVE:
-            b.stays = pyo.Var(servers, domain=count, doc="(4) where the job stands")
+            b.stays = pyo.Var(servers, domain=whole(relax), doc="(4) where the job stands")
 
             @b.Constraint(cells, doc="(4) it does not move")
             def eq_4_stays(b: Expr, t: int, h: int) -> Expr:

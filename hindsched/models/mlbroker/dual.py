@@ -165,10 +165,9 @@ def build_dual(
     terms = [facts[j].data[t, r] * m.beta[j, t, r] for j, t, r in own]
     terms += [p.fee[r][k] * m.rho[t, r, k] for t, r, k in p.keys]
     terms += [m.gamma[j, t] for j, t in times]
-    m.printed_objective = pyo.Expression(expr=total(terms), doc="(11) as printed")
-    missing = 0.0 if printed else total(m.xi[key] for key in p.keys)
+    terms += [] if printed else [m.xi[key] for key in p.keys]
     m.eq_11 = pyo.Objective(
-        expr=m.printed_objective + missing, sense=pyo.maximize,
+        expr=total(terms), sense=pyo.maximize,
         doc="(11) worth of the data, the PSs and the tiers",
     )  # fmt: skip
     return MlbrokerDual(instance=instance, formulation="paper", model=m, printed=printed)

@@ -25,7 +25,7 @@ from hindsched.arrays import Bools, Floats, Ints
 from hindsched.errors import InputError
 from hindsched.instances.mlbroker.instance import MlbrokerInstance
 from hindsched.instances.mlbroker.slot import SlotData
-from hindsched.models.algebra import Expr, Model
+from hindsched.models.algebra import Expr, Model, binary
 from hindsched.models.base import Commitments, Duals, OfflineProgram, Prices, Subproblem
 from hindsched.models.mlbroker.block import paper_job, tight_job
 from hindsched.models.mlbroker.sets import (
@@ -220,7 +220,7 @@ def _add_launches(m: Model, facts: dict[int, JobSets]) -> None:
 def _add_tiers(m: Model, prices: Bills, most: list[list[list[float]]], relax: bool) -> Expr:
     """Tiers with a fee, and the rows by which jobs take part in them; returns the fees."""
     m.tier = pyo.Var(
-        prices.keys, domain=pyo.UnitInterval if relax else pyo.Binary,
+        prices.keys, domain=binary(relax),
         doc="(ours) u, the tier's fee is paid",
     )  # fmt: skip
     rows = [(t, r, k, j) for t, r, k in prices.keys for j in prices.live[t]]

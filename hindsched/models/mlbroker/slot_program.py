@@ -48,9 +48,14 @@ from hindsched.models.convex import ConvexPart, ConvexProgram
 from hindsched.models.declared import Symbol
 from hindsched.models.mlbroker.sets import MlbrokerNames, big_m
 
+Price = Literal["paper", "chord"]
+Switching = Literal["entropy", "relu"]
+Values = dict[str, Floats]
+"""Values of Parameters by name; for the jobs of a slot with a leading axis (J, ...)."""
+
 
 def printed_slot(slot: SlotData, before: Floats, epsilon: float = 0.01) -> cp.Problem:
-    """(10) as printed, costs weighted; `before` is v of the slot before, (J, R)."""
+    """(10) as printed, with tiers u1, u2; costs weighted, `before` is v of the slot before."""
     jobs, centers = slot.data.shape
     sigma, big = np.log1p(1 / epsilon), big_m(slot)
     x, u1, u2 = (cp.Variable(slot.unit.shape, nonneg=True) for _ in range(3))
@@ -78,12 +83,6 @@ def printed_slot(slot: SlotData, before: Floats, epsilon: float = 0.01) -> cp.Pr
         x >= cp.multiply(slot.discounted, h) + slot.fee - cp.multiply(big, u2),  # (8d)
     ]
     return cp.Problem(cp.Minimize(cost), rows)
-
-
-Price = Literal["paper", "chord"]
-Switching = Literal["entropy", "relu"]
-Values = dict[str, Floats]
-"""Values of Parameters by name; for the jobs of a slot with a leading axis (J, ...)."""
 
 
 class _Part:

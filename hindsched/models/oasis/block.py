@@ -27,7 +27,7 @@ paper            meaning                                      here           ind
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyomo.environ as pyo
@@ -35,7 +35,7 @@ from pyomo.environ import quicksum as total
 
 from hindsched.arrays import Ints
 from hindsched.instances.oasis.instance import OasisInstance, OasisJob
-from hindsched.models.algebra import Domain, Expr, Model, Variable
+from hindsched.models.algebra import Expr, Model
 from hindsched.models.oasis.sets import JobSets, Plan
 from hindsched.solutions.oasis.solution import OasisSolution
 
@@ -43,8 +43,8 @@ from hindsched.solutions.oasis.solution import OasisSolution
 class Domains(NamedTuple):
     """Which values variables may take, (11)-(13): workers and PSs, and admissions and ends."""
 
-    count: Domain = pyo.NonNegativeIntegers
-    choice: Domain = pyo.Binary
+    count: Any = pyo.NonNegativeIntegers
+    choice: Any = pyo.Binary
 
 
 RELAXED = Domains(pyo.NonNegativeReals, pyo.UnitInterval)
@@ -304,7 +304,7 @@ def read_job(block: Model, instance: OasisInstance, job: OasisJob) -> Counts:
     return workers, ps
 
 
-def _read(variable: Variable, servers: int, horizon: int) -> Ints:
+def _read(variable: Expr, servers: int, horizon: int) -> Ints:
     counts = np.zeros((horizon, servers), dtype=np.int64)
     for (server, t), var in variable.items():
         counts[t - 1, server] = round(var.value or 0.0)

@@ -40,12 +40,14 @@ from pyomo.environ import quicksum as total
 
 from hindsched.arrays import Floats, Ints
 from hindsched.instances.oasis.instance import OasisInstance
-from hindsched.models.algebra import Domain, Expr, Model, Variable
+from hindsched.models.algebra import Expr, Model
 from hindsched.models.oasis.block import Domains
 from hindsched.models.oasis.offline import OasisRelaxation, write_rules
 from hindsched.models.oasis.sets import Cell, Plan, Servers
 from hindsched.solutions.oasis.solution import OasisSolution
 
+Ends = dict[int, int]
+"""Latest end slot by the position of each admitted job."""
 FindPatterns = Callable[[Floats, Floats, Sequence[int]], Sequence[Sequence[int]] | None]
 """``find(capacity, demand, most)``: the maximal patterns of a server (R,) that holds at most so
 many units of each demand (J, R); None if they are too many."""
@@ -60,7 +62,7 @@ class Patterns(NamedTuple):
 
 def add_patterns(
     b: Model, servers: Servers, able: Mapping[Cell, Sequence[int]], demand: Floats,
-    most: Sequence[int], find: FindPatterns, domain: Domain,
+    most: Sequence[int], find: FindPatterns, domain: Expr,
 ) -> dict[Cell, Patterns]:  # fmt: skip
     """Let the servers of groups run patterns in slots, no more of them than servers.
 
@@ -91,10 +93,6 @@ def add_patterns(
         return total(units[n] * b.runs[g, t, n] for n in numbers[g, t] if units[n])
 
     return found
-
-
-Ends = dict[int, int]
-"""Latest end slot by the position of each admitted job."""
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -256,7 +254,7 @@ def build_leaf(instance: OasisInstance, ends: Mapping[int, int], find: FindPatte
 
 
 def _place(
-    b: Model, asked: Variable, servers: Servers, demand: Floats,
+    b: Model, asked: Expr, servers: Servers, demand: Floats,
     rooms: Mapping[int, Mapping[Cell, int]], most: list[int], find: FindPatterns,
 ) -> dict[Cell, Patterns]:  # fmt: skip
     """Put what is asked for on servers: by patterns where there are few enough, else one by one."""
@@ -298,7 +296,7 @@ def _place(
 
 
 def _deployed(
-    asked: Variable, b: Model, servers: Servers, patterns: Mapping[Cell, Patterns], horizon: int
+    asked: Expr, b: Model, servers: Servers, patterns: Mapping[Cell, Patterns], horizon: int
 ) -> dict[int, Ints]:
     """Units by slot and server of each job: what is asked for, within what is held."""
     held: dict[int, Ints] = {}

@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from math import gcd, lcm
+from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,7 +31,8 @@ import pyomo.environ as pyo
 from pyomo.environ import quicksum as total
 
 from hindsched.arrays import Floats, Ints
-from hindsched.models.algebra import Expr, Model, Variable
+from hindsched.instances.decimals import common_step
+from hindsched.models.algebra import Expr, Model, binary, whole
 from hindsched.models.windows.sets import Column, JobSets, Pieces, WindowCluster, host_use, num_ps
 from hindsched.solutions.window_solution import WindowRow
 
@@ -76,14 +77,13 @@ class JobBlock:
     ) -> None:
         self.block, self.cluster, self.job = block, cluster, job
         b, modes = block, job.modes
-        binary = pyo.UnitInterval if relax else pyo.Binary
-        whole = pyo.NonNegativeReals if relax else pyo.NonNegativeIntegers
         b.u = pyo.Var(
-            job.columns, domain=binary,
+            job.columns, domain=binary(relax),
             doc="(ours) a mode starts in a slot on a PS host that holds so many of its workers",
         )  # fmt: skip
         b.y = pyo.Var(
-            list(job.most_beside), domain=whole, bounds=lambda _, *cell: (0, job.most_beside[cell]),
+            list(job.most_beside), domain=whole(relax),
+            bounds=lambda _, *cell: (0, job.most_beside[cell]),
             doc="(ours) workers on a server beside no PS, in a window",
         )  # fmt: skip
 
@@ -101,9 +101,9 @@ class JobBlock:
             return placed == total(job.beside(c) * b.u[c] for c in job.columns_of[m, L, t])
 
         if job.pieces is not None:
-            self._add_work(job.pieces, binary)
+            self._add_work(job.pieces, binary(relax))
 
-    def _add_work(self, pieces: Pieces, binary: Any) -> None:
+    def _add_work(self, pieces: Pieces, domain: Any) -> None:
         """A job in pieces: its placements by slot, its work and its end."""
         b, columns = self.block, self.job.columns
         placed: dict[int, list[Column]] = defaultdict(list)
@@ -111,7 +111,7 @@ class JobBlock:
             placed[column[1]].append(column)
         slots = sorted(placed)
         amounts, needed = _amounts(pieces)
-        b.e = pyo.Var(slots, domain=binary, doc="(ours) the job's last slot")
+        b.e = pyo.Var(slots, domain=domain, doc="(ours) the job's last slot")
         if slots:
 
             @b.Constraint(doc="(ours) a job that runs does its work")
@@ -139,7 +139,7 @@ class JobBlock:
         last = self.job.last_slot
         return total(value(last(column)) * chosen for column, chosen in self.block.u.items())
 
-    def uses(self) -> Iterator[tuple[Variable, int, range, Floats]]:
+    def uses(self) -> Iterator[tuple[Expr, int, range, Floats]]:
         """What each element of u and y uses: a server, its slots and the amounts by resource."""
         for (k, t, n, g), chosen in self.block.u.items():
             mode = self.job.modes[k]
@@ -220,11 +220,8 @@ class JobBlock:
 
 def _amounts(pieces: Pieces) -> tuple[list[float], float]:
     """Coefficients of the work's row and its right side, whole where they are small enough."""
-    rates, work = pieces
-    unit = lcm(*(rate.denominator for rate in rates))
-    whole = [int(rate * unit) for rate in rates]
-    step = gcd(*whole, work * unit) or 1
-    numbers = [value // step for value in (*whole, work * unit)]
-    if max(numbers) > MOST_WHOLE:
-        return [float(rate / work) for rate in rates], 1.0
-    return [float(value) for value in numbers[:-1]], float(numbers[-1])
+    rates, work = pieces[0], Fraction(pieces.work)
+    step = common_step((*rates, work))
+    if max(*rates, work) > MOST_WHOLE * step:
+        step = work
+    return [float(rate / step) for rate in rates], float(work / step)

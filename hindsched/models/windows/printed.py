@@ -26,7 +26,7 @@ from pyomo.environ import quicksum as total
 
 from hindsched.arrays import Ints
 from hindsched.instances.modes import units
-from hindsched.models.algebra import Expr, Model
+from hindsched.models.algebra import Expr, Model, binary, whole
 from hindsched.models.windows.block import Paper, equation
 from hindsched.models.windows.sets import WindowCluster
 from hindsched.solutions.window_solution import WindowRow
@@ -50,8 +50,7 @@ class Printed(ABC):
         slots: int, durations: Callable[[Any, Any], Ints], relax: bool,
     ) -> None:  # fmt: skip
         self.model, self.instance, self.paper, self.jobs = model, instance, paper, jobs
-        self.binary = pyo.UnitInterval if relax else pyo.Binary
-        self.whole = pyo.NonNegativeReals if relax else pyo.NonNegativeIntegers
+        self.binary, self.whole = binary(relax), whole(relax)
         room = units(cluster.server_capacity, cluster.worker_demand).tolist()
         ps_room = [list[int]() for _ in room]
         if cluster.has_ps:

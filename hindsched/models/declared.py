@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -135,7 +135,7 @@ class Face(ABC):
         return own or (self.OBJECTIVE_UNIT if kind == "constraint" and name in self.SYMBOLS else "")
 
     def _labelled(
-        self, name: str, unit: str, indices: Sequence[str],
+        self, name: str, unit: str, indices: tuple[str, ...],
         numbers: Mapping[tuple[IndexValue, ...], float],
     ) -> pd.Series[float]:  # fmt: skip
         """A component's numbers by what its indices are called; the unit is in the name."""

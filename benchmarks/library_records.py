@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from hindsched.analysis.exact import exact_check
+from hindsched.analysis.verify import exact_check
 from hindsched.errors import InputError
 from hindsched.instances.base import check_family
 from hindsched.instances.catalogue import Recipe, all_recipes, best_on_file

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from hindsched.analysis import plots as plot
-    from hindsched.analysis.audit.judge import audit
+    from hindsched.analysis.audit.gang.audit import audit
     from hindsched.analysis.compare import compare, ratio, sweep
     from hindsched.analysis.foresight.foresight import foresight
     from hindsched.analysis.score.referee import score
@@ -45,7 +45,7 @@ _MODULES = {
     "mlbroker": "instances.mlbroker",
 }  # fmt: skip
 _SOURCES = {
-    "analysis.audit.judge": "audit",
+    "analysis.audit.gang.audit": "audit",
     "analysis.compare": "compare ratio sweep",
     "analysis.foresight.foresight": "foresight",
     "analysis.score.referee": "score",

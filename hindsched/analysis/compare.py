@@ -17,29 +17,26 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from hindsched.analysis.comparison import Comparison, InstanceComparison
 from hindsched.analysis.store import MANIFEST, ResultStore
 from hindsched.analysis.sweep import run_tasks
-from hindsched.analysis.tasks import OFFLINE, ONLINE, Record, Task, file_name
+from hindsched.analysis.tasks import (
+    OFFLINE,
+    ONLINE,
+    Contender,
+    Entry,
+    Record,
+    Task,
+    file_name,
+)
 from hindsched.errors import InputError, SolveFailed
 from hindsched.instances.base import Instance, whole_number
 from hindsched.instances.generators.registry import generate
 from hindsched.json_types import JsonObject, Keywords
-from hindsched.online.protocol import OnlineAlgorithm
-from hindsched.online.registry import (
-    Factory,
-    algorithms,
-    build_from,
-    find_algorithm,
-    is_registered_name,
-    name_of,
-    settings_of,
-)
+from hindsched.online.registry import algorithms, is_registered_name
 from hindsched.solvers.door.options import SolveOptions
 
 if TYPE_CHECKING:
     import pandas as pd
 
 DEFAULT_SEEDS = 5
-Contender = str | type[OnlineAlgorithm] | OnlineAlgorithm
-"""An algorithm to compare: a name (see `find_algorithm`), a class or an object of one's own."""
 
 
 def compare(
@@ -67,23 +64,17 @@ def compare(
     algorithms : sequence of str, class or OnlineAlgorithm, optional
         Names (also ``path/to/file.py:Class`` and ``exec:command``), classes or objects of your own;
         None for all of the family.
-    seeds : int
-        Seeds of each randomised algorithm; the others run once.
-    first_seed : int
-        The first seed.
+    seeds, first_seed : int
+        How many seeds each randomised algorithm runs with, from which on; the others run once.
     settings : mapping, optional
         Settings, each handed to every algorithm that has it.
     method : str
         Method of the offline solves.
-    workers : int
-        Local processes; 0 for this one.
-    dask : str, optional
-        Address of a Dask scheduler, in place of local processes.
-    out : path, optional
+    workers, dask : int, and str, optional
+        Local processes, 0 for this one; or the address of a Dask scheduler.
+    out, resume : path, optional, and bool
         Folder of the results: a file a finished task, the tables and the HTML report, as `hindsched
-        bench` writes it.
-    resume : bool
-        Whether `out` may hold part of the same comparison: only what is missing or damaged is run.
+        bench` writes it; whether it may hold part of the same comparison, which then is not run.
     progress : bool
         Whether to show a bar on standard error.
     run_limit : float, optional
@@ -177,10 +168,8 @@ def sweep(
         As in `compare`; None for all of the family.
     preset : str
         Preset of the other settings.
-    instances : int
-        Instances of each combination, with the seeds `first_instance` and the following.
-    first_instance : int
-        Seed of the first instance.
+    instances, first_instance : int
+        Instances of each combination, and the seed of the first one.
     **options
         Of `compare`: ``seeds, settings, method, workers, out, resume, time_limit``, ...
 
@@ -344,14 +333,7 @@ def plan_tasks(
     settings: Keywords | None = None,
     offline: Keywords | None = None,
 ) -> list[Task]:
-    """List the tasks of a comparison: offline solves first, because they take longest.
-
-    Raises
-    ------
-    InputError
-        For an unknown algorithm, setting, method or option, or an instance or own algorithm whose
-        name stands twice.
-    """
+    """List the tasks of a comparison: offline solves first, because they take longest."""
     seeds, first_seed = whole_number("seeds", seeds, 1), whole_number("seed", first_seed, 0)
     if not instances:
         raise InputError("instances", "(none)", "at least one instance is needed")
@@ -361,60 +343,51 @@ def plan_tasks(
             raise InputError("instances", name, "names must be unique as file names")
     families = list(dict.fromkeys(instance.family for instance in instances))
     _check_offline(families, offline or {})
-    entries = {family: _entries(family, contenders, settings or {}) for family in families}
-    _check_all_used(contenders, settings or {}, entries)
+    entries = _entries(families, contenders, settings or {})
     solves: list[Task] = []
     runs: list[Task] = []
     for instance in instances:
         formulation, has_rivals = instance.check_formulation(None), False
-        for contender, (label, own, built, _) in entries[instance.family].items():
+        for contender, entry in entries[instance.family].items():
             held = None if isinstance(contender, str) else contender
-            has_rivals |= built.relaxes(formulation)
-            for seed in range(first_seed, first_seed + (seeds if built.randomised else 1)):
-                runs.append(Task(ONLINE, instance.name, label, seed, own, held))
+            has_rivals |= entry.algorithm.relaxes(formulation)
+            for seed in range(
+                first_seed, first_seed + (seeds if entry.algorithm.randomised else 1)
+            ):
+                name, own = entry.label, entry.settings
+                runs.append(Task(ONLINE, instance.name, name, seed, own, held))
         asked = dict(offline or {})
         solves.append(Task(OFFLINE, instance.name, settings=asked, has_rivals=has_rivals))
     return solves + runs
 
 
-def own_settings(
-    family: str, contender: str | type[OnlineAlgorithm], settings: Keywords
-) -> JsonObject:
-    """The settings that this algorithm has."""
-    known = settings_of(_factory(family, contender))
-    return {key: value for key, value in settings.items() if key in known}
-
-
-def _factory(family: str, contender: str | type[OnlineAlgorithm]) -> Factory:
-    return find_algorithm(family, contender) if isinstance(contender, str) else contender
-
-
-def label_of(contender: Contender) -> str:
-    """An algorithm's name for people."""
-    if isinstance(contender, OnlineAlgorithm):
-        return name_of(contender)
-    return contender if isinstance(contender, str) else contender.__name__
-
-
-Entries = dict[Contender, tuple[str, JsonObject, OnlineAlgorithm, Sequence[str]]]
-"""By contender its label, its own settings, the algorithm that they make, and all that it has."""
-
-
-def _entries(family: str, contenders: Sequence[Contender] | None, settings: Keywords) -> Entries:
-    """What runs on a family's instances; settings are checked by building the algorithms."""
-    found: Entries = {}
-    known = algorithms(family)
-    for item in known if contenders is None else contenders:
-        is_class = isinstance(item, type) and issubclass(item, OnlineAlgorithm)
-        if isinstance(item, OnlineAlgorithm):
-            found[item] = name_of(item), {}, item, ()
-        elif not (is_class or isinstance(item, str)):
-            rule = "must be a name, or a class or object of an OnlineAlgorithm"
-            raise InputError("algorithm", type(item).__name__, rule)
-        elif is_class or item in known or not is_registered_name(str(item)):
-            factory, label = _factory(family, item), label_of(item)
-            own = own_settings(family, item, settings)
-            found[item] = label, own, build_from(factory, label, own), list(settings_of(factory))
+def _entries(
+    families: Sequence[str], contenders: Sequence[Contender] | None, settings: Keywords
+) -> dict[str, dict[Contender, Entry]]:
+    """What runs on each family's instances; each name and setting is some family's."""
+    found: dict[str, dict[Contender, Entry]] = {}
+    for family in families:
+        known = algorithms(family)
+        found[family] = {
+            item: Entry.of(family, item, settings)
+            for item in (known if contenders is None else contenders)
+            if not isinstance(item, str) or item in known or not is_registered_name(item)
+        }
+    every = [entry for own in found.values() for entry in own.values()]
+    for item in contenders or ():
+        if isinstance(item, str) and not any(item in own for own in found.values()):
+            words = dict.fromkeys(word for family in families for word in algorithms(family))
+            raise InputError("algorithm", item, f"must be one of {', '.join(words)}")
+    held = [item for item in contenders or () if not isinstance(item, str)]
+    labels = [own[item].label for own in found.values() for item in held]
+    for label in labels:
+        if labels.count(label) > len(families):
+            raise InputError("algorithm", label, "stands twice: objects differ by their settings")
+    names = dict.fromkeys(name for entry in every for name in entry.has)
+    for key, value in settings.items():
+        if key not in names:
+            rule = f"the algorithms have the settings: {', '.join(names) or 'none'}"
+            raise InputError(f"set.{key}", value, rule)
     return found
 
 
@@ -427,22 +400,3 @@ def _check_offline(families: Sequence[str], offline: Keywords) -> None:
     for family in families:
         if method not in (known := methods(family)):
             raise InputError("method", method, f"must be one of {', '.join(known)}")
-
-
-def _check_all_used(
-    contenders: Sequence[Contender] | None, settings: Keywords, entries: Mapping[str, Entries]
-) -> None:
-    """Refuse a name or a setting that no family has, and algorithms of one name."""
-    labels = [label_of(item) for item in contenders or () if not isinstance(item, str)]
-    for label in labels:
-        if labels.count(label) > 1:
-            raise InputError("algorithm", label, "stands twice: objects differ by their settings")
-    for item in contenders or ():
-        if isinstance(item, str) and not any(item in found for found in entries.values()):
-            known = dict.fromkeys(word for family in entries for word in algorithms(family))
-            raise InputError("algorithm", item, f"must be one of {', '.join(known)}")
-    names = dict.fromkeys(n for own in entries.values() for *_, all_ in own.values() for n in all_)
-    for key, value in settings.items():
-        if key not in names:
-            rule = f"the algorithms have the settings: {', '.join(names) or 'none'}"
-            raise InputError(f"set.{key}", value, rule)

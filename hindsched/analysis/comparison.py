@@ -18,14 +18,14 @@ from hindsched.analysis.ratio import (
 )
 from hindsched.analysis.statistics import (
     CONFIDENCE,
-    Row,
+    Summary,
+    Verdict,
     paired_rows,
     profile_rows,
-    summary_numbers,
-    summary_row,
+    ranked,
+    summary,
 )
 from hindsched.analysis.tasks import OFFLINE, ONLINE, Record
-from hindsched.analysis.verdict import Verdict, ranked
 from hindsched.errors import InputError, SolveFailed
 from hindsched.json_types import JsonObject
 
@@ -40,28 +40,14 @@ OPTIMUM_FACTS = (
 
 @dataclass(frozen=True)
 class InstanceComparison:
-    """All algorithms on one instance, against what is known of its optimum.
-
-    Parameters
-    ----------
-    instance, family : str
-        Name of the instance and the family's name.
-    optimum : Optimum
-        What is known of the optimum, from the offline solve and every feasible online schedule.
-    offline : Record
-        Record of the offline solve.
-    algorithms : list of AlgorithmRatio
-        In the order asked for.
-    contradiction : str, optional
-        A schedule that is better than a proven bound: one of the two is wrong.
-    """
+    """All algorithms on one instance, against what is known of its optimum."""
 
     instance: str
     family: str
-    optimum: Optimum
-    offline: Record
-    algorithms: Sequence[AlgorithmRatio]
-    contradiction: str | None = None
+    optimum: Optimum  # from the offline solve and every feasible online schedule
+    offline: Record  # of the offline solve
+    algorithms: Sequence[AlgorithmRatio]  # in the order asked for
+    contradiction: str | None = None  # a schedule better than a proven bound: one is wrong
 
     def algorithm(self, name: str) -> AlgorithmRatio:
         """Find an algorithm by name; KeyError if it was not compared."""
@@ -105,7 +91,7 @@ class InstanceComparison:
         lines: list[tuple[str, ...]] = [(self.instance, "(offline)", "", "", optimum)]
         for row in self.algorithms:
             objective = "-" if row.objective is None else f"{row.objective:.6g}"
-            ratio = str(row.ratio.interval) if row.ratio.exists else "none"
+            ratio = row.ratio.interval.as_ratio()
             note = "; ".join([*filter(None, [row.ratio.reason]), *row.errors])
             lines.append(("", row.label, objective, ratio + "*" * row.ratio.starred, note))
         return lines
@@ -120,13 +106,10 @@ class InstanceComparison:
 class Comparison:
     """Algorithms on many instances, from the records of the tasks that finished.
 
-    Parameters
-    ----------
-    records : sequence of Record
-        In the order of the tasks; an instance without a record of its offline solve is left out.
+    An instance without a record of its offline solve is left out.
     """
 
-    records: Sequence[Record] = field(repr=False)
+    records: Sequence[Record] = field(repr=False)  # in the order of the tasks
 
     @cached_property
     def instances(self) -> list[InstanceComparison]:
@@ -161,25 +144,25 @@ class Comparison:
                 own.setdefault(row.algorithm, []).append(row)
         return found
 
-    def summary_rows(self) -> list[Row]:
-        """One row per family and algorithm over its instances, see `statistics.summary_row`."""
-        return [summary_row(rows) for own in self.by_family.values() for rows in own.values()]
+    @cached_property
+    def summaries(self) -> list[Summary]:
+        """One per family and algorithm, over its instances."""
+        return [summary(rows) for own in self.by_family.values() for rows in own.values()]
 
     def verdicts(self) -> list[Verdict]:
         """The verdict on each family, in their order."""
-        summary, found = self.summary_rows(), []
+        found = []
         for family in self.by_family:
             items = [item for item in self.instances if item.family == family]
-            own = [row for row in summary if row["family"] == family]
-            out = [row for row in own if row["rival"] or row["starred"]]
-            online = ranked([row for row in own if row not in out and not row["foresight"]])
-            ahead = [row["algorithm"] for row in online[:2]]
+            own = [one for one in self.summaries if one.family == family]
+            online = ranked([one for one in own if one.is_online])
+            ahead = [one.algorithm for one in online[:2]]
             verdict = Verdict(
                 family,
                 ranking=online,
                 optima=[item.optimum for item in items],
-                own=next((row for row in own if row["algorithm"] == family), None),
-                left_out=[str(row["label"]) for row in out],
+                own=next((one for one in own if one.algorithm == family), None),
+                left_out=[one.label for one in own if not one.keeps_rules],
                 is_ahead=len(ahead) == 2 and all(item.is_better(*ahead) for item in items),
             )
             found.append(verdict)
@@ -196,27 +179,31 @@ class Comparison:
         Returns
         -------
         DataFrame
-            ``family, algorithm, commitment, starred`` and the numbers of
-            `statistics.summary_numbers`; infinite ratios are counted apart.
+            ``family, algorithm, commitment, starred, instances, mean, mean_lower, mean_upper,
+            median, worst`` of the ratios' upper ends, and ``infinite, without_ratio``: those that
+            are counted apart.
         """
         _check_level(confidence)
-        rows = [rows for own in self.by_family.values() for rows in own.values()]
-        told = ("family", "algorithm", "commitment", "starred")
-        return _frame(
-            [
-                {name: summary[name] for name in told} | summary_numbers(own, confidence)
-                for summary, own in zip(self.summary_rows(), rows, strict=True)
-            ]
-        )
+        return _frame([one.row(confidence) for one in self.summaries])
 
     def paired_frame(self, confidence: float = CONFIDENCE) -> pd.DataFrame:
-        """Each two algorithms on the same instances, see `statistics.paired_rows`."""
+        """Each two algorithms on the instances that both finished.
+
+        Returns
+        -------
+        DataFrame
+            ``family, algorithm, rival, instances``; ``better, worse, ties``: on how many instances;
+            ``advantage``: geometric mean of how many times better the algorithm's objective is (1
+            is equal), with ``advantage_lower, advantage_upper``, its bootstrap interval at the
+            ``level``; ``sign_p, wilcoxon_p``: two-sided sign test, and signed ranks of the
+            logarithms. A number that cannot be had is None.
+        """
         _check_level(confidence)
         families = self.by_family.values()
         return _frame([row for own in families for row in paired_rows(own, confidence=confidence)])
 
     def profile_frame(self) -> pd.DataFrame:
-        """Performance profiles, see `statistics.profile_rows`."""
+        """Performance profiles: ``share`` of instances within ``factor`` of the best of all."""
         return _frame([row for own in self.by_family.values() for row in profile_rows(own)])
 
     def to_frame(self) -> pd.DataFrame:
@@ -227,17 +214,17 @@ class Comparison:
 
     def optima_frame(self) -> pd.DataFrame:
         """Tidy table of offline solves: one row an instance."""
-        rows = []
-        for item in self.instances:
-            optimum, ends = item.optimum, item.optimum.interval
-            rows.append(
+        return _frame(
+            [
                 {
-                    "family": item.family, "instance": item.instance, "lower": ends.lower,
-                    "upper": ends.upper, "status": optimum.status, "best": optimum.best,
-                    "proof": optimum.proof, **{k: item.offline.get(k) for k in OPTIMUM_FACTS},
+                    "family": item.family, "instance": item.instance,
+                    "lower": item.optimum.interval.lower, "upper": item.optimum.interval.upper,
+                    "status": item.optimum.status, "best": item.optimum.best,
+                    "proof": item.optimum.proof, **{k: item.offline.get(k) for k in OPTIMUM_FACTS},
                 }
-            )  # fmt: skip
-        return _frame(rows)
+                for item in self.instances
+            ]
+        )  # fmt: skip
 
     def job_frame(self) -> pd.DataFrame:
         """Tidy table of jobs: one row per (instance, algorithm, seed, job)."""

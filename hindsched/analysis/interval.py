@@ -12,9 +12,8 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 
 from hindsched.solvers.door.options import DEFAULT_GAP
 
-SIGNIFICANT = 4
-LONG = Context(prec=400)
-"""More digits than a double has before its point."""
+SIGNIFICANT, DECIMALS = 4, 4
+LONG = Context(prec=400)  # more digits than a double has before its point
 
 
 @dataclass(frozen=True)
@@ -25,6 +24,8 @@ class Interval:
     --------
     >>> print(Interval(1.19996, 1.20004), Interval(1.0, 1.0000000007), Interval(44.99999, 45.0))
     [1.199, 1.201] 1 45
+    >>> Interval(1.0141, 1.0141).as_ratio(), Interval(1.776321, 2).as_ratio()
+    ('1.0141', '[1.7763, 2.0000]')
     """
 
     lower: float | None = None
@@ -44,6 +45,17 @@ class Interval:
             for name, end in (("lower", self.lower), ("upper", self.upper))
         }
 
+    def ends_as_ratio(self) -> tuple[str, str]:
+        """Write the ends of a ratio for a column of them: four decimals each, rounded outward."""
+        return _decimals(self.lower, ROUND_FLOOR), _decimals(self.upper, ROUND_CEILING)
+
+    def as_ratio(self) -> str:
+        """Write a ratio for a column of them; one number where the ends agree."""
+        lower, upper = self.ends_as_ratio()
+        if lower == upper or self.is_point:
+            return "none" if self.lower is None else upper.replace("?", lower)
+        return f"[{lower}, {upper}]"
+
     def __str__(self) -> str:
         if self.lower is None and self.upper is None:
             return "unknown"
@@ -58,11 +70,6 @@ def rounded_down(value: float) -> str:
     """Write a number of which "at least" holds: four significant digits, never more than it is.
 
     Just above 1, where ratios are best, as many digits as tell it from 1.
-
-    Examples
-    --------
-    >>> rounded_down(1.19996), rounded_up(1.19996), rounded_up(1.00004)
-    ('1.199', '1.2', '1.00004')
     """
     return _rounded(value, ROUND_FLOOR)
 
@@ -96,3 +103,11 @@ def _rounded(value: float, rounding: str) -> str:
     above = exact - 1
     digits = max(SIGNIFICANT, 1 - above.adjusted()) if 0 < above < 1 else SIGNIFICANT
     return f"{float(Context(prec=digits, rounding=rounding).create_decimal(exact)):.{digits}g}"
+
+
+def _decimals(value: float | None, rounding: str) -> str:
+    if value is None:
+        return "?"
+    if not math.isfinite(value):
+        return f"{value}"
+    return f"{plain(value).quantize(Decimal(1).scaleb(-DECIMALS), rounding, LONG):f}"

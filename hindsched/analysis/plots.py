@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import numpy as np
 
-from hindsched.analysis.spans import job_spans, spans_of
+from hindsched.analysis.tables import job_spans, spans_of
 from hindsched.arrays import Floats
 from hindsched.errors import InputError
 from hindsched.instances.io import write_bytes
@@ -35,12 +35,11 @@ __all__ = ["gantt", "gap", "losses", "policy", "prices", "ratios", "save", "util
 P = ParamSpec("P")
 R = TypeVar("R")
 
+# Okabe and Ito's colours, told apart under every common colour-vision deficiency; black and yellow
+# such that they are seen on white and on black.
 PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#777777", "#B8A800")
-"""Okabe and Ito's colours, told apart under every common colour-vision deficiency; black and yellow
-such that they are seen on white and on black."""
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
-SEQUENTIAL = "YlGnBu"
-"""Light for little, dark for much; reads the same in grey."""
+SEQUENTIAL = "YlGnBu"  # light for little, dark for much; reads the same in grey
 GREY = "#8A8A8A"
 DOTS_PER_INCH = 150
 INSTALL = 'pip install ".[plots]"'
@@ -54,8 +53,7 @@ RC = {
     "svg.hashsalt": "hindsched", "xtick.labelsize": 8, "ytick.labelsize": 8,
 }  # fmt: skip
 LABELS_SHOWN, JOBS_SHOWN, LINES_SHOWN = 40, 12, 8
-VISIBLE = 1e-3
-"""Bars and lines below this share of the largest are left out."""
+VISIBLE = 1e-3  # bars and lines below this share of the largest are left out
 LOG_BEYOND, LOG_LEFT = 8.0, 0.92
 LOG_TICKS = [digit * 10.0**power for power in range(9) for digit in (1, 2, 5)]
 
@@ -90,7 +88,7 @@ def look() -> Iterator[None]:
 
 
 def common_look(draw: Callable[P, R]) -> Callable[P, R]:
-    """Let a drawing function draw in the common look and leave matplotlib's settings alone."""
+    """Let a function draw in the common look and leave matplotlib's settings alone."""
 
     @wraps(draw)
     def wrapper(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -225,14 +223,8 @@ def utilisation(solution: Any, resource: str | None = None, ax: Axes | None = No
 def used_shares(solution: Solution, resource: str | None = None) -> tuple[str, list[str], Floats]:
     """Used over capacity of one resource, None for the one that is fullest on average.
 
-    Returns
-    -------
-    resource : str
-        The resource.
-    servers : list of str
-        Every server that has it, in the instance's order.
-    share : ndarray, shape (servers, slots)
-        From slot 1 to the horizon or the last slot used, whichever is later.
+    Returns the resource, every server that has it in the instance's order, and the shares (servers,
+    slots) from slot 1 to the horizon or the last slot used, whichever is later.
     """
     import pandas as pd
 
@@ -597,7 +589,7 @@ def _whole_numbers(axis: Any) -> None:
 
 
 def _label_rows(ax: Axes, labels: list[str], most: int = LABELS_SHOWN) -> range:
-    """Name the rows of a picture, or so many of them as can be read; which ones."""
+    """Name so many rows of a picture as can be read; which ones."""
     shown = range(0, len(labels), max(1, -(-len(labels) // most)))
     ax.set_yticks(list(shown), [labels[index] for index in shown])
     return shown

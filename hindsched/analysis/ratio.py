@@ -23,11 +23,8 @@ from hindsched.solvers.door.result import relative_gap
 
 Sense = Literal["max", "min"]
 
-CONTRADICTION = 1e-6
-"""Relative excess of a solution over a solver's bound that is more than the solver's tolerances."""
-CERTIFIED_CONTRADICTION = 1e-9
-"""The same over a certificate's bound, which is rounded outward: only the objective's sum may be
-off."""
+CONTRADICTION = 1e-6  # relative excess over a solver's bound, beyond the solver's tolerances
+CERTIFIED_CONTRADICTION = 1e-9  # over a certificate's, rounded outward: only sums may be off
 INVERSE_NOTE = (
     "Ratios are OPT/ALG when maximising and ALG/OPT when minimising, so 1 is perfect and larger is "
     "worse; figures of papers that report the inverse were converted."
@@ -41,32 +38,16 @@ RUN_FACTS = (
 
 @dataclass(frozen=True)
 class Optimum:
-    """What is known of an offline optimum.
-
-    Parameters
-    ----------
-    sense : {"max", "min"}
-        Of the objective.
-    interval : Interval
-        The optimum lies in it.
-    status : str
-        Status of the offline solve: ``optimal``, ``feasible``, ...
-    best : str
-        Who found the best solution: ``offline`` or an online algorithm's name.
-    proof : str
-        How the bound is proven: ``certificate`` (the exact kernel accepts the written prices),
-        ``checked fast`` (the prices, in floating point that rounds outward), ``solver`` (the
-        solver's claim) or ``none``.
-    for_rivals : bool
-        The optimum is that of the larger problem which rivals outside the feasible set solve.
-    """
+    """What is known of an offline optimum."""
 
     sense: Sense
-    interval: Interval
-    status: str
-    best: str = "offline"
+    interval: Interval  # the optimum lies in it
+    status: str  # of the offline solve: optimal, feasible, ...
+    best: str = "offline"  # who found the best solution: offline or an online algorithm
+    # Who vouches for the bound: certificate (the exact kernel), checked fast (prices in floating
+    # point that rounds outward), solver or none.
     proof: str = "none"
-    for_rivals: bool = False
+    for_rivals: bool = False  # of the larger problem that rivals outside the feasible set solve
 
     @property
     def known_and_bound(self) -> tuple[float | None, float | None]:
@@ -85,10 +66,9 @@ class Optimum:
         return self.status == "optimal"
 
     def improved(self, objective: float, algorithm: str) -> Optimum:
-        """Return the optimum known once a feasible online solution of this objective is known.
+        """What is known once an online schedule, which is an offline solution too, is known.
 
-        An online schedule inside the feasible set is an offline solution, so the optimum is at
-        least as good; `SolveFailed` if it is better than the bound.
+        `SolveFailed` if it is better than the bound.
         """
         known, bound = self.known_and_bound
         sign = 1.0 if self.sense == "max" else -1.0
@@ -124,24 +104,14 @@ def optimum_of(
 class Ratio:
     """An algorithm's competitive ratio on one instance.
 
-    Parameters
-    ----------
-    interval : Interval
-        The ratio lies in it; both ends None when there is no ratio. An algorithm that earns nothing
-        where something can be earned, or less than nothing, has ratio infinity.
-    difference : Interval
-        OPT - ALG lies in it; negative when minimising.
-    reason : str, optional
-        Why there is no ratio, why it is infinite or why an end is not known.
-    starred : bool
-        True for a plain quotient: the algorithm may do what the offline problem forbids, so that it
-        may be below 1.
+    An algorithm that earns nothing where something can be earned, or less than nothing, has ratio
+    infinity.
     """
 
-    interval: Interval
-    difference: Interval
-    reason: str | None = None
-    starred: bool = False
+    interval: Interval  # the ratio lies in it; both ends None where there is none
+    difference: Interval  # OPT - ALG lies in it; negative when minimising
+    reason: str | None = None  # why there is no ratio, why it is infinite or an end is not known
+    starred: bool = False  # a plain quotient, which may be below 1: the algorithm may break rules
 
     @property
     def exists(self) -> bool:
@@ -172,24 +142,14 @@ def competitive_ratio(
 ) -> Ratio:
     """Ratio of one run, or of the expected objective of a randomised algorithm.
 
-    Parameters
-    ----------
-    optimum : Optimum
-        What is known of the optimum.
-    objective : float or None
-        What the algorithm reached; None if the run failed.
-    in_feasible_set : bool
-        False for a baseline that may do what the offline problem forbids: its quotient is starred,
-        unless the optimum is that of the problem without these rules.
-    violations : int
-        Number of broken constraints of the run; with any there is no ratio.
+    The objective is None if the run failed. The quotient of a baseline outside the feasible set is
+    starred, unless the optimum is that of the problem without the rules that it breaks.
     """
     if objective is None:
         return Ratio(Interval(), Interval(), "the run failed")
     known = optimum.interval
-    difference = Interval(
-        *(None if end is None else end - objective for end in (known.lower, known.upper))
-    )
+    ends = (None if end is None else end - objective for end in (known.lower, known.upper))
+    difference = Interval(*ends)
     if violations and in_feasible_set:
         return Ratio(Interval(), difference, f"breaks {violations} constraints")
     quotient = _ratio_of_values if optimum.sense == "max" else _ratio_of_costs
@@ -257,26 +217,14 @@ def ratio_of(optimum: Optimum, record: Record) -> Ratio:
 
 @dataclass(frozen=True)
 class AlgorithmRatio:
-    """An algorithm on one instance, over its seeds.
-
-    Parameters
-    ----------
-    instance, family, algorithm : str
-        What ran on what.
-    settings : dict
-        Its settings.
-    runs : list of (Record, Ratio)
-        Each seed's record and ratio; one for a deterministic algorithm.
-    optimum : Optimum
-        What is known of the instance's optimum.
-    """
+    """An algorithm on one instance, over its seeds."""
 
     instance: str
     family: str
     algorithm: str
     settings: Keywords
-    runs: Sequence[tuple[Record, Ratio]]
-    optimum: Optimum
+    runs: Sequence[tuple[Record, Ratio]]  # a seed each; one for a deterministic algorithm
+    optimum: Optimum  # what is known of the instance's
 
     def _first(self, name: str, default: Any = "") -> Any:
         """What the first run that says something of this says."""
@@ -308,17 +256,16 @@ class AlgorithmRatio:
     @property
     def theorem(self) -> Theorem | None:
         """``{kind, value, assumptions}`` of the paper's own algorithm."""
-        found: Theorem | None = self._first("theorem", None)
-        return found
+        return self._first("theorem", None)  # type: ignore[no-any-return]
 
     @property
     def mark(self) -> str:
-        """What stands behind its name, empty for a plain online algorithm."""
+        """What stands behind its name where it knows more than an online algorithm does."""
         return str(self._first("mark"))
 
     @property
     def label(self) -> str:
-        """Its name, with a word behind it if it knows more than an online algorithm does."""
+        """Its name and mark."""
         return self.algorithm + self.mark
 
     @property

@@ -1,4 +1,4 @@
-"""Statistics over instances: summaries, paired comparisons and performance profiles.
+"""Statistics over instances: summaries, verdicts, paired comparisons and performance profiles.
 
 Two algorithms are compared on the same instances, pair by pair: differences between instances, much
 larger than those between algorithms, cancel. No distribution is assumed: intervals come from the
@@ -10,90 +10,127 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import ROUND_CEILING
 from itertools import combinations
 from statistics import median
 from typing import Any
 
 import numpy as np
 
-from hindsched.analysis.interval import Interval
-from hindsched.analysis.ratio import AlgorithmRatio, competitive_ratio, optimum_of, spread
+from hindsched.analysis.interval import Interval, percent_rounded
+from hindsched.analysis.ratio import AlgorithmRatio, Optimum, competitive_ratio, optimum_of, spread
 from hindsched.arrays import Floats
 
 RESAMPLES, CONFIDENCE = 2000, 0.95
 LONGEST_REASON = 120
-SAME = 1e-9
-"""Objectives that differ by less than this share are a tie."""
+SAME = 1e-9  # objectives that differ by less than this share are a tie
+PROVEN_BY = {
+    "certificate": "by prices",
+    "checked fast": "by prices in floating point",
+    "solver": "by a solver",
+}
 
 Ratios = Mapping[str, Sequence[AlgorithmRatio]]
 Row = dict[str, Any]
 
 
-def summary_row(found: Sequence[AlgorithmRatio]) -> Row:
-    """One row of `Comparison.summary_rows`: an algorithm over its instances, one of `found` each.
+@dataclass(frozen=True)
+class Summary:
+    """An algorithm over its instances; an end of a number is None where it has none on one."""
 
-    Returns
-    -------
-    dict
-        ``family, algorithm, instances``; ``label``: its name with what it knows more than others;
-        ``median_lower, median_upper`` and ``worst_...``: of the lower and of the upper ends of the
-        ratios, infinite ones included; ``sums_...``: the ratio of the sums of OPT and of ALG;
-        ``infinite``: instances on which it earns nothing; ``without_ratio``: instances that all
-        numbers leave out, and ``no_ratio_because`` the commonest reason; ``starred``: whether the
-        ratios are plain quotients, see `Ratio`; ``rival``: whether it may do what the offline
-        problem forbids; ``foresight``: whether it knows more than an online algorithm does;
-        ``commitment``: when it is bound by what it decides. An upper number is None if the optimum
-        of one of the instances has no bound.
-    """
+    found: Sequence[AlgorithmRatio] = field(repr=False)  # one an instance
+    family: str
+    algorithm: str
+    label: str  # its name with what it knows more than others
+    median: Interval  # from the lower to the upper ends' median, infinite ones included
+    worst: Interval
+    sums: Interval  # the ratio of a single instance made of all: sum of OPT against sum of ALG
+    instances: int
+    infinite: int  # instances on which it earns nothing
+    without_ratio: int  # instances that all numbers leave out
+    reason: str  # the commonest why they have none
+    starred: bool  # whether the ratios are plain quotients, see `Ratio`
+    keeps_rules: bool  # whether it does nothing that the offline problem forbids
+    is_online: bool  # whether moreover it knows no more than an online algorithm
+    commitment: str  # when it is bound by what it decides
+
+    @property
+    def note(self) -> str:
+        """What the numbers leave open: infinite, absent and starred ratios."""
+        notes = [f"inf on {self.infinite}"] if self.infinite else []
+        notes += [f"no ratio on {self.without_ratio} ({self.reason})"] if self.reason else []
+        return "; ".join([*notes, *(["*"] if self.starred else [])])
+
+    @property
+    def words(self) -> str:
+        """Median and worst ratio; of one instance its ratio."""
+        if self.instances - self.without_ratio == 1:
+            return f"ratio {self.median}"
+        return f"median ratio {self.median}, worst {self.worst}"
+
+    def row(self, confidence: float = CONFIDENCE, seed: int = 0) -> Row:
+        """A row of `Comparison.summary_frame`: what holds of the upper ends, which are proven.
+
+        Mean with its bootstrap interval, median and worst are over the finite ends; infinite and
+        absent ones are counted apart.
+        """
+        uppers = [row.ratio.interval.upper for row in self.found]
+        finite = np.array([end for end in uppers if end is not None and math.isfinite(end)])
+        numbers: list[float | None] = [None] * 5
+        if finite.size:
+            interval = bootstrap(finite, confidence, seed)
+            numbers = [*map(float, (finite.mean(), *interval, np.median(finite), finite.max()))]
+        names = ("mean", "mean_lower", "mean_upper", "median", "worst")
+        return {
+            "family": self.family, "algorithm": self.algorithm, "commitment": self.commitment,
+            "starred": self.starred, "instances": self.instances,
+            **dict(zip(names, numbers, strict=True)),
+            "infinite": sum(end == math.inf for end in uppers),
+            "without_ratio": sum(end is None for end in uppers), "level": confidence,
+        }  # fmt: skip
+
+
+def summary(found: Sequence[AlgorithmRatio]) -> Summary:
+    """Sum an algorithm up over its instances, one of `found` each."""
     known = [row for row in found if row.ratio.exists]
-    lowers = [row.ratio.interval.lower for row in known]
-    uppers = [row.ratio.interval.upper for row in known]
-    worst_lower, worst_upper = spread([row.ratio for row in known])
-    sums, name = _ratio_of_sums(known), found[0].algorithm
-    return {
-        "family": found[0].family, "algorithm": name, "instances": len(found),
-        "label": name + _common_mark([row.mark for row in found]),
-        "median_lower": _of_all(lowers, median), "median_upper": _of_all(uppers, median),
-        "worst_lower": worst_lower.upper, "worst_upper": worst_upper.upper,
-        "sums_lower": sums.lower, "sums_upper": sums.upper,
-        "infinite": sum(row.ratio.is_infinite for row in known),
-        "without_ratio": len(found) - len(known), "no_ratio_because": _commonest_reason(found),
-        "starred": any(row.ratio.starred for row in known),
-        "rival": not all(row.in_feasible_set for row in found),
-        "foresight": any(row.has_foresight for row in found),
-        "commitment": next((row.commitment for row in found if row.commitment), ""),
-    }  # fmt: skip
-
-
-def interval_of(row: Row, of: str) -> Interval:
-    """The interval of one of a summary row's numbers: ``median``, ``worst`` or ``sums``."""
-    return Interval(row[f"{of}_lower"], row[f"{of}_upper"])
-
-
-def note_of(row: Row) -> str:
-    """What the numbers of a summary row leave open: infinite, absent and starred ratios."""
-    notes = [f"inf on {row['infinite']}"] if row["infinite"] else []
-    if row["without_ratio"]:
-        notes.append(f"no ratio on {row['without_ratio']} ({row['no_ratio_because']})")
-    return "; ".join([*notes, *(["*"] if row["starred"] else [])])
-
-
-def _commonest_reason(found: Sequence[AlgorithmRatio]) -> str | None:
-    """Why most instances without a ratio have none; of a failed run its own error."""
-    reasons = [
+    ends = [row.ratio.interval for row in known]
+    lowers, uppers = spread([row.ratio for row in known])
+    reasons = Counter(
         [*row.errors, row.ratio.reason or "the optimum is not known"][0]
         for row in found
         if not row.ratio.exists
-    ]
-    return Counter(reasons).most_common(1)[0][0][:LONGEST_REASON] if reasons else None
+    )
+    marks = list(dict.fromkeys(row.mark for row in found if row.mark))
+    if len(marks) > 1:  # where instances differ in a detail behind a colon, without it
+        marks = list(dict.fromkeys(mark.split(":")[0].removesuffix(")") + ")" for mark in marks))
+    starred = any(row.ratio.starred for row in known)
+    keeps_rules = not starred and all(row.in_feasible_set for row in found)
+    return Summary(
+        found, found[0].family, found[0].algorithm, found[0].algorithm + "".join(marks),
+        median=Interval(*(_of_all([getattr(end, name) for end in ends], median)
+                          for name in ("lower", "upper"))),
+        worst=Interval(lowers.upper, uppers.upper),
+        sums=_ratio_of_sums(known),
+        instances=len(found),
+        infinite=sum(row.ratio.is_infinite for row in known),
+        without_ratio=len(found) - len(known),
+        reason=reasons.most_common(1)[0][0][:LONGEST_REASON] if reasons else "",
+        starred=starred,
+        keeps_rules=keeps_rules,
+        is_online=keeps_rules and not any(row.has_foresight for row in found),
+        commitment=next((row.commitment for row in found if row.commitment), ""),
+    )  # fmt: skip
 
 
-def _common_mark(marks: Sequence[str]) -> str:
-    """The mark of all instances; where they differ in a detail behind a colon, without it."""
-    known = list(dict.fromkeys(filter(None, marks)))
-    if len(known) < 2:
-        return "".join(known)
-    return "".join(dict.fromkeys(mark.split(":")[0].removesuffix(")") + ")" for mark in known))
+def _ratio_of_sums(rows: Sequence[AlgorithmRatio]) -> Interval:
+    if not rows:
+        return Interval()
+    known, bounds = zip(*(row.optimum.known_and_bound for row in rows), strict=True)
+    sums = _of_all(known, sum), _of_all(bounds, sum)
+    optimum = optimum_of(rows[0].optimum.sense, *sums, "feasible", proof="none")
+    total = sum(row.objective for row in rows if row.objective is not None)
+    return competitive_ratio(optimum, total).interval
 
 
 def _of_all(
@@ -104,41 +141,73 @@ def _of_all(
     return float(average(known)) if known and len(known) == len(ends) else None
 
 
-def _ratio_of_sums(rows: Sequence[AlgorithmRatio]) -> Interval:
-    """The ratio of a single instance made of all: interval of sum OPT against sum ALG."""
-    if not rows:
-        return Interval()
-    known, bounds = zip(*(row.optimum.known_and_bound for row in rows), strict=True)
-    sums = _of_all(known, sum), _of_all(bounds, sum)
-    optimum = optimum_of(rows[0].optimum.sense, *sums, "feasible", proof="none")
-    total = sum(row.objective for row in rows if row.objective is not None)
-    return competitive_ratio(optimum, total).interval
+@dataclass(frozen=True)
+class Verdict:
+    """What a comparison says of a family: who comes closest to the optimum, what is proven."""
+
+    family: str
+    ranking: Sequence[Summary]  # online algorithms that have a ratio, the smallest median first
+    optima: Sequence[Optimum]  # of each instance
+    own: Summary | None = None  # the algorithm of the family's paper
+    left_out: Sequence[str] = ()  # algorithms that may do what the offline problem forbids
+    # Whether the best has a better objective than the next on every instance: against the same
+    # optimum it is better then, however little is known of the optimum.
+    is_ahead: bool = False
+
+    @property
+    def best(self) -> Summary | None:
+        """The online algorithm with the smallest median ratio, if one has any."""
+        return self.ranking[0] if self.ranking else None
+
+    def lines(self) -> list[str]:
+        """Who is nearest to the optimum and how near; the paper's algorithm and the optima."""
+        best, own = self.best, self.own
+        if best is None:
+            return [f"{self.family}: no online algorithm has a ratio; {self._proven()}"]
+        first = f"{self.family}: {best.label} comes closest, {best.words}{self._next()}"
+        if own is None:
+            paper = ""
+        elif own.algorithm == best.algorithm:
+            paper = "it is the paper's algorithm; "
+        else:
+            ratios = "no ratio" if own.median.lower is None else own.words
+            paper = f"the paper's {own.label}: {ratios}; "
+        return [first, f"  {paper}{self._proven()}"]
+
+    def _proven(self) -> str:
+        """How many optima are proven, and how; the widest gap of the others."""
+        proofs = [item.proof for item in self.optima if item.is_proven]
+        ways = [f"{proofs.count(key)} {how}" for key, how in PROVEN_BY.items() if key in proofs]
+        text = f"{len(proofs)} of {len(self.optima)} optima proven"
+        text += f" ({', '.join(ways)})" if ways else ""
+        gaps = [item.gap for item in self.optima if not item.is_proven]
+        known = [gap for gap in gaps if gap not in (None, math.inf)]
+        if len(known) < len(gaps):
+            text += f", {len(gaps) - len(known)} without a bound that tells anything"
+        if known:
+            text += f", widest gap {percent_rounded(max(known), ROUND_CEILING)}"
+        return text
+
+    def _next(self) -> str:
+        """The runner-up, and whether intervals or objectives tell the two apart."""
+        if len(self.ranking) < 2:
+            return ""
+        best, follower = self.ranking[:2]
+        upper, lower = best.median.upper, follower.median.lower
+        told = str(follower.median)
+        if upper is None or lower is None or lower <= upper:
+            told = "worse on every instance" if self.is_ahead else "level"
+        return f"; next {follower.label}, {told}"
 
 
-def summary_numbers(
-    found: Sequence[AlgorithmRatio], confidence: float = CONFIDENCE, seed: int = 0
-) -> Row:
-    """An algorithm's ratio over its instances: what holds of the upper ends, which are proven.
+def ranked(found: Sequence[Summary]) -> list[Summary]:
+    """Those that have a ratio, the smallest median first: by upper ends, which are proven."""
 
-    Returns
-    -------
-    dict
-        ``instances``; ``mean, mean_lower, mean_upper, median, worst`` over the finite upper ends;
-        ``infinite, without_ratio``: instances that are counted apart; ``level``.
-    """
-    uppers = [row.ratio.interval.upper for row in found]
-    finite = np.array([end for end in uppers if end is not None and math.isfinite(end)])
-    numbers: list[float | None] = [None] * 5
-    if finite.size:
-        interval = bootstrap(finite, confidence, seed)
-        numbers = [*map(float, (finite.mean(), *interval, np.median(finite), finite.max()))]
-    return {
-        "instances": len(found),
-        **dict(zip(("mean", "mean_lower", "mean_upper", "median", "worst"), numbers, strict=True)),
-        "infinite": sum(end == math.inf for end in uppers),
-        "without_ratio": sum(end is None for end in uppers),
-        "level": confidence,
-    }
+    def key(one: Summary) -> tuple[float, float]:
+        lower, upper = one.median.lower, one.median.upper
+        return (math.inf if upper is None else upper, lower or 0.0)
+
+    return sorted((one for one in found if one.median.lower is not None), key=key)
 
 
 def bootstrap(values: Floats, confidence: float, seed: int) -> tuple[float, float]:
@@ -152,14 +221,10 @@ def bootstrap(values: Floats, confidence: float, seed: int) -> tuple[float, floa
 def paired_rows(found: Ratios, seed: int = 0, confidence: float = CONFIDENCE) -> list[Row]:
     """Compare each two algorithms of a family on the instances that both finished.
 
-    Returns
-    -------
-    list of dict
-        ``family, algorithm, rival, instances``; ``better, worse, ties``: on how many instances the
-        algorithm's objective is better; ``advantage``: geometric mean of how many times better it
-        is (1 is equal), with ``advantage_lower, advantage_upper``, its bootstrap interval at the
-        ``level``; ``sign_p``: two-sided sign test; ``wilcoxon_p``: signed ranks of the logarithms.
-        A number that cannot be had (an objective of 0, no instance) is None.
+    ``better, worse, ties`` count instances; ``advantage`` is the geometric mean of how many times
+    better the algorithm is than its ``rival``, with its bootstrap interval; ``sign_p`` is of the
+    two-sided sign test, ``wilcoxon_p`` of the signed ranks of the logarithms. A number that cannot
+    be had (an objective of 0, no instance) is None.
     """
     rows = []
     for name, rival in combinations(found, 2):
@@ -178,12 +243,8 @@ def paired_rows(found: Ratios, seed: int = 0, confidence: float = CONFIDENCE) ->
 def profile_rows(found: Ratios, points: int = 101) -> list[Row]:
     """Performance profiles (Dolan and More, 2002): how often an algorithm is near the best.
 
-    Returns
-    -------
-    list of dict
-        ``family, algorithm, factor, share``: share of the instances on which the algorithm's
-        objective is within ``factor`` of the best of all algorithms; one that failed or is below 0
-        never is.
+    ``share`` of the instances on which the algorithm's objective is within ``factor`` of the best
+    of all algorithms; one that failed or is below 0 never is.
     """
     instances = list(dict.fromkeys(row.instance for rows in found.values() for row in rows))
     logs = np.full((len(found), len(instances)), math.nan)

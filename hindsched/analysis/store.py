@@ -41,8 +41,7 @@ MANIFEST_KEYS = {
     "created": str, "settings": dict, "versions": dict, "instances": dict, "tasks": list,
     "files": dict,
 }  # fmt: skip
-SAME_OBJECTIVE, SAME_BOUND = 1e-9, 1e-6
-"""Relative differences up to which a recomputed number is the recorded one."""
+SAME_OBJECTIVE, SAME_BOUND = 1e-9, 1e-6  # recomputed and recorded agree up to this share
 
 
 class Damage(NamedTuple):
@@ -56,10 +55,7 @@ class Damage(NamedTuple):
 
 
 class ResultStore:
-    """A comparison's folder, with its ``tasks`` and the ``run_limit`` of each run in seconds.
-
-    Use `create` for a new one and `open` for one that exists.
-    """
+    """A comparison's folder, with its ``tasks`` and the ``run_limit`` of each run in seconds."""
 
     def __init__(self, folder: Path, manifest: Mapping[str, Any]) -> None:
         self.folder, self.manifest = folder, dict(manifest)
@@ -146,11 +142,7 @@ class ResultStore:
                 write_json(data, path)
 
     def records(self) -> list[Record]:
-        """Records of the tasks that have one, failed ones included, in the order of the tasks.
-
-        A record that is damaged, or whose schedule or certificate is, is not among them: `damages`
-        names it.
-        """
+        """Records of the tasks, failed ones included, in their order, without damaged ones."""
         bad = {damage.task for damage in self.damages()}
         found = []
         for task in self.tasks:

@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 DEFAULT_WORKERS = 2
 ATTEMPTS = 2
 POLL_SECONDS = 0.2
+# What neither ends nor stops by itself loses its process after so many times its limit, and so many
+# seconds more: a new process has to load and to compile first.
 OVERRUN_SHARE, OVERRUN_SECONDS = 1.2, 30.0
-"""What neither ends nor stops by itself loses its process after so many times its limit, and so
-many seconds more: a new process has to load and to compile first."""
 CONNECT_SECONDS = 10
 WORKER_SETTINGS = {
     "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1",
@@ -66,13 +66,8 @@ def map_calls(
 ) -> Generator[tuple[int, Any]]:
     """Call a function on many arguments; each place and result, or `Lost`, as the calls end.
 
-    Raises
-    ------
-    InputError
-        For a negative number of workers, or an address without a scheduler that can do the work.
-    SchedulerLost, KeyboardInterrupt
-        If the cluster's scheduler goes away; on Ctrl-C (``Terminated`` on SIGTERM), after the
-        results that were there.
+    `SchedulerLost` if the cluster's scheduler goes away; Ctrl-C (``Terminated`` on SIGTERM) ends it
+    after the results that were there.
     """
     check_workers(workers)
     if dask is not None:
@@ -92,13 +87,7 @@ def run_tasks(
     stop_when_interrupted: bool = True,
     run_limit: float | None = None,
 ) -> list[Record]:
-    """Run tasks and return their records in the order of the tasks.
-
-    Raises
-    ------
-    InputError, SchedulerLost, KeyboardInterrupt
-        As in `map_calls`; records that came in before were handed to `on_record`.
-    """
+    """Run tasks and return their records in the order of the tasks; each goes to `on_record`."""
     named = {instance.name: instance for instance in instances}
     given = [(named[task.instance], task, run_limit) for task in tasks]
     limit = None if run_limit is None else max([run_limit, *map(_longest_solve, tasks)])

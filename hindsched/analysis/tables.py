@@ -1,34 +1,33 @@
-"""Results as JSON data and as CSV that a spreadsheet opens as what it is."""
+"""Results as JSON data, as CSV that a spreadsheet opens as what it is, and by slot."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 from enum import Enum
 from functools import lru_cache
+from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from hindsched.json_types import JsonObject
 from hindsched.printable import printable
 
 if TYPE_CHECKING:
     import pandas as pd
 
-FORMULA_MARKS = ("=", "+", "-", "@")
-"""What a spreadsheet takes for the beginning of a formula."""
+    from hindsched.solutions.base import Solution
+
+FORMULA_MARKS = ("=", "+", "-", "@")  # what a spreadsheet takes for the beginning of a formula
+MOST_SLOTS = 1_000_000  # a schedule that ends later has no rows by slot
 
 
 def jsonable(value: object) -> Any:
-    """Convert a value to JSON data; infinities and NaN become None, for JSON has no word for them.
-
-    Raises
-    ------
-    TypeError
-        For a value that has no JSON form.
-    """
+    """Convert to JSON data; infinities and NaN become None, for JSON has no word for them."""
     if value is None or isinstance(value, str | bool | int):
         return str(value) if isinstance(value, Enum) else value
     if isinstance(value, np.generic):
@@ -53,15 +52,6 @@ def to_csv(table: pd.DataFrame) -> str:
     """Write a table with an apostrophe before text that a spreadsheet would compute.
 
     Control characters and marks that turn text around are spelled out.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> print(to_csv(pd.DataFrame({"job": ["=1+1", "a"], "cost": [-1, 2]})))
-    job,cost
-    '=1+1,-1
-    a,2
-    <BLANKLINE>
     """
     plain = {
         str(name): [_plain(v) if isinstance(v, str) else v for v in table[name].to_numpy(object)]
@@ -82,3 +72,59 @@ def _plain(value: str) -> str:
     except ValueError:
         return f"'{text}"
     return text
+
+
+class Span(NamedTuple):
+    """Slots ``first..last`` in which a job runs with the same number of workers."""
+
+    first: int
+    last: int
+    workers: float
+
+
+def job_spans(solution: Solution) -> dict[str, list[Span]]:
+    """Spans of constant worker count of every job that runs, in order of time."""
+    return {
+        job: spans_of([solution.run_of(row) for row in rows])
+        for job, rows in solution.assignments().items()
+    }
+
+
+def spans_of(runs: list[tuple[int, int, float]]) -> list[Span]:
+    """Spans of (first slot, last slot, workers) between the slots in which something changes.
+
+    What runs at once adds up; it takes no longer however many slots are between.
+    """
+    changes: defaultdict[int, list[float]] = defaultdict(list)
+    for first, last, workers in runs:
+        if workers and first <= last:
+            changes[first].append(workers)
+            changes[last + 1].append(-workers)
+    spans: list[Span] = []
+    at_work: list[float] = []
+    for slot, after in pairwise(sorted(changes)):
+        for workers in changes[slot]:
+            at_work.append(workers) if workers > 0 else at_work.remove(-workers)
+        total = sum(at_work)
+        if spans and (spans[-1].last, spans[-1].workers) == (slot - 1, total):
+            spans[-1] = spans[-1]._replace(last=after - 1)
+        elif at_work:
+            spans.append(Span(slot, after - 1, total))
+    return spans
+
+
+def slot_rows(solution: Solution, price_path: Sequence[Mapping[str, Any]] = ()) -> list[JsonObject]:
+    """Use (summed over servers), posted price and jobs at work, per slot and resource."""
+    running = [span for spans in job_spans(solution).values() for span in spans]
+    if max((span.last for span in running), default=0) > MOST_SLOTS:
+        return []
+    used: defaultdict[tuple[int, str], float] = defaultdict(float)
+    for row in solution.usage_rows():
+        used[row["slot"], row["resource"]] += row["used"]
+    prices = {(row["slot"], row["resource"]): row["price"] for row in price_path}
+    active = Counter(slot for span in running for slot in range(span.first, span.last + 1))
+    return [
+        {"slot": slot, "resource": resource, "used": used[slot, resource],
+         "price": prices.get((slot, resource)), "active_jobs": active[slot]}
+        for slot, resource in sorted({*used, *(key for key, price in prices.items() if price)})
+    ]  # fmt: skip

@@ -9,66 +9,70 @@ from __future__ import annotations
 import copy
 import re
 import traceback
-from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import Any, Self, TypeAlias
+from typing import Any, NamedTuple, Self, TypeAlias
 
-from hindsched.analysis.spans import job_spans
-from hindsched.analysis.tables import jsonable
+from hindsched.analysis.tables import jsonable, slot_rows
 from hindsched.errors import HindschedError, InputError
 from hindsched.instances.base import Instance, family_module, has_module
 from hindsched.json_types import JsonObject, Keywords
 from hindsched.limits import time_limit
 from hindsched.online.protocol import OnlineAlgorithm, Theorem
-from hindsched.online.registry import build_from, find_algorithm
+from hindsched.online.registry import build_from, find_algorithm, name_of, settings_of
 from hindsched.printable import printable, said_by
-from hindsched.solutions.base import Solution
 
 Record: TypeAlias = dict[str, Any]
 """What a finished task leaves behind, as its JSON file has it: the task (``task, kind, instance,
 algorithm, seed, settings``), ``status, error``, and what `run_task` found."""
 OFFLINE, ONLINE = "offline", "online"
 TASK_KEYS = ("kind", "instance", "algorithm", "seed", "settings")
-SECONDS_OF_PROOF = 20.0
-"""How long the kernel may read a certificate of a comparison, whose table says who vouches."""
-MOST_SLOTS = 1_000_000
-"""A schedule that ends later has no rows by slot."""
-LONGEST_NAME, LONGEST_INSTANCE_NAME = 60, 120
-"""Characters of names of algorithms and instances that a file name keeps."""
+SECONDS_OF_PROOF = 20.0  # for the kernel to read a certificate: the table says who vouches
+LONGEST_NAME, LONGEST_INSTANCE_NAME = 60, 120  # characters of algorithms', instances' file names
+Contender = str | type[OnlineAlgorithm] | OnlineAlgorithm
+"""An algorithm to compare: a name (see `find_algorithm`), a class or an object of one's own."""
+
+
+class Entry(NamedTuple):
+    """An algorithm as it runs."""
+
+    label: str
+    settings: JsonObject  # those of the given ones that it has
+    algorithm: OnlineAlgorithm  # built with them
+    has: tuple[str, ...] = ()  # names of all its settings
+
+    @classmethod
+    def of(cls, family: str, contender: Contender, settings: Keywords) -> Self:
+        """Build an algorithm; `InputError` for what is none."""
+        if isinstance(contender, OnlineAlgorithm):
+            return cls(name_of(contender), {}, copy.deepcopy(contender))
+        if isinstance(contender, str):
+            factory, label = find_algorithm(family, contender), contender
+        elif isinstance(contender, type) and issubclass(contender, OnlineAlgorithm):
+            factory, label = contender, contender.__name__
+        else:
+            rule = "must be a name, or a class or object of an OnlineAlgorithm"
+            raise InputError("algorithm", type(contender).__name__, rule)
+        has = tuple(settings_of(factory))
+        own = {name: value for name, value in settings.items() if name in has}
+        return cls(label, own, build_from(factory, label, own), has)
 
 
 @dataclass(frozen=True)
 class Task:
-    """One unit of work.
+    """One unit of work."""
 
-    Parameters
-    ----------
-    kind : str
-        ``offline`` or ``online``.
-    instance : str
-        Name of the instance.
-    algorithm : str, optional
-        Name of the online algorithm.
-    seed : int
-        Its seed.
-    settings : dict
-        Settings of the algorithm, or method and options of the offline solve.
-    own : class or OnlineAlgorithm, optional
-        An algorithm that no name leads to. It travels to other processes with the task but is in no
-        file: a comparison with one cannot be resumed.
-    has_rivals : bool
-        Of an offline solve: whether algorithms of the comparison may do what the offline problem
-        forbids, so that the bound of the larger problem is needed too. It is in no file.
-    """
-
-    kind: str
+    kind: str  # OFFLINE or ONLINE
     instance: str
     algorithm: str | None = None
     seed: int = 0
-    settings: Keywords = field(default_factory=dict)
-    own: Callable[..., OnlineAlgorithm] | OnlineAlgorithm | None = field(default=None, repr=False)
+    settings: Keywords = field(default_factory=dict)  # the algorithm's, or the solve's with method
+    # An algorithm that no name leads to: it travels to other processes with the task but is in no
+    # file, so that a comparison with one cannot be resumed.
+    own: Contender | None = field(default=None, repr=False)
+    # Of a solve, and in no file: whether an algorithm of the comparison may do what the offline
+    # problem forbids, so that the bound of the larger problem is needed too.
     has_rivals: bool = field(default=True, repr=False, compare=False)
 
     @property
@@ -84,9 +88,7 @@ class Task:
 
     def to_dict(self) -> Record:
         """JSON data."""
-        return {name: getattr(self, name) for name in TASK_KEYS[:-1]} | {
-            "settings": jsonable(self.settings)
-        }
+        return {name: jsonable(getattr(self, name)) for name in TASK_KEYS}
 
     @classmethod
     def of(cls, data: object) -> Self:
@@ -104,9 +106,8 @@ def run_task(instance: Instance, task: Task, run_limit: float | None = None) -> 
     record = failed_record(task, instance, "")
     try:
         record |= {"sha256": instance.sha256()}
-        found = (
-            _offline(instance, task) if task.kind == OFFLINE else _online(instance, task, run_limit)
-        )
+        is_solve = task.kind == OFFLINE
+        found = _offline(instance, task) if is_solve else _online(instance, task, run_limit)
         return record | {"status": "ok", "error": None, **found}
     except MemoryError as error:
         said = f"not enough memory ({error or 'no more is left'})"
@@ -157,9 +158,8 @@ def _digest(name: str) -> str:
 def theorem_of(instance: Instance, algorithm: str) -> Theorem | None:
     """What the paper's theorem promises of this algorithm on this instance, if it is its own.
 
-    A family's ``online/algorithms`` module may name the variants that its theorem covers in
-    ``THEOREM_ALGORITHMS``, or map each name there to a theorem of its own; otherwise it is the
-    algorithm that carries the family's name.
+    ``THEOREM_ALGORITHMS`` of a family's ``online/algorithms`` names the variants that its theorem
+    covers, or maps each name to a theorem of its own; absent, that is the family's word alone.
     """
     module = family_module("online", instance.family, "algorithms")
     covered = getattr(module, "THEOREM_ALGORITHMS", (instance.family,))
@@ -171,7 +171,7 @@ def theorem_of(instance: Instance, algorithm: str) -> Theorem | None:
 
 
 def _offline(instance: Instance, task: Task) -> Record:
-    from hindsched.analysis.exact import proof_of
+    from hindsched.analysis.verify import proof_of
     from hindsched.solvers.door.api import solve
 
     options: dict[str, Any] = dict(task.settings)
@@ -213,13 +213,8 @@ def _online(instance: Instance, task: Task, run_limit: float | None) -> Record:
     from hindsched.online.simulator import simulate
 
     name = str(task.algorithm)
-    if isinstance(task.own, OnlineAlgorithm):
-        algorithm = copy.deepcopy(task.own)
-    else:
-        algorithm = build_from(
-            task.own or find_algorithm(instance.family, name), name, task.settings
-        )
-    given: str | OnlineAlgorithm = name if task.own is None else algorithm
+    algorithm = Entry.of(instance.family, task.own or name, task.settings).algorithm
+    given = name if task.own is None else algorithm
     with time_limit(run_limit):
         run = simulate(instance, given, seed=task.seed, settings=task.settings)
     produced_by = {"algorithm": name, "options": dict(task.settings), "seed": task.seed}
@@ -232,24 +227,3 @@ def _online(instance: Instance, task: Task, run_limit: float | None) -> Record:
         "theorem": theorem_of(instance, name),
         "commitment": algorithm.card.commitment,
     }
-
-
-def slot_rows(solution: Solution, price_path: Sequence[Mapping[str, Any]] = ()) -> list[JsonObject]:
-    """Use and price per slot and resource, where there are any; no rows beyond `MOST_SLOTS`.
-
-    ``used`` is summed over servers, ``price`` is None where the run's `price_path` posts none, and
-    ``active_jobs`` run in the slot.
-    """
-    running = [span for spans in job_spans(solution).values() for span in spans]
-    if max((span.last for span in running), default=0) > MOST_SLOTS:
-        return []
-    used: defaultdict[tuple[int, str], float] = defaultdict(float)
-    for row in solution.usage_rows():
-        used[row["slot"], row["resource"]] += row["used"]
-    prices = {(row["slot"], row["resource"]): row["price"] for row in price_path}
-    active = Counter(slot for span in running for slot in range(span.first, span.last + 1))
-    return [
-        {"slot": slot, "resource": resource, "used": used[slot, resource],
-         "price": prices.get((slot, resource)), "active_jobs": active[slot]}
-        for slot, resource in sorted({*used, *(key for key, price in prices.items() if price)})
-    ]  # fmt: skip

@@ -10,7 +10,7 @@ from hindsched.cli import settings as opt
 from hindsched.cli.output import Json, emit_json, errors, out, rows_table, say, tell
 
 IMPOSSIBLE, ROWS_TOLD = 1, 10
-SHOWN = ("scheduler", "value", "ratio_lower", "ratio_upper", "p95_jct", "mean_wait", "makespan")
+SHOWN = ("scheduler", "value", "ratio", "p95_jct", "mean_wait", "makespan")
 
 
 def audit(
@@ -33,7 +33,7 @@ def audit(
 
     The time limit is for everything, the folder with page, tables and proofs included.
     """
-    from hindsched.analysis.audit.judge import audit as judge
+    from hindsched import audit as judge
     from hindsched.analysis.plots import NO_PICTURES, has_matplotlib
 
     opt.check_targets([log], output=None if output is None else f"{output}/audit.html")
@@ -47,7 +47,7 @@ def audit(
     if as_json:
         emit_json(told)
     else:
-        _tell(told)
+        _tell(told, found.shown_rows())
     if output is not None:
         found.write(output)
         say(f"page, tables, schedules and certificate: {output}")
@@ -56,7 +56,7 @@ def audit(
     return 0 if found.is_possible else IMPOSSIBLE
 
 
-def _tell(found: dict[str, Any]) -> None:
+def _tell(found: dict[str, Any], schedulers: list[dict[str, Any]]) -> None:
     """Print what people read: the sentence, then what is wrong, then the numbers."""
     wrong = [f"{note['count']} times {note['rule']} (column {note['column']}, first in row "
              f"{note['first_row']}): {note['done']}" for note in found["notes"]]  # fmt: skip
@@ -68,4 +68,4 @@ def _tell(found: dict[str, Any]) -> None:
         *([] if found["gap"] is None else [found["gap"]["sentence"]]),
     ):
         tell(line)
-    out.print(rows_table("The same jobs by other schedulers", found["schedulers"], SHOWN))
+    out.print(rows_table("The same jobs by other schedulers", schedulers, SHOWN))

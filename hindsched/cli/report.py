@@ -53,7 +53,6 @@ def report(
 def show(comparison: Comparison, store: ResultStore, *, as_json: bool = False) -> None:
     """Print what a comparison found, and where its page is."""
     from hindsched.analysis.ratio import STAR_NOTE
-    from hindsched.analysis.statistics import interval_of, note_of
     from hindsched.analysis.store import REPORT
     from hindsched.instances.catalogue import shown_name
 
@@ -69,7 +68,6 @@ def show(comparison: Comparison, store: ResultStore, *, as_json: bool = False) -
             }
         )  # fmt: skip
         return
-    summary = comparison.summary_rows()
     names = {item.name: shown_name(item) for item in store.instances()}
     width = min(out.console.width, MOST_COLUMNS)
     for family in dict.fromkeys(item.family for item in comparison.instances):
@@ -83,13 +81,13 @@ def show(comparison: Comparison, store: ResultStore, *, as_json: bool = False) -
                 optima.append((name, known, optimum.status, optimum.proof, gap, took))
         out.print(table(f"{family}: optima", OPTIMA_COLUMNS, optima), width=width)
         ratios = [
-            (row["label"], row["instances"],
-             *(str(interval_of(row, of)) for of in ("median", "worst", "sums")), note_of(row))
-            for row in summary if row["family"] == family
+            (one.label, one.instances,
+             *(ratio.as_ratio() for ratio in (one.median, one.worst, one.sums)), one.note)
+            for one in comparison.summaries if one.family == family
         ]  # fmt: skip
         out.print(table(f"{family}: competitive ratios", RATIO_COLUMNS, ratios), width=width)
     out.print(RATIO_LEGEND, markup=False)
-    if any(row["starred"] for row in summary):
+    if any(one.starred for one in comparison.summaries):
         say(STAR_NOTE)
     tell(f"report: {path}")
     for verdict in comparison.verdicts():

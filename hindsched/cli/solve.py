@@ -27,7 +27,7 @@ def solve(
     instance is small and the time allows.
     """
     instance = opt.load(file)  # what is wrong is said before a solver is loaded
-    from hindsched.analysis.exact import proof_of
+    from hindsched.analysis.verify import proof_of
     from hindsched.instances.catalogue import shown_name
     from hindsched.instances.io import write_json
     from hindsched.solutions.base import write_solution

@@ -27,7 +27,7 @@ def verify(
     Two checkers answer: a fast one in floating point that rounds outward, and the exact kernel,
     which has no tolerance and whose answer counts.
     """
-    from hindsched.analysis.exact import QUICK_SECONDS, exact_check, has_kernel
+    from hindsched.analysis.verify import QUICK_SECONDS, exact_check, has_kernel
     from hindsched.analysis.verify import verify as verify_files
     from hindsched.instances.catalogue import shown_name
 

@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -141,15 +142,15 @@ class SearchSpace:
         data = deepcopy(self.base)
         for key, (low, high) in {**self.lists, JOBS: self.jobs}.items():
             self.resize(data, key, int(random.integers(low, high + 1)))
-        for item, holder in self.all_fields(data):
-            for place in item.places(holder):
-                item.write(place, item.draw(random))
+        for item, place in self.places(data):
+            item.write(place, item.draw(random))
         return self.normal(data)
 
-    def all_fields(self, data: Draft) -> list[tuple[Field, Any]]:
-        """Every field with what it is a field of: the file or one of its jobs."""
-        in_jobs = [(item, job) for job in data[JOBS] for item in self.job_fields]
-        return [*((item, data) for item in self.cluster_fields), *in_jobs]
+    def places(self, data: Draft) -> Iterator[tuple[Field, Place]]:
+        """Every number of a file that may be changed: its field, and where it stands."""
+        in_jobs = ((item, job) for job in data[JOBS] for item in self.job_fields)
+        fields = chain(((item, data) for item in self.cluster_fields), in_jobs)
+        return ((item, place) for item, holder in fields for place in item.places(holder))
 
     def resize(self, data: Draft, key: str, count: int) -> None:
         """Cut a list, or repeat its items, to a length."""
@@ -162,9 +163,8 @@ class SearchSpace:
             self.resize(data, key, min(max(len(data[key]), low), high))
             for number, item in enumerate(data[key], 1):
                 item["name"] = f"{key[0]}{number}"
-        for item, holder in self.all_fields(data):
-            for place in item.places(holder):
-                item.write(place, item.read(place))
+        for item, place in self.places(data):
+            item.write(place, item.read(place))
         return self.repair(data)
 
     def adopt(self, instance: Instance) -> Draft:

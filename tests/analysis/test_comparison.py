@@ -6,7 +6,6 @@ import pytest
 
 from hindsched.analysis.comparison import Comparison
 from hindsched.analysis.ratio import Interval
-from hindsched.analysis.statistics import note_of
 from hindsched.errors import InputError
 from tests.analysis import records
 
@@ -49,8 +48,8 @@ def test_it_prints_as_a_table():
     comparison = Comparison([records.offline("a", 90.0, 120.0), records.online("a", "oasis", 60.0)])
     assert str(comparison).splitlines() == [
         "instance  algorithm  objective  ratio",
-        "a         (offline)                       optimum in [90, 120]",
-        "          oasis      60         [1.5, 2]",
+        "a         (offline)                               optimum in [90, 120]",
+        "          oasis      60         [1.5000, 2.0000]",
     ]
     assert str(comparison.instances[0]) == str(comparison)
 
@@ -83,8 +82,8 @@ def test_a_contradiction_is_reported():
 def test_a_run_without_a_ratio_says_why():
     failed = {**records.online("a", "oasis", 1.0), "status": "failed", "error": "took over 10 s"}
     failed |= {"objective": None}
-    [row] = Comparison([records.offline("a", 100.0, 120.0), failed]).summary_rows()
-    assert note_of(row) == "no ratio on 1 (took over 10 s)"
+    [row] = Comparison([records.offline("a", 100.0, 120.0), failed]).summaries
+    assert row.note == "no ratio on 1 (took over 10 s)"
 
 
 def test_summary_over_instances():
@@ -96,11 +95,11 @@ def test_summary_over_instances():
             *[records.online(name, "oasis", v) for name, v in zip("abc", (50, 25, 0), strict=True)],
         ]
     )
-    [row] = comparison.summary_rows()
-    assert (row["median_lower"], row["median_upper"]) == (4.0, 4.0)
-    assert row["worst_upper"] == math.inf
-    assert (row["sums_lower"], row["sums_upper"]) == (4.0, pytest.approx(320 / 75))
-    assert (row["instances"], row["infinite"], row["without_ratio"]) == (3, 1, 0)
+    [row] = comparison.summaries
+    assert row.median == Interval(4.0, 4.0)
+    assert row.worst.upper == math.inf
+    assert (row.sums.lower, row.sums.upper) == (4.0, pytest.approx(320 / 75))
+    assert (row.instances, row.infinite, row.without_ratio) == (3, 1, 0)
     assert list(comparison.optima_frame()["lower"]) == [100.0, 100.0, 100.0]
 
 

@@ -6,9 +6,9 @@ from fractions import Fraction
 import pytest
 
 import hindsched as hs
-from hindsched.analysis import exact
-from hindsched.analysis.exact import proof_of
+from hindsched.analysis import verify as exact
 from hindsched.analysis.ratio import optimum_of
+from hindsched.analysis.verify import proof_of
 from hindsched.errors import InputError
 from hindsched.kernel import Interval, Refused
 from hindsched.solutions.base import build_solution

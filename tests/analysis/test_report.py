@@ -11,11 +11,15 @@ import hindsched as hs
 from hindsched.analysis.compare import plan_tasks
 from hindsched.analysis.comparison import Comparison
 from hindsched.analysis.interval import Interval
-from hindsched.analysis.report import svg
-from hindsched.analysis.report.html import render_report
-from hindsched.analysis.spans import job_spans
+from hindsched.analysis.report.html import (
+    draw_gantt,
+    draw_intervals,
+    draw_profiles,
+    render_report,
+)
 from hindsched.analysis.store import ResultStore
 from hindsched.analysis.sweep import run_tasks
+from hindsched.analysis.tables import job_spans
 from hindsched.cli.app import app
 from hindsched.solutions.base import read_solution
 from tests.analysis.records import offline, online
@@ -54,18 +58,18 @@ def test_pictures_show_what_the_numbers_say(store, page):
     assert page.count("schedule: ") == 2
     solution = store.solution_file(store.records()[0])
     solution = read_solution(solution, store.instances()[0])
-    drawn = svg.gantt(solution)
+    drawn = draw_gantt(solution)
     bars = sum(map(len, job_spans(solution).values()))
     assert drawn.count('stroke-width="7"') == bars
     assert drawn in page
 
 
 def test_an_open_end_is_a_ring_and_names_are_text():
-    picture = svg.intervals({"<b>": [Interval(1.5, None), Interval(1.0, 20.0)], "b": []})
+    picture = draw_intervals({"<b>": [Interval(1.5, None), Interval(1.0, 20.0)], "b": []})
     assert picture.count('fill="none"') == 1
     assert "&lt;b&gt;" in picture
     assert "<b>" not in picture
-    assert svg.profiles({"a": [(1.0, 1.0)]}).count("<path") == 3
+    assert draw_profiles({"a": [(1.0, 1.0)]}).count("<path") == 3
 
 
 def verdict(*records):

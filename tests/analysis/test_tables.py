@@ -9,9 +9,7 @@ import pandas as pd
 import pytest
 
 import hindsched as hs
-from hindsched.analysis.spans import Span, job_spans, spans_of
-from hindsched.analysis.tables import jsonable, to_csv
-from hindsched.analysis.tasks import slot_rows
+from hindsched.analysis.tables import Span, job_spans, jsonable, slot_rows, spans_of, to_csv
 from hindsched.instances.base import FAMILIES
 from hindsched.instances.gang.instance import GangInstance, gang_data
 from hindsched.notebook_card import ROWS_SHOWN

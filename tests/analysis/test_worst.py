@@ -76,7 +76,7 @@ def test_who_earns_nothing_has_no_bound_and_an_algorithm_against_another():
 
 def test_shrinking_keeps_the_ratio_and_removes_the_rest():
     space = find_space("oasis", "one-slot")
-    question = Question.of(space, "fifo")
+    question = Question(space, "fifo")
     data = deepcopy(space.base)
     space.resize(data, "jobs", 4)
     for job, value in zip(data["jobs"], (1.3, 7.9, 9.4, 2), strict=True):

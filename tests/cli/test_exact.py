@@ -5,7 +5,7 @@ import json
 import pytest
 
 import hindsched as hs
-from hindsched.analysis.exact import exact_check
+from hindsched.analysis.verify import exact_check
 from hindsched.cli.app import run
 
 

@@ -7,7 +7,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from hindsched.analysis.exact import exact_check
+from hindsched.analysis.verify import exact_check
 from hindsched.errors import SolveFailed
 from hindsched.instances.base import Instance
 from hindsched.instances.io import write_json

@@ -30,31 +30,20 @@ if TYPE_CHECKING:
     from hindsched.instances.traces.table import TraceTable
 
 QUICK_SEEDS, FULL_SEEDS = 1, 5
-FROM_A_TRACE = ("jobs", "servers", "utility", "minibatch_scale")
-"""Settings of an experiment that also say something about an instance made from a trace."""
+FROM_A_TRACE = ("jobs", "servers", "utility", "minibatch_scale")  # settings that hold there too
+# Axes that no paper draws: a part of them is no smaller scale, and verdicts name the part.
 OWN_AXES = ("capacity_fraction", "case")
-"""Axes that no paper draws: a part of them is no smaller scale, and verdicts name the part."""
-OnRow = Callable[[str], None]
-"""Called after each finished run, for progress."""
-Axis = tuple[Sequence[Any], Sequence[Any]]
-"""Values of a setting that is swept, in full and in quick mode."""
+OnRow = Callable[[str], None]  # called after each finished run, for progress
+Axis = tuple[Sequence[Any], Sequence[Any]]  # values of a setting, in full and in quick mode
 Row = dict[str, Any]
 
 
 @dataclass(frozen=True, eq=False)
 class TraceInput:
-    """A trace to make instances from; each seed begins in another part of it.
-
-    Parameters
-    ----------
-    table : TraceTable
-        Its rows.
-    path : str
-        File it was read from, for messages.
-    """
+    """A trace to make instances from; each seed begins in another part of it."""
 
     table: TraceTable
-    path: str
+    path: str  # file it was read from, for messages
 
     def start(self, seed: int, seeds: int) -> float:
         """Second at which a seed's window begins: windows are spread evenly over the trace."""
@@ -64,37 +53,19 @@ class TraceInput:
 
 @dataclass(frozen=True)
 class FigureScale:
-    """How large to run an experiment.
+    """How large to run an experiment."""
 
-    Parameters
-    ----------
-    quick : bool
-        A small version of the same experiment that ends within about 20 seconds.
-    seeds : int
-        Number of seeds; the spread over them is shown.
-    settings : mapping
-        Settings of the generator in place of the experiment's. What the experiment varies takes a
-        list: the values to run.
-    trace : TraceInput, optional
-        Make the instances from this trace.
-    schemes : tuple of str, optional
-        Only these of the figure's schemes.
-    kept : Path, optional
-        A file of finished runs, a line each: what it has is not run again.
-    """
-
-    quick: bool = False
+    quick: bool = False  # a small version of the same that ends within about 20 seconds
     seeds: int = FULL_SEEDS
+    # Settings of the generator in place of the experiment's; what it varies takes a list.
     settings: Keywords = field(default_factory=dict, hash=False)
-    trace: TraceInput | None = field(default=None, hash=False)
-    schemes: tuple[str, ...] | None = None
-    kept: Path | None = field(default=None, compare=False)
-    axes: dict[str, tuple[int, int]] = field(default_factory=dict, compare=False, repr=False)
-    """Filled while the experiment runs: how many values each axis has in full mode, and now."""
+    trace: TraceInput | None = field(default=None, hash=False)  # to make the instances from
+    schemes: tuple[str, ...] | None = None  # only these of the figure's
+    kept: Path | None = field(default=None, compare=False)  # finished runs, a line each
+    # Filled while the experiment runs: whether first and last full value of an axis are among those
+    # that it has now; processor seconds of every run.
     reaches_ends: dict[str, bool] = field(default_factory=dict, compare=False, repr=False)
-    """Filled likewise: whether the first and the last full value of an axis are among those now."""
     seconds: list[float] = field(default_factory=list, compare=False, repr=False)
-    """Filled likewise: processor time of every run, also of those that were kept."""
 
     def once(self, key: Sequence[object], make: Callable[[], Iterable[Row] | Row]) -> list[Row]:
         """Rows of one run: those that the file of finished runs has under its key, or made now."""
@@ -118,7 +89,7 @@ class FigureScale:
     @property
     def is_papers(self) -> bool:
         """Whether what ran was of the paper's size: enough seeds, and axes to both their ends."""
-        varied = {name: value for name, value in self.settings.items() if name in self.axes}
+        varied = {name: value for name, value in self.settings.items() if name in self.reaches_ends}
         if self.quick or self.seeds < FULL_SEEDS or varied.keys() != self.settings.keys():
             return False
         return all(self.reaches_ends[name] for name in varied if name not in OWN_AXES)
@@ -136,35 +107,24 @@ class FigureScale:
         return known if self.schemes is None else [n for n in known if n in self.schemes]
 
     def axis(self, name: str, full: Sequence[Any], quick: Sequence[Any]) -> list[Any]:
-        """Values of a generator's setting that the experiment varies.
-
-        Raises
-        ------
-        InputError
-            If the settings name no values, or one of them twice.
-        """
+        """Values of a generator's setting that the experiment varies."""
         given = self.settings.get(name, self.pick(full, quick))
         values = list(given) if isinstance(given, list | tuple) else [given]
         if not values:
             raise InputError(f"set.{name}", given, "must hold at least one value")
         if any(value in values[:index] for index, value in enumerate(values)):
             raise InputError(f"set.{name}", given, "must not hold a value twice")
-        self.axes[name] = len(full), len(values)
         self.reaches_ends[name] = full[0] in values and full[-1] in values
         return values
 
     def instance(
         self, family: str, preset: str, seed: int, varied: Keywords | None = None, **fixed: object
     ) -> Any:
-        """Make one instance of the experiment.
-
-        Raises
-        ------
-        InputError
-            For a setting that the experiment varies otherwise, or that the generator lacks.
-        """
+        """Make one instance of the experiment; a setting that it varies itself is refused."""
         varied = varied or {}
-        given = {name: value for name, value in self.settings.items() if name not in self.axes}
+        given = {
+            name: value for name, value in self.settings.items() if name not in self.reaches_ends
+        }
         for name in given:
             if name in varied:
                 raise InputError(f"set.{name}", given[name], "is what this figure varies itself")
@@ -183,19 +143,9 @@ class FigureScale:
 
 @dataclass(frozen=True)
 class Scheme:
-    """What runs on every instance.
+    """What runs on every instance."""
 
-    Parameters
-    ----------
-    columns : mapping
-        What the table says of it; the first value is the name by which it is chosen.
-    algorithm : str
-        The algorithm's name.
-    settings : mapping
-        Its settings.
-    """
-
-    columns: Keywords
+    columns: Keywords  # what the table says of it; the first value is the name to choose it by
     algorithm: str = ""
     settings: Keywords = field(default_factory=dict)
 
@@ -232,45 +182,20 @@ def over_reference(
 
 @dataclass(frozen=True, eq=False)
 class Experiment:
-    """A sweep: instances over axes and seeds, every scheme on each, rows of what is measured.
-
-    Parameters
-    ----------
-    family, preset : str
-        Whose generator, and with which preset.
-    schemes : sequence of Scheme
-        What runs.
-    measure : callable
-        ``measure(run) -> rows``: what the table says of one run; with `facts` ``measure(run,
-        known)``.
-    axes : mapping
-        Full and quick values of what is varied, by setting of the generator.
-    full, quick : mapping
-        Other settings of the generator in either mode.
-    vary : callable, optional
-        Makes the generator's settings of a point of the axes; by default they are the point.
-    facts : callable, optional
-        ``facts(instance, scale)``: what is known of an instance and handed to `measure`.
-    play : callable
-        ``play(instance, scheme, seed)``: the run.
-    finish : callable, optional
-        Makes the table of the frame of all rows.
-    before : callable, optional
-        Called before the first run, as to load compiled code.
-    """
+    """A sweep: instances over axes and seeds, every scheme on each, rows of what is measured."""
 
     family: str
     schemes: Sequence[Scheme]
-    measure: Callable[..., Iterable[Row] | Row]
-    axes: Mapping[str, Axis] = field(default_factory=dict)
-    full: Keywords = field(default_factory=dict)
+    measure: Callable[..., Iterable[Row] | Row]  # of a run; with facts of (run, what is known)
+    axes: Mapping[str, Axis] = field(default_factory=dict)  # what is varied, by setting
+    full: Keywords = field(default_factory=dict)  # other settings of the generator
     quick: Keywords = field(default_factory=dict)
     preset: str = "paper"
-    vary: Callable[[Row], Keywords] | None = None
-    facts: Callable[[Any, FigureScale], Any] | None = None
+    vary: Callable[[Row], Keywords] | None = None  # settings of a point, if not the point itself
+    facts: Callable[[Any, FigureScale], Any] | None = None  # what is known of an instance
     play: Callable[[Any, Scheme, int], Any] = run_scheme
-    finish: Callable[[pd.DataFrame], pd.DataFrame] | None = None
-    before: Callable[[], None] | None = None
+    finish: Callable[[pd.DataFrame], pd.DataFrame] | None = None  # the table of all rows
+    before: Callable[[], None] | None = None  # called before the first run: compiles
 
     def __call__(self, scale: FigureScale, on_row: OnRow) -> pd.DataFrame:
         """Run it."""
@@ -314,60 +239,28 @@ class Experiment:
 
 @dataclass(frozen=True)
 class Plot:
-    """A drawing of a table; its columns are the labels.
-
-    Parameters
-    ----------
-    x, y : str
-        Columns.
-    by : str
-        Column: a line, bar or colour a value.
-    kind : {"lines", "bars", "points"}
-        Lines and bars show means with whiskers from least to most; points every row.
-    panels : str, optional
-        A column: one panel a value, side by side.
-    log_x, log_y : bool
-        Logarithmic axes.
-    percent : bool
-        Draw by how many per cent `y` is above 1, for ratios of costs.
-    """
+    """A drawing of a table; its columns are the labels."""
 
     x: str
     y: str
-    by: str = "scheme"
-    kind: str = "lines"
-    panels: str | None = None
+    by: str = "scheme"  # a line, bar or colour a value
+    kind: str = "lines"  # lines and bars: means, whiskers from least to most; points: every row
+    panels: str | None = None  # a column: one panel a value, side by side
     log_x: bool = False
     log_y: bool = False
-    percent: bool = False
+    percent: bool = False  # by how many per cent y is above 1, for ratios of costs
 
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure of a paper as an experiment.
+    """A figure of a paper as an experiment."""
 
-    Parameters
-    ----------
-    number : str
-        The paper's number, for example ``"3"`` or ``"4a"``.
-    title : str
-        What it shows.
-    run : callable
-        ``run(scale, on_row)`` -> tidy pandas frame, one row per (setting, algorithm, seed).
-    plot : Plot
-        How the frame is drawn.
-    traced : bool
-        Whether the paper runs it on a trace, so that ``--from-trace`` has a meaning.
-    levels : tuple of float
-        Values that the paper's text states, drawn in grey.
-    """
-
-    number: str
+    number: str  # the paper's, as "3" or "4a"
     title: str
-    run: Callable[[FigureScale, OnRow], pd.DataFrame]
+    run: Callable[[FigureScale, OnRow], pd.DataFrame]  # a row per (setting, algorithm, seed)
     plot: Plot
-    traced: bool = False
-    levels: tuple[float, ...] = ()
+    traced: bool = False  # whether the paper runs it on a trace
+    levels: tuple[float, ...] = ()  # values that the paper's text states, drawn in grey
 
     def picture(self, frame: pd.DataFrame) -> Picture:
         """Draw the table, and the paper's own values as grey lines."""

@@ -32,8 +32,7 @@ RESAMPLES = 2000
 REPRODUCED, CONDITIONAL, FAILED = "reproduced", "reproduced if", "not reproduced"
 INCONCLUSIVE, NOT_AT_SCALE, NOT_RUN = "inconclusive", "not measured at scale", "not measured"
 HOLDS, FAILS, OPEN = "holds", "fails", "open"
-LONGEST_LIST = 4
-"""Cases that a condition lists one by one; more are counted."""
+LONGEST_LIST = 4  # cases that a condition lists one by one; more are counted
 
 
 @dataclass(frozen=True)
@@ -44,12 +43,11 @@ class Rule:
     high: float | None = None
     strict: bool = False
 
-    def holds(self, value: float) -> bool:
-        """Whether a value meets it; no number meets none, and a tie is no win."""
-        return self.outcome((value, value)) == HOLDS
-
     def outcome(self, interval: tuple[float, float]) -> str:
-        """`HOLDS` if all of an interval meets it, `FAILS` if nothing of it does, else `OPEN`."""
+        """`HOLDS` if all of an interval meets it, `FAILS` if nothing of it does, else `OPEN`.
+
+        No number meets none, and a tie is no win.
+        """
         low, high = interval
         if math.isnan(low) or math.isnan(high):
             return OPEN
@@ -80,49 +78,23 @@ def _same(value: float, limit: float) -> bool:
 
 @dataclass(frozen=True)
 class Claim:
-    """A quantitative claim of a paper.
+    """A quantitative claim of a paper."""
 
-    Parameters
-    ----------
-    key : str
-        Unique name, beginning with the family's name.
-    figure : str
-        Number of the experiment whose table decides it.
-    place : str
-        Where the paper claims it: figure, table, theorem or section.
-    words : str
-        The claim.
-    paper : str
-        The paper's own number or words; where it gives none, a dash.
-    quantity : str
-        What is computed, in words.
-    measure : mapping, optional
-        Computes it, see `measures`; None where this library cannot.
-    rule : Rule
-        What the quantity must meet.
-    note : str
-        What to know beside the verdict.
-    about : {"authors", "underspecified"}
-        The authors' algorithm as they state it, or something that the paper leaves open: then the
-        verdict is about the readings that are no others' `beside`.
-    beside : mapping
-        Groups of cases that are judged apart, by name: values of a case that belong to each.
-    why : str
-        Why it does not reproduce, where that is known.
-    """
-
-    key: str
-    figure: str
-    place: str
+    key: str  # unique, beginning with the family's name
+    figure: str  # number of the experiment whose table decides it
+    place: str  # where the paper claims it
     words: str
-    paper: str
-    quantity: str
-    measure: Mapping[str, Any] | None
-    rule: Rule
-    note: str = ""
+    paper: str  # its own number or words; a dash where it gives none
+    quantity: str  # what is computed, in words
+    measure: Mapping[str, Any] | None  # computes it, see `measures`; None where this library cannot
+    rule: Rule  # what the quantity must meet
+    note: str = ""  # what to know beside the verdict
+    # "authors", or "underspecified" where the paper leaves something open: then the verdict is
+    # about the readings that are no others' `beside`.
     about: str = "authors"
+    # Groups of cases that are judged apart, by name: values of a case that belong to each.
     beside: Mapping[str, Sequence[object]] = field(default_factory=dict)
-    why: str = ""
+    why: str = ""  # why it does not reproduce, where that is known
 
     @property
     def family(self) -> str:
@@ -205,21 +177,11 @@ class CaseResult:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What an experiment says of a claim.
+    """What an experiment says of a claim."""
 
-    Parameters
-    ----------
-    word : str
-        One of the six words above; the first three are earned.
-    condition : str
-        The cases in which it holds, if it does in some only.
-    beside : mapping
-        Verdicts on the groups beside, by name.
-    """
-
-    word: str
-    condition: str = ""
-    beside: Mapping[str, Verdict] = field(default_factory=dict)
+    word: str  # one of the six words above; the first three are earned
+    condition: str = ""  # the cases in which it holds, if it does in some only
+    beside: Mapping[str, Verdict] = field(default_factory=dict)  # on the groups beside, by name
 
     @property
     def is_earned(self) -> bool:
@@ -259,17 +221,7 @@ def measured(claim: Claim, frame: pd.DataFrame) -> list[CaseResult]:
 
 
 def judge(claim: Claim, results: Sequence[CaseResult], *, at_scale: bool) -> Verdict:
-    """The verdict on a claim and on what stands beside it.
-
-    Parameters
-    ----------
-    claim : Claim
-        The claim.
-    results : sequence of CaseResult
-        Its quantity, case by case.
-    at_scale : bool
-        Whether what ran was of the paper's size, with enough seeds.
-    """
+    """The verdict on a claim and on what stands beside it."""
     groups: dict[str, list[CaseResult]] = {}
     for result in results:
         groups.setdefault(claim.group(result.case), []).append(result)
@@ -318,16 +270,7 @@ def verdicts_on(
 
 
 def condition_of(holding: Sequence[Case], cases: Sequence[Case]) -> str:
-    """Say in which cases a claim holds, as short as it can be said.
-
-    Examples
-    --------
-    >>> cases = [(("load", load), ("jobs", jobs)) for load in (1, 2) for jobs in (50, 100)]
-    >>> condition_of(cases[:2], cases)
-    'load = 1'
-    >>> condition_of(cases[:3], cases)
-    'load = 1, jobs = 50; load = 1, jobs = 100; load = 2, jobs = 50'
-    """
+    """Say in which cases a claim holds, as short as it can be said: ``load = 1, jobs = 50``."""
 
     def values(found: Sequence[Case]) -> Iterable[tuple[Any, ...]]:
         return [tuple(value for _, value in case) for case in found]

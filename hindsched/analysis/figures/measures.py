@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import pandas as pd
 
-Case = tuple[tuple[str, Any], ...]
-"""Under what a value was measured: names and values; empty if there is one case only."""
+Case = tuple[tuple[str, Any], ...]  # under what a value was measured: names and values
 Values = dict[Case, float]
 Spec = Mapping[str, Any]
 
@@ -42,33 +41,11 @@ def against(
     setting: str = "the rivals",
     minus: bool = False,
 ) -> Values:
-    """Ours over (or minus) the best of the rivals.
+    """Ours over (or `minus`) the rival that is `best`, gathered within a case over `over`.
 
-    Parameters
-    ----------
-    frame : DataFrame
-        The table.
-    ours, rivals : str or several
-        Values of `column`; several of ours, or settings of the rivals, under the words that tell
-        them apart: a setting that the table lacks has no value. Rivals None are all others.
-    y : str
-        Column of the quantity.
-    column : str
-        Where the schemes stand.
-    by : sequence of str
-        Columns that make the cases.
-    over : sequence of str
-        Columns within a case over whose values the quotients are gathered.
-    best : {"max", "min"}
-        Whether the best rival has most or least.
-    gather : str
-        How: ``mean``, ``min`` or ``max``.
-    variant : str
-        Name of the case that tells several of ours apart.
-    setting : str
-        Name of the case that tells the rivals' settings apart.
-    minus : bool
-        The difference in place of the quotient.
+    Several of ours, or settings of the rivals, stand under the words that tell them apart (cases
+    called `variant` and `setting`); a setting that the table lacks has no value. Rivals None are
+    all others.
     """
     wide = _wide(frame, [*by, *over], column, y)
     if isinstance(rivals, Mapping):
@@ -131,15 +108,6 @@ def value(
     return _gathered(means, by, (), "mean")
 
 
-def share(
-    frame: pd.DataFrame, column: str, holds: str, other: Any, *, by: Sequence[str] = ()
-) -> Values:
-    """Share of the rows in which a column is ``eq``, ``gt`` or ``ge`` a value or column."""
-    other = frame[other] if isinstance(other, str) and other in frame else other
-    return value(frame.assign(_holds=getattr(frame[column], holds)(other).astype(float)), "_holds",
-                 by=by)  # fmt: skip
-
-
 def quotient(frame: pd.DataFrame, numerator: Spec, denominator: Spec) -> Values:
     """One quantity over another, in every case that both have."""
     above, below = measure(numerator, frame), measure(denominator, frame)
@@ -173,29 +141,24 @@ def least_of_the_parts(frame: pd.DataFrame, algorithm: str, part: str, others: l
 MEASURES: dict[str, Callable[..., Values]] = {
     function.__name__: function
     for function in (
-        against, change, spread, value, share, quotient, cases, correlation, least_of_the_parts,
+        against, change, spread, value, quotient, cases, correlation, least_of_the_parts,
     )
 }  # fmt: skip
 
 
-def _divided(frame: pd.DataFrame, above: str, below: str) -> pd.DataFrame:
-    return frame.assign(part=frame[above].astype(float) / frame[below].astype(float))
+def _compute(frame: pd.DataFrame, formula: str) -> pd.DataFrame:
+    """A further column, as in ``part = ratio / theorem``."""
+    empty = frame.columns[frame.isna().all()]
+    found: Any = frame.astype(dict.fromkeys(empty, float)).eval(formula, engine="python")
+    return found
 
 
-def _where(frame: pd.DataFrame, column: str, *wanted: Any) -> pd.DataFrame:
-    return frame[frame[column].isin(wanted)]
-
-
-def _extreme(frame: pd.DataFrame, column: str, which: str) -> pd.DataFrame:
-    return frame[frame[column] == frame[column].agg(which)]
+def _select(frame: pd.DataFrame, condition: str) -> pd.DataFrame:
+    return frame.query(condition, engine="python")
 
 
 def _gather(frame: pd.DataFrame, y: str, how: str, *by: str) -> pd.DataFrame:
     return frame.groupby(list(by), sort=False)[y].agg(how).reset_index()
-
-
-def _off(frame: pd.DataFrame, column: str, aim: float) -> pd.DataFrame:
-    return frame.assign(off=(frame[column] - aim).abs())
 
 
 def _as_text(frame: pd.DataFrame, column: str) -> pd.DataFrame:
@@ -248,30 +211,10 @@ def _drop(frame: pd.DataFrame) -> pd.DataFrame:
     return (wide[jobs[0]] - wide[jobs[-1]]).rename("drop").reset_index()
 
 
-def _shortfall(frame: pd.DataFrame) -> pd.DataFrame:
-    """Revenue missed, in parts of what Theorem 1 allows."""
-    missed = frame["optimum_upper"].astype(float) - frame["revenue"]
-    return frame.assign(part=missed / frame["theorem"].astype(float))
-
-
-def _fair(frame: pd.DataFrame) -> pd.DataFrame:
-    """Tenants with a ratio of at least 1, by scheme."""
-    return frame.assign(fair=frame["fairness"] >= 1).groupby("scheme")["fair"].sum().reset_index()
-
-
-def _theorem_3(frame: pd.DataFrame) -> pd.DataFrame:
-    """Ratios in parts of 1 + 1 / epsilon (flow) and of D_max (1 + 1 / epsilon) (total)."""
-    fast = frame[frame["epsilon"] > 0]
-    constant = 1 + 1 / fast["epsilon"]
-    total = fast["jct_over_lp_4_plus"] / (fast["most_chunks"] * constant)
-    return fast.assign(part=fast["flow_over_ilp_4"] / constant, part_of_total=total)
-
-
 TABLES: dict[str, Callable[..., pd.DataFrame]] = {
-    "divided": _divided, "where": _where, "extreme": _extreme, "gather": _gather, "off": _off,
-    "as text": _as_text, "rows": _rows, "timeliness": _timeliness, "estimates": _estimates,
-    "two over rest": _two_over_rest, "frameworks": _frameworks, "drop": _drop,
-    "shortfall": _shortfall, "fair": _fair, "theorem 3": _theorem_3,
+    "compute": _compute, "select": _select, "gather": _gather, "as text": _as_text, "rows": _rows,
+    "timeliness": _timeliness, "estimates": _estimates, "two over rest": _two_over_rest,
+    "frameworks": _frameworks, "drop": _drop,
 }  # fmt: skip
 
 

@@ -13,8 +13,8 @@ from math import fsum
 from pathlib import Path
 from typing import Any
 
-from hindsched.analysis.exact import exact_check
 from hindsched.analysis.foresight.certificates import EXPECTED
+from hindsched.analysis.verify import exact_check
 from hindsched.errors import HindschedError, InputError
 from hindsched.instances.base import canonical_json
 from hindsched.instances.io import read, read_json

@@ -26,25 +26,22 @@ from hindsched.online.registry import EXEC
 
 PACKAGE = Path(__file__).parents[2]
 ISOLATED = (sys.executable, "-I")
-PYTHON = (sys.executable, "-sP")
-"""What runs a candidate, in `ENVIRONMENT` alone: isolated too, with the same hashes in all runs."""
+PYTHON = (sys.executable, "-sP")  # isolated too, for it has `ENVIRONMENT` alone
 INSIDE, LIBRARY, TEMPORARY = "/candidate", "/library", "/tmp"
 PROGRAM = f"{INSIDE}/inside.py"
 SYSTEM = ("/usr", "/lib", "/lib64", "/bin", "/etc/ld.so.cache", "/etc/alternatives")
-ANSWERS = ("instances/*.json", "instances/known", "instances/*/worst")
-"""What the package knows of instances: not there in the sandbox."""
+ANSWERS = ("instances/*.json", "instances/known", "instances/*/worst")  # hidden in the sandbox
 A_CLASS = re.compile(r"^class\s+(\w+)\s*\([^)]*\bOnlineAlgorithm\b", re.MULTILINE)
 LONGEST_ANSWER = 1_000_000
-MOST_TASKS, MOST_TASKS_OF_USER, MOST_FILES, MOST_DISK = 32, 4096, 64, 64 << 20
-"""Without a sandbox all programs of the user count as tasks."""
+MOST_TASKS, MOST_FILES, MOST_DISK = 32, 64, 64 << 20
+MOST_TASKS_OF_USER = 4096  # without a sandbox, where all programs of the user count
 ENVIRONMENT = {
     "PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin", "HOME": TEMPORARY, "LANG": "C.UTF-8",
     "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1",
     "PYTHONDONTWRITEBYTECODE": "1", "PYTHONHASHSEED": "0",
 }  # fmt: skip
 SECONDS_BETWEEN_LOOKS = 0.05
-USERS_FROM, USERS = 200_000, 100_000
-"""Where root starts the judge a candidate runs as one of these users, who own nothing."""
+USERS_FROM, USERS = 200_000, 100_000  # who own nothing: root's candidates run as one of these
 
 
 @dataclass(frozen=True)
@@ -66,16 +63,14 @@ class Limits:
 class Candidate:
     """A program to be scored, its files read once: what is written to them later does not count."""
 
-    command: tuple[str, ...]
-    """What runs, with files called by their places in the sandbox."""
-    files: dict[str, bytes]
-    """Content by name, of what stands in `INSIDE`."""
+    command: tuple[str, ...]  # what runs, with files called by their places in the sandbox
+    files: dict[str, bytes]  # content by name, of what stands in `INSIDE`
 
     @property
     def sha256(self) -> str:
         """Hash of the command and of all files."""
-        parts = [json.dumps([self.command, sorted(self.files)]).encode()]
-        parts += [self.files[name] for name in sorted(self.files)]
+        names = sorted(self.files)
+        parts = [json.dumps([self.command, names]).encode(), *(self.files[name] for name in names)]
         return hashlib.sha256(b"\0".join(parts)).hexdigest()
 
 
@@ -142,9 +137,8 @@ def find_bwrap() -> tuple[str | None, str]:
 def _walls(bwrap: str, folder: Path, *, is_class: bool) -> list[str]:
     """The sandbox's command line, up to the program in it.
 
-    Started by root there is no user namespace: `confine` becomes a user without rights instead,
-    for the system counts no processes of root's, and the namespace's first process is not that
-    user's. Started by a user, who could write to that process, the candidate itself is the first.
+    Started by root `confine` becomes a user without rights, for the system counts no processes of
+    root's. Started by a user, who could write to a namespace's first process, the candidate is it.
     """
     small = ["--size", str(MOST_DISK), "--perms", "1777", "--tmpfs"]
     walls = ["/usr/bin/env", "-i", bwrap, "--die-with-parent", "--new-session", "--clearenv"]
@@ -173,10 +167,7 @@ def _walls(bwrap: str, folder: Path, *, is_class: bool) -> list[str]:
 
 
 class Contained(External):
-    """A candidate that is asked for its decisions within limits.
-
-    `bwrap` is the program that makes the sandbox; without it nothing is hidden.
-    """
+    """A candidate that is asked for its decisions within limits; without `bwrap` all is seen."""
 
     def __init__(self, candidate: Candidate, limits: Limits, bwrap: str | None) -> None:
         super().__init__(candidate.command, 2 * limits.run, longest_answer=LONGEST_ANSWER)
@@ -187,10 +178,9 @@ class Contained(External):
         """Lay out its files, start the program and the watch over its memory and its time."""
         self._ended, ends = threading.Event(), time.monotonic() + self.limits.run
         self._folder = tempfile.TemporaryDirectory(prefix="candidate-")
-        folder = Path(self._folder.name)
+        folder, driver = Path(self._folder.name), Path(__file__).with_name("inside.py")
         folder.chmod(0o755)
-        own = Path(__file__).with_name("inside.py").read_bytes()
-        for name, content in {**self.candidate.files, "inside.py": own}.items():
+        for name, content in {**self.candidate.files, driver.name: driver.read_bytes()}.items():
             (folder / name).write_bytes(content)
             (folder / name).chmod(0o555)
         settings = {
@@ -239,7 +229,7 @@ class Contained(External):
 
 
 def _memory_below(process: int) -> int:
-    """Bytes that a process and all below it hold."""
+    """Bytes of a process and all below it."""
     found, pages = [process], 0
     for each in found:
         with suppress(OSError, ValueError, IndexError):

@@ -14,12 +14,13 @@ import struct
 import sys
 from typing import Any, get_args
 
-DENIED = {  # memory and words that no limit counts, worlds of its own, ways around this table
+# System calls by name with their numbers on x86-64 and on ARM: memory and words that no limit
+# counts, worlds of its own, ways around this table.
+DENIED = {
     "memfd_create": (319, 279), "shmget": (29, 194), "msgget": (68, 186), "semget": (64, 190),
     "add_key": (248, 217), "request_key": (249, 218), "keyctl": (250, 219),
     "unshare": (272, 97), "clone3": (435, 435), "io_uring_setup": (425, 425),
 }  # fmt: skip
-"""System calls by name: their numbers on x86-64 and on ARM."""
 MACHINES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
 LOAD, EQUAL, ABOVE, ANY_BIT, RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 DENIED_IF = [((56, 220), ANY_BIT, 0x7E020080), ((157, 167), EQUAL, 1)]
@@ -34,8 +35,7 @@ PR_SET_PDEATHSIG, PR_SET_NO_NEW_PRIVS, PR_SET_SECCOMP, FILTER = 1, 38, 22, 2
 def confine(settings_text: str, *command: str) -> None:
     """Limit this process, forget who started it, become the command; nothing of it can be undone.
 
-    Settings are a JSON object of ``limits``, the ``environment``, variables to ``keep`` of the
-    present one and, started by root, a ``user`` without rights.
+    `Contained.launch` writes the settings.
     """
     settings = json.loads(settings_text)
     for name, most in settings["limits"].items():
@@ -88,8 +88,8 @@ def serve(library: str, file: str, name: str) -> None:
         if told["type"] == "start":
             cluster = parse_instance(told["cluster"])
             job_class = get_args(type(cluster).model_fields["jobs"].annotation)[0]
-            rest = told["estimates"], told["seed"], told["formulation"]
-            algorithm.start(Environment(cluster, *rest))
+            given = (told[name] for name in ("estimates", "seed", "formulation"))
+            algorithm.start(Environment(cluster, *given))
             said = {"type": "ready"}
         elif told["type"] == "step":
             said = _step(algorithm, job_class, told)

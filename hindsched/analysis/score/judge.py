@@ -34,17 +34,13 @@ from hindsched.solvers.tree.method import certify_optimum
 Row = dict[str, Any]
 FORMAT, RESULT = "hindsched-score/1", "score.json"
 INSTANCE, CERTIFICATE, OWN = "instance.json", "certificate.json", "candidate"
-DRAWN_BY = ("family", "suite", "preset", "seeds")
-"""Which words of ``score.json`` say what the hidden instances are."""
-ROWS_OF = {"hidden": "instances", "public": "public"}
-"""Where ``score.json`` has the rows of a folder's instances."""
+DRAWN_BY = ("family", "suite", "preset", "seeds")  # say what the hidden instances are
+ROWS_OF = {"hidden": "instances", "public": "public"}  # in ``score.json``, by folder
 LADDER, HINDSIGHT = ("fifo", "easy", "dual-price", "reoptimise"), "hindsight"
 """Yardsticks beside the paper's own algorithm, where a family has them and they keep its rules."""
-SCHEDULE = {**kernel.LIMITS, "items": 2_000_000, "chunks": 10_000_000}
-PROOF = {**SCHEDULE, "steps": 10**9}
-"""What the kernel lets a schedule ask for, and a certificate of ours."""
-DIGITS = 10**9
-"""Scores are rounded to so many parts, a certified lower end downwards."""
+SCHEDULE = {**kernel.LIMITS, "items": 2_000_000, "chunks": 10_000_000}  # a candidate may ask for
+PROOF = {**SCHEDULE, "steps": 10**9}  # a certificate of ours may
+DIGITS = 10**9  # scores are rounded to so many parts, a certified lower end downwards
 
 
 def seed_of(word: str) -> int:
@@ -99,11 +95,10 @@ def _made(sha256: str, version: str, work_limit: int, instance: Instance) -> lis
 
 
 def judged(place: Path, instance: Instance) -> Row:
-    """What the kernel says of a folder's candidate: ``score, objective, bound``.
+    """What the kernel says of a folder's candidate, and why its schedule is ``wrong``, or "".
 
-    Also ``wrong``, why its schedule does not count, or empty, and ``ladder``, the scores of the
-    yardsticks. `InputError` if the folder is not that of the instance; `SolveFailed` if a schedule
-    beats the bound: a mistake of ours, whoever made the schedule.
+    `InputError` if the folder is not that of the instance; `SolveFailed` if a schedule beats the
+    bound: a mistake of ours, whoever made the schedule.
     """
     paths = {path.stem: path for path in sorted((place / "ladder").glob("*.json"))}
     paths[OWN] = place / f"{OWN}.json"
@@ -183,20 +178,15 @@ def interval_of_mean(values: Sequence[float]) -> list[float]:
 def paired(own: Sequence[float], other: Sequence[float]) -> Row:
     """On how many instances one is better, worse or equal, and the mean difference of scores."""
     apart = [round(a - b, 9) for a, b in zip(own, other, strict=True)]
+    signs = [(each > 0) - (each < 0) for each in apart]
     return {
-        "better": sum(each > 0 for each in apart),
-        "worse": sum(each < 0 for each in apart),
-        "ties": sum(each == 0 for each in apart),
-        "difference": round(sum(apart) / len(apart), 9),
-        "difference_in": interval_of_mean(apart),
-    }
+        "better": signs.count(1), "worse": signs.count(-1), "ties": signs.count(0),
+        "difference": round(sum(apart) / len(apart), 9), "difference_in": interval_of_mean(apart),
+    }  # fmt: skip
 
 
 def board(folders: Sequence[str | Path]) -> list[Row]:
-    """Candidates, best first; equal scores share a rank; who may be the best is a ``tie``.
-
-    `InputError` for a folder of other instances than those of the best.
-    """
+    """Candidates, best first; equal scores share a rank; who may be the best is a ``tie``."""
     found = [read_score(folder) | {"folder": str(folder)} for folder in folders]
     found.sort(key=lambda data: (-data["combined_score"], data["made"]))
     scores, rows = [data["combined_score"] for data in found], []
@@ -216,7 +206,7 @@ def board(folders: Sequence[str | Path]) -> list[Row]:
 
 
 def read_score(folder: str | Path) -> Row:
-    """What a scored folder says; `InputError` for another one."""
+    """What a scored folder says."""
     data = read_json(Path(folder) / RESULT)
     if not isinstance(data, dict) or data.get("format") != FORMAT:
         raise InputError(f"{folder}/{RESULT}", "format", f"must be {FORMAT}")

@@ -30,33 +30,22 @@ from hindsched.printable import printable, said_by
 from hindsched.solutions.base import write_solution
 from hindsched.solvers.door.result import versions
 
-PUBLIC_SEEDS = (4, 7)
-"""The generator's seeds of the instances that a candidate's author may see."""
-DRAWN, SHORTEST_SECRET = 8, 16
-"""How many hidden seeds are drawn where none are given; characters of one in a file, at least."""
+PUBLIC_SEEDS = (4, 7)  # the generator's, of the instances that a candidate's author may see
+DRAWN, SHORTEST_SECRET = 8, 16  # hidden seeds where none are given; least characters of one
 WORK, LONGEST_REASON = 500, 300
 NOTE = (
     "Mean of ALG/OPT when maximising, OPT/ALG when minimising, at least, by the exact kernel; the "
     "interval of 95 % is that of the mean over resampled instances."
 )
-COLUMNS, MOST_JOBS = 72, 20
-"""Characters of a drawn schedule, and jobs of it."""
+COLUMNS, MOST_JOBS = 72, 20  # characters of a drawn schedule, and jobs of it
 
 
 @dataclass(frozen=True)
 class Score:
-    """How good a candidate is.
+    """How good a candidate is."""
 
-    Parameters
-    ----------
-    data : dict
-        What ``score.json`` holds.
-    feedback : str
-        What the candidate's author may be told: nothing of the hidden instances but the score.
-    """
-
-    data: dict[str, Any]
-    feedback: str
+    data: dict[str, Any]  # what ``score.json`` holds
+    feedback: str  # for the author: nothing of the hidden instances but the score
 
     @property
     def combined_score(self) -> float:
@@ -112,10 +101,9 @@ def score(
         Seconds for each decision and each run, its start included; bytes of all its processes.
     sandbox : {"auto", "bwrap", "none"}
         ``auto`` uses bubblewrap where it works; without it the result says ``unsandboxed``.
-    work_limit : int
-        Work for the denominator of each instance, counted as `solve` counts it.
-    public_seeds : sequence of int
-        The generator's seeds of the instances that the feedback shows.
+    work_limit, public_seeds : int, and sequence of int
+        Work for the denominator of each instance, counted as `solve` counts it; the generator's
+        seeds of the instances that the feedback shows.
     out, cache : path, optional
         Folder to write, new or empty; where denominators are kept, the user's cache by default.
     say : callable
@@ -231,9 +219,10 @@ def _play(instance: Instance, player: Callable[[], OnlineAlgorithm], place: Path
         row["status"] = "refused" if isinstance(error, Refused) else "failed"
     else:
         seconds = [each / 1000 for each in run.decision_ms] or [0.0]
-        row["jobs_completed"] = run.to_dict()["jobs_completed"]
-        row["seconds"] = run.seconds
-        row["seconds_a_decision"], row["seconds_longest"] = median(seconds), max(seconds)
+        row |= {
+            "jobs_completed": run.to_dict()["jobs_completed"], "seconds": run.seconds,
+            "seconds_a_decision": median(seconds), "seconds_longest": max(seconds),
+        }  # fmt: skip
     found = judge.judged(place, instance)
     wrong = found.pop("wrong")
     if wrong and row["status"] == "ok":

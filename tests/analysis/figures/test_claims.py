@@ -21,7 +21,7 @@ from hindsched.analysis.figures.claims import (
     measured,
     measured_words,
 )
-from hindsched.analysis.figures.measures import against, change, measure, share, spread, value
+from hindsched.analysis.figures.measures import against, change, measure, spread, value
 from tests.scripts import script as load
 
 FAMILIES = ("oasis", "batchsched", "astraea", "edgecloud", "mlbroker")
@@ -56,8 +56,8 @@ def table():
     ],
 )
 def test_rules(rule, inside, outside):
-    assert rule.holds(inside)
-    assert not rule.holds(outside)
+    assert rule.outcome((inside, inside)) == "holds"
+    assert rule.outcome((outside, outside)) != "holds"
 
 
 def test_a_quantity_is_computed_seed_by_seed_and_case_by_case():
@@ -143,7 +143,8 @@ def test_measures_by_hand():
     assert change(frame, "y", "load", where={"scheme": "ours"}) == {(): 0.25}
     assert spread(frame, "y", "load", where={"scheme": "ours"}) == {(): 4.0}
     assert value(frame, "y", where={"scheme": "ours"}, gather="max") == {(): 6.0}
-    assert share(frame, "y", "gt", 1, by=["load"]) == {
+    many = {"table": [["compute", "many = y > 1"]], "of": "value", "y": "many", "by": ["load"]}
+    assert measure(many, frame) == {
         (("load", 1),): pytest.approx(2 / 3),
         (("load", 2),): pytest.approx(2 / 3),
     }
@@ -154,7 +155,7 @@ def test_measures_by_hand():
         (): 1.5
     }
     assert against(frame, "ours", None, "y", by=["load"], minus=True)[("load", 1),] == 3.0
-    step = {"of": "value", "table": [["extreme", "load", "max"]], "y": "y", "gather": "max"}
+    step = {"of": "value", "table": [["select", "load == load.max()"]], "y": "y", "gather": "max"}
     assert measure(step, frame) == {(): 3.0}
 
 

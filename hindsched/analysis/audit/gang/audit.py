@@ -1,8 +1,9 @@
-"""Judging a schedule that somebody else made: whether it can have been, and how good it was."""
+"""``audit``: whether a schedule that somebody else made can have been, and how good it was."""
 
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -12,7 +13,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from hindsched.analysis.audit.gang.gap import Gap, Schedule, find_gap
 from hindsched.analysis.audit.gang.impossible import (
     BEATS_BOUND,
     REFUSED,
@@ -21,15 +21,17 @@ from hindsched.analysis.audit.gang.impossible import (
     Breaches,
     find_breaches,
 )
-from hindsched.analysis.audit.gang.verdict import ROUNDING, Verdict
-from hindsched.analysis.audit.judge import Clock
+from hindsched.analysis.audit.gang.verdict import ROUNDING, Gap, Schedule, Verdict, find_gap
 from hindsched.analysis.interval import Interval
 from hindsched.errors import InputError
 from hindsched.instances.base import Instance
 from hindsched.instances.gang.from_log import instance_of_log
 from hindsched.instances.gang.instance import KINDS, GangInstance, split_formulation
+from hindsched.instances.io import MOST_BYTES
+from hindsched.instances.traces.capacity import said_capacity
 from hindsched.instances.traces.log import Log, runs_of
-from hindsched.json_types import JsonObject
+from hindsched.instances.traces.logs import read_log
+from hindsched.json_types import JsonObject, Keywords
 from hindsched.solutions.gang.solution import GangSolution, gang_metrics, pool_rows
 from hindsched.solvers.certificates.certificate import Certificate
 from hindsched.solvers.compiling import compile_first
@@ -37,10 +39,10 @@ from hindsched.solvers.door.api import compile_solve, solve
 from hindsched.solvers.families.gang.prices import certify_without_prices
 from hindsched.solvers.families.gang.replay import POLICIES, replay
 
+DEFAULT_SECONDS = 60.0
+FOR_OUTPUT, PER_JOB = 1.5, 1e-4  # seconds that page and files take, and what each job adds
 GOALS = {"mean-jct": "completion", "makespan": "makespan", "deadlines-met": "deadlines"}
-"""Word of the command line: objective of the family."""
-LEAST_SECONDS = 0.01
-"""Of bound and search, which then are what is known at once."""
+LEAST_SECONDS = 0.01  # of bound and search, which then are what is known at once
 MEASURES = (
     "mean_jct", "p50_jct", "p95_jct", "p99_jct", "mean_wait", "makespan", "bounded_slowdown",
     "utilisation", "deadlines_met", "weighted_mean_jct",
@@ -50,38 +52,20 @@ BREACHES_TOLD = 100
 
 @dataclass(frozen=True, repr=False)
 class Audit:
-    """What is known of a log's schedule.
-
-    Attributes
-    ----------
-    log, instance
-        What was read; the jobs that are judged and the GPUs that there are.
-    objective, formulation : str
-        ``mean-jct``, ``makespan`` or ``deadlines-met``; how freely the best possible may schedule
-        the jobs, with the family's objective.
-    breaches : Breaches
-        What makes the schedule impossible.
-    schedule, policies, best : Schedule
-        What the log's scheduler did, what others would have done with the same jobs, and the best
-        found of all and of the search.
-    certificate, verdict
-        Prices that prove the bound; the interval in the units people use.
-    seconds, remarks
-        Seconds that each step took; what a reader of the verdict should know.
-    """
+    """What is known of a log's schedule."""
 
     log: Log
-    instance: GangInstance
-    objective: str
-    formulation: str
-    breaches: Breaches
-    schedule: Schedule
-    policies: tuple[Schedule, ...]
-    best: Schedule | None
-    certificate: Certificate
-    verdict: Verdict
-    seconds: Mapping[str, float] = field(hash=False)
-    remarks: tuple[str, ...] = ()
+    instance: GangInstance  # the jobs that are judged and the GPUs that there are
+    objective: str  # mean-jct, makespan or deadlines-met
+    formulation: str  # how freely the best possible may schedule, with the family's objective
+    breaches: Breaches  # what makes the schedule impossible
+    schedule: Schedule  # what the log's scheduler did
+    policies: tuple[Schedule, ...]  # what others would have done with the same jobs
+    best: Schedule | None  # the best found of all and of the search
+    certificate: Certificate  # prices that prove the bound
+    verdict: Verdict  # the interval in the units people use
+    seconds: Mapping[str, float] = field(hash=False)  # that each step took
+    remarks: tuple[str, ...] = ()  # what a reader of the verdict should know
 
     @property
     def is_possible(self) -> bool:
@@ -117,6 +101,13 @@ class Audit:
     def to_frame(self) -> pd.DataFrame:
         """`rows` as a pandas frame."""
         return pd.DataFrame(self.rows())
+
+    def shown_rows(self) -> list[dict[str, Any]]:
+        """`rows` for people, with the ratio in one column."""
+        rows = self.rows()
+        for row in rows:
+            row["ratio"] = Interval(row.pop("ratio_lower"), row.pop("ratio_upper")).as_ratio()
+        return rows
 
     @cached_property
     def gap(self) -> Gap | None:
@@ -163,12 +154,6 @@ class Audit:
             "seconds": dict(self.seconds),
         }  # fmt: skip
 
-    def to_html(self) -> str:
-        """The audit as one self-contained page."""
-        from hindsched.analysis.audit.gang.page import render_page
-
-        return render_page(self)
-
     def write(self, folder: str | Path) -> list[Path]:
         """Write page, tables, schedules and certificate to a folder; the files, the page first."""
         from hindsched.analysis.audit.gang.page import write_folder
@@ -177,6 +162,121 @@ class Audit:
 
     def __repr__(self) -> str:
         return f"<audit of {self.log.source!r}: {self.sentence()}>"
+
+
+class Clock:
+    """A limit of everything from reading to the page; without one, of bound and search alone."""
+
+    def __init__(self, limit: float | None) -> None:
+        self._begin = self._since = time.perf_counter()
+        self._is_whole = limit is not None
+        self.whole = DEFAULT_SECONDS if limit is None else limit
+        self._reserved = 0.0
+        self.laps: dict[str, float] = {}  # seconds that each step took
+
+    def reserve(self, jobs: int) -> None:
+        """Keep the time to write an audit of so many jobs."""
+        self._reserved = min(self.whole / 2, FOR_OUTPUT + PER_JOB * jobs)
+
+    def lap(self, name: str) -> None:
+        """Note how long a step took."""
+        now = time.perf_counter()
+        self.laps[name], self._since = now - self._since, now
+
+    @property
+    def has_time_for_policies(self) -> bool:
+        """Whether more is left than the half that bound and search are to have."""
+        return self.seconds_left > (self.whole - self._reserved) / 2
+
+    @property
+    def seconds_left(self) -> float:
+        """Seconds that the steps before the output may still take."""
+        if not self._is_whole:
+            return self.whole
+        return max(0.0, self.whole - self._reserved - (time.perf_counter() - self._begin))
+
+
+def audit(
+    log: Log | str | Path | pd.DataFrame,
+    format: str = "csv",  # noqa: A002
+    *,
+    gpus: int | None = None,
+    servers: object = None,
+    objective: str = "mean-jct",
+    formulation: str | None = None,
+    policies: Sequence[str] | None = None,
+    time_limit: float | None = None,
+    columns: Mapping[str, str] | None = None,
+    time_zone: str | None = None,
+    time_unit: str = "s",
+    time_step: str | None = None,
+    submitted_from: str | None = None,
+    submitted_to: str | None = None,
+    skip_broken: bool = False,
+    most_bytes: int = MOST_BYTES,
+    settings: Keywords | None = None,
+    say: Callable[[str], None] | None = None,
+) -> Audit:
+    """Judge the schedule that a log, a file or a frame holds.
+
+    Parameters
+    ----------
+    log, format : Log, path or DataFrame, and str
+        A log that was read, a file and its format, or a frame with the columns
+        ``job, submit, start, end, gpus``.
+    gpus, servers
+        The capacity, where the log does not say it.
+    objective : {"mean-jct", "makespan", "deadlines-met"}
+        What counts.
+    formulation : {"non-preemptive", "preemptive", "elastic"}, optional
+        How freely the best possible may schedule; by default as freely as the log's scheduler did.
+    policies : sequence of str, optional
+        Policies to replay on the same jobs: all if None.
+    time_limit : float, optional
+        Seconds for everything, of which some are kept for writing the verdict; policies for which
+        no time is left are not replayed. If None 60 for the bound and the search alone.
+    columns, time_zone, time_unit, time_step, submitted_from, submitted_to, skip_broken
+        How to read, as in `read_log`; so are ``most_bytes`` and ``settings``.
+    say : callable, optional
+        Is told in words what is being done.
+
+    Returns
+    -------
+    Audit
+        ``sentence()``, ``is_possible``, ``breaches``, ``to_frame()``, ``write(folder)``, ...
+
+    Raises
+    ------
+    InputError
+        For a log that cannot be read or judged.
+
+    Examples
+    --------
+    >>> import pandas as pd, hindsched as hs
+    >>> log = pd.DataFrame({"job": ["a", "b"], "submit": 0, "start": [0, 60], "end": [60, 90]})
+    >>> log["gpus"] = 2
+    >>> hs.audit(log, gpus=2).is_possible
+    True
+    """  # fmt: skip
+    how: dict[str, Any] = {
+        "columns": columns, "gpus": gpus, "servers": servers, "time_zone": time_zone,
+        "time_unit": time_unit, "time_step": time_step, "submitted_from": submitted_from,
+        "submitted_to": submitted_to, "skip_broken": skip_broken,
+    }  # fmt: skip
+    if time_limit is not None and not 0 <= time_limit < float("inf"):
+        raise InputError("time_limit", time_limit, "must be a number of seconds, at least 0")
+    compile_audit()
+    clock = Clock(time_limit)
+    if isinstance(log, str | Path):
+        log = read_log(log, format, most_bytes=most_bytes, settings=settings, **how)
+    elif not isinstance(log, Log):
+        log = read_log(log, **how)
+    elif gpus is not None or servers is not None:
+        said = said_capacity(gpus, servers)
+        assert said is not None
+        log = log.with_capacity(said)
+    clock.lap("reading")
+    return audit_log(log, clock, objective, formulation, policies, say or (lambda text: None))
 
 
 def compile_audit() -> None:
@@ -194,18 +294,16 @@ def compile_audit() -> None:
 def audit_log(
     log: Log,
     clock: Clock,
-    *,
-    objective: str = "mean-jct",
-    formulation: str | None = None,
-    policies: Sequence[str] | None = None,
-    say: Callable[[str], None] | None = None,
+    objective: str,
+    formulation: str | None,
+    policies: Sequence[str] | None,
+    tell: Callable[[str], None],
 ) -> Audit:
-    """Judge the schedule of a log; parameters as of `hindsched.audit`.
+    """Judge the schedule of a log.
 
     The clock is looked at between the steps: policies for which no time is left are not replayed,
     and bound and search end in time for the page to be written.
     """
-    tell = say or (lambda text: None)
     chosen = tuple(POLICIES) if policies is None else tuple(policies)
     if objective not in GOALS:
         raise InputError("objective", objective, f"must be one of {', '.join(GOALS)}")

@@ -31,29 +31,15 @@ WORDS = {
 
 @dataclass(frozen=True)
 class Breach:
-    """One thing that cannot have been.
+    """One thing that cannot have been."""
 
-    Parameters
-    ----------
-    kind : str
-        One of `WORDS`.
-    row : int
-        Row of the log: of the job, or of the last to start of those that hold too much.
-    where : str
-        Job or server.
-    begin, end : str
-        From when to when, as the log writes times.
-    found, allowed : int or float
-        GPUs held and there, or seconds run and needed; seconds early and 0.
-    """
-
-    kind: str
-    row: int
-    where: str
-    begin: str
+    kind: str  # one of `WORDS`
+    row: int  # of the log: of the job, or of the last to start of those that hold too much
+    where: str  # job or server
+    begin: str  # as the log writes times
     end: str
-    found: float
-    allowed: float
+    found: float  # GPUs held, or seconds run; seconds early
+    allowed: float  # GPUs there, or seconds needed; 0
 
     def __str__(self) -> str:
         what = f"{self.found:g} GPUs held where there are {self.allowed:g}"

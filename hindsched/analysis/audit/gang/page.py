@@ -34,21 +34,16 @@ from hindsched.solvers.certificates.file import write_certificate
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-Audit = Any
-"""The class `Audit` of the file that calls this one."""
+Audit = Any  # the class `Audit` of the file that calls this one
 ROWS_SHOWN = 25
 LOG_COLOUR, BEST_COLOUR, OVER_COLOUR = PALETTE[0], PALETTE[2], PALETTE[5]
-MOST_STEPS = 600
-"""Stretches of time over which a curve with more steps is averaged."""
+MOST_STEPS = 600  # stretches of time over which a curve with more steps is averaged
 
 
-def render_page(
-    audit: Audit, commands: Sequence[str] = (), pictures: dict[str, bytes] | None = None
-) -> str:
+def render_page(audit: Audit, commands: Sequence[str], pictures: dict[str, bytes]) -> str:
     """Make the page as text, with commands by which somebody else checks the audit."""
     from hindsched.solvers.door.result import versions
 
-    pictures = draw(audit) if pictures is None else pictures
     environment = page_environment("hindsched.analysis.audit.gang")
     environment.globals = {"table": show_table, "frame": pd.DataFrame}
     return environment.get_template("page.html").render(
@@ -92,10 +87,7 @@ def draw(audit: Audit) -> dict[str, bytes]:
 def write_folder(audit: Audit, folder: str | Path) -> list[Path]:
     """Write everything; return the files in the order of their importance.
 
-    Files: ``audit.html`` (the page), ``audit.json`` (what ``--json`` prints), ``instance.json``,
-    ``certificate.json``, ``best.json`` (best schedule found), ``logged.json`` (the log's schedule,
-    where every run is known), tables ``jobs.csv, schedulers.csv, notes.csv, breaches.csv,
-    gap_jobs.csv, gap_hours.csv`` and pictures ``use.png, schedulers.png`` (not without matplotlib).
+    ``best.json`` is the best schedule found, ``logged.json`` the log's, where every run is known.
     """
     place = Path(folder)
     if place.exists() and not place.is_dir():

@@ -6,13 +6,14 @@ it gains, minus what it pays. Small instances at two loads; seeds are groups of 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from hindsched.analysis.figures.base import Figure, FigureScale, OnRow, Plot
+from hindsched.analysis.figures.base import Figure, FigureScale, OnRow, Plot, Row
 from hindsched.instances.astraea.instance import AstraeaInstance, AstraeaJob
 from hindsched.instances.astraea.shares import tenant_alone
 from hindsched.json_types import JsonObject, Keywords
@@ -21,24 +22,27 @@ from hindsched.online.simulator import SimulationResult, simulate
 from hindsched.solutions.astraea.solution import AstraeaSolution
 from hindsched.solvers.families.astraea.oracle import ServerOracle
 
-Cases = list[tuple[JsonObject, AstraeaInstance]]
-LOADS = {"scarce": 4, "ample": 16}
-"""Servers for ten jobs."""
+Run = Callable[[FigureScale, OnRow], pd.DataFrame]
+LOADS = {"scarce": 4, "ample": 16}  # servers for ten jobs
 SETTING = {"jobs": 10, "tenants": 3, "horizon": 40, "arrival_span": 3}
 ROUNDS = {"rounds": 1}
 TOLERANCE = Fraction(1, 10**9)
 
 
-def cases(scale: FigureScale, each: int) -> Cases:
-    """Instances at every load, `each` a seed, with their labels."""
-    each = scale.pick(each, 3)
-    made: Cases = []
-    for load, servers in LOADS.items():
-        for number in range(scale.seeds * each):
-            instance = scale.instance("astraea", "small", number, {"servers": servers}, **SETTING)
-            assert isinstance(instance, AstraeaInstance)
-            made.append(({"load": load, "seed": number // each, "instance": number}, instance))
-    return made
+def probe(rows_of: Callable[[AstraeaInstance], Iterable[Row]], each: int) -> Run:
+    """Run a probe on instances at every load, `each` a seed, with their labels."""
+
+    def run_all(scale: FigureScale, on_row: OnRow) -> pd.DataFrame:
+        rows, count = [], scale.pick(each, 3)
+        for load, servers in LOADS.items():
+            for number in range(scale.seeds * count):
+                made = scale.instance("astraea", "small", number, {"servers": servers}, **SETTING)
+                labels = {"load": load, "seed": number // count, "instance": number}
+                rows += [{**labels, **row} for row in rows_of(made)]
+                on_row(f"{made.name} {load}")
+        return pd.DataFrame(rows)
+
+    return run_all
 
 
 def run(instance: AstraeaInstance, settings: Keywords | None = None) -> SimulationResult:
@@ -68,59 +72,41 @@ def incomes(result: SimulationResult, true: AstraeaInstance | None = None) -> di
     return found
 
 
-def sharing_incentive(scale: FigureScale, on_row: OnRow) -> pd.DataFrame:
-    """A tenant's income in the coalition and under the same algorithm alone on its own servers.
-
-    Theta follows from the batch and prices from the use of the servers, so both differ alone.
-    """
-    rows = []
-    for labels, instance in cases(scale, 10):
-        together = incomes(run(instance))
-        for u, tenant in enumerate(instance.tenants):
-            jobs = tuple(job for job in instance.jobs if job.tenant == tenant.name)
-            if not jobs:
-                continue
-            lonely = tenant_alone(instance, u, jobs)
-            alone = incomes(run(lonely))[tenant.name] if lonely.servers else Fraction(0)
-            rows.append(
-                {**labels, "tenant": tenant.name, "together": float(together[tenant.name]),
-                 "alone": float(alone), "outcome": _outcome(together[tenant.name] - alone)}
-            )  # fmt: skip
-        on_row(f"{instance.name} {labels['load']}")
-    return pd.DataFrame(rows)
+def sharing_incentive(instance: AstraeaInstance) -> Iterator[Row]:
+    """A tenant's income in the coalition, and alone on its own servers, where theta is another."""
+    together = incomes(run(instance))
+    for u, tenant in enumerate(instance.tenants):
+        jobs = tuple(job for job in instance.jobs if job.tenant == tenant.name)
+        if not jobs:
+            continue
+        lonely = tenant_alone(instance, u, jobs)
+        alone = incomes(run(lonely))[tenant.name] if lonely.servers else Fraction(0)
+        gain = together[tenant.name] - alone
+        yield {"tenant": tenant.name, "together": float(together[tenant.name]),
+               "alone": float(alone), "outcome": _outcome(gain)}  # fmt: skip
 
 
-def pareto(scale: FigureScale, on_row: OnRow) -> pd.DataFrame:
-    """Whether one job alone could end earlier in its own round, all others where they are.
-
-    Its owner would earn more and nobody less, so that each such job refutes Pareto efficiency.
-    """
-    rows = []
-    for labels, instance in cases(scale, 10):
-        result = run(instance)
-        solution = solution_of(result)
-        oracle = ServerOracle(instance)
-        uses = oracle.use_of(solution)
-        free = oracle.rows.capacity.copy()
-        for use in uses:
-            if use is not None:
-                np.subtract.at(free, use.rows, use.amounts)
-        for job, own in zip(instance.jobs, uses, strict=True):
-            completion = solution.completion(job.name)
-            if completion is None or own is None:
-                continue
-            room = free.copy()
-            np.add.at(room, own.rows, own.amounts)
-            base = _round_base(result, solution.rows[job.name][0].first)
-            moved = instance.with_jobs((job.model_copy(update={"arrival": base}),))
-            best = ServerOracle(moved).best_response(0, np.zeros(oracle.rows.size), room)
-            earlier = 0 if best is None else completion - int(best.plan[0].last)
-            rows.append(
-                {**labels, "job": job.name, "slots_earlier": earlier,
-                 "outcome": "could end earlier" if earlier > 0 else "could not"}
-            )  # fmt: skip
-        on_row(f"{instance.name} {labels['load']}")
-    return pd.DataFrame(rows)
+def pareto(instance: AstraeaInstance) -> Iterator[Row]:
+    """Whether a job could end earlier in its own round at nobody's cost: none if efficient."""
+    result = run(instance)
+    solution, oracle = solution_of(result), ServerOracle(instance)
+    uses = oracle.use_of(solution)
+    free = oracle.rows.capacity.copy()
+    for use in uses:
+        if use is not None:
+            np.subtract.at(free, use.rows, use.amounts)
+    for job, own in zip(instance.jobs, uses, strict=True):
+        completion = solution.completion(job.name)
+        if completion is None or own is None:
+            continue
+        room = free.copy()
+        np.add.at(room, own.rows, own.amounts)
+        base = _round_base(result, solution.rows[job.name][0].first)
+        moved = instance.with_jobs((job.model_copy(update={"arrival": base}),))
+        best = ServerOracle(moved).best_response(0, np.zeros(oracle.rows.size), room)
+        earlier = 0 if best is None else completion - int(best.plan[0].last)
+        outcome = "could end earlier" if earlier > 0 else "could not"
+        yield {"job": job.name, "slots_earlier": earlier, "outcome": outcome}
 
 
 def _round_base(result: SimulationResult, first: int) -> int:
@@ -140,11 +126,9 @@ def declared_otherwise(instance: AstraeaInstance, job: AstraeaJob) -> dict[str, 
     declared late; ``twice`` and ``half the value``; ``first in the list``: the order of ties.
     """
     half = -(-job.chunks // 2)
+    work = job.chunks * job.minibatches
     lies: dict[str, JsonObject] = {
-        "half the chunks": {
-            "chunks": half,
-            "minibatches": -(-job.chunks * job.minibatches // half),
-        },
+        "half the chunks": {"chunks": half, "minibatches": -(-work // half)},
         "twice the value": {"utility": _scaled(job, 2.0)},
         "half the value": {"utility": _scaled(job, 0.5)},
         "first in the list": {},
@@ -160,7 +144,7 @@ def _scaled(job: AstraeaJob, factor: float) -> Any:
     return job.utility.model_copy(update={"slope": slope, "intercept": intercept})
 
 
-def strategy(scale: FigureScale, on_row: OnRow) -> pd.DataFrame:
+def strategy(instance: AstraeaInstance) -> Iterator[Row]:
     """What a tenant and its job gain when the job is declared otherwise.
 
     ``outcome`` is about the tenant's income. ``payoff_gain`` is about the job's true ideal revenue
@@ -168,30 +152,23 @@ def strategy(scale: FigureScale, on_row: OnRow) -> pd.DataFrame:
     the lie leaves the job in its round and phase: there no lie about demand or value can raise the
     payoff (Lemma 2). Theta is that of the truth, as if estimated from the past.
     """
-    rows = []
-    for labels, instance in cases(scale, 4):
-        bound = theorem(instance)
-        theta = {"theta_workers": bound["theta_workers"], "theta_ps": bound["theta_ps"]}
-        honest = run(instance, theta)
-        truly = incomes(honest)
-        for index, job in enumerate(instance.jobs):
-            others = instance.jobs[:index], instance.jobs[index + 1 :]
-            for lie, update in declared_otherwise(instance, job).items():
-                declared = job.model_copy(update=update)
-                order = (*others[0], declared, *others[1])
-                if lie == "first in the list":
-                    order = (declared, *others[0], *others[1])
-                result = run(instance.with_jobs(order), theta)
-                gain = incomes(result, instance)[job.tenant] - truly[job.tenant]
-                phases = _phase(honest, job.name), _phase(result, job.name)
-                rows.append(
-                    {**labels, "job": job.name, "lie": lie, "gain": float(gain),
-                     "outcome": _outcome(gain),
-                     "payoff_gain": _payoff(result, job) - _payoff(honest, job),
-                     "same_phase": phases[0] == phases[1]}
-                )  # fmt: skip
-        on_row(f"{instance.name} {labels['load']}")
-    return pd.DataFrame(rows)
+    bound = theorem(instance)
+    theta = {"theta_workers": bound["theta_workers"], "theta_ps": bound["theta_ps"]}
+    honest = run(instance, theta)
+    truly = incomes(honest)
+    for index, job in enumerate(instance.jobs):
+        others = instance.jobs[:index], instance.jobs[index + 1 :]
+        for lie, update in declared_otherwise(instance, job).items():
+            declared = job.model_copy(update=update)
+            order = (*others[0], declared, *others[1])
+            if lie == "first in the list":
+                order = (declared, *others[0], *others[1])
+            result = run(instance.with_jobs(order), theta)
+            gain = incomes(result, instance)[job.tenant] - truly[job.tenant]
+            payoff_gain = _payoff(result, job) - _payoff(honest, job)
+            yield {"job": job.name, "lie": lie, "gain": float(gain), "outcome": _outcome(gain),
+                   "payoff_gain": payoff_gain,
+                   "same_phase": _phase(honest, job.name) == _phase(result, job.name)}  # fmt: skip
 
 
 def _phase(result: SimulationResult, name: str) -> tuple[int, bool] | None:
@@ -212,30 +189,24 @@ def _payoff(result: SimulationResult, job: AstraeaJob) -> float:
     return job.utility.value(rows[-1].last - base) - float(cost)
 
 
-def contribution(scale: FigureScale, on_row: OnRow) -> pd.DataFrame:
+def contribution(instance: AstraeaInstance) -> Iterator[Row]:
     """A tenant's share of what was offered while others paid, and its share of all gains."""
-    rows = []
-    for labels, instance in cases(scale, 10):
-        solution = solution_of(run(instance))
-        paying = np.zeros(solution.last_slot, dtype=bool)
-        for own in solution.rows.values():
-            for row in own:
-                if row.payment is not None and sum(row.payment) > 0:
-                    paying[row.first - 1 : row.last] = True
-        gains = solution.gains()
-        total = sum(gains.values())
-        if not total > 0:
-            continue
-        workers, ps = solution.unused_quota
-        offered = workers[paying].sum(axis=(0, 2)) + ps[paying].sum(axis=(0, 2))
-        for u, tenant in enumerate(instance.tenants):
-            rows.append(
-                {**labels, "tenant": tenant.name,
-                 "contributed": float(offered[u] / max(1, offered.sum())),
-                 "gained": float(gains[tenant.name] / total)}
-            )  # fmt: skip
-        on_row(f"{instance.name} {labels['load']}")
-    return pd.DataFrame(rows)
+    solution = solution_of(run(instance))
+    paying = np.zeros(solution.last_slot, dtype=bool)
+    for own in solution.rows.values():
+        for row in own:
+            if row.payment is not None and sum(row.payment) > 0:
+                paying[row.first - 1 : row.last] = True
+    gains = solution.gains()
+    total = sum(gains.values())
+    if not total > 0:
+        return
+    workers, ps = solution.unused_quota
+    offered = workers[paying].sum(axis=(0, 2)) + ps[paying].sum(axis=(0, 2))
+    for u, tenant in enumerate(instance.tenants):
+        contributed = float(offered[u] / max(1, offered.sum()))
+        gained = float(gains[tenant.name] / total)
+        yield {"tenant": tenant.name, "contributed": contributed, "gained": gained}
 
 
 def _outcome(gain: Fraction) -> str:
@@ -246,19 +217,19 @@ def _outcome(gain: Fraction) -> str:
 
 PROPERTIES = [
     Figure(
-        "P1", "Batch sharing incentive: a tenant's income together and alone", sharing_incentive,
-        Plot("alone", "together", "load", "points"),
+        "P1", "Batch sharing incentive: a tenant's income together and alone",
+        probe(sharing_incentive, 10), Plot("alone", "together", "load", "points"),
     ),
     Figure(
-        "P2", "Pareto efficiency: jobs that could end earlier at nobody's cost", pareto,
+        "P2", "Pareto efficiency: jobs that could end earlier at nobody's cost", probe(pareto, 10),
         Plot("outcome", "slots_earlier", "load", "bars"),
     ),
     Figure(
-        "P3", "Strategy-proofness: a tenant's income after declaring one job otherwise", strategy,
-        Plot("lie", "gain", "load", "bars"),
+        "P3", "Strategy-proofness: a tenant's income after declaring one job otherwise",
+        probe(strategy, 4), Plot("lie", "gain", "load", "bars"),
     ),
     Figure(
-        "P4", "Gain as you contribute: shares of offers and of gains", contribution,
+        "P4", "Gain as you contribute: shares of offers and of gains", probe(contribution, 10),
         Plot("contributed", "gained", "load", "points"),
     ),
 ]  # fmt: skip

@@ -149,20 +149,21 @@ def _figure_5(scale: FigureScale, on_row: OnRow) -> pd.DataFrame:
         instance = scale.instance("mlbroker", "paper", seed, varied, **sizes)
         optimum = cache(partial(relaxation_bound, instance, price))
         for epsilon in epsilons:
-
-            def run(instance: Any = instance, optimum: Any = optimum, epsilon: float = epsilon,
-                    price: Any = price, seed: int = seed) -> Row:  # fmt: skip
-                settings = {"price": price, "epsilon": epsilon}
-                found = simulate(instance, "mlbroker", seed=seed, settings=settings)
-                ratio = found.report["fractional_cost"] / optimum()
-                return {"ratio": ratio, "r1": r1(epsilon)}
-
+            run = partial(_fractional_ratio, instance, optimum, price, epsilon, seed)
             point = {"centers": centers, "epsilon": epsilon, "case": case}
             same = {**point, "relaxation": price, "seed": seed}
             key = [instance.sha256(), seed, case, epsilon]
             rows += [{**same, **row} for row in scale.once(key, run)]
             on_row(f"{instance.name} {case} eps {epsilon}")
     return pd.DataFrame(rows)
+
+
+def _fractional_ratio(
+    instance: MlbrokerInstance, optimum: Callable[[], float], price: Any, epsilon: float, seed: int
+) -> Row:
+    settings = {"price": price, "epsilon": epsilon}
+    found = simulate(instance, "mlbroker", seed=seed, settings=settings)
+    return {"ratio": found.report["fractional_cost"] / optimum(), "r1": r1(epsilon)}
 
 
 def _promised(instance: MlbrokerInstance, scale: FigureScale) -> Any:
@@ -208,12 +209,17 @@ BY_CHANGE = Experiment(
     "mlbroker", ABLATION, _against_bound, {"setting": (tuple(REGIMES), tuple(REGIMES))}, FULL,
     QUICK, facts=_known, vary=lambda point: REGIMES[point["setting"]],
 )  # fmt: skip
-COST = Plot("experiment", "total", "algorithm", "bars")
 PARTS = {
     "11": ("transfer", "C1, data transfer"),
     "12": ("resource", "C2, resources"),
     "13": ("deployment", "C3, deployment"),
     "14": ("communication", "C4, communication"),
+}
+REAL = {
+    "15": ("total", "Total cost"),
+    "16": ("instance_hours", "Running time of all instances"),
+    "17": ("discount_rate", "Discount rate"),
+    "table-4": ("resource", "The four costs"),
 }
 FIGURES = [
     Figure(
@@ -246,18 +252,12 @@ FIGURES = [
         )
         for number, (column, title) in PARTS.items()
     ),
-    Figure("15", "Total cost in the setting of the real experiment, simulated", SECTION_64, COST),
-    Figure(
-        "16", "Running time of all instances in that setting", SECTION_64,
-        Plot("experiment", "instance_hours", "algorithm", "bars"),
-    ),
-    Figure(
-        "17", "Discount rate in that setting", SECTION_64,
-        Plot("experiment", "discount_rate", "algorithm", "bars"),
-    ),
-    Figure(
-        "table-4", "The four costs in the setting of the real experiment", SECTION_64,
-        Plot("experiment", "resource", "algorithm", "bars"),
+    *(
+        Figure(
+            number, f"{title} in the setting of the real experiment, simulated", SECTION_64,
+            Plot("experiment", column, "algorithm", "bars"),
+        )
+        for number, (column, title) in REAL.items()
     ),
     Figure(
         "table-5", "Running time and discount rate in that setting", SECTION_64,

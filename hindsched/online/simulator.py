@@ -299,7 +299,10 @@ def _run(
     decision_ms: list[float] = []
     slot = steps = idle = after = 0
     while slot < last_slot or not state.is_over(slot):
-        waits = (to_come[-1] if to_come else None, state.next_slot(slot), _wake_up(algorithm, slot))
+        wanted = algorithm.wake_up()
+        if wanted is not None and (type(wanted) is not int or wanted <= slot):
+            raise Refused("wake-up", f"slot {slot}", f"{shortened(wanted)} is no later slot")
+        waits = (to_come[-1] if to_come else None, state.next_slot(slot), wanted)
         known = [wait for wait in waits if wait is not None]
         if slot >= last_slot:
             after += 1
@@ -351,11 +354,3 @@ def _run(
         price_path=tuple(algorithm.price_path()),
         mark=knows.mark,
     )
-
-
-def _wake_up(algorithm: OnlineAlgorithm, slot: int) -> int | None:
-    """Slot in which the algorithm wants to be asked; `Refused` if that is no later one."""
-    wanted = algorithm.wake_up()
-    if wanted is not None and (type(wanted) is not int or wanted <= slot):
-        raise Refused("wake-up", f"slot {slot}", f"{shortened(wanted)} is no later slot")
-    return wanted

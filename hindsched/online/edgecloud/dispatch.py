@@ -304,7 +304,8 @@ class Serving:
             for index in self._ps.held.keys() - active:
                 self._ps.give_back(index)
             failed = []
-            for i in self._by_rate(active - self._ps.held.keys()):
+            new = active - self._ps.held.keys()  # highest average processing rate first
+            for i in sorted(new, key=lambda i: (self._jobs[i].chunks * self._work[i][0], i)):
                 together, former = i in self._together, before.get(i)
                 if self._ps.take(i, self._jobs[i], slot, together, former) is None:
                     failed.append(i)
@@ -313,10 +314,6 @@ class Serving:
             without.update(failed)
             for index in failed:
                 self.queues.hold_back(index, slot + 1)
-
-    def _by_rate(self, jobs: set[int]) -> list[int]:
-        """Highest average processing rate first."""
-        return sorted(jobs, key=lambda i: (self._jobs[i].chunks * self._work[i][0], i))
 
     def _can_start(self, slot: int, without: set[int]) -> list[_CloudChunk]:
         """The first chunks of each type that find a worker in the cloud."""

@@ -14,7 +14,7 @@ from hindsched.models.base import Commitments
 from hindsched.models.gang.offline import columns_needed
 from hindsched.models.gang.sets import Outlook, outlook
 from hindsched.online.engines import reoptimise
-from hindsched.online.gang.policies import KNOWN_POLICIES
+from hindsched.online.gang.policies import KNOWN_POLICIES, held
 from hindsched.online.protocol import (
     NOTHING,
     Capabilities,
@@ -118,12 +118,9 @@ class Reoptimise(reoptimise.Reoptimise):
         self._plan = {}
         for number, task in enumerate(view.tasks):
             job = instance.jobs[task.job]
-            row: Assignment = {"from": int(starts[number]) + 1, "to": int(ends[number])}
-            if cluster is None:
-                row["gpus"] = job.gpus
-            else:
-                row["servers"] = held_by(instance, cluster, left.fixed + number)
-            self._plan[job.name] = [row]
+            span = {"from": int(starts[number]) + 1, "to": int(ends[number])}
+            place = held(instance, cluster, left.fixed + number, job.gpus)
+            self._plan[job.name] = [{**span, **place}]
 
 
 class DualPrice(Reoptimise):
@@ -171,13 +168,6 @@ class DualPrice(Reoptimise):
     def report(self) -> Report:
         """Count the climbs."""
         return {**self._counts, "iterations_a_climb": self.iterations}
-
-
-def held_by(instance: GangInstance, cluster: Cluster, job: int) -> dict[str, int]:
-    """GPUs by server of a job that stands somewhere."""
-    assert instance.servers is not None
-    at = range(cluster.offset[job], cluster.offset[job] + cluster.number[job])
-    return {instance.servers[cluster.server[k]].name: int(cluster.held[k]) for k in at}
 
 
 class Hindsight(OnlineAlgorithm):

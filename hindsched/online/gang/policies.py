@@ -56,7 +56,6 @@ class ReplayedPolicy(OnlineAlgorithm):
         self._position: dict[str, int] = {}
         self._ended: list[int] = []
         self._wake: int | None = None
-        self._servers = [server.name for server in cluster.servers or ()]
         self._sizes = cluster_sizes(cluster)
         self._begin(np.zeros(FIRST_JOBS, dtype=np.int64))
         self._pass(1, NO_JOBS, NO_JOBS)  # the kernel compiles before a decision is timed
@@ -80,17 +79,14 @@ class ReplayedPolicy(OnlineAlgorithm):
             gpus = np.array([job.gpus for job in arrivals])
             weights = np.array([job.weight for job in arrivals], dtype=float)
             self._make_room(len(self._names), gpus)
-            self._learn(arrived, gpus, self._durations(arrivals), weights)
+            durations = np.zeros(len(arrivals), dtype=np.int64)
+            if self.card.knows_durations:
+                seconds = self._instance.slot_seconds
+                durations[:] = [int(slots_of(job.duration, seconds)) for job in arrivals]
+            self._learn(arrived, gpus, durations, weights)
         ended = np.array(self._ended, dtype=np.int64) if self._ended else NO_JOBS
         self._ended = []
         return Decision(self._pass(slot, ended, arrived))
-
-    def _durations(self, arrivals: tuple[JobRecord, ...]) -> Ints:
-        """Durations in slots; zeros where they are not known."""
-        if not self.card.knows_durations:
-            return np.zeros(len(arrivals), dtype=np.int64)
-        seconds = self._instance.slot_seconds
-        return np.array([int(slots_of(job.duration, seconds)) for job in arrivals])
 
     @abstractmethod
     def _begin(self, empty: Ints) -> None:
@@ -102,7 +98,7 @@ class ReplayedPolicy(OnlineAlgorithm):
 
     @abstractmethod
     def _learn(self, arrived: Ints, gpus: Ints, durations: Ints, weights: Floats) -> None:
-        """Write down what arriving jobs ask for."""
+        """Write down what arriving jobs ask for; durations not known are 0."""
 
     @abstractmethod
     def _pass(self, slot: int, ended: Ints, arrived: Ints) -> Rows:
@@ -110,14 +106,20 @@ class ReplayedPolicy(OnlineAlgorithm):
 
     def _started(self, slot: int, cluster: Cluster, gpus: Ints, jobs: Sequence[int]) -> Rows:
         """Open rows of jobs that the kernel has placed."""
-        return {self._names[job]: [self._open_row(cluster, job, slot, gpus)] for job in jobs}
+        return {
+            self._names[job]: [{"from": slot, **held(self._instance, cluster, job, gpus[job])}]
+            for job in jobs
+        }
 
-    def _open_row(self, cluster: Cluster, job: int, slot: int, gpus: Ints) -> Assignment:
-        if not self._instance.is_consolidated:
-            return {"from": slot, "gpus": int(gpus[job])}
-        at = range(cluster.offset[job], cluster.offset[job] + cluster.number[job])
-        held = {self._servers[cluster.server[place]]: int(cluster.held[place]) for place in at}
-        return {"from": slot, "servers": held}
+
+def held(instance: GangInstance, cluster: Cluster | None, job: int, gpus: int) -> Assignment:
+    """What a job that stands somewhere holds: its GPUs, by server where jobs have some."""
+    if cluster is None or not instance.is_consolidated:
+        return {"gpus": int(gpus)}
+    at = range(cluster.offset[job], cluster.offset[job] + cluster.number[job])
+    servers = instance.servers or ()
+    names = [servers[cluster.server[place]].name for place in at]
+    return {"servers": {n: int(cluster.held[place]) for n, place in zip(names, at, strict=True)}}
 
 
 class QueuePolicy(ReplayedPolicy):

@@ -236,21 +236,13 @@ class Dorm(Baseline):
                                 moved -= most_moved * model.changed[name]
                             add(moved <= side * was)
         loss = pyo.quicksum(self._unit_share(jobs[j]) * model.drift[j] for j in names)
-        model.fairness = pyo.Constraint(expr=loss <= self.fairness_budget)
+        budget = math.ceil(2 * self.theta1 * len(instance.resources))
+        model.fairness = pyo.Constraint(expr=loss <= budget)
         if before:
             changes = pyo.quicksum(model.changed[j] for j in before)
-            model.churn = pyo.Constraint(expr=changes <= self.most_changes(len(before)))
+            model.churn = pyo.Constraint(expr=changes <= math.ceil(self.theta2 * len(before)))
         model.objective = pyo.Objective(expr=pyo.quicksum(utilisation), sense=pyo.maximize)
         return model
-
-    @property
-    def fairness_budget(self) -> int:
-        """Largest summed fairness loss."""
-        return math.ceil(2 * self.theta1 * len(self.environment.cluster.resources))
-
-    def most_changes(self, running: int) -> int:
-        """How many of the running jobs may change."""
-        return math.ceil(self.theta2 * running)
 
     def _unit_share(self, job: OasisJob) -> float:
         """Dominant share of one worker with its part of a parameter server."""

@@ -239,6 +239,20 @@ class ServerCluster(Cluster[JobRecord]):
         return {"from": first, "to": last, "workers": placement.workers, "ps": placement.ps}
 
 
+def largest_share(pools: Iterable[tuple[Floats, Floats]]) -> float:
+    """Largest share of a server's resource that one worker or PS takes where it fits.
+
+    Of each pool the demands by job or type, (units, R), and the capacities, (servers, R).
+    """
+    worst = 0.0
+    for demands, capacities in pools:
+        for demand in demands:
+            capacity = capacities[np.all(demand <= capacities * (1 + 1e-9), axis=1)]
+            share = np.divide(demand, capacity, out=np.zeros_like(capacity), where=capacity > 0)
+            worst = max(worst, float(share.max(initial=0.0)))
+    return worst
+
+
 @dataclass(frozen=True)
 class Gang:
     """Types of a job's workers and PSs, by position, and most workers of them; 0 if none fits."""

@@ -13,7 +13,7 @@ from hindsched.instances.modes import ps_for
 from hindsched.models.astraea.sets import UnitCluster, last_worthwhile_slot
 from hindsched.models.windows.sets import EmptyCluster
 from hindsched.online.astraea.baselines import Batchsche, GandivaFair, Hived
-from hindsched.online.astraea.paper import Astraea, AstraeaLiteral
+from hindsched.online.astraea.paper import Astraea, AstraeaLiteral, most_a_unit
 from hindsched.online.baselines.infeasible_baselines import relaxing_baselines
 from hindsched.online.engines.dual_price import DualPrice
 from hindsched.online.engines.reoptimise import Reoptimise
@@ -77,15 +77,9 @@ def theorem(instance: AstraeaInstance) -> Theorem:
     jobs = [job for job in instance.jobs if len(tables[job.name])]
     if not jobs:
         return theorem_of("ratio", None)
-    first = [job.utility.value(1) for job in jobs]
-    per_worker, per_ps = [], []
-    for job, value in zip(jobs, first, strict=True):
-        table = tables[job.name]
-        per_worker.append(value / int((table.workers * table.duration).min()))
-        per_ps.append(value / int(table.duration.min()))
-    theta_w, theta_p = 1.0 + max(1.0, *per_worker), 1.0 + max(1.0, *per_ps)
+    theta_w, theta_p = (1.0 + most for most in most_a_unit((job, tables[job.name]) for job in jobs))
     sigma = 2.0 * (math.log2(theta_w) + math.log2(theta_p))
-    rounds = _rounds(first, sigma)
+    rounds = _rounds([job.utility.value(1) for job in jobs], sigma)
     batches = _batches(instance, jobs)
     kind, log_value = _guarantee(jobs, rounds, batches)
     least_value, largest_share = _extremes(instance, jobs, 2**batches, (theta_w, theta_p))

@@ -18,6 +18,7 @@ centralised placements by their first slot only.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Annotated, ClassVar, Literal, NamedTuple
 
@@ -199,6 +200,17 @@ class ModelRound(TenantRound):
         return super().book(job, offer, shared=shared)
 
 
+def most_a_unit(jobs: Iterable[tuple[AstraeaJob, Modes]]) -> tuple[float, float]:
+    """The least theta - 1 of workers and of PSs: ``max(1, max f(1) / least volume)`` over jobs."""
+    workers, ps = 1.0, 1.0
+    for job, table in jobs:
+        if len(table):
+            best = job.utility.value(1)
+            workers = max(workers, best / float((table.workers * table.duration).min()))
+            ps = max(ps, best / float(table.duration.min()))
+    return workers, ps
+
+
 class Astraea(GeometricBatches):
     """Algorithms 1-5 with the repaired subroutines, which are exact for (9).
 
@@ -257,14 +269,8 @@ class Astraea(GeometricBatches):
         return super()._plan(batch, horizon)
 
     def price_bases(self, jobs: list[AstraeaJob]) -> tuple[Floats, Floats]:
-        """Theta of workers and PSs: ``1 + max(1, max f(1) / least volume)`` over the batch."""
-        workers, ps = 1.0, 1.0
-        for job in jobs:
-            table = self.table(job)
-            if len(table):
-                best = job.utility.value(1)
-                workers = max(workers, best / float((table.workers * table.duration).min()))
-                ps = max(ps, best / float(table.duration.min()))
+        """Theta of workers and PSs: as set, or the least that the paper's condition allows."""
+        workers, ps = most_a_unit((job, self.table(job)) for job in jobs)
         given_w, given_p, scale = self.theta_workers, self.theta_ps, self.theta_scale
         return (
             np.full(len(self.cluster.worker_types), given_w or 1.0 + scale * workers),

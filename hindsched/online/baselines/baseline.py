@@ -223,9 +223,7 @@ class Optimus(Baseline):
         """One worker each, then by marginal gain."""
         self.release_all()
         for name in sorted(self.jobs, key=lambda name: self._time(name, 1) * self._share(name)):
-            placement = self.cluster.extend(self.jobs[name], None)
-            if placement is not None:
-                self.held[name] = placement
+            self.hold(name, 1)
         queue = [(-self._gain(name), order, name) for order, name in enumerate(self.held)]
         heapq.heapify(queue)
         while queue:

@@ -11,7 +11,7 @@ from hindsched.instances.batchsched.modes import modes
 from hindsched.instances.modes import Modes
 from hindsched.online.baselines.baseline import Baseline
 from hindsched.online.batchsched.rounds import after
-from hindsched.online.dynamics import Gangs, Placement
+from hindsched.online.dynamics import Gangs
 from hindsched.online.protocol import (
     NOTHING,
     Decision,
@@ -100,27 +100,18 @@ class AntMan(Baseline):
 
     def reallocate(self) -> None:
         """Guaranteed jobs in the order of arrival, then the others on what is left."""
-        held: dict[str, Placement] = {}
-        before = self.held
-        for name, placement in before.items():
-            if self.is_guaranteed(name):
-                held[name] = placement
-            else:
-                self.cluster.release(self.jobs[name], placement)
+        before = set(self.held)
+        guaranteed = {name for name in self.jobs if self.is_guaranteed(name)}
+        for name in before - guaranteed:
+            self.cluster.release(self.jobs[name], self.held.pop(name))
         for name, job in self.jobs.items():
-            if self.is_guaranteed(name) and name not in held:
-                gang = self.cluster.place(job, self.cluster.fixed_workers(job))
-                if gang is None:
-                    break
-                held[name] = gang
-        for name in self.jobs:
-            if not self.is_guaranteed(name):
-                job = self.jobs[name]
-                found = self.cluster.place_most(job, self.cluster.max_workers(job))
-                if found is not None:
-                    held[name] = found
-        self.held = held
-        for name in held.keys() - before.keys():
+            waits = name in guaranteed and name not in self.held
+            if waits and not self.hold(name, self.cluster.fixed_workers(job)):
+                break
+        for name, job in self.jobs.items():
+            if name not in guaranteed:
+                self.hold_most(name, self.cluster.max_workers(job))
+        for name in self.held.keys() - before:
             self.placed_anew(name)
 
 

@@ -10,6 +10,7 @@ from hindsched.arrays import Floats
 from hindsched.instances.batchsched.instance import BatchschedInstance, BatchschedJob
 from hindsched.instances.batchsched.modes import modes
 from hindsched.instances.modes import ps_for
+from hindsched.online.dynamics import largest_share
 from hindsched.online.protocol import Theorem, theorem_of
 
 
@@ -73,7 +74,8 @@ def theorem(instance: BatchschedInstance) -> Theorem:
         first = 1 << math.ceil(math.log2(job.arrival + 1))
         batches[first] = batches.get(first, 0.0) + float(job.weight)
     per_batch = {tau: _alpha(w, float(weights.min()), gamma) for tau, w in sorted(batches.items())}
-    share = _largest_share(instance)
+    units = (instance.worker_demand, instance.ps_demand)
+    share = largest_share((demand, instance.server_capacity) for demand in units)
     # In units of the smallest density every job's least volume satisfies 1 <= w / sum f <= F.
     thinnest = min(
         float(job.weight / density.min() / volumes(instance, job).max()) for job in instance.jobs
@@ -96,14 +98,3 @@ def _alpha(total: float, least: float, gamma: float) -> int:
     """(6): sub-rounds after which the accepted weight reaches the optimum's."""
     shrink = math.log2(gamma) - math.log2(gamma - 1.0)
     return math.floor((math.log2(total) - math.log2(least)) / shrink) + 1
-
-
-def _largest_share(instance: BatchschedInstance) -> float:
-    """Largest share of a server's resource that a single worker or PS takes where it fits."""
-    worst = 0.0
-    for demand in (*instance.worker_demand, *instance.ps_demand):
-        fits = np.all(demand <= instance.server_capacity * (1 + 1e-9), axis=1)
-        capacity = instance.server_capacity[fits]
-        share = np.divide(demand, capacity, out=np.zeros_like(capacity), where=capacity > 0)
-        worst = max(worst, float(share.max(initial=0.0)))
-    return worst

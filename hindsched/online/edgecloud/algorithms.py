@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from hindsched.errors import Refused, SolveFailed
+from hindsched.errors import SolveFailed
 from hindsched.instances.base import JobRecord
 from hindsched.instances.decimals import loosened
 from hindsched.instances.edgecloud.instance import EdgecloudInstance, EdgecloudJob
@@ -20,6 +20,7 @@ from hindsched.online.edgecloud.resources import (
     CloudSite,
     ParameterServers,
     StorageLedger,
+    no_room,
     place_name,
 )
 from hindsched.online.engines.dual_price import DualPrice
@@ -173,8 +174,7 @@ class EdgecloudDualPrice(DualPrice):
         cluster: EdgecloudInstance = self._environment.cluster
         job = oracle.instance.jobs[block]
         if not cluster.has_cloud(job) and not self._can_be_stored(job):
-            detail = "no server has room, and the cloud has no worker for it"
-            raise Refused("(7b)", f"job {job.name}", detail)
+            raise no_room(job)
         for _ in range(DOUBLINGS):
             if oracle.rows.size != self._residual.size:
                 longer = self._environment.cluster.with_jobs(oracle.instance.jobs)

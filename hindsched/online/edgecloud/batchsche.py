@@ -10,10 +10,14 @@ import numpy as np
 from pydantic import Field
 
 from hindsched.arrays import Bools, Ints
-from hindsched.errors import Refused
 from hindsched.instances.base import JobRecord
 from hindsched.instances.edgecloud.instance import EdgecloudInstance, EdgecloudJob
-from hindsched.online.edgecloud.resources import StorageLedger, place_name, whole_job_rows
+from hindsched.online.edgecloud.resources import (
+    StorageLedger,
+    no_room,
+    place_name,
+    whole_job_rows,
+)
 from hindsched.online.engines.batching import (
     Admission,
     BatchRound,
@@ -251,8 +255,7 @@ class BatchSche(GeometricBatches):
             room = self._storage.room(job, self._now)
             places = self.cluster.places(job)
             if not self.cluster.has_cloud(job) and sum(room[s] for s, _ in places) < job.chunks:
-                detail = "no server has had room since it arrived, and the cloud has no worker"
-                raise Refused("(7b)", f"job {job.name}", detail)
+                raise no_room(job)
         storage, base = self._storage, self.round_base
         price_base = self.price_base or 2.0 * horizon * len(self.cluster.servers) + 1.0
         current = EdgeCloudRound(self.cluster, base, horizon, storage, self._now, price_base)

@@ -17,7 +17,6 @@ from typing import Literal
 import numpy as np
 
 from hindsched.arrays import Floats
-from hindsched.errors import Refused
 from hindsched.instances.edgecloud.instance import EdgecloudInstance, EdgecloudJob
 from hindsched.online.baselines.ranked import Ranked, ShortestRemaining, TiresiasL
 from hindsched.online.dynamics import Cluster, Gangs, Placement, gang_width
@@ -26,6 +25,7 @@ from hindsched.online.edgecloud.resources import (
     ParameterServers,
     Running,
     StorageLedger,
+    no_room,
     place_name,
     run_changes,
     whole_job_rows,
@@ -86,8 +86,7 @@ class EdgecloudCluster(Cluster[EdgecloudJob]):
             self._storage.forget_before(self._slot)
             most, self._reserved[job.name] = self._storage.reserve(job, self._slot, most)
         if not most and not self.instance.has_cloud(job):
-            detail = "no server has room, and the cloud has no worker for it"
-            raise Refused("(7b)", f"job {job.name}", detail)
+            raise no_room(job)
         self._most[job.name] = most
         self._opens.update(job.arrival + slots for slots in job.upload_slots.values())
 

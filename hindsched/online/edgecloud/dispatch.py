@@ -32,11 +32,11 @@ from typing import Literal
 import numpy as np
 
 from hindsched.arrays import Floats, Ints
-from hindsched.errors import Refused
 from hindsched.instances.edgecloud.instance import EdgecloudInstance, EdgecloudJob
 from hindsched.online.edgecloud.resources import (
     CloudWorkers,
     ParameterServers,
+    no_room,
     place_name,
     run_changes,
 )
@@ -208,8 +208,7 @@ class Dispatcher:
                 dispatch.alphas.append(in_cloud)
                 dispatch.cloud.append((chunk, *mixed[len(dispatch.cloud)]))
             else:
-                detail = "no server has room, and the cloud has no worker for it"
-                raise Refused("(7b)", f"job {job.name}, chunk {chunk}", detail)
+                raise no_room(job)
 
     def _insert(self, index: int, job: EdgecloudJob, offer: _Offer, work: float) -> None:
         key, weight = job.chunks * work, 1.0 / job.chunks

@@ -1,12 +1,9 @@
 """What decisions do in edgecloud: runs of chunks, and holds of parameter servers (PSs).
 
-Beside the solution file's rows there are open ones, so that nothing is spelled out slot by slot:
-
-``{"chunk", "server", "worker", "from"}`` and ``{"chunk", "to"}``
-    Starts a run whose end is not yet known, and ends it in that slot or the one before.
-``{"ps", "from"}``
-    Holds a PS for as long as the job runs without a break from that slot on, or until a later
-    hold of the job.
+Beside the solution file's rows there are open ones, so that nothing is told slot by slot:
+``{"chunk", "server", "worker", "from"}`` starts a run whose end is not yet known, ``{"chunk",
+"to"}`` ends it in that slot or the one before, and ``{"ps", "from"}`` holds a PS for as long as
+the job runs without a break from that slot on, or until a later hold of the job.
 """
 
 from __future__ import annotations

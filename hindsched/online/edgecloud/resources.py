@@ -15,7 +15,7 @@ import math
 from fractions import Fraction
 from typing import Any
 
-from hindsched.errors import InputError
+from hindsched.errors import InputError, Refused
 from hindsched.instances.decimals import exactly
 from hindsched.instances.edgecloud.instance import EdgecloudInstance, EdgecloudJob
 from hindsched.online.protocol import draws
@@ -23,6 +23,12 @@ from hindsched.solutions.base import Assignment
 
 Span = tuple[int, int]
 Running = dict[int, tuple[Any, int]]  # job and chunk by edge worker
+
+
+def no_room(job: EdgecloudJob) -> Refused:
+    """What a job meets for which nobody who does not see the future can find a place."""
+    detail = "no server has had room since it arrived, and the cloud has no worker for it"
+    return Refused("(7b)", f"job {job.name}", detail)
 
 
 def place_name(cluster: EdgecloudInstance, server: int) -> str:

@@ -1,18 +1,10 @@
 """What decisions do in gang: gangs that hold GPUs until their work is done, at events.
 
 Slots are as short as seconds, so that the simulator steps at events: arrivals, ends of runs, begins
-of rows that were promised for later and the slots that an algorithm asks for. A decision holds rows
-of three kinds:
-
-``{"from", "gpus"}`` or ``{"from", "servers"}``
-    Runs the job from that slot on until its work is done, however long that takes.
-``{"to"}``
-    Ends such a run in the slot before the present one: the job is paused, or moved or resized if
-    another row begins at once.
-``{"from", "to", "gpus"}`` or ``{"from", "to", "servers"}``
-    A row of the solution file: holds the GPUs in those slots.
-
-The state alone knows how long a job still runs, and tells what ended.
+of rows that were promised for later and the slots that an algorithm asks for. Beside the solution
+file's rows there are open ones: a row without ``to`` runs the job until its work is done, which
+this state alone knows, and ``{"to"}`` ends such a run in the slot before the present one: the job
+is paused, or moved or resized if another row begins at once.
 """
 
 from __future__ import annotations
@@ -39,8 +31,6 @@ from hindsched.solutions.gang.solution import GangRows, GangSolution, read_gpus
 from hindsched.solutions.rows import read_span
 
 STOP_KEYS = {"to"}
-OPEN_SPAN = frozenset({"from"})
-FILE_SPAN = frozenset({"from", "to"})
 
 
 @dataclass
@@ -128,7 +118,7 @@ class State(ClusterState[GangJob]):
     def _read(self, where: str, job: int, row: Assignment) -> Run:
         """A row that begins a run, in the file's form or open."""
         is_open = "to" not in row
-        span = OPEN_SPAN if is_open else FILE_SPAN
+        span = frozenset({"from"} if is_open else {"from", "to"})
         held = read_gpus(self.instance, self._servers, where, row, span)
         first, last = read_span(where, {**row, "to": MOST_SLOTS} if is_open else row, MOST_SLOTS)
         if isinstance(held, int):

@@ -8,14 +8,13 @@ from dataclasses import replace
 from functools import partial
 from typing import ClassVar, Literal
 
-import numpy as np
-
 from hindsched.instances.oasis.instance import OasisInstance
 from hindsched.json_types import JsonObject
 from hindsched.online.baselines.baseline import Drf, Fifo, Optimus
 from hindsched.online.baselines.fair_rounds import Gavel, Themis
 from hindsched.online.baselines.ranked import LeastAttained, ShortestRemaining
 from hindsched.online.baselines.sia import Sia
+from hindsched.online.dynamics import largest_share
 from hindsched.online.engines.dual_price import DualPrice
 from hindsched.online.engines.primal_dual import PrimalDual
 from hindsched.online.engines.reoptimise import FEW_HEURISTICS, ROUNDS, Reoptimise
@@ -245,7 +244,8 @@ def theorem(instance: OasisInstance, lower_floor: float = 0.0, units: Units = "f
     facts = pool_facts(instance)
     bounds = {pool: facts[pool].bounds(lower_floor, units) for pool in POOLS}
     alpha = max(bound.alpha for bound in bounds.values())
-    share = _largest_share(instance)
+    workers = instance.worker_demand, instance.worker_capacity
+    share = largest_share([workers, (instance.ps_demand, instance.ps_capacity)])
     chunk_slots = max(job.minibatches * instance.minibatch_time(job) for job in instance.jobs)
     smallest = min(float(pool.log_worst.min()) for pool in facts.values())
     positive = math.isfinite(smallest)
@@ -269,17 +269,3 @@ def theorem(instance: OasisInstance, lower_floor: float = 0.0, units: Units = "f
         for pool, bound in bounds.items()
     }
     return theorem_of("ratio", 2 * alpha, assumed, quantities={"alpha": alpha, **quantities})
-
-
-def _largest_share(instance: OasisInstance) -> float:
-    """Largest demand of one worker or PS as a share of a server that can hold it."""
-    share = 0.0
-    workers = instance.worker_demand, instance.worker_capacity
-    for demand, capacity in (workers, (instance.ps_demand, instance.ps_capacity)):
-        for unit in demand:
-            holds = capacity[(capacity >= unit).all(axis=1)]
-            if holds.size and unit.any():
-                with np.errstate(divide="ignore", invalid="ignore"):
-                    parts = np.where(unit > 0, unit / holds, 0.0)
-                share = max(share, float(parts.max()))
-    return share

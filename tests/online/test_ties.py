@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import hindsched as hs
+from hindsched.online.batchsched import rounds
 from hindsched.online.engines.batching import ExponentialLedger
 from hindsched.online.oasis.prices import ExponentialPrices
 from hindsched.solvers.families.windows.servers import WORKERS
@@ -65,6 +66,13 @@ def test_the_last_bits_of_prices_move_no_decision(family, monkeypatch):
 @pytest.mark.parametrize("family", RUNS)
 def test_all_engines_decide_alike(family):
     check_engines(family, range(10))
+
+
+def test_programs_of_what_may_beat_the_known_schedule_decide_alike(monkeypatch):
+    monkeypatch.setattr(rounds, "MOST_IN_SUBPROBLEM", 0)
+    check_engines("batchsched", range(10))
+    monkeypatch.setitem(RUNS, "batchsched", ("batchsched-exact", {"jobs": 8, "servers": 2}))
+    check_engines("batchsched", range(5))
 
 
 @pytest.mark.parametrize("family", ["astraea", "batchsched"])

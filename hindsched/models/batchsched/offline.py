@@ -48,7 +48,7 @@ from hindsched.models.windows.program import (
     refuse_in_pieces,
     subproblem_model,
 )
-from hindsched.models.windows.sets import EmptyCluster, Pieces, fixed_rows, left_by
+from hindsched.models.windows.sets import EmptyCluster, JobSets, Pieces, fixed_rows, left_by
 from hindsched.solutions.batchsched.solution import BatchschedSolution
 from hindsched.solutions.capacity_timeline import CapacityTimeline
 
@@ -242,11 +242,17 @@ def build_max_weight(
 
 
 def build_subproblem(
-    instance: BatchschedInstance, position: int, formulation: str, *, slots: int | None = None
+    instance: BatchschedInstance,
+    position: int,
+    formulation: str,
+    *,
+    slots: int | None = None,
+    sets: JobSets | None = None,
 ) -> BatchschedSubproblem:
     """Build subproblem (12)/(20), with prices 0 and everything free, up to slot `slots`.
 
     By default that by which the job is done if it waits for the last arrival and takes its longest.
+    `sets` says what may be chosen; by default all.
     """
     refuse_in_pieces(formulation)
     family = family_of(instance)
@@ -255,12 +261,12 @@ def build_subproblem(
         slots = max(j.arrival for j in instance.jobs) + int(table.duration.max())
     if slots < 1:
         raise InputError("slots", slots, "must be at least 1")
+    name, span = f"the subproblem of {record.name}", (table, record.arrival, slots)
     empty = EmptyCluster(instance)
-    columns = empty.num_columns(table, record.arrival, slots)
-    name = f"the subproblem of {record.name}"
+    columns = empty.num_columns(*span) if sets is None else len(sets.columns)
     check_memory(name, float(BYTES_A_COLUMN * columns))
     check_count(name, columns, "columns", MOST_IN_SUBPROBLEM)
-    sets = empty.job_sets(table, record.arrival, slots)
+    sets = sets or empty.job_sets(*span)
     once = "12a" if instance.has_ps else "20a"
     model, block, _, paid = subproblem_model(
         record.name, position, family, sets, once, family.capacities[0].number

@@ -11,10 +11,12 @@ from hindsched.instances.base import JobRecord
 from hindsched.instances.batchsched.instance import BatchschedInstance, BatchschedJob
 from hindsched.instances.modes import Modes
 from hindsched.models.base import subproblem
+from hindsched.models.batchsched.offline import MOST_IN_SUBPROBLEM
+from hindsched.models.windows.sets import JobSets, priced_sets
 from hindsched.online.batchsched.theorem import resource_units
 from hindsched.online.engines.batching import BatchRound, ExponentialLedger, Offer
 from hindsched.online.engines.primal_dual import Engine
-from hindsched.solvers.door.subproblem import KeptSubproblem, pays_more
+from hindsched.solvers.door.subproblem import UNTOLD, KeptSubproblem, pays_more
 from hindsched.solvers.families.batchsched.schedules import Schedule, ScheduleSearch
 
 TIE_WEIGHT = 1e-6  # share of a job's value that the model engine sets on completing earlier
@@ -63,11 +65,12 @@ class ServerRound(BatchRound):
         """
         if not len(self._modes_of(job)):
             return None
-        kept = self._kept.get(job.name)
-        if kept is None or kept[0] != self.last:
+        kept, few = self._kept.get(job.name), self._few_sets(job, limit, other)
+        if kept is None or kept[0] != self.last or few is not None:
             tie = TIE_WEIGHT * limit / self.last
             alone = job.model_copy(update={"arrival": 1, "weight": tie})
-            program = subproblem(self.instance.with_jobs((alone,)), 0, slots=self.last)
+            instance = self.instance.with_jobs((alone,))
+            program = subproblem(instance, 0, slots=self.last, sets=few)
             kept = self._kept[job.name] = self.last, KeptSubproblem(program)
         prices, room = (
             {"capacity": values[:, :, : self.last]}
@@ -83,6 +86,28 @@ class ServerRound(BatchRound):
             return None
         least = limit if other is None else other.cost
         return replace(found, cost=cost) if pays_more(-cost, -least, limit) else other
+
+    def _few_sets(self, job: BatchschedJob, limit: float, other: Schedule | None) -> JobSets | None:
+        """Where a job has too many columns, those that may beat the known schedule; else None.
+
+        They may cost less, or as much and end earlier; those of the known window are among them.
+        """
+        table = self._modes_of(job)
+        if len(table) * self.last * len(self.instance.servers) <= MOST_IN_SUBPROBLEM:
+            return None
+        room, prices = self.search.residual[..., : self.last], self.search.prices[..., : self.last]
+        cost, untold = (limit if other is None else other.cost), UNTOLD * max(1.0, limit)
+
+        def most(k: int, t: int) -> float:
+            count, end = int(table.workers[k]), t + int(table.duration[k]) - 1
+            if other is None or end < other.last:
+                return cost + untold
+            own = (t, end, count, table.worker_type[k]) == (
+                other.start, other.last, other.workers.sum(), other.worker_type
+            )  # fmt: skip
+            return cost + untold if own else cost - untold
+
+        return priced_sets(self.instance, table, room, prices, most)
 
     def book(self, job: BatchschedJob, offer: Offer) -> None:
         """Take the schedule's resources and post the new prices."""

@@ -118,9 +118,10 @@ def main() -> None:
         timed(owner, "extract", "read")
     timed(slots, "solve_convex", "solve")
     timed(SlotProgram, "set", "set")
-    timed(subproblem, "subproblem", "build")
-    for owner in (paper.models, rounds):
-        timed(owner, "build_subproblem", "build")
+    for owner in (subproblem, rounds):
+        timed(owner, "subproblem", "build")
+    timed(paper.models, "build_subproblem", "build")
+    timed(rounds, "priced_sets", "build")
     for family in ALGORITHMS:
         if family not in (chosen.family or ALGORITHMS):
             continue

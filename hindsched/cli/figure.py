@@ -49,10 +49,7 @@ def figure(
     only = None if schemes is None else tuple(schemes.split(","))
     seeds = QUICK_SEEDS if quick else FULL_SEEDS
     scale = FigureScale(quick, seeds, chosen, trace, only)
-    with (
-        folder_to_fill(str(output)),
-        errors.console.status(f"{family}, figure {number}") as status,
-    ):
+    with folder_to_fill(str(output)), errors.console.status(f"{family}, figure {number}") as status:
         frame = found.run(scale, lambda text: status.update(text))
     say(f"{family}, figure {number}: {found.title}")
     write_text(to_csv(frame), csv)

@@ -24,12 +24,7 @@ from hindsched.instances.base import Instance
 from hindsched.json_types import JsonObject
 from hindsched.notebook_card import card
 from hindsched.solutions.base import Solution
-from hindsched.solvers.oracles.base import (
-    RELATIVE_ROUNDING,
-    BlockOracle,
-    build_oracle,
-    row_layouts,
-)
+from hindsched.solvers.oracles.base import RELATIVE_ROUNDING, BlockOracle, build_oracle, row_layouts
 from hindsched.solvers.oracles.rows import Rows
 
 CERTIFICATE_FORMAT = "hindsched-certificate/1"
@@ -210,15 +205,8 @@ def assemble(oracle: BlockOracle, prices: Floats, bound: float, kind: Kind) -> C
         raise SolveFailed(f"{oracle.instance.name}: a job has no schedule, so nothing is bounded")
     prices = prices.copy()
     prices.flags.writeable = False
+    about = oracle.instance
     return Certificate(
-        family=oracle.instance.family,
-        instance=oracle.instance.name,
-        instance_sha256=oracle.instance.sha256(),
-        formulation=oracle.formulation,
-        layout=oracle.layout,
-        kind=kind,
-        sense=oracle.sense,
-        bound=bound,
-        prices=prices,
-        rows=oracle.rows,
-    )
+        about.family, about.name, about.sha256(), oracle.formulation, oracle.layout, kind,
+        oracle.sense, bound, prices, oracle.rows,
+    )  # fmt: skip

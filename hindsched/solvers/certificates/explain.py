@@ -263,18 +263,12 @@ class Explainer:
         rounding = gap - math.fsum([*job_terms.tolist(), *row_terms.tolist()])
         kept = np.flatnonzero(row_terms)
         return Explanation(
-            instance=certificate.instance,
-            formulation=certificate.formulation,
-            objective=objective,
-            bound=certificate.bound,
+            certificate.instance, certificate.formulation, objective, certificate.bound,
             jobs=tuple(oracle.block_name(block) for block in range(oracle.num_blocks)),
-            job_terms=job_terms,
-            job_states=tuple(states),
+            job_terms=job_terms, job_states=tuple(states),
             row_labels=tuple(oracle.rows.label(int(index)) for index in kept),
-            row_terms=row_terms[kept],
-            rounding=max(rounding, 0.0),
-            note=note,
-        )
+            row_terms=row_terms[kept], rounding=max(rounding, 0.0), note=note,
+        )  # fmt: skip
 
 
 def _check_reading(oracle: BlockOracle, use: Floats, total: float, objective: float) -> None:

@@ -211,21 +211,12 @@ def _worst(oracle: BlockOracle, leaves: Sequence[Leaf]) -> Leaf:
 def _assemble_tree(oracle: BlockOracle, leaves: Sequence[Leaf]) -> TreeCertificate:
     worst = _worst(oracle, leaves)
     assert worst.bound is not None
+    about = oracle.instance
     return TreeCertificate(
-        family=oracle.instance.family,
-        instance=oracle.instance.name,
-        instance_sha256=oracle.instance.sha256(),
-        formulation=oracle.formulation,
-        layout=oracle.layout,
-        kind="tree",
-        sense=oracle.sense,
-        bound=worst.bound,
-        prices=worst.prices,
-        rows=oracle.rows,
-        leaves=tuple(leaves),
-        features=oracle.features,
-        blocks=_block_names(oracle),
-    )
+        about.family, about.name, about.sha256(), oracle.formulation, oracle.layout, "tree",
+        oracle.sense, worst.bound, worst.prices, oracle.rows,
+        leaves=tuple(leaves), features=oracle.features, blocks=_block_names(oracle),
+    )  # fmt: skip
 
 
 def _block_names(oracle: BlockOracle) -> tuple[str, ...]:

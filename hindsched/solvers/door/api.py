@@ -15,13 +15,7 @@ import numpy as np
 from hindsched.errors import InputError, SolveFailed
 from hindsched.instances.base import Instance, check_family, family_module, has_module
 from hindsched.json_types import Keywords
-from hindsched.limits import (
-    OVERRUN_SECONDS,
-    OVERRUN_SHARE,
-    OutOfTime,
-    nobody_asked,
-    time_limit,
-)
+from hindsched.limits import OVERRUN_SECONDS, OVERRUN_SHARE, OutOfTime, nobody_asked, time_limit
 from hindsched.models.base import check_size
 from hindsched.solutions.base import build_solution
 from hindsched.solvers.compiling import compile_first
@@ -153,13 +147,9 @@ def _price_as_nodes_do(tiny: Instance, formulation: str) -> None:
 
 
 def _counted(
-    run: Method,
-    instance: Instance,
-    formulation: str,
-    method: str,
-    options: SolveOptions,
+    run: Method, instance: Instance, formulation: str, method: str, options: SolveOptions,
     on_progress: Progress | None,
-) -> Result:
+) -> Result:  # fmt: skip
     """What the method finds: within a work limit where there is one, else within limits of time."""
     if options.work_limit is None:
         return _within_limits(run, instance, formulation, method, options, on_progress)
@@ -172,13 +162,9 @@ def _counted(
 
 
 def _within_limits(
-    run: Method,
-    instance: Instance,
-    formulation: str,
-    method: str,
-    options: SolveOptions,
+    run: Method, instance: Instance, formulation: str, method: str, options: SolveOptions,
     on_progress: Progress | None,
-) -> Result:
+) -> Result:  # fmt: skip
     """What the method finds, or what is known when it overruns a limit."""
     limit = None if is_counted() else options.time_limit
     most = None if limit is None else OVERRUN_SHARE * limit + OVERRUN_SECONDS
@@ -246,14 +232,7 @@ def _without_jobs(
     """Nothing to schedule: the empty solution is optimal."""
     solution = build_solution(instance, {}, formulation)
     result = Result(
-        instance=instance,
-        formulation=formulation,
-        method=method,
-        status=Status.OPTIMAL,
-        stopped_by=StoppedBy.GAP,
-        solution=solution,
-        bound=solution.objective(),
-        backend="answered without a solver",
-        options=options.to_dict(),
-    )
+        instance, formulation, method, Status.OPTIMAL, StoppedBy.GAP, solution,
+        solution.objective(), backend="answered without a solver", options=options.to_dict(),
+    )  # fmt: skip
     return check_result(result, options.gap)

@@ -360,15 +360,10 @@ class HighsProgram:
             info.crossover_iteration_count, info.pdlp_iteration_count,
         )  # fmt: skip
         details["iterations"] = sum(max(0, int(count)) for count in iterations)
+        row_duals = own.row_duals(solution.row_dual) if has_duals else None
+        column_duals = own.column_duals(solution.col_dual) if has_duals else None
         return Answer(
-            status=status,
-            stopped_by=stopped_by,
-            point=point,
-            bound=bound,
-            row_duals=own.row_duals(solution.row_dual) if has_duals else None,
-            column_duals=own.column_duals(solution.col_dual) if has_duals else None,
-            backend=self.backend,
-            details=details,
+            status, stopped_by, point, bound, row_duals, column_duals, self.backend, details
         )
 
 

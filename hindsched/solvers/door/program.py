@@ -108,12 +108,9 @@ def solve_program(
 
 def _infeasible(error: TriviallyInfeasibleError, seconds: float) -> ProgramResult:
     return ProgramResult(
-        Status.INFEASIBLE,
-        StoppedBy.INFEASIBLE,
-        seconds=seconds,
-        backend="checked before the solver",
-        details={"constraint": str(error)},
-    )
+        Status.INFEASIBLE, StoppedBy.INFEASIBLE, seconds=seconds,
+        backend="checked before the solver", details={"constraint": str(error)},
+    )  # fmt: skip
 
 
 def _in_model_sense(program: LinearProgram, on_progress: Progress | None) -> Progress | None:
@@ -143,24 +140,17 @@ def _answer_without_rows(program: LinearProgram) -> Answer:
         return Answer(Status.UNBOUNDED, StoppedBy.UNBOUNDED, backend=backend)
     linear = not program.is_mixed_integer
     return Answer(
-        Status.OPTIMAL,
-        StoppedBy.GAP,
-        point=best,
-        bound=float(program.cost @ best) + program.offset,
+        Status.OPTIMAL, StoppedBy.GAP, best, float(program.cost @ best) + program.offset,
         row_duals=np.zeros(len(program.rows)) if linear else None,
-        column_duals=program.cost.copy() if linear else None,
-        backend=backend,
-    )
+        column_duals=program.cost.copy() if linear else None, backend=backend,
+    )  # fmt: skip
 
 
 def _believe(program: LinearProgram, answer: Answer) -> Answer:
     """Keep the answer's point only if it passes the residual check, integers rounded first."""
     if answer.point is None:
         if answer.status in (Status.OPTIMAL, Status.FEASIBLE):
-            details = {**answer.details, "refused": "a claim without a point"}
-            return replace(
-                answer, status=Status.FAILED, stopped_by=StoppedBy.ERROR, details=details
-            )
+            return _refused(answer, "a claim without a point")
         return answer
     point = program.rounded(answer.point)
     worst, where = program.residual(point)
@@ -171,17 +161,13 @@ def _believe(program: LinearProgram, answer: Answer) -> Answer:
             worst, where = program.residual(point)
     if worst <= 1:
         return replace(answer, point=point)
-    refused = f"{where} is off by {worst:.3g} times the tolerance"
-    return replace(
-        answer,
-        status=Status.FAILED,
-        stopped_by=StoppedBy.ERROR,
-        point=None,
-        bound=None,
-        row_duals=None,
-        column_duals=None,
-        details={**answer.details, "refused": refused},
-    )
+    return _refused(answer, f"{where} is off by {worst:.3g} times the tolerance")
+
+
+def _refused(answer: Answer, why: str) -> Answer:
+    """Nothing of the answer is believed."""
+    details = {**answer.details, "refused": why}
+    return Answer(Status.FAILED, StoppedBy.ERROR, backend=answer.backend, details=details)
 
 
 def _polish(program: LinearProgram, point: Floats) -> Floats | None:
@@ -218,11 +204,7 @@ def _keep_start(program: LinearProgram, answer: Answer, index: Any, values: Floa
 
 
 def _conclude(
-    program: LinearProgram,
-    answer: Answer,
-    options: SolveOptions,
-    seconds: float,
-    want_duals: bool,
+    program: LinearProgram, answer: Answer, options: SolveOptions, seconds: float, want_duals: bool
 ) -> ProgramResult:
     sign = program.sign
     common: dict[str, Any] = {"seconds": seconds, "backend": answer.backend}

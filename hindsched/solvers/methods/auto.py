@@ -94,14 +94,9 @@ class BoundAndSearch(Run):
     """
 
     def __init__(
-        self,
-        instance: Instance,
-        formulation: str,
-        options: SolveOptions,
-        stop: Event,
-        on_progress: Progress | None = None,
-        incumbent: Solution | None = None,
-    ) -> None:
+        self, instance: Instance, formulation: str, options: SolveOptions, stop: Event,
+        on_progress: Progress | None = None, incumbent: Solution | None = None,
+    ) -> None:  # fmt: skip
         super().__init__(instance, formulation, options, on_progress, stop, METHOD)
         self.search: Search | None = None
         self.offer(incumbent)

@@ -136,15 +136,9 @@ def certain(instance: Instance, formulation: str, method: str) -> Result:
     """What is known of every instance at once: that nobody may be served, and a bound."""
     solution = serve_nobody(instance, formulation) if instance.sense == "max" else None
     return Result(
-        instance=instance,
-        formulation=formulation,
-        method=method,
-        status=status_of(solution),
-        stopped_by=StoppedBy.TIME_LIMIT,
-        solution=solution,
-        bound=instance.certain_bound(),
-        backend="answered without a solver",
-    )
+        instance, formulation, method, status_of(solution), StoppedBy.TIME_LIMIT, solution,
+        instance.certain_bound(), backend="answered without a solver",
+    )  # fmt: skip
 
 
 def bound(
@@ -177,16 +171,10 @@ def _bound_by(
         return infeasible(instance, formulation, method)
     found = engine(oracle, options, on_progress=on_progress)
     return Result(
-        instance=instance,
-        formulation=formulation,
-        method=method,
-        status=Status.NO_SOLUTION,
-        stopped_by=found.stopped_by,
-        bound=found.bound,
-        certificate=found.certificate,
-        backend=backend,
+        instance, formulation, method, Status.NO_SOLUTION, found.stopped_by,
+        bound=found.bound, certificate=found.certificate, backend=backend,
         details={**found.details, "iterations": found.iterations},
-    )
+    )  # fmt: skip
 
 
 def solve_milp(
@@ -210,25 +198,15 @@ def solve_milp(
     declared = offline_program(instance, formulation, incumbent=incumbent, **build)
     if incumbent is not None:
         declared.load(incumbent)
-    program = solve_program(
-        declared.model,
-        options.without(clock.gone),
-        start=incumbent is not None,
-        on_progress=on_progress,
-    )
+    within, start = options.without(clock.gone), incumbent is not None
+    program = solve_program(declared.model, within, start=start, on_progress=on_progress)
     solution, details = solution_at(declared, program)
     solution = better(solution, incumbent)
+    status = status_of(solution, _status_without_solution(program))
     return Result(
-        instance=instance,
-        formulation=formulation,
-        method=method,
-        status=status_of(solution, _status_without_solution(program)),
-        stopped_by=program.stopped_by,
-        solution=solution,
-        bound=program.bound,
-        backend=program.backend,
-        details=details,
-    )
+        instance, formulation, method, status, program.stopped_by, solution, program.bound,
+        backend=program.backend, details=details,
+    )  # fmt: skip
 
 
 def relaxation(
@@ -247,18 +225,13 @@ def relaxation(
     program = found.program
     certificate = None if program.duals is None else found.certificate()
     proven = None if certificate is None else certificate.bound
+    status = _status_without_solution(program)
     return Result(
-        instance=instance,
-        formulation=formulation,
-        method="relaxation",
-        status=_status_without_solution(program),
-        stopped_by=program.stopped_by,
-        bound=closer(instance.sense, proven, program.bound),
-        certificate=certificate,
-        backend=program.backend,
-        details={**program.details, "linear_bound": program.bound},
+        instance, formulation, "relaxation", status, program.stopped_by,
+        bound=closer(instance.sense, proven, program.bound), certificate=certificate,
+        backend=program.backend, details={**program.details, "linear_bound": program.bound},
         relaxation=found,
-    )
+    )  # fmt: skip
 
 
 def keep_solution(solution: Solution | None, method: str) -> None:
@@ -293,28 +266,19 @@ def joined(known: Result, found: Result) -> Result:
         certificate = found.certificate
     backends = dict.fromkeys(each.backend for each in (known, found) if each.backend)
     return replace(
-        known,
-        status=status_of(solution, found.status),
-        stopped_by=found.stopped_by,
-        solution=solution,
-        bound=closer(known.instance.sense, known.bound, found.bound),
-        certificate=certificate,
-        backend=", ".join(backends),
+        known, status=status_of(solution, found.status), stopped_by=found.stopped_by,
+        solution=solution, bound=closer(known.instance.sense, known.bound, found.bound),
+        certificate=certificate, backend=", ".join(backends),
         details={**known.details, **found.details},
-    )
+    )  # fmt: skip
 
 
 def infeasible(instance: Instance, formulation: str, method: str) -> Result:
     """Result for an instance in which a job that must be served has no schedule at all."""
     return Result(
-        instance=instance,
-        formulation=formulation,
-        method=method,
-        status=Status.INFEASIBLE,
-        stopped_by=StoppedBy.INFEASIBLE,
-        backend="pricing oracle",
-        details={"why": "a job that must be served has no schedule"},
-    )
+        instance, formulation, method, Status.INFEASIBLE, StoppedBy.INFEASIBLE,
+        backend="pricing oracle", details={"why": "a job that must be served has no schedule"},
+    )  # fmt: skip
 
 
 def _status_without_solution(program: ProgramResult) -> Status:

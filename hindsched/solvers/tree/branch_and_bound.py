@@ -70,16 +70,10 @@ class BranchAndBound:
     """
 
     def __init__(
-        self,
-        oracle: BlockOracle,
-        prices: Floats,
-        *,
-        gap: float,
-        incumbent: Solution | None = None,
-        find_solution: FindSolution | None = None,
-        interrupted: Event | None = None,
-        program: MakeProgram = NodeProgram,
-    ) -> None:
+        self, oracle: BlockOracle, prices: Floats, *, gap: float,
+        incumbent: Solution | None = None, find_solution: FindSolution | None = None,
+        interrupted: Event | None = None, program: MakeProgram = NodeProgram,
+    ) -> None:  # fmt: skip
         self.oracle, self.gap = oracle, gap
         self._make_program = program
         self.sign = 1.0 if oracle.sense == "max" else -1.0
@@ -262,11 +256,7 @@ class NodeSolutions:
     """
 
     def __init__(
-        self,
-        oracle: BlockOracle,
-        servers: BlockOracle,
-        search: Search,
-        interrupted: Event,
+        self, oracle: BlockOracle, servers: BlockOracle, search: Search, interrupted: Event
     ) -> None:
         self.oracle, self.servers, self.search = oracle, servers, search
         self._interrupted = interrupted

@@ -127,15 +127,11 @@ class Growing:
                 certificate = known.certificate
             nodes, leaves = self._nodes + tree.nodes, certificate.num_leaves or 0
             self.known = known = replace(
-                known,
-                status=status_of(tree.incumbent),
-                stopped_by=tree.stopped_by,
-                solution=tree.incumbent,
-                bound=certificate.bound,
-                certificate=certificate,
+                known, status=status_of(tree.incumbent), stopped_by=tree.stopped_by,
+                solution=tree.incumbent, bound=certificate.bound, certificate=certificate,
                 backend="branch and bound on prices, highs",
                 details={**known.details, "nodes": nodes, "leaves": leaves},
-            )
+            )  # fmt: skip
             closed = within_gap(known.objective, known.bound, self.gap)
             if closed or tree.stopped_by is not StoppedBy.CONVERGED:
                 return known
@@ -151,15 +147,11 @@ class Growing:
         if rows != oracle.layout:
             oracle = build_oracle(known.instance, known.formulation, rows=rows)
             start = _adapted(oracle, self._root, start, known.objective)
+        find = None if self._find is None else self._find(oracle)
         tree = BranchAndBound(
-            oracle,
-            start,
-            gap=self.gap,
-            incumbent=known.solution,
-            find_solution=None if self._find is None else self._find(oracle),
-            interrupted=self._interrupted,
-            program=node_program(known.instance.family),
-        )
+            oracle, start, gap=self.gap, incumbent=known.solution, find_solution=find,
+            interrupted=self._interrupted, program=node_program(known.instance.family),
+        )  # fmt: skip
         tree.looks = self._looks
         return tree
 

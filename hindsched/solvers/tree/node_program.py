@@ -143,13 +143,9 @@ class NodeProgram:
         return 1
 
     def bound(
-        self,
-        decisions: Sequence[BranchDecision],
-        prices: Floats,
-        cutoff: float | None,
-        seconds: Callable[[], float | None],
-        known: Answers | None = None,
-    ) -> NodeBound:
+        self, decisions: Sequence[BranchDecision], prices: Floats, cutoff: float | None,
+        seconds: Callable[[], float | None], known: Answers | None = None,
+    ) -> NodeBound:  # fmt: skip
         """Find good prices for the solutions that obey `decisions`, from `prices` on.
 
         A bound that does not pass `cutoff` is good enough. `seconds` says what is left, `known`

@@ -14,8 +14,7 @@ import time
 from pathlib import Path
 
 from hindsched.instances.io import read
-from hindsched.solvers.bounds.column_generation import column_generation_bound
-from hindsched.solvers.bounds.lagrangian import evaluate, subgradient_bound
+from hindsched.solvers.bounds.lagrangian import column_generation_bound, evaluate, subgradient_bound
 from hindsched.solvers.door.api import solve
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.oracles.base import build_oracle

@@ -118,7 +118,6 @@ def _hint(where: str, value: object, rule: str) -> str:
     return f"; did you mean {close[0]}?" if close and word not in known and len(known) > 1 else ""
 
 
-def _short(value: object, limit: int = 80) -> str:
-    text = value if isinstance(value, str) else repr(value)
-    text = " ".join(text.split())
-    return text if len(text) <= limit else text[: limit - 3] + "..."
+def _short(value: object) -> str:
+    text = " ".join((value if isinstance(value, str) else repr(value)).split())
+    return text if len(text) <= 80 else f"{text[:77]}..."

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import hindsched as hs
-from hindsched.solvers.bounds.column_generation import column_generation_bound
-from hindsched.solvers.bounds.lagrangian import evaluate, subgradient_bound
+from hindsched.solvers.bounds.lagrangian import column_generation_bound, evaluate, subgradient_bound
 from hindsched.solvers.bounds.schedule_prices import schedule_prices
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.result import StoppedBy

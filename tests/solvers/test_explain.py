@@ -13,7 +13,7 @@ from hindsched.instances.io import read
 from hindsched.solutions.base import build_solution
 from hindsched.solvers.bounds.lagrangian import subgradient_bound
 from hindsched.solvers.certificates.certificate import certify
-from hindsched.solvers.certificates.explain import Explainer, explain
+from hindsched.solvers.certificates.explain import explain
 from hindsched.solvers.oracles.base import build_oracle
 from tests.searches import searched
 from tests.toy_family import PROBLEMS, ToyOracle, install, make, tiny_instances
@@ -124,7 +124,7 @@ def test_what_does_not_belong_together_is_refused(monkeypatch):
         explain(build_solution(instance, {}, "mandatory"), certificate)
     other = make("toymax", [(1, 1, 1, 6)], [1, 1], 3)
     with pytest.raises(InputError, match="instance"):
-        Explainer(other, certificate).explain(build_solution(instance, {}))
+        explain(build_solution(other, {}), certificate)
     # An oracle that reads the solution wrongly is caught, not believed.
     monkeypatch.setattr(ToyOracle, "use_of", lambda self, solution: [None, None])
     one = build_solution(instance, {"j0": twice["j0"]})

@@ -8,8 +8,7 @@ import pytest
 
 import hindsched as hs
 from hindsched.instances.gang.instance import GangInstance, gang_data
-from hindsched.solvers.bounds.column_generation import column_generation_bound
-from hindsched.solvers.bounds.lagrangian import subgradient_bound
+from hindsched.solvers.bounds.lagrangian import column_generation_bound, subgradient_bound
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import compile_program, solve_program, within_gap
 from hindsched.solvers.door.standard_form import Scaling, objective_factor

@@ -104,13 +104,8 @@ class Certificate:
         """JSON data of the file's ``prices``: non-zero prices by row set."""
         return self.rows.to_file(self.prices)
 
-    def as_prices(
-        self, instance: Instance, steps: int | None = None
-    ) -> tuple[Certificate, str | None]:
-        """Return a certificate that is one price vector, and a line that says what was left out.
-
-        Where there are several, the best is made better in so many `steps`; None: in enough.
-        """
+    def as_prices(self, instance: Instance) -> tuple[Certificate, str | None]:
+        """Return a certificate that is one price vector, and a line that says what was left out."""
         return self, None
 
     def is_better_than(self, other: Certificate | None) -> bool:

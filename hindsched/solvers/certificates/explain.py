@@ -16,14 +16,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import TYPE_CHECKING, TypedDict
 
 import numpy as np
 
 from hindsched.arrays import Floats
 from hindsched.errors import InputError
-from hindsched.instances.base import Instance
 from hindsched.json_types import JsonObject
 from hindsched.solutions.base import FEASIBILITY_TOLERANCE, Solution
 from hindsched.solvers.certificates.certificate import Certificate, check_same_problem, oracle_of
@@ -198,77 +196,49 @@ def explain(solution: Solution, certificate: Certificate) -> Explanation:
     >>> abs(sum(row["term"] for row in found.terms()) - found.gap) < 1e-6
     True
     """
-    return Explainer(solution.instance, certificate).explain(solution)
-
-
-class Explainer:
-    """What a certificate's prices say of an instance: many solutions are explained against it."""
-
-    def __init__(self, instance: Instance, certificate: Certificate) -> None:
-        self._stated = certificate
-        self._instance = instance
-
-    @cached_property
-    def _proof(self) -> tuple[Certificate, str | None]:
-        """The prices, and what is to be said of them."""
-        return self._stated.as_prices(self._instance)
-
-    @cached_property
-    def _oracle(self) -> BlockOracle:
-        return oracle_of(self._proof[0], self._instance)
-
-    @cached_property
-    def _priced(self) -> tuple[Floats, Floats]:
-        """Prices of the rows and values of the blocks at them."""
-        prices = self._proof[0].prices.copy()  # kernels are compiled for arrays that can be written
-        return prices, self._oracle.block_values(prices)[0]
-
-    def explain(self, solution: Solution) -> Explanation:
-        """Split the gap of one solution; see `explain`."""
-        if solution.instance is not self._instance and solution.instance != self._instance:
-            raise InputError("instance", self._instance.name, "must be the solution's")
-        check_same_problem(solution, self._stated)
-        broken = solution.violations()
-        if broken:
-            raise InputError("solution", str(broken[0]), "must be feasible")
-        (certificate, note), oracle = self._proof, self._oracle
-        prices, values = self._priced
-        sign = 1.0 if oracle.sense == "max" else -1.0
-        use = np.zeros(oracle.rows.size)
-        chosen = np.zeros(oracle.num_blocks)
-        states = []
-        objectives = []
-        for block, schedule in enumerate(oracle.use_of(solution)):
-            states.append("left out" if schedule is None else "served")
-            if schedule is None:
-                continue
-            np.add.at(use, schedule.rows, schedule.amounts)
-            paid = float(prices[schedule.rows] @ schedule.amounts)
-            chosen[block] = schedule.objective - sign * paid
-            objectives.append(schedule.objective)
-        objective = solution.objective()
-        _check_reading(oracle, use, math.fsum(objectives), objective)
-        job_terms = sign * (values - chosen)
-        row_terms = sign * oracle.price_terms(prices) - prices * use
-        size = 1.0 + abs(objective) + float(np.abs(oracle.price_terms(prices)).sum())
-        # A use within the checker's tolerance of the capacity may exceed it by that much.
-        least = -TOLERANCE * size - FEASIBILITY_TOLERANCE * np.abs(prices * oracle.rows.capacity)
-        if np.any(job_terms < -TOLERANCE * size) or np.any(row_terms < least):
-            raise InputError(
-                "prices", certificate.bound, "the bound does not hold for the solution"
-            )
-        job_terms = np.maximum(job_terms, 0.0)
-        row_terms = np.maximum(row_terms, 0.0)
-        gap = sign * (certificate.bound - objective)
-        rounding = gap - math.fsum([*job_terms.tolist(), *row_terms.tolist()])
-        kept = np.flatnonzero(row_terms)
-        return Explanation(
-            certificate.instance, certificate.formulation, objective, certificate.bound,
-            jobs=tuple(oracle.block_name(block) for block in range(oracle.num_blocks)),
-            job_terms=job_terms, job_states=tuple(states),
-            row_labels=tuple(oracle.rows.label(int(index)) for index in kept),
-            row_terms=row_terms[kept], rounding=max(rounding, 0.0), note=note,
-        )  # fmt: skip
+    instance = solution.instance
+    check_same_problem(solution, certificate)
+    broken = solution.violations()
+    if broken:
+        raise InputError("solution", str(broken[0]), "must be feasible")
+    certificate, note = certificate.as_prices(instance)
+    oracle = oracle_of(certificate, instance)
+    prices = certificate.prices.copy()  # kernels are compiled for arrays that can be written
+    values = oracle.values(prices)
+    sign = 1.0 if oracle.sense == "max" else -1.0
+    use = np.zeros(oracle.rows.size)
+    chosen = np.zeros(oracle.num_blocks)
+    states = []
+    objectives = []
+    for block, schedule in enumerate(oracle.use_of(solution)):
+        states.append("left out" if schedule is None else "served")
+        if schedule is None:
+            continue
+        np.add.at(use, schedule.rows, schedule.amounts)
+        paid = float(prices[schedule.rows] @ schedule.amounts)
+        chosen[block] = schedule.objective - sign * paid
+        objectives.append(schedule.objective)
+    objective = solution.objective()
+    _check_reading(oracle, use, math.fsum(objectives), objective)
+    job_terms = sign * (values - chosen)
+    row_terms = sign * oracle.price_terms(prices) - prices * use
+    size = 1.0 + abs(objective) + float(np.abs(oracle.price_terms(prices)).sum())
+    # A use within the checker's tolerance of the capacity may exceed it by that much.
+    least = -TOLERANCE * size - FEASIBILITY_TOLERANCE * np.abs(prices * oracle.rows.capacity)
+    if np.any(job_terms < -TOLERANCE * size) or np.any(row_terms < least):
+        raise InputError("prices", certificate.bound, "the bound does not hold for the solution")
+    job_terms = np.maximum(job_terms, 0.0)
+    row_terms = np.maximum(row_terms, 0.0)
+    gap = sign * (certificate.bound - objective)
+    rounding = gap - math.fsum([*job_terms.tolist(), *row_terms.tolist()])
+    kept = np.flatnonzero(row_terms)
+    return Explanation(
+        certificate.instance, certificate.formulation, objective, certificate.bound,
+        jobs=tuple(oracle.block_name(block) for block in range(oracle.num_blocks)),
+        job_terms=job_terms, job_states=tuple(states),
+        row_labels=tuple(oracle.rows.label(int(index)) for index in kept),
+        row_terms=row_terms[kept], rounding=max(rounding, 0.0), note=note,
+    )  # fmt: skip
 
 
 def _check_reading(oracle: BlockOracle, use: Floats, total: float, objective: float) -> None:

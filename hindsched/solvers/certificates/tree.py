@@ -78,7 +78,7 @@ class TreeCertificate(Certificate):
             written.append(dict(zip(LEAF_KEYS, (decisions, leaf.bound, prices), strict=True)))
         return written
 
-    def as_prices(self, instance: Instance, steps: int | None = None) -> tuple[Certificate, str]:
+    def as_prices(self, instance: Instance) -> tuple[Certificate, str]:
         """Return the best bound found from the leaves' prices alone, and a line that says so.
 
         A leaf's prices are good for its own solutions; some subgradient steps make the best good
@@ -89,8 +89,7 @@ class TreeCertificate(Certificate):
         sign = 1.0 if self.sense == "max" else -1.0
         start = min(tried.values(), key=lambda prices: sign * oracle.bound(prices))
         search = Subgradient(oracle, start)
-        most = EXPLAINING_STEPS if steps is None else steps
-        while search.iterations < most and not search.converged:
+        while search.iterations < EXPLAINING_STEPS and not search.converged:
             search.step(self.bound)
         alone = certify(oracle, search.best.prices)
         note = (

@@ -327,9 +327,9 @@ class Scaling:
         """The program's own coefficients, scaled."""
         return program.matrix if self.is_one else self.matrix(program.matrix)
 
-    def costs(self, cost: Floats, columns: Any = slice(None)) -> Floats:
-        """Coefficients of the objective, of some columns."""
-        scaled: Floats = cost * self.columns[columns] * self.objective
+    def costs(self, cost: Floats) -> Floats:
+        """Coefficients of the objective."""
+        scaled: Floats = cost * self.columns * self.objective
         return scaled
 
     def row_duals(self, duals: Any) -> Floats:

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 from threading import Event
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -19,6 +19,11 @@ from hindsched.errors import SolveFailed
 from hindsched.instances.base import Instance
 from hindsched.models.base import aggregated, offline_program
 from hindsched.solutions.base import Solution, build_solution
+from hindsched.solvers.bounds.lagrangian import (
+    BoundResult,
+    column_generation_bound,
+    subgradient_bound,
+)
 from hindsched.solvers.certificates.certificate import Certificate
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import solution_at, solve_program, within_gap
@@ -33,9 +38,6 @@ from hindsched.solvers.door.result import (
 )
 from hindsched.solvers.door.work import Clock
 from hindsched.solvers.oracles.base import build_oracle
-
-if TYPE_CHECKING:
-    from hindsched.solvers.bounds.lagrangian import BoundResult
 
 DEFAULT_SECONDS = 60.0
 """Time limit of anytime methods when the options give none."""
@@ -145,8 +147,6 @@ def bound(
     instance: Instance, formulation: str, options: SolveOptions, on_progress: Progress | None
 ) -> Result:
     """Certified bound by prices on the linking rows (subgradient method); no solution."""
-    from hindsched.solvers.bounds.lagrangian import subgradient_bound
-
     given = instance, formulation, options, on_progress
     return _bound_by("bound", "subgradient", subgradient_bound, *given)
 
@@ -155,8 +155,6 @@ def column_generation(
     instance: Instance, formulation: str, options: SolveOptions, on_progress: Progress | None
 ) -> Result:
     """Certified bound by stabilised column generation over the jobs' schedules; no solution."""
-    from hindsched.solvers.bounds.column_generation import column_generation_bound
-
     given = instance, formulation, options, on_progress
     backend = "column generation, highs"
     return _bound_by("column-generation", backend, column_generation_bound, *given)

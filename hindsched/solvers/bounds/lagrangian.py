@@ -261,6 +261,7 @@ def column_generation_bound(
     options: SolveOptions | None = None,
     *,
     start_prices: Floats | None = None,
+    max_iterations: float = math.inf,
     on_progress: Progress | None = None,
 ) -> BoundResult:
     """Bound an instance's optimum by column generation, a tree's node without decisions.
@@ -269,7 +270,8 @@ def column_generation_bound(
     smoothed prices is repeated at the duals themselves. What is reported is never the master's
     value but the Lagrangian bound at the prices tried, valid at every iteration.
 
-    Without `start_prices` some subgradient iterations find the first ones.
+    Without `start_prices` some subgradient iterations find the first ones; `max_iterations` is of
+    the master.
     ``details["master_value"]`` is the restricted master's last value: no prices prove a better
     bound than the program that it approaches from the other side. Jobs that cannot all be served
     together end it by ``infeasible``, with the best bound so far.
@@ -293,7 +295,7 @@ def column_generation_bound(
         prices, stopped_by = search.best.prices, StoppedBy.CONVERGED
         facts: tuple[float | None, int, int] = (None, 0, 0)
         if not search.is_infeasible and oracle.num_blocks:
-            program = NodeProgram(oracle, search.size, stop, COLUMN_SMOOTHING, math.inf, tell)
+            program = NodeProgram(oracle, search.size, stop, COLUMN_SMOOTHING, max_iterations, tell)
             left = (lambda: None) if limit is None else (lambda: clock.seconds_left)
             found = program.bound((), prices, None, left)
             prices, stopped_by = found.prices, found.stopped_by

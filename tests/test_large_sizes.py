@@ -8,7 +8,7 @@ from hindsched.cli.app import run
 from hindsched.errors import InputError
 from hindsched.instances.base import family_module
 from hindsched.instances.io import parse_instance, write
-from hindsched.models.batchsched.plan import plan_rest
+from hindsched.models.batchsched.offline import plan_rest
 from hindsched.online.simulator import environment_of
 from hindsched.solutions.commitments import Commitments
 from hindsched.solvers.oracles.base import build_oracle

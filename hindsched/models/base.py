@@ -196,13 +196,15 @@ class DualProgram(Declared):
     [0.0, 0.0]
     """
 
+    whose: str
+    """The dual's number and the program whose dual it is, as the title says it."""
     grows: bool = False
     """Whether rows have to be added until no best response breaks one (`add_row`)."""
 
     @property
     def title(self) -> str:
-        """Family and instance."""
-        return f"{self.instance.family}: dual of {self.instance.name} ({self.formulation})"
+        """Family, what it is the dual of, and instance."""
+        return f"{self.instance.family}: {self.whose} of {self.instance.name}"
 
     @abstractmethod
     def prices(self) -> dict[str, Floats]:

@@ -221,18 +221,13 @@ class Declared(Face):
     """
 
     model: pyo.ConcreteModel
-    _handed_out: bool = field(default=False, init=False)
+    handed_out: bool = field(default=False, init=False)  # and may have been changed
 
     @property
     def pyomo(self) -> pyo.ConcreteModel:
         """The Pyomo model, to be read, changed, or given to any solver."""
-        self._handed_out = True
+        self.handed_out = True
         return self.model
-
-    @property
-    def was_handed_out(self) -> bool:
-        """Whether somebody has had the Pyomo model and may have changed it."""
-        return self._handed_out
 
     def components(self, *kinds: str) -> list[Component]:
         """The components by name, over all blocks: objectives, constraints, variables."""
@@ -337,13 +332,10 @@ _KINDS = {"variable": pyo.Var, "constraint": pyo.Constraint, "objective": pyo.Ob
 def _by_name(model: pyo.ConcreteModel, kind: str) -> dict[str, list[ModelComponent]]:
     """Active components of a kind by their name without the block, blocks in order."""
     found: dict[str, list[ModelComponent]] = {}
-    for component in _components(model, _KINDS[kind]):
+    active = None if kind == "variable" else True
+    for component in model.component_objects(_KINDS[kind], active=active):
         found.setdefault(component.local_name, []).append(component)
     return found
-
-
-def _components(model: pyo.ConcreteModel, kind: type) -> Iterator[ModelComponent]:
-    yield from model.component_objects(kind, active=True if kind is not pyo.Var else None)
 
 
 def block_index(component: ModelComponent) -> tuple[IndexValue, ...]:

@@ -392,7 +392,7 @@ class Model(_HeldPyomo[OfflineProgram]):
 
 def _what_changed(program: OfflineProgram) -> str | None:
     """What differs between a Pyomo model and one that is built anew; None if nothing does."""
-    if not program.was_handed_out:
+    if not program.handed_out:
         return None
     now, before = _compiled(program), _compiled(program.again())
     if now is None or before is None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from hindsched.instances.batchsched.instance import PARAMETER_SERVER, RING_ALLREDUCE
 from hindsched.instances.decimals import loosened
-from hindsched.models.batchsched.plan import place_mode, plan_rest
+from hindsched.models.batchsched.offline import place_mode, plan_rest
 from hindsched.solutions.commitments import Commitments
 from hindsched.solutions.edgecloud.list_schedule import GreedySchedule, read_past
 from hindsched.solutions.edgecloud.runs import Runs, place_parameter_servers

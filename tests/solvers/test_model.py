@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import numpy as np
 import pyomo.environ as pyo
@@ -213,7 +214,7 @@ def test_a_dual_names_the_program_whose_dual_it_is(family, named, build):
     instance = hs.generate(family, seed=1, **SMALL.get(family, {"preset": "small", "jobs": 2}))
     formulation = "paper" if family == "mlbroker" else None
     dual = hs.model(instance, formulation=formulation).dual(**build)
-    assert f"dual of {named}" in dual.program.title.replace("dual (11) of", "dual of")
+    assert f"dual of {named}" in re.sub(r"dual \(\d+\)", "dual", dual.program.title)
     found = dual.solve()
     assert found.objective == pytest.approx(optimum_of_its_primal(dual.program), abs=1e-4)
 

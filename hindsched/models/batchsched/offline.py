@@ -22,18 +22,19 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
 import pyomo.environ as pyo
 from pyomo.environ import quicksum as total
 
+from hindsched.arrays import Floats
 from hindsched.errors import InputError
 from hindsched.instances.batchsched.instance import BatchschedInstance
 from hindsched.instances.batchsched.modes import durations, modes, slot_modes
-from hindsched.instances.decimals import exactly
+from hindsched.instances.decimals import exactly, how_many_left, loosened
 from hindsched.instances.modes import PREEMPTIVE, Modes
 from hindsched.limits import check_count, check_memory
 from hindsched.models.algebra import Expr, Model
 from hindsched.models.base import PRINTED, Commitments, Hedge, Prices
-from hindsched.models.batchsched.plan import FixedRows, plan_rest
 from hindsched.models.batchsched.printed import BatchschedPrinted
 from hindsched.models.declared import symbols
 from hindsched.models.windows.block import Paper
@@ -48,10 +49,21 @@ from hindsched.models.windows.program import (
     refuse_in_pieces,
     subproblem_model,
 )
-from hindsched.models.windows.sets import EmptyCluster, JobSets, Pieces, fixed_rows, left_by
+from hindsched.models.windows.sets import (
+    EmptyCluster,
+    JobSets,
+    Pieces,
+    fixed_rows,
+    hosts,
+    left_by,
+    num_ps,
+    row_use,
+)
 from hindsched.solutions.batchsched.solution import BatchschedSolution
 from hindsched.solutions.capacity_timeline import CapacityTimeline
+from hindsched.solutions.window_solution import WindowRow
 
+FixedRows = dict[str, tuple[WindowRow, ...]]
 BYTES_A_COLUMN = 1_000
 """A column of Pyomo, and its part in the rows."""
 MOST_COLUMNS = 20_000_000
@@ -152,16 +164,12 @@ def build_offline(
     """
     form = form or FORMS[formulation][0]
     commitments = commitments or Commitments()
-    now, family, fixed = (
-        commitments.now,
-        family_of(instance),
-        fixed_rows(instance, commitments, BatchschedSolution.read_row),
-    )
+    now, family = commitments.now, family_of(instance)
+    fixed = fixed_rows(instance, commitments, BatchschedSolution.read_row)
     jobs = [j for j, job in enumerate(instance.jobs) if job.name not in fixed]
     tables = {j: modes(instance, instance.jobs[j]) for j in jobs}
     if incumbent is None:
-        named = {instance.jobs[j].name: table for j, table in tables.items()}
-        incumbent = plan_rest(instance, commitments, named, fixed)
+        incumbent = plan_rest(instance, commitments)
     pieces = dict[int, Pieces]()
     ways = dict(tables)
     if form == SLOTS:
@@ -181,8 +189,7 @@ def build_offline(
         empty = EmptyCluster(instance)
         spans = {j: (ways[j], max(instance.jobs[j].arrival, now), latest[j] - 1) for j in jobs}
         columns = sum(empty.num_columns(*span) for span in spans.values())
-        check_memory(f"the program of {instance.name}", float(BYTES_A_COLUMN * columns))
-        check_count(f"the program of {instance.name}", columns, "columns", MOST_COLUMNS)
+        _check_columns(f"the program of {instance.name}", columns, MOST_COLUMNS)
         sets = {j: empty.job_sets(*span, pieces.get(j)) for j, span in spans.items()}
         blocks = add_blocks(model, family, sets, relax)
 
@@ -236,8 +243,7 @@ def build_max_weight(
     )
     return BatchschedProgram(
         instance=instance, formulation=instance.formulations[0], form="modes", relaxed=relax,
-        model=model, family=family, fixed={},
-        slots=last, blocks=blocks,
+        model=model, family=family, fixed={}, slots=last, blocks=blocks,
     )  # fmt: skip
 
 
@@ -264,8 +270,7 @@ def build_subproblem(
     name, span = f"the subproblem of {record.name}", (table, record.arrival, slots)
     empty = EmptyCluster(instance)
     columns = empty.num_columns(*span) if sets is None else len(sets.columns)
-    check_memory(name, float(BYTES_A_COLUMN * columns))
-    check_count(name, columns, "columns", MOST_IN_SUBPROBLEM)
+    _check_columns(name, columns, MOST_IN_SUBPROBLEM)
     sets = sets or empty.job_sets(*span)
     once = "12a" if instance.has_ps else "20a"
     model, block, _, paid = subproblem_model(
@@ -279,6 +284,11 @@ def build_subproblem(
         instance=instance, formulation=formulation, model=model, position=position, slots=slots,
         family=family, block=block,
     )  # fmt: skip
+
+
+def _check_columns(what: str, columns: int, most: int) -> None:
+    check_memory(what, float(BYTES_A_COLUMN * columns))
+    check_count(what, columns, "columns", most)
 
 
 def _latest_completions(
@@ -325,3 +335,54 @@ def _latest_completions(
         j: min(last, completion + int(max(spare, Fraction()) / weight[j]))
         for j, completion in least.items()
     }
+
+
+def plan_rest(instance: BatchschedInstance, commitments: Commitments) -> BatchschedSolution:
+    """List schedule of the open jobs by weight over shortest duration, around the fixed rows."""
+    fixed = fixed_rows(instance, commitments, BatchschedSolution.read_row)
+    tables = {job.name: modes(instance, job) for job in instance.jobs if job.name not in fixed}
+    rows = dict(fixed)
+    free = CapacityTimeline(loosened(instance.server_capacity, instance.server_capacity))
+    for row in (row for found in fixed.values() for row in found):
+        free.book(row.first, row.last, row_use(instance, row))
+    open_jobs = [job for job in instance.jobs if job.name in tables]
+    for job in sorted(open_jobs, key=lambda job: -job.weight / tables[job.name].duration.min()):
+        earliest, table = max(job.arrival, commitments.now), tables[job.name].tuples()
+        completion, placed = earliest + int(tables[job.name].duration.min()), None
+        while placed is None:  # after the others' last slot a job finds the cluster empty
+            for mode in table:
+                start = completion - mode[4]
+                if start >= earliest:
+                    placed = place_mode(instance, free.least(start, completion - 1), mode, start)
+                    if placed is not None:
+                        break
+            completion += 1
+        free.book(placed.first, placed.last, row_use(instance, placed))
+        rows[job.name] = (placed,)
+    return BatchschedSolution(instance, dict(rows))
+
+
+def place_mode(
+    instance: BatchschedInstance, free: Floats, mode: tuple[int, int, int, int, int], start: int
+) -> WindowRow | None:
+    """Place a mode on what is free in all its slots (servers, resources), `loosened`, or None."""
+    m, p, q, count, length = mode
+    room = how_many_left(free, instance.worker_demand[m], count)
+    if (room.max() if q else room.sum()) < count:
+        return None
+    for n, g in hosts(instance, free, m, p, q, count):
+        beside = room.copy()
+        if n >= 0:
+            beside[n] = 0
+        if beside.sum() < count - g:
+            continue
+        order = np.argsort(-beside, kind="stable")
+        before = np.cumsum(beside[order]) - beside[order]
+        workers, ps = np.zeros(len(free), dtype=np.int64), np.zeros(len(free), dtype=np.int64)
+        workers[order] = np.clip(count - g - before, 0, beside[order])
+        if n >= 0:
+            workers[n] = g
+            ps[n] = num_ps(instance, m, p, count - g) if instance.has_ps else 0
+        ps_type = p if instance.has_ps else -1
+        return WindowRow(start, start + length - 1, m, ps_type, workers, ps)
+    return None

@@ -30,12 +30,6 @@ class EdgecloudDual(EdgecloudNames, DualProgram):
 
     sets: FlowSets
 
-    @property
-    def title(self) -> str:
-        """Family, instance, and whose dual it is."""
-        whose = "(9), dual of LP (8)" if self.sets.by_server else "(6), dual of LP (4)"
-        return f"{self.instance.family}: {whose} of {self.instance.name}"
-
     def prices(self) -> dict[str, Floats]:
         """``worker_capacity``: beta of each worker, shape (W, T)."""
         array = np.zeros((len(self.instance.worker_list), self.instance.horizon))
@@ -94,4 +88,7 @@ def build_dual(
         sense=pyo.maximize,
         doc="(6) worth of all chunks less the worth of all capacity",
     )
-    return EdgecloudDual(instance=instance, formulation=formulation, model=m, sets=sets)
+    whose = "dual (9) of LP (8)" if sets.by_server else "dual (6) of LP (4)"
+    return EdgecloudDual(
+        instance=instance, formulation=formulation, model=m, sets=sets, whose=whose
+    )

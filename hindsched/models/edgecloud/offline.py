@@ -10,7 +10,7 @@ optimum. Both carry the storage rows of problem (7) where storage is limited. Wh
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -51,19 +51,65 @@ BUILDERS = {"no-migration": no_migration, "literal": literal}
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class EdgecloudProgram(EdgecloudNames, OfflineProgram[EdgecloudSolution]):
-    """A program of problem (2); `past` is what is fixed, `last` each open job's last slot."""
+class ProblemTwo(EdgecloudNames):
+    """Problem (2), or a job's part of it; `past` is fixed, `last` is each open job's last slot."""
 
+    model: Model
     past: Past
     last: dict[int, int]
 
-    def load(self, solution: EdgecloudSolution) -> None:
-        """Set the variables' values from a solution of the whole instance, as a start."""
-        load_solution(self.model, self.past, solution, literal=self.formulation == "literal")
-
     def extract(self) -> EdgecloudSolution | None:
         """The solution at the variables' values; None if their counts do not add up."""
-        return read_program(self.model, self.instance, self.past, self.last, self.formulation)
+        m, instance, past = self.model, self.instance, self.past
+        rows = list(past.rows)
+        taken: dict[tuple[int, int], set[int]] = {}
+        for j in past.open_jobs:
+            if self.formulation == "literal":
+                found = _literal(m, instance, past, self.last[j], j, taken)
+            else:
+                found = _no_migration(m, instance, past, self.last[j], j)
+            if found is None:
+                return None
+            rows += found
+        runs = Runs.of(rows)
+        together = {j for j in past.open_jobs if round(m.zeta[j].value)}
+        locked = {run.job for run in rows} - set(past.open_jobs)
+        in_cloud = locked - {run.job for run in rows if run.place < len(instance.worker_list)}
+        holds = place_parameter_servers(instance, runs, together | in_cloud, past.ps_busy)
+        return EdgecloudSolution(instance, runs, holds, self.formulation)
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class EdgecloudProgram(ProblemTwo, OfflineProgram[EdgecloudSolution]):
+    """A program of problem (2)."""
+
+    def load(self, solution: EdgecloudSolution) -> None:
+        """Set the variables' values from a solution of the whole instance, as a start."""
+        instance, cloud = self.instance, len(self.instance.worker_list)
+        last = [solution.completion(job.name) or 0 for job in instance.jobs]
+        literal = self.formulation == "literal"
+        group = {w: g for g, ws in enumerate(instance.groups.values()) for w in ws}
+        counts: Counter[tuple[str, object]] = Counter()
+        seen: set[tuple[int, int]] = set()
+        for j, chunk, place, first, end in solution.runs.rows():
+            zeta = int(solution.all_cloud[j])
+            counts["s", (j, zeta, first)] += place == cloud
+            if (j, chunk) not in seen and place == cloud:
+                counts["xc", j] += 1 - zeta
+            elif (j, chunk) not in seen:
+                counts["x", (j, place)] += 1
+            seen.add((j, chunk))
+            for t in range(first, end + 1):
+                if place < cloud:
+                    counts["y", (j, group[place] if literal else place, t)] += 1
+                else:
+                    counts["k1" if zeta else "k", (j, t)] += 1
+        counts.update({("C", (j, t)): t <= last[j] for j, t in self.model.C})
+        counts.update({("zeta", j): int(solution.all_cloud[j]) for j in self.past.open_jobs})
+        for variable in self.model.component_objects(pyo.Var):
+            for key, each in variable.items():
+                if not each.fixed:
+                    each.set_value(int(counts[variable.local_name, key]), skip_validation=True)
 
     def capacity_prices(self, duals: Duals) -> dict[str, Floats]:
         """Duals of (2d) as prices of the oracle: ``worker_capacity``, shape (W, T)."""
@@ -76,10 +122,8 @@ class EdgecloudProgram(EdgecloudNames, OfflineProgram[EdgecloudSolution]):
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class EdgecloudSubproblem(EdgecloudNames, Subproblem):
+class EdgecloudSubproblem(ProblemTwo, Subproblem):
     """A job's part of the program of problem (2), with mutable prices and residual capacities."""
-
-    last: int
 
     def set(self, prices: Prices, room: Prices | None = None) -> None:
         """``worker_capacity`` (W, T); in ``literal`` identical workers must have one price.
@@ -95,11 +139,6 @@ class EdgecloudSubproblem(EdgecloudNames, Subproblem):
             if room is not None:
                 free = float(room["worker_capacity"][workers, t - 1].sum()) if inside else 0.0
             self.model.residual[place, t] = free
-
-    def extract(self) -> EdgecloudSolution | None:
-        """The job's schedule at the variables' values; None if counts do not add up."""
-        past, last = Past(open_jobs=[self.position]), {self.position: self.last}
-        return read_program(self.model, self.instance, past, last, self.formulation)
 
 
 def program_bytes(instance: EdgecloudInstance, jobs: Iterable[int]) -> float:
@@ -137,9 +176,8 @@ def build_subproblem(
     instance: EdgecloudInstance, position: int, formulation: str
 ) -> EdgecloudSubproblem:
     """A job's part of (2), prices 0, everything free: its time and what its workers cost."""
-    j = position
-    last = _last_at_any_prices(instance, j)
-    m = BUILDERS[formulation](read_sets(instance, formulation, Past(open_jobs=[j]), {j: last}))
+    past, last = Past(open_jobs=[position]), {position: _last_at_any_prices(instance, position)}
+    m = BUILDERS[formulation](read_sets(instance, formulation, past, last))
     cells = sorted({key[1:] for key in m.y})
     everything = float(len(instance.worker_list))
     m.price = pyo.Param(cells, mutable=True, initialize=0.0, within=pyo.Reals)
@@ -152,7 +190,7 @@ def build_subproblem(
     paid = (m.price[place, t] * y for (_, place, t), y in m.y.items())
     m.objective.expr = m.objective.expr + pyo.quicksum(paid)
     return EdgecloudSubproblem(
-        instance=instance, formulation=formulation, model=m, position=j, last=last
+        instance=instance, formulation=formulation, model=m, position=position, past=past, last=last
     )
 
 
@@ -163,28 +201,6 @@ def _last_at_any_prices(instance: EdgecloudInstance, j: int) -> int:
         return job.arrival + int(instance.cloud_upload[j] + instance.cloud_slots[j]) - 1
     ready = job.arrival + max(job.upload_slots.values())
     return max(instance.horizon, ready) + job.chunks * int(instance.edge_slots[j])
-
-
-def read_program(
-    m: Model, instance: EdgecloudInstance, past: Past, last: Mapping[int, int], formulation: str
-) -> EdgecloudSolution | None:
-    """The solution at the variables' values; None if their counts do not add up."""
-    rows = list(past.rows)
-    taken: dict[tuple[int, int], set[int]] = {}
-    for j in past.open_jobs:
-        if formulation == "literal":
-            found = _literal(m, instance, past, last[j], j, taken)
-        else:
-            found = _no_migration(m, instance, past, last[j], j)
-        if found is None:
-            return None
-        rows += found
-    runs = Runs.of(rows)
-    together = {j for j in past.open_jobs if round(m.zeta[j].value)}
-    locked = {run.job for run in rows} - set(past.open_jobs)
-    in_cloud = locked - {run.job for run in rows if run.place < len(instance.worker_list)}
-    holds = place_parameter_servers(instance, runs, together | in_cloud, past.ps_busy)
-    return EdgecloudSolution(instance, runs, holds, formulation)
 
 
 def _no_migration(
@@ -267,31 +283,3 @@ def _literal(
         lanes = {unit: kept.get(unit) or free.pop() for unit in units}
         rows += [ChunkRun(j, lane, place, t, t) for (place, _), lane in lanes.items()]
     return None if left > 0 else rows
-
-
-def load_solution(m: Model, past: Past, solution: EdgecloudSolution, *, literal: bool) -> None:
-    """Set the variables' values from a solution of the whole instance, as a start."""
-    instance, cloud = solution.instance, len(solution.instance.worker_list)
-    last = [solution.completion(job.name) or 0 for job in instance.jobs]
-    group = {w: g for g, ws in enumerate(instance.groups.values()) for w in ws}
-    counts: Counter[tuple[str, object]] = Counter()
-    seen: set[tuple[int, int]] = set()
-    for j, chunk, place, first, end in solution.runs.rows():
-        zeta = int(solution.all_cloud[j])
-        counts["s", (j, zeta, first)] += place == cloud
-        if (j, chunk) not in seen and place == cloud:
-            counts["xc", j] += 1 - zeta
-        elif (j, chunk) not in seen:
-            counts["x", (j, place)] += 1
-        seen.add((j, chunk))
-        for t in range(first, end + 1):
-            if place < cloud:
-                counts["y", (j, group[place] if literal else place, t)] += 1
-            else:
-                counts["k1" if zeta else "k", (j, t)] += 1
-    counts.update({("C", (j, t)): t <= last[j] for j, t in m.C})
-    counts.update({("zeta", j): int(solution.all_cloud[j]) for j in past.open_jobs})
-    for variable in m.component_objects(pyo.Var):
-        for key, each in variable.items():
-            if not each.fixed:
-                each.set_value(int(counts[variable.local_name, key]), skip_validation=True)

@@ -56,14 +56,6 @@ class MlbrokerDual(MlbrokerNames, DualProgram):
         """,
     )
 
-    printed: bool
-
-    @property
-    def title(self) -> str:
-        """Family, instance, and whether it is the printed one."""
-        kind = "as printed" if self.printed else "corrected"
-        return f"{self.instance.family}: dual (11) of P_f (9) of {self.instance.name}, {kind}"
-
     def prices(self) -> dict[str, Floats]:
         """``discount`` (R, K, J, T) and ``deployment`` (R, J, T): prices that bound the optimum.
 
@@ -170,4 +162,7 @@ def build_dual(
         expr=total(terms), sense=pyo.maximize,
         doc="(11) worth of the data, the PSs and the tiers",
     )  # fmt: skip
-    return MlbrokerDual(instance=instance, formulation="paper", model=m, printed=printed)
+    kind = "printed" if printed else "corrected"
+    return MlbrokerDual(
+        instance=instance, formulation="paper", model=m, whose=f"{kind} dual (11) of P_f (9)"
+    )

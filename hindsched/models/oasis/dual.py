@@ -28,7 +28,7 @@ from hindsched.arrays import Floats
 from hindsched.errors import InputError
 from hindsched.instances.oasis.instance import OasisInstance
 from hindsched.models.base import Best, DualProgram, Prices
-from hindsched.models.declared import Symbol
+from hindsched.models.declared import Symbol, symbols
 from hindsched.solutions.base import FEASIBILITY_TOLERANCE, Violation
 
 
@@ -36,20 +36,13 @@ from hindsched.solutions.base import FEASIBILITY_TOLERANCE, Violation
 class OasisDual(DualProgram):
     """(19) with the rows (20) of the schedules known so far."""
 
-    SYMBOLS: ClassVar[Mapping[str, Symbol]] = {
-        "mu": Symbol("job", "utility"),
-        "p": Symbol("worker server, resource, slot", "utility a server's whole capacity"),
-        "q": Symbol("PS server, resource, slot", "utility a server's whole capacity"),
-        "eq_20": Symbol("schedule", "share of the schedule"),
-    }
+    SYMBOLS: ClassVar[Mapping[str, Symbol]] = symbols(
+        "job: mu; worker server, resource, slot: p; PS server, resource, slot: q; schedule: eq_20",
+        "utility: mu; utility a server's whole capacity: p q; share of the schedule: eq_20",
+    )
 
     instance: OasisInstance
     grows: bool = True
-
-    @property
-    def title(self) -> str:
-        """The program whose dual it is, and the instance."""
-        return f"oasis: dual of (14), the choice of schedules, of {self.instance.name}"
 
     def name_of(self, index: str, place: int) -> str | None:
         """Name of a server or a resource by its position; None for another index."""
@@ -125,7 +118,12 @@ def build_dual(instance: OasisInstance, formulation: str) -> OasisDual:
     m.eq_20 = pyo.Constraint(
         pyo.NonNegativeIntegers, doc="(20) no schedule earns more than the job's payoff"
     )
-    return OasisDual(instance=instance, formulation=formulation, model=m)
+    return OasisDual(
+        instance=instance,
+        formulation=formulation,
+        model=m,
+        whose="dual (19) of (14), the choice of schedules,",
+    )
 
 
 def _priced(capacity: Floats, horizon: int) -> list[tuple[int, int, int]]:

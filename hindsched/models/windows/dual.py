@@ -44,13 +44,7 @@ class ScheduleDual(WindowFace, DualProgram):
 
     listed: list[Schedule]
     row: str  # number of the paper's row
-    primal: str  # of which program it is the dual
     slots: int  # last slot
-
-    @property
-    def title(self) -> str:
-        """Of which program it is the dual."""
-        return f"{self.instance.family}: dual of {self.primal} of {self.instance.name}"
 
     def prices(self) -> dict[str, Floats]:
         """Prices at the variables' values by the capacities' names, (servers, kinds, slots)."""

@@ -76,10 +76,7 @@ class _Shortened(ExpressionReplacementVisitor):
             return pyo.value(node)
         made = super().exitNode(node, data)
         if isinstance(made, SumExpressionBase):
-            parts = (
-                part.args if isinstance(part, SumExpressionBase) else [part] for part in made.args
-            )
-            terms = [term for part in parts for term in part]
+            terms = [term for part in made.args for term in _terms(part)]
             if len(terms) > MOST_TERMS:
                 return pyo.quicksum([*terms[:FIRST_TERMS], self._dots, terms[-1]])
         return made

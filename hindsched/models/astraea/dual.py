@@ -34,7 +34,7 @@ def build_dual(instance: AstraeaInstance, formulation: str) -> AstraeaDual:
     }
     listed = schedules(empty, sets, lambda j, slot: instance.revenue(jobs[j], slot))
     return AstraeaDual(
-        instance=instance, formulation=formulation, family=family, listed=listed, row="6a",
-        slots=last, whose="dual (6) of (5)",
+        instance=instance, formulation=formulation, family=family, listed=listed, slots=last,
+        whose="dual (6) of (5)",
         model=dual_model(instance.name, listed, len(jobs), family, last, "6a"),
     )  # fmt: skip

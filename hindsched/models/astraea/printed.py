@@ -182,12 +182,10 @@ class AstraeaPrinted(Printed):
             return total(m.z[j, s, p, t] for j in jobs) <= float(free.at(t)[s, split + p])
 
     def span(self, j: int) -> tuple[int, int] | None:
-        """First and last slot of a job at the variables' values; None if it is not scheduled."""
         slots = [t for t in self.T if (self.model.run[j, t].value or 0.0) > 0.5]
         return (slots[0], slots[-1]) if slots else None
 
     def write_own(self, j: int, row: WindowRow) -> None:
-        """Set the variables of a job that only this program has."""
         m = self.model
         m.o[j].value = m.begin[j, row.first].value = m.end[j, row.last].value = 1
         for t in range(row.first, row.last + 1):

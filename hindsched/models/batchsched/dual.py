@@ -35,7 +35,7 @@ def build_dual(
     listed = schedules(empty, sets, lambda j, _: float(instance.jobs[j].weight))
     primal, row = ("(8)", "9a") if instance.has_ps else ("(17)", "18a")
     return BatchschedDual(
-        instance=instance, formulation=formulation, family=family, listed=listed, row=row,
+        instance=instance, formulation=formulation, family=family, listed=listed,
         slots=last, whose=f"dual ({row[:-1]}) of {primal}, all jobs in slots 1 to {last},",
         model=dual_model(instance.name, listed, len(instance.jobs), family, last, row),
     )  # fmt: skip

@@ -187,12 +187,10 @@ class BatchschedPrinted(Printed):
             return total(workers + servers) <= float(free.at(t)[h, r])
 
     def span(self, j: int) -> tuple[int, int]:
-        """First and last slot of a job at the variables' values."""
         start = round(sum(t * (self.model.x[j, t].value or 0.0) for t in self.T))
         return start, start + round(self.model.d[j].value) - 1
 
     def write_own(self, j: int, row: WindowRow) -> None:
-        """Set the variables of a job that only this program has."""
         m = self.model
         m.x[j, row.first].value = m.end[j, row.last + 1].value = 1
         m.d[j].value = row.slots

@@ -59,7 +59,6 @@ class ProblemTwo(EdgecloudNames):
     last: dict[int, int]
 
     def extract(self) -> EdgecloudSolution | None:
-        """The solution at the variables' values; None if their counts do not add up."""
         m, instance, past = self.model, self.instance, self.past
         rows = list(past.rows)
         taken: dict[tuple[int, int], set[int]] = {}
@@ -84,7 +83,6 @@ class EdgecloudProgram(ProblemTwo, OfflineProgram[EdgecloudSolution]):
     """A program of problem (2)."""
 
     def load(self, solution: EdgecloudSolution) -> None:
-        """Set the variables' values from a solution of the whole instance, as a start."""
         instance, cloud = self.instance, len(self.instance.worker_list)
         last = [solution.completion(job.name) or 0 for job in instance.jobs]
         literal = self.formulation == "literal"

@@ -257,7 +257,6 @@ class EdgecloudNames(Face):
         return list(groups[place]) if self.formulation == "literal" else [place]
 
     def name_of(self, index: str, place: int) -> str | None:
-        """Name of what stands at a place; None for an index without names."""
         instance = self.instance
         if index == "place":
             index = "group" if self.formulation == "literal" else "worker"

@@ -111,16 +111,13 @@ class Windows:
 
     @staticmethod
     def columns(task: Task) -> int:
-        """Number of variables."""
         return sum(end - task.first + 2 for end in task.ends)
 
     def in_time(self, due: int) -> Expr:
-        """1 if the job is complete by slot `due`."""
         completes = self.block.completes
         return total(completes[end] for end in completes if end <= due)
 
     def load(self, units: dict[int, int]) -> None:
-        """Set the variables from the units of work done in each slot."""
         end = max(units)
         set_values(self.block.completes, {end: 1})
         set_values(self.block.units, {(end, slot): count for slot, count in units.items()})
@@ -175,15 +172,12 @@ class Printed:
 
     @staticmethod
     def columns(task: Task) -> int:
-        """Most variables."""
         return 3 * len(task.slots)
 
     def in_time(self, due: int) -> Expr:
-        """1 if the job is complete by slot `due`."""
         return self.block.done[min(due, self.ends[-1])] if due >= self.ends[0] else 0
 
     def load(self, units: dict[int, int]) -> None:
-        """Set the variables from the units of work done in each slot."""
         set_values(self.units, units)
         set_values(self.block.done, {slot: 1 for slot in self.ends if slot >= max(units)})
         if hasattr(self.block, "begins"):

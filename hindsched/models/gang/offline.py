@@ -96,7 +96,6 @@ class GangNames(Face):
     instance: GangInstance
 
     def name_of(self, index: str, place: int) -> str | None:
-        """Name of what stands at a place; None for an index without names."""
         instance = self.instance
         if index == "server" and instance.servers is not None:
             return instance.servers[place].name
@@ -112,7 +111,6 @@ class GangProgram(GangNames, OfflineProgram[GangSolution]):
     places: dict[int, Places]  # where they stand, if they must be consolidated
 
     def extract(self) -> GangSolution:
-        """The schedule at the variables' values."""
         rows = self.view.fixed.assignments()
         for task in self.view.tasks:
             name = self.instance.jobs[task.job].name
@@ -122,7 +120,6 @@ class GangProgram(GangNames, OfflineProgram[GangSolution]):
         return GangSolution.from_assignments(self.instance, rows, self.formulation)
 
     def load(self, solution: GangSolution) -> None:
-        """Set the variables from a feasible schedule."""
         for task in self.view.tasks:
             load_block(task, self.jobs[task.job], self.places.get(task.job), solution)
         if self.formulation in WORST_JOB:
@@ -278,7 +275,6 @@ class GangSubproblem(GangNames, Subproblem):
             self.model.room[t] = everything if room is None else float(room["gpus"][t - 1])
 
     def extract(self) -> GangSolution:
-        """The job's schedule at the variables' values."""
         pool = self.instance.with_fields(placement="pool")
         rows = {self.instance.jobs[self.position].name: read_block(pool, self.task, self.job)}
         return GangSolution.from_assignments(pool, rows, self.formulation)

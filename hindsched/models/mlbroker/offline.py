@@ -55,7 +55,6 @@ class MlbrokerProgram(MlbrokerNames, OfflineProgram[MlbrokerSolution]):
     """The offline program (8), as printed or tight."""
 
     def extract(self) -> MlbrokerSolution:
-        """The solution at the variables' values."""
         instance = self.instance
         shape = (len(instance.jobs), instance.horizon, len(instance.datacenters))
         workers, ps = np.zeros(shape, dtype=np.int64), np.full(shape[:2], -1, dtype=np.int64)
@@ -64,7 +63,6 @@ class MlbrokerProgram(MlbrokerNames, OfflineProgram[MlbrokerSolution]):
         return MlbrokerSolution(instance, workers, ps, self.formulation)
 
     def load(self, solution: MlbrokerSolution) -> None:
-        """Set the variables from a feasible solution."""
         instance, m, costs = self.instance, self.model, solution.costs
         tier = instance.discounted_price * costs.used + instance.tier_fee
         bought = tier < instance.unit_price * costs.used

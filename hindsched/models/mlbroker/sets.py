@@ -77,7 +77,6 @@ class MlbrokerNames(Face):
     instance: MlbrokerInstance
 
     def name_of(self, index: str, place: int) -> str | None:
-        """Name of what stands at a place; None for an index without names."""
         if index in ("datacenter", "from", "to"):
             return self.instance.datacenters[place].name
         return self.instance.resources[place] if index == "resource" else None

@@ -45,7 +45,6 @@ class OasisDual(DualProgram):
     grows: bool = True
 
     def name_of(self, index: str, place: int) -> str | None:
-        """Name of a server or a resource by its position; None for another index."""
         instance = self.instance
         if index == "resource":
             return instance.resources[place]

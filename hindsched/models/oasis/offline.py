@@ -95,7 +95,6 @@ class OasisNames(Face):
     plan: Plan
 
     def name_of(self, index: str, place: int) -> str | None:
-        """Name of what stands at a place; None for an index without names."""
         if index == "resource":
             return self.instance.resources[place]
         for role, groups, servers in (
@@ -116,7 +115,6 @@ class OasisProgram(OasisNames, OfflineProgram[OasisSolution]):
     may_give_up: bool = False  # a job may be begun and dropped: its rows count as use alone
 
     def load(self, solution: OasisSolution) -> None:
-        """Set the variables from a feasible solution that keeps the program's commitments."""
         rows = solution.given_up
         begun = OasisSolution.from_assignments(self.instance, rows, self.formulation)
         for i, sets in self.plan.jobs.items():
@@ -276,7 +274,6 @@ class OasisSubproblem(OasisNames, Subproblem):
                 fits[server, slot].set_value(count[server][slot - 1])
 
     def extract(self) -> OasisSolution:
-        """The job's schedule at the variables' values."""
         job = self.instance.jobs[self.position]
         workers, ps = read_job(self.model.job[self.position], self.instance, job)
         deployed = {job.name: workers}, {job.name: ps}

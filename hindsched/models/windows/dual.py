@@ -43,7 +43,6 @@ class ScheduleDual(WindowFace, DualProgram):
     """A dual with one row a schedule."""
 
     listed: list[Schedule]
-    row: str  # number of the paper's row
     slots: int  # last slot
 
     def prices(self) -> dict[str, Floats]:

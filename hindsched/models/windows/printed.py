@@ -51,13 +51,9 @@ class Printed(ABC):
     ) -> None:  # fmt: skip
         self.model, self.instance, self.paper, self.jobs = model, instance, paper, jobs
         self.binary, self.whole = binary(relax), whole(relax)
-        room = units(cluster.server_capacity, cluster.worker_demand).tolist()
-        ps_room = [list[int]() for _ in room]
-        if cluster.has_ps:
-            ps_room = units(cluster.server_capacity, cluster.ps_demand).tolist()
-        self.H, self.M, self.P = range(len(room)), range(len(cluster.worker_demand)), range(0)
-        if cluster.has_ps:
-            self.P = range(len(cluster.ps_demand))
+        worker, ps = cluster.worker_demand, cluster.ps_demand  # without PSs there are no types
+        room, ps_room = (units(cluster.server_capacity, each).tolist() for each in (worker, ps))
+        self.H, self.M, self.P = range(len(room)), range(len(worker)), range(len(ps))
         self.T = range(1, slots + 1)
         self.over = [self.T] if self.BY_SLOT else []  # what counts have behind server and type
         self.times = [(t,) for t in self.T] if self.BY_SLOT else [()]

@@ -64,7 +64,6 @@ class WindowFace(Face):
     family: Family
 
     def name_of(self, index: str, place: int) -> str | None:
-        """Name of what stands at a place; None for an index without names."""
         names = self.family.names.get(index, ())
         return names[place] if 0 <= place < len(names) else None
 
@@ -79,7 +78,6 @@ class WindowProgram(WindowFace, OfflineProgram[Planned]):
     printed: Printed | None = None  # what stands in their place there
 
     def extract(self) -> Planned:
-        """Solution at the variables' present values."""
         rows = {j: block.read() for j, block in self.blocks.items()}
         if self.printed is not None:
             rows = {j: self.printed.read(j) for j in self.printed.jobs}
@@ -87,7 +85,6 @@ class WindowProgram(WindowFace, OfflineProgram[Planned]):
         return found
 
     def load(self, solution: Planned) -> None:
-        """Set the variables from a solution: a start for the solver."""
         if self.form == PRINTED:
             for variable in self.model.component_data_objects(pyo.Var):
                 variable.set_value(0, skip_validation=True)
@@ -185,7 +182,6 @@ class WindowSubproblem(WindowFace, Subproblem):
             self.model.room[h, r, t].set_value(free[h][r][t - 1])
 
     def extract(self) -> Any:
-        """The job's schedule at the variables' values."""
         rows = {self.position: self.block.read()}
         return self.family.solution_of(self.instance, rows, self.formulation)
 

@@ -51,15 +51,15 @@ class WindowCluster(Protocol):
     """
 
     @property
-    def server_capacity(self) -> Floats: ...  # noqa: D102
+    def server_capacity(self) -> Floats: ...
     @property
-    def worker_demand(self) -> Floats: ...  # noqa: D102
+    def worker_demand(self) -> Floats: ...
     @property
-    def ps_demand(self) -> Floats: ...  # noqa: D102
+    def ps_demand(self) -> Floats: ...
     @property
-    def ps_ratio(self) -> Floats: ...  # noqa: D102
+    def ps_ratio(self) -> Floats: ...
     @property
-    def has_ps(self) -> bool: ...  # noqa: D102
+    def has_ps(self) -> bool: ...
 
 
 def num_ps(cluster: WindowCluster, m: int, p: int, elsewhere: int) -> int:

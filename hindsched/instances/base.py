@@ -183,9 +183,7 @@ def amounts(records: str, field: str) -> Callable[[Any], Floats]:
 
     def read(instance: Any) -> Floats:
         held = getattr(instance, records) or ()
-        found = amounts_of([getattr(record, field) for record in held], instance.resources)
-        found.flags.writeable = False
-        return found
+        return amounts_of([getattr(record, field) for record in held], instance.resources)
 
     return read
 

@@ -47,23 +47,8 @@ class BestKnown(NamedTuple):
 
 
 KNOWN: dict[str, tuple[BestKnown, ...]] = {
-    "oasis-t10-i10-h5-s1": (BestKnown("oasis", 250.338, 250.338),),
-    "oasis-t10-i10-h10-s0": (BestKnown("oasis", 287.064, 287.064),),
-    "oasis-t10-i10-h25-s0": (BestKnown("oasis", 182.359, 182.359),),
-    "oasis-t100-i100-h50-s0": (BestKnown("oasis", 1253.7, 1383.9),),
-    "oasis-t300-i300-h50-s0": (BestKnown("oasis", 4153.3, 4707.5),),
-    "batchsched-ps-j5-s200": (BestKnown("batchsched", 243, 243),),
-    "batchsched-rar-j5-s200": (BestKnown("batchsched", 251, 251),),
-    "edgecloud-j5-s601": (
-        BestKnown("edgecloud", 40, 40),
-        BestKnown("edgecloud", 38, 38, "literal"),
-    ),
-    "edgecloud-j7-s600": (
-        BestKnown("edgecloud", 52, 52),
-        BestKnown("edgecloud", 50, 50, "literal"),
-    ),
-    "astraea-j5-s40": (BestKnown("astraea", 347.643944, 347.643944),),
-    "mlbroker-r3-t2-s51": (BestKnown("mlbroker", 184.72025, 184.72025),),
+    name: tuple(BestKnown(*facts) for facts in listed)
+    for name, listed in read_json(PACKAGE / "known_optima.json").items()
 }
 """Optima found by an independent program (proven to 1e-4 relative where both ends meet)."""
 

@@ -60,7 +60,7 @@ class EdgecloudSettings(Settings):
     burst: NonNegative = 0.5  # deviation of the logarithm of the slots' rates
     workers: Choices = (2, 8)  # shapes of Philly's machines
     ps: Span = (4, 24)  # of a server
-    chunks: Span | None = None  # None: Table II, as of mini-batches
+    chunks: Span | None = None  # None: Table II, also of the next
     minibatches: Span | None = None
     requested_workers: Choices = (1, 1, 1, 1, 2, 4, 8)  # GPUs of Philly's jobs
     minibatch_scale: NonNegative = 1.0  # a factor on `minibatch_hours`

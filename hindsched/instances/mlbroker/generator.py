@@ -60,7 +60,10 @@ class MlbrokerSettings(Settings):
 
 
 class PaperSettings(MlbrokerSettings):
-    """Settings of Section 6.1; prices are USD per unit and day."""
+    """Settings of Section 6.1; prices are USD per unit and day.
+
+    `data_gb` is a job's in a slot, summed over the centres.
+    """
 
     slot_days: Annotated[Number, within(1e-4, 365)] = 0.5
     gpus: Span = (0, 4)

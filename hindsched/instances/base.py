@@ -61,8 +61,7 @@ OFFERS = {
 }
 """Names that a family's modules must offer, by aspect; other aspects are a family's choice."""
 
-MOST_COUNT = 10_000_000
-"""Counts beyond this are mistakes: they would only exhaust the memory."""
+MOST_COUNT = 10_000_000  # counts beyond this are mistakes: they would only exhaust the memory
 LARGEST_NUMBER = 1e15
 """Amounts beyond this are mistakes: what follows from them could not be counted exactly."""
 CANCELLING = 1000
@@ -149,8 +148,7 @@ Count = Annotated[StrictInt, Field(ge=0, le=MOST_COUNT)]
 PositiveCount = Annotated[StrictInt, Field(ge=1, le=MOST_COUNT)]
 Slot = Annotated[StrictInt, Field(ge=1, le=MOST_COUNT)]
 Name = Annotated[str, Field(min_length=1, max_length=200)]
-Demand = dict[str, NonNegative]
-"""Amount by resource; a missing resource is 0."""
+Demand = dict[str, NonNegative]  # amount by resource; a missing resource is 0
 
 
 OF_CLUSTER = "_of_cluster"  # where instances of one cluster keep what is derived of it
@@ -320,8 +318,7 @@ class Instance(Record):
     """
 
     sense: ClassVar[Literal["max", "min"]]
-    formulations: ClassVar[tuple[str, ...]]
-    """Allowed ``--formulation`` strings, the default first."""
+    formulations: ClassVar[tuple[str, ...]]  # allowed ``--formulation`` strings, the default first
 
     format: Literal["hindsched/1"] = FORMAT
     family: str

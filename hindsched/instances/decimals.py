@@ -23,14 +23,11 @@ from hindsched.arrays import Bools, Floats, Ints
 
 NEAR = 1e-9
 """A float this close to a whole number, relatively, may stand for it or for a hair beside it."""
-SEPARATED = 1e-5
-"""What solvers of integer programs, which allow rows 1e-6, tell from nothing."""
+SEPARATED = 1e-5  # what solvers of integer programs, which allow rows 1e-6, tell from nothing
 FLOAT_ERROR = 2.0**-44
 """What sums of some hundred amounts in floating point may be wrong by, relative to the largest."""
-LARGEST_INTEGER = 2**62
-"""Whole numbers below it are counted in 64 bits, others as Python's."""
-LARGEST_TERM = 2**44
-"""So many terms below it add up in 64 bits that no schedule has more."""
+LARGEST_INTEGER = 2**62  # whole numbers below it are counted in 64 bits, others as Python's
+LARGEST_TERM = 2**44  # so many terms below it add up in 64 bits that no schedule has more
 
 Whole = NDArray[Any]
 """Whole numbers: 64-bit integers, or Python's integers where those are too short."""

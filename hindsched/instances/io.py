@@ -41,8 +41,7 @@ FOREIGN = {
 }
 DEEPEST = 64
 """Levels of nesting that a file may have; ours have fewer than ten, beside free provenance."""
-MOST_DIGITS = 300
-"""Digits of a whole number; doubles end at 309."""
+MOST_DIGITS = 300  # digits of a whole number; doubles end at 309
 
 
 def _from_version_0(data: Draft) -> Draft:

@@ -23,8 +23,7 @@ from hindsched.instances.io import parse_instance
 from hindsched.json_types import Draft
 
 JOBS = "jobs"
-Place = tuple[Any, Any]
-"""A list or an object, and the position or key in it."""
+Place = tuple[Any, Any]  # a list or an object, and the position or key in it
 
 
 @dataclass(frozen=True)

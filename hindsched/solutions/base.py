@@ -28,16 +28,14 @@ if TYPE_CHECKING:
     import pandas as pd
 
 SOLUTION_FORMAT = "hindsched-solution/1"
-JOB_KEYS = ("name", "completion", "assignments")
-"""Fields of each job of a solution file."""
+JOB_KEYS = ("name", "completion", "assignments")  # fields of each job of a solution file
 FEASIBILITY_TOLERANCE = 1e-6
 """Slack, in units of the constraint scaled by its right side, below which nothing is violated."""
 
 Assignment = dict[str, Any]
 """One run-length row of a job's decisions, with the keys of the family's solution file: which those
 are, only the family's modules know, which read and write them."""
-TableRow = dict[str, Any]
-"""A row of a table of jobs or of use, for frames and plots."""
+TableRow = dict[str, Any]  # a row of a table of jobs or of use, for frames and plots
 Assignments = Mapping[str, Sequence[Assignment]]
 """Rows by job name; a job without rows is not served."""
 

@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hindsched.arrays import Ints
 from hindsched.errors import InputError
@@ -93,3 +94,9 @@ def read_type(where: str, name: Any, names: Sequence[str]) -> int:
     if name not in names:
         raise InputError(where, name, f"must be one of {', '.join(names)}")
     return list(names).index(name)
+
+
+def stretches(table: NDArray[Any]) -> list[tuple[int, int]]:
+    """First and last slot, from 1, of each stretch of slots with equal rows of a table."""
+    cuts = (np.flatnonzero(np.any(table[1:] != table[:-1], axis=1)) + 1).tolist()
+    return list(zip([1, *(cut + 1 for cut in cuts)], [*cuts, len(table)], strict=True))

@@ -25,8 +25,7 @@ from hindsched.solutions.rows import (
     write_counts,
 )
 
-MOST_PAYMENT = 1e15
-"""The largest price of a slot."""
+MOST_PAYMENT = 1e15  # the largest price of a slot
 
 
 @dataclass(frozen=True)

@@ -47,8 +47,7 @@ if TYPE_CHECKING:
     from hindsched.instances.traces.table import TraceTable
 
 SLOT_SECONDS = 3600
-GPUS_PER_NODE = 8
-"""Of Philly's nodes."""
+GPUS_PER_NODE = 8  # of Philly's nodes
 PHILLY_NODES = {
     "6214e9": 64, "7f04ca": 32, "11cb48": 16, "b436b2": 64, "ee9e8c": 64, "e13805": 16,
     "6c71a0": 32, "2869ce": 16, "ed69ec": 8, "103959": 8, "0e4a51": 32,

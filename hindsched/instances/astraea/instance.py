@@ -49,15 +49,13 @@ from hindsched.instances.base import (
 from hindsched.instances.decimals import exact_step, exactly
 from hindsched.instances.modes import PREEMPTIVE, MinibatchTime, ps_ratios
 
-WORKER, PS = "worker", "ps"
-"""Names of the single types when an instance gives bare numbers."""
+WORKER, PS = "worker", "ps"  # names of the single types when an instance gives bare numbers
 
 MOST_UNITS = 1_000_000
 """Most workers or PSs of a type on a server, and most chunks: tables are as long as these."""
 MOST_MINIBATCHES = 10**15
 """Mini-batches of a job up to which counting them in floating point is exact."""
-MOST_REVENUE = 1e15
-"""Size of a revenue up to which sums of revenues keep their cents."""
+MOST_REVENUE = 1e15  # size of a revenue up to which sums of revenues keep their cents
 
 Units = Annotated[StrictInt, Field(ge=0, le=MOST_UNITS)]
 TypedUnits = Units | dict[str, Units]

@@ -14,8 +14,7 @@ from hindsched.arrays import Ints
 from hindsched.instances.astraea.instance import AstraeaInstance, AstraeaJob
 from hindsched.instances.modes import MinibatchTime, Modes, least_durations, ps_for
 
-NEVER = 10**12
-"""Duration that stands for all longer ones."""
+NEVER = 10**12  # duration that stands for all longer ones
 
 
 def durations(instance: AstraeaInstance, job: AstraeaJob) -> Ints:

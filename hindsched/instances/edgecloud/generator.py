@@ -37,8 +37,7 @@ MODELS: dict[str, tuple[int, int]] = {
     "alexnet": (60, 58),
     "inception-bn": (60, 58),
 }
-SECONDS = 3600
-"""Length of a slot (Section V-A)."""
+SECONDS = 3600  # length of a slot (Section V-A)
 
 
 class EdgecloudSettings(Settings):

@@ -41,12 +41,10 @@ KINDS = ("non-preemptive", "preemptive", "elastic")
 """How freely a job may be scheduled, least freedom first."""
 OBJECTIVES = ("completion", "makespan", "deadlines")
 """What is minimised: weighted completion time, makespan, weight of the missed deadlines."""
-MOST_SLOTS = 10**12
-"""Later slots are mistakes: sums over them could not be counted exactly."""
+MOST_SLOTS = 10**12  # later slots are mistakes: sums over them could not be counted exactly
 MOST_PROGRAM_SLOTS = 20_000
 """Slots up to which declarative programs are stated, and default rows are single slots."""
-MOST_WORK = 10**15
-"""More GPU-slots in all are mistakes: they could not be counted exactly."""
+MOST_WORK = 10**15  # more GPU-slots in all are mistakes: they could not be counted exactly
 
 
 class GangServer(Record):

@@ -85,13 +85,10 @@ _RANGE = BeforeValidator(_two), AfterValidator(_rising)
 Whole = Annotated[StrictInt, BeforeValidator(_whole), Field(ge=1, le=10**15)]
 WholeOrNone = Annotated[StrictInt, BeforeValidator(_whole), Field(ge=0, le=10**15)]
 Share = Annotated[NonNegative, within(0, 1)]
-Range = Annotated[tuple[Number, Number], *_RANGE]
-"""``[low, high]``, of any sign."""
-Amounts = Annotated[tuple[NonNegative, NonNegative], *_RANGE]
-"""``[low, high]``, none below 0."""
+Range = Annotated[tuple[Number, Number], *_RANGE]  # ``[low, high]``, of any sign
+Amounts = Annotated[tuple[NonNegative, NonNegative], *_RANGE]  # ``[low, high]``, none below 0
 Positives = Annotated[tuple[Positive, Positive], *_RANGE]
-Wholes = Annotated[tuple[Whole, Whole], *_RANGE]
-"""``[low, high]``, integers of at least 1."""
+Wholes = Annotated[tuple[Whole, Whole], *_RANGE]  # ``[low, high]``, integers of at least 1
 WholesOrNone = Annotated[tuple[WholeOrNone, WholeOrNone], *_RANGE]
 """``[low, high]``, integers of at least 0."""
 Span = Annotated[Amounts, BeforeValidator(_pair)]

@@ -40,8 +40,7 @@ MODELS: dict[str, tuple[float, float]] = {
     "resnet-152": (60.2, 140.0),
 }
 IMAGE_GB = 138.0 / 1_281_167
-EPOCHS_PER_SLOT = 10
-"""Epochs that a slot's data is trained for in ``section-6.4`` (ours)."""
+EPOCHS_PER_SLOT = 10  # epochs that a slot's data is trained for in ``section-6.4`` (ours)
 SYNCHRONISATIONS_PER_SLOT = 30
 """Exchanges of the whole model between a worker and the PS in a slot of ``section-6.4`` (ours)."""
 

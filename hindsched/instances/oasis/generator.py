@@ -40,8 +40,7 @@ if TYPE_CHECKING:
     from hindsched.instances.traces.table import TraceTable
 
 RESOURCES = ["gpu", "cpu", "memory_gb", "storage_gb", "bandwidth_mbps"]
-STORAGE_GB = 1000
-"""The paper gives demands for storage and no capacity; this never binds."""
+STORAGE_GB = 1000  # the paper gives demands for storage and no capacity; this never binds
 WORKER_TYPES = [  # EC2 P2 and G3: GPUs, vCPUs, GB, and a NIC within the paper's 20-50 Gbps
     (1, 4, 61, 20000),
     (8, 32, 488, 30000),
@@ -59,8 +58,7 @@ PS_TYPES = [  # EC2 C4: vCPUs, GB, NIC
 ]
 TESTBED_MODELS_MB = [244, 102, 178, 241, 531, 45]
 """Parameters of AlexNet, ResNet-50, -101, -152, VGG-11 and Inception-BN in 32-bit floats."""
-MOST_TRIES = 200_000
-"""Draws of one job before the settings are called impossible."""
+MOST_TRIES = 200_000  # draws of one job before the settings are called impossible
 DECAYS = [(0.0, 0.0), (0.01, 1.0), (4.0, 6.0)]
 """Ranges of gamma_2 of time-insensitive, -sensitive and -critical jobs."""
 

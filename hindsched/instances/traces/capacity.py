@@ -13,8 +13,7 @@ from hindsched.instances.io import decoded, read_bytes
 
 MOST_GPUS = 10_000_000
 MOST_SERVERS = 1_000_000
-UNNAMED = "server-"
-"""Names of servers that were given by their number only."""
+UNNAMED = "server-"  # names of servers that were given by their number only
 
 
 @dataclass(frozen=True)

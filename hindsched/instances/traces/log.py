@@ -25,8 +25,7 @@ from hindsched.json_types import JsonObject
 
 FORMULATIONS = ("non-preemptive", "preemptive", "elastic")
 """How freely jobs are scheduled, least freedom first."""
-MOST_SLOTS = 10**12
-"""Slots that an instance may span."""
+MOST_SLOTS = 10**12  # slots that an instance may span
 REQUEUE_DONE = {
     "restart": "lost runs hold GPUs but count for nothing",
     "resume": "its runs add up",

@@ -43,8 +43,7 @@ REQUEUES = ("restart", "resume", "separate")
 """A job run again begins anew, goes on where it was, or is a job of its own."""
 DELIMITERS = {"comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|"}
 ASIDE = "set aside: not judged"
-TEXTS = ("user", "server", "state", "part")
-"""Roles that are taken as they stand."""
+TEXTS = ("user", "server", "state", "part")  # roles that are taken as they stand
 MOST_EXAMPLES = 100
 
 

@@ -367,12 +367,10 @@ def _object(holder: JsonObject, key: str) -> JsonObject:
 
 
 def _list(holder: JsonObject, key: str) -> list[JsonObject]:
-    value = holder.get(key)
-    if value is not None and not (
-        isinstance(value, list) and all(isinstance(item, dict) for item in value)
-    ):
+    value = [] if holder.get(key) is None else holder[key]
+    if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
         raise _Malformed(key, value, "must be a list of objects")
-    return value or []
+    return value
 
 
 KUBERNETES = Format(

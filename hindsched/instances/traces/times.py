@@ -16,11 +16,9 @@ import pandas as pd
 
 from hindsched.errors import InputError
 
-SECOND = 10**6
-"""Microseconds."""
+SECOND = 10**6  # microseconds
 UNITS = {"s": SECOND, "ms": 1000, "us": 1, "ns": 1e-3, "min": 60 * SECOND, "h": 3600 * SECOND}
-FARTHEST = 9 * 10**15
-"""Microseconds, 285 years: what lies beyond is no time of a cluster."""
+FARTHEST = 9 * 10**15  # microseconds, 285 years: what lies beyond is no time of a cluster
 DECIMAL = r"(?a:[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?)"
 STAMP = (
     r"(?a:^(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d(?::\d\d)?)(?:[.,](\d+))?"

@@ -160,8 +160,7 @@ def ps_place(instance: EdgecloudInstance, row: Mapping[str, object], where: str)
     return place
 
 
-Held = tuple[int, int, int, int]
-"""Job, server or the cloud, first and last slot of a PS."""
+Held = tuple[int, int, int, int]  # job, server or the cloud, first and last slot of a PS
 
 
 def active_spans(runs: Runs) -> list[tuple[int, int, int]]:

@@ -31,6 +31,7 @@ from hindsched.solutions.rows import (
     read_counts,
     read_span,
     read_type,
+    stretches,
     write_counts,
 )
 
@@ -201,22 +202,19 @@ class MlbrokerSolution(Solution):
         """Rows in the file's form, run-length over slots."""
         names = [center.name for center in self.instance.datacenters]
         found: dict[str, list[Assignment]] = {}
-        for index, job in enumerate(self.instance.jobs):
-            for slot in range(job.arrival, job.departure + 1):
-                center = int(self.ps[index, slot - 1])
-                if center < 0:
-                    continue
-                workers = write_counts(self.workers[index, slot - 1], names)
-                row = {"from": slot, "to": slot, "workers": workers, "ps": names[center]}
-                rows = found.setdefault(job.name, [])
-                if (
-                    rows
-                    and rows[-1] | {"from": slot, "to": slot} == row
-                    and (rows[-1]["to"] == slot - 1)
-                ):
-                    rows[-1]["to"] = slot
-                else:
-                    rows.append(row)
+        for job, workers, ps in zip(self.instance.jobs, self.workers, self.ps, strict=True):
+            rows = [
+                {
+                    "from": first,
+                    "to": last,
+                    "workers": write_counts(workers[first - 1], names),
+                    "ps": names[int(ps[first - 1])],
+                }
+                for first, last in stretches(np.column_stack([workers, ps]))
+                if ps[first - 1] >= 0
+            ]
+            if rows:
+                found[job.name] = rows
         return found
 
     @cached_property

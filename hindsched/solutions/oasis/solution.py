@@ -21,11 +21,11 @@ from hindsched.solutions.rows import (
     read_counts,
     read_rows,
     read_span,
+    stretches,
     write_counts,
 )
 
-Deployment = NDArray[Any]
-"""Counts by slot and server: shape (T, H) or (T, K), slot t in row t - 1."""
+Deployment = NDArray[Any]  # counts by slot and server: shape (T, H) or (T, K), slot t in row t - 1
 
 KEYS = {"from", "to", "workers", "ps"}
 
@@ -181,18 +181,15 @@ def run_length(
 ) -> list[Assignment]:
     """Rows of the file's form from counts by slot and server, equal neighbours merged."""
     both = np.concatenate([workers, ps], axis=1)
-    busy: Any = both.any(axis=1)
-    starts = np.concatenate([[0], np.flatnonzero(np.any(both[1:] != both[:-1], axis=1)) + 1])
-    stops = np.concatenate([starts[1:], [workers.shape[0]]])
     return [
         {
-            "from": int(start) + 1,
-            "to": int(stop),
-            "workers": write_counts(workers[start], worker_names),
-            "ps": write_counts(ps[start], ps_names),
+            "from": first,
+            "to": last,
+            "workers": write_counts(workers[first - 1], worker_names),
+            "ps": write_counts(ps[first - 1], ps_names),
         }
-        for start, stop in zip(starts, stops, strict=True)
-        if bool(busy[int(start)])
+        for first, last in stretches(both)
+        if both[first - 1].any()
     ]
 
 

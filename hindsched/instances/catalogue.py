@@ -262,13 +262,7 @@ def named_instance(name: str) -> Instance:
 
 
 def shown_name(instance: Instance) -> str:
-    """What to call an instance: the library's name if it is in it, else its own.
-
-    Examples
-    --------
-    >>> shown_name(named_instance("oasis-t10-i10-h25-s0"))
-    'oasis/known/t10-i10-h25-s0'
-    """
+    """What to call an instance: the library's name if it is in it, else its own."""
     listed = _entries(instance.family) if instance.family in FAMILIES else []
     found = [entry for entry in listed if entry.instance_name == instance.name]
     sha256 = instance.sha256() if found else ""

@@ -237,12 +237,6 @@ def usage_table(
     ]  # fmt: skip
 
 
-def solution_class(family: str) -> type[Solution]:
-    """The solution class of a family, found by its name."""
-    cls: type[Solution] = family_module("solutions", family, "solution").SOLUTION
-    return cls
-
-
 def build_solution(
     instance: Instance, assignments: Assignments, formulation: str | None = None
 ) -> Solution:
@@ -256,7 +250,7 @@ def build_solution(
     >>> hs.build_solution(instance, run.solution.assignments()).objective() == run.objective
     True
     """
-    cls = solution_class(instance.family)
+    cls: type[Solution] = family_module("solutions", instance.family, "solution").SOLUTION
     return cls.from_assignments(instance, assignments, formulation)
 
 

@@ -44,7 +44,7 @@ def test_oasis_by_hand():
     per_batch = job.minibatch_slots + 2 * job.gradient_mb * 8 / 1479 / 3600
     assert made.minibatch_time(job) == pytest.approx(per_batch)
     assert made.work_of(job) == math.ceil(97 * 62 * 14 * per_batch) == 148
-    assert made.min_duration_of(job) == 3  # 148 / 62
+    assert made.min_duration[0] == 3  # 148 / 62
     assert made.ps_needed(job, 0) == 0
     assert made.ps_needed(job, 9) == 2  # 9 x 1479 / 11995 = 1.1
     assert made.ps_needed_up_to(job, 9).tolist() == [0, 1, 1, 1, 1, 1, 1, 1, 1, 2]

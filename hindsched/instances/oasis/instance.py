@@ -180,8 +180,8 @@ class OasisInstance(Instance):
 
     @cached_property
     def min_duration(self) -> Ints:
-        """Slots that each job needs with all its workers, shape (I,)."""
-        return np.array([self.min_duration_of(job) for job in self.jobs], dtype=np.int64)
+        """``ceil(E M (tau + 2 e / b))``: slots that each job needs with all workers, (I,)."""
+        return -(-self.work // np.array([job.chunks for job in self.jobs], dtype=np.int64))
 
     def demand_of(self, job: OasisJob) -> tuple[Floats, Floats]:
         """Demand of one worker and of one PS, each of shape (R,)."""
@@ -210,10 +210,6 @@ class OasisInstance(Instance):
         bandwidth = self.bandwidth_of(job)[0]
         each = exact_step(job.minibatch_slots, job.gradient_mb, bandwidth, self.slot_seconds)
         return job.minibatches * each
-
-    def min_duration_of(self, job: OasisJob) -> int:
-        """``ceil(E M (tau + 2 e / b))``: slots that the job needs with all N workers."""
-        return -(-self.work_of(job) // job.chunks)
 
     def ps_per_worker(self, job: OasisJob) -> float:
         """``b / B`` of (6) for programs that are solved with a tolerance; see `separated`."""

@@ -107,13 +107,7 @@ def loads(row: Ints, first: Ints, last: Ints, num_rows: int, slots: Ints) -> NDA
 
 
 def read_runs(instance: EdgecloudInstance, assignments: Assignments) -> tuple[Runs, Holds]:
-    """What the rows of all jobs run and hold.
-
-    Raises
-    ------
-    InputError
-        If a row names what the instance does not have, or is no row.
-    """
+    """What the rows of all jobs run and hold; `InputError` for what is no row of the instance."""
     runs: list[ChunkRun] = []
     holds: list[tuple[int, int, int, int]] = []
 

@@ -23,18 +23,9 @@ from hindsched.solutions.edgecloud.runs import Holds, Runs, loads, read_runs
 
 
 class EdgecloudSolution(Solution):
-    """Decisions for an edgecloud instance.
+    """Decisions for an edgecloud instance: what runs where and when, and who holds a PS.
 
-    Parameters
-    ----------
-    instance : EdgecloudInstance
-        The instance.
-    runs : Runs
-        What runs where and when.
-    holds : Holds
-        Which job holds a PS where and when.
-    formulation : str, optional
-        ``no-migration`` (default) or ``literal``.
+    In the formulation ``no-migration`` (default) or ``literal``.
     """
 
     family = "edgecloud"

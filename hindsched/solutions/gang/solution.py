@@ -204,17 +204,7 @@ def _by_user(
 
 
 class GangSolution(Solution):
-    """When and on how many GPUs each job runs.
-
-    Parameters
-    ----------
-    instance : GangInstance
-        The instance.
-    rows : GangRows
-        What each job holds.
-    formulation : str, optional
-        Kind and objective, ``non-preemptive`` by default.
-    """
+    """When and on how many GPUs each job runs; ``non-preemptive`` by default."""
 
     family: ClassVar[str] = "gang"
     capacity_name: ClassVar[str] = "GPUs"

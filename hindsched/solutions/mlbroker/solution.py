@@ -58,14 +58,6 @@ class RealisedCosts:
         return {cost: float(np.sum(getattr(self, cost))) for cost in COSTS}
 
 
-def tiered_price(instance: MlbrokerInstance, used: Floats) -> Floats:
-    """F (2): ``min(a h, b h + e)`` for units ``used`` of shape (..., R, K)."""
-    full = instance.unit_price * used
-    tier = instance.discounted_price * used + instance.tier_fee
-    cost: Floats = np.minimum(full, tier)
-    return cost
-
-
 def rented(instance: MlbrokerInstance, workers: Ints, ps: Ints) -> Floats:
     """Units rented of each resource in each centre and slot, shape (T, R, K)."""
     centers = workers.shape[2]
@@ -109,9 +101,10 @@ def realised_costs(
     before[:, 1:] = present[:, :-1]
     launches = (present & ~before).sum(axis=2) * instance.alive
     used = rented(instance, workers, ps)
+    full, tier = instance.unit_price * used, instance.discounted_price * used + instance.tier_fee
     return RealisedCosts(
         transfer=transfer,
-        resource=tiered_price(instance, used),
+        resource=np.minimum(full, tier),  # F (2)
         deployment=launches * instance.deployment[:, None],
         communication=communication,
         used=used,
@@ -133,16 +126,8 @@ def arc_prices(instance: MlbrokerInstance, job: int, weight: float = 1.0) -> Flo
 class MlbrokerSolution(Solution):
     """Workers and parameter servers of every job in every slot of its life.
 
-    Parameters
-    ----------
-    instance : MlbrokerInstance
-        The instance.
-    workers : ndarray of int, shape (J, T, R)
-        y: workers; 0 outside a job's life.
-    ps : ndarray of int, shape (J, T)
-        Position of the centre that holds the PS; -1 where there is none.
-    formulation : str, optional
-        ``tight`` (the realised cost) or ``paper`` ((8) as printed).
+    `workers` is y, (J, T, R), 0 outside a job's life; `ps` the position of the PS's centre, (J, T),
+    -1 for none. In ``tight`` (the realised cost) or ``paper`` ((8) as printed).
     """
 
     family: ClassVar[str] = "mlbroker"

@@ -33,21 +33,9 @@ KEYS = {"from", "to", "workers", "ps"}
 class OasisSolution(Solution):
     """Decisions x, y and z of the offline problem (1)-(13).
 
-    Parameters
-    ----------
-    instance : OasisInstance
-        The instance.
-    workers : mapping of str to ndarray, shape (T, H)
-        y: workers by slot and worker server, for each job that runs.
-    ps : mapping of str to ndarray, shape (T, K)
-        z: PSs by slot and PS server; a job that is absent has none.
-    formulation : str, optional
-        The family has one.
-
-    Notes
-    -----
-    A job that runs without reaching its work breaks (2): a scheduler that lets a job run in vain
-    leaves it out of its solution, which frees capacity and changes no utility.
+    `workers` is y and `ps` is z, by job: counts by slot and server, (T, H) and (T, K). A job that
+    runs without reaching its work breaks (2): a scheduler that lets a job run in vain leaves it out
+    of its solution, which frees capacity and changes no utility.
     """
 
     family: ClassVar[str] = "oasis"

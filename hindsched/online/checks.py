@@ -161,9 +161,8 @@ def check_no_peeking(
 def check_environment(instance: Instance) -> None:
     """What an algorithm is told before the first slot holds nothing of any job.
 
-    It is plain data, which names no job, and with every job twice it is not one value longer. With
-    one job alone, or a longer horizon, the estimates have the same names, but for those of the
-    cluster (resources and the like): none stands for a job, for the k-th of them or for a slot.
+    It is plain data, names no job, and with every job twice is not one value longer. With one job
+    alone, or a longer horizon, the estimates have the same names, but for those of the cluster.
     """
     family, jobs = instance.family, instance.jobs
     told = _plain_data(instance)
@@ -202,10 +201,7 @@ def _plain_data(instance: Instance) -> bytes:
 
 
 def other_futures(instance: Instance, slot: int) -> list[list[JobRecord]]:
-    """Replacements of the jobs that are revealed after a slot: none, the latter half, twice each.
-
-    The jobs that replace others have names of their own, so that draws keyed by name differ.
-    """
+    """Replacements of the jobs revealed after a slot: none, half of them renamed, twice each."""
     reveal = reveal_slots(instance)
     future = [job for job in instance.jobs if reveal[job.name] > slot]
     renamed = [job.model_copy(update={"name": f"other {job.name}"}) for job in future]

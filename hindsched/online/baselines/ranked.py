@@ -1,11 +1,7 @@
 """Jobs served in the order of a key: ``shortest-remaining``, ``least-attained``, Tiresias.
 
-Each job is served at its full width, and whoever finds no room pauses. The first two are yardsticks
-that every family has; they look at no weights, utilities or deadlines: they say what order alone
-is worth. ``tiresias`` follows the wording of batchsched's paper: by remaining work x resources
-(2D-SRSF). ``tiresias-l`` is the discretised least-attained-service policy of Gu et al., "Tiresias:
-A GPU cluster manager for distributed deep learning" (NSDI 2019), from the paper and its public
-simulator.
+The first two are yardsticks that every family has; they look at no weights, utilities or deadlines:
+they say what order alone is worth.
 """
 
 from __future__ import annotations
@@ -108,7 +104,7 @@ class LeastAttained(Ranked):
 
 
 class Tiresias(Ranked):
-    """Shortest remaining service first: at every event the jobs are ranked, gangs placed in turn.
+    """Shortest remaining service first, as batchsched's paper words it (2D-SRSF).
 
     The key is remaining slots x GPUs (the dominant share stands for the GPUs of any cluster):
     smaller first. A job gets all of its fixed number of workers or none; running jobs that are no
@@ -140,6 +136,9 @@ class Tiresias(Ranked):
 
 class TiresiasL(Tiresias):
     """Least attained service in queues: ranked by queue, then by arrival.
+
+    The discretised policy of Gu et al., "Tiresias: A GPU cluster manager for distributed deep
+    learning" (NSDI 2019), from the paper and its public simulator.
 
     Parameters
     ----------

@@ -151,9 +151,8 @@ def greedy_right_to_left(
 class LeftShift:
     """Moves the jobs of a batch, in the order of their planned starts, to their earliest windows.
 
-    Types, numbers of workers and durations stay as planned; servers may change. While a job is
-    moved all others stand where they are, those of earlier batches included, and its own place
-    stays open to it: no job ends later than planned.
+    Types, numbers of workers and durations stay; servers may change. All others stand where they
+    are meanwhile, those of earlier batches included: no job ends later than planned.
     """
 
     def __init__(self, cluster: BatchschedInstance) -> None:

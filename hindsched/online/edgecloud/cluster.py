@@ -1,9 +1,7 @@
 """The edge as slot-by-slot baselines see it: workers by type, parameter servers (PSs), the cloud.
 
-A job's work is counted in chunk-slots and spread over any of its workers: it may move, which
-problem (2) without migration forbids, and moving costs no second upload. A worker can serve a job
-once its server has the job's data. Who leaves for the cloud says `EdgecloudCluster.offload`. Where
-storage is limited a job reserves it on arrival, see `hindsched.online.edgecloud.resources`.
+A job's work is counted in chunk-slots and spread over any workers whose servers have its data: it
+may move, which problem (2) without migration forbids, and moving costs no second upload.
 """
 
 from __future__ import annotations

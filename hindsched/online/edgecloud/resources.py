@@ -183,10 +183,9 @@ class CloudWorkers:
 class CloudSite:
     """Jobs that go to the cloud as a whole, in order of arrival.
 
-    In an unlimited cloud a job runs as soon as it is uploaded. Where workers or PSs are numbered it
-    begins when one of each is free; its chunks then take the workers in turn, and it keeps its PS
-    until the last one has ended. Where the cloud has no PS of its type the PS is at the edge, and
-    the job works at the rate of zeta = 0.
+    A job begins when it is uploaded and a worker and a PS are free; its chunks take the workers in
+    turn, and it keeps its PS until the last one has ended. Where the cloud has no PS of its type
+    the PS is at the edge, and the job works at the rate of zeta = 0.
     """
 
     def __init__(self, cluster: EdgecloudInstance, ps: ParameterServers) -> None:

@@ -1,9 +1,7 @@
 """A_online with (1 + epsilon) speed, event-driven and in continuous time.
 
-Speed augmentation is an analysis device (Definition 1): the algorithm's workers run (1 + epsilon)
-times as fast as the optimum's. Rounding processing times up to whole slots would destroy it, so a
-chunk takes ``E B / (n_j (1 + epsilon))`` exactly; uploads are not faster. What such a run achieves
-is reported, and is no ratio's numerator.
+An analysis device (Definition 1), no ratio's numerator. Rounding up to whole slots would destroy
+it, so a chunk takes ``E B / (n_j (1 + epsilon))`` exactly; uploads are not faster.
 """
 
 from __future__ import annotations
@@ -103,9 +101,8 @@ def _worst_slack(
     """Smallest ``(t - r) / D + p beta_w(t) - alpha`` over (6a): below 0 the point is infeasible.
 
     beta of a worker sums 1 / D over the chunks that it has not ended, of jobs that have arrived;
-    `served` are the chunks at the edge: their worker, job and end. Between the ends of chunks and
-    the arrivals of jobs beta is constant and the right side rises, so that only the beginnings of
-    those intervals and the first slots matter.
+    `served` are the chunks at the edge: their worker, job and end. Between ends and arrivals beta
+    is constant and the right side rises: only the beginnings of those intervals matter.
     """
     worst = np.inf
     arrival, weight = instance.arrivals.astype(float), 1.0 / instance.chunks

@@ -1,9 +1,8 @@
 """The schedulers in use, asked one event at a time.
 
-Each keeps its state in the compiled kernels that also replay whole traces
-(``solvers/families/gang/replay.py``), and decides the same; here it learns of arrivals and ends as
-they happen and of durations only if its card says so. A moment of the kernels is the number of
-slots that are over: slot t begins at moment t - 1.
+Each keeps its state in the kernels that also replay whole traces, and decides the same; here it
+learns of arrivals and ends as they happen and of durations only if its card says so. A moment of
+the kernels is the number of slots that are over: slot t begins at moment t - 1.
 """
 
 from __future__ import annotations

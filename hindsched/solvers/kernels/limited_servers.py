@@ -30,18 +30,8 @@ def limited_prefix(
 ) -> None:
     """Fill ``cost[n]`` with the price of the cheapest `n` units within the limits, or inf.
 
-    Parameters
-    ----------
-    skipped : int
-        A server that takes no part; -1 if all do.
-    low, most : ndarray of int, shape (servers,)
-        Least and most units of each server.
-    price : ndarray, shape (servers,)
-        Price of a unit.
-    order : ndarray of int, shape (servers,)
-        The servers from cheap to dear.
-    cost : ndarray, shape (units + 1,)
-        Filled.
+    Each server takes `low` to `most` units; `order` has them from cheap to dear; `skipped` takes no
+    part (-1: all do).
     """
     cost[:] = np.inf
     forced = 0

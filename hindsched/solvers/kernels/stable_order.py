@@ -28,18 +28,7 @@ def _goes_before(one: Any, other: Any) -> bool:
 
 @njit(cache=True, nogil=True)
 def stable_order(keys: Any) -> Ints:
-    """Positions of the keys in ascending order, equal ones in the order of their positions.
-
-    Parameters
-    ----------
-    keys : ndarray, shape (n,)
-        Numbers; NaN comes last.
-
-    Returns
-    -------
-    ndarray of int, shape (n,)
-        What ``np.argsort(keys, kind="stable")`` gives.
-    """
+    """What ``np.argsort(keys, kind="stable")`` gives; NaN comes last."""
     size = keys.size
     order, other = np.empty(size, dtype=np.int64), np.empty(size, dtype=np.int64)
     for begin in range(0, size, RUN):

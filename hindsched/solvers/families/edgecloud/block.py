@@ -46,20 +46,10 @@ class EdgecloudPlan:
 
 
 class JobView:
-    """One job at given prices, with slots counted from its arrival.
+    """One job at given prices and with what is left of each row (None: all).
 
-    Parameters
-    ----------
-    priced : PricedRows
-        The rows.
-    formulation : str
-        Which problem.
-    block : int
-        Position of the job.
-    prices, residual : ndarray
-        Price and what is left of each row; None for all.
-    restricted : bool
-        Whether decisions may keep it from the cloud and from most workers.
+    Slots count from its arrival. `restricted`: decisions may keep it from the cloud and from most
+    workers.
     """
 
     def __init__(
@@ -106,9 +96,8 @@ class JobView:
     def _length(self, restricted: bool, few_ps: bool) -> int:
         """Slots from the arrival in which the best response must lie.
 
-        Behind the last priced slot everything is free: there the job can run in waves on its
-        workers at the edge, or if it has none on those of a cloud that has few; under decisions
-        all on one worker.
+        Behind the last priced slot everything is free: there the job runs in waves on its workers
+        at the edge, or on those of a cloud that has few; under decisions all on one worker.
         """
         if self.limit is None and self.may_be_together and not (few_ps or restricted):
             return self.ready + self.cloud_work

@@ -3,22 +3,14 @@
 Linking rows are (2d), a worker trains one job at a time, in three layouts: ``groups`` has a row a
 (server, worker type, slot), which loses nothing because such workers are identical; ``types`` adds
 up all workers of a type, a relaxation for large instances; ``servers`` has a row a worker, on which
-schedules are placed, over the slots 1..horizon. A finite cloud and limited storage (7b) add rows
-of their own (storage not in ``types``).
+schedules are placed, over the slots 1..horizon. A finite cloud and limited storage (7b) add rows of
+their own (storage not in ``types``). Slots behind the last row are free.
 
-A block is one job of problem (2) itself, not of its linear reformulation: its cost is its own
-completion time and its chunks are whole. Every schedule of a block costs at least what LP (4)+
-charges for it, so the bound at given prices is at least that of the fractional blocks; with the
-duals of LP (4)+ it is at least the value of that program. Where the cloud is finite or PSs are, the
-block ignores what others do there, which errs outward. Slots behind the last row are free.
-
-A response on what is left (``servers`` with a residual) takes all of them into account, so that it
-can be carried out: workers, storage, cloud workers and PSs. It is then the best one, except that in
-a cloud with few workers left the chunks take the earliest windows, and in ``literal`` the first
-workers of a server that stores little.
-
-Jobs without migration can be restricted (`restricted`): a branching on ``groups`` splits when a job
-completes and how many of its chunks are where.
+A block is one job of problem (2) itself, with whole chunks, so that with the duals of LP (4)+ the
+bound is at least the value of that program. Where the cloud is finite or PSs are, the block ignores
+what others do there, which errs outward. A response on what is left takes all of them into account;
+it is the best one, except that in a cloud with few workers left chunks take the earliest windows,
+and in ``literal`` the first workers of a server that stores little.
 """
 
 from __future__ import annotations
@@ -66,14 +58,8 @@ def tree_rows(instance: Instance, formulation: str) -> tuple[str, ...]:
 class EdgecloudOracle(BlockOracle):
     """Best responses of an edgecloud instance's jobs; every job must finish.
 
-    Parameters
-    ----------
-    instance : EdgecloudInstance
-        The instance.
-    formulation : str
-        ``no-migration`` or ``literal``.
-    layout : str
-        One of `ORACLE_ROWS`.
+    Without migration a branching on ``groups`` splits when a job completes and how many of its
+    chunks are where.
     """
 
     sense: ClassVar[Literal["max", "min"]] = "min"
@@ -94,13 +80,7 @@ class EdgecloudOracle(BlockOracle):
     def best_response(
         self, block: int, prices: Floats, residual: Floats | None = None
     ) -> Response | None:
-        """Best schedule of one job; see the base class.
-
-        Raises
-        ------
-        TypeError
-            For a residual in a layout other than ``servers``.
-        """
+        """Best schedule of one job; a residual is known in the layout ``servers`` only."""
         if residual is not None and self.layout != "servers":
             raise TypeError(f"layout {self.layout} does not place schedules on servers")
         view = JobView(self.priced, self.formulation, block, prices, residual)
@@ -170,11 +150,7 @@ class EdgecloudOracle(BlockOracle):
         return EdgecloudOracle(self.instance, self.formulation, "servers").place(placed)
 
     def assignments(self, block: int, response: Response) -> list[Assignment]:
-        """Rows of the solution file for a response in a layout with a row a worker.
-
-        The PS is in the cloud, where it changes nothing and there is always one unless the
-        instance says otherwise.
-        """
+        """Rows of the solution file in the layout ``servers``; the PS in the cloud if it may be."""
         if self.layout != "servers":
             return super().assignments(block, response)
         plan: EdgecloudPlan = response.plan

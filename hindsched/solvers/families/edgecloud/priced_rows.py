@@ -57,15 +57,7 @@ def last_priced_slot(instance: EdgecloudInstance) -> int:
 
 
 class PricedRows:
-    """Linking rows of an instance in one layout.
-
-    Parameters
-    ----------
-    instance : EdgecloudInstance
-        The instance.
-    layout : str
-        ``groups``, ``types`` or ``servers``; see the oracle.
-    """
+    """Linking rows of an instance in the layout ``groups``, ``types`` or ``servers``."""
 
     def __init__(self, instance: EdgecloudInstance, layout: str) -> None:
         self.instance, self.layout = instance, layout

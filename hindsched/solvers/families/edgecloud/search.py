@@ -123,10 +123,7 @@ class Pool:
 class PrioritySearch:
     """The search over all pools, resumable.
 
-    Attributes
-    ----------
-    is_possible : bool
-        Whether there is something to search: every job has a place, and no pool is too large.
+    It `is_possible` where every job has a place and no pool is too large.
     """
 
     def __init__(self, instance: EdgecloudInstance, formulation: str, seed: int = 0) -> None:

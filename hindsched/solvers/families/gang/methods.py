@@ -1,15 +1,9 @@
 """Methods of ``solve`` for gang.
 
-``auto``
-    Replayed policies, prices (`climb_prices`) whose expected starts suggest orders, and the search
-    for the rest of the time: a certified interval for any size. Small instances spend most of the
-    time on the program instead.
-``tree``
-    Jobs in one piece: branch and bound on prices (`tree.method`).
-``bound``
-    Prices only.
-``milp``, ``relaxation``
-    The program of ``models/gang/offline.py``, for small instances.
+``auto`` replays policies, finds prices (`climb_prices`) whose expected starts suggest orders, and
+searches for the rest of the time: a certified interval for any size. Small instances spend most of
+the time on the program instead, which ``milp`` and ``relaxation`` solve. ``tree`` is branch and
+bound on prices for jobs in one piece (`tree.method`), ``bound`` prices only.
 """
 
 from __future__ import annotations

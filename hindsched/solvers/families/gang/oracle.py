@@ -64,15 +64,7 @@ KEYS = {"from", "to", "price"}
 
 
 class IntervalRows(Rows):
-    """One row an interval.
-
-    Parameters
-    ----------
-    instance : GangInstance
-        The instance.
-    cut : ndarray of int, shape (intervals + 1,)
-        Ends of the intervals, rising: interval k is slots ``cut[k] + 1 .. cut[k + 1]``.
-    """
+    """One row an interval: interval k is the slots ``cut[k] + 1 .. cut[k + 1]``, cuts rising."""
 
     def __init__(self, instance: GangInstance, cut: Ints) -> None:
         self.cut = cut
@@ -122,13 +114,7 @@ def cuts_of(prices: object, where: str = "prices") -> Ints:
 
 
 def read_prices(prices: object, where: str = "prices") -> list[tuple[int, int, float]]:
-    """Rows (first slot, last slot, price) of a file, in order of time.
-
-    Raises
-    ------
-    InputError
-        For a row that is none, overlaps the one before or has a negative price.
-    """
+    """Rows (first slot, last slot, price) of a file, in order of time."""
     if not isinstance(prices, dict) or set(prices) != {ROW_SET}:
         raise InputError(where, prices, f"must be an object with the rows {ROW_SET}")
     rows = prices[ROW_SET]
@@ -176,17 +162,9 @@ def build(instance: Instance, formulation: str, rows: str | None = None) -> Gang
 
 
 class GangOracle(BlockOracle):
-    """Best responses of jobs to prices over intervals.
+    """Best responses of jobs to prices over intervals that end at `cut`, in slots, rising from 0.
 
-    Parameters
-    ----------
-    instance : GangInstance
-        The instance.
-    formulation : str
-        Kind and objective.
-    cut : ndarray of int, shape (intervals + 1,), optional
-        Ends of the intervals in slots, rising from 0; by default single slots, where there are
-        not too many, else intervals of equal length. Engines choose their own.
+    By default single slots, where there are not too many, else intervals of equal length.
     """
 
     sense: ClassVar[Literal["max", "min"]] = "min"

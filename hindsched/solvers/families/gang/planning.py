@@ -113,17 +113,7 @@ def best_on_servers(left: OpenJobs, sizes: Ints, keys: list[Floats]) -> Placed:
 
 
 class LeftOracle(GangOracle):
-    """Best responses of the open jobs, in one piece, to prices of the GPUs that are left.
-
-    Parameters
-    ----------
-    instance : GangInstance
-        The open jobs.
-    left : OpenJobs
-        The same, and what is fixed.
-    cut : ndarray of int, shape (intervals + 1,)
-        Ends of the intervals.
-    """
+    """Best responses of the open jobs, in one piece, to prices of the GPUs that are left."""
 
     def __init__(self, instance: GangInstance, left: OpenJobs, cut: Ints) -> None:
         jobs, fixed = left.jobs, left.fixed
@@ -142,14 +132,7 @@ class LeftOracle(GangOracle):
 def expected_starts(instance: GangInstance, left: OpenJobs, iterations: int) -> Climb:
     """Prices of the GPUs that are left, and the starts that open jobs expect at them.
 
-    Parameters
-    ----------
-    instance : GangInstance
-        The open jobs.
-    left : OpenJobs
-        The same, and what is fixed.
-    iterations : int
-        Steps of each climb: the result does not depend on the machine.
+    `iterations` are the steps of each climb: the result does not depend on the machine.
     """
     jobs, fixed = left.jobs, left.fixed
     ends = plan_in_order(left, jobs.duration[fixed:].astype(float)) + jobs.duration[fixed:]

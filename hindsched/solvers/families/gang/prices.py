@@ -4,10 +4,7 @@ Jobs in one piece: the smoothed bound (`soft_responses`) is climbed by L-BFGS-B 
 relaxation's prices, in a metric in which a unit is a price for the length of an interval. Smoothing
 begins coarse, on few intervals, and becomes finer; then the intervals are halved in which the two
 halves would pull the price apart most. Pausing jobs: the subgradient method of all families, from
-the fluid's prices on equal intervals.
-
-Any prices prove a bound; what is returned is the best that was seen, rounded to few digits, with
-the oracle's own value.
+the fluid's prices on equal intervals. The result is the best that was seen, in few digits.
 """
 
 from __future__ import annotations
@@ -204,22 +201,10 @@ def climb_prices(
     clock: Clock,
     on_expected: Callable[[Floats], None] | None = None,
 ) -> Climb:
-    """Find good prices.
+    """Find good prices; the makespan's bound needs none.
 
-    Parameters
-    ----------
-    instance : GangInstance
-        The instance.
-    formulation : str
-        Kind and objective (not the makespan, whose bound needs no prices).
-    end : int
-        Slot by which a known schedule is complete.
-    target : float
-        Objective of a known schedule.
-    clock : Clock
-        Says when to stop.
-    on_expected : callable, optional
-        Called with the expected starts after each stage of jobs in one piece.
+    A known schedule of objective `target` is complete by slot `end`; `on_expected` gets the
+    expected starts after each stage of jobs in one piece.
     """
     oracle = GangOracle(instance, formulation, first_cut(instance, end))
     first = start_prices(oracle)

@@ -46,27 +46,13 @@ Key = Callable[[Ints, Ints, Floats], Any]
 
 
 class Policy(NamedTuple):
-    """A scheduler in use.
+    """A scheduler in use."""
 
-    Attributes
-    ----------
-    key : callable
-        Order in the queue.
-    way : int
-        How the queue is gone through, or how jobs are ranked.
-    clairvoyant : bool
-        Whether it knows durations.
-    preemptive : bool
-        Whether it pauses jobs.
-    settings : dict
-        Names and defaults of its settings.
-    """
-
-    key: Key
-    way: int
-    clairvoyant: bool = True
-    preemptive: bool = False
-    settings: dict[str, float] = {}  # noqa: RUF012 - nobody changes it
+    key: Key  # order in the queue
+    way: int  # how the queue is gone through, or how jobs are ranked
+    clairvoyant: bool = True  # whether it knows durations
+    preemptive: bool = False  # whether it pauses jobs
+    settings: dict[str, float] = {}  # noqa: RUF012 - names and defaults, which nobody changes
 
 
 def _submission(duration: Ints, gpus: Ints, weight: Floats) -> Floats:
@@ -92,24 +78,11 @@ POLICIES = {
 def replay(
     instance: GangInstance, policy: str, formulation: str | None = None, **settings: object
 ) -> GangSolution:
-    """Replay all jobs of an instance by a policy.
+    """Replay all jobs of an instance by one of `POLICIES`, equal submissions in the file's order.
 
-    Parameters
-    ----------
-    instance : GangInstance
-        The jobs; equal submissions are in the file's order.
-    policy : str
-        One of `POLICIES`.
-    formulation : str, optional
-        By which the schedule is judged; by default the strictest kind that allows it.
-    **settings
-        ``estimates`` (factor of at least 1 on the durations that ``easy`` and ``conservative``
-        expect), ``threshold_gpu_seconds`` (of ``las``).
-
-    Raises
-    ------
-    InputError
-        For an unknown policy or setting.
+    By default the strictest kind that allows the schedule judges it. Settings are ``estimates`` (a
+    factor of at least 1 on the durations that ``easy`` and ``conservative`` expect) and
+    ``threshold_gpu_seconds`` (of ``las``).
     """
     if policy not in POLICIES:
         raise InputError("policy", policy, f"must be one of {', '.join(POLICIES)}")
@@ -172,11 +145,7 @@ def policy_settings(name: str, settings: Keywords) -> dict[str, float]:
 
 
 def expected_slots(duration: Ints, factor: float) -> Ints:
-    """Durations that a policy expects: times a factor, a decimal, rounded up to slots.
-
-    >>> expected_slots(np.array([10, 11]), 1.1)
-    array([11, 13])
-    """
+    """Durations that a policy expects: times a factor, a decimal, rounded up to slots."""
     if factor == 1.0:
         return duration
     times = exactly(factor)
@@ -186,11 +155,7 @@ def expected_slots(duration: Ints, factor: float) -> Ints:
 
 
 def threshold_slots(gpu_seconds: float, slot_seconds: float) -> int:
-    """A threshold of attained service in whole GPU-slots.
-
-    >>> threshold_slots(0.9, 0.3)
-    3
-    """
+    """A threshold of attained service in whole GPU-slots, rounded up."""
     return math.ceil(exactly(gpu_seconds) / exactly(slot_seconds))
 
 

@@ -1,12 +1,9 @@
 """Good schedules for gang: orders that the prices suggest, then moves in their sequences.
 
-The expected starts of the smoothed bound say in which order jobs run; placed in that order, each
-as early as possible (alpha points: Hall, Schulz, Shmoys & Wein 1997; Goemans et al. 2002), they are
-a good schedule already. From the best one `resequence` anneals in cycles of different reach and
-heat, each from the best schedule so far: it moves jobs in the sequence of starts, and everything
-behind follows.
-
-The search is for jobs in one piece in one pool. Such a schedule is one of the other kinds as well;
+The expected starts of the smoothed bound say in which order jobs run; placed in that order, each as
+early as possible (alpha points: Hall, Schulz, Shmoys & Wein 1997; Goemans et al. 2002), they are a
+good schedule already. From the best one `resequence` anneals in cycles of different reach and heat.
+The search is for jobs in one piece in one pool, whose schedules are of the other kinds as well;
 where jobs may pause, the best replayed policy is better.
 """
 
@@ -62,17 +59,7 @@ def _seeded(seed: int) -> Words:
 
 
 class Search:
-    """Best schedule of jobs in one piece in one pool.
-
-    Parameters
-    ----------
-    instance : GangInstance
-        The instance.
-    formulation : str
-        Whose objective counts; its kind does not.
-    seed : int
-        Of the draws.
-    """
+    """Best schedule of jobs in one piece in one pool, by the formulation's objective."""
 
     def __init__(self, instance: GangInstance, formulation: str, seed: int = 0) -> None:
         blocks = job_blocks(instance, formulation)
@@ -143,10 +130,7 @@ def annealed(start: Ints, jobs: Jobs, gpus: int, rounds: int, reach: int, scale:
 
 
 def best_in_rounds(instance: GangInstance, formulation: str, rounds: int) -> GangSolution:
-    """Best of the replayed policies, improved by so many moves.
-
-    Jobs that may pause, that stand on servers or whose makespan counts are not moved.
-    """
+    """Best of the replayed policies, improved by so many moves where jobs can be moved."""
     best = min(incumbents(instance, formulation), key=lambda solution: solution.exact_objective)
     kind, goal = split_formulation(formulation)
     in_one_piece = kind == KINDS[0] and goal != OBJECTIVES[1] and not instance.is_consolidated

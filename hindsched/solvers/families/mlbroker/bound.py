@@ -44,22 +44,9 @@ def relaxation_bound(
 ) -> float:
     """Optimum of P_f, weighted USD: a lower bound on every schedule's realised cost.
 
-    Parameters
-    ----------
-    instance : MlbrokerInstance
-        The instance.
-    price : {"chord", "paper"}
-        Envelope of the concave price, at which the jobs fall apart into one program each, or the
-        relaxed big-M bill, in one program.
-    factor : float
-        M of the paper's form, see `big_m`: a large one gives a bound near 0.
-    time_limit : float, optional
-        Seconds for each program.
-
-    Raises
-    ------
-    SolveFailed
-        If a program is not solved to optimality.
+    With the chord of the concave price the jobs fall apart into one program each; ``paper`` is the
+    relaxed big-M bill, in one program, whose M times `factor` gives a bound near 0 where it is
+    large, see `big_m`. `time_limit` is in seconds for each program.
     """
     if price == "paper":
         whole = build_offline(instance, "paper", relax=True, factor=factor)
@@ -87,22 +74,8 @@ def lagrangian_certificate(
 ) -> Certificate:
     """Certificate of the best shares found; 0 iterations give the PS-conditioned chord bound.
 
-    Parameters
-    ----------
-    instance : MlbrokerInstance
-        The instance.
-    formulation : {"tight", "paper"}
-        Which problem is bounded.
-    oracle : MlbrokerOracle, optional
-        Its pricing oracle, where the caller goes on with it.
-    iterations : int
-        Most subgradient steps a slot.
-    clock : Clock, optional
-        After which slots keep their equal shares.
-    on_slot : callable, optional
-        Called with (relaxed bound so far, slot).
-    held : ndarray of bool, shape (J, R), optional
-        Where a launch costs a job nothing, because it ran there before its first slot.
+    `iterations` are the most subgradient steps a slot; once the clock is over, slots keep their
+    equal shares. `on_slot` is called with the relaxed bound so far and the slot.
     """
     oracle = oracle or MlbrokerOracle(instance, formulation)
     discount = np.zeros(next(s.shape for s in oracle.rows.sets if s.name == "discount"))
@@ -143,12 +116,7 @@ def _share_fees(
 ) -> tuple[float, Floats]:
     """The best bound on a slot that shares of its fees prove, and those shares, (J, R, K).
 
-    Parameters
-    ----------
-    most : ndarray, shape (J, K)
-        H.
-    target : float
-        Cost of a feasible placement of the slot: the bound cannot pass it.
+    `most` is H, (J, K); no bound can pass `target`, the cost of a feasible placement of the slot.
     """
     full = tiers.unit - tiers.discounted
     together = most.sum(axis=0)

@@ -79,26 +79,11 @@ def solve_fractional(
     big: Floats | None = None,
     engine: str = "oracle",
 ) -> Fractional:
-    """Solve (10) for one slot.
+    """Solve (10) for one slot; `SolveFailed` if no step of the chain gives a point that fits.
 
-    Parameters
-    ----------
-    slot : SlotData
-        The slot.
-    before : ndarray, shape (J, R)
-        v of the slot before; 0 for a new job.
-    price, switching
-        As in `RegularisedSlot`.
-    epsilon, big
-        As in `slot_values`.
-    engine : {"oracle", "model"}
-        CVXPY's data of one job, compiled once and repeated, handed to Clarabel; or the CVXPY
-        problem of all jobs.
-
-    Raises
-    ------
-    SolveFailed
-        If no step of the chain gives a point that fits the constraints.
+    `before` is v of the slot before, (J, R), 0 for a new job; `epsilon` and `big` as in
+    `slot_values`. The engine ``oracle`` hands CVXPY's data of one job, compiled once and repeated,
+    to Clarabel; ``model`` is the CVXPY problem of all jobs.
     """
     if not slot.jobs:
         empty = np.zeros(slot.data.shape)

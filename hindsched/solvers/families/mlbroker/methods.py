@@ -59,15 +59,9 @@ def find_schedule(
 ) -> MlbrokerSolution:
     """Find a schedule with all data known, all slots together.
 
-    Parameters
-    ----------
-    instance, formulation
-        What is solved.
-    clock : Clock, optional
-        After which nothing is begun; without anything better slots are placed by the relaxation and
-        largest remainder alone, in milliseconds.
-    plans : Plans, optional
-        What the jobs answer to the prices of a good bound: the first start.
+    The first start is what jobs answer to the prices of a good bound, `plans`. Nothing is begun
+    once the clock is over; without anything better slots are placed by the relaxation and largest
+    remainder alone, in milliseconds.
     """
     views = _views(instance)
     answers = None if plans is None else slots_of(instance, views, plans)

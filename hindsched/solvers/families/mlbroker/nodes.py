@@ -74,14 +74,7 @@ class NodePoint:
 class TierNodes:
     """Bounds the nodes of a tree of ``tight``.
 
-    Parameters
-    ----------
-    oracle : MlbrokerOracle
-        Oracle of the instance.
-    size : float
-        Not used: placements are made where none is known, so nothing is bought off.
-    interrupted : Event
-        Set by Ctrl-C.
+    `size` is not used: placements are made where none is known, so nothing is bought off.
     """
 
     def __init__(self, oracle: MlbrokerOracle, size: float, interrupted: Event) -> None:

@@ -72,15 +72,7 @@ class Plan:
 
 
 class MlbrokerOracle(BlockOracle):
-    """Best responses of the jobs and of the broker.
-
-    Parameters
-    ----------
-    instance : MlbrokerInstance
-        The instance.
-    formulation : {"tight", "paper"}
-        Which problem is bounded.
-    """
+    """Best responses of the jobs and of the broker."""
 
     sense: ClassVar[Literal["max", "min"]] = "min"
     instance: MlbrokerInstance
@@ -189,9 +181,9 @@ class MlbrokerOracle(BlockOracle):
         return bound, [(workers, ps) for _, _, workers, ps in priced]
 
     def _tiers(self, discount: Floats, limits: Mapping[int, Limits]) -> tuple[Floats, Floats, Any]:
-        """What tiers earn, what they cost within limits (infinite: nothing is), who pays the fee.
+        """What tiers earn, cost within limits (inf: nothing is), and who pays the fee.
 
-        All of shape (T, R, K).
+        Each of shape (T, R, K).
         """
         earned = np.einsum("rkjt,rkjt->trk", discount, self.most_use(limits))
         bought = earned > self.fees
@@ -317,14 +309,8 @@ class MlbrokerOracle(BlockOracle):
     ) -> tuple[float, Ints, Floats]:
         """Objective and use of the rows of a job's plan.
 
-        Parameters
-        ----------
-        bought : ndarray of bool, shape (R, K, life)
-            Where the lower price is taken.
-        launched : ndarray of bool, shape (R, life), or None
-            z; None derives it from the plan.
-        keeps : bool
-            Whether v stays 1 once it is 1, as (8) is printed.
+        The lower price is taken where `bought`, (R, K, life); `launched` is z, (R, life), None
+        derives it from the plan. `keeps`: v stays 1 once it is 1, as (8) is printed.
         """
         instance, record = self.instance, self.instance.jobs[job]
         first, last = record.arrival - 1, record.departure

@@ -78,10 +78,9 @@ def improved_plans(
 def plan_slots(
     views: Sequence[SlotData], held: Held, clock: Clock | None = None
 ) -> list[SlotPlacement] | None:
-    """Place the jobs of consecutive slots together.
+    """Place the jobs of consecutive slots together; each cost holds the launches of the plan.
 
-    No further prices are tried once the clock is over; None if that is before the first plan is
-    there. Each placement's cost holds the launches of the plan.
+    No further prices are tried once the clock is over; None if that is before the first plan.
     """
     best: list[SlotPlacement] | None = None
     best_cost = np.inf
@@ -109,8 +108,8 @@ def plan_slots(
 def first_of_plan(views: Sequence[SlotData], held: Held, relocation: bool = True) -> SlotPlacement:
     """Plan the slots together and return the first slot's placement.
 
-    `relocation`: whether it ends with the local search, a launch shared among the slots in a row
-    that the plan uses it in.
+    With `relocation` it ends with the local search, a launch shared among the slots in a row that
+    the plan uses it in.
     """
     plan = plan_slots(views, held)
     assert plan is not None, "only a clock ends it before"

@@ -1,14 +1,10 @@
 """Integer placements of one mlbroker slot, and their exact cost.
 
-Three ways to place the live jobs, all judged by the exact cost of the slot:
-
-- `tight_placement`: chord price, PS-conditioned relaxation, largest remainder, relocation;
-- `priced_placement`: tier-price iteration. A concave two-tier bill is the least, over which tiers
-  are bought, of a linear bill plus fees; with the tiers fixed the jobs are independent and each
-  takes its exact best response;
-- `relocated`: the local search that both end with.
-
-``launch`` of shape (J, R) is the weighted cost of using a centre: 0 where the job already runs.
+`tight_placement`: chord price, PS-conditioned relaxation, largest remainder, relocation.
+`priced_placement`: tier-price iteration; a concave two-tier bill is the least, over which tiers are
+bought, of a linear bill plus fees, and with the tiers fixed each job takes its exact best response.
+`relocated`: the local search that both end with. ``launch`` of shape (J, R) is the weighted cost of
+using a centre: 0 where the job already runs.
 """
 
 from __future__ import annotations
@@ -150,19 +146,8 @@ def priced_placement(
 ) -> tuple[SlotPlacement, Floats]:
     """Tier-price iteration from full prices, the chord, discounted prices and further starts.
 
-    Parameters
-    ----------
-    starts : iterable of ndarray, shape (R, K)
-        Further price starts.
-    relocation : bool
-        Whether to end with the local search.
-
-    Returns
-    -------
-    placement : SlotPlacement
-        The cheapest placement.
-    prices : ndarray, shape (R, K)
-        The unit prices that led to it.
+    Returns the cheapest placement, with `relocation` improved by the local search, and the unit
+    prices that led to it, (R, K).
     """
     best: SlotPlacement | None = None
     best_price = slot.unit

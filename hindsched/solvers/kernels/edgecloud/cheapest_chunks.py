@@ -25,36 +25,14 @@ def cheapest_by_completion(
     first: Any, count: Any, price: Any, extra: Any, work: int, chunks: int, cloud: Any,
     windows: Any, owner: Any, room: Any, best: float, earliest: int,
 ) -> Any:  # fmt: skip
-    """Best completion when every chunk stays on one worker.
+    """Best value and completion when every chunk stays on one worker; -1 if nothing beats `best`.
 
-    Parameters
-    ----------
-    first, count : ndarray of int, shape (G,)
-        First slot and number of identical workers of each group.
-    price : ndarray, shape (G, L)
-        Price of a worker slot; inf where it is taken.
-    extra : ndarray, shape (G, L)
-        Price a chunk pays beside, if the job completes in that slot (storage).
-    work, chunks : int
-        Slots a chunk, and number of chunks.
-    cloud : ndarray, shape (K, L)
-        Price of the first, second, ... chunk in the cloud that has ended by that slot, inf where
-        none can; all further ones cost what the last row says.
-    windows : ndarray of int, shape (L,)
-        Most chunks in the cloud that can have ended by that slot.
-    owner : ndarray of int, shape (G,)
-        Server of each group.
-    room : ndarray, shape (S, L)
-        Chunks that each server can store if the job completes in that slot; no rows for no limit.
-    best : float
-        Value to beat.
-    earliest : int
-        First slot in which the job can complete.
-
-    Returns
-    -------
-    (float, int)
-        Best value, and its completion; -1 if nothing beats `best`.
+    Groups, (G,), of `count` identical workers from slot `first` on, of the servers `owner`. `price`
+    of a worker slot, (G, L), inf where it is taken; `extra`, (G, L), is what a chunk pays beside,
+    if the job completes in that slot (storage). `cloud`, (K, L), has the price of the first,
+    second, ... chunk in the cloud that has ended by that slot, further ones as in the last row;
+    `windows`, (L,), the most that can have. `room`, (S, L), are the chunks that each server can
+    store; no rows for no limit. The job cannot complete before `earliest`.
     """
     groups, length = price.shape
     ranked = np.empty((groups, length))
@@ -119,23 +97,10 @@ def cheapest_by_completion(
 def cheapest_units_by_completion(
     first: Any, count: Any, price: Any, work: int, chunks: int, best: float, earliest: int
 ) -> Any:
-    """Best completion when work may move between workers and slots.
+    """Best value and completion when work may move between workers and slots; -1 as above.
 
-    Parameters
-    ----------
-    first : ndarray of int, shape (G,)
-        First slot of each group; the cloud is a group.
-    count, price : ndarray, shape (G, L)
-        Workers and price of a worker slot.
-    work, chunks : int
-        Slots a chunk, and number of chunks.
-    best, earliest
-        As for `cheapest_by_completion`.
-
-    Returns
-    -------
-    (float, int)
-        Best value, and its completion; -1 if nothing beats `best`.
+    Arrays as for `cheapest_by_completion`, but `count` is by group and slot, (G, L), and the cloud
+    is a group.
     """
     groups, length = price.shape
     ranked = np.empty(groups * length)
@@ -183,19 +148,9 @@ def cheapest_units_by_completion(
 
 @njit(cache=True)
 def cheapest_windows(price: Any, first: int, work: int) -> Any:
-    """Smallest sum of `work` consecutive prices from `first` on that has ended by each slot.
+    """Smallest sum of `work` consecutive prices from `first` on that has ended by each slot, (L,).
 
-    Parameters
-    ----------
-    price : ndarray, shape (L,)
-        Prices.
-    first, work : int
-        First slot, and length of the window.
-
-    Returns
-    -------
-    ndarray, shape (L,)
-        inf where none has ended.
+    inf where none has ended.
     """
     length = price.size
     best = np.full(length, np.inf)

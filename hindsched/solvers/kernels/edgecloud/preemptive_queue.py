@@ -24,15 +24,7 @@ TINY = 1e-9
 
 
 class QueueState:
-    """The queues of all workers.
-
-    Parameters
-    ----------
-    workers : int
-        Number of workers.
-    capacity : int
-        Entries a worker at first; grows when needed.
-    """
+    """The queues of all workers; `capacity` entries a worker at first, more when needed."""
 
     def __init__(self, workers: int, capacity: int = 16) -> None:
         self.clock = np.zeros(workers)
@@ -93,11 +85,8 @@ class QueueState:
     def outlook(self, workers: Ints, ready: Floats, key: float) -> Floats:
         """What a chunk of priority `key` finds on workers when it is ready, with no more arrivals.
 
-        Returns
-        -------
-        ndarray, shape (len(workers), 3)
-            Remaining work of key at most `key`; weight of the unfinished chunks of larger key; the
-            same with each chunk's weight scaled by its unfinished share.
+        By worker, (len(workers), 3): remaining work of key at most `key`; weight of the unfinished
+        chunks of larger key; the same with each chunk's weight scaled by its unfinished share.
         """
         found: Floats = _outlook(self.clock, self.size, self.data, workers, ready, key)
         return found
@@ -265,19 +254,9 @@ def _planned_end(clock: Any, size: Any, job: Any, data: Any, worker: int, name: 
 
 
 def serve(worker: Ints, available: Floats, key: Floats, work: Floats) -> tuple[Ints, Floats]:
-    """Run all queues to the end.
+    """Run all queues to the end: the chunk of each segment, and its begin and end, (segments, 2).
 
-    Parameters
-    ----------
-    worker, available, key, work : ndarray, shape (n,)
-        Worker, time of availability, priority and work of each chunk, in order of dispatch.
-
-    Returns
-    -------
-    entry : ndarray of int, shape (m,)
-        Chunk of each segment.
-    span : ndarray, shape (m, 2)
-        Begin and end of each segment, touching segments of a chunk joined.
+    Chunks, (n,), in order of dispatch. Touching segments of a chunk are joined.
     """
     order = np.lexsort((np.arange(worker.size), available, worker))
     available, key, work = (np.asarray(part, dtype=float) for part in (available, key, work))

@@ -110,15 +110,9 @@ def occupy(busy: Bools, edge: int, ready: Ints, work: int, chunks: int, counts: 
 def place_job(
     pool: PoolJobs, job: int, in_cloud: bool, busy: Bools, counts: Ints
 ) -> tuple[int, int]:
-    """Place one job where it ends first.
+    """Place one job where it ends first: the slot after its last, and `MIXED` or which cloud.
 
-    Returns
-    -------
-    end : int
-        Slot after its last.
-    place : int
-        `MIXED`, `LIMITED_CLOUD` or `UNLIMITED_CLOUD`; but for the last, `counts` says how many
-        chunks are on each worker.
+    But for `UNLIMITED_CLOUD`, `counts` says how many chunks are on each worker.
     """
     edge, ready = pool.edge, pool.ready[job]
     work, chunks, cloud_work = pool.work[job], pool.chunks[job], pool.cloud_work[job]

@@ -17,18 +17,9 @@ from hindsched.arrays import Floats, Ints
 
 
 def fluid_prices(cut: Ints, submit: Ints, area: Floats, density: Floats, room: int) -> Floats:
-    """Mean price of the fluid relaxation in each interval.
+    """Mean price of the fluid relaxation in each interval between cuts, (intervals,).
 
-    Parameters
-    ----------
-    cut : ndarray of int, shape (intervals + 1,)
-        Ends of the intervals.
-    submit : ndarray of int, shape (jobs,)
-        Submissions, sorted.
-    area, density : ndarray, shape (jobs,)
-        GPU-slots of work and weight per GPU-slot.
-    room : int
-        GPUs.
+    Jobs by submission, sorted, with GPU-slots of work (`area`) and weight per GPU-slot (`density`).
     """
     time, price = _lines(submit, area / room, density)
     steps = np.diff(time) * (price[1:] + price[:-1]) / 2

@@ -1,15 +1,10 @@
 """Policies that pause jobs: at every event the jobs are ranked anew and gangs placed in turn.
 
-``SHORTEST_REMAINING``
-    By remaining duration (SRTF): knows durations.
-``LEAST_ATTAINED``
-    Two queues by attained service in GPU-slots, below a threshold first; within a queue by
-    submission (discretised LAS: Tiresias, NSDI 2019; LAS: Nuyens & Wierman 2008). Knows no
-    durations.
-
-A gang that does not fit where its turn comes is passed over. A job that stays keeps its servers if
-they are still free in its turn. `remaining` is what the cluster, not the policy, knows: ranking by
-attained service never reads it.
+``SHORTEST_REMAINING`` ranks by remaining duration (SRTF) and knows durations. ``LEAST_ATTAINED``
+has two queues by attained service in GPU-slots, below a threshold first, within a queue by
+submission (discretised LAS: Tiresias, NSDI 2019; LAS: Nuyens & Wierman 2008), and knows none. A
+gang that does not fit where its turn comes is passed over. A job that stays keeps its servers if
+they are still free in its turn.
 """
 
 from __future__ import annotations
@@ -188,25 +183,10 @@ def _next_crossing(ranks: Ranks, now: int, threshold: int) -> int:
 def run_ranks(
     sizes: Ints, submit: Ints, duration: Ints, gpus: Ints, way: int, threshold: int = 0
 ) -> tuple[Ints, Ints]:
-    """Replay a whole trace.
+    """Replay a whole trace of jobs in order of submission.
 
-    Parameters
-    ----------
-    sizes : ndarray of int, shape (servers,)
-        GPUs of each server.
-    submit, duration, gpus : ndarray of int, shape (jobs,)
-        The jobs, in order of submission.
-    way : int
-        How jobs are ranked.
-    threshold : int
-        GPU-slots of attained service at which a job leaves the first queue.
-
-    Returns
-    -------
-    rows : ndarray of int, shape (rows, 3)
-        Job, start and end.
-    places : ndarray of int, shape (places, 3)
-        Row, server and GPUs.
+    Returns rows (job, start, end), (rows, 3), and places (row, server, GPUs), (places, 3). Jobs
+    leave the first queue at `threshold` GPU-slots of attained service.
     """
     return _run(empty_ranks(sizes, gpus, duration), submit, way, threshold)
 

@@ -1,24 +1,15 @@
 """Policies that never pause a job: a queue in an order of its own, decided at every event.
 
-Three ways of going through the queue, in order of key and then of submission:
+Ways of going through the queue, in order of key and then of submission: ``BLOCKING`` starts jobs
+from the head until one does not fit (strict FIFO where the key is the submission); ``SKIPPING``
+every job that fits (first fit); ``BACKFILLING`` from the head until one does not fit: it gets a
+reservation at the earliest time at which the running jobs, by their expected ends, leave room for
+it, and a later job starts only if it fits and is expected to end by then or stands on GPUs that the
+reservation does not need (EASY: Lifka 1995).
 
-``BLOCKING``
-    Start jobs from the head until one does not fit (strict FIFO where the key is the submission).
-``SKIPPING``
-    Start every job that fits (first fit).
-``BACKFILLING``
-    Start from the head until one does not fit; it gets a reservation at the earliest time at which
-    the running jobs, by their expected ends, leave room for it, and a later job starts only if it
-    fits and is expected to end by then or stands on GPUs that the reservation does not need (EASY:
-    Lifka 1995).
-
-Where a gang stands: one pool is one server that has all GPUs, so that there is one way of placing.
-Small gangs take the fullest server that holds them (the first of equals), large ones whole free
-servers, largest first, and the fullest server that holds the remainder: on an empty cluster that
-fits every gang that is not larger than the cluster.
-
-A policy keeps its state in `Queue` and learns of arrivals and completions only: `run_queue` replays
-a whole trace, an online algorithm calls the same functions one event at a time.
+Where a gang stands: one pool is one server that has all GPUs. Small gangs take the fullest server
+that holds them (the first of equals), large ones whole free servers, largest first, and the fullest
+server that holds the remainder: on an empty cluster that fits every gang no larger than it.
 """
 
 from __future__ import annotations
@@ -322,24 +313,9 @@ def place_beside(cluster: Cluster, job: int, gpus: int, spare: Ints, short: bool
 def run_queue(
     sizes: Ints, submit: Ints, duration: Ints, gpus: Ints, key: Floats, expected: Ints, way: int
 ) -> tuple[Ints, Cluster]:
-    """Replay a whole trace.
+    """Replay a whole trace: starts, (jobs,), and the cluster's ``offset, number, server, held``.
 
-    Parameters
-    ----------
-    sizes : ndarray of int, shape (servers,)
-        GPUs of each server.
-    submit, duration, gpus, expected : ndarray of int, shape (jobs,)
-        The jobs; `expected` is what a policy believes of the duration.
-    key : ndarray, shape (jobs,)
-        Order in the queue.
-    way : int
-        How the queue is gone through.
-
-    Returns
-    -------
-    start : ndarray of int, shape (jobs,)
-    cluster : Cluster
-        Where each job stood: its ``offset, number, server, held``.
+    `expected` is what a policy believes of the duration; smaller keys come first.
     """
     queue = empty_queue(sizes, key, gpus, expected)
     order = np.argsort(submit, kind="stable")
@@ -352,23 +328,8 @@ def run_queue_beside(
 ) -> tuple[Ints, Cluster]:  # fmt: skip
     """Start whatever fits, smallest key first, on servers of which jobs hold a part already.
 
-    Parameters
-    ----------
-    sizes : ndarray of int, shape (servers,)
-        GPUs of each server.
-    until : ndarray of int, shape (holding,)
-        When the jobs that hold something end; they are the first jobs.
-    places : tuple of ndarray of int, shape (places,)
-        Job, server and GPUs of what they hold, by job.
-    submit, duration, gpus, key : ndarray, shape (jobs,)
-        All jobs; smaller keys first.
-
-    Returns
-    -------
-    start : ndarray of int, shape (jobs,)
-        -1 for whoever held something.
-    cluster : Cluster
-        Where each job stands.
+    Those jobs are the first, hold (job, server, GPUs) of `places` and end at `until`; their start
+    is -1. The cluster says where each job stands.
     """
     queue = empty_queue(sizes, key, gpus, duration)
     job, server, held = places

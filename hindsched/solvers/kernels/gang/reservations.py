@@ -74,10 +74,7 @@ def enlarged_plan(plan: Plan, jobs: int, places: int) -> Plan:
 
 @njit(cache=True)
 def pass_event(plan: Plan, now: int, ended: Ints, arrived: Ints) -> tuple[int, int]:
-    """One event: jobs end, jobs arrive, reserved jobs start.
-
-    Returns how many start, which are in `started`, and when the next one is to start.
-    """
+    """One event: how many reserved jobs start, in `started`, and when the next one is to start."""
     early = False
     for job in ended:
         if plan.end[job] > now:

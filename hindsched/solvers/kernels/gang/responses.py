@@ -170,14 +170,8 @@ def soft_responses(
 ) -> tuple[float, float, Floats, Floats]:
     """Smoothed responses of all jobs in one piece.
 
-    Returns
-    -------
-    soft, hard : float
-        Sums of the soft and of the true minima.
-    use : ndarray, shape (intervals,)
-        Expected GPU-slots held by interval.
-    expected : ndarray, shape (jobs,)
-        Expected start; the submission of a job that would rather not run.
+    Sums of the soft and of the true minima; expected GPU-slots held by interval, (intervals,);
+    expected starts, (jobs,), the submission of a job that would rather not run.
     """
     jobs, last = blocks.submit.size, price.size
     total = _integral(cut, price)
@@ -213,10 +207,9 @@ def soft_responses(
 def _sweep(
     cut: Ints, price: Floats, blocks: Blocks, job: int, until: int
 ) -> tuple[np.int64, float, Held]:
-    """Follow the cheapest GPU-slots as the completion grows, up to `until`.
+    """Follow the cheapest GPU-slots as the completion grows: best completion, value, levels held.
 
-    Returns the best completion, its value, and the levels (-price, GPU-slots, interval) held when
-    the sweep ended.
+    The levels (-price, GPU-slots, interval) are those held when the sweep ended at `until`.
     """
     submit, most, slope = blocks.submit[job], blocks.most[job], blocks.slope[job]
     work = blocks.duration[job] * blocks.gpus[job]

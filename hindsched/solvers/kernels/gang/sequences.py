@@ -98,27 +98,11 @@ def resequence(
     state: Words,
     reach: int,
 ) -> int:
-    """Anneal a sequence in place at one temperature; how many jobs were placed.
+    """Anneal a sequence in place at one temperature, in the cost's unit; how many jobs were placed.
 
-    Every round moves jobs within a stretch of the sequence whose length is drawn from all orders
-    of magnitude alike, and accepts what costs less, or more by chance.
-
-    Parameters
-    ----------
-    sequence : ndarray of int, shape (jobs,)
-        All jobs, at least two; changed.
-    jobs : Jobs
-        The jobs.
-    gpus_in_all : int
-        GPUs of the pool: a row of memory for each job has so many entries.
-    rounds : int
-        How many moves to try.
-    heat : float
-        Temperature, in the unit of the cost, above 0.
-    state : ndarray of uint64, shape (1,)
-        State of the draws, not 0; changed.
-    reach : int
-        The longest stretch, at least 1.
+    Every round moves jobs within a stretch of the sequence, of `reach` at most, whose length is
+    drawn from all orders of magnitude alike, and accepts what costs less, or more by chance. A row
+    of memory for each job has `gpus_in_all` entries.
     """
     places = sequence.size
     free = np.empty((places + 1, gpus_in_all), dtype=np.int64)

@@ -46,14 +46,9 @@ class PricedBlock(NamedTuple):
 
 @njit(cache=True)
 def relaxed_placement(block: PricedBlock, ps: int, limit: float = np.inf) -> tuple[float, Floats]:
-    """Least cost with fractional workers and the PS in centre `ps`: a bound, in closed form.
+    """Least cost with fractional workers and the PS in centre `ps`, and the workers, (R,).
 
-    Returns
-    -------
-    cost : float
-        The relaxed optimum, at most the integer one; infinite where it is above `limit`.
-    workers : ndarray, shape (R,)
-        Fractional workers that attain it, `needed` in total.
+    A bound in closed form, at most the integer cost; infinite where it is above `limit`.
     """
     data, capacity, needed, _, worker_price, ps_price, exchange, arc, launch = block
     centers = data.size
@@ -119,14 +114,7 @@ def relaxed_best(block: PricedBlock) -> tuple[float, Floats, int]:
 def round_largest_remainder(fractional: Floats, needed: int, floor: Ints) -> Ints:
     """Round to `needed` workers in total: floors, then the largest remainders go up.
 
-    Parameters
-    ----------
-    fractional : ndarray, shape (R,)
-        Fractional workers.
-    needed : int
-        Total to reach (more only if `floor` asks for more).
-    floor : ndarray of int, shape (R,)
-        Least number in each centre (workers for pinned data).
+    `floor` has the least number in each centre (workers for pinned data), which may ask for more.
     """
     size = fractional.size
     workers = np.zeros(size, dtype=np.int64)
@@ -173,26 +161,10 @@ def best_placement(
     node_limit: int = NODE_LIMIT,
     cutoff: float = np.inf,
 ) -> tuple[float, float, Ints, int]:
-    """Integer placement of least cost.
+    """Integer placement of least cost below `cutoff`: cost, bound, workers (R,), PS (-1: none).
 
-    Parameters
-    ----------
-    node_limit : int
-        Nodes after which the open ones are left.
-    cutoff : float
-        Only a placement below this cost is looked for.
-
-    Returns
-    -------
-    cost : float
-        Cost of the placement found, or `cutoff`.
-    bound : float
-        Proven lower bound, the least of all cases left: within 1e-9 of `cost` in relative terms
-        unless the node limit was hit.
-    workers : ndarray of int, shape (R,)
-        y.
-    ps : int
-        Position of the PS; -1 if no placement below `cutoff` was found.
+    The bound is the least of all cases left: within 1e-9 of the cost in relative terms unless the
+    open ones were left after `node_limit` nodes.
     """
     centers = block.data.size
     return restricted_placement(

@@ -121,21 +121,10 @@ def _cost_beside(
 def relocate(
     slot: SlotJobs, tiers: Tiers, workers: Ints, ps: Ints, passes: int, node_limit: int
 ) -> int:
-    """Improve a slot's integer placement in place until no single job gains.
+    """Improve a slot's integer placement in place until no single job gains; the moves made.
 
-    Parameters
-    ----------
-    workers, ps : ndarray of int, shapes (J, R), (J,)
-        The placement; changed in place. It must hold the data.
-    passes : int
-        Most passes over the jobs.
-    node_limit : int
-        Nodes of the best response that is among the neighbours; with 0 it is not.
-
-    Returns
-    -------
-    int
-        Number of moves made.
+    `workers`, (J, R), and `ps`, (J,), must hold the data. The best response, of so many nodes, is
+    among the neighbours unless `node_limit` is 0.
     """
     worker, server = slot.worker, slot.server
     jobs, centers = workers.shape
@@ -291,21 +280,10 @@ def average_prices(
 def shared_bound(
     slot: SlotJobs, tiers: Tiers, most: Floats, shares: Floats
 ) -> tuple[float, Floats]:
-    """Bound at given shares and its subgradient.
+    """Bound on a slot's cost at given shares and its subgradient, (J, R, K).
 
-    Parameters
-    ----------
-    most : ndarray, shape (J, K)
-        H.
-    shares : ndarray, shape (J, R, K)
-        lambda, weighted USD per unit.
-
-    Returns
-    -------
-    bound : float
-        Lower bound on the slot's cost.
-    gradient : ndarray, shape (J, R, K)
-        ``w - H u`` at the jobs' relaxed best responses.
+    `most` is H, (J, K); `shares` are lambda, weighted USD per unit, (J, R, K); the gradient is ``w
+    - H u`` at the jobs' relaxed best responses.
     """
     unit, discounted, fee = tiers
     worker, server = slot.worker, slot.server

@@ -63,11 +63,13 @@ def _least(free: Parts, h: int, start: int, end: int, slack: float, left: Floats
 
 
 @njit(cache=True)
-def _counts(
-    cost: float, chosen: tuple[int, int], least: float, best: tuple[int, int], tie: float
+def _is_better(
+    cost: float, chosen: tuple[int, int], known: float, best: tuple[int, int], tie: float
 ) -> bool:
-    """Whether a schedule of this cost at least may be the cheapest, or the first of a tie."""
-    return bool(cost < least or (cost < np.inf and cost <= least + tie and chosen < best))
+    """Whether a cost is below the known one, or the first of a tie; of hosts the cheapest is."""
+    if chosen == best:
+        return bool(cost < known)
+    return bool(cost < known - tie or (cost <= known + tie and chosen < best))
 
 
 @njit(cache=True)
@@ -97,11 +99,11 @@ def cheapest_window(
 
     The least cost of all, from which that of the chosen schedule differs by a tie at most; mode -1
     if there is none; start 1-based. Ties (`ties.TIE`): earlier completion, then the order of the
-    modes and of the servers. ``base[t]`` is the cost of ending in slot t, 1-based, (slots + 1,); it
-    never falls from the first start on; inf where a job must not end. `starts` and `ends` are the
-    first and last slots of each, 1-based; what is free may fall short by `slack`. With `greedy`
-    Algorithm 4 of batchsched places, without limits on servers. `workers` and `ps`, (servers,),
-    receive the placement.
+    modes; of its hosts the cheapest. ``base[t]`` is the cost of ending in slot t, 1-based,
+    (slots + 1,); it never falls from the first start on; inf where a job must not end. `starts` and
+    `ends` are the first and last slots of each, 1-based; what is free may fall short by `slack`.
+    With `greedy` Algorithm 4 of batchsched places, without limits on servers. `workers` and `ps`,
+    (servers,), receive the placement.
     """
     worker, server, ratio, has_ps = kinds
     worker_type, ps_type, together, count, length = modes
@@ -133,10 +135,11 @@ def cheapest_window(
     most, room_before = np.empty(servers, dtype=np.int64), np.empty(servers, dtype=np.int64)
     price, ps_price = np.empty(servers), np.zeros(servers)
     forced_workers, forced_ps = worker_low.sum(), ps_low.sum()
-    least, best_start, best_host, best_on = limit, 0, NOTHING, 0
+    least = known = limit  # of all, and of the chosen schedule, which a tie may be between
+    best_start, best_host, best_on = 0, NOTHING, 0
     best = NOTHING, NOTHING  # end, mode: who is first takes a tie
     for k in stable_order(bounds):
-        if bounds[k] == np.inf or bounds[k] > least + TIE * max(largest, abs(least)):
+        if bounds[k] == np.inf or bounds[k] > known + TIE * max(largest, abs(known)):
             break
         m, p, n, d, need = worker_type[k], ps_type[k], count[k], length[k], worker[worker_type[k]]
         if forced_workers > n:
@@ -148,13 +151,14 @@ def cheapest_window(
         for start in range(*_starts(d, starts, ends)):
             end = start + d - 1
             chosen = end, k
-            tie = TIE * max(abs(base[end]), abs(least) if least < np.inf else 0.0)
-            if base[end] > least + tie or base[end] == np.inf:
+            tie = TIE * max(abs(base[end]), abs(known) if known < np.inf else 0.0)
+            if base[end] > known + tie or base[end] == np.inf:
                 break
             bound = base[end] + n * (floor[m, end] - floor[m, start - 1])
             if has_ps:
                 bound += ps_floor[p, end] - ps_floor[p, start - 1]
-            if not _counts(bound, chosen, least, best, tie):
+            if not _is_better(bound, chosen, known, best, tie):
+                least = min(least, bound)
                 continue
             cheapest, cheapest_ps = np.inf, np.inf
             for h in range(servers):
@@ -164,8 +168,9 @@ def cheapest_window(
                     price[h] += need[r] * paid
                     ps_price[h] += ps_need[r] * paid
                 cheapest, cheapest_ps = min(cheapest, price[h]), min(cheapest_ps, ps_price[h])
-            # whatever is free
-            if not _counts(base[end] + n * cheapest + cheapest_ps, chosen, least, best, tie):
+            bound = base[end] + n * cheapest + cheapest_ps  # whatever is free
+            if not _is_better(bound, chosen, known, best, tie):
+                least = min(least, bound)
                 continue
             if together[k]:
                 for h in range(servers):
@@ -174,13 +179,14 @@ def cheapest_window(
                     if ps_low[h] != forced_ps or not ps_low[h] <= fewest <= ps_high[h]:
                         continue
                     cost = base[end] + n * price[h] + ps_price[h]
-                    if not _counts(cost, chosen, least, best, tie):
+                    is_better = _is_better(cost, chosen, known, best, tie)
+                    if not is_better and cost >= least:
                         continue
                     _least(free, h, start, end, slack, left[h])
                     if fits_together(n, fewest, need, ps_need, left[h]):
-                        if cost < least - tie or chosen < best:
-                            best, best_start, best_host, best_on = chosen, start, h, n
                         least = min(least, cost)
+                        if is_better:
+                            known, best, best_start, best_host, best_on = cost, chosen, start, h, n
                 continue
             for h in range(servers):
                 _least(free, h, start, end, slack, left[h])
@@ -188,12 +194,13 @@ def cheapest_window(
             order = order_up_to_ties(price)
             limited_prefix(NOTHING, worker_low, most, price, order, elsewhere)
             anywhere = base[end] + elsewhere[n]
-            if not _counts(anywhere, chosen, least, best, tie):
+            if not _is_better(anywhere, chosen, known, best, tie):
+                least = min(least, anywhere)
                 continue
             if not has_ps:
-                if anywhere < least - tie or chosen < best:
-                    best, best_start, best_host, best_on = chosen, start, NOTHING, 0
                 least = min(least, anywhere)
+                known, best, best_start = anywhere, chosen, start
+                best_host, best_on = NOTHING, 0
                 continue
             cheaper = 0
             for h in order:  # room on cheaper servers, which Algorithm 4 fills before the host
@@ -206,7 +213,8 @@ def cheapest_window(
                 units = num_ps(n - most_on, per_worker)
                 if ps_low[host] != forced_ps:
                     continue
-                if not _counts(anywhere + units * ps_price[host], chosen, least, best, tie):
+                bound = anywhere + units * ps_price[host]
+                if bound > known + tie:
                     continue
                 if not fits_together(0, units, need, ps_need, left[host]):
                     continue
@@ -216,14 +224,15 @@ def cheapest_window(
                     if not ps_low[host] <= units <= ps_high[host]:
                         continue
                     paid = on_host * price[host] + units * ps_price[host] + elsewhere[n - on_host]
-                    counts = _counts(base[end] + paid, chosen, least, best, tie)
-                    if not counts and not greedy:
+                    cost = base[end] + paid
+                    is_better = _is_better(cost, chosen, known, best, tie)
+                    if not is_better and cost >= least and not greedy:
                         continue
                     if fits_together(on_host, units, need, ps_need, left[host]):
-                        if counts:
-                            if base[end] + paid < least - tie or chosen < best:
-                                best, best_start, best_host, best_on = chosen, start, host, on_host
-                            least = min(least, base[end] + paid)
+                        least = min(least, cost)
+                        if is_better:
+                            known, best, best_start = cost, chosen, start
+                            best_host, best_on = host, on_host
                         if greedy:  # the most workers that leave room
                             break
     best_mode = best[1]

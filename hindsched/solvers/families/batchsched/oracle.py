@@ -138,10 +138,7 @@ class ServerOracle(BatchschedOracle, WindowServerOracle):
     """
 
     def __init__(
-        self,
-        instance: BatchschedInstance,
-        formulation: str | None = None,
-        slots: int | None = None,
+        self, instance: BatchschedInstance, formulation: str | None = None, slots: int | None = None
     ) -> None:
         super().__init__(instance, formulation)
         self._tables: dict[int, Modes] = {}

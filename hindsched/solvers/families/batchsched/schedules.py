@@ -92,15 +92,9 @@ class ScheduleSearch:
             self.prices[:] = prices
 
     def cheapest(
-        self,
-        table: Modes,
-        *,
-        rate: float = 0.0,
-        limit: float = np.inf,
-        earliest: int = 1,
-        last: int | None = None,
-        greedy: bool = False,
-    ) -> Schedule | None:
+        self, table: Modes, *, rate: float = 0.0, limit: float = np.inf, earliest: int = 1,
+        last: int | None = None, greedy: bool = False,
+    ) -> Schedule | None:  # fmt: skip
         """Cheapest schedule of a job below `limit` that fits what is free; None if there is none.
 
         It costs its resources and `rate` a slot of completion, and runs in the slots `earliest` ..

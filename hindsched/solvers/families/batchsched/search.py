@@ -63,14 +63,9 @@ class WindowSearch:
     """
 
     def __init__(
-        self,
-        oracle: BlockOracle,
-        prices: Floats,
-        *,
-        seed: int = 0,
-        start: Solution | None = None,
+        self, oracle: BlockOracle, prices: Floats, *, seed: int = 0, start: Solution | None = None,
         seconds_left: Callable[[], float] = lambda: math.inf,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.oracle, self.instance = oracle, cast(BatchschedInstance, oracle.instance)
         self.slots = oracle.rows.sets[0].shape[-1]
         self.random = np.random.Generator(np.random.PCG64(seed))

@@ -63,15 +63,10 @@ def relaxation_bound(
 
 
 def lagrangian_certificate(
-    instance: MlbrokerInstance,
-    formulation: str = "tight",
-    *,
-    oracle: MlbrokerOracle | None = None,
-    iterations: int = ITERATIONS,
-    clock: Clock | None = None,
-    on_slot: Callable[[float, int], None] | None = None,
-    held: Bools | None = None,
-) -> Certificate:
+    instance: MlbrokerInstance, formulation: str = "tight", *, oracle: MlbrokerOracle | None = None,
+    iterations: int = ITERATIONS, clock: Clock | None = None,
+    on_slot: Callable[[float, int], None] | None = None, held: Bools | None = None,
+) -> Certificate:  # fmt: skip
     """Certificate of the best shares found; 0 iterations give the PS-conditioned chord bound.
 
     `iterations` are the most subgradient steps a slot; once the clock is over, slots keep their

@@ -70,15 +70,9 @@ def regulariser(deployment: Floats, present: Floats, before: Floats, epsilon: fl
 
 
 def solve_fractional(
-    slot: SlotData,
-    before: Floats,
-    *,
-    price: Price = "paper",
-    switching: Switching = "entropy",
-    epsilon: float = 0.01,
-    big: Floats | None = None,
-    engine: str = "oracle",
-) -> Fractional:
+    slot: SlotData, before: Floats, *, price: Price = "paper", switching: Switching = "entropy",
+    epsilon: float = 0.01, big: Floats | None = None, engine: str = "oracle",
+) -> Fractional:  # fmt: skip
     """Solve (10) for one slot; `SolveFailed` if no step of the chain gives a point that fits.
 
     `before` is v of the slot before, (J, R), 0 for a new job; `epsilon` and `big` as in

@@ -38,13 +38,7 @@ from hindsched.solvers.kernels.oasis.worker_slot import (
     place_schedule,
 )
 from hindsched.solvers.oracles.base import BlockOracle, Response
-from hindsched.solvers.oracles.decisions import (
-    COMPLETES,
-    COMPLETION,
-    Feature,
-    Limits,
-    window_of,
-)
+from hindsched.solvers.oracles.decisions import COMPLETES, COMPLETION, Feature, Limits, window_of
 from hindsched.solvers.oracles.rows import Rows, RowSet, slot_labels
 
 IN_SLOT, WORKERS, PS = "slot_workers", "workers", "ps"

@@ -35,14 +35,9 @@ LITTLE = 1e-9
 
 @njit(cache=True)
 def insert_all(
-    order: Ints,
-    budget: float,
-    prices: Prices,
-    plan: Plan,
-    cluster: Cluster,
-    jobs: Jobs,
+    order: Ints, budget: float, prices: Prices, plan: Plan, cluster: Cluster, jobs: Jobs,
     word: Words,
-) -> tuple[int, float]:
+) -> tuple[int, float]:  # fmt: skip
     """Put jobs back one after the other within the budget: how many, their weighted completion."""
     ahead = 0.0
     for j in order:
@@ -109,15 +104,9 @@ def choose(plan: Plan, jobs: Jobs, word: Words) -> Ints:
 
 @njit(cache=True)
 def improve(
-    moves: int,
-    heat: tuple[float, float],
-    cost: Floats,
-    plan: Plan,
-    cluster: Cluster,
-    prices: Prices,
-    jobs: Jobs,
-    word: Words,
-) -> int:
+    moves: int, heat: tuple[float, float], cost: Floats, plan: Plan, cluster: Cluster,
+    prices: Prices, jobs: Jobs, word: Words,
+) -> int:  # fmt: skip
     """Try moves of a plan until one makes it better than the best; return how many were tried.
 
     `heat` is the mean worsening that is accepted at the begin and at the end; `cost` holds what the

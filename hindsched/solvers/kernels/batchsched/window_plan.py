@@ -276,16 +276,9 @@ def find(j: int, prices: Prices, cluster: Cluster, jobs: Jobs) -> tuple[int, int
 
 @njit(cache=True)
 def place(
-    j: int,
-    k: int,
-    m: int,
-    start: int,
-    prices: Prices,
-    plan: Plan,
-    cluster: Cluster,
-    jobs: Jobs,
+    j: int, k: int, m: int, start: int, prices: Prices, plan: Plan, cluster: Cluster, jobs: Jobs,
     word: Words,
-) -> None:
+) -> None:  # fmt: skip
     """Put a job on the servers on which it wastes least, at what a resource is worth."""
     mode = jobs.modes[k]
     one, count, length, low, high = mode

@@ -90,14 +90,9 @@ def _move(state: Words, old: Ints, new: Ints, first: int, last: int) -> None:
 
 @njit(cache=True, nogil=True)
 def resequence(
-    sequence: Ints,
-    jobs: Jobs,
-    gpus_in_all: int,
-    rounds: int,
-    heat: float,
-    state: Words,
+    sequence: Ints, jobs: Jobs, gpus_in_all: int, rounds: int, heat: float, state: Words,
     reach: int,
-) -> int:
+) -> int:  # fmt: skip
     """Anneal a sequence in place at one temperature, in the cost's unit; how many jobs were placed.
 
     Every round moves jobs within a stretch of the sequence, of `reach` at most, whose length is

@@ -157,9 +157,7 @@ def placement_cost(block: PricedBlock, workers: Ints, ps: int, limit: float) -> 
 
 @njit(cache=True)
 def best_placement(
-    block: PricedBlock,
-    node_limit: int = NODE_LIMIT,
-    cutoff: float = np.inf,
+    block: PricedBlock, node_limit: int = NODE_LIMIT, cutoff: float = np.inf
 ) -> tuple[float, float, Ints, int]:
     """Integer placement of least cost below `cutoff`: cost, bound, workers (R,), PS (-1: none).
 
@@ -175,12 +173,7 @@ def best_placement(
 
 @njit(cache=True)
 def restricted_placement(
-    block: PricedBlock,
-    least: Ints,
-    most: Ints,
-    may_serve: Any,
-    node_limit: int,
-    cutoff: float,
+    block: PricedBlock, least: Ints, most: Ints, may_serve: Any, node_limit: int, cutoff: float
 ) -> tuple[float, float, Ints, int]:
     """`best_placement` with `least` to `most` workers by centre, the PS where it `may_serve`.
 
@@ -236,16 +229,9 @@ def restricted_placement(
 
 @njit(cache=True)
 def _branch_and_bound(
-    block: PricedBlock,
-    floor: Ints,
-    top: Ints,
-    ps: int,
-    best: float,
-    best_workers: Ints,
-    best_ps: int,
-    nodes: int,
-    node_limit: int,
-) -> tuple[float, Ints, int, float, int]:
+    block: PricedBlock, floor: Ints, top: Ints, ps: int, best: float, best_workers: Ints,
+    best_ps: int, nodes: int, node_limit: int,
+) -> tuple[float, Ints, int, float, int]:  # fmt: skip
     """Branch on workers with the PS fixed; returns the incumbent, open bound and node count.
 
     Loops in place of array expressions keep the time to compile low.

@@ -37,14 +37,9 @@ def undominated(demand: Floats) -> Bools:
 
 @njit(cache=True)
 def cheapest_on_merged_server(
-    first: int,
-    rate: float,
-    ends: Floats,
-    outside: float,
-    duration: Ints,
-    demand: Floats,
+    first: int, rate: float, ends: Floats, outside: float, duration: Ints, demand: Floats,
     prefix: Floats,
-) -> tuple[float, int, int]:
+) -> tuple[float, int, int]:  # fmt: skip
     """Cheapest (cost, mode, start) of one job; mode -1 stands for `outside`, at that cost.
 
     With ``rate * ends[last]`` the cost of ending in a slot, 1-based; it never falls. Modes come by
@@ -68,18 +63,9 @@ def cheapest_on_merged_server(
 
 @njit(cache=True)
 def all_on_merged_server(
-    first_mode: Ints,
-    first: Ints,
-    rate: Floats,
-    ends: Floats,
-    row: Ints,
-    outside: Floats,
-    duration: Ints,
-    demand: Floats,
-    prefix: Floats,
-    values: Floats,
-    use: Floats,
-) -> None:
+    first_mode: Ints, first: Ints, rate: Floats, ends: Floats, row: Ints, outside: Floats,
+    duration: Ints, demand: Floats, prefix: Floats, values: Floats, use: Floats,
+) -> None:  # fmt: skip
     """Cheapest costs of all jobs into `values`, their use into `use`, shape (slots, resources).
 
     ``ends[row[j]]`` is what `cheapest_on_merged_server` takes of job j.
@@ -123,15 +109,9 @@ def _envelope(rate: Floats, cost: Floats, hull: Ints) -> int:
 
 @njit(cache=True)
 def cheapest_slots(
-    first: int,
-    work: float,
-    rate: Floats,
-    demand: Floats,
-    values: Floats,
-    prices: Floats,
-    limit: float,
-    used: Floats,
-) -> tuple[float, int]:
+    first: int, work: float, rate: Floats, demand: Floats, values: Floats, prices: Floats,
+    limit: float, used: Floats,
+) -> tuple[float, int]:  # fmt: skip
     """Least cost of a job and the last slot it runs in; ``(limit, -1)`` if nothing is cheaper.
 
     A slot, 0-based from `first` on, in way k gives ``rate[k]``, ascending and above 0, of the
@@ -201,17 +181,9 @@ def cheapest_slots(
 
 @njit(cache=True)
 def all_cheapest_slots(
-    start: Ints,
-    first: Ints,
-    work: Floats,
-    rate: Floats,
-    demand: Floats,
-    values: Floats,
-    prices: Floats,
-    outside: Floats,
-    found: Floats,
-    used: Floats,
-) -> None:
+    start: Ints, first: Ints, work: Floats, rate: Floats, demand: Floats, values: Floats,
+    prices: Floats, outside: Floats, found: Floats, used: Floats,
+) -> None:  # fmt: skip
     """Cost of every job, at most its `outside` option, and their total use; jobs end to end."""
     for j in range(len(first)):
         low, high = start[j], start[j + 1]

@@ -80,21 +80,10 @@ def _starts(length: int, starts: tuple[int, int], ends: tuple[int, int]) -> tupl
 
 @njit(cache=True)
 def cheapest_window(
-    base: Floats,
-    starts: tuple[int, int],
-    ends: tuple[int, int],
-    modes: ModeColumns,
-    kinds: Kinds,
-    free: Parts,
-    prices: Parts,
-    slack: float,
-    on_worker: Range,
-    on_ps: Range,
-    limit: float,
-    greedy: bool,
-    workers: Ints,
-    ps: Ints,
-) -> tuple[float, int, int]:
+    base: Floats, starts: tuple[int, int], ends: tuple[int, int], modes: ModeColumns, kinds: Kinds,
+    free: Parts, prices: Parts, slack: float, on_worker: Range, on_ps: Range, limit: float,
+    greedy: bool, workers: Ints, ps: Ints,
+) -> tuple[float, int, int]:  # fmt: skip
     """Find the cheapest schedule within limits that costs less than `limit`: cost, mode, start.
 
     The least cost of all, from which that of the chosen schedule differs by a tie at most; mode -1

@@ -20,14 +20,14 @@ from hindsched.online.gang.algorithms import ALGORITHMS
 from hindsched.online.protocol import Capabilities, Decision, OnlineAlgorithm
 from hindsched.online.simulator import simulate
 from hindsched.solutions.base import build_solution
-from hindsched.solvers.families.gang.planning import (
-    best_plan,
-    open_jobs,
-    plan_in_order,
-)
 from hindsched.solvers.families.gang.replay import (
     POLICIES,
     replay,
+)
+from hindsched.solvers.families.gang.search import (
+    best_plan,
+    open_jobs,
+    plan_in_order,
 )
 from hindsched.solvers.kernels.gang.orders import total_cost
 

@@ -19,7 +19,7 @@ from hindsched.online.simulator import simulate
 from hindsched.solutions.base import build_solution
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import solve_program
-from hindsched.solvers.families.oasis.rest import rest_of
+from hindsched.solvers.families.oasis.methods import rest_of
 from hindsched.solvers.oracles.base import build_oracle
 from tests.strategies.oasis import oasis_instances
 

@@ -20,8 +20,7 @@ from hindsched.solvers.door.work import Clock
 from hindsched.solvers.families.gang.prices import climb_prices, first_cut
 from hindsched.solvers.families.gang.replay import incumbents, replay
 from hindsched.solvers.families.gang.search import Search
-from hindsched.solvers.kernels.gang.orders import total_cost
-from hindsched.solvers.kernels.gang.sequences import starts_in_sequence
+from hindsched.solvers.kernels.gang.orders import starts_in_sequence, total_cost
 from hindsched.solvers.oracles.base import build_oracle
 from tests.brute_force import gang as brute_force
 from tests.strategies.gang import tiny_instances

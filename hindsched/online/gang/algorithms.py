@@ -29,8 +29,9 @@ from hindsched.online.protocol import (
 )
 from hindsched.online.registry import Factory
 from hindsched.solutions.base import Assignment
-from hindsched.solvers.families.gang.planning import (
+from hindsched.solvers.families.gang.search import (
     OpenJobs,
+    best_in_rounds,
     best_on_servers,
     best_plan,
     expected_starts,
@@ -38,7 +39,6 @@ from hindsched.solvers.families.gang.planning import (
     plan_in_order,
     plan_on_servers,
 )
-from hindsched.solvers.families.gang.search import best_in_rounds
 from hindsched.solvers.kernels.gang.queueing import Cluster
 from hindsched.solvers.oracles.rows import PriceRow
 

@@ -35,9 +35,8 @@ from hindsched.solvers.bounds.schedule_prices import best_schedules
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import within_gap
 from hindsched.solvers.door.work import now
-from hindsched.solvers.families.oasis.methods import milp
+from hindsched.solvers.families.oasis.methods import milp, rest_of, rows_from, solve_rest
 from hindsched.solvers.families.oasis.resources import OasisOracle
-from hindsched.solvers.families.oasis.rest import rest_of, rows_from, solve_rest
 from hindsched.solvers.oracles.base import BlockOracle, Response, build_oracle
 from hindsched.solvers.oracles.rows import Rows
 from hindsched.solvers.search import NeighbourhoodSearch

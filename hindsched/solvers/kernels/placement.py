@@ -1,9 +1,10 @@
 """Workers and the PSs that serve them on servers, in one window of slots.
 
-Once the window's prices and what is free in all of its slots are known, time is out of the
-problem: (13) and (21) of batchsched, and every other placement of identical workers around one
-host. One PS host is no loss of generality; given the host and the g workers on it the rest is
-the cheapest N - g workers elsewhere, which a greedy choice finds.
+Once the window's prices and what is free in all of its slots are known, time is out of the problem:
+(13) and (21) of batchsched, and every other placement of identical workers around one host. One PS
+host is no loss of generality; given the host and the g workers on it the rest is the cheapest N - g
+workers elsewhere, which a greedy choice finds, also where each server takes at least and at most so
+many.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from hindsched.arrays import Floats
+from hindsched.arrays import Floats, Ints
 
 NEAR = 1e-9
 """No multiple of a `same_ceilings` quotient lies as close above a whole number."""
@@ -55,3 +56,67 @@ def room_for(residual: Floats, demand: Floats) -> int:
         if demand[r] > 0:
             most = min(most, int(np.floor(residual[r] / demand[r])))
     return max(0, most)
+
+
+UNLIMITED = 2**31 - 1
+
+
+class Range(NamedTuple):
+    """Least and most units, by server, by slot, or by both."""
+
+    low: Ints
+    high: Ints
+
+
+def no_limits(*shape: int) -> Range:
+    """A range that limits nothing."""
+    return Range(np.zeros(shape, dtype=np.int64), np.full(shape, UNLIMITED, dtype=np.int64))
+
+
+@njit(cache=True, nogil=True)
+def limited_prefix(
+    skipped: int, low: Ints, most: Ints, price: Floats, order: Ints, cost: Floats
+) -> None:
+    """Fill ``cost[n]`` with the price of the cheapest `n` units within the limits, or inf.
+
+    Each server takes `low` to `most` units; `order` has them from cheap to dear; `skipped` takes no
+    part (-1: all do).
+    """
+    cost[:] = np.inf
+    forced = 0
+    total = 0.0
+    for h in range(low.shape[0]):
+        if h != skipped:
+            if low[h] > most[h]:
+                return
+            forced += low[h]
+            total += low[h] * price[h]
+    if forced >= cost.shape[0]:
+        return
+    cost[forced] = total
+    n = forced
+    for h in order:
+        if h == skipped:
+            continue
+        for _ in range(most[h] - low[h]):
+            n += 1
+            if n == cost.shape[0]:
+                return
+            total += price[h]
+            cost[n] = total
+
+
+@njit(cache=True, nogil=True)
+def fill_limited(
+    skipped: int, low: Ints, most: Ints, order: Ints, wanted: int, placed: Ints
+) -> None:
+    """Put the cheapest `wanted` units within the limits into `placed`; see `limited_prefix`."""
+    for h in range(low.shape[0]):
+        if h != skipped:
+            placed[h] = low[h]
+            wanted -= low[h]
+    for h in order:
+        if h != skipped:
+            units = min(wanted, most[h] - low[h])
+            placed[h] += units
+            wanted -= units

@@ -11,8 +11,7 @@ from hindsched.instances.batchsched.modes import modes
 from hindsched.instances.decimals import loosened
 from hindsched.models.windows.sets import row_use
 from hindsched.solvers.families.batchsched.schedules import ScheduleSearch
-from hindsched.solvers.kernels.limited_servers import no_limits
-from hindsched.solvers.kernels.placement import Kinds
+from hindsched.solvers.kernels.placement import Kinds, no_limits
 from hindsched.solvers.kernels.windows.window import Parts, cheapest_window
 from tests.brute_force.batchsched import cheapest_placement, placements
 from tests.strategies.batchsched import tiny_instances

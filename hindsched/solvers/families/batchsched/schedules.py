@@ -22,8 +22,7 @@ from hindsched.limits import check_memory
 from hindsched.models.windows.sets import row_use
 from hindsched.solutions.batchsched.solution import BatchschedSolution
 from hindsched.solutions.window_solution import WindowRow
-from hindsched.solvers.kernels.limited_servers import no_limits
-from hindsched.solvers.kernels.placement import Kinds
+from hindsched.solvers.kernels.placement import Kinds, no_limits
 from hindsched.solvers.kernels.windows.window import Parts, cheapest_window
 
 KEPT = "_list_schedule"

@@ -5,6 +5,9 @@ but lie in the hull of what servers can hold (`models.oasis.ends`). Whether its 
 is decided on the servers as they are; what cannot be kept is cut off (`promises.py`). If promises
 stay undecided, the printed program takes over with what is left of the time; the smaller bound
 stands.
+
+What is open in a slot is a problem of its own (`rest_of`): the servers are empty, and a job has
+``arrival' = max(arrival, slot)`` and the rest of its work before itself.
 """
 
 from __future__ import annotations
@@ -12,15 +15,23 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import cast
 
-from hindsched.instances.base import Instance
-from hindsched.instances.oasis.instance import OasisInstance
+from hindsched.instances.base import Instance, LinearUtility
+from hindsched.instances.oasis.instance import OasisInstance, OasisJob, OasisUtility
+from hindsched.models.base import Commitments
 from hindsched.models.oasis.ends import build_ends
-from hindsched.solutions.base import Solution, build_solution
+from hindsched.solutions.base import Assignment, Solution, build_solution
 from hindsched.solutions.oasis.solution import OasisSolution
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import solve_program, within_gap
 from hindsched.solvers.door.result import Progress, Result, Status, StoppedBy
-from hindsched.solvers.door.work import now
+from hindsched.solvers.door.work import (
+    UNIT_SECONDS,
+    catch_interrupt,
+    counting,
+    now,
+    spend,
+    units_of,
+)
 from hindsched.solvers.families.oasis.promises import Promises, find_patterns
 from hindsched.solvers.methods.auto import generic_methods
 from hindsched.solvers.methods.base import Method, better, closer, joined, keep_solution, solve_milp
@@ -115,6 +126,53 @@ def _inserted(instance: OasisInstance, formulation: str) -> Solution:
     search = NeighbourhoodSearch(build_oracle(instance, formulation, rows="servers"))
     search.construct()
     return search.solution() or build_solution(instance, {}, formulation)
+
+
+def rest_of(instance: OasisInstance, commitments: Commitments) -> OasisInstance:
+    """The instance of what is open from slot ``commitments.now`` on; slots count as before.
+
+    Jobs that are done or rejected are left out; nobody is locked, as workers are given by slot.
+    """
+    assert not commitments.locked
+    jobs = []
+    for job in instance.jobs:
+        left = instance.work_of(job)
+        for row in commitments.assignments.get(job.name, ()):
+            left -= (row["to"] - row["from"] + 1) * sum(row.get("workers", {}).values())
+        if left > 0 and job.name not in commitments.rejected:
+            jobs.append(_shorter(job, left, max(job.arrival, commitments.now)))
+    return instance.with_jobs(tuple(jobs))
+
+
+def _shorter(job: OasisJob, work: int, arrival: int) -> OasisJob:
+    """The job with so many worker-slots to do, which it may begin at `arrival`."""
+    later = arrival - job.arrival
+    utility: OasisUtility = job.utility
+    if isinstance(utility, LinearUtility):
+        moved: object = utility.intercept + later * utility.slope
+        utility = utility.model_copy(update={"intercept": moved})
+    else:
+        utility = utility.model_copy(update={"target": utility.target - later})
+    facts = {
+        "arrival": arrival, "utility": utility, "gradient_mb": 0, "epochs": 1, "minibatches": 1,
+        "minibatch_slots": (work - 0.5) / job.chunks,  # work is rounded up
+    }  # fmt: skip
+    return job.model_copy(update=facts)
+
+
+def rows_from(rows: list[Assignment], slot: int) -> list[Assignment]:
+    """The part of a job's rows that lies in `slot` or later."""
+    return [{**row, "from": max(slot, row["from"])} for row in rows if row["to"] >= slot]
+
+
+def solve_rest(rest: OasisInstance, start: Solution, options: SolveOptions, work: int) -> Result:
+    """The best plan from a start, within units of work: it does not depend on the machine."""
+    with catch_interrupt(), counting():  # one event for all solves
+        within = options.with_time(work * UNIT_SECONDS)
+        result = milp(rest, start.formulation, within, incumbent=start)
+        done = units_of(now())
+    spend(done)
+    return result
 
 
 METHODS: dict[str, Method] = {**generic_methods(program=milp), "milp": milp}

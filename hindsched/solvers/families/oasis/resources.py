@@ -26,17 +26,17 @@ from hindsched.instances.oasis.instance import OasisInstance
 from hindsched.limits import check_memory
 from hindsched.solutions.base import Assignment, Solution
 from hindsched.solutions.oasis.solution import OasisSolution, run_length
-from hindsched.solvers.kernels.limited_servers import Range, no_limits
-from hindsched.solvers.kernels.oasis.restricted_worker_slot import best_limited_schedule
 from hindsched.solvers.kernels.oasis.worker_slot import (
     Jobs,
     Scratch,
     Side,
     Task,
+    best_limited_schedule,
     best_schedule,
     best_schedules,
     place_schedule,
 )
+from hindsched.solvers.kernels.placement import Range, no_limits
 from hindsched.solvers.oracles.base import BlockOracle, Response
 from hindsched.solvers.oracles.decisions import COMPLETES, COMPLETION, Feature, Limits, window_of
 from hindsched.solvers.oracles.rows import Rows, RowSet, slot_labels

@@ -16,8 +16,7 @@ from hindsched.arrays import Floats
 from hindsched.instances.modes import Modes
 from hindsched.solutions.window_solution import WindowRow
 from hindsched.solvers.families.windows.oracle import WindowOracle
-from hindsched.solvers.kernels.limited_servers import no_limits
-from hindsched.solvers.kernels.placement import Kinds
+from hindsched.solvers.kernels.placement import Kinds, no_limits
 from hindsched.solvers.kernels.windows.window import Parts, cheapest_window
 from hindsched.solvers.oracles.base import Response
 from hindsched.solvers.oracles.decisions import (

@@ -1,9 +1,16 @@
-"""Schedules of one pool from an order, and what they cost.
+"""Schedules of one pool from an order, what they cost, and annealing over orders.
 
 Free GPUs are a step function of time: ``room[i]`` from ``time[i]`` to ``time[i + 1]``, the last
 step for ever. Placing jobs in turn at their earliest feasible start gives, over all orders, every
 schedule in which no job could start earlier alone; one of them is optimal for any objective that
 never rewards waiting.
+
+In a *sequence* each job starts as early as possible, but not before the one in front of it; every
+schedule is at most improved by sequencing its own starts so. All that a later job needs to know of
+those before it is when each GPU becomes free: one sorted row a place, no timeline. GPUs that are
+free before the last start are entered as free from then on, so equal rows mean equal futures; and
+later free GPUs never make a later job start earlier. So what a move costs is known as soon as the
+rows agree again, and a move that only delays is given up as soon as it costs too much.
 """
 
 from __future__ import annotations
@@ -14,6 +21,8 @@ import numpy as np
 from numba import njit
 
 from hindsched.arrays import Floats, Ints
+from hindsched.solvers.kernels.draws import Words, below, unit
+from hindsched.solvers.kernels.stable_order import copy_to
 
 FOREVER: Any = np.int64(2**62)
 """The last step of a timeline begins here: no schedule comes so far."""
@@ -127,3 +136,123 @@ def total_cost(jobs: Jobs, start: Ints) -> float:
     for job in range(start.size):
         total += cost_of(jobs, job, start[job])
     return total
+
+
+SWAP, ONE = 0.3, 0.6
+"""Share of the moves that swap two jobs; share of the others that move one job, not a block."""
+
+TOGETHER = 64
+"""GPUs compared between two looks at what is known already."""
+
+
+@njit(cache=True, nogil=True)
+def advance(old: Ints, new: Ints, job: int, jobs: Jobs) -> int:
+    """Start the next job where the GPUs become free at `old`; fill `new`, return the start."""
+    width = jobs.gpus[job]
+    start = max(jobs.submit[job], old[width - 1])
+    end = start + jobs.duration[job]
+    low, high = width, old.size  # the first GPU that becomes free no earlier than this job's
+    while low < high:
+        middle = (low + high) // 2
+        if old[middle] < end:
+            low = middle + 1
+        else:
+            high = middle
+    for index in range(low - width):
+        new[index] = max(old[index + width], start)
+    for index in range(low - width, low):
+        new[index] = end
+    for index in range(low, old.size):
+        new[index] = old[index]
+    return start
+
+
+@njit(cache=True, nogil=True)
+def starts_in_sequence(sequence: Ints, jobs: Jobs, gpus_in_all: int) -> Ints:
+    """Starts of jobs that start one after another, shape (jobs,)."""
+    start = np.empty(sequence.size, dtype=np.int64)
+    row = np.zeros((2, gpus_in_all), dtype=np.int64)
+    for place in range(sequence.size):
+        job = sequence[place]
+        start[job] = advance(row[place % 2], row[1 - place % 2], job, jobs)
+    return start
+
+
+@njit(cache=True, nogil=True)
+def _later(new: Ints, old: Ints) -> int:
+    """0 if two rows are equal, 1 if the new one is later and nowhere earlier, else -1."""
+    earlier = later = 0
+    for begin in range(0, new.size, TOGETHER):
+        for index in range(begin, min(begin + TOGETHER, new.size)):
+            earlier += new[index] < old[index]
+            later += new[index] > old[index]
+        if earlier:
+            return -1
+    return 1 if later else 0
+
+
+@njit(cache=True, nogil=True)
+def _move(state: Words, old: Ints, new: Ints, first: int, last: int) -> None:
+    """Draw what comes to places `first` to `last`: two swapped, or a block moved to an end."""
+    if unit(state) < SWAP:
+        new[first], new[last] = old[last], old[first]
+        return
+    apart = last - first
+    block = 1 if unit(state) < ONE else int((apart + 0.999) ** unit(state))
+    if unit(state) < 0.5:
+        block = apart + 1 - block  # the rest comes to the front: the block goes to the back
+    for index in range(block):
+        new[first + index] = old[last + 1 - block + index]
+    for index in range(apart + 1 - block):
+        new[first + block + index] = old[first + index]
+
+
+@njit(cache=True, nogil=True)
+def resequence(
+    sequence: Ints, jobs: Jobs, gpus_in_all: int, rounds: int, heat: float, state: Words,
+    reach: int,
+) -> int:  # fmt: skip
+    """Anneal a sequence in place at one temperature, in the cost's unit; how many jobs were placed.
+
+    Every round moves jobs within a stretch of the sequence, of `reach` at most, whose length is
+    drawn from all orders of magnitude alike, and accepts what costs less, or more by chance. A row
+    of memory for each job has `gpus_in_all` entries.
+    """
+    places = sequence.size
+    free = np.empty((places + 1, gpus_in_all), dtype=np.int64)
+    new_free = np.empty_like(free)
+    cost, new_cost = np.empty((2, places))
+    free[0] = 0
+    for place in range(places):
+        start = advance(free[place], free[place + 1], sequence[place], jobs)
+        cost[place] = cost_of(jobs, sequence[place], start)
+    new = sequence.copy()
+    placed = places
+    reach = min(reach, places - 1)
+    for _ in range(rounds):
+        limit = -heat * np.log(1.0 - unit(state))
+        begin, end = below(state, places), int((reach + 0.999) ** unit(state))
+        end += begin
+        if end >= places:
+            continue
+        _move(state, sequence, new, begin, end)
+        change, stop = 0.0, places
+        copy_to(new_free[begin], free[begin])
+        for place in range(begin, places):
+            start = advance(new_free[place], new_free[place + 1], new[place], jobs)
+            new_cost[place] = cost_of(jobs, new[place], start)
+            change += new_cost[place] - cost[place]
+            if place >= end:
+                gone = _later(new_free[place + 1], free[place + 1])
+                if gone == 0 or (gone == 1 and change > limit):
+                    stop = place + 1
+                    break
+        placed += stop - begin
+        if change > limit:
+            copy_to(new[begin : end + 1], sequence[begin : end + 1])
+            continue
+        copy_to(sequence[begin : end + 1], new[begin : end + 1])
+        for place in range(begin + 1, stop + 1):
+            copy_to(free[place], new_free[place])
+        copy_to(cost[begin:stop], new_cost[begin:stop])
+    return placed

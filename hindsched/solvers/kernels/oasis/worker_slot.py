@@ -27,6 +27,8 @@ import numpy as np
 from numba import njit
 
 from hindsched.arrays import Floats, Ints
+from hindsched.solvers.kernels.placement import NOTHING, fill_limited, limited_prefix
+from hindsched.solvers.kernels.stable_order import stable_order
 from hindsched.solvers.kernels.ties import TIE
 
 
@@ -348,3 +350,94 @@ def best_schedules(worker_prices, ps_prices, jobs, values, worker_use, ps_use):
             else:
                 for r in range(ps_demand.shape[0]):
                     ps_use[h, r, t] += k * ps_demand[r]
+
+
+@njit(cache=True, nogil=True)
+def unit_prices(side, t, price_of):
+    """Price of one unit on every server in slot index `t`."""
+    for h in range(price_of.shape[0]):
+        total = 0.0
+        for r in range(side.demand.shape[0]):
+            if side.demand[r] > 0.0:
+                total += side.prices[h, r, t] * side.demand[r]
+        price_of[h] = total
+
+
+@njit(cache=True, nogil=True)
+def best_limited_schedule(
+    workers, ps, task, first_end, last_end, in_slot, on_worker, on_ps, worker_counts, ps_counts
+):
+    """Best payoff and end of a job within limits, at full capacity; -inf and 0 if there is none.
+
+    For a branching: the end lies in `first_end` .. `last_end`, the workers of a slot, and the
+    workers and PSs on a server in a slot, in Ranges of shape (T,), (T, H), (T, K). Schedules make
+    `total` worker-slots, no more, run a worker in their end slot, and use exactly the PSs that the
+    workers need; leaving out others loses nothing, as dropping idle ones keeps a schedule feasible.
+    `worker_counts` and `ps_counts`, (T, H), (T, K), receive the schedule.
+    """
+    needed, _, total, utilities, arrival = task
+    most = needed.shape[0] - 1
+    width = total + 1
+    table = np.full((last_end + 1, width), np.inf)
+    costs = np.full((last_end + 1, most + 1), np.inf)
+    worker_price = np.empty(workers.room.shape[0])
+    ps_price = np.empty(ps.room.shape[0])
+    ps_cost = np.empty(needed[most] + 1)
+    worker_most = np.minimum(workers.room, on_worker.high)
+    ps_most = np.minimum(ps.room, on_ps.high)
+    best, end = -np.inf, 0
+    table[arrival - 1, 0] = 0.0
+    reached = 0
+    for t in range(arrival, last_end + 1):
+        cost, old, new = costs[t], table[t - 1], table[t]
+        unit_prices(workers, t - 1, worker_price)
+        unit_prices(ps, t - 1, ps_price)
+        order = stable_order(worker_price)
+        limited_prefix(NOTHING, on_worker.low[t - 1], worker_most[t - 1], worker_price, order, cost)
+        order = stable_order(ps_price)
+        limited_prefix(NOTHING, on_ps.low[t - 1], ps_most[t - 1], ps_price, order, ps_cost)
+        for n in range(most + 1):
+            if in_slot.low[t - 1] <= n <= in_slot.high[t - 1]:
+                cost[n] += ps_cost[needed[n]]
+            else:
+                cost[n] = np.inf
+        if t >= first_end:
+            cheapest = np.inf
+            for n in range(1, min(most, total) + 1):
+                cheapest = min(cheapest, old[total - n] + cost[n])
+            if utilities[t] - cheapest > best:
+                best, end = utilities[t] - cheapest, t
+        least = max(0, total - most * (last_end - t))
+        before = reached
+        reached = min(total, reached + most)
+        for n in range(most + 1):
+            c = cost[n]
+            if c == np.inf:
+                continue
+            first = max(least, n)
+            for s in range(first, min(reached, before + n) + 1):
+                new[s] = min(new[s], old[s - n] + c)
+    if end == 0:
+        return -np.inf, 0
+    worker_counts[:] = 0
+    ps_counts[:] = 0
+    s = total
+    for t in range(end, arrival - 1, -1):
+        chosen = -1
+        value = np.inf
+        for n in range(1 if t == end else 0, min(most, s) + 1):
+            if table[t - 1, s - n] + costs[t, n] < value:
+                value = table[t - 1, s - n] + costs[t, n]
+                chosen = n
+        unit_prices(workers, t - 1, worker_price)
+        unit_prices(ps, t - 1, ps_price)
+        order = stable_order(worker_price)
+        fill_limited(
+            NOTHING, on_worker.low[t - 1], worker_most[t - 1], order, chosen, worker_counts[t - 1]
+        )
+        order = stable_order(ps_price)
+        fill_limited(
+            NOTHING, on_ps.low[t - 1], ps_most[t - 1], order, needed[chosen], ps_counts[t - 1]
+        )
+        s -= chosen
+    return best, end

@@ -13,8 +13,16 @@ from numba import njit
 
 from hindsched.arrays import Floats, Ints
 from hindsched.instances.modes import ModeColumns
-from hindsched.solvers.kernels.limited_servers import Range, fill_limited, limited_prefix
-from hindsched.solvers.kernels.placement import NOTHING, Kinds, fits_together, num_ps, room_for
+from hindsched.solvers.kernels.placement import (
+    NOTHING,
+    Kinds,
+    Range,
+    fill_limited,
+    fits_together,
+    limited_prefix,
+    num_ps,
+    room_for,
+)
 from hindsched.solvers.kernels.stable_order import order_up_to_ties, stable_order
 from hindsched.solvers.kernels.ties import TIE
 

@@ -91,12 +91,6 @@ class Face(ABC):
         What it is about.
     formulation : str
         Which of the family's problems.
-
-    Examples
-    --------
-    >>> import hindsched as hs
-    >>> isinstance(hs.model(hs.generate("oasis", jobs=2, horizon=6)).program, Face)
-    True
     """
 
     SYMBOLS: ClassVar[Mapping[str, Symbol]] = {}
@@ -174,19 +168,17 @@ class Face(ABC):
         }
 
     def __str__(self) -> str:
-        components = self.components()
-        counts = [
-            sum(c.size for c in components if c.kind == k) for k in ("constraint", "variable")
-        ]
-        whole = sum(component.integers for component in components)
-        lines = [self.title, f"{counts[0]} rows, {counts[1]} columns, {whole} of them integer"]
-        width = max((len(component.name) for component in components), default=0)
-        for component in components:
-            unit = f" [{component.unit}]" if component.unit else ""
-            lines.append(f"  {component.name:{width}s}  {component.doc}{unit}")
-            if component.kind != "objective":
-                over = f" over {', '.join(component.indices)}" if component.indices else ""
-                lines.append(f"  {'':{width}s}  {component.size} {_counted(component)}{over}")
+        sizes, parts = self.to_dict(), self.components()
+        size = "{rows} rows, {columns} columns, {integers} of them integer".format(**sizes)
+        lines, width = [self.title, size], max((len(part.name) for part in parts), default=0)
+        for part in parts:
+            unit = f" [{part.unit}]" if part.unit else ""
+            lines.append(f"  {part.name:{width}s}  {part.doc}{unit}")
+            if part.kind != "objective":
+                kind = "rows" if part.kind == "constraint" else "columns"
+                whole = f", {part.integers} integer," if part.integers else ""
+                over = f" over {', '.join(part.indices)}" if part.indices else ""
+                lines.append(f"  {'':{width}s}  {part.size} {kind}{whole}{over}")
         return "\n".join(lines)
 
     def __repr__(self) -> str:
@@ -283,32 +275,13 @@ class Declared(Face):
         return self._labelled(name, unit, self.indices(max(components, key=len)), numbers)
 
     def to_latex(self) -> str:
-        """One row of each rule as mathematics, for LaTeX or a page with MathJax.
-
-        Examples
-        --------
-        >>> import hindsched as hs
-        >>> text = hs.model(hs.generate("gang", preset="small")).program.to_latex()
-        >>> text.splitlines()[2]
-        'weighted seconds from submission to completion:'
-        """
+        """One row of each rule as mathematics, for LaTeX or a page with MathJax."""
         from hindsched.models.latex import latex
 
         return latex(self)
 
     def write(self, path: str | Path) -> None:
-        """Write the model as an MPS or LP file with readable names.
-
-        Parameters
-        ----------
-        path : str or Path
-            Ends in ``.mps`` or ``.lp``.
-
-        Raises
-        ------
-        InputError
-            For another ending.
-        """
+        """Write the model, with readable names, to a path that ends in ``.mps`` or ``.lp``."""
         ending = Path(path).suffix.lower()
         if ending not in FORMATS:
             raise InputError("output", str(path), f"must end in {' or '.join(FORMATS)}")
@@ -318,12 +291,6 @@ class Declared(Face):
                 str(made), format=FORMATS[ending], io_options={"symbolic_solver_labels": True}
             )
             write_bytes(made.read_bytes(), path)
-
-
-def _counted(part: Component) -> str:
-    if part.kind == "constraint":
-        return "rows"
-    return "columns" if not part.integers else f"columns, {part.integers} integer,"
 
 
 _KINDS = {"variable": pyo.Var, "constraint": pyo.Constraint, "objective": pyo.Objective}

@@ -29,7 +29,7 @@ import pyomo.environ as pyo
 from pyomo.environ import quicksum as total
 
 from hindsched.arrays import Floats
-from hindsched.instances.astraea.instance import AstraeaInstance, AstraeaJob
+from hindsched.instances.astraea.instance import AstraeaInstance
 from hindsched.instances.astraea.modes import durations, modes, slot_modes
 from hindsched.instances.modes import PREEMPTIVE
 from hindsched.models.algebra import Expr, Model
@@ -201,7 +201,8 @@ def build_offline(
 
         add_capacities(model, family, blocks, free)
         revenue = total(
-            block.worth(_revenue(instance, instance.jobs[j])) for j, block in blocks.items()
+            block.worth(cache(partial(instance.revenue, instance.jobs[j])))
+            for j, block in blocks.items()
         )
     settled = AstraeaSolution(instance, dict(fixed), formulation).objective()
     model.eq_3 = pyo.Objective(
@@ -252,20 +253,14 @@ def build_subproblem(
     def eq_3a(m: Model, r: int, t: int) -> Expr:
         return total(in_all[r, t]) <= m.quota[r, t]
 
+    worth: Callable[[int], float] = cache(partial(instance.revenue, record))
+    if values is not None:
+        worth = values.tolist().__getitem__
     model.eq_9 = pyo.Objective(
-        expr=block.worth(_revenue(instance, record, values)) - paid,
+        expr=block.worth(worth) - paid,
         sense=pyo.maximize, doc="(9) revenue less what the use costs",
     )  # fmt: skip
     return AstraeaSubproblem(
         instance=instance, formulation=formulation, model=model, position=position, family=family,
         slots=instance.horizon, block=block,
     )  # fmt: skip
-
-
-def _revenue(
-    instance: AstraeaInstance, job: AstraeaJob, values: Floats | None = None
-) -> Callable[[int], float]:
-    """F by last slot, or given values in its place."""
-    if values is not None:
-        return lambda slot: float(values[slot])
-    return cache(partial(instance.revenue, job))

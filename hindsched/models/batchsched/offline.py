@@ -317,24 +317,20 @@ def _latest_completions(
     last = max([now, *ends, *(job.arrival for job in jobs.values())]) + sum(longest)
     # exact: what is left of large weights would be divided by the smallest
     weight = {j: exactly(job.weight) for j, job in jobs.items()}
-    spare = -sum((weight[j] * done for j, done in least.items()), Fraction())
+    cost = Fraction()
     for j, job in jobs.items():
         completion = incumbent.completion(job.name)
         if completion is None:
             raise InputError("incumbent", job.name, "must complete every job")
-        spare += weight[j] * (completion + 1)
+        cost += weight[j] * (completion + 1)
         last = max(last, completion + 1)
     if hedge is not None:
         last = max(last, hedge.last_arrival + sum(longest))
         if hedge.worst is None:
             return dict.fromkeys(jobs, last)
-        spare = exactly(hedge.worst) - sum(
-            (weight[j] * done for j, done in least.items()), Fraction()
-        )
-    return {
-        j: min(last, completion + int(max(spare, Fraction()) / weight[j]))
-        for j, completion in least.items()
-    }
+        cost = exactly(hedge.worst)
+    spare = max(cost - sum(weight[j] * done for j, done in least.items()), Fraction())
+    return {j: min(last, done + int(spare / weight[j])) for j, done in least.items()}
 
 
 def plan_rest(instance: BatchschedInstance, commitments: Commitments) -> BatchschedSolution:

@@ -114,7 +114,11 @@ def outlook(
         ends = _serial_ends(instance, tasks, serial, ready)
         if incumbent is not None:
             ends = [int(incumbent.completions[task.job]) for task in tasks]
-        latest = [min(last, end) for end in _latest_ends(instance, tasks, ends)]
+        spare = sum(
+            weights[task.job] * (end - (task.first - 1 + task.fastest))
+            for task, end in zip(tasks, ends, strict=True)
+        )
+        latest = [min(last, end) for end in _latest_within(instance, tasks, spare)]
     done = tuple(task._replace(last=end) for task, end in zip(tasks, latest, strict=True))
     return Outlook(done, fixed, max([held_until, *latest]))
 
@@ -146,16 +150,6 @@ def _serial_ends(
         now += serial[index]
         ends[index] = now
     return ends
-
-
-def _latest_ends(instance: GangInstance, tasks: Sequence[Task], ends: Sequence[int]) -> list[int]:
-    """Latest completion of each task in a schedule that costs no more than one with these ends."""
-    weights, _ = instance.exact_weights
-    spare = sum(
-        weights[task.job] * (end - (task.first - 1 + task.fastest))
-        for task, end in zip(tasks, ends, strict=True)
-    )
-    return _latest_within(instance, tasks, spare)
 
 
 def _latest_within(instance: GangInstance, tasks: Sequence[Task], spare: int) -> list[int]:

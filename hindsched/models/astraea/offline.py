@@ -151,14 +151,9 @@ def program_bytes(instance: AstraeaInstance, jobs: Iterable[int]) -> float:
 
 
 def build_offline(
-    instance: AstraeaInstance,
-    formulation: str,
-    *,
-    form: str | None = None,
-    relax: bool = False,
-    commitments: Commitments | None = None,
-    incumbent: AstraeaSolution | None = None,
-) -> AstraeaProgram:
+    instance: AstraeaInstance, formulation: str, *, form: str | None = None, relax: bool = False,
+    commitments: Commitments | None = None, incumbent: AstraeaSolution | None = None,
+) -> AstraeaProgram:  # fmt: skip
     """Build (3); an optional job has no columns that earn nothing or less.
 
     A job with a row that begins before ``commitments.now``, or a locked one, keeps its rows;

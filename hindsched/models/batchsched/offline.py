@@ -148,15 +148,10 @@ class BatchschedSubproblem(WindowSubproblem):
 
 
 def build_offline(
-    instance: BatchschedInstance,
-    formulation: str,
-    *,
-    form: str | None = None,
-    relax: bool = False,
-    commitments: Commitments | None = None,
-    incumbent: BatchschedSolution | None = None,
-    hedge: Hedge | None = None,
-) -> BatchschedProgram:
+    instance: BatchschedInstance, formulation: str, *, form: str | None = None,
+    relax: bool = False, commitments: Commitments | None = None,
+    incumbent: BatchschedSolution | None = None, hedge: Hedge | None = None,
+) -> BatchschedProgram:  # fmt: skip
     """Build (2)/(15) or ``preemptive``; its last slot follows from `incumbent`, or a list schedule.
 
     A job with a row that begins before ``commitments.now``, or a locked one, keeps its rows; the
@@ -248,13 +243,9 @@ def build_max_weight(
 
 
 def build_subproblem(
-    instance: BatchschedInstance,
-    position: int,
-    formulation: str,
-    *,
-    slots: int | None = None,
+    instance: BatchschedInstance, position: int, formulation: str, *, slots: int | None = None,
     sets: JobSets | None = None,
-) -> BatchschedSubproblem:
+) -> BatchschedSubproblem:  # fmt: skip
     """Build subproblem (12)/(20), with prices 0 and everything free, up to slot `slots`.
 
     By default that by which the job is done if it waits for the last arrival and takes its longest.
@@ -292,14 +283,9 @@ def _check_columns(what: str, columns: int, most: int) -> None:
 
 
 def _latest_completions(
-    instance: BatchschedInstance,
-    fixed: FixedRows,
-    now: int,
-    incumbent: BatchschedSolution,
-    tables: Mapping[int, Modes],
-    pieces: Mapping[int, Pieces],
-    hedge: Hedge | None,
-) -> dict[int, int]:
+    instance: BatchschedInstance, fixed: FixedRows, now: int, incumbent: BatchschedSolution,
+    tables: Mapping[int, Modes], pieces: Mapping[int, Pieces], hedge: Hedge | None,
+) -> dict[int, int]:  # fmt: skip
     """Latest completion t + L of every open job in a schedule no worse than the incumbent.
 
     Some optimal schedule has no empty slot once all jobs are there and all fixed rows have ended:

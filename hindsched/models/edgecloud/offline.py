@@ -150,15 +150,10 @@ def program_bytes(instance: EdgecloudInstance, jobs: Iterable[int]) -> float:
 
 
 def build_offline(
-    instance: EdgecloudInstance,
-    formulation: str,
-    *,
-    form: str | None = None,
-    relax: bool = False,
-    commitments: Commitments | None = None,
-    incumbent: Solution | None = None,
-    hedge: Hedge | None = None,
-) -> EdgecloudProgram:
+    instance: EdgecloudInstance, formulation: str, *, form: str | None = None,
+    relax: bool = False, commitments: Commitments | None = None,
+    incumbent: Solution | None = None, hedge: Hedge | None = None,
+) -> EdgecloudProgram:  # fmt: skip
     """Build problem (2); a feasible `incumbent` shortens the time that it spans."""
     past = read_past(instance, commitments)
     given = incumbent if isinstance(incumbent, EdgecloudSolution) else None

@@ -134,14 +134,9 @@ class FlowTimeRelaxation(EdgecloudNames, Declared):
 
 
 def build_fractional(
-    instance: EdgecloudInstance,
-    *,
-    plus: bool = True,
-    layout: str = "groups",
-    at_once: bool = True,
-    worker_type: str | None = None,
-    last: Mapping[int, int] | None = None,
-) -> FlowTimeRelaxation:
+    instance: EdgecloudInstance, *, plus: bool = True, layout: str = "groups",
+    at_once: bool = True, worker_type: str | None = None, last: Mapping[int, int] | None = None,
+) -> FlowTimeRelaxation:  # fmt: skip
     """Build LP (4)+, or LP (4) without `plus`; with limited storage (8), (7b) in the form of (9).
 
     In the layout ``groups`` it is exact; ``types`` adds up all workers of a type, at a job's

@@ -140,15 +140,10 @@ class GangProgram(GangNames, OfflineProgram[GangSolution]):
 
 
 def build_offline(
-    instance: GangInstance,
-    formulation: str,
-    *,
-    form: str | None = None,
-    relax: bool = False,
-    commitments: Commitments | None = None,
-    incumbent: GangSolution | None = None,
+    instance: GangInstance, formulation: str, *, form: str | None = None, relax: bool = False,
+    commitments: Commitments | None = None, incumbent: GangSolution | None = None,
     hedge: Hedge | None = None,
-) -> GangProgram:
+) -> GangProgram:  # fmt: skip
     """Build (0)-(6); later slots than an `incumbent` needs are left out."""
     form = form or FORMS[formulation][0]
     kind, goal = split_formulation(formulation)

@@ -72,12 +72,9 @@ def priced_task(instance: GangInstance, job: int, kind: str, slots: int) -> Task
 
 
 def outlook(
-    instance: GangInstance,
-    formulation: str,
-    commitments: Commitments,
-    incumbent: GangSolution | None,
-    hedge: Hedge | None = None,
-) -> Outlook:
+    instance: GangInstance, formulation: str, commitments: Commitments,
+    incumbent: GangSolution | None, hedge: Hedge | None = None,
+) -> Outlook:  # fmt: skip
     """Open jobs with the slots that they may need.
 
     All rows of locked jobs are fixed, of jobs in one piece that have begun, and what others held

@@ -9,8 +9,8 @@ price for everyone, so the resources are an uncapacitated facility location,
 ``paper`` is (8) as printed, another problem with another optimum: one named constraint per equation
 number, with M of `sets.big_m`.
 
-The convex program (10) of one slot is in ``convex.py`` and, as printed, in ``printed.py``; the dual
-(11) of ``paper`` relaxed, which is P_f (9), in ``dual.py``.
+The convex program (10) of one slot is in ``slot_program.py``; the dual (11) of ``paper`` relaxed,
+which is P_f (9), in ``dual.py``.
 """
 
 from __future__ import annotations
@@ -123,15 +123,10 @@ class MlbrokerSubproblem(MlbrokerNames, Subproblem):
 
 
 def build_offline(
-    instance: MlbrokerInstance,
-    formulation: str,
-    *,
-    form: str | None = None,
-    relax: bool = False,
-    commitments: Commitments | None = None,
-    incumbent: MlbrokerSolution | None = None,
-    factor: float = 1.0,
-) -> MlbrokerProgram:
+    instance: MlbrokerInstance, formulation: str, *, form: str | None = None,
+    relax: bool = False, commitments: Commitments | None = None,
+    incumbent: MlbrokerSolution | None = None, factor: float = 1.0,
+) -> MlbrokerProgram:  # fmt: skip
     """Build (8), relaxed the disaggregated LP (``tight``) or P_f (9) (``paper``, M by `big_m`).
 
     Placements before ``commitments.now`` and of locked jobs are fixed; `incumbent` is not used.

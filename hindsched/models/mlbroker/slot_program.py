@@ -221,14 +221,9 @@ class RegularisedSlot:
 
 
 def slot_values(
-    slot: SlotData,
-    before: Floats,
-    price: Price = "paper",
-    switching: Switching = "entropy",
-    *,
-    epsilon: float = 0.01,
-    big: Floats | None = None,
-) -> tuple[Values, Values]:
+    slot: SlotData, before: Floats, price: Price = "paper", switching: Switching = "entropy", *,
+    epsilon: float = 0.01, big: Floats | None = None,
+) -> tuple[Values, Values]:  # fmt: skip
     """Values of the Parameters of a slot: of each `JobInSlot`, and of the `TieredBill`.
 
     `before` is v of the slot before, (J, R), 0 for a new job; `big` is M, (R, K), symmetric and
@@ -334,12 +329,9 @@ class SlotProgram(MlbrokerNames, ConvexProgram):
 
 
 def build_slot(
-    instance: MlbrokerInstance,
-    slot: int,
-    *,
-    price: Price = "paper",
+    instance: MlbrokerInstance, slot: int, *, price: Price = "paper",
     switching: Switching = "entropy",
-) -> SlotProgram:
+) -> SlotProgram:  # fmt: skip
     """Build (10) of a slot with a live job, with v of the slot before 0 until it is set."""
     if not 1 <= slot <= instance.horizon:
         raise InputError("slot", slot, f"must be between 1 and {instance.horizon}")

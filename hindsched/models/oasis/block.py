@@ -51,14 +51,9 @@ RELAXED = Domains(pyo.NonNegativeReals, pyo.UnitInterval)
 
 
 def add_job(
-    b: Model,
-    job: JobSets,
-    form: str,
-    domains: Domains,
-    *,
-    must_run: bool = False,
+    b: Model, job: JobSets, form: str, domains: Domains, *, must_run: bool = False,
     may_give_up: bool = False,
-) -> None:
+) -> None:  # fmt: skip
     """Fill a block with a job's ``y``, ``z``, ``u``, ``admitted``, ``utility`` and rules by number.
 
     In the subproblem it `must_run`. Where it `may_give_up` it may begin and be dropped, which is

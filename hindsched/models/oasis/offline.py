@@ -185,16 +185,10 @@ def program_bytes(instance: OasisInstance, jobs: Iterable[int]) -> float:
 
 
 def build_offline(
-    instance: OasisInstance,
-    formulation: str,
-    *,
-    form: str | None = None,
-    relax: bool = False,
-    commitments: Commitments | None = None,
-    incumbent: OasisSolution | None = None,
-    aggregate: bool = False,
-    hedge: Hedge | None = None,
-) -> OasisProgram:
+    instance: OasisInstance, formulation: str, *, form: str | None = None, relax: bool = False,
+    commitments: Commitments | None = None, incumbent: OasisSolution | None = None,
+    aggregate: bool = False, hedge: Hedge | None = None,
+) -> OasisProgram:  # fmt: skip
     """Build (1)-(13), with blocks ``job[i]``; `incumbent` is not used, as the horizon is hard.
 
     By default in the strong form, or in the cumulative one where the strong one would have more

@@ -231,7 +231,7 @@ class DualProgram(Declared):
             above = -np.inf if item.ub is None else value - item.ub
             over, size = max(below, above), max(1.0, abs(item.lb or 0.0), abs(item.ub or 0.0))
             if over > FEASIBILITY_TOLERANCE * size:
-                number, _, _ = item.parent_component().doc.partition(")")
+                number, _, _ = (item.parent_component().doc or "(").partition(")")
                 found.append(Violation(f"{number})", item.name, over))
         return found
 

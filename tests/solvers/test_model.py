@@ -183,6 +183,17 @@ def test_a_changed_model_is_relaxed_as_it_is_and_has_no_dual(family):
     assert model.solve(time_limit=5).changed is not None
 
 
+def test_a_program_of_several_futures_is_of_no_single_instance():
+    several = hs.model(hs.tree("gang", at=[2], branches=2))
+    lp, best = several.relax().solve(), several.solve(time_limit=60)
+    sign = 1 if several.instance.sense == "max" else -1
+    assert sign * lp.objective >= sign * best.objective - 1e-6
+    assert best.solution is None
+    for part in (several.dual, lambda: several.subproblem(0), lambda: several.slot(1)):
+        with pytest.raises(InputError, match="must be of one instance"):
+            part()
+
+
 def optimum_of_its_primal(dual):
     """The optimum of the program that a dual's title names, built without the dual."""
     instance = dual.instance

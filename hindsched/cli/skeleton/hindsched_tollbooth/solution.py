@@ -47,15 +47,9 @@ class TollboothSolution(Solution):
     def assignments(self) -> dict[str, list[Assignment]]:
         """Rows in the file's form for every car that passes."""
         return {
-            job.name: [
-                {
-                    "from": self.start[job.name],
-                    "to": self.completion(job.name),
-                    "workers": {"booth": 1},
-                }
-            ]
+            job.name: [{"from": first, "to": first + job.length - 1, "workers": {"booth": 1}}]
             for job in self.instance.jobs
-            if job.name in self.start
+            if (first := self.start.get(job.name))
         }
 
     def used(self) -> Any:

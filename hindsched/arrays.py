@@ -8,12 +8,9 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-"""Amounts, prices, costs."""
-Ints = NDArray[np.int64]
-"""Counts, slots, positions."""
-Bools = NDArray[np.bool_]
-"""Which of some things."""
+Floats = NDArray[np.float64]  # amounts, prices, costs
+Ints = NDArray[np.int64]  # counts, slots, positions
+Bools = NDArray[np.bool_]  # which of some things
 
 
 def exp_of(exponents: Floats) -> Floats:

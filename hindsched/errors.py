@@ -6,10 +6,8 @@ import difflib
 import re
 from collections.abc import Sequence
 
-MOST_TOLD = 20
-"""Mistakes of one input that its error names; the rest are counted."""
-INTERRUPTED, TERMINATED = 130, 143
-"""Exit codes of a process that Ctrl-C or SIGTERM ended."""
+MOST_TOLD = 20  # mistakes of one input that its error names; the rest are counted
+INTERRUPTED, TERMINATED = 130, 143  # exit codes of a process that Ctrl-C or SIGTERM ended
 
 
 class HindschedError(Exception):

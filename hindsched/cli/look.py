@@ -20,8 +20,7 @@ LISTS = {
     "instances": "names that solve, ratio and every other command take",
     "solvers": "solvers of the offline programs, and which are installed",
 }
-MOST_ENTRIES = 20
-"""Entries of an object in an instance's provenance that `describe` spells out."""
+MOST_ENTRIES = 20  # entries of an object in an instance's provenance that `describe` spells out
 
 
 def schema(family: opt.Family) -> None:

@@ -17,8 +17,7 @@ from rich.text import Text
 from hindsched.analysis.tables import jsonable
 from hindsched.printable import printable
 
-PIPE_COLUMNS = 200
-"""Width of output that is no terminal, where ``COLUMNS`` says nothing."""
+PIPE_COLUMNS = 200  # width of output that is no terminal, where ``COLUMNS`` says nothing
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output.")]
 
 

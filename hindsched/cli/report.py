@@ -19,8 +19,7 @@ RATIO_LEGEND = """\
 on: number of instances; [at least, at most] of a ratio, 1 is perfect; median, worst: over the
 instances; of sums: all OPT against all ALG; inf: earns nothing; proof: who vouches for the bound;
 gap: between the ends of the optimum, of which the best schedule of all is one; -: no bound"""
-MOST_COLUMNS = 100
-"""Of a table; a wider one is folded, also in a pipe."""
+MOST_COLUMNS = 100  # of a table; a wider one is folded, also in a pipe
 
 
 def report(

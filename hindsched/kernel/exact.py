@@ -17,10 +17,8 @@ from typing import Any
 BITS = 192
 ONE = 1 << BITS
 TERMS = 64
-Data = Mapping[str, Any]
-"""What an object in a file holds."""
-WIDEST = 1 << 14
-"""Exponents beyond this in size: e^-x is 0 to 2^-192, e^x is refused."""
+Data = Mapping[str, Any]  # what an object in a file holds
+WIDEST = 1 << 14  # exponents beyond this in size: e^-x is 0 to 2^-192, e^x is refused
 
 
 @dataclass(frozen=True)

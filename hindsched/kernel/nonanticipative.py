@@ -30,8 +30,7 @@ from .reading import require
 KEYS = {"format", "family", "formulation", "kind", "policies", "sense", "bound", "claim",
         "scenarios"}  # fmt: skip
 PART = {"instance", "instance_sha256", "weight", "own", "kind", "prices", "schedule"}
-Own = dict[str, dict[tuple[int, int], Any]]
-"""Multipliers by job and window."""
+Own = dict[str, dict[tuple[int, int], Any]]  # multipliers by job and window
 
 
 def prove(instances: Sequence[Any], data: Data) -> Interval:

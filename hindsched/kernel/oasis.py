@@ -27,8 +27,7 @@ SIDES, KEYS = ("worker", "ps"), ("workers", "ps")
 EQUATIONS = {"worker": "(4)", "ps": "(5)"}
 FINEST = 10**31
 Amounts = Data
-Series = dict[tuple[Any, ...], list[Any]]
-"""Prices by labels, then by slot."""
+Series = dict[tuple[Any, ...], list[Any]]  # prices by labels, then by slot
 
 
 class Job:

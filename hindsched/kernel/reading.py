@@ -30,8 +30,7 @@ LIMITS = {
 _NONE = dict.fromkeys(LIMITS, 10**30)
 _LIMITS: ContextVar[dict[str, int]] = ContextVar("limits")
 """What holds inside of `limited`; outside there are none."""
-Progress = Callable[[int, int, str], None]
-"""``progress(done, all, what)``."""
+Progress = Callable[[int, int, str], None]  # ``progress(done, all, what)``
 
 
 @contextmanager

@@ -17,12 +17,9 @@ NEVER = 2**31 - 1
 ALL = (0, NEVER)
 Feature = tuple[Any, ...]
 """Name of a whole number of a schedule, then its labels: ("workers", "server-1", slot 3)."""
-Decision = tuple[str, Feature, int, int]
-"""Job, feature, least, most."""
-Limits = Mapping[Feature, tuple[int, int]]
-"""Least and most of each feature that is limited."""
-Features = Mapping[str, Sequence[tuple[str, Any]]]
-"""Axes of the labels of each feature."""
+Decision = tuple[str, Feature, int, int]  # job, feature, least, most
+Limits = Mapping[Feature, tuple[int, int]]  # least and most of each feature that is limited
+Features = Mapping[str, Sequence[tuple[str, Any]]]  # axes of the labels of each feature
 Price = Callable[[Any], tuple[Interval, Callable[[int, Limits], Interval | None]]]
 """``price(prices)``: what rows are worth, and ``respond(position, limits)``: a job's best response
 at these prices, in the jobs' order; None where it has no schedule within limits."""

@@ -11,14 +11,12 @@ from typing import Any
 from .exact import Data, Interval
 from .reading import Refused, names, require, span
 
-Stretch = tuple[int, int, Any]
-"""First slot, last slot, height."""
+Stretch = tuple[int, int, Any]  # first slot, last slot, height
 Load = tuple[str, str, str, Any]
 """The equation that is a limit, server, resource, and the limit; None if there is none."""
 Loads = defaultdict[Load, list[tuple[int, int, Any, str]]]
 """First slot, last slot, height and job of all that adds up on a load."""
-Row = tuple[int, int, Data]
-"""First slot, last slot, and the row."""
+Row = tuple[int, int, Data]  # first slot, last slot, and the row
 JOB_KEYS = {"name", "completion", "assignments"}
 
 

@@ -31,18 +31,13 @@ from .trees import NEVER, Limits, between
 from .verdict import Broken, Verdict, given_up, jobs_of, rows_of
 
 Amounts = tuple[Any, ...]
-Ends = tuple[int, int] | None
-"""An amount in integers, rounded down and up."""
-Cost = Callable[[int], tuple[int, int]]
-"""Of ending in a slot: rounded down and up."""
-PIECES = "preemptive"
-"""Layout of jobs whose slots need not touch."""
+Ends = tuple[int, int] | None  # an amount in integers, rounded down and up
+Cost = Callable[[int], tuple[int, int]]  # of ending in a slot: rounded down and up
+PIECES = "preemptive"  # layout of jobs whose slots need not touch
 MODE = ("start", "workers", "worker_type", "ps_type")
 """What decisions of a tree may limit, beside completions."""
-Terms = Mapping[tuple[int, int], Any]
-"""What a job pays besides for a window, of either sign."""
-FINEST = 10**31
-"""Costs are rounded outward to multiples of 1/FINEST, or finer."""
+Terms = Mapping[tuple[int, int], Any]  # what a job pays besides for a window, of either sign
+FINEST = 10**31  # costs are rounded outward to multiples of 1/FINEST, or finer
 Mode = tuple[int, str, Any, int, int, int]
 """A way to run a job: L, w, p, q, N, and the fewest PSs that a host of its needs."""
 

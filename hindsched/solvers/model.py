@@ -54,8 +54,7 @@ if TYPE_CHECKING:
     from hindsched.models.convex import ConvexProgram  # noqa: F401 (of `ConvexModel`)
     from hindsched.solvers.certificates.certificate import Certificate
 
-MOST_ROUNDS = 1_000
-"""Rounds of row generation after which a dual is given up."""
+MOST_ROUNDS = 1_000  # rounds of row generation after which a dual is given up
 Options = SolveOptions | Keywords | None
 AnyProgram = TypeVar("AnyProgram", bound=Face)
 AnyDeclared = TypeVar("AnyDeclared", bound=Declared)

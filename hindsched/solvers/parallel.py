@@ -22,8 +22,7 @@ from typing import Any, Self
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.work import is_counted
 
-WAIT_SECONDS = 0.02
-"""How often whoever waits looks for what was found."""
+WAIT_SECONDS = 0.02  # how often whoever waits looks for what was found
 Work = Callable[[], Any]
 """What a process does; it sees what its parent had when it began. What it returns is sent."""
 

@@ -33,18 +33,15 @@ DEFLECTION = 0.7
 """Weight of the new subgradient in the direction; the rest is the previous direction."""
 FIRST_STEP, STEP_SHRINK, LAST_STEP = 1.0, 0.7, 1e-4
 """Step scale at the start, its factor at a restart, and the value at which the search ends."""
-PATIENCE = 6
-"""Iterations without a better bound before a restart."""
+PATIENCE = 6  # iterations without a better bound before a restart
 TARGET_MARGIN = 0.02
 """How far, relative to its size, the step's target lies beyond the feasible objective."""
-NOTHING = 1e-9
-"""Share of the first bound that is as good as 0."""
+NOTHING = 1e-9  # share of the first bound that is as good as 0
 
 COLUMN_SMOOTHING, WARM_ITERATIONS = 0.8, 40
 """Of column generation: weight of the best prices in the prices tried, and the subgradient
 iterations that give the first prices and columns."""
-LARGEST_PRICE = 1e100
-"""Prices beyond this bound nothing that could be counted."""
+LARGEST_PRICE = 1e100  # prices beyond this bound nothing that could be counted
 
 
 @dataclass(frozen=True)

@@ -28,8 +28,7 @@ from hindsched.solvers.door.standard_form import objective_factor
 from hindsched.solvers.door.work import is_counted, spend
 from hindsched.solvers.oracles.base import BlockOracle, Response
 
-DUAL_SIMPLEX, PRIMAL_SIMPLEX = 1, 4
-"""HiGHS's names of the two."""
+DUAL_SIMPLEX, PRIMAL_SIMPLEX = 1, 4  # HiGHS's names of the two
 OPTIONS: JsonObject = {
     "output_flag": False, "threads": 1, "solver": "simplex", "simplex_strategy": PRIMAL_SIMPLEX,
     "presolve": "off",

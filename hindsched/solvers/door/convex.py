@@ -50,8 +50,7 @@ DEFAULT_CHAIN = (
     ),
 )
 """Escalation of a convex program."""
-LINEAR_CHAIN = (ConvexStep("highs", cp.HIGHS, {}, tolerance=1e-6),)
-"""Chain of a linear program."""
+LINEAR_CHAIN = (ConvexStep("highs", cp.HIGHS, {}, tolerance=1e-6),)  # chain of a linear program
 
 _TIME_LIMIT_NAMES = {cp.CLARABEL: "time_limit", cp.SCS: "time_limit_secs", cp.HIGHS: "time_limit"}
 _CLAIMS = {

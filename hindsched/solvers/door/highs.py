@@ -28,8 +28,7 @@ WAIT_SECONDS = 0.05
 """How often the waiting thread looks for an interrupt, the deadline and news to report."""
 GRACE_SECONDS = 1.0
 """Overrun of the time limit after which HiGHS is interrupted rather than trusted to stop."""
-PIVOTS_A_UNIT = 100
-"""Simplex iterations that count as a unit of work."""
+PIVOTS_A_UNIT = 100  # simplex iterations that count as a unit of work
 INLINE_NONZEROS = 20_000
 """Continuous programs below this size run in the caller's thread: they end within milliseconds."""
 

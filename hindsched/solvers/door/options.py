@@ -13,8 +13,7 @@ from hindsched.json_types import JsonObject
 SOLVERS = ("highs", "scip", "cbc", "glpk", "gurobi")
 """Solvers behind the door; HiGHS comes with the package, the others are used when installed."""
 DEFAULT_GAP = 1e-6
-MOST_THREADS = 1024
-"""More than this is a mistake that would only exhaust the machine."""
+MOST_THREADS = 1024  # more than this is a mistake that would only exhaust the machine
 
 
 @dataclass(frozen=True)

@@ -33,8 +33,7 @@ ROW_TOLERANCE = 1e-6
 INTEGER_TOLERANCE = 1e-5
 """Distance from the nearest integer within which an integer variable is rounded to it."""
 
-LARGEST_SIDE = 1e300
-"""A side beyond it is none."""
+LARGEST_SIDE = 1e300  # a side beyond it is none
 
 
 class TriviallyInfeasibleError(Exception):
@@ -272,12 +271,10 @@ def _worst(excess: Floats, components: Sequence[Any]) -> tuple[float, str]:
     return worst, components[index].name if worst > 1 else ""
 
 
-MODERATE = (2.0**-20, 2.0**20)
-"""Matrices whose coefficients lie between these stay."""
+MODERATE = (2.0**-20, 2.0**20)  # matrices whose coefficients lie between these stay
 MODERATE_COSTS = (2.0**-4, 2.0**20)
 """Objectives whose largest coefficient lies between these stay: duals are right to 1e-7."""
-LARGEST_COST = 2.0**14
-"""About what an objective's largest coefficient is scaled to."""
+LARGEST_COST = 2.0**14  # about what an objective's largest coefficient is scaled to
 ROUNDS = 3
 """How often columns and rows are scaled in turn; a row with integer columns by these alone."""
 

@@ -21,8 +21,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from types import FrameType
 
-UNIT_SECONDS = 0.01
-"""What a unit of work counts as."""
+UNIT_SECONDS = 0.01  # what a unit of work counts as
 
 
 @dataclass

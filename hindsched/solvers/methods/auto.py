@@ -54,25 +54,19 @@ from hindsched.solvers.tree.method import (
     tree_rows,
 )
 
-SHARE_OF_FIRST_PRICES = 0.1
-"""Share of the time after which no more uniform prices are tried."""
+SHARE_OF_FIRST_PRICES = 0.1  # share of the time after which no more uniform prices are tried
 SHARE_BEFORE_HELPERS = 0.2
 """Share of the time that prices get at most before others search beside them."""
-SHARE_OF_HELPERS = 0.97
-"""Share of the time after which those who search beside say what they found."""
-ROUNDS = 15
-"""Turns that bound and search take."""
+SHARE_OF_HELPERS = 0.97  # share of the time after which those who search beside say what they found
+ROUNDS = 15  # turns that bound and search take
 METHOD = "prices+search"
 ENDED = (StoppedBy.GAP, StoppedBy.INTERRUPTED, StoppedBy.INFEASIBLE)
 """Why prices and search stop for good."""
 SLOW_BOUND = 2e-4
 """Relative gain of the bound in a turn below which the search gets most of the time."""
-SEED_STEP = 1_000_003
-"""Between the seeds of those who search side by side."""
-LEAST_SECONDS = 0.2
-"""Between two reports."""
-SMALL_SIZE = 50_000
-"""Jobs x linking rows up to which the offline program is solved."""
+SEED_STEP = 1_000_003  # between the seeds of those who search side by side
+LEAST_SECONDS = 0.2  # between two reports
+SMALL_SIZE = 50_000  # jobs x linking rows up to which the offline program is solved
 SHARE_ALONE, SHARE_BESIDE = (0.1, 1.0), (0.02, 0.15)
 """Share of the time, and seconds at most, that prices and search get before the program, and where
 they go on beside it."""
@@ -80,8 +74,7 @@ SHARE_OF_TREE, MOST_OF_TREE = 0.15, 6.0
 """Share of the time, and seconds at most, that a tree gets before the program on one core."""
 SHARE_BESIDE_PROGRAM = 0.95
 """Share of the time left after which what works beside the program says what it has."""
-LOOK_SECONDS = 0.05
-"""How often the program asks whether what works beside it has ended."""
+LOOK_SECONDS = 0.05  # how often the program asks whether what works beside it has ended
 Program = Callable[..., Result]
 """How a family solves its offline program from an incumbent: called like `solve_milp`."""
 

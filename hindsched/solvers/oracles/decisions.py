@@ -23,10 +23,8 @@ from hindsched.errors import InputError
 from hindsched.json_types import JsonObject
 from hindsched.solvers.oracles.rows import AxisLabel
 
-NEVER = 2**31 - 1
-"""Completion of a job that stays out, and a limit that limits nothing."""
-COMPLETION = "completion"
-"""The feature that every family has."""
+NEVER = 2**31 - 1  # completion of a job that stays out, and a limit that limits nothing
+COMPLETION = "completion"  # the feature that every family has
 Axes = tuple[tuple[str, tuple[AxisLabel, ...]], ...]
 """Axis names and labels of a feature, as in `RowSet`."""
 

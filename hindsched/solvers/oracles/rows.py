@@ -21,8 +21,7 @@ from hindsched.limits import check_memory
 
 BYTES_A_SLOT, BYTES_A_ROW = 48, 64
 """What a slot's label takes, and a row in the vectors that an oracle and its engine work on."""
-LARGEST_PRICE = 1e100
-"""Prices beyond this would overflow where they are multiplied with capacities."""
+LARGEST_PRICE = 1e100  # prices beyond this would overflow where they are multiplied with capacities
 
 
 def slot_labels(slots: int, rows_a_slot: int) -> tuple[int, ...]:
@@ -34,8 +33,7 @@ def slot_labels(slots: int, rows_a_slot: int) -> tuple[int, ...]:
     return tuple(range(1, slots + 1))
 
 
-AxisLabel = int | str
-"""What one place of an axis is called: a name or a slot."""
+AxisLabel = int | str  # what one place of an axis is called: a name or a slot
 
 
 class PriceRow(TypedDict):

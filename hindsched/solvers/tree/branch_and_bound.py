@@ -33,15 +33,13 @@ from hindsched.solvers.tree.node_program import Answers, NodeBound, NodeProgram,
 
 DIVE_EVERY = 3
 """Every so many nodes the deepest open one is taken instead of the worst: it finds solutions."""
-MULTIPLES = (1.0, 0.6, 0.2)
-"""Multiples of a node's prices at which jobs are inserted."""
+MULTIPLES = (1.0, 0.6, 0.2)  # multiples of a node's prices at which jobs are inserted
 RANDOM_TRIES, NOISE = 12, 0.3
 """Further insertions in random orders, and how far prices are moved for them, relatively."""
 SHARE_OF_TIME = 0.25
 """Part of the time since the last node that the neighbourhood search may take, and of all the time
 that looking for solutions may take."""
-PATIENCE = 3.0
-"""About how many calls in a row that find nothing halve that share."""
+PATIENCE = 3.0  # about how many calls in a row that find nothing halve that share
 FindSolution = Callable[[Floats, Sequence[Any]], Solution | None]
 """``find(prices, shares)``: a solution near a node's linear program, checked or None."""
 MakeProgram = Callable[[Any, float, Event], Any]

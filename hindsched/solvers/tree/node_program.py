@@ -34,24 +34,18 @@ from hindsched.solvers.oracles.decisions import (
     window_of,
 )
 
-SMOOTHING = 0.3
-"""Weight of a node's best prices in the prices tried."""
-CONVERGED = 1e-8
-"""Relative distance of bound and program value at which no column is missing."""
+SMOOTHING = 0.3  # weight of a node's best prices in the prices tried
+CONVERGED = 1e-8  # relative distance of bound and program value at which no column is missing
 SHARE_OF_GAP = 0.01
 """Share of a node's gap that may be left to its children: the last rounds gain little."""
 HIGHEST_PENALTY = 1e4
 """Times the first penalty: a node that still buys off then has no solution worth its bound."""
 MOST_COLUMNS = 1000
 """Columns above which old ones are dropped from the program; their nodes bring them back."""
-MOST_ROUNDS = 200
-"""Rounds of pricing at one node."""
-LEAST_SIDE = 1e-6
-"""Share of a job's schedules that each side of a split must hold."""
-LEAST_STAKE = 1e-4
-"""Share of a job's objective below which nothing is at stake."""
-Key = tuple[int, bytes]
-"""A column's block and key."""
+MOST_ROUNDS = 200  # rounds of pricing at one node
+LEAST_SIDE = 1e-6  # share of a job's schedules that each side of a split must hold
+LEAST_STAKE = 1e-4  # share of a job's objective below which nothing is at stake
+Key = tuple[int, bytes]  # a column's block and key
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""HiGHS by arrays: one object a program, interruptible, with every option checked.
+"""HiGHS by arrays: one object a solve, interruptible, with every option checked.
 
 The bridge goes past Pyomo's own interface because that one has no start for mixed-integer programs,
 notices Ctrl-C only when the solve has ended, and is several times slower on large models.
@@ -18,7 +18,6 @@ import numpy as np
 
 from hindsched.arrays import Floats
 from hindsched.errors import InputError, SolveFailed
-from hindsched.json_types import JsonObject
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.result import Answer, Progress, Status, StoppedBy
 from hindsched.solvers.door.standard_form import LinearProgram, Scaling
@@ -67,7 +66,7 @@ _UNSCALED, _SCALED = 0, 2
 
 
 class HighsProgram:
-    """A linear program inside HiGHS, kept for further solves; the time limit is given with each."""
+    """A linear program inside HiGHS, to be solved once."""
 
     def __init__(self, program: LinearProgram, options: SolveOptions) -> None:
         if (highspy.HIGHS_VERSION_MAJOR, highspy.HIGHS_VERSION_MINOR) in UNSOUND_RELEASES:
@@ -75,14 +74,11 @@ class HighsProgram:
                 f"HiGHS {highspy.Highs().version()} cuts off integer optima when it is given a"
                 " start: install another release (pip install 'highspy!=1.16.*')"
             )
-        self.program = program
+        self.program, self._options = program, options
         self.highs = highspy.Highs()
         self._stop = threading.Event()
-        self._has_start = False
-        self._suited: JsonObject = {}
         self._news: dict[str, float] | None = None
         self._set_options(options)
-        self._listens = False
         self._pass_model()
 
     def _set_options(self, options: SolveOptions) -> None:
@@ -139,9 +135,8 @@ class HighsProgram:
     def _suit(self, wanted: Mapping[str, bool | int | str]) -> None:
         """Set options that suit the program; what the caller named stays."""
         for name, value in wanted.items():
-            if name not in self._named and self._suited.get(name) != value:
+            if name not in self._named:
                 self.highs.setOptionValue(name, value)
-                self._suited[name] = value
 
     def begin_small(self) -> None:
         """Suit the options to a linear program in which presolve would take longest.
@@ -162,18 +157,8 @@ class HighsProgram:
             "simplex_scale_strategy": _UNSCALED if primal else _SCALED,
         })  # fmt: skip
 
-    def set_cost(self, cost: Floats, offset: float) -> None:
-        """Replace the objective of the minimised form."""
-        self.program.cost, self.program.offset = cost, offset
-        index = np.arange(cost.size, dtype=_I32)
-        self._scaling = replace(self._scaling, objective=self._scaling.objective_for(cost))
-        self.highs.changeColsCost(cost.size, index, self._scaling.costs(cost))
-        self.highs.changeObjectiveOffset(offset * self._scaling.objective)
-
     def set_start(self, index: Any, values: Floats) -> None:
         """Give values to some or all columns as a start for the mixed-integer search."""
-        self.highs.clearSolver()
-        self._has_start = True
         values = values / self._scaling.columns[index]
         if len(index) == len(self.program.columns):
             solution = highspy.HighsSolution()
@@ -190,20 +175,13 @@ class HighsProgram:
         `on_progress` is called from the waiting thread with bound and objective of the minimised
         form.
         """
-        if self.program.is_mixed_integer and not self._has_start:
-            # Else HiGHS would offer the incumbent of an earlier solve, perhaps no longer a point.
-            self.highs.clearSolver()
-        self._has_start = False
         self._run(time_limit, on_progress)
         model_status = self.highs.getModelStatus()
-        presolve = self.highs.getOptionValue("presolve")[1]
-        if model_status == _MODEL.kUnboundedOrInfeasible and presolve != "off":
+        presolves = self.highs.getOptionValue("presolve")[1] != "off"
+        if model_status == _MODEL.kUnboundedOrInfeasible and presolves:
             # HiGHS's presolve cannot tell the two apart; the solver itself can.
             self.highs.setOptionValue("presolve", "off")
-            try:
-                self._run(time_limit, on_progress)
-            finally:
-                self.highs.setOptionValue("presolve", presolve)
+            self._run(time_limit, on_progress)
             model_status = self.highs.getModelStatus()
         open_ended = model_status in (_MODEL.kUnbounded, _MODEL.kUnboundedOrInfeasible)
         if open_ended and self.program.is_mixed_integer:
@@ -251,15 +229,8 @@ class HighsProgram:
         self.highs.run()
         self.highs.setOptionValue("threads", threads)
 
-    def _listen(self) -> None:
-        """Let HiGHS ask whether to stop; where it runs in the caller's thread nobody could say."""
-        if self._listens:
-            return
-        self._listens = True
-        Stop(self._stop).listen(self.highs)
-
     def _run_in_thread(self, time_limit: float | None, on_progress: Progress | None) -> None:
-        self._listen()
+        Stop(self._stop).listen(self.highs)  # in the caller's thread nobody could say
         failures: list[BaseException] = []
         done = threading.Event()
 
@@ -310,13 +281,8 @@ class HighsProgram:
 
     def _unbounded_or_infeasible(self, time_limit: float | None) -> Answer:
         # The relaxation is unbounded, which does not say that an integer point exists.
-        cost, offset = self.program.cost, self.program.offset
-        self.set_cost(np.zeros_like(cost), 0.0)
-        try:
-            self._run(time_limit, None)
-            probe = self._read(self.highs.getModelStatus())
-        finally:
-            self.set_cost(cost, offset)
+        anything = replace(self.program, cost=np.zeros_like(self.program.cost), offset=0.0)
+        probe = HighsProgram(anything, self._options).solve(time_limit)
         backend, details = self.backend, {"probe": str(probe.status)}
         if probe.point is not None:
             unbounded = Status.UNBOUNDED, StoppedBy.UNBOUNDED

@@ -307,10 +307,6 @@ class Scaling:
                 rows = np.where(open_rows, _to_one(sizes), rows)
         return cls(rows, columns, objective_factor(columns * program.cost))
 
-    def objective_for(self, cost: Floats) -> float:
-        """Factor of another objective of the same columns."""
-        return objective_factor(self.columns * cost)
-
     def matrix(self, matrix: csc_array) -> csc_array:
         """Coefficients of the rows and columns."""
         return csc_array(diags_array(self.rows) @ matrix @ diags_array(self.columns))

@@ -141,11 +141,8 @@ class ClusterState(Generic[Job]):
     def add_row(self, name: str, row: Assignment) -> None:
         """Add a row; one that continues the job's last one is joined to it."""
         kept = self.rows.setdefault(name, [])
-        before = kept[-1] if kept else {"to": None}
-        if before["to"] == row["from"] - 1 and {**before, "to": row["to"]} == {
-            **row, "from": before["from"]
-        }:  # fmt: skip
-            before["to"] = row["to"]
+        if kept and _continues(row, kept[-1]):
+            kept[-1]["to"] = row["to"]
         else:
             kept.append(dict(row))
 
@@ -216,14 +213,21 @@ def this_slot(rows: Sequence[Assignment], slot: int) -> tuple[list[Assignment], 
     return now, False
 
 
+def _continues(row: Assignment, before: Assignment) -> bool:
+    """Whether a row holds from the next slot on what another held until then."""
+    span = {"from": before["from"], "to": row["to"]}
+    return bool(row["from"] == before["to"] + 1 and {**row, **span} == {**before, **span})
+
+
 def _copied(decision: object, here: str) -> Decision:
     """A copy of plain data, read once: what an algorithm's own classes could hide is gone."""
     if not isinstance(decision, Decision):
         raise Refused("decision", here, f"{type(decision).__name__} is no Decision")
     if not isinstance(decision.assignments, Mapping):
         raise Refused("decision", here, "assignments must map job names to rows")
+    said = {kind: getattr(decision, kind) for kind in ("assignments", "admitted", "rejected")}
     try:
-        given = json.loads(json.dumps(vars(decision), default=_plain))
+        given = json.loads(json.dumps(said, default=_plain))
     except (TypeError, ValueError, RecursionError) as error:
         raise Refused("row", here, f"nothing that a row could hold: {error}") from None
     for kind in ("admitted", "rejected"):

@@ -12,7 +12,7 @@ from hindsched.instances.astraea.instance import AstraeaInstance
 from hindsched.instances.batchsched.instance import PARAMETER_SERVER
 from hindsched.instances.generators.registry import generate
 from hindsched.instances.io import parse_instance
-from hindsched.online.baselines.fair_shares import (
+from hindsched.online.baselines.fair_rounds import (
     Present,
     finish_time_shares,
     max_min_shares,

@@ -4,20 +4,86 @@
 scheduling policies for deep learning workloads" (OSDI 2020); ``themis`` is the finish-time fairness
 of Mahajan et al., "Themis: Fair and efficient GPU cluster scheduling" (NSDI 2020), as the former
 writes it as a program. From the papers' published formulas; the full texts were not at hand.
+
+================  ================================================================
+``x[j]``          share of the rounds in which job j runs
+``equal[j]``      the share that a n-th of the cluster would give it, n jobs
+``use[r, j]``     share of resource r's total that its gang holds
+================  ================================================================
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, ClassVar
 
 import numpy as np
 
+from hindsched.arrays import Floats
+from hindsched.errors import SolveFailed
 from hindsched.instances.base import JobRecord
 from hindsched.online.baselines.baseline import FixedWidth
 from hindsched.online.protocol import Decision, Environment, Report
 
 SLACK = 1e-4  # how much of its fair share a job may lose to the solver's tolerance
+CONVEX = "hindsched.solvers.door.convex"  # and CVXPY
+
+
+@dataclass(frozen=True)
+class Present:
+    """The unfinished jobs at a round, in the order of arrival."""
+
+    use: Floats  # share of each resource's total that a job's gang holds, (resources, jobs)
+    left: Floats  # slots that the gang still needs
+    total: Floats  # and needed at first
+    waited: Floats  # slots since the job arrived
+
+    @property
+    def equal(self) -> Floats:
+        """Share of time that an equal part of the cluster is worth to each job."""
+        most = np.maximum(1e-12, self.use.max(axis=0))
+        found: Floats = np.minimum(1.0, 1.0 / (len(self.left) * most))
+        return found
+
+
+def max_min_shares(present: Present) -> Floats:
+    """Maximise ``min_j x[j] / equal[j]`` with ``x <= 1``, ``use x <= 1``."""
+    cp = import_module("cvxpy")
+    x = cp.Variable(len(present.left), nonneg=True)
+    least = cp.min(cp.multiply(1 / present.equal, x))
+    value = _solve(cp.Problem(cp.Maximize(least), [x <= 1, present.use @ x <= 1]))
+    found: Floats = np.minimum(1.0, value * present.equal)
+    return found
+
+
+def finish_time_shares(present: Present) -> Floats:
+    """Minimise ``max_j (waited[j] + left[j] / x[j]) / (total[j] / equal[j])``, x as before."""
+    alone = present.total / present.equal
+    cp = import_module("cvxpy")
+    x = cp.Variable(len(present.left), nonneg=True)
+    shared = present.waited + cp.multiply(present.left, cp.inv_pos(x))
+    worst = cp.max(cp.multiply(1 / alone, shared))
+    value = _solve(cp.Problem(cp.Minimize(worst), [x <= 1, present.use @ x <= 1]))
+    found: Floats = np.minimum(1.0, present.left / (value * alone - present.waited))
+    return found
+
+
+def all_of_the_time(present: Present, least: Floats) -> Floats:
+    """Shares of time that sum to the most, each at least its own bound."""
+    cp = import_module("cvxpy")
+    x = cp.Variable(len(least))
+    _solve(cp.Problem(cp.Maximize(cp.sum(x)), [x >= least, x <= 1, present.use @ x <= 1]))
+    found: Floats = np.clip(x.value, least, 1.0).round(6)  # equal jobs stay equal
+    return found
+
+
+def _solve(problem: Any) -> float:
+    """The optimal value of a problem of CVXPY; `SolveFailed` where no solver finds a point."""
+    result = import_module(CONVEX).solve_convex(problem, ignore_dpp=True)
+    if not result.has_point:
+        raise SolveFailed(f"fair shares: {result.status}, {result.backend}")
+    return float(np.asarray(problem.objective.args[0].value))
 
 
 class FairRounds(FixedWidth):
@@ -35,12 +101,11 @@ class FairRounds(FixedWidth):
         Width of the gangs, see `hindsched.online.dynamics.Gangs`.
     """
 
-    least_shares: ClassVar[str]  # the program of `fair_shares` for what each job must get
+    least_shares: ClassVar[Any]  # from who is present, what each job must get
 
     def start(self, environment: Environment) -> None:
         """Begin with an empty cluster."""
-        # CVXPY takes long to load: not before a run, and outside the times of its decisions
-        self._programs: Any = import_module("hindsched.online.baselines.fair_shares")
+        import_module(CONVEX)  # takes long: not before a run, and outside its decisions' times
         super().start(environment)
         self._arrived: dict[str, int] = {}
         self._known: tuple[str, ...] = ()
@@ -80,15 +145,15 @@ class FairRounds(FixedWidth):
             return {}
         speed = [self.cluster.speed(self.jobs[name], widths[name]) for name in names]
         use = [self.cluster.shares(self.jobs[name], widths[name]) for name in names]
-        present = self._programs.Present(
+        present = Present(
             np.column_stack(use),
             np.array([float(self.remaining[name]) for name in names]) / speed,
             np.array([float(self.cluster.work(self.jobs[name])) for name in names]) / speed,
             np.array([self.slot - self._arrived[name] for name in names], dtype=float),
         )
         self._solved += 1
-        least = getattr(self._programs, self.least_shares)(present)
-        shares = self._programs.all_of_the_time(present, (1 - SLACK) * least)
+        least = type(self).least_shares(present)
+        shares = all_of_the_time(present, (1 - SLACK) * least)
         return dict(zip(names, shares.tolist(), strict=True))
 
     def report(self) -> Report:
@@ -99,7 +164,7 @@ class FairRounds(FixedWidth):
 class Gavel(FairRounds):
     """Max-min fairness: the least share over that of an equal part of the cluster is largest."""
 
-    least_shares = "max_min_shares"
+    least_shares = staticmethod(max_min_shares)
 
 
 class Themis(FairRounds):
@@ -109,4 +174,4 @@ class Themis(FairRounds):
     alone is all of its work on an equal part of the cluster.
     """
 
-    least_shares = "finish_time_shares"
+    least_shares = staticmethod(finish_time_shares)

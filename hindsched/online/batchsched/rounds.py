@@ -120,9 +120,7 @@ class ServerRound(BatchRound):
 
 
 def greedy_right_to_left(
-    cluster: BatchschedInstance,
-    jobs: list[tuple[BatchschedJob, Modes, float]],
-    last: int,
+    cluster: BatchschedInstance, jobs: list[tuple[BatchschedJob, Modes, float]], last: int
 ) -> dict[str, Schedule]:
     """Accept jobs, given with modes and density, on the empty slots 1 .. `last`: see `GreedyRtl`.
 
@@ -135,10 +133,8 @@ def greedy_right_to_left(
     # equal volumes the latest: the slope is too small to outweigh a difference in volume.
     slope = 1e-6 / last
     per_slot = 1.0 + slope * np.arange(last - 1, -1, -1)
-    mean = cluster.server_capacity.mean(axis=0)
-    unit = np.where(mean > 0, 1.0 / np.where(mean > 0, mean, 1.0), 0.0)
-    prices = np.broadcast_to(unit, cluster.server_capacity.shape)[..., None] * per_slot
-    search.reset(prices=prices)
+    prices = np.broadcast_to(1.0 / resource_units(cluster), cluster.server_capacity.shape)
+    search.reset(prices=prices[..., None] * per_slot)
     accepted: dict[str, Schedule] = {}
     for job, table, _ in sorted(jobs, key=lambda item: -item[2]):
         schedule = search.cheapest(table)

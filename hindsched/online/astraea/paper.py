@@ -32,13 +32,14 @@ from hindsched.instances.base import JobRecord
 from hindsched.instances.decimals import NEAR
 from hindsched.instances.modes import Modes
 from hindsched.models.astraea import offline as models
+from hindsched.models.base import Subproblem
 from hindsched.online.engines.batching import Admission, ExponentialLedger, GeometricBatches, Offer
 from hindsched.online.engines.primal_dual import Engine
 from hindsched.online.protocol import Environment
 from hindsched.solutions.astraea.solution import AstraeaSolution
 from hindsched.solutions.base import Assignment
 from hindsched.solutions.window_solution import WindowRow
-from hindsched.solvers.door.subproblem import KeptSubproblem, pays_more
+from hindsched.solvers.door.subproblem import pays_more, solve_subproblem
 from hindsched.solvers.kernels.astraea.shared_window import best_offer, spread_workers
 from hindsched.solvers.kernels.ties import TIE
 
@@ -149,9 +150,9 @@ class ModelRound(TenantRound):
 
     def __init__(self, instance: AstraeaInstance, slots: int, bases: tuple[Floats, Floats]) -> None:
         super().__init__(instance, slots, bases)
-        self.kept: dict[str, tuple[Floats, KeptSubproblem]] = {}
+        self.kept: dict[str, tuple[Floats, Subproblem]] = {}
 
-    def _subproblem(self, job: AstraeaJob, values: Floats) -> KeptSubproblem:
+    def _subproblem(self, job: AstraeaJob, values: Floats) -> Subproblem:
         kept = self.kept.get(job.name)
         if kept is None or not np.array_equal(kept[0], values):
             local = job.model_copy(update={"arrival": 0})
@@ -159,7 +160,7 @@ class ModelRound(TenantRound):
             program = models.build_subproblem(
                 alone, 0, alone.check_formulation(None), values=values
             )
-            kept = self.kept[job.name] = values.copy(), KeptSubproblem(program)
+            kept = self.kept[job.name] = values.copy(), program
         return kept[1]
 
     def offer(
@@ -177,7 +178,8 @@ class ModelRound(TenantRound):
             parts = (self.unused_workers[:, tenant], self.unused_ps[:, tenant])
             quota = np.concatenate(parts, axis=1).astype(float)
         free = self.free_workers.transpose(1, 2, 0), self.free_ps.transpose(1, 2, 0)
-        solution = self._subproblem(job, values).solve(
+        solution = solve_subproblem(
+            self._subproblem(job, values),
             {"worker_capacity": price[:, :split], "ps_capacity": price[:, split:]},
             {"worker_capacity": free[0].astype(float), "ps_capacity": free[1].astype(float)},
             quota,
@@ -254,7 +256,7 @@ class Astraea(GeometricBatches):
         self.cluster: AstraeaInstance = environment.cluster
         self._tables: dict[str, Modes] = {}
         self._rows: dict[str, list[WindowRow]] = {}
-        self._kept: dict[str, tuple[Floats, KeptSubproblem]] = {}
+        self._kept: dict[str, tuple[Floats, Subproblem]] = {}
 
     def table(self, job: AstraeaJob) -> Modes:
         """Modes of a job."""

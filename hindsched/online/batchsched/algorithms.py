@@ -28,6 +28,7 @@ from hindsched.instances.batchsched.instance import BatchschedInstance, Batchsch
 from hindsched.instances.batchsched.modes import modes
 from hindsched.instances.modes import Modes
 from hindsched.json_types import JsonObject
+from hindsched.models.base import Subproblem
 from hindsched.models.windows.sets import EmptyCluster
 from hindsched.online.baselines.baseline import Drf, Fifo
 from hindsched.online.baselines.infeasible_baselines import relaxing, relaxing_baselines
@@ -55,7 +56,6 @@ from hindsched.online.protocol import Count, Decision, Environment, Positive
 from hindsched.online.registry import Factory
 from hindsched.solutions.base import Assignment
 from hindsched.solutions.batchsched.solution import BatchschedSolution
-from hindsched.solvers.door.subproblem import KeptSubproblem
 from hindsched.solvers.families.batchsched.oracle import ServerOracle
 from hindsched.solvers.families.batchsched.schedules import Schedule
 from hindsched.solvers.oracles.base import BlockOracle
@@ -107,7 +107,7 @@ class BatchschedOnline(GeometricBatches):
         self.cluster: BatchschedInstance = environment.cluster
         self._modes: dict[str, Modes] = {}
         self._density: dict[str, float] = {}
-        self._kept: dict[str, tuple[int, KeptSubproblem]] = {}
+        self._kept: dict[str, tuple[int, Subproblem]] = {}
 
     def modes_of(self, job: BatchschedJob) -> Modes:
         """Modes of a job, prepared once."""

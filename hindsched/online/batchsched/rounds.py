@@ -10,13 +10,13 @@ import numpy as np
 from hindsched.instances.base import JobRecord
 from hindsched.instances.batchsched.instance import BatchschedInstance, BatchschedJob
 from hindsched.instances.modes import Modes
-from hindsched.models.base import subproblem
+from hindsched.models.base import Subproblem, subproblem
 from hindsched.models.batchsched.offline import MOST_IN_SUBPROBLEM
 from hindsched.models.windows.sets import JobSets, priced_sets
 from hindsched.online.batchsched.theorem import resource_units
 from hindsched.online.engines.batching import BatchRound, ExponentialLedger, Offer
 from hindsched.online.engines.primal_dual import Engine
-from hindsched.solvers.door.subproblem import UNTOLD, KeptSubproblem, pays_more
+from hindsched.solvers.door.subproblem import UNTOLD, pays_more, solve_subproblem
 from hindsched.solvers.families.batchsched.schedules import Schedule, ScheduleSearch
 
 TIE_WEIGHT = 1e-6  # share of a job's value that the model engine sets on completing earlier
@@ -32,7 +32,7 @@ class ServerRound(BatchRound):
     def __init__(
         self, instance: BatchschedInstance, horizon: int, last: int, base: float,
         modes_of: Callable[[BatchschedJob], Modes], greedy: bool, engine: Engine,
-        kept: dict[str, tuple[int, KeptSubproblem]],
+        kept: dict[str, tuple[int, Subproblem]],
     ) -> None:  # fmt: skip
         self._kept = kept
         self.instance, self.last = instance, last
@@ -71,12 +71,12 @@ class ServerRound(BatchRound):
             alone = job.model_copy(update={"arrival": 1, "weight": tie})
             instance = self.instance.with_jobs((alone,))
             program = subproblem(instance, 0, slots=self.last, sets=few)
-            kept = self._kept[job.name] = self.last, KeptSubproblem(program)
+            kept = self._kept[job.name] = self.last, program
         prices, room = (
             {"capacity": values[:, :, : self.last]}
             for values in (self.search.prices, self.search.residual)
         )
-        solution = kept[1].solve(prices, room)
+        solution = solve_subproblem(kept[1], prices, room)
         if solution is None:
             return None
         found = Schedule.of(solution.rows[job.name][0], 0.0)

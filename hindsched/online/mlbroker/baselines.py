@@ -129,14 +129,9 @@ class ReoptimiseWithForecasts(Reoptimise):
         """Plan the live jobs from now on by tier prices, which prove how far from the best."""
         clock = Clock(math.inf if self.time_limit is None else self.time_limit)
         live = [job for job in self._rolling.instance.jobs if job.departure >= slot]
-        rest = self._environment.cluster.with_jobs(
-            tuple(
-                job.model_copy(
-                    update={"arrival": slot, "data_gb": job.data_gb[slot - job.arrival :]}
-                )
-                for job in live
-            )
-        )
+        data = [{"arrival": slot, "data_gb": job.data_gb[slot - job.arrival :]} for job in live]
+        left = (job.model_copy(update=own) for job, own in zip(live, data, strict=True))
+        rest = self._environment.cluster.with_jobs(tuple(left))
         assert isinstance(rest, MlbrokerInstance)
         names = [center.name for center in rest.datacenters]
         held = {

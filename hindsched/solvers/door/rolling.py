@@ -55,29 +55,8 @@ class Step:
 class RollingProgram:
     """The offline program of a cluster whose jobs arrive and are decided one after the other.
 
-    Parameters
-    ----------
-    cluster : Instance
-        The cluster; its own jobs are not looked at.
-    formulation : str, optional
-        Which of the family's problems.
-    relax : bool
-        The linear relaxation: steps then have duals. Otherwise every optimum can be placed on real
-        servers, and a step begins from the start that it is given.
-    options : SolveOptions, optional
-        How each step is solved.
-
-    Examples
-    --------
-    >>> import hindsched as hs
-    >>> instance = hs.generate("oasis", jobs=3, horizon=6)
-    >>> rolling = RollingProgram(instance, relax=True)
-    >>> rolling.add(instance.jobs[:2])
-    >>> first = rolling.solve().result.objective
-    >>> rolling.commit(rejected=[instance.jobs[0].name])
-    >>> rolling.advance(2)
-    >>> rolling.solve().result.objective <= first
-    True
+    Relaxed, its steps have duals. Otherwise every optimum can be placed on real servers, and a step
+    begins from the start that it is given. The cluster's own jobs are not looked at.
     """
 
     def __init__(
@@ -114,17 +93,7 @@ class RollingProgram:
         whole: Iterable[str] = (),
         rejected: Iterable[str] = (),
     ) -> None:
-        """Fix what has been decided.
-
-        Parameters
-        ----------
-        rows : mapping, optional
-            Further rows by job, in the solution file's form.
-        whole : iterable of str
-            Jobs whose rows are all that they get.
-        rejected : iterable of str
-            Jobs refused for good.
-        """
+        """Fix further rows by job, who gets no more than its rows, and who is refused for good."""
         for name, new in (rows or {}).items():
             self._rows.setdefault(name, []).extend(deepcopy(new))  # read again when asked
         self._locked.update(whole)
@@ -202,11 +171,8 @@ class RollingProgram:
     def solve(self, start: Callable[[], Solution | None] | None = None) -> Step:
         """Solve the program of this step.
 
-        Parameters
-        ----------
-        start : callable, optional
-            Gives a feasible solution of `instance` that keeps the commitments, or None. It is asked
-            if the family has not made one itself, to derive the program's time limit.
+        `start` gives a feasible solution of `instance` that keeps the commitments, or None: it is
+        asked if the family has not made one itself, to derive the program's time limit.
         """
         program = self.build()
         known = program.incumbent

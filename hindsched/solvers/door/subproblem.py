@@ -27,47 +27,32 @@ LOST = 1e-4
 """What tolerances may add up to in the many terms of a payoff."""
 
 
-class KeptSubproblem:
-    """One block's integer program, solved again and again at other prices.
+def solve_subproblem(
+    program: Subproblem, prices: Prices, room: Prices | None = None, *more: Any
+) -> Any:
+    """The block's best schedule at what `set` takes, of the job alone; None if nothing fits.
 
-    Parameters
-    ----------
-    program : Subproblem
-        The block with its prices and what is left.
+    `SolveFailed` where the solver proves neither an optimum nor infeasibility.
     """
-
-    def __init__(self, program: Subproblem) -> None:
-        self._program = program
-
-    def solve(self, prices: Prices, room: Prices | None = None, *more: Any) -> Any:
-        """Best schedule, as a solution of the family with the job alone; None if nothing fits.
-
-        Arguments are those of the subproblem's `set`.
-
-        Raises
-        ------
-        SolveFailed
-            If the solver proves neither an optimum nor infeasibility.
-        """
-        program = self._program
-        program.set(prices, room, *more)
-        result = solve_program(program.model, EXACT)
-        if result.status == Status.INFEASIBLE:
-            return None
-        solution = program.extract() if result.status == Status.OPTIMAL else None
-        if solution is None:
-            name = program.instance.jobs[program.position].name
-            raise SolveFailed(f"subproblem of {name}: {result.status}")
-        return solution
+    program.set(prices, room, *more)
+    result = solve_program(program.model, EXACT)
+    if result.status == Status.INFEASIBLE:
+        return None
+    solution = program.extract() if result.status == Status.OPTIMAL else None
+    if solution is None:
+        name = program.instance.jobs[program.position].name
+        raise SolveFailed(f"subproblem of {name}: {result.status}")
+    return solution
 
 
 def model_response(
     oracle: BlockOracle, block: int, prices: Floats, residual: Floats | None = None
 ) -> Response | None:
     """`BlockOracle.best_response` by a subproblem that is asked once, ties by the oracle's rule."""
-    kept = KeptSubproblem(subproblem(oracle.instance, block, oracle.formulation))
+    program = subproblem(oracle.instance, block, oracle.formulation)
     left = None if residual is None else oracle.rows.unpack(residual)
-    found = response_of(oracle, block, kept.solve(oracle.rows.unpack(prices), left), prices)
+    solution = solve_subproblem(program, oracle.rows.unpack(prices), left)
+    found = response_of(oracle, block, solution, prices)
     other = oracle.best_response(block, prices, residual)
     if found is None or other is None:
         return found
@@ -92,17 +77,8 @@ def response_of(
 def pays_more(found: float, other: float, size: float) -> bool:
     """Whether a solver's payoff is above that of a known schedule, as far as it can tell.
 
-    Parameters
-    ----------
-    found, other : float
-        Payoffs of the solver's schedule and of the known one.
-    size : float
-        Of their terms.
-
-    Raises
-    ------
-    SolveFailed
-        If it is below by more than a solver's tolerances may add up to: the program is wrong.
+    `size` is that of their terms. `SolveFailed` if it is below by more than a solver's tolerances
+    may add up to: the program is wrong.
     """
     unit = max(1.0, size, abs(other))
     if other - found > LOST * unit:

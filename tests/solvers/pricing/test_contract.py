@@ -23,7 +23,7 @@ from hindsched.errors import InputError
 from hindsched.models.base import subproblem
 from hindsched.online.registry import algorithms
 from hindsched.solutions.base import build_solution
-from hindsched.solvers.door.subproblem import KeptSubproblem, response_of
+from hindsched.solvers.door.subproblem import response_of, solve_subproblem
 from hindsched.solvers.families.batchsched.oracle import ServerOracle
 from hindsched.solvers.oracles.base import BlockOracle, build_oracle, row_layouts
 from hindsched.solvers.oracles.decisions import COMPLETES, NEVER
@@ -108,8 +108,8 @@ def test_best_responses_are_those_of_the_program_of_the_block(family: str) -> No
         left = np.floor(oracle.rows.capacity * draws.choice([0, 0.5, 1, 1, 1], oracle.rows.size))
         block = seed % oracle.num_blocks
         found = oracle.best_response(block, prices, left)
-        kept = KeptSubproblem(subproblem(oracle.instance, block, oracle.formulation))
-        solution = kept.solve(oracle.rows.unpack(prices), oracle.rows.unpack(left))
+        program = subproblem(oracle.instance, block, oracle.formulation)
+        solution = solve_subproblem(program, oracle.rows.unpack(prices), oracle.rows.unpack(left))
         exact = response_of(oracle, block, solution, prices)
         assert (found is None) == (exact is None)
         if found is not None and exact is not None:

@@ -70,7 +70,8 @@ def lagrangian_certificate(
     """Certificate of the best shares found; 0 iterations give the PS-conditioned chord bound.
 
     `iterations` are the most subgradient steps a slot; once the clock is over, slots keep their
-    equal shares. `on_slot` is called with the relaxed bound so far and the slot.
+    equal shares. `on_slot` is called with the relaxed bound so far and the slot. Where a job is
+    `held`, (J, R), it ran before its first slot, and a launch costs it nothing.
     """
     oracle = oracle or MlbrokerOracle(instance, formulation)
     discount = np.zeros(next(s.shape for s in oracle.rows.sets if s.name == "discount"))

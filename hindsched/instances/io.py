@@ -13,7 +13,6 @@ import os
 import secrets
 import stat
 import zlib
-from collections import Counter
 from collections.abc import Callable, Mapping
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
@@ -22,6 +21,7 @@ from typing import IO, Any
 from hindsched.errors import InputError
 from hindsched.instances.base import FORMAT, Instance, check_family, families_on, family_module
 from hindsched.json_types import Draft, JsonObject
+from hindsched.kernel.reading import Refused, depth_of, refuse_constant, unique_keys
 
 MOST_BYTES = 1 << 30  # that a file may unpack to, unless the caller says otherwise
 MOST_JSON_BYTES = 256 << 20  # JSON, unless ``HINDSCHED_MOST_BYTES`` says otherwise
@@ -143,19 +143,19 @@ def read_json(path: str | Path) -> Any:
             text,
             parse_float=_kept_float,
             parse_int=_kept_int,
-            parse_constant=_refuse_constant,
-            object_pairs_hook=_object_of_unique_keys,
+            parse_constant=refuse_constant,
+            object_pairs_hook=unique_keys,
         )
     except RecursionError:
         raise InputError(str(path), "(nested too deep)", "must be JSON") from None
-    except ValueError as error:
+    except (ValueError, Refused) as error:
         raise InputError(str(path), str(error), "must be JSON") from None
     if "\\ud" in text.lower():  # halves of characters, which no file can be written with
         try:
             json.dumps(data, ensure_ascii=False).encode()
         except UnicodeEncodeError:
             raise InputError(str(path), "a lone surrogate", "must be Unicode text") from None
-    if isinstance(data, dict | list) and _is_deeper(data, DEEPEST):
+    if isinstance(data, dict | list) and depth_of(data) > DEEPEST:
         raise InputError(str(path), "(nested too deep)", f"must not nest beyond {DEEPEST} levels")
     return data
 
@@ -332,27 +332,3 @@ def _kept_int(text: str) -> int:
     if len(text) > MOST_DIGITS:
         raise ValueError(f"{text[:40]}... has more than {MOST_DIGITS} digits")
     return int(text)
-
-
-def _refuse_constant(constant: str) -> None:
-    raise ValueError(f"{constant} is no JSON number")
-
-
-def _object_of_unique_keys(pairs: list[tuple[str, Any]]) -> JsonObject:
-    data = dict(pairs)
-    if len(data) < len(pairs):
-        counts = Counter(name for name, _ in pairs)
-        twice = next(name for name, count in counts.items() if count > 1)
-        raise ValueError(f"the key {twice!r} stands twice in an object")
-    return data
-
-
-def _is_deeper(data: object, levels: int) -> bool:
-    """Whether JSON data nests deeper than so many levels."""
-    layer: list[Any] = [data]
-    for _ in range(levels):
-        holders = (value.values() if isinstance(value, dict) else value for value in layer)
-        layer = [item for holder in holders for item in holder if isinstance(item, dict | list)]
-        if not layer:
-            return False
-    return True

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from decimal import Decimal
 from fractions import Fraction
-from itertools import chain, count
+from itertools import chain
 from math import isfinite, lcm
 from pathlib import Path
 from typing import Any
@@ -97,17 +97,11 @@ def load(path: str) -> tuple[dict[str, Any], str]:
         spend(15 * raw.count(b","))
         text = raw.decode("utf-8-sig")
         data = json.loads(
-            text, parse_float=_number, parse_int=_number, parse_constant=_constant,
-            object_pairs_hook=_unique,
+            text, parse_float=_number, parse_int=_number, parse_constant=refuse_constant,
+            object_pairs_hook=unique_keys,
         )  # fmt: skip
         require(isinstance(data, dict), f"{path}: must be a JSON object")
-        layer = [data]
-        for depth in count(1):
-            if not layer:
-                break
-            within("depth", depth, path)
-            inner = (v.values() if isinstance(v, dict) else v for v in layer)
-            layer = [item for part in inner for item in part if isinstance(item, dict | list)]
+        within("depth", depth_of(data), path)
         plain = json.dumps(
             json.loads(text), sort_keys=True, separators=(",", ":"), ensure_ascii=False
         )
@@ -129,16 +123,28 @@ def _number(text: str) -> Fraction | int:
     return found
 
 
-def _constant(text: str) -> None:
+def refuse_constant(text: str) -> None:
+    """Refuse NaN and infinities, which are no JSON."""
     raise Refused(f"{text} is no JSON number")
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of JSON; refuse one in which a key stands twice."""
     data = dict(pairs)
     if len(data) < len(pairs):
         key, _ = Counter(key for key, _ in pairs).most_common(1)[0]
         raise Refused(f"the key {key[:80]!r} stands twice in an object")
     return data
+
+
+def depth_of(data: dict[str, Any] | list[Any]) -> int:
+    """Levels of nesting of an object or a list, 1 if it holds neither."""
+    layer, depth = list[Any]([data]), 0
+    while layer:
+        inner = (v.values() if isinstance(v, dict) else v for v in layer)
+        layer = [item for part in inner for item in part if isinstance(item, dict | list)]
+        depth += 1
+    return depth
 
 
 def names(records: Iterable[Data], where: str) -> list[str]:

@@ -22,7 +22,8 @@ from pydantic import BeforeValidator, StrictBool
 
 from hindsched.errors import InputError
 from hindsched.instances.base import LARGEST_NUMBER, Instance, Positive, PositiveCount
-from hindsched.instances.gang.instance import POOL, GangInstance, exact, gang_data
+from hindsched.instances.decimals import exactly
+from hindsched.instances.gang.instance import POOL, GangInstance, gang_data
 from hindsched.instances.generators.registry import suites_of
 from hindsched.instances.generators.sampling import Draws, rounded
 from hindsched.instances.generators.settings import (
@@ -119,7 +120,7 @@ def from_trace(
     """
     s = TraceSettings.of({}, settings)
     gpus, servers, slot_seconds = s.gpus, s.servers, s.slot_seconds
-    rows, slot = take_rows(table, jobs, s), exact(slot_seconds)
+    rows, slot = take_rows(table, jobs, s), exactly(slot_seconds)
     times = [(_meant(row["waited"]), _meant(row["duration_seconds"])) for row in rows]
     records: list[Draft] = []
     for number, (row, (submit, duration)) in enumerate(zip(rows, times, strict=True), start=1):

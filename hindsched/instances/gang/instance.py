@@ -33,6 +33,7 @@ from hindsched.instances.base import (
     per_job,
     unique_names,
 )
+from hindsched.instances.decimals import exactly
 from hindsched.json_types import Draft
 
 POOL = "pool"
@@ -219,7 +220,7 @@ class GangInstance(Instance):
     @cached_property
     def exact_weights(self) -> tuple[list[int], int]:
         """Weights as integers over one denominator."""
-        weights = [exact(job.weight) for job in self.jobs]
+        weights = [exactly(job.weight) for job in self.jobs]
         below = math.lcm(*(weight.denominator for weight in weights))
         return [int(weight * below) for weight in weights], below
 
@@ -239,14 +240,9 @@ class GangInstance(Instance):
         return np.array(slots, dtype=np.int64)
 
 
-def exact(number: float) -> Fraction:
-    """The decimal that is written in the file, as a fraction."""
-    return Fraction(number) if isinstance(number, int) else Fraction(repr(number))
-
-
 def slots_of(seconds: float, slot_seconds: float) -> Fraction:
     """Seconds as an exact number of slots."""
-    return exact(seconds) / exact(slot_seconds)
+    return exactly(seconds) / exactly(slot_seconds)
 
 
 def split_formulation(formulation: str) -> tuple[str, str]:

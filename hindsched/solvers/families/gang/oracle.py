@@ -30,12 +30,11 @@ import numpy as np
 from hindsched.arrays import Floats, Ints
 from hindsched.errors import InputError
 from hindsched.instances.base import Instance
-from hindsched.instances.decimals import common_step
+from hindsched.instances.decimals import common_step, exactly
 from hindsched.instances.gang.instance import (
     MOST_PROGRAM_SLOTS,
     MOST_SLOTS,
     GangInstance,
-    exact,
     split_formulation,
 )
 from hindsched.json_types import JsonObject
@@ -352,8 +351,8 @@ def job_blocks(instance: GangInstance, formulation: str) -> Blocks:
 
 def objective_step(instance: GangInstance, goal: str) -> Fraction | None:
     """What every objective is a whole multiple of: slots, or missed deadlines, times weights."""
-    unit = exact(instance.slot_seconds) if goal == "completion" else 1
-    return common_step(exact(job.weight) * unit for job in instance.jobs) or None
+    unit = exactly(instance.slot_seconds) if goal == "completion" else 1
+    return common_step(exactly(job.weight) * unit for job in instance.jobs) or None
 
 
 def job_costs(solution: GangSolution) -> list[float]:
@@ -380,7 +379,7 @@ def makespan_bound(instance: GangInstance, kind: str) -> float:
     job ends before its submission and duration. Elastic jobs have the first of the three, and the
     third with the duration on as many GPUs as they can use.
     """
-    seconds = makespan_bound_slots(instance, kind) * exact(instance.slot_seconds)
+    seconds = makespan_bound_slots(instance, kind) * exactly(instance.slot_seconds)
     nearest = float(seconds)
     return nearest if nearest <= seconds else math.nextafter(nearest, -math.inf)
 

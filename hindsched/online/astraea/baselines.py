@@ -15,9 +15,13 @@ from typing import Any, Literal
 import numpy as np
 
 from hindsched.arrays import Floats
-from hindsched.instances.astraea.instance import AstraeaInstance, AstraeaJob
+from hindsched.instances.astraea.instance import (
+    AstraeaInstance,
+    AstraeaJob,
+    private_units,
+    tenant_alone,
+)
 from hindsched.instances.astraea.modes import modes
-from hindsched.instances.astraea.shares import private_units, tenant_alone
 from hindsched.instances.base import JobRecord, LinearUtility
 from hindsched.online.baselines.baseline import FixedWidth
 from hindsched.online.baselines.ranked import comparable

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from hindsched.arrays import Ints
-from hindsched.instances.astraea.instance import AstraeaInstance, AstraeaJob
+from hindsched.instances.astraea.instance import AstraeaInstance, AstraeaJob, private_units
 from hindsched.instances.astraea.modes import most_workers
-from hindsched.instances.astraea.shares import private_units
 from hindsched.instances.modes import ps_for
 from hindsched.online.cluster_state import OptionalJobsState, whole_window
 from hindsched.online.dynamics import (

@@ -14,8 +14,7 @@ import numpy as np
 import pandas as pd
 
 from hindsched.analysis.figures.base import Figure, FigureScale, OnRow, Plot, Row
-from hindsched.instances.astraea.instance import AstraeaInstance, AstraeaJob
-from hindsched.instances.astraea.shares import tenant_alone
+from hindsched.instances.astraea.instance import AstraeaInstance, AstraeaJob, tenant_alone
 from hindsched.json_types import JsonObject, Keywords
 from hindsched.online.astraea.algorithms import theorem
 from hindsched.online.simulator import SimulationResult, simulate

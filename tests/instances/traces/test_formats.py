@@ -12,7 +12,7 @@ import pytest
 
 from hindsched.errors import InputError
 from hindsched.instances.traces.log import Log
-from hindsched.instances.traces.logs import FORMATS, read_log
+from hindsched.instances.traces.logs import FORMATS, TABLES, read_log
 
 EXAMPLES = Path(str(files("hindsched.instances.traces") / "examples"))
 OPTIONS: dict[str, dict[str, Any]] = {"sacct": {"time_zone": "Europe/Berlin"}}
@@ -139,6 +139,14 @@ def test_kubernetes_pods_of_one_group_are_one_gang(name: str) -> None:
     held = log.schedule.query("job == 'ml/bert'")
     assert held["start"].tolist() == [30, 32]  # the first pod holds its GPUs while it waits
     assert held["end"].tolist() == [3630, 3631]
+
+
+def test_a_simulators_table_is_read_by_naming_its_columns() -> None:
+    text = "job_id,num_gpu,submit_time,start_time,end_time,executed_time\n2,8,100,700,5200,1800\n"
+    named = dict(pair.split("=") for pair in TABLES["tiresias"].split(" "))
+    log = _read(text, "csv", columns=named)
+    assert jobs(log) == {"2": (0, 1800, 8, 5100)}
+    assert log.jobs["completion_only"].all()
 
 
 def test_elasticflow_follows_the_gpus() -> None:

@@ -46,7 +46,7 @@ def found_in(family: str, policies: str) -> Found:
     futures = Futures.of(hs.tree(family, at=[1], branches=2, seed=1, jobs=3))
     formulation = futures.instances[0].check_formulation(None)
     name = "fifo" if family == "gang" else family
-    (runs,) = run_on(futures, name, formulation)
+    (policy,) = run_on(futures, name, formulation)
     best = [hs.solve(instance, time_limit=60).solution for instance in futures.instances]
     optima = [solution.objective() for solution in best]
     last = max(job.arrival for job in futures.instances[0].jobs) + 30 if family != "gang" else 60
@@ -54,7 +54,7 @@ def found_in(family: str, policies: str) -> Found:
     about = (futures, policies, formulation)
     weights = [1 / len(futures)] * len(futures)
     return Found(
-        futures, Policy(tuple(run.objective for run in runs)), optima,
+        futures, policy, optima,
         {"expected": certify(*about, futures.probabilities, last, 60),
          "guarantee": certify(*about, weights, last, 60, best)},
     )  # fmt: skip
@@ -142,8 +142,8 @@ def test_trees_prove_more_than_prices(
     assert alone
     assert grown["bound"] > alone["bound"] * (1 + 1e-4)
     optima = [hs.solve(instance, time_limit=60).objective for instance in futures.instances]
-    (runs,) = run_on(futures, "wspt", formulation)
-    assert grown["bound"] <= sum(run.objective for run in runs) / 2 * (1 + 1e-9)
+    (policy,) = run_on(futures, "wspt", formulation)
+    assert grown["bound"] <= sum(policy.values) / 2 * (1 + 1e-9)
     free = certify(*about, own=[{}, {}])
     assert free
     assert free["bound"] <= sum(optima) / 2 * (1 + 1e-9)  # by who sees the future

@@ -12,6 +12,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import fsum, inf
+from operator import mul
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -341,9 +342,7 @@ def foresight(
     losses: dict[str, tuple[float, float | None]] = {}
     comparable = dict[str, bool]()
     for name, built in cards.items():
-        runs = run_on(futures, name, formulation, SEEDS)
-        found = [Policy(tuple(run.objective for run in own), [run.solution for run in own], name)
-                 for own in runs]  # fmt: skip
+        found = run_on(futures, name, formulation, SEEDS)
         columns = zip(*(own.values for own in found), strict=True)
         mean = Policy(tuple(fsum(column) / len(found) for column in columns))
         losses[name] = mean.expected(futures.probabilities), share_of(mean, optima, up)
@@ -399,12 +398,9 @@ def _any_policy(futures: Futures, policies: str, formulation: str) -> list[Polic
     family = futures.instances[0].family
     for name in sorted(registered(family), key=lambda name: name != "reoptimise"):
         if _is_of(build_algorithm(family, name, {}), policies, formulation):
-            runs = run_on(futures, name, formulation)[0]
-            found = Policy(
-                tuple(run.objective for run in runs), [run.solution for run in runs], name
-            )
-            if _keeps_to(policies, futures, [found]):
-                return [found]
+            found = run_on(futures, name, formulation)
+            if _keeps_to(policies, futures, found):
+                return found
     return []
 
 
@@ -539,9 +535,7 @@ def _ends(name: str, interval: Interval) -> dict[str, float | None]:
 def _expected(parts: Sequence[Interval], weights: Sequence[float]) -> Interval:
     def end(name: str) -> float | None:
         ends = [getattr(part, name) for part in parts]
-        known = [one for one in ends if one is not None]
-        pairs = zip(known, weights, strict=False)
-        return fsum(w * one for one, w in pairs) if len(known) == len(ends) else None
+        return None if None in ends else fsum(map(mul, weights, ends))
 
     return Interval(end("lower"), end("upper"))
 

@@ -28,7 +28,7 @@ from hindsched.models.base import Commitments, offline_program
 from hindsched.models.futures import ExtensiveProgram, Futures, build_extensive
 from hindsched.online.protocol import OnlineAlgorithm
 from hindsched.online.registry import build_algorithm, declared_estimates
-from hindsched.online.simulator import SimulationResult, simulate
+from hindsched.online.simulator import simulate
 from hindsched.solutions.base import Solution, build_solution
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import solve_program
@@ -50,7 +50,7 @@ class Policy:
 
     values: tuple[float, ...]  # in every scenario
     schedules: Any = None  # what it does there
-    name: str = "found"  # where it comes from
+    name: str = "extensive form"  # where it comes from
 
     def expected(self, weights: Sequence[float]) -> float:
         """Weighted sum of the values."""
@@ -306,16 +306,18 @@ class FamilySearch:
 
 def run_on(
     futures: Futures, algorithm: str, formulation: str | None, seeds: Sequence[int] = (0,)
-) -> list[list[SimulationResult]]:
-    """Runs of an algorithm on every scenario, by seed; randomised ones with all seeds."""
+) -> list[Policy]:
+    """What an algorithm does, by seed; a randomised one with all seeds."""
     family = futures.instances[0].family
     built: OnlineAlgorithm = build_algorithm(family, algorithm, {})
     told = tree_estimates(futures, built)
-    seeds = seeds if built.randomised else (0,)
-    return [
-        [simulate(instance, algorithm, seed=seed, formulation=formulation, estimates=told)
-         for instance in futures.instances] for seed in seeds
-    ]  # fmt: skip
+    found = list[Policy]()
+    for seed in seeds if built.randomised else (0,):
+        runs = [simulate(instance, algorithm, seed=seed, formulation=formulation, estimates=told)
+                for instance in futures.instances]  # fmt: skip
+        values = tuple(run.objective for run in runs)
+        found.append(Policy(values, [run.solution for run in runs], algorithm))
+    return found
 
 
 def tree_estimates(futures: Futures, algorithm: OnlineAlgorithm) -> JsonObject:

@@ -64,6 +64,17 @@ def test_a_policy_that_peeks_is_found(tmp_path: Path) -> None:
     found = hs.foresight(hs.tree("gang", at=[3], seed=0), policies="commit", time_limit=20)
     found.write(tmp_path)
     assert verify_foresight(tmp_path) == []
+    path = tmp_path / "certificate-expected.json"
+    whole = json.loads(path.read_text())
+    far = {"gpus": [{"from": 1, "to": 10**18, "price": 1}]}
+    for change, told in (
+        ({"weight": 0.9}, "probabilities"), ({"kind": "lagrangian", "prices": far}, "10000"),
+        ({"own": [{"job": "j1", "from": 1, "to": 10**18, "price": 1}]}, "cells"),
+    ):  # fmt: skip
+        changed = {**whole["scenarios"][0], **change}
+        path.write_text(json.dumps({**whole, "scenarios": [changed, *whole["scenarios"][1:]]}))
+        assert any(told in line for line in verify_foresight(tmp_path)), change
+    path.write_text(json.dumps(whole))
     data, total = json.loads((tmp_path / "foresight.json").read_text()), 0.0
     for n, row in enumerate(data["scenarios"]):
         best = json.loads((tmp_path / f"hindsight-{n}.json").read_text())

@@ -19,12 +19,14 @@ from typing import TYPE_CHECKING, Any
 from hindsched.analysis.foresight.certificates import EXPECTED, GUARANTEE, can_certify, certify
 from hindsched.analysis.foresight.folder import FORMAT, RESULT, peeking
 from hindsched.analysis.foresight.search import (
+    CLOSE,
     LEAST_SHARE,
     FamilySearch,
     Guarantee,
     Policy,
     commit_greedily,
     guarantee,
+    plan_for,
     run_on,
     share_of,
 )
@@ -50,7 +52,9 @@ SHARES = {"hindsight": 0.25, "online": 0.5, "deterministic": 0.4}
 CERTIFYING = 0.2
 """Of the time limit, on top, for each of the two certificates."""
 FEW_JOBS = 100
-"""Of all scenarios together, up to which re-solving at every arrival is tried as a policy too."""
+"""Of all scenarios together, up to which policies that solve at every arrival are tried too."""
+EXPECTING = 0.15
+"""Of the time limit, for policies that hope for one scenario each."""
 SEEDS = range(5)
 
 
@@ -356,9 +360,11 @@ def foresight(
     few = sum(len(instance.jobs) for instance in futures.instances) <= FEW_JOBS
     if not known or (few and "reoptimise" not in names):
         known += _any_policy(futures, policies, formulation)
+    hindsight = _expected(optima, futures.probabilities)
+    if few and policies == RUN:
+        known += _plans_for_each(futures, formulation, EXPECTING * time_limit, known, hindsight)
     search = FamilySearch(futures, policies, formulation, optima, chosen)
     best, policy = _best_online(search, known, left("online"), up)
-    hindsight = _expected(optima, futures.probabilities)
     if up and hindsight.upper is not None:
         best = Interval(best.lower, min(hindsight.upper, hindsight.upper if best.upper is None
                                         else best.upper))  # fmt: skip
@@ -402,6 +408,21 @@ def _any_policy(futures: Futures, policies: str, formulation: str) -> list[Polic
             if _keeps_to(policies, futures, found):
                 return found
     return []
+
+
+def _plans_for_each(
+    futures: Futures, formulation: str, seconds: float, known: Sequence[Policy],
+    hindsight: Interval,
+) -> list[Policy]:  # fmt: skip
+    """Policies that hope for one scenario each, until the time is over or one reaches hindsight."""
+    until, found = time.monotonic() + seconds, list[Policy]()
+    end = (hindsight.lower if futures.sense == "max" else hindsight.upper) or inf
+    for s in range(len(futures)):
+        values = [own.expected(futures.probabilities) for own in (*known, *found)]
+        if time.monotonic() > until or any(abs(v - end) <= CLOSE * abs(end) for v in values):
+            break
+        found += [own for own in [plan_for(futures, s, formulation)] if own is not None]
+    return found
 
 
 def _best_online(

@@ -330,6 +330,8 @@ def plan_for(futures: Futures, s: int, formulation: str) -> Policy | None:
     plans: dict[Any, Any] = {}  # by history
 
     class Expecting(base):
+        _plan: dict[str, Any]
+
         def start(self, environment: Environment) -> None:
             super().start(environment)
             self._seen, self._hoped = list[Any](), list[Any]()

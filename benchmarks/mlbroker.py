@@ -30,7 +30,7 @@ from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import solve_program
 from hindsched.solvers.families.mlbroker.convex import solve_fractional
 from hindsched.solvers.families.mlbroker.methods import find_schedule
-from hindsched.solvers.families.mlbroker.slot import priced_placement, tight_placement
+from hindsched.solvers.families.mlbroker.placements import priced_placement, tight_placement
 
 
 def main() -> None:

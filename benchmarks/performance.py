@@ -39,7 +39,7 @@ from hindsched.models.base import offline_program
 from hindsched.online.batchsched.algorithms import BatchschedOnline
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import solve_program
-from hindsched.solvers.families.mlbroker.slot import tight_placement
+from hindsched.solvers.families.mlbroker.placements import tight_placement
 
 PAGE = Path("docs/results/performance.md")
 MARK = "<!-- made by benchmarks/performance.py -->"

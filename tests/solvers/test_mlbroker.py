@@ -16,7 +16,7 @@ from hindsched.solvers.door.program import solve_program
 from hindsched.solvers.families.mlbroker.bound import lagrangian_certificate, relaxation_bound
 from hindsched.solvers.families.mlbroker.convex import regulariser, solve_fractional
 from hindsched.solvers.families.mlbroker.methods import find_schedule
-from hindsched.solvers.families.mlbroker.slot import (
+from hindsched.solvers.families.mlbroker.placements import (
     best_responses,
     priced_placement,
     slot_cost,

@@ -16,7 +16,7 @@ from hindsched.solvers.families.mlbroker import methods, nodes
 from hindsched.solvers.families.mlbroker import oracle as in_oracle
 from hindsched.solvers.families.mlbroker.bound import lagrangian_certificate
 from hindsched.solvers.families.mlbroker.oracle import PS, TIER, WORKERS, MlbrokerOracle
-from hindsched.solvers.families.mlbroker.slot import relocated
+from hindsched.solvers.families.mlbroker.placements import relocated
 from hindsched.solvers.oracles.base import build_oracle
 from hindsched.solvers.oracles.decisions import Feature
 from hindsched.solvers.tree.node_program import Split

@@ -30,7 +30,11 @@ from hindsched.online.mlbroker.dynamics import Broker
 from hindsched.online.mlbroker.rounding import Rounding, repair, round_server, round_workers
 from hindsched.online.protocol import Positive, Report, Theorem, theorem_of
 from hindsched.online.registry import Factory
-from hindsched.solvers.families.mlbroker.slot import priced_placement, relocated, tight_placement
+from hindsched.solvers.families.mlbroker.placements import (
+    priced_placement,
+    relocated,
+    tight_placement,
+)
 
 
 class Mlbroker(Broker):

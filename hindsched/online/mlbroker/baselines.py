@@ -20,10 +20,11 @@ from hindsched.solvers.door.work import Clock
 from hindsched.solvers.families.mlbroker.bound import lagrangian_certificate
 from hindsched.solvers.families.mlbroker.methods import SHARE_OF_BOUND, slots_of, solution_of
 from hindsched.solvers.families.mlbroker.oracle import MlbrokerOracle
-from hindsched.solvers.families.mlbroker.plan import first_of_plan, improved_plans
-from hindsched.solvers.families.mlbroker.slot import (
+from hindsched.solvers.families.mlbroker.placements import (
     ONLINE_NODE_LIMIT,
     best_responses,
+    first_of_plan,
+    improved_plans,
     priced_block,
     tiers_of,
 )

@@ -2,10 +2,9 @@
 
 Under a branching's decisions (`RestrictedJob`) every completion c is looked at together: a group's
 n chunks take its workers' cheapest slots up to c, one layer after the other, and chunks in the
-cloud the cheapest window that has ended by c. What all places charge for 0, 1, ... of the job's
-chunks is added up place by place. A completion is when the job stops paying for time: its work may
-be done before. So a decision "completes in k at the earliest" is a price of waiting and bars no
-schedule that is worth having.
+cloud the cheapest window that has ended by c; what places charge is added up place by place. A
+completion is when the job stops paying for time, so that a decision "completes in k at the
+earliest" is a price of waiting and bars no schedule that is worth having.
 """
 
 from __future__ import annotations

@@ -2,9 +2,8 @@
 
 ``relaxation`` solves LP (4)+, type by type where nothing couples the types, and certifies its duals
 with the exact blocks of problem (2), which proves at least as much. ``bound`` improves those prices
-by the subgradient method. ``search`` anneals over orders of the jobs. ``milp`` begins from a simple
-schedule; ``auto`` does all of them, the search beside the bound where there is a second core.
-``tree`` goes on from the bound's prices by branch and bound on prices.
+by the subgradient method, ``tree`` goes on from there. ``search`` anneals over orders of the jobs.
+``auto`` does all of them, the search beside the bound where there is a second core.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import solve_program
 from hindsched.solvers.door.work import Clock, spend
 from hindsched.solvers.families.mlbroker.oracle import MlbrokerOracle
-from hindsched.solvers.families.mlbroker.slot import jobs_of, tiers_of, tight_placement
+from hindsched.solvers.families.mlbroker.placements import jobs_of, tiers_of, tight_placement
 from hindsched.solvers.kernels.mlbroker.geo_relocation import SlotJobs, Tiers, shared_bound
 
 ITERATIONS = 400
@@ -36,21 +36,15 @@ MOMENTUM = 0.3
 
 
 def relaxation_bound(
-    instance: MlbrokerInstance,
-    price: Price = "chord",
-    *,
-    factor: float = 1.0,
-    time_limit: float | None = None,
+    instance: MlbrokerInstance, price: Price = "chord", *, time_limit: float | None = None
 ) -> float:
     """Optimum of P_f, weighted USD: a lower bound on every schedule's realised cost.
 
     With the chord of the concave price the jobs fall apart into one program each; ``paper`` is the
-    relaxed big-M bill, in one program, whose M times `factor` gives a bound near 0 where it is
-    large, see `big_m`. `time_limit` is in seconds for each program.
+    relaxed big-M bill, in one program. `time_limit` is in seconds for each program.
     """
     if price == "paper":
-        whole = build_offline(instance, "paper", relax=True, factor=factor)
-        models = [whole.model]
+        models = [build_offline(instance, "paper", relax=True).model]
     else:
         models = [build_chord(instance, j) for j in range(len(instance.jobs))]
     total = 0.0

@@ -32,8 +32,7 @@ from hindsched.solvers.families.mlbroker.bound import (
     relaxation_bound,
 )
 from hindsched.solvers.families.mlbroker.oracle import MlbrokerOracle
-from hindsched.solvers.families.mlbroker.plan import improved_plans
-from hindsched.solvers.families.mlbroker.slot import SlotPlacement
+from hindsched.solvers.families.mlbroker.placements import SlotPlacement, improved_plans
 from hindsched.solvers.methods.base import Method, Run, relaxation, solve_milp
 from hindsched.solvers.tree.method import (
     SHARE_BEFORE_TREE,

@@ -2,11 +2,10 @@
 
 Columns are placements (workers and PS) of one job in one slot. Beside them stand units bought at
 the lower price w, the fees u and the launches z of (8) in its disaggregated form, and presence that
-is taken without being used, which the pricing oracle allows where nothing is decided. The duals of
-w <= H u and of (8h) are the prices; what is kept of a node is the bound that the oracle proves at
-them, never the program's value. New columns are best responses at the prices. (Column generation
-over whole lives, as for other families, leaves five of the eight instances of suite `small` open
-after 40 s; this proves each in 5.)
+is taken without being used. The duals of w <= H u and of (8h) are the prices; what is kept of a
+node is the bound that the oracle proves at them. (Column generation over whole lives, as for other
+families, leaves five of the eight instances of suite `small` open after 40 s; this proves each in
+5.)
 """
 
 from __future__ import annotations

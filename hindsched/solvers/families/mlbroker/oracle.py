@@ -13,12 +13,8 @@ branch and bound. One more block, ``broker``, holds the tiers: ``sum min(0, e - 
 Where the oracle is not exact it errs outward: presence that is rewarded (mu rising) is taken
 without being used; a branch and bound that meets its node limit gives the bound of its open nodes;
 and for ``paper``, (8) as printed, connections of surplus workers are free, so communication is left
-out altogether.
-
-A branching of ``tight`` splits how many `workers` a job has in a centre in a slot, whether its `ps`
-is there (1 or 0), and, as decisions of the broker, whether a `tier`'s fee is paid. H is then the
-most that the decisions leave. Where all is decided, the sum is exact: every price is one of two,
-and launches follow.
+out altogether. A branching of ``tight`` splits a job's `workers` and `ps` in a centre in a slot,
+and whether a `tier`'s fee is paid; H is then the most that the decisions leave.
 """
 
 from __future__ import annotations

@@ -5,9 +5,8 @@ The block is: integer workers y >= 0 with room P y for the data, one PS, and
     sum_r (kappa_r + exchange[r, p]) y_r + mu_p + transport + sum_{r used} launch_r .
 
 Given the PS the relaxation to fractional workers needs no solver: every GB goes where transport
-plus worker price is least (`relaxed_placement`). `best_placement` is the exact integer optimum, by
-branch and bound over y, whose nodes are transport problems. Workers are `workers` (R,), the centre
-of the PS is `ps`.
+plus worker price is least. `best_placement` branches over y; its nodes are transport problems.
+Workers are `workers` (R,), the centre of the PS is `ps`.
 """
 
 from __future__ import annotations

@@ -1,17 +1,15 @@
 """All jobs of one mlbroker slot: local search at the exact cost, and shared fees, compiled.
 
-The jobs of a slot are tied only by the tiered price of what they rent together.
-
-`relocate` passes over the jobs; each moves to the cheapest of its neighbours at the exact cost, all
-others fixed: the PS to another centre; one or all workers of a centre to another, with or without
-the PS; everything into one centre (but for pinned data); one surplus worker gone; the exact best
-response to the average price that joining each centre would have.
+The jobs of a slot are tied only by the tiered price of what they rent together. `relocate` moves
+each to the cheapest of its neighbours at the exact cost, all others fixed: the PS to another
+centre; one or all workers of a centre to another, with or without the PS; everything into one
+centre (but for pinned data); one surplus worker gone; the exact best response to the average price
+that joining each centre would have.
 
 With prices lambda on ``w_j <= H_j u`` the jobs are independent: job j pays
 ``a - max(0, a - b - lambda_j)`` per unit, and a tier earns ``sum_j lambda_j H_j`` towards its fee.
-Every lambda >= 0 gives a lower bound on the slot's cost,
-
-    sum_j relaxed best response + sum min(0, e - sum_j lambda_j H_j) .
+Every lambda >= 0 gives the lower bound ``sum_j relaxed best response + sum min(0, e - sum_j
+lambda_j H_j)`` on the slot's cost.
 """
 
 from __future__ import annotations

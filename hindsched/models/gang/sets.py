@@ -99,8 +99,8 @@ def outlook(
         known = int(incumbent.completions.max(initial=0))
         last = known if goal == "makespan" else max(last, known)
     latest = [last] * len(tasks)
+    weights, below = instance.exact_weights
     if goal == "completion" and hedge is not None and hedge.worst is not None:
-        weights, below = instance.exact_weights
         costs = Fraction(hedge.worst) * below / exactly(instance.slot_seconds)
         least = sum(
             weights[task.job] * (task.first - 1 + task.fastest - int(instance.submits[task.job]))

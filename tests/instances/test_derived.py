@@ -13,9 +13,9 @@ import hindsched as hs
 from hindsched.errors import InputError
 from hindsched.instances.astraea import modes as astraea_modes
 from hindsched.instances.base import LinearUtility, PowerUtility, SigmoidUtility
-from hindsched.instances.batchsched.instance import PARAMETER_SERVER, RING_ALLREDUCE, Hosting
+from hindsched.instances.batchsched.instance import PARAMETER_SERVER, RING_ALLREDUCE
 from hindsched.instances.batchsched.modes import modes
-from hindsched.instances.modes import NEVER, ps_ratios
+from hindsched.instances.modes import NEVER, Hosting, ps_ratios
 from tests.astraea_example import worked_example
 from tests.strategies.batchsched import instance, known_b
 from tests.strategies.edgecloud import instance as edgecloud_instance

@@ -18,7 +18,7 @@ from hindsched.arrays import Floats, Ints
 from hindsched.instances.astraea.instance import AstraeaInstance, AstraeaJob
 from hindsched.instances.astraea.modes import modes, most_workers
 from hindsched.instances.base import JobRecord
-from hindsched.instances.modes import NEVER, PREEMPTIVE, Modes, ps_for
+from hindsched.instances.modes import PREEMPTIVE, Hosting, Modes
 from hindsched.models.astraea.sets import UnitCluster
 from hindsched.solutions.astraea.solution import AstraeaSolution
 from hindsched.solutions.base import Assignment
@@ -88,7 +88,7 @@ class AstraeaMerged(AstraeaOracle, MergedOracle):
     def __init__(self, instance: AstraeaInstance, formulation: str | None = None) -> None:
         super().__init__(instance, formulation)
         self.lay_rows(None)
-        jobs, hosted = instance.jobs, hosted_ps(instance, instance.most_workers)
+        jobs, hosted = instance.jobs, self.hosted()
         found = [merged_modes(self.cluster, modes(instance, job), hosted) for job in jobs]
         values = np.array([self.values_of(job) for job in jobs]).reshape(len(jobs), self.slots + 1)
         self.prepare(
@@ -97,6 +97,12 @@ class AstraeaMerged(AstraeaOracle, MergedOracle):
             EndCosts(np.ones(len(jobs)), -values, np.arange(len(jobs))),
             np.full(len(jobs), 0.0 if self.optional else math.inf),
         )
+
+    def hosted(self) -> Ints:
+        """PSs that the best host needs by types, q and number of workers."""
+        of = self.cluster
+        hosting = Hosting(of.server_capacity, of.worker_demand, of.ps_demand, of.ps_ratio)
+        return hosting.fewest_ps(self.instance.most_workers)
 
     def prices_on_servers(self, prices: Floats) -> Floats:
         """Repeat the merged server's price on every server."""
@@ -110,28 +116,12 @@ class AstraeaPieces(PiecesOracle, AstraeaMerged):
 
     def __init__(self, instance: AstraeaInstance, formulation: str | None = None) -> None:
         super().__init__(instance, formulation)
-        hosted, ways = hosted_ps(instance, instance.most_workers), []
+        hosted, ways = self.hosted(), []
         for job in instance.jobs:
             times = instance.minibatch_times(job)[..., None]
             times = np.broadcast_to(times, (*times.shape[:3], most_workers(instance, job)))
             ways.append(slot_ways(self.cluster, times, instance.worker_count, hosted))
         self.prepare_pieces(ways, self._outside)
-
-
-def hosted_ps(instance: AstraeaInstance, most: int) -> Ints:
-    """Fewest PSs of the best host, shape (worker types, PS types, zeta in 0..1, N = 1..most).
-
-    With zeta = 1 the host holds all workers, otherwise N - 1 at most; `NEVER` if no server serves.
-    """
-    count = np.arange(1, most + 1)
-    found = np.full((*instance.ps_ratio.shape, 2, most), NEVER, dtype=np.int64)
-    for w, p, together in np.ndindex(found.shape[:3]):
-        room, places = instance.worker_count[:, w, None], instance.ps_count[:, p, None]
-        beside = np.minimum(count - 1 + together, room)
-        needed = ps_for(count - beside, instance.ps_ratio[w, p])
-        serves = (needed <= places) & ((beside == count) | (not together))
-        found[w, p, together] = np.where(serves, needed, NEVER).min(axis=0, initial=NEVER)
-    return found
 
 
 class ServerOracle(AstraeaOracle, WindowServerOracle):

@@ -23,8 +23,7 @@ from hindsched.solvers.certificates.certificate import Certificate, certify
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.work import Clock, spend
 from hindsched.solvers.families.gang.oracle import GangOracle
-from hindsched.solvers.kernels.gang.fluid import fluid_prices
-from hindsched.solvers.kernels.gang.responses import soft_responses
+from hindsched.solvers.kernels.gang.responses import fluid_prices, soft_responses
 
 COARSE = 1000
 """Intervals at first."""

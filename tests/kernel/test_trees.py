@@ -165,7 +165,9 @@ def test_a_job_that_must_run_slowly_may_still_end_behind_the_priced_slots():
     workers = BranchDecision.at_most(0, Feature("workers"), 1)
     ends = BranchDecision.at_most(0, COMPLETES, 20)
     assert oracle.slots + 2 < 6  # one worker needs 6 slots, six workers 1
-    leaves = [(workers, ends), (workers, ends.other), (workers.other,)]
+    later = BranchDecision.at_least(0, COMPLETES, 21)
+    leaves = [(workers, ends), (workers, later)]
+    leaves.append((BranchDecision.at_least(0, Feature("workers"), 2),))
     tree = certify_tree(oracle, [(leaf, np.zeros(oracle.rows.size)) for leaf in leaves])
     assert [leaf.bound is None for leaf in tree.leaves] == [False] * 3
     assert kernel_bound(one, tree.to_dict()) == exactly(2)

@@ -67,13 +67,6 @@ class BranchDecision:
         return self.block, self.feature, self.high if self.is_upper else self.low - 1
 
     @property
-    def other(self) -> BranchDecision:
-        """The other side of the split."""
-        if self.is_upper:
-            return BranchDecision.at_least(self.block, self.feature, self.high + 1)
-        return BranchDecision.at_most(self.block, self.feature, self.low - 1)
-
-    @property
     def is_upper(self) -> bool:
         """Whether this is the side "at most"."""
         return self.high < NEVER

@@ -14,10 +14,11 @@ import time
 from pathlib import Path
 
 from hindsched.instances.io import read
-from hindsched.solvers.bounds.lagrangian import column_generation_bound, evaluate, subgradient_bound
+from hindsched.solvers.bounds.lagrangian import evaluate, subgradient_bound
 from hindsched.solvers.door.api import solve
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.oracles.base import build_oracle
+from hindsched.solvers.tree.node_program import column_generation_bound
 
 DATA = Path(__file__).parents[1] / "tests/data/instances"
 DEFAULT = ("oasis-t10-i10-h10-s0", "oasis-t100-i100-h50-s0", "oasis-t300-i300-h50-s0")

@@ -1,4 +1,4 @@
-"""Bounds by prices over any pricing oracle: a deflected Polyak subgradient method, columns.
+"""Lagrangian bounds by a deflected Polyak subgradient method, over any family's pricing oracle.
 
 For prices p the bound of `BlockOracle.bound` is valid; this engine looks for good p. It minimises
 the convex function ``phi(p) = p.b + sum_j max_x [f - p.Ax]`` (maximising families; minus the bound
@@ -26,7 +26,7 @@ from hindsched.arrays import Floats
 from hindsched.solvers.certificates.certificate import Certificate, certify, check_certifies
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.result import Progress, StoppedBy
-from hindsched.solvers.door.work import Clock, catch_interrupt, now, spend
+from hindsched.solvers.door.work import catch_interrupt, now, spend
 from hindsched.solvers.oracles.base import BlockOracle
 
 DEFLECTION = 0.7
@@ -38,9 +38,6 @@ TARGET_MARGIN = 0.02
 """How far, relative to its size, the step's target lies beyond the feasible objective."""
 NOTHING = 1e-9  # share of the first bound that is as good as 0
 
-COLUMN_SMOOTHING, WARM_ITERATIONS = 0.8, 40
-"""Of column generation: weight of the best prices in the prices tried, and the subgradient
-iterations that give the first prices and columns."""
 LARGEST_PRICE = 1e100  # prices beyond this bound nothing that could be counted
 
 
@@ -250,60 +247,6 @@ def subgradient_bound(
         stopped_by or StoppedBy.CONVERGED,
         search.iterations,
         now() - begin,
-    )
-
-
-def column_generation_bound(
-    oracle: BlockOracle,
-    options: SolveOptions | None = None,
-    *,
-    start_prices: Floats | None = None,
-    max_iterations: float = math.inf,
-    on_progress: Progress | None = None,
-) -> BoundResult:
-    """Bound an instance's optimum by column generation, a tree's node without decisions.
-
-    Prices are smoothed towards the best ones so far (Wentges); a round that finds no new column at
-    smoothed prices is repeated at the duals themselves. What is reported is never the master's
-    value but the Lagrangian bound at the prices tried, valid at every iteration.
-
-    Without `start_prices` some subgradient iterations find the first ones; `max_iterations` is of
-    the master.
-    ``details["master_value"]`` is the restricted master's last value: no prices prove a better
-    bound than the program that it approaches from the other side. Jobs that cannot all be served
-    together end it by ``infeasible``, with the best bound so far.
-    """
-    from hindsched.solvers.tree.node_program import NodeProgram
-
-    limit = None if options is None else options.time_limit
-    with catch_interrupt() as stop:
-        clock = Clock(math.inf if limit is None else limit, stop)
-        search = Subgradient(oracle, start_prices)
-        while search.iterations < WARM_ITERATIONS and start_prices is None:
-            if clock.is_over or search.converged or search.is_infeasible:
-                break
-            search.step(None)
-
-        def tell(round_: int, bound: float) -> None:
-            if on_progress is not None:
-                message = f"column generation, iteration {round_}"
-                on_progress(bound, None, clock.gone, message)
-
-        prices, stopped_by = search.best.prices, StoppedBy.CONVERGED
-        facts: tuple[float | None, int, int] = (None, 0, 0)
-        if not search.is_infeasible and oracle.num_blocks:
-            program = NodeProgram(oracle, search.size, stop, COLUMN_SMOOTHING, max_iterations, tell)
-            left = (lambda: None) if limit is None else (lambda: clock.seconds_left)
-            found = program.bound((), prices, None, left)
-            prices, stopped_by = found.prices, found.stopped_by
-            facts = found.value, found.rounds, program.num_columns
-    names = "master_value", "master_solves", "columns"
-    return BoundResult(
-        certify(oracle, prices),
-        stopped_by,
-        search.iterations + facts[1],
-        clock.gone,
-        dict(zip(names, facts, strict=True)),
     )
 
 

@@ -22,7 +22,6 @@ from hindsched.solutions.base import Solution
 
 if TYPE_CHECKING:
     from hindsched.solvers.certificates.certificate import Certificate
-    from hindsched.solvers.model import ModelResult
 
 SAME_BOUND = 1e-6
 """Relative difference up to which a certificate is said to prove the bound that is reported."""
@@ -207,7 +206,7 @@ class Result:
     backend: str = ""
     options: Keywords = field(default_factory=dict)
     details: Mapping[str, object] = field(default_factory=dict)
-    relaxation: ModelResult | None = field(default=None, compare=False, repr=False)
+    relaxation: Any = field(default=None, compare=False, repr=False)
 
     def __getstate__(self) -> JsonObject:
         """All but the fractional solution, whose model stays in the process that built it."""

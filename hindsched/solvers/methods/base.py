@@ -19,11 +19,7 @@ from hindsched.errors import SolveFailed
 from hindsched.instances.base import Instance
 from hindsched.models.base import aggregated, offline_program
 from hindsched.solutions.base import Solution, build_solution
-from hindsched.solvers.bounds.lagrangian import (
-    BoundResult,
-    column_generation_bound,
-    subgradient_bound,
-)
+from hindsched.solvers.bounds.lagrangian import BoundResult, subgradient_bound
 from hindsched.solvers.certificates.certificate import Certificate
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import solution_at, solve_program, within_gap
@@ -38,6 +34,7 @@ from hindsched.solvers.door.result import (
 )
 from hindsched.solvers.door.work import Clock
 from hindsched.solvers.oracles.base import build_oracle
+from hindsched.solvers.tree.node_program import column_generation_bound
 
 DEFAULT_SECONDS = 60.0  # time limit of anytime methods when the options give none
 Method = Callable[[Instance, str, SolveOptions, Progress | None], Result]

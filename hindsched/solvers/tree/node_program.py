@@ -21,8 +21,12 @@ import numpy as np
 
 from hindsched.arrays import Bools, Floats
 from hindsched.solutions.base import Solution
+from hindsched.solvers.bounds.lagrangian import BoundResult, Subgradient
 from hindsched.solvers.bounds.master import Basis, Column, Master
-from hindsched.solvers.door.result import StoppedBy
+from hindsched.solvers.certificates.certificate import certify
+from hindsched.solvers.door.options import SolveOptions
+from hindsched.solvers.door.result import Progress, StoppedBy
+from hindsched.solvers.door.work import Clock, catch_interrupt
 from hindsched.solvers.oracles.base import BlockOracle, Response, RestrictedOracle
 from hindsched.solvers.oracles.decisions import (
     COMPLETES,
@@ -46,6 +50,9 @@ MOST_ROUNDS = 200  # rounds of pricing at one node
 LEAST_SIDE = 1e-6  # share of a job's schedules that each side of a split must hold
 LEAST_STAKE = 1e-4  # share of a job's objective below which nothing is at stake
 Key = tuple[int, bytes]  # a column's block and key
+COLUMN_SMOOTHING, WARM_ITERATIONS = 0.8, 40
+"""Of column generation: weight of the best prices in the prices tried, and the subgradient
+iterations that give the first prices and columns."""
 
 
 @dataclass(frozen=True)
@@ -396,3 +403,55 @@ def _splits(
         elif best is None or (split.stake, side) > (best.stake, best.balance):
             best = split
     return [split for split in (runs, best) if split is not None]
+
+
+def column_generation_bound(
+    oracle: BlockOracle,
+    options: SolveOptions | None = None,
+    *,
+    start_prices: Floats | None = None,
+    max_iterations: float = math.inf,
+    on_progress: Progress | None = None,
+) -> BoundResult:
+    """Bound an instance's optimum by column generation, a tree's node without decisions.
+
+    Prices are smoothed towards the best ones so far (Wentges); a round that finds no new column at
+    smoothed prices is repeated at the duals themselves. What is reported is never the master's
+    value but the Lagrangian bound at the prices tried, valid at every iteration.
+
+    Without `start_prices` some subgradient iterations find the first ones; `max_iterations` is of
+    the master.
+    ``details["master_value"]`` is the restricted master's last value: no prices prove a better
+    bound than the program that it approaches from the other side. Jobs that cannot all be served
+    together end it by ``infeasible``, with the best bound so far.
+    """
+    limit = None if options is None else options.time_limit
+    with catch_interrupt() as stop:
+        clock = Clock(math.inf if limit is None else limit, stop)
+        search = Subgradient(oracle, start_prices)
+        while search.iterations < WARM_ITERATIONS and start_prices is None:
+            if clock.is_over or search.converged or search.is_infeasible:
+                break
+            search.step(None)
+
+        def tell(round_: int, bound: float) -> None:
+            if on_progress is not None:
+                message = f"column generation, iteration {round_}"
+                on_progress(bound, None, clock.gone, message)
+
+        prices, stopped_by = search.best.prices, StoppedBy.CONVERGED
+        facts: tuple[float | None, int, int] = (None, 0, 0)
+        if not search.is_infeasible and oracle.num_blocks:
+            program = NodeProgram(oracle, search.size, stop, COLUMN_SMOOTHING, max_iterations, tell)
+            left = (lambda: None) if limit is None else (lambda: clock.seconds_left)
+            found = program.bound((), prices, None, left)
+            prices, stopped_by = found.prices, found.stopped_by
+            facts = found.value, found.rounds, program.num_columns
+    names = "master_value", "master_solves", "columns"
+    return BoundResult(
+        certify(oracle, prices),
+        stopped_by,
+        search.iterations + facts[1],
+        clock.gone,
+        dict(zip(names, facts, strict=True)),
+    )

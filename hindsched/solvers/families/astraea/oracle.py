@@ -28,12 +28,12 @@ from hindsched.solvers.families.windows.oracle import (
     MergedOracle,
     PiecesOracle,
     WindowOracle,
+    WindowServerOracle,
     first_rows,
     merged_modes,
     slot_ways,
     tree_rows,
 )
-from hindsched.solvers.families.windows.servers import WindowServerOracle
 from hindsched.solvers.kernels.placement import Kinds
 from hindsched.solvers.kernels.windows.window import Parts
 from hindsched.solvers.oracles.base import Response

@@ -31,12 +31,12 @@ from hindsched.solvers.families.windows.oracle import (
     MergedOracle,
     PiecesOracle,
     WindowOracle,
+    WindowServerOracle,
     first_rows,
     merged_modes,
     slot_ways,
     tree_rows,
 )
-from hindsched.solvers.families.windows.servers import WindowServerOracle
 from hindsched.solvers.kernels.windows.window import Parts
 from hindsched.solvers.oracles.base import BlockOracle, Response
 from hindsched.solvers.oracles.decisions import COMPLETES

@@ -134,7 +134,7 @@ class ServerOracle(BatchschedOracle, WindowServerOracle):
     """Best responses on real servers: the paper's subproblem (12), exact.
 
     Without `slots`, enough are priced for a list schedule and one more job after it. Ties: earlier
-    completion, then worker type, q = 1 first, PS type, fewer workers.
+    completion, then fewer workers, worker type, q = 1 first, PS type.
     """
 
     def __init__(

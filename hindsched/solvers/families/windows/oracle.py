@@ -380,7 +380,8 @@ class WindowServerOracle(WindowOracle):
         ):  # fmt: skip
             low, high = window_of(limits, feature)
             keep &= (low <= values) & (values <= high)
-        table = table if keep.all() else table.take(keep)
+        order = np.argsort(table.workers, kind="stable")  # the first mode takes a tie
+        table = table.take(order[keep[order]])
         starts, ends = (
             (max(low, earliest), min(high, slots))
             for low, high in (window_of(limits, START), window_of(limits, COMPLETES))

@@ -44,7 +44,6 @@ def compare(
     algorithms: Sequence[Contender] | None = None,
     *,
     seeds: int = DEFAULT_SEEDS,
-    first_seed: int = 0,
     settings: Keywords | None = None,
     method: str = "auto",
     workers: int = 0,
@@ -64,8 +63,8 @@ def compare(
     algorithms : sequence of str, class or OnlineAlgorithm, optional
         Names (also ``path/to/file.py:Class`` and ``exec:command``), classes or objects of your own;
         None for all of the family.
-    seeds, first_seed : int
-        How many seeds each randomised algorithm runs with, from which on; the others run once.
+    seeds : int
+        Seeds of each randomised algorithm; the others run once.
     settings : mapping, optional
         Settings, each handed to every algorithm that has it.
     method : str
@@ -102,7 +101,6 @@ def compare(
         chosen,
         algorithms,
         seeds=seeds,
-        first_seed=first_seed,
         settings=settings,
         offline={"method": method, **options},
     )
@@ -329,12 +327,11 @@ def plan_tasks(
     contenders: Sequence[Contender] | None = None,
     *,
     seeds: int = DEFAULT_SEEDS,
-    first_seed: int = 0,
     settings: Keywords | None = None,
     offline: Keywords | None = None,
 ) -> list[Task]:
     """List the tasks of a comparison: offline solves first, because they take longest."""
-    seeds, first_seed = whole_number("seeds", seeds, 1), whole_number("seed", first_seed, 0)
+    seeds = whole_number("seeds", seeds, 1)
     if not instances:
         raise InputError("instances", "(none)", "at least one instance is needed")
     names = [file_name(instance.name) for instance in instances]
@@ -351,9 +348,7 @@ def plan_tasks(
         for contender, entry in entries[instance.family].items():
             held = None if isinstance(contender, str) else contender
             has_rivals |= entry.algorithm.relaxes(formulation)
-            for seed in range(
-                first_seed, first_seed + (seeds if entry.algorithm.randomised else 1)
-            ):
+            for seed in range(seeds if entry.algorithm.randomised else 1):
                 name, own = entry.label, entry.settings
                 runs.append(Task(ONLINE, instance.name, name, seed, own, held))
         asked = dict(offline or {})

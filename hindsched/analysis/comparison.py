@@ -14,7 +14,6 @@ from hindsched.analysis.ratio import (
     Optimum,
     Sense,
     optimum_of,
-    ratio_of,
 )
 from hindsched.analysis.statistics import (
     CONFIDENCE,
@@ -276,12 +275,10 @@ def _compare_one(offline: Record, online: Sequence[Record]) -> InstanceCompariso
     for record in online:
         grouped.setdefault(str(record["algorithm"]), []).append(record)
     name, family, rows = offline["instance"], offline.get("family", ""), []
-    for algorithm, records in grouped.items():
+    for records in grouped.values():
         are_rivals = all(each in kept and not each["in_feasible_set"] for each in records)
         measure = for_rivals if are_rivals else optimum
-        runs = [(record, ratio_of(measure, record)) for record in records]
-        settings = records[0]["settings"]
-        rows.append(AlgorithmRatio(name, family, algorithm, settings, runs, measure))
+        rows.append(AlgorithmRatio.of(name, family, records, measure))
     return InstanceComparison(name, family, optimum, offline, rows, contradiction)
 
 

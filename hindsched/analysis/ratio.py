@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from statistics import fmean, median
 from typing import Any, Literal
 
@@ -205,16 +204,6 @@ def spread(ratios: Sequence[Ratio]) -> tuple[Interval, Interval]:
     return of(lowers), of(uppers)
 
 
-def ratio_of(optimum: Optimum, record: Record) -> Ratio:
-    """Ratio of one run, from its record."""
-    return competitive_ratio(
-        optimum,
-        record.get("objective"),
-        in_feasible_set=record.get("in_feasible_set", True),
-        violations=len(record.get("violations", ())),
-    )
-
-
 @dataclass(frozen=True)
 class AlgorithmRatio:
     """An algorithm on one instance, over its seeds."""
@@ -225,53 +214,53 @@ class AlgorithmRatio:
     settings: Keywords
     runs: Sequence[tuple[Record, Ratio]]  # a seed each; one for a deterministic algorithm
     optimum: Optimum  # what is known of the instance's
+    objective: float | None  # mean over the seeds; None if a run failed
+    # OPT / E[ALG] (E[ALG] / OPT minimising), E being the mean over the seeds. Their own ratios are
+    # not averaged: where an algorithm is near nothing on one seed, that mean says nothing.
+    ratio: Ratio
+    theorem: Theorem | None  # of the paper's own algorithm
+    mark: str  # stands behind its name where it knows more than an online algorithm does
+    commitment: str  # when it is bound by what it decides; empty where no run says it
+    in_feasible_set: bool  # False for a baseline that may do what the offline problem forbids
 
-    def _first(self, name: str, default: Any = "") -> Any:
-        """What the first run that says something of this says."""
-        return next((record[name] for record, _ in self.runs if record.get(name)), default)
+    @classmethod
+    def of(
+        cls, instance: str, family: str, records: Sequence[Record], optimum: Optimum
+    ) -> AlgorithmRatio:
+        """An algorithm's ratio from the records of its runs on an instance."""
 
-    @property
-    def objective(self) -> float | None:
-        """Mean objective over the seeds; None if a run failed."""
-        found = [record.get("objective") for record, _ in self.runs]
-        known = [value for value in found if value is not None]
-        return fmean(known) if known and len(known) == len(found) else None
+        def first(name: str, default: Any) -> Any:
+            return next((record[name] for record in records if record.get(name)), default)
 
-    @cached_property
-    def ratio(self) -> Ratio:
-        """``OPT / E[ALG]`` (``E[ALG] / OPT`` minimising), E being the mean over the seeds.
-
-        None of the seeds' own ratios is averaged: where an algorithm is near nothing on one seed,
-        the mean of ratios says nothing of what it earns.
-        """
-        if len(self.runs) == 1:
-            return self.runs[0][1]
-        failed = sum(record.get("objective") is None for record, _ in self.runs)
-        if failed or self.objective is None:
-            return Ratio(Interval(), Interval(), f"{failed} of {len(self.runs)} runs failed")
-        mean = competitive_ratio(self.optimum, self.objective, in_feasible_set=self.in_feasible_set)
-        reasons = dict.fromkeys(str(ratio.reason) for _, ratio in self.runs if not ratio.exists)
-        return Ratio(Interval(), mean.difference, "; ".join(reasons)) if reasons else mean
-
-    @property
-    def theorem(self) -> Theorem | None:
-        """``{kind, value, assumptions}`` of the paper's own algorithm."""
-        return self._first("theorem", None)  # type: ignore[no-any-return]
-
-    @property
-    def mark(self) -> str:
-        """What stands behind its name where it knows more than an online algorithm does."""
-        return str(self._first("mark"))
+        objectives = [record.get("objective") for record in records]
+        known = [value for value in objectives if value is not None]
+        mean = fmean(known) if known and len(known) == len(objectives) else None
+        keeps_rules = [record.get("in_feasible_set", True) for record in records]
+        ratios = [
+            competitive_ratio(optimum, record.get("objective"), in_feasible_set=inside,
+                              violations=len(record.get("violations", ())))
+            for record, inside in zip(records, keeps_rules, strict=True)
+        ]  # fmt: skip
+        if len(ratios) == 1:
+            ratio = ratios[0]
+        elif mean is None:
+            failed = len(objectives) - len(known)
+            ratio = Ratio(Interval(), Interval(), f"{failed} of {len(ratios)} runs failed")
+        else:
+            ratio = competitive_ratio(optimum, mean, in_feasible_set=all(keeps_rules))
+            reasons = dict.fromkeys(str(own.reason) for own in ratios if not own.exists)
+            if reasons:
+                ratio = Ratio(Interval(), ratio.difference, "; ".join(reasons))
+        return cls(
+            instance, family, str(records[0]["algorithm"]), records[0]["settings"],
+            list(zip(records, ratios, strict=True)), optimum, mean, ratio, first("theorem", None),
+            str(first("mark", "")), str(first("commitment", "")), all(keeps_rules),
+        )  # fmt: skip
 
     @property
     def label(self) -> str:
         """Its name and mark."""
         return self.algorithm + self.mark
-
-    @property
-    def commitment(self) -> str:
-        """When it is bound by what it decides, in words; empty where no run says it."""
-        return str(self._first("commitment"))
 
     @property
     def has_foresight(self) -> bool:
@@ -282,11 +271,6 @@ class AlgorithmRatio:
     def errors(self) -> list[str]:
         """Why runs failed."""
         return [str(record["error"]) for record, _ in self.runs if record["status"] != "ok"]
-
-    @property
-    def in_feasible_set(self) -> bool:
-        """False for a baseline that may do what the offline problem forbids."""
-        return all(record.get("in_feasible_set", True) for record, _ in self.runs)
 
     def to_dict(self) -> JsonObject:
         """One entry of ``algorithms`` that ``ratio --json`` prints."""

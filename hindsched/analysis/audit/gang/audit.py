@@ -27,11 +27,10 @@ from hindsched.errors import InputError
 from hindsched.instances.base import Instance
 from hindsched.instances.gang.from_log import instance_of_log
 from hindsched.instances.gang.instance import KINDS, GangInstance, split_formulation
-from hindsched.instances.io import MOST_BYTES
 from hindsched.instances.traces.capacity import said_capacity
 from hindsched.instances.traces.log import Log, runs_of
 from hindsched.instances.traces.logs import read_log
-from hindsched.json_types import JsonObject, Keywords
+from hindsched.json_types import JsonObject
 from hindsched.solutions.gang.solution import GangSolution, gang_metrics, pool_rows
 from hindsched.solvers.certificates.certificate import Certificate
 from hindsched.solvers.compiling import compile_first
@@ -206,16 +205,8 @@ def audit(
     formulation: str | None = None,
     policies: Sequence[str] | None = None,
     time_limit: float | None = None,
-    columns: Mapping[str, str] | None = None,
-    time_zone: str | None = None,
-    time_unit: str = "s",
-    time_step: str | None = None,
-    submitted_from: str | None = None,
-    submitted_to: str | None = None,
-    skip_broken: bool = False,
-    most_bytes: int = MOST_BYTES,
-    settings: Keywords | None = None,
     say: Callable[[str], None] | None = None,
+    **reading: Any,
 ) -> Audit:
     """Judge the schedule that a log, a file or a frame holds.
 
@@ -235,10 +226,10 @@ def audit(
     time_limit : float, optional
         Seconds for everything, of which some are kept for writing the verdict; policies for which
         no time is left are not replayed. If None 60 for the bound and the search alone.
-    columns, time_zone, time_unit, time_step, submitted_from, submitted_to, skip_broken
-        How to read, as in `read_log`; so are ``most_bytes`` and ``settings``.
     say : callable, optional
         Is told in words what is being done.
+    **reading
+        How a file or a frame is read, as `read_log` takes it: ``columns, time_zone``, ...
 
     Returns
     -------
@@ -258,19 +249,12 @@ def audit(
     >>> hs.audit(log, gpus=2).is_possible
     True
     """  # fmt: skip
-    how: dict[str, Any] = {
-        "columns": columns, "gpus": gpus, "servers": servers, "time_zone": time_zone,
-        "time_unit": time_unit, "time_step": time_step, "submitted_from": submitted_from,
-        "submitted_to": submitted_to, "skip_broken": skip_broken,
-    }  # fmt: skip
     if time_limit is not None and not 0 <= time_limit < float("inf"):
         raise InputError("time_limit", time_limit, "must be a number of seconds, at least 0")
     compile_audit()
     clock = Clock(time_limit)
-    if isinstance(log, str | Path):
-        log = read_log(log, format, most_bytes=most_bytes, settings=settings, **how)
-    elif not isinstance(log, Log):
-        log = read_log(log, **how)
+    if not isinstance(log, Log):
+        log = read_log(log, format, gpus=gpus, servers=servers, **reading)
     elif gpus is not None or servers is not None:
         said = said_capacity(gpus, servers)
         assert said is not None

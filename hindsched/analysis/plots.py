@@ -552,9 +552,7 @@ def policy(found: Any, ax: Axes | None = None) -> Axes:
                             color=colour(names.index(job)), alpha=0.25 if dropped else 0.7,
                             zorder=2)  # fmt: skip
                     if job not in named:
-                        dark = colour(names.index(job)) == "#000000" and not dropped
-                        ax.text(begin - 0.4, middle, job, va="center", fontsize=7, zorder=3,
-                                color="white" if dark else "black")  # fmt: skip
+                        ax.text(begin - 0.4, middle, job, va="center", fontsize=7, zorder=3)
                     named.add(job)
     for t in cuts:
         ax.axvline(t - 0.5, color=GREY, lw=0.8, ls=":", zorder=1)

@@ -16,7 +16,7 @@ from hindsched.analysis.interval import Interval
 from hindsched.analysis.tasks import Record
 from hindsched.errors import SolveFailed
 from hindsched.json_types import JsonObject, Keywords
-from hindsched.online.protocol import FORECASTS, SEES_ALL, Theorem
+from hindsched.online.protocol import Theorem
 from hindsched.solvers.door.options import DEFAULT_GAP
 from hindsched.solvers.door.result import relative_gap
 
@@ -261,11 +261,6 @@ class AlgorithmRatio:
     def label(self) -> str:
         """Its name and mark."""
         return self.algorithm + self.mark
-
-    @property
-    def has_foresight(self) -> bool:
-        """Whether it knows of the future what no online algorithm does."""
-        return self.mark.startswith((SEES_ALL, FORECASTS))
 
     @property
     def errors(self) -> list[str]:

@@ -21,9 +21,11 @@ import numpy as np
 from hindsched.analysis.interval import Interval, percent_rounded
 from hindsched.analysis.ratio import AlgorithmRatio, Optimum, competitive_ratio, optimum_of, spread
 from hindsched.arrays import Floats
+from hindsched.online.protocol import FORECASTS, SEES_ALL
 
 RESAMPLES, CONFIDENCE = 2000, 0.95
 LONGEST_REASON = 120
+FORESIGHT = (SEES_ALL, FORECASTS)  # marks of who knows what no online algorithm does
 SAME = 1e-9  # objectives that differ by less than this share are a tie
 PROVEN_BY = {
     "certificate": "by prices",
@@ -118,7 +120,7 @@ def summary(found: Sequence[AlgorithmRatio]) -> Summary:
         reason=reasons.most_common(1)[0][0][:LONGEST_REASON] if reasons else "",
         starred=starred,
         keeps_rules=keeps_rules,
-        is_online=keeps_rules and not any(row.has_foresight for row in found),
+        is_online=keeps_rules and not any(row.mark.startswith(FORESIGHT) for row in found),
         commitment=next((row.commitment for row in found if row.commitment), ""),
     )  # fmt: skip
 

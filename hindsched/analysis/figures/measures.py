@@ -153,18 +153,6 @@ def _compute(frame: pd.DataFrame, formula: str) -> pd.DataFrame:
     return found
 
 
-def _select(frame: pd.DataFrame, condition: str) -> pd.DataFrame:
-    return frame.query(condition, engine="python")
-
-
-def _gather(frame: pd.DataFrame, y: str, how: str, *by: str) -> pd.DataFrame:
-    return frame.groupby(list(by), sort=False)[y].agg(how).reset_index()
-
-
-def _as_text(frame: pd.DataFrame, column: str) -> pd.DataFrame:
-    return frame.astype({column: str})
-
-
 def _rows(frame: pd.DataFrame, spec: Spec, name: str) -> pd.DataFrame:
     """A measure's cases as rows."""
     import pandas as pd
@@ -212,9 +200,12 @@ def _drop(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 TABLES: dict[str, Callable[..., pd.DataFrame]] = {
-    "compute": _compute, "select": _select, "gather": _gather, "as text": _as_text, "rows": _rows,
-    "timeliness": _timeliness, "estimates": _estimates, "two over rest": _two_over_rest,
-    "frameworks": _frameworks, "drop": _drop,
+    "compute": _compute,
+    "select": lambda frame, condition: frame.query(condition, engine="python"),
+    "gather": lambda frame, y, how, *by: frame.groupby([*by], sort=False)[y].agg(how).reset_index(),
+    "as text": lambda frame, column: frame.astype({column: str}),
+    "rows": _rows, "timeliness": _timeliness, "estimates": _estimates,
+    "two over rest": _two_over_rest, "frameworks": _frameworks, "drop": _drop,
 }  # fmt: skip
 
 

@@ -51,7 +51,7 @@ def render_report(store: ResultStore, comparison: Comparison | None = None) -> s
     """Make the page as text."""
     comparison = comparison or Comparison(store.records())
     environment = page_environment("hindsched.analysis.report")
-    environment.filters |= {"number": show_number, "percent": show_percent}
+    environment.filters["number"] = show_number
     tried = {record["task"] for record in comparison.records}
     pictures = Pictures(store)
     families = [_family(store, comparison, found, pictures) for found in comparison.verdicts()]
@@ -190,11 +190,6 @@ def show_number(value: object) -> str:
     if value is None:
         return "–"
     return f"{value:.6g}" if isinstance(value, float) else str(value)
-
-
-def show_percent(share: float | None) -> str:
-    """Write a share as a percentage; absent is a dash."""
-    return "–" if share is None else f"{share:.2%}"
 
 
 def _instance_file(name: str) -> str:

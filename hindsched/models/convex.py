@@ -75,8 +75,9 @@ class ConvexProgram(Face):
         return found
 
     def table(
-        self, name: str, value_of: Callable[[cp.Variable | cp.Constraint], Floats | None]
-    ) -> pd.Series[float]:
+        self, name: str, value_of: Callable[[cp.Variable | cp.Constraint], Floats | None],
+        unit: str | None = None,
+    ) -> pd.Series[float]:  # fmt: skip
         """Numbers by the array of each copy, None to leave it out, labelled; unit in the name."""
         part = self.parts.get(name)
         if part is None or not part.copies:
@@ -88,7 +89,8 @@ class ConvexProgram(Face):
                 for index, value in np.ndenumerate(np.asarray(array).reshape(copy.shape)):
                     numbers[*prefix, *index] = float(value)
         indices = (*part.indices, *self._own_indices(name))
-        return self._labelled(name, self.symbol(name).unit, indices, numbers)
+        unit = self.symbol(name).unit if unit is None else unit
+        return self._labelled(name, unit, indices, numbers)
 
     def _own_indices(self, name: str) -> tuple[str, ...]:
         return tuple(each.strip() for each in self.symbol(name).indices.split(",") if each.strip())

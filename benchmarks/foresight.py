@@ -65,10 +65,10 @@ is hindsight over the best online policy of the class, *own* the best online pol
 algorithm, *share* log price / log ratio; of intervals that a solver left, the mean of either end.
 An algorithm whose own loss is not told may do what the class forbids."""
 WORST = """
-For the trees above and many as small or smaller: no online algorithm, randomised or not, has a
-competitive ratio below the largest 1 / rho that was proven on a tree. Beside it stands what the
-paper's theorem promises of its algorithm on these futures, and which of its assumptions do not hold
-on them. The last column says on how many trees the guarantee itself is known."""
+For the trees above and many as small or smaller, 5 s each: no online algorithm, randomised or not,
+has a competitive ratio below the largest 1 / rho that was proven on a tree. Beside it stands what
+the paper's theorem promises of its algorithm on these futures, and which of its assumptions do not
+hold on them. The last column says on how many trees the guarantee itself is known."""
 
 
 def promised(family, futures):

@@ -319,7 +319,7 @@ def scenario_programs(
     first = futures.instances[0]
     module, formulation = model_module(first.family), first.check_formulation(formulation)
     slots = getattr(module, "DECISIONS", {})
-    forms = [each for each in module.FORMS[formulation] if each in slots]
+    forms = [each for each in slots if each in module.FORMS[formulation]]
     if not forms or form not in (None, *forms):
         raise InputError("form", form or formulation, f"must be {' or '.join(slots) or 'another'}")
     form = form or forms[0]

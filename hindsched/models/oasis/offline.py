@@ -60,8 +60,10 @@ from hindsched.solutions.oasis.solution import OasisSolution
 
 FORMS = {"standard": ("strong", "cumulative", "printed")}
 AGGREGATED = {"aggregate": True}
-DECISIONS = {"strong": {"y": 1, "z": 1}}
-"""By form the variables that are decided, and where their slot stands; see `models.futures`."""
+DECISIONS = {"cumulative": {"y": 1, "z": 1}, "strong": {"y": 1, "z": 1}}
+"""By form the variables that are decided, and where their slot stands; see `models.futures`. Who
+commits is soonest found by the first: `oasis-0` in 11 CPU seconds, by the strong form in 16.
+"""
 
 STRONG_SIZE, RELAXED_STRONG_SIZE = 60_000, 6_000
 """Triples (job, end, slot) up to which the strong form is the default, and in a relaxation: its

@@ -265,10 +265,10 @@ def load_job(
         var.set_value(int(e == end))
     if form == "printed":
         block.x.set_value(int(end is not None))
-    elif form == "strong":
-        for (e, t), var in getattr(block, "n", {}).items():  # none where it may be given up
+    elif block.component("n") is not None:  # strong; neither where jobs may be given up
+        for (e, t), var in block.n.items():
             var.set_value(int(in_slot[t - 1]) if e == end else 0)
-    else:
+    elif block.component("done") is not None:
         done = np.cumsum(in_slot)
         for t in block.done:
             block.done[t].set_value(int(done[t - 1]))

@@ -17,13 +17,7 @@ from pyomo.common.gc_manager import PauseGC
 from hindsched.arrays import Floats
 from hindsched.errors import InputError
 from hindsched.instances.base import Instance, JobRecord
-from hindsched.online.protocol import (
-    Capabilities,
-    Decision,
-    Environment,
-    OnlineAlgorithm,
-    Report,
-)
+from hindsched.online.protocol import Capabilities, Decision, Environment, OnlineAlgorithm, Report
 from hindsched.solutions.base import Assignment
 from hindsched.solvers.bounds.schedule_prices import schedule_prices
 from hindsched.solvers.door.options import SolveOptions
@@ -41,14 +35,9 @@ class DualPrice(OnlineAlgorithm):
         Simplex iterations a relaxation: the result does not depend on the machine. One that ends
         without duals is counted in the report as ``relaxations_without_duals`` and the last posted
         prices stay.
-
-    Attributes
-    ----------
-    over_schedules : bool
-        Whether the relaxation is the one over whole schedules (`schedule_prices`).
     """
 
-    over_schedules: ClassVar[bool] = False
+    over_schedules: ClassVar[bool] = False  # the relaxation over whole schedules
     card = Capabilities(commits_at_arrival=True)
 
     def __init__(self, iterations: int = 100_000) -> None:
@@ -135,10 +124,7 @@ class DualPrice(OnlineAlgorithm):
         return oracle.assignments(block, response)
 
     def lengthen(self, layout: Rows) -> None:
-        """Take prices and what is left over to rows of more slots, which are free and cost nothing.
-
-        Slots are the last axis of every row set.
-        """
+        """Take prices and what is left to rows of more slots (the last axis), free and unpriced."""
         prices, residual = 0.0 * layout.capacity, layout.capacity.copy()
         for longer, known in ((prices, self._prices), (residual, self._residual)):
             parts = layout.unpack(longer)

@@ -8,21 +8,15 @@ integer program solved through the solver door.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
-from typing import Literal, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import Literal
 
 import numpy as np
 
-from hindsched.arrays import Floats
+from hindsched.arrays import Floats, Ints
 from hindsched.instances.base import Instance, JobRecord
 from hindsched.json_types import JsonObject
-from hindsched.online.protocol import (
-    Capabilities,
-    Decision,
-    Environment,
-    OnlineAlgorithm,
-    Report,
-)
+from hindsched.online.protocol import Capabilities, Decision, Environment, OnlineAlgorithm, Report
 from hindsched.solutions.base import Assignment
 from hindsched.solvers.door.subproblem import model_response
 from hindsched.solvers.oracles.base import BlockOracle, Response, build_oracle
@@ -31,11 +25,8 @@ from hindsched.solvers.oracles.rows import PriceRow, Rows
 Engine = Literal["oracle", "model"]
 
 
-class PriceFunction(Protocol):
-    """Posted prices as a function of use."""
-
-    def __call__(self, rows: np.ndarray, used: Floats) -> Floats:
-        """Price of the linking rows `rows` (flat indices) when `used` of each is used."""
+PriceFunction = Callable[[Ints, Floats], Floats]
+"""Posted prices of linking rows (flat indices) when so much of each is used."""
 
 
 class PrimalDual(OnlineAlgorithm):
@@ -45,16 +36,11 @@ class PrimalDual(OnlineAlgorithm):
     ----------
     engine : {"oracle", "model"}
         Who computes best responses; their decisions are equal.
-
-    Attributes
-    ----------
-    least_payoff : float
-        A job is admitted if its payoff is above this.
     """
 
     card = Capabilities(commits_at_arrival=True)
 
-    least_payoff: float = 0.0
+    least_payoff: float = 0.0  # a job is admitted if its payoff is above this
 
     def __init__(self, engine: Engine = "oracle") -> None:
         self.engine: str = engine

@@ -241,10 +241,7 @@ def inserted(
     plan: Sequence[Response | None],
     new: Sequence[bool] | None = None,
 ) -> list[Response | None]:
-    """A plan in which each new job has its best schedule on what the others leave, if any.
-
-    Without `new` all jobs without a schedule are.
-    """
+    """A plan in which each new job (all without a schedule) has its best on what others leave."""
     left, found = residual.copy(), list(plan)
     for response in plan:
         if response is not None:

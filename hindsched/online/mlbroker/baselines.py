@@ -135,10 +135,10 @@ class ReoptimiseWithForecasts(Reoptimise):
         rest = self._environment.cluster.with_jobs(tuple(left))
         assert isinstance(rest, MlbrokerInstance)
         names = [center.name for center in rest.datacenters]
+        given = self._rolling.commitments().assignments
         held = {
             name: np.isin(names, [*row["workers"], row["ps"]])
-            for name, rows in self._rolling.commitments().assignments.items()
-            for row in rows if row["to"] == slot - 1
+            for name, rows in given.items() for row in rows if row["to"] == slot - 1
         }  # fmt: skip
         oracle = MlbrokerOracle(rest, "tight")
         nowhere = np.zeros(len(names), dtype=bool)

@@ -51,17 +51,10 @@ Plans = Sequence[tuple[Ints, Ints]]
 
 
 def find_schedule(
-    instance: MlbrokerInstance,
-    formulation: str,
-    clock: Clock | None = None,
+    instance: MlbrokerInstance, formulation: str, clock: Clock | None = None,
     plans: Plans | None = None,
-) -> MlbrokerSolution:
-    """Find a schedule with all data known, all slots together.
-
-    The first start is what jobs answer to the prices of a good bound, `plans`. Nothing is begun
-    once the clock is over; without anything better slots are placed by the relaxation and largest
-    remainder alone, in milliseconds.
-    """
+) -> MlbrokerSolution:  # fmt: skip
+    """The best of `improved_plans` of all slots, first of what jobs answer to prices (`plans`)."""
     views = _views(instance)
     answers = None if plans is None else slots_of(instance, views, plans)
     found = improved_plans(views, {}, clock, answers)

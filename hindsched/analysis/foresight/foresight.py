@@ -419,9 +419,11 @@ def _plans_for_each(
     end = (hindsight.lower if futures.sense == "max" else hindsight.upper) or inf
     for s in range(len(futures)):
         values = [own.expected(futures.probabilities) for own in (*known, *found)]
-        if time.monotonic() > until or any(abs(v - end) <= CLOSE * abs(end) for v in values):
+        left = until - time.monotonic()
+        if left <= 0 or any(abs(v - end) <= CLOSE * abs(end) for v in values):
             break
-        found += [own for own in [plan_for(futures, s, formulation)] if own is not None]
+        policy = plan_for(futures, s, formulation, left)
+        found += [] if policy is None else [policy]
     return found
 
 

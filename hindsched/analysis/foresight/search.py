@@ -322,8 +322,9 @@ def run_on(
     return found
 
 
-def plan_for(futures: Futures, s: int, formulation: str) -> Policy | None:
+def plan_for(futures: Futures, s: int, formulation: str, seconds: float) -> Policy | None:
     """`reoptimise` as if scenario s came true, for as long as it may; None where it fails."""
+    until = time.monotonic() + seconds
     built = build_algorithm(futures.instances[0].family, "reoptimise", {})
     base: Any = type(built)
     future = [(futures.revealed(s, at), job) for at, job in enumerate(futures.instances[s].jobs)]
@@ -355,14 +356,20 @@ def plan_for(futures: Futures, s: int, formulation: str) -> Policy | None:
             if history in plans:
                 self._rolling.advance(slot)
             else:
+                if time.monotonic() > until:
+                    raise SolveFailed("there is no time for a policy")
                 super()._plan_again(slot)
                 plans[history] = self._plan
             self._plan = deepcopy(plans[history])
 
     told = tree_estimates(futures, built)
     try:
-        runs = [simulate(instance, Expecting(), formulation=formulation, estimates=told)
-                for instance in futures.instances]  # fmt: skip
+        runs = [
+            simulate(
+                instance, Expecting(time_limit=seconds / 4), formulation=formulation, estimates=told
+            )
+            for instance in futures.instances
+        ]
     except HindschedError:
         return None
     name = f"plans for {futures.instances[s].name}"

@@ -92,7 +92,7 @@ def test_a_policy_that_peeks_is_found(tmp_path: Path) -> None:
 @pytest.mark.parametrize("family", FAMILIES)
 def test_who_hopes_for_one_future_tells_no_others_apart(family: str) -> None:
     futures = Futures.of(futures_of(family))
-    policy = plan_for(futures, 1, futures.instances[0].check_formulation(None))
+    policy = plan_for(futures, 1, futures.instances[0].check_formulation(None), 60)
     assert policy is not None
     assert peeking(futures, policy.schedules, RUN) == []
 

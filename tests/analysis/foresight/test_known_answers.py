@@ -126,7 +126,7 @@ def test_farmer() -> None:
 
 def test_hoping_for_the_right_future_reaches_hindsight() -> None:
     futures = Futures.of([hs.read(path) for path in sorted((TREES / "oasis-0").glob("*.json"))])
-    policy = plan_for(futures, 0, "standard")
+    policy = plan_for(futures, 0, "standard", 60)
     assert policy is not None
     assert policy.expected(futures.probabilities) == pytest.approx(102.771, abs=0.001)
 

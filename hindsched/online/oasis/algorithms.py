@@ -8,6 +8,8 @@ from dataclasses import replace
 from functools import partial
 from typing import ClassVar, Literal
 
+import numpy as np
+
 from hindsched.instances.oasis.instance import OasisInstance
 from hindsched.json_types import JsonObject
 from hindsched.online.baselines.baseline import Drf, Fifo, Optimus
@@ -24,6 +26,7 @@ from hindsched.online.protocol import (
     AtLeastZero,
     Capabilities,
     Environment,
+    Natural,
     Positive,
     Share,
     Theorem,
@@ -46,6 +49,7 @@ WORK_A_NODE = 10
 MOST_PLACES = 2_000
 """Servers times slots of the open jobs up to which the program of ends takes about a second."""
 Engine = Literal["oracle", "model", "slots"]
+Ties = Literal["first", "last", "random"]
 SMALL_DEMAND = 0.05
 """Theorem 4 wants demands much smaller than capacities; above this share it does not hold."""
 
@@ -70,6 +74,11 @@ class Oasis(PrimalDual):
         A job is admitted if its payoff is above this; 0 is the paper's rule. With the literal L
         prices are so small that a time-critical job passes that earns e^-100 and takes the servers
         from the next; any threshold above the rounding of a utility keeps it out.
+    ties : {"first", "last", "random"}
+        Which of servers at equal prices a job takes: the first in the file's order (the rule of
+        all engines), the last, or the first in an order drawn by `tie_seed`.
+    tie_seed : int
+        Seed of that order.
     """
 
     def __init__(
@@ -79,19 +88,41 @@ class Oasis(PrimalDual):
         units: Units = "file",
         upper_scale: Positive = 1.0,
         least_payoff: AtLeastZero = 0.0,
+        ties: Ties = "first",
+        tie_seed: Natural = 0,
     ) -> None:
         super().__init__()
         self.engine, self.lower_floor, self.units = engine, lower_floor, units
         self.upper_scale, self.least_payoff = upper_scale, least_payoff
+        self.ties, self.tie_seed = ties, tie_seed
 
     def start(self, environment: Environment) -> None:
-        """Post the prices of the empty cluster."""
+        """Post the prices of the empty cluster, its servers in the order that breaks ties."""
+        cluster, draw = environment.cluster, np.random.default_rng(self.tie_seed)
+        servers = {pool: getattr(cluster, pool) for pool in ("worker_servers", "ps_servers")}
+        orders = {pool: np.arange(len(own)) for pool, own in servers.items()}
+        if self.ties == "last":
+            orders = {pool: order[::-1] for pool, order in orders.items()}
+        elif self.ties == "random":
+            orders = {pool: draw.permutation(order) for pool, order in orders.items()}
+        self._places = [np.argsort(order) for order in orders.values()]
+        if self.ties != "first":
+            moved = {pool: tuple(own[k] for k in orders[pool]) for pool, own in servers.items()}
+            environment = replace(environment, cluster=cluster.with_fields(**moved))
         super().start(environment)
         if self.engine == "slots":
             # CVXPY takes long to load
             from hindsched.solvers.families.oasis.slots import SlotEngine
 
             self._slots = SlotEngine(environment.cluster)
+
+    def prices(self) -> Mapping[str, object]:
+        """Final posted prices by row set, servers in the file's order."""
+        found = self._rows.unpack(self.posted_prices.copy())
+        return {
+            name: array[places]
+            for (name, array), places in zip(found.items(), self._places, strict=True)
+        }
 
     def _respond(self, oracle: BlockOracle, block: int) -> Response | None:
         if self.engine != "slots":

@@ -3,10 +3,10 @@
 Scenarios are instances of one cluster that differ in their jobs. In slot t those with the same
 ordered list of job records revealed by then cannot be told apart, so an online policy begins in
 them the same jobs in the same windows (class ``run``), or decides alike on all of a job that
-arrives (``commit``). Multipliers m on "job j runs in the window a..b" that add up to 0 over every
-such class change no policy's weighted sum of values; without the classes every scenario is then an
-offline problem of its own with own terms; best responses at prices, or in the leaves of a tree,
-bound it. What is proven:
+arrives (``commit``). Multipliers m on "job j runs in the window a..b" (oasis: on its workers in a
+slot, or on completing in it) that add up to 0 over every such class change no policy's weighted sum
+of values; without the classes every scenario is then an offline problem of its own with own terms;
+best responses at prices, or in the leaves of a tree, bound it. What is proven:
 
     sum_s w_s value_s(policy)  <=  sum_s [ w_s worth of the prices + sum_j best response(j) ]
 
@@ -30,7 +30,7 @@ from .reading import require
 KEYS = {"format", "family", "formulation", "kind", "policies", "sense", "bound", "claim",
         "scenarios"}  # fmt: skip
 PART = {"instance", "instance_sha256", "weight", "own", "kind", "prices", "schedule"}
-Own = dict[str, dict[tuple[int, int], Any]]  # multipliers by job and window
+Own = dict[str, dict[tuple[Any, ...], Any]]  # multipliers by job and window, and what they are on
 
 
 def prove(instances: Sequence[Any], data: Data) -> Interval:
@@ -58,7 +58,8 @@ def prove(instances: Sequence[Any], data: Data) -> Interval:
     parts, worth = list[Interval](), list[Interval]()
     for instance, row, terms in zip(instances, scenarios, own, strict=True):
         problem = instance.problem(data["formulation"])
-        part = {"kind": row["kind"], "prices": row["prices"], "sense": family.SENSE}
+        part = {"kind": row["kind"], "prices": row["prices"], "sense": family.SENSE,
+                "policies": data["policies"]}  # fmt: skip
         parts.append(problem.bound_with(part, row["weight"], terms))
         if data["claim"] == "guarantee":
             verdict = problem.check(row["schedule"])
@@ -95,8 +96,9 @@ def _cluster(data: Data) -> Any:
 def _own_terms(rows: Any, here: str) -> Own:
     found: Own = defaultdict(dict)
     for row in rows:
-        require(set(row) == {"job", "from", "to", "price"}, f"{here}: job, from, to, price")
-        window = reading.span(row, here)
+        known = {"job", "from", "to", "price", "of"}
+        require({*row, "of"} == known, f"{here}: keys must be {sorted(known)}")
+        window = *reading.span(row, here), *([row["of"]] if "of" in row else [])
         reading.within("cells", window[1], here)
         require(type(row["price"]) in (int, Fraction), f"{here}: price must be a number")
         require(window not in found[row["job"]], f"{here}: a window stands twice")
@@ -116,12 +118,12 @@ def _check_cancel(instances: Sequence[Any], own: Sequence[Own], policies: str) -
         for name, windows in terms.items():
             require(name in places, f"own: {name} is no job of {data['name']}")
             arrival, record = slots[places[name]], records[places[name]]
-            for (first, last), price in windows.items():
+            for (first, last, *of), price in windows.items():
                 require(first >= arrival, f"own: {name} has not arrived in slot {first}")
                 slot = first if policies == "run" else arrival
                 reading.spend(len(slots))
                 history = (job for at, job in zip(slots, records, strict=True) if at <= slot)
-                sums[tuple(history), record, first, last] += price
+                sums[tuple(history), record, first, last, *of] += price
     require(not any(sums.values()), "own: multipliers must add up to 0 over every class")
 
 

@@ -4,9 +4,15 @@ Rows (4) and (5) are priced by server, or by group of identical servers, whose n
 n_g floor(c_g / w) workers: spread evenly and averaged over rotations, no bound changes. Places of a
 job's units on a group may be priced too (layout ``patterns``): what jobs pay for places, the group
 earns back with n_g times the dearest integer packing of one server, y <= sum of its patterns.
+
+Online policies (`nonanticipative`) may be taken to run no worker beyond the work that is left, and
+the fewest PSs: dropping others, slot by slot, needs nothing that is told later, frees capacity and
+changes no completion. So own terms are on the workers of a slot and on the completion, and a job
+answers them and prices with exactly its work, or, where it may be given up, with less.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate
 from math import lcm
@@ -23,6 +29,9 @@ from .verdict import Broken, Row, Verdict, check_apart, given_up, jobs_of, rows_
 SENSE = "max"
 SIGNED = frozenset({"slope", "intercept", "target", "provenance"})
 FORMULATIONS = {"standard": "standard"}
+NONANTICIPATIVE = ("standard",)
+TERMS = ("workers", "completion")
+"""What own terms are on: each worker of a slot, and a completion in it."""
 SIDES, KEYS = ("worker", "ps"), ("workers", "ps")
 EQUATIONS = {"worker": "(4)", "ps": "(5)"}
 FINEST = 10**31
@@ -83,7 +92,7 @@ class Problem:
     """(1)-(13) of an instance."""
 
     def __init__(self, instance: Data, _: str) -> None:
-        self.jobs, self.horizon = _jobs(instance), instance["horizon"]
+        self.instance, self.jobs, self.horizon = instance, _jobs(instance), instance["horizon"]
         self.servers = {
             side: {h["name"]: h["capacity"] for h in instance[f"{side}_servers"]} for side in SIDES
         }
@@ -91,6 +100,15 @@ class Problem:
     def worth(self, ends: Mapping[str, int | None]) -> Interval:
         """(1) of completions by job."""
         return total(self.jobs[name].value(end) for name, end in ends.items() if end is not None)
+
+    def bound_with(self, part: Data, weight: Any, own: Mapping[str, Any]) -> Interval:
+        """Bound of a weight times (1), with own terms; on groups of servers."""
+        for name, terms in own.items():
+            for first, last, of in terms:
+                require(first == last and of in TERMS, f"own: {name}: of {TERMS} in one slot")
+        below = lcm(*(m.denominator for terms in own.values() for m in terms.values()))
+        rows = Rows(self.instance, False, _Own(weight, own, part["policies"] == "run", below))
+        return trees.prove(part, rows.price, {"completion": ()}, list(rows.jobs), silent)
 
     def check(self, solution: Data) -> Verdict:
         """Check (2)-(7), (9), (10) and add up (1); counts are whole and not negative."""
@@ -138,10 +156,25 @@ class Problem:
         return rows
 
 
+def told(_: Data, job: Data) -> int:
+    """Slot in which an online algorithm is told of a job."""
+    return int(job["arrival"])
+
+
+@dataclass(frozen=True)
+class _Own:
+    """What changes a scenario's values: their weight, and own terms of either sign."""
+
+    weight: Any
+    terms: Mapping[str, Mapping[tuple[int, int, str], Any]]  # by job; first and last slot
+    may_give_up: bool
+    below: int  # a denominator of all terms
+
+
 def bound(instance: Data, certificate: Data, progress: Progress = silent) -> Interval:
     """P b + sum of max(0, best response): of prices, or of the leaves of a tree."""
     found = trees.layout(certificate, ("groups", "servers", "patterns"))
-    rows = _Rows(instance, found == "servers")
+    rows = Rows(instance, found == "servers")
     slots = ("slot", range(1, instance["horizon"] + 1))
     on_worker, on_ps = ((rows.axis, rows.groups[side]) for side in SIDES)
     features = {"completion": (), "slot_workers": (slots,), "workers": (on_worker, slots),
@@ -149,11 +182,11 @@ def bound(instance: Data, certificate: Data, progress: Progress = silent) -> Int
     return trees.prove(certificate, rows.price, features, list(rows.jobs), progress)
 
 
-class _Rows:
+class Rows:
     """Rows of one layout: groups of identical servers by their first one's name, or servers."""
 
-    def __init__(self, instance: Data, by_server: bool) -> None:
-        self.instance, self.jobs = instance, _jobs(instance)
+    def __init__(self, instance: Data, by_server: bool, own: _Own | None = None) -> None:
+        self.instance, self.jobs, self.own = instance, _jobs(instance), own
         self.axis, self.horizon = "server" if by_server else "group", instance["horizon"]
         self.groups: dict[str, dict[str, tuple[int, Amounts]]] = {}
         for side in SIDES:
@@ -215,6 +248,7 @@ class _Rows:
                 first = max(first, feature[-1] if feature[-1] >= job.arrival else NEVER)
         factor = lcm(*(d.denominator for side in SIDES for d in job.demand[side].values()))
         factor *= lcm(*(n.denominator for n in job.f.values() if not isinstance(n, str)))
+        factor *= self.own.below if self.own else 1
         factor *= ceiling(Fraction(FINEST, scale * factor))
         scale *= factor
         needs = [job.needed(n) for n in range(job.most + 1)]
@@ -223,6 +257,8 @@ class _Rows:
             for key, side, most in zip(("workers", "ps"), SIDES, (job.most, needs[-1]), strict=True)
         ]
         never = 1 + last * sum(most * max(max(p) for _, _, p in side) for _, most, side in sides)
+        if self.own:
+            return self._signed_response(job, self.own, sides, needs, scale, limits)
         best, low = (0, 0) if trees.keeps_outside(limits) else (None, 0)
         reach, padding = [0], [never] * job.most  # F_t by worker-slots done
         for t in range(job.arrival, last + 1):
@@ -258,6 +294,51 @@ class _Rows:
             if not reach:
                 break
         return None if best is None else Interval(Fraction(low, scale), Fraction(best, scale))
+
+    def _signed_response(
+        self, job: Job, own: _Own, sides: Any, needs: list[int], scale: int, limits: Limits
+    ) -> Interval | None:
+        """Exact best response to prices and own terms, as above but without pruning by value.
+
+        Costs may be negative, so that a job that runs but never completes counts, where it may.
+        """
+        low, high = limits.get(("completion",), (0, NEVER))
+        last, terms = min(high, self.horizon), own.terms.get(job.name, {})
+        size = 1 + job.most * sum(abs(int(m * scale)) for m in terms.values())
+        size += self.horizon * sum(most * max(max(p) for *_, p in side) for _, most, side in sides)
+        never = 3 * size  # costs are above -size and below size
+        found = list[tuple[int, int]]()  # value less costs, rounded down and up
+        reach, padding = [0], [never] * job.most  # least cost by worker-slots, fewer than the work
+        for t in range(job.arrival, last + 1):
+            pay = int(terms.get((t, t, "workers"), 0) * scale)
+            units = [
+                cheapest_units([(paid[t], 0, room) for _, room, paid in side], most, never)
+                for _, most, side in sides
+            ]
+            cost = [w + units[1][z] + n * pay for n, (w, z) in
+                    enumerate(zip(units[0], needs, strict=True))]  # fmt: skip
+            ends = [reach[job.work - n] + cost[n] for n in range(1, min(job.most, job.work) + 1)
+                    if job.work - n < len(reach)]  # fmt: skip
+            if t >= low and (end := min(ends, default=never)) < size:
+                end += int(terms.get((t, t, "completion"), 0) * scale)
+                value = job.value(t).times(own.weight)
+                found.append((value.low * scale // 1 - end, ceiling(value.high * scale) - end))
+            stop = min(job.work - 1, len(reach) - 1 + job.most)
+            late = 0 if own.may_give_up and high == NEVER else job.work - job.most * (last - t)
+            begin = min(max(0, late), stop + 1)  # the others cannot end in time
+            reading.spend(job.most * (stop + 1 - begin) + 20 * len(self.groups["worker"]))
+            reach = padding + reach + padding
+            cost.reverse()
+            reach = [never] * begin + [
+                min(map(add, cost, reach[s : s + job.most + 1])) for s in range(begin, stop + 1)
+            ]
+        if high == NEVER:
+            idle = -min(reach) if own.may_give_up else 0
+            found.append((idle, idle))
+        if not found:
+            return None
+        least, most = (max(values) for values in zip(*found, strict=True))
+        return Interval(Fraction(least, scale), Fraction(most, scale))
 
     def _packings(self, side: str, places: Series) -> int:
         """What groups earn: in every slot n_g times the dearest integer packing of one server."""

@@ -24,7 +24,7 @@ from hindsched.kernel.nonanticipative import prove
 from hindsched.models.futures import Futures
 from tests.mutations.engine import mutate
 
-FAMILIES = ("gang", "batchsched", "astraea")
+FAMILIES = ("gang", "batchsched", "astraea", "oasis")
 
 
 @dataclass
@@ -112,8 +112,10 @@ def test_forged_certificates_are_refused(found: Found, claim: str) -> None:
     slot = found.futures.instances[0].arrival_of(job) + 1
     length = int(getattr(job, "duration", 2))
     term = {"job": job.name, "from": slot, "to": slot + length - 1, "price": 0.5}
+    if data["family"] == "oasis":
+        term |= {"to": slot, "of": "workers"}
     assert forged(lambda d: d["scenarios"][0]["own"].append(term))  # do not cancel
-    late = {**term, "from": 90, "to": 89 + length}
+    late = {**term, "from": 90, "to": 90 if "of" in term else 89 + length}
     assert forged(  # cancels over a class that is no longer one: the futures are told apart
         lambda d: [row["own"].append({**late, "price": p})
                    for row, p in zip(d["scenarios"], (0.5, -0.5), strict=True)]
@@ -181,6 +183,8 @@ def test_a_record_is_not_one_that_only_looks_like_it(found: Found) -> None:
     length = max(1, int(getattr(job, "duration", 2) / futures.instances[0].slot_seconds))
     for row, price in zip(data["scenarios"], (0.5, -0.5), strict=True):
         row["own"] = [{"job": job.name, "from": slot, "to": slot + length - 1, "price": price}]
+        if data["family"] == "oasis":
+            row["own"][0] |= {"to": slot, "of": "completion"}
     data["bound"] = 1e300 if found.up else -1e300
     for row in data["scenarios"]:
         row.update(kind="lagrangian", prices={})

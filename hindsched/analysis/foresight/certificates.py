@@ -1,11 +1,9 @@
 """Certificates of kind ``nonanticipative``: multipliers by a linear program, a tree a scenario.
 
-A scenario's block has a column for every job, window and mode on the merged servers, as the
-kernel's own block lists them, and one for staying out where a job may. The blocks with rows of
-capacity, linked by rows (N) by window, are a linear program whose duals are the multipliers. With
-these, or with none, each scenario is a problem of its own: decisions on completions split it, and
-every leaf has the prices of its linear program. The bound is what the kernel makes of them,
-whatever the programs' solver says.
+The scenarios' blocks (`blocks`), linked by rows (N), are a linear program whose duals are the
+multipliers. With these, or with none, each scenario is a problem of its own: decisions on
+completions split it, and every leaf has the prices of its linear program. The bound is what the
+kernel makes of them, whatever the programs' solver says.
 """
 
 from __future__ import annotations
@@ -14,8 +12,7 @@ import heapq
 import math
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from itertools import count
 from typing import Any
@@ -24,28 +21,28 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.optimize import linprog
 
-from hindsched.arrays import Floats
+from hindsched.analysis.foresight.blocks import (
+    Block,
+    Leaf,
+    Window,
+    elastic_block,
+    window_block,
+)
 from hindsched.errors import SolveFailed
 from hindsched.instances.base import Instance
 from hindsched.json_types import JsonObject
 from hindsched.kernel import nonanticipative
-from hindsched.kernel.trees import NEVER
-from hindsched.kernel.windows import Problem as WindowProblem
-from hindsched.kernel.windows import Rows
+from hindsched.kernel.oasis import Problem as ElasticProblem
 from hindsched.models.base import RUN
 from hindsched.models.futures import Futures
 from hindsched.solutions.base import Solution
 
 FORMAT, EXPECTED, GUARANTEE = "hindsched-certificate/1", "expected", "guarantee"
 MOST_COLUMNS = 400_000
+UNIT = 10**6
+"""Multipliers are whole multiples of 1 / UNIT, so that they cancel exactly."""
 MOST_LEAVES, MOST_CHECKED = 300, 800_000
 """Leaves of a scenario's tree, and windows that the kernel may have to look at in all of them."""
-UNIT = 10**6
-"""Prices are whole multiples of 1 / UNIT, so that they cancel exactly."""
-Window = tuple[int, int, int]
-"""A job's position, and its first and last slot."""
-Column = tuple[int, int, int, float, Mapping[Any, float]]
-"""Job, first and last slot, cost, and what is used of each row in each of them."""
 
 
 def can_certify(instance: Instance, formulation: str) -> bool:
@@ -71,7 +68,10 @@ def certify(
         weights = [float(f"{w / worth:.12g}") for w in weights]
     up = futures.sense == "max"
     problems = [instance.exact.problem(formulation) for instance in futures.instances]
-    blocks = [_block(problem, last, w) for problem, w in zip(problems, weights, strict=True)]
+    blocks = [
+        elastic_block(problem, policies, w) if isinstance(problem, ElasticProblem)
+        else window_block(problem, last, w) for problem, w in zip(problems, weights, strict=True)
+    ]  # fmt: skip
     columns = sum(len(block.windows) for block in blocks)
     if columns > MOST_COLUMNS:
         return None
@@ -80,7 +80,8 @@ def certify(
     else:
         linked = _multipliers(futures, policies, blocks, last, seconds / 2)
         tried = [[{} for _ in blocks], *([] if linked is None else [linked])]
-    most = max(1, min(MOST_LEAVES, MOST_CHECKED // columns))
+    checked = sum(block.checked for block in blocks)
+    most = max(1, min(MOST_LEAVES, MOST_CHECKED // checked))
     found = []
     for left, terms in zip(range(len(tried), 0, -1), tried, strict=True):
         trees = list[list[Leaf]]()
@@ -94,10 +95,10 @@ def certify(
         {
             "instance": instance.name, "instance_sha256": instance.sha256(), "weight": weights[s],
             "own": [{"job": instance.jobs[at].name, "from": first, "to": end,
-                     "price": float(Fraction(m, UNIT))}
-                    for (at, first, end), m in sorted(terms[s].items()) if m],
+                     "price": float(Fraction(m, UNIT)), **({"of": of[0]} if of else {})}
+                    for (at, first, end, *of), m in sorted(terms[s].items()) if m],
             "schedule": None if schedules is None else schedules[s].to_dict(),
-            **_leaf_rows(instance, problems[s], blocks[s], trees[s], up),
+            **_leaf_rows(instance, blocks[s], trees[s], up),
         }
         for s, instance in enumerate(futures.instances)
     ]  # fmt: skip
@@ -113,93 +114,18 @@ def certify(
     return data
 
 
-def _columns(problem: Any, last: int) -> Iterator[Column]:
-    """Every job's windows that begin up to one slot after `last`, as the kernel's block has them.
-
-    Behind `last` slots are free and multipliers are 0, so that no later begin is better.
-    """
-    if not isinstance(problem, WindowProblem):  # jobs that hold GPUs
-        for at, job in enumerate(problem.jobs.values()):
-            for begin in range(job.s, max(job.s, last) + 1):
-                cost = job.w * problem.seconds * (begin + job.p - job.s)
-                yield at, begin + 1, begin + job.p, float(cost), {("gpus", ""): float(job.g)}
-        return
-    cluster = problem.cluster
-    labels = [(name, label) for name, (_, known) in cluster.rows.items() for label in known]
-    for at, job in enumerate(problem.jobs):
-        costs: dict[int, float] = {}
-        for length, w, p, _, n, units in cluster.modes(job):
-            amounts = zip(labels, cluster.workers[w][0], cluster.ps[p][0], strict=True)
-            use = {label: float(n * d + units * s) for label, d, s in amounts if n * d + units * s}
-            stop = max(job.first, last + 1)
-            if cluster.last is not None:
-                stop = min(stop, cluster.last - length + 1)
-            for start in range(job.first, stop + 1):
-                end = start + length - 1
-                if end not in costs:
-                    costs[end] = float(job.cost(end).low)
-                yield at, start, end, costs[end], use
-
-
-def _room(problem: Any) -> dict[Any, float]:
-    """What the merged servers have, by row."""
-    if not isinstance(problem, WindowProblem):
-        return {("gpus", ""): float(problem.room)}
-    cluster = problem.cluster
-    labels = [(name, label) for name, (_, known) in cluster.rows.items() for label in known]
-    sums = map(float, Rows(cluster, [], "cluster").places[""])
-    return dict(zip(labels, sums, strict=True))
-
-
-@dataclass(frozen=True)
-class _Block:
-    """A scenario's own linear program: windows, weighted costs, jobs, what rows have and use."""
-
-    windows: list[Window]
-    cost: Floats
-    at: Any
-    ends: Any
-    rows: list[tuple[Any, int]]
-    room: Floats
-    used: Any
-
-    @property
-    def once(self) -> Any:
-        """Every job has one window, or stays out."""
-        places = (self.at, np.arange(len(self.at)))
-        return sp.csr_array((np.ones(len(self.at)), places), (self.at.max() + 1, len(self.at)))
-
-
-def _block(problem: Any, last: int, weight: float) -> _Block:
-    listed, side, rooms = list(_columns(problem, last)), dict[Any, int](), _room(problem)
-    if isinstance(problem, WindowProblem) and not problem.cluster.must_complete:
-        listed += [(at, NEVER, NEVER, 0.0, {}) for at in range(len(problem.jobs))]
-    cells = [
-        (side.setdefault((row, t), len(side)), column, amount)
-        for column, (_, first, end, _, use) in enumerate(listed)
-        for row, amount in use.items() for t in range(first, min(end, last) + 1)
-    ]  # fmt: skip
-    rows, columns, amounts = zip(*cells, strict=True) if cells else ((), (), ())
-    return _Block(
-        [column[:3] for column in listed], weight * np.array([column[3] for column in listed]),
-        np.array([column[0] for column in listed]), np.array([column[2] for column in listed]),
-        list(side), np.array([rooms[row] for row, _ in side]),
-        sp.csr_array((amounts, (rows, columns)), (len(side), len(listed))),
-    )  # fmt: skip
-
-
 def _multipliers(
-    futures: Futures, policies: str, blocks: Sequence[_Block], last: int, seconds: float
+    futures: Futures, policies: str, blocks: Sequence[Block], last: int, seconds: float
 ) -> list[dict[Window, int]] | None:
     """Duals of (N), in units; None if there is no time for them."""
     alike: dict[Any, dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
     begin = 0
     for s, block in enumerate(blocks):
-        for column, (at, first, end) in enumerate(block.windows, begin):
+        for column, (at, first, end, *of) in enumerate(block.windows, begin):
             slot = first if policies == RUN else futures.revealed(s, at)
             members = futures.members(s, slot) if end <= last else (s,)
             if len(members) > 1:
-                alike[members, futures.record(s, at), first, end][s].append(column)
+                alike[members, futures.record(s, at), first, end, *of][s].append(column)
         begin += len(block.windows)
     links = [(key, k) for key in alike for k in range(len(key[0]) - 1)]
     cells = [
@@ -212,16 +138,19 @@ def _multipliers(
     rows, columns, signs = zip(*cells, strict=True)
     equal = sp.vstack([
         sp.csr_array((signs, (rows, columns)), (len(links), begin)),
-        sp.block_diag([block.once for block in blocks]),
+        sp.block_diag([block.equal for block in blocks]),
     ])  # fmt: skip
-    right = np.ones(equal.shape[0])
-    right[: len(links)] = 0.0
+    right = np.concatenate([np.zeros(len(links)), *(block.right for block in blocks)])
+    most = np.concatenate([block.most for block in blocks])
     solve: Any = linprog  # whose types know no sparse matrices
     found = solve(
         np.concatenate([block.cost for block in blocks]),
-        sp.block_diag([block.used for block in blocks]).tocsr(),
-        np.concatenate([block.room for block in blocks]), equal.tocsr(), right,
-        method="highs", options={"time_limit": max(0.1, seconds)},
+        sp.vstack([sp.block_diag([block.used for block in blocks]),
+                   sp.block_diag([block.inner for block in blocks])]).tocsr(),
+        np.concatenate([*(block.room for block in blocks), *(block.limit for block in blocks)]),
+        equal.tocsr(), right,
+        np.column_stack([np.zeros(begin), most]), method="highs",
+        options={"time_limit": max(0.1, seconds)},
     )  # fmt: skip
     if found.status == 1:
         return None
@@ -232,31 +161,17 @@ def _multipliers(
         {futures.record(s, at): at for at in reversed(range(len(instance.jobs)))}
         for s, instance in enumerate(futures.instances)
     ]
-    for ((members, record, first, end), k), dual in zip(links, found.eqlin.marginals, strict=False):
+    for ((members, record, *window), k), dual in zip(links, found.eqlin.marginals, strict=False):
         for sign, s in ((-1, members[k]), (1, members[k + 1])):
-            own[s][places[s][record], first, end] += sign * round(dual * UNIT)
+            own[s][places[s][record], *window] += sign * round(dual * UNIT)
     return own
 
 
-@dataclass(frozen=True)
-class Leaf:
-    """Decisions (job, its latest completion or one before its earliest, whether latest).
-
-    With prices by row, in units, the least cost that they prove, and where to split: None where
-    the linear program is undecided about no completion.
-    """
-
-    decisions: tuple[tuple[int, int, bool], ...]
-    prices: Any
-    bound: float
-    split: tuple[int, int] | None
-
-
-def _tree(block: _Block, own: Mapping[Window, int], most: int, seconds: float) -> list[Leaf]:
+def _tree(block: Block, own: Mapping[Window, int], most: int, seconds: float) -> list[Leaf]:
     """Leaves of a scenario with own terms, the worst first; it alone is split."""
     until, number = time.monotonic() + seconds, count()
     cost = block.cost + np.array([own.get(window, 0) / UNIT for window in block.windows])
-    first = _leaf(block, cost, ())
+    first = block.leaf(cost, ())
     leaves = [(first.bound, next(number), first)]
     while len(leaves) < most and time.monotonic() < until:
         worst = leaves[0][2]
@@ -264,65 +179,23 @@ def _tree(block: _Block, own: Mapping[Window, int], most: int, seconds: float) -
             break
         heapq.heappop(leaves)
         for is_latest in (True, False):
-            leaf = _leaf(block, cost, (*worst.decisions, (*worst.split, is_latest)))
+            leaf = block.leaf(cost, (*worst.decisions, (*worst.split, is_latest)))
             heapq.heappush(leaves, (leaf.bound, next(number), leaf))
     return [leaf for *_, leaf in sorted(leaves)]
 
 
-def _leaf(block: _Block, cost: Floats, decisions: tuple[tuple[int, int, bool], ...]) -> Leaf:
-    kept = np.ones(len(cost), dtype=bool)
-    for job, slot, is_latest in decisions:
-        kept &= (block.at != job) | ((block.ends <= slot) == is_latest)
-    at, ends, cost, used = block.at[kept], block.ends[kept], cost[kept], block.used[:, kept]
-    penalty = 10 * (1 + np.abs(cost).max())  # decisions may leave too little room
-    size = len(block.rows)
-    solve: Any = linprog
-    found = solve(
-        np.concatenate([cost, np.full(size, penalty)]), sp.hstack([used, -sp.eye_array(size)]),
-        block.room, sp.hstack([block.once[:, kept], sp.csr_array((at.max() + 1, size))]),
-        np.ones(at.max() + 1), method="highs",
-    )  # fmt: skip
-    if found.status:
-        raise SolveFailed(f"linear program of a scenario: {found.message}")
-    prices = np.round(np.maximum(0.0, -found.ineqlin.marginals) * UNIT)
-    best = np.full(at.max() + 1, np.inf)
-    np.minimum.at(best, at, cost + used.T @ prices / UNIT)
-    worth = block.room @ prices / UNIT
-    off = 1e-9 * (np.abs(best).sum() + worth + 1)
-    share, split, spread = found.x[: len(cost)], None, 1e-6
-    for job in np.unique(at[(share > 1e-6) & (share < 1 - 1e-6)]):
-        mine = np.flatnonzero((at == job) & (share > 1e-6))
-        mine = mine[np.argsort(ends[mine], kind="stable")]
-        if ends[mine[0]] == ends[mine[-1]]:
-            continue
-        mean = share[mine] @ cost[mine]
-        wide = share[mine] @ np.abs(cost[mine] - mean) + 1e-5
-        if wide > spread:
-            below = np.cumsum(share[mine])[ends[mine] < ends[mine[-1]]]
-            middle = mine[min(int(np.searchsorted(below, 0.5)), len(below) - 1)]
-            split, spread = (int(job), int(ends[middle])), wide
-    return Leaf(decisions, prices, float(best.sum() - worth - off), split)
-
-
-def _leaf_rows(
-    instance: Instance, problem: Any, block: _Block, leaves: Sequence[Leaf], up: bool
-) -> JsonObject:
+def _leaf_rows(instance: Instance, block: Block, leaves: Sequence[Leaf], up: bool) -> JsonObject:
     """The leaves as a certificate's file has them; one alone is prices."""
     rows = []
     for leaf in leaves:
-        prices: dict[Any, dict[int, int]] = defaultdict(dict)
-        for (row, t), price in zip(block.rows, leaf.prices, strict=True):
-            if price:
-                prices[row][t] = int(price)
         decisions = [
             {"job": instance.jobs[job].name, "of": "completion",
              "at_most" if is_latest else "at_least": slot if is_latest else slot + 1}
             for job, slot, is_latest in leaf.decisions
         ]  # fmt: skip
         bound = -leaf.bound if up else leaf.bound
-        rows.append(
-            {"decisions": decisions, "bound": bound, "prices": _price_rows(problem, prices)}
-        )
+        prices = block.price_rows(leaf.prices)
+        rows.append({"decisions": decisions, "bound": bound, "prices": prices})
     if len(rows) == 1:
         return {"kind": "lagrangian", "prices": rows[0]["prices"]}
     return {"kind": "tree", "prices": rows}
@@ -347,18 +220,3 @@ def _cancelling(
         window = next(at for at in jobs if futures.record(s, at) == record), first, end
         found[s][window] = found[s].get(window, 0) - rest
     return found
-
-
-def _price_rows(problem: Any, prices: Mapping[Any, Mapping[int, int]]) -> JsonObject:
-    """Prices as a certificate's file has them."""
-    found: dict[str, Any] = defaultdict(list)
-    for (name, label), by_slot in sorted(prices.items()):
-        axis = {} if not label else {problem.cluster.rows[name][0]: label}
-        for t, price in sorted(by_slot.items()):
-            found[name].append({**axis, "from": t, "to": t, "price": float(Fraction(price, UNIT))})
-    if isinstance(problem, WindowProblem):
-        return dict(found)
-    scale = Fraction(problem.seconds)  # there a price is that of a GPU-second
-    for row in found["gpus"]:
-        row["price"] = float(Fraction(row["price"]) / scale)
-    return dict(found)

@@ -154,7 +154,7 @@ def _split(at: Any, ends: Any, share: Floats, cost: Floats) -> tuple[int, int] |
         if ends[mine[0]] == ends[mine[-1]]:
             continue
         mean = share[mine] @ cost[mine]
-        wide = share[mine] @ np.abs(cost[mine] - mean) + 1e-5
+        wide = float(share[mine] @ np.abs(cost[mine] - mean)) + 1e-5
         if wide > spread:
             below = np.cumsum(share[mine])[ends[mine] < ends[mine[-1]]]
             middle = mine[min(int(np.searchsorted(below, 0.5)), len(below) - 1)]

@@ -14,6 +14,8 @@ import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from importlib import import_module
+from importlib.util import find_spec
 from itertools import count
 from typing import Any
 
@@ -25,14 +27,12 @@ from hindsched.analysis.foresight.blocks import (
     Block,
     Leaf,
     Window,
-    elastic_block,
     window_block,
 )
 from hindsched.errors import SolveFailed
 from hindsched.instances.base import Instance
 from hindsched.json_types import JsonObject
 from hindsched.kernel import nonanticipative
-from hindsched.kernel.oasis import Problem as ElasticProblem
 from hindsched.models.base import RUN
 from hindsched.models.futures import Futures
 from hindsched.solutions.base import Solution
@@ -68,10 +68,12 @@ def certify(
         weights = [float(f"{w / worth:.12g}") for w in weights]
     up = futures.sense == "max"
     problems = [instance.exact.problem(formulation) for instance in futures.instances]
+    own_module = f"{__package__}.{futures.instances[0].family}"
+    build = import_module(own_module).block if find_spec(own_module) else None
     blocks = [
-        elastic_block(problem, policies, w) if isinstance(problem, ElasticProblem)
-        else window_block(problem, last, w) for problem, w in zip(problems, weights, strict=True)
-    ]  # fmt: skip
+        build(problem, policies, w) if build else window_block(problem, last, w)
+        for problem, w in zip(problems, weights, strict=True)
+    ]
     columns = sum(len(block.windows) for block in blocks)
     if columns > MOST_COLUMNS:
         return None

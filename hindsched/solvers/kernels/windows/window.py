@@ -71,6 +71,18 @@ def _least(free: Parts, h: int, start: int, end: int, slack: float, left: Floats
 
 
 @njit(cache=True)
+def _room_in(free: Parts, slot: int, need: Floats, slack: float, most: int, left: Floats) -> int:
+    """How many workers all servers hold in one slot, counted up to `most`."""
+    room = 0
+    for h in range(left.shape[0]):
+        _least(free, h, slot, slot, slack, left[h])
+        room += min(room_for(left[h], need), most)
+        if room >= most:
+            return most
+    return room
+
+
+@njit(cache=True)
 def _is_better(
     cost: float, chosen: tuple[int, int], known: float, best: tuple[int, int], tie: float
 ) -> bool:
@@ -132,6 +144,8 @@ def cheapest_window(
     most, room_before = np.empty(servers, dtype=np.int64), np.empty(servers, dtype=np.int64)
     price, ps_price = np.empty(servers), np.zeros(servers)
     forced_workers, forced_ps = worker_low.sum(), ps_low.sum()
+    held = np.full((worker.shape[0], slots + 1), NOTHING)  # workers of a type in a slot, when asked
+    largest_count = count.max() if count.size else 0
     least = known = limit  # of all, and of the chosen schedule, which a tie may be between
     best_start, best_host, best_on = 0, NOTHING, 0
     best = NOTHING, NOTHING  # end, mode: who is first takes a tie
@@ -145,6 +159,7 @@ def cheapest_window(
         ps_need = server[p] if has_ps else no_demand
         per_worker = ratio[m, p] if has_ps else 0.0
         elsewhere = np.empty(n + 1)
+        clear = blocked = 0  # looked up to there; last slot that does not hold n
         for start in range(*_starts(d, starts, ends)):
             end = start + d - 1
             chosen = end, k
@@ -156,6 +171,14 @@ def cheapest_window(
                 bound += ps_floor[p, end] - ps_floor[p, start - 1]
             if not _is_better(bound, chosen, known, best, tie):
                 least = min(least, bound)
+                continue
+            for slot in range(max(clear + 1, start), end + 1):
+                if held[m, slot] == NOTHING:
+                    held[m, slot] = _room_in(free, slot, need, slack, largest_count, left)
+                if held[m, slot] < n:
+                    blocked = slot
+            clear = max(clear, end)
+            if blocked >= start:
                 continue
             cheapest, cheapest_ps = np.inf, np.inf
             for h in range(servers):

@@ -117,8 +117,7 @@ class Reoptimise(OnlineAlgorithm):
         """Solve over the known jobs; the start keeps the present plan and adds the new jobs."""
         rolling = self._rolling
         rolling.advance(slot)
-        if self.num_columns(slot) > MOST_COLUMNS:
-            self._plan_whole_schedules(slot)
+        if self.num_columns(slot) > MOST_COLUMNS and self._plan_whole_schedules(slot):
             return
         step = rolling.solve(lambda: self._extended_plan(rolling.instance))
         if step.result.status == Status.INFEASIBLE:
@@ -159,8 +158,11 @@ class Reoptimise(OnlineAlgorithm):
         """A job that has not begun, as the oracle plans it from `slot` on."""
         return job
 
-    def _plan_whole_schedules(self, slot: int) -> None:
-        """Plan the jobs that have not begun beside those that keep their windows."""
+    def _plan_whole_schedules(self, slot: int) -> bool:
+        """Plan the jobs that have not begun beside those that keep their windows.
+
+        False where a job that must be served finds no room beside them: the program moves them.
+        """
         jobs, given = self._rolling.instance.jobs, self._rolling.commitments().assignments
         begun = [job for job in jobs if given.get(job.name)]
         left = [self.waiting(job, slot) for job in jobs if not given.get(job.name)]
@@ -180,6 +182,8 @@ class Reoptimise(OnlineAlgorithm):
         start = inserted(oracle, residual, [kept.get(job.name) for job in left])
         options = replace(self.options, threads=1)
         found = best_schedules(oracle, residual, start, most_rounds=ROUNDS, options=options)
+        if not oracle.optional and any(chosen is None for chosen in found.responses):
+            return False
         before, self._plan = self._plan, {job.name: self._plan[job.name] for job in begun}
         for block, chosen in enumerate(found.responses):
             name = left[block].name
@@ -188,6 +192,7 @@ class Reoptimise(OnlineAlgorithm):
                 self._plan[name] = before[name] if stays else oracle.assignments(block, chosen)
         limited = not within_gap(found.objective, found.bound, self.gap)
         self._count(slot, found.objective, found.bound, limited)
+        return True
 
     def _used(self, oracle: BlockOracle, jobs: Sequence[JobRecord]) -> list[Response]:
         """What the plan gives some jobs, on the rows of their oracle."""

@@ -126,7 +126,7 @@ class ReoptimiseWithForecasts(Reoptimise):
         each = centers * (2 * centers + 4 + len(known.resources))
         return each * sum(max(0, job.departure - slot + 1) for job in known.jobs)
 
-    def _plan_whole_schedules(self, slot: int) -> None:
+    def _plan_whole_schedules(self, slot: int) -> bool:
         """Plan the live jobs from now on by tier prices, which prove how far from the best."""
         clock = Clock(math.inf if self.time_limit is None else self.time_limit)
         live = [job for job in self._rolling.instance.jobs if job.departure >= slot]
@@ -155,6 +155,7 @@ class ReoptimiseWithForecasts(Reoptimise):
         cost = min(costs)
         self._plan = solution_of(rest, costs[cost], "tight").assignments()
         self._count(slot, cost, proven.bound, not within_gap(cost, proven.bound, self.gap))
+        return True
 
 
 class RecedingHorizon(Broker):

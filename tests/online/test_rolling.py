@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
@@ -15,6 +16,7 @@ from hindsched.online.engines import dual_price, reoptimise
 from hindsched.online.mlbroker.baselines import ReoptimiseWithForecasts
 from hindsched.online.oasis import algorithms as of_oasis
 from hindsched.solutions.base import build_solution
+from hindsched.solvers.bounds.schedule_prices import best_schedules
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import solve_program
 from hindsched.solvers.door.rolling import RollingProgram
@@ -162,6 +164,26 @@ def test_large_steps_are_nearly_as_good_as_the_program_and_say_their_gap(family,
     assert run.objective == pytest.approx(exact.objective, rel=0.2)
     assert len(run.report["gaps"]) == run.report["solves"] > 1
     assert all(0 <= step["gap"] < 1 for step in run.report["gaps"])
+
+
+def test_a_step_that_leaves_out_a_job_that_must_run_asks_the_program(monkeypatch):
+    instance = hs.generate("edgecloud", seed=1, jobs=12)
+    exact = hs.simulate(instance, "reoptimise")
+    asked = []
+
+    def without_the_first(oracle, *given, **settings):
+        found = best_schedules(oracle, *given, **settings)
+        asked.append(oracle.optional)
+        return replace(found, responses=[None, *found.responses[1:]])
+
+    monkeypatch.setattr(reoptimise, "MOST_COLUMNS", -1)
+    monkeypatch.setattr(reoptimise, "best_schedules", without_the_first)
+    run = hs.simulate(instance, "reoptimise")
+    assert len(asked) > 1
+    assert not any(asked)
+    assert run.violations == []
+    assert run.objective == exact.objective
+    assert run.report["gaps"] == exact.report["gaps"]
 
 
 def test_tier_prices_bound_what_is_left_beside_what_is_given_out(monkeypatch):

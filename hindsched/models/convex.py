@@ -1,14 +1,13 @@
 """A CVXPY problem with the same face as the Pyomo programs: what its parts say, labelled numbers.
 
-The formulations that are convex are CVXPY problems with Parameters. A `ConvexProgram` has such a
-problem and its variables and constraints by name, each with a sentence, as a `Declared` has them
-from Pyomo.
+A `ConvexProgram` has a problem and its variables and constraints by name, each with a sentence, as a
+`Declared` has them from Pyomo.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import cvxpy as cp
@@ -23,35 +22,30 @@ if TYPE_CHECKING:
 
 
 class ConvexPart(NamedTuple):
-    """A variable, a constraint or the objective, with all its copies."""
+    """A variable, a constraint or the objective."""
 
     kind: str  # ``variable``, ``constraint`` or ``objective``
     doc: str  # its sentence, which begins with the paper's number
-    indices: tuple[str, ...]  # those by which its copies differ: ``("slot", "job")``
-    copies: dict[tuple[IndexValue, ...], cp.Variable | cp.Constraint]  # by their values
+    item: cp.Variable | cp.Constraint | None
+    keys: Sequence[tuple[IndexValue, ...]]  # indices of its entries, in numpy's order
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class ConvexProgram(Face):
     """A CVXPY problem that belongs to an instance and can say what it is.
 
-    Parameters
-    ----------
-    problem : cvxpy.Problem
-        The problem; every number of the instance in it is the value of a Parameter.
-    parts : mapping
-        Its variables, constraints and objective by name.
+    It has the `problem` and its `parts`: variables, constraints and objective by name.
 
     Examples
     --------
     >>> import hindsched as hs
     >>> model = hs.model(hs.generate("mlbroker", preset="small"))
-    >>> model.slot(2).program.problem.is_dpp()
+    >>> model.slot(2).program.problem.is_dcp()
     True
     """
 
-    problem: cp.Problem
-    parts: Mapping[str, ConvexPart]
+    problem: cp.Problem = field(init=False)
+    parts: dict[str, ConvexPart] = field(init=False)
 
     @property
     def cvxpy(self) -> cp.Problem:
@@ -59,38 +53,31 @@ class ConvexProgram(Face):
         return self.problem
 
     def set(self, *given: Any, **values: Any) -> None:
-        """Set the Parameters of a program that has settings."""
+        """State a program that has settings anew."""
         raise InputError("set", self.title, "must be a program with settings")
 
     def components(self, *kinds: str) -> list[Component]:
         """The components by name: objective, constraints, variables."""
-        found = []
-        for kind in kinds or ("objective", "constraint", "variable"):
-            for name, part in self.parts.items():
-                if part.kind == kind:
-                    size = sum(copy.size for copy in part.copies.values()) or 1
-                    own = self._own_indices(name) if part.copies else ()
-                    names, unit = (*part.indices, *own), self.symbol(name).unit
-                    found.append(Component(name, kind, part.doc, names, unit, size))
-        return found
+        return [
+            Component(name, kind, part.doc, self._indices(name), self.symbol(name).unit,
+                      1 if part.item is None else part.item.size)
+            for kind in kinds or ("objective", "constraint", "variable")
+            for name, part in self.parts.items() if part.kind == kind
+        ]  # fmt: skip
 
     def table(
         self, name: str, value_of: Callable[[cp.Variable | cp.Constraint], Floats | None],
         unit: str | None = None,
     ) -> pd.Series[float]:  # fmt: skip
-        """Numbers by the array of each copy, None to leave it out, labelled; unit in the name."""
+        """Numbers by the array of a part, labelled; unit in the name."""
         part = self.parts.get(name)
-        if part is None or not part.copies:
+        if part is None or part.item is None:
             raise InputError("component", name, "must be a variable or constraint of the program")
-        numbers: dict[tuple[IndexValue, ...], float] = {}
-        for prefix, copy in part.copies.items():
-            array = value_of(copy)
-            if array is not None:
-                for index, value in np.ndenumerate(np.asarray(array).reshape(copy.shape)):
-                    numbers[*prefix, *index] = float(value)
-        indices = (*part.indices, *self._own_indices(name))
+        array = value_of(part.item)
+        values = [] if array is None else np.ravel(array).tolist()
+        numbers = dict(zip(part.keys, values, strict=array is not None))
         unit = self.symbol(name).unit if unit is None else unit
-        return self._labelled(name, unit, indices, numbers)
+        return self._labelled(name, unit, self._indices(name), numbers)
 
-    def _own_indices(self, name: str) -> tuple[str, ...]:
-        return tuple(each.strip() for each in self.symbol(name).indices.split(",") if each.strip())
+    def _indices(self, name: str) -> tuple[str, ...]:
+        return tuple(filter(None, self.symbol(name).indices.split(", ")))

@@ -13,7 +13,7 @@ from hindsched.instances.mlbroker.generator import generate
 from hindsched.instances.mlbroker.slot import SlotData
 from hindsched.models.base import offline_program
 from hindsched.models.mlbroker.sets import big_m
-from hindsched.models.mlbroker.slot_program import RegularisedSlot, printed_slot, slot_values
+from hindsched.models.mlbroker.slot_program import RegularisedSlot
 from hindsched.solutions.base import build_solution
 from hindsched.solvers.door.convex import solve_convex
 from hindsched.solvers.door.program import solve_program
@@ -80,11 +80,41 @@ def test_k1_in_the_slot_program():
     slot = SlotData.at(instance, 1)
     assert big_m(slot).tolist() == [[20]]
     assert slot.chord == pytest.approx(100 / 30)
-    program = RegularisedSlot(1, 1, 1)
     for big, answer in ((20, 100), (40, 90), (80, 70), (220, 0)):
-        program.set(*slot_values(slot, np.zeros((1, 1)), big=np.array([[float(big)]])))
+        program = RegularisedSlot(slot, np.zeros((1, 1)), big=np.array([[float(big)]]))
         problem = cp.Problem(cp.Minimize(program.static), program.problem.constraints)
         assert solve_convex(problem).objective == pytest.approx(answer, rel=1e-6, abs=1e-6)
+
+
+def printed_slot(slot, before, epsilon):
+    """(10) as printed, with tiers u1, u2; costs weighted, `before` is v of the slot before."""
+    jobs, centers = slot.data.shape
+    sigma, big = np.log1p(1 / epsilon), big_m(slot)
+    x, u1, u2 = (cp.Variable(slot.unit.shape, nonneg=True) for _ in range(3))
+    cost, h, rows = cp.sum(x), 0.0, [u1 + u2 == 1]  # (8e)
+    for i in range(jobs):
+        y, s, v = (cp.Variable(centers, nonneg=True) for _ in range(3))
+        q, g = (cp.Variable((centers, centers), nonneg=True) for _ in range(2))
+        sent = np.isfinite(slot.arc[i])
+        rows += [
+            slot.capacity[i] * y >= cp.sum(q, axis=0),  # (8a)
+            cp.sum(q, axis=1) == slot.data[i],  # (8b)
+            cp.multiply(~sent, q) == 0,
+            cp.sum(s) == 1,  # (8f)
+            (slot.needed[i] + 1) * v >= y + s,  # (8g)
+            cp.sum(g, axis=1) == y,  # (8i)
+            cp.sum(g, axis=0) >= slot.needed[i] * s,  # (8j)
+        ]
+        h += cp.outer(y, slot.worker[i]) + cp.outer(s, slot.server[i])  # (2)
+        cost += cp.sum(cp.multiply(np.where(sent, slot.arc[i], 0.0), q))  # C1
+        cost += cp.sum(cp.multiply(slot.exchange[i] * slot.distance, g))  # C4
+        entropy = cp.rel_entr(v + epsilon, before[i] + epsilon) - v
+        cost += slot.deployment[i] / sigma * cp.sum(entropy)  # C3, regularised
+    rows += [
+        x >= cp.multiply(slot.unit, h) - cp.multiply(big, u1),  # (8c)
+        x >= cp.multiply(slot.discounted, h) + slot.fee - cp.multiply(big, u2),  # (8d)
+    ]
+    return cp.Problem(cp.Minimize(cost), rows)
 
 
 @given(
@@ -98,8 +128,7 @@ def test_the_reductions_leave_the_printed_optimum(instance, epsilon, data):
         return
     cells = st.integers(0, 4).map(lambda n: n / 4)
     before = np.array([[data.draw(cells) for _ in range(3)] for _ in slot.jobs])
-    program = RegularisedSlot(len(slot.jobs), 3, 2)
-    program.set(*slot_values(slot, before, epsilon=epsilon))
+    program = RegularisedSlot(slot, before, epsilon=epsilon)
     found = solve_convex(program.problem).objective
     printed = solve_convex(printed_slot(slot, before, epsilon)).objective
     assert found == pytest.approx(printed, rel=1e-5, abs=1e-5)
@@ -137,7 +166,7 @@ def test_slot_program_of_an_instance():
     assert slot.solve().objective == pytest.approx(again.objective, rel=1e-6)
     for part in slot.program.components():
         assert part.doc.startswith("("), part
-    assert slot.cvxpy.is_dpp()
+    assert slot.cvxpy.is_dcp()
     for bad in (0, instance.horizon + 1):
         with pytest.raises(InputError, match="slot"):
             model(instance).slot(bad)

@@ -40,15 +40,6 @@ def test_ratios_do_not_depend_on_the_currency(name):
         assert lagrangian_certificate(cents).bound == pytest.approx(100 * bound, rel=1e-6)
 
 
-def test_same_fractional_cost_through_cvxpy():
-    instance = generate("small", 2)
-    costs = [
-        simulate(instance, "mlbroker", engine=engine).report["fractional_cost"]
-        for engine in ("oracle", "model")
-    ]
-    assert costs[0] == pytest.approx(costs[1], rel=1e-5)
-
-
 @pytest.mark.parametrize("rounding", ["round2", "independent", "greedy", "largest-remainder"])
 def test_options_of_mlbroker(rounding):
     chosen = {"rounding": rounding, "price": "chord", "switching": "relu", "relocation": "true"}

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hindsched.instances.mlbroker.generator import generate
@@ -14,7 +14,7 @@ from hindsched.solvers.certificates.file import verify_certificate
 from hindsched.solvers.door.api import methods, solve
 from hindsched.solvers.door.program import solve_program
 from hindsched.solvers.families.mlbroker.bound import lagrangian_certificate, relaxation_bound
-from hindsched.solvers.families.mlbroker.convex import regulariser, solve_fractional
+from hindsched.solvers.families.mlbroker.convex import solve_fractional
 from hindsched.solvers.families.mlbroker.methods import find_schedule
 from hindsched.solvers.families.mlbroker.placements import (
     best_responses,
@@ -143,26 +143,6 @@ def test_methods(method, formulation):
 # The convex path
 
 
-@settings(max_examples=12)
-@given(
-    instance=instances(centers=3, slots=1, jobs=2, workers=4, kinds=2, weights=False),
-    price=st.sampled_from(["paper", "chord"]),
-    switching=st.sampled_from(["entropy", "relu"]),
-    epsilon=st.sampled_from([0.01, 0.582, 10]),
-    data=st.data(),
-)
-def test_direct_path_equals_cvxpy(instance, price, switching, epsilon, data):
-    slot = SlotData.at(instance, 1)
-    before = np.array([[quarters(data.draw, 0, 1) for _ in range(3)] for _ in slot.jobs])
-    before = before.reshape(len(slot.jobs), 3)
-    chosen = {"price": price, "switching": switching, "epsilon": epsilon}
-    direct = solve_fractional(slot, before, **chosen)
-    reference = solve_fractional(slot, before, engine="model", **chosen)
-    assert direct.objective == pytest.approx(reference.objective, rel=1e-5, abs=1e-5)
-    if slot.jobs:
-        assert (direct.workers.sum(axis=1) >= slot.data.sum(axis=1) / slot.capacity - 1e-4).all()
-
-
 def ski_rental():
     """K2: data at A, then at B for good; leaving it costs 0.05 a slot, moving 1 once."""
     slots = 23
@@ -202,19 +182,3 @@ def test_k6_the_regulariser_spreads_new_jobs(cost, first, others):
         assert found.workers[0] == pytest.approx([first] + [others] * 4, abs=2e-2)
     plain = solve_fractional(slot, before, switching="relu")
     assert plain.workers[0] == pytest.approx([5, 0, 0, 0, 0], abs=1e-3)
-
-
-@pytest.mark.parametrize(
-    ("epsilon", "value"), [(0.01, 0.7933), (1 / (np.e - 1), 0.5820), (1, 0.5573), (10, 0.5079)]
-)
-def test_k8_regulariser(epsilon, value):
-    """R(0 -> 1) / c, and the slope 1 at v = 1."""
-    cost, nothing = np.array([1.0]), np.zeros((1, 1))
-    one = np.ones((1, 1))
-    rise = regulariser(cost, one, nothing, epsilon) - regulariser(cost, nothing, nothing, epsilon)
-    assert rise == pytest.approx(value, abs=6e-5)
-    step = 1e-6
-    slope = regulariser(cost, one, nothing, epsilon) - regulariser(
-        cost, one - step, nothing, epsilon
-    )
-    assert slope / step == pytest.approx(1, abs=1e-4)

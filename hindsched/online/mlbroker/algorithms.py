@@ -54,9 +54,6 @@ class Mlbroker(Broker):
         Whether to end with the local search at exact cost (ours).
     big_m_factor : float
         Multiplies M, see `big_m`.
-    engine : {"oracle", "model"}
-        Solve (10) with CVXPY's data of one job, compiled once and repeated for the live ones, or
-        with CVXPY's problem of all of them.
     """
 
     randomised = True
@@ -71,11 +68,10 @@ class Mlbroker(Broker):
         rounding: Rounding = "paper",
         relocation: bool = False,
         big_m_factor: Positive = 1.0,
-        engine: Literal["oracle", "model"] = "oracle",
     ) -> None:
         self.epsilon, self.price, self.switching = epsilon, price, switching
         self.rounding, self.relocation = rounding, relocation
-        self.big_m_factor, self.engine = big_m_factor, engine
+        self.big_m_factor = big_m_factor
 
     def begin(self) -> None:
         """Forget v of the slots before, and the counters."""
@@ -96,7 +92,7 @@ class Mlbroker(Broker):
         if found is None:
             found = self._solve_fractional(
                 view, before, price=self.price, switching=self.switching, epsilon=self.epsilon,
-                big=big, engine=self.engine,
+                big=big,
             )  # fmt: skip
         if self.solved is not None:
             self.solved[slot] = found

@@ -1,7 +1,7 @@
 """A CVXPY problem with the same face as the Pyomo programs: what its parts say, labelled numbers.
 
-A `ConvexProgram` has a problem and its variables and constraints by name, each with a sentence, as a
-`Declared` has them from Pyomo.
+A `ConvexProgram` has a problem and its variables and constraints by name, each with a sentence, as
+a `Declared` has them from Pyomo.
 """
 
 from __future__ import annotations

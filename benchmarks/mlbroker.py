@@ -4,8 +4,8 @@
 
 At R = 15, T = 50 and 145 jobs (Section 6.1): the tight per-job slot and tier prices against the
 paper's program (10) in CVXPY; P_f with the chord, job by job, and the certified bound; every
-algorithm's ratio to that bound. At 3 centres, 5 slots, 5 jobs with Section 6.1's data: the proven optimum by three routes.
-Seconds are CPU time of this process.
+algorithm's ratio to that bound. At 3 centres, 5 slots, 5 jobs with Section 6.1's data: the proven
+optimum by three routes. Seconds are CPU time of this process.
 """
 
 from __future__ import annotations

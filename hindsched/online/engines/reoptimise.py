@@ -4,7 +4,8 @@ At each arrival the family's offline program over the known jobs is solved again
 fixed that the family's rules make irrevocable, and its plan is followed until the next arrival.
 Where that program is too large for a step (`MOST_COLUMNS`), the plan is the best of the schedules
 that prices over whole schedules find (`schedule_prices`), and the prices prove how far it is from
-the best.
+the best. Where those leave out a job that must run, the program moves the others: at its root node,
+with all heuristics of HiGHS, as its start is poor.
 """
 
 from __future__ import annotations
@@ -75,6 +76,7 @@ class Reoptimise(OnlineAlgorithm):
         self.nodes, self.gap, self.time_limit = nodes, gap, time_limit
         own = {"mip_max_nodes": nodes, **self.solver_options}
         self.options = SolveOptions(gap=gap, time_limit=time_limit, solver_options=own)
+        self._of_large = replace(self.options, solver_options={"mip_max_nodes": 1})
 
     def start(self, environment: Environment) -> None:
         """Begin with no jobs and no plan."""
@@ -117,9 +119,11 @@ class Reoptimise(OnlineAlgorithm):
         """Solve over the known jobs; the start keeps the present plan and adds the new jobs."""
         rolling = self._rolling
         rolling.advance(slot)
-        if self.num_columns(slot) > MOST_COLUMNS and self._plan_whole_schedules(slot):
+        is_large = self.num_columns(slot) > MOST_COLUMNS
+        if is_large and self._plan_whole_schedules(slot):
             return
-        step = rolling.solve(lambda: self._extended_plan(rolling.instance))
+        options = self._of_large if is_large else self.options
+        step = rolling.solve(lambda: self._extended_plan(rolling.instance), options)
         if step.result.status == Status.INFEASIBLE:
             rule = "no plan serves all known jobs with what is done and given out"
             name = self._environment.cluster.name

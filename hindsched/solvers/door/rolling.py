@@ -168,8 +168,12 @@ class RollingProgram:
                 commitments=self.commitments(), **build,
             )  # fmt: skip
 
-    def solve(self, start: Callable[[], Solution | None] | None = None) -> Step:
-        """Solve the program of this step.
+    def solve(
+        self,
+        start: Callable[[], Solution | None] | None = None,
+        options: SolveOptions | None = None,
+    ) -> Step:
+        """Solve the program of this step, by default with the options of all steps.
 
         `start` gives a feasible solution of `instance` that keeps the commitments, or None: it is
         asked if the family has not made one itself, to derive the program's time limit.
@@ -182,6 +186,6 @@ class RollingProgram:
         if begun:
             program.load(known)
         result = solve_program(
-            program.model, self.options, start=begun, want_duals=self.relax, small=True
+            program.model, options or self.options, start=begun, want_duals=self.relax, small=True
         )
         return Step(program, result, known)

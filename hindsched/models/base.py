@@ -26,7 +26,7 @@ Each family's module ``models/<family>/offline.py`` offers
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
@@ -76,29 +76,12 @@ class OfflineProgram(Declared, Generic[Planned]):
     """A family's offline program: the jobs' blocks, the linking rows and the objective.
 
     A family's own class adds, as typed attributes, whatever else its program is made of.
-
-    Parameters
-    ----------
-    form : str
-        How the formulation is written: one of the family's ``FORMS``.
-    relaxed : bool
-        Whether integrality is dropped.
-    settings : dict
-        With which `offline_program` built it.
-    incumbent : Solution, optional
-        The schedule from which the program's time limit follows, and a start.
-
-    Examples
-    --------
-    >>> import hindsched as hs
-    >>> program = offline_program(hs.generate("oasis", jobs=2, horizon=6), form="printed")
-    >>> program.form, program.relaxed, program.relax().relaxed
-    ('printed', False, True)
     """
 
-    form: str
-    relaxed: bool
-    settings: dict[str, Any] = field(default_factory=dict)
+    form: str  # how the formulation is written: one of the family's ``FORMS``
+    relaxed: bool  # whether integrality is dropped
+    settings: dict[str, Any] = field(default_factory=dict)  # with which `offline_program` built it
+    # the schedule from which the program's time limit follows, and a start
     incumbent: Planned | None = None
 
     @property
@@ -118,18 +101,7 @@ class OfflineProgram(Declared, Generic[Planned]):
 
     @abstractmethod
     def capacity_prices(self, duals: Duals) -> dict[str, Floats]:
-        """Duals of the linking rows as prices of the family's oracle with one row a server.
-
-        Parameters
-        ----------
-        duals : Duals
-            Shadow prices.
-
-        Returns
-        -------
-        dict
-            By row set, in its shape; never negative.
-        """
+        """Duals of the linking rows, never negative, as `Prices` by row set in its shape."""
 
     def again(self, **changes: object) -> OfflineProgram[Planned]:
         """The program built anew, with changes to what it was built with."""
@@ -146,21 +118,9 @@ class OfflineProgram(Declared, Generic[Planned]):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class Subproblem(Declared):
-    """One job's block with mutable prices and what is left of the capacities.
+    """One job's block with mutable prices and what is left of the capacities."""
 
-    Parameters
-    ----------
-    position : int
-        Position of the job in the instance.
-
-    Examples
-    --------
-    >>> import hindsched as hs
-    >>> subproblem(hs.generate("oasis", jobs=2, horizon=6), 1).position
-    1
-    """
-
-    position: int
+    position: int  # of the job in the instance
 
     @property
     def title(self) -> str:
@@ -170,15 +130,7 @@ class Subproblem(Declared):
 
     @abstractmethod
     def set(self, prices: Prices, room: Prices | None = None) -> None:
-        """Set the prices and what is left of the capacities.
-
-        Parameters
-        ----------
-        prices : mapping
-            By row set of the family's oracle with one row a server.
-        room : mapping, optional
-            What is left, in the same shapes; None for all of it.
-        """
+        """Set the prices and what is left of the capacities; None for all of it."""
 
     @abstractmethod
     def extract(self) -> Solution | None:
@@ -187,19 +139,10 @@ class Subproblem(Declared):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class DualProgram(Declared):
-    """A paper's dual as a program of its own, with the check of its points.
+    """A paper's dual as a program of its own, with the check of its points."""
 
-    Examples
-    --------
-    >>> import hindsched as hs
-    >>> dual_program(hs.generate("oasis", jobs=2, horizon=6)).payoffs().tolist()
-    [0.0, 0.0]
-    """
-
-    whose: str
-    """The dual's number and the program whose dual it is, as the title says it."""
-    grows: bool = False
-    """Whether rows have to be added until no best response breaks one (`add_row`)."""
+    whose: str  # the dual's number and the program whose dual it is, as the title says it
+    grows: bool = False  # whether rows are added until no best response breaks one (`add_row`)
 
     @property
     def title(self) -> str:
@@ -214,14 +157,11 @@ class DualProgram(Declared):
     def payoffs(self) -> Floats:
         """Payoff of each job at the variables' values, in the instance's order."""
 
-    def violations(self, best: Best | None = None) -> list[Violation]:
+    def violations(self, best: Sequence[float | None] | None = None) -> list[Violation]:
         """Rows and bounds that the variables' present values break.
 
-        Parameters
-        ----------
-        best : callable, optional
-            Best payoff of each job at given prices. Needed by a dual that has a row for every
-            schedule and does not list them.
+        A dual that has a row for every schedule, and does not list them, needs the `best` payoff of
+        each job at the present prices (None for a job without a schedule).
         """
         found = []
         rows = self.model.component_data_objects(pyo.Constraint, active=True)
@@ -238,10 +178,6 @@ class DualProgram(Declared):
     def add_row(self, job: int, worth: float, use: Prices) -> None:
         """Add the row of a job's schedule, of that worth and use, in a program that `grows`."""
         raise InputError("dual", self.title, "must be a dual that grows by rows")
-
-
-Best = Callable[[Prices], "list[float | None]"]
-"""Best payoff of each job at prices; None for a job without a schedule."""
 
 
 def model_module(family: str) -> ModuleType:

@@ -32,20 +32,10 @@ class ConvexPart(NamedTuple):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class ConvexProgram(Face):
-    """A CVXPY problem that belongs to an instance and can say what it is.
-
-    It has the `problem` and its `parts`: variables, constraints and objective by name.
-
-    Examples
-    --------
-    >>> import hindsched as hs
-    >>> model = hs.model(hs.generate("mlbroker", preset="small"))
-    >>> model.slot(2).program.problem.is_dcp()
-    True
-    """
+    """A CVXPY problem that belongs to an instance and can say what it is."""
 
     problem: cp.Problem = field(init=False)
-    parts: dict[str, ConvexPart] = field(init=False)
+    parts: dict[str, ConvexPart] = field(init=False)  # variables, constraints, objective by name
 
     @property
     def cvxpy(self) -> cp.Problem:

@@ -83,15 +83,7 @@ class Component:
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class Face(ABC):
-    """What every declarative program can say of itself, whatever it is written in.
-
-    Parameters
-    ----------
-    instance : Instance
-        What it is about.
-    formulation : str
-        Which of the family's problems.
-    """
+    """What every declarative program can say of itself, whatever it is written in."""
 
     SYMBOLS: ClassVar[Mapping[str, Symbol]] = {}
     """Indices and units by component, without the block's index."""
@@ -145,12 +137,9 @@ class Face(ABC):
 
     @abstractmethod
     def components(self, *kinds: str) -> list[Component]:
-        """The components by name, over all blocks: objectives, constraints, variables.
+        """The components of some kinds (all) by name, over all blocks.
 
-        Parameters
-        ----------
-        *kinds : str
-            ``objective``, ``constraint``, ``variable``; all by default.
+        Kinds are ``objective``, ``constraint`` and ``variable``.
         """
 
     def to_dict(self) -> JsonObject:
@@ -197,20 +186,7 @@ class Face(ABC):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class Declared(Face):
-    """A Pyomo model that belongs to an instance and can say what it is.
-
-    Parameters
-    ----------
-    model : ConcreteModel
-        The Pyomo model.
-
-    Examples
-    --------
-    >>> import hindsched as hs
-    >>> program = hs.model(hs.generate("oasis", jobs=2, horizon=6)).program
-    >>> [part.name for part in program.components("objective")]
-    ['eq_1']
-    """
+    """A Pyomo model that belongs to an instance and can say what it is."""
 
     model: pyo.ConcreteModel
     handed_out: bool = field(default=False, init=False)  # and may have been changed
@@ -224,24 +200,24 @@ class Declared(Face):
     def components(self, *kinds: str) -> list[Component]:
         """The components by name, over all blocks: objectives, constraints, variables."""
         found: list[Component] = []
-        for kind in kinds or ("objective", "constraint", "variable"):
+        for kind in kinds or _KINDS:
             for name, components in _by_name(self.model, kind).items():
-                first = max(components, key=len)
+                first, is_variable = max(components, key=len), kind == "variable"
                 data = [item for component in components for item in component.values()]
-                active = [item for item in data if kind == "variable" or item.active]
-                if not active:
-                    continue
-                whole = 0
-                if kind == "variable":
-                    whole = sum(not item.is_continuous() for item in active)
-                indices, unit = self.indices(first), self.unit(name, kind)
-                doc = (first.doc or "").partition("$")[0].strip()
-                found.append(Component(name, kind, doc, indices, unit, len(active), whole))
+                active = [item for item in data if is_variable or item.active]
+                if active:
+                    whole = sum(not item.is_continuous() for item in active if is_variable)
+                    indices, unit = self.indices(first), self.unit(name, kind)
+                    doc = (first.doc or "").partition("$")[0].strip()
+                    found.append(Component(name, kind, doc, indices, unit, len(active), whole))
         return found
 
     def indices(self, component: ModelComponent) -> tuple[str, ...]:
         """Names of a component's indices, the block's first."""
-        depth, own = len(block_index(component)), _dimension(component)
+        depth, own = len(block_index(component)), 0
+        for key in component if component.is_indexed() else ():
+            own = len(key) if isinstance(key, tuple) else 1
+            break
         listed = self.symbol(component.local_name).indices.split("|")
         written = [tuple(n.strip() for n in each.split(",") if n.strip()) for each in listed]
         fitting = [names for names in written if len(names) == own]
@@ -293,7 +269,7 @@ class Declared(Face):
             write_bytes(made.read_bytes(), path)
 
 
-_KINDS = {"variable": pyo.Var, "constraint": pyo.Constraint, "objective": pyo.Objective}
+_KINDS = {"objective": pyo.Objective, "constraint": pyo.Constraint, "variable": pyo.Var}
 
 
 def _by_name(model: pyo.ConcreteModel, kind: str) -> dict[str, list[ModelComponent]]:
@@ -314,12 +290,3 @@ def block_index(component: ModelComponent) -> tuple[IndexValue, ...]:
         index = (*(own if isinstance(own, tuple) else (own,)), *index)
         block = block.parent_block()
     return index
-
-
-def _dimension(component: ModelComponent) -> int:
-    """Number of indices; of a set of unknown dimension, that of its first element."""
-    if not component.is_indexed():
-        return 0
-    for key in component:
-        return len(key) if isinstance(key, tuple) else 1
-    return 0

@@ -1,9 +1,7 @@
 """``hindsched.model``: a family's declarative programs as objects that a user holds and solves.
 
-A `Model` has the offline program of one instance or of several futures, a `SubproblemModel` one
-job's block with prices, a `DualModel` the paper's dual, a `ConvexModel` a program in CVXPY. To
-solve it goes through the door of `solve_program` or `solve_convex`. A Pyomo model that was changed
-is solved as it is, and the result says what differs from the paper's.
+A Pyomo model that was changed is solved as it is, and the result says what differs from the
+paper's.
 """
 
 from __future__ import annotations
@@ -12,9 +10,10 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
+from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyomo.environ as pyo
@@ -34,30 +33,28 @@ from hindsched.models.base import (
     offline_program,
     subproblem,
 )
-from hindsched.models.declared import Declared, Face
+from hindsched.models.declared import Declared
 from hindsched.models.futures import ExtensiveProgram, Futures, build_extensive
 from hindsched.solutions.base import Solution, Violation
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import solution_at, solve_program
-from hindsched.solvers.door.result import ProgramResult, Progress, Status, StoppedBy
+from hindsched.solvers.door.result import ProgramResult, Status
 from hindsched.solvers.door.standard_form import (
     LinearProgram,
     TriviallyInfeasibleError,
     compile_program,
 )
-from hindsched.solvers.oracles.base import BlockOracle, build_oracle, row_layouts
+from hindsched.solvers.oracles.base import build_oracle, row_layouts
 
 if TYPE_CHECKING:
     import cvxpy as cp
     import pandas as pd
 
-    from hindsched.models.convex import ConvexProgram  # noqa: F401 (of `ConvexModel`)
+    from hindsched.models.convex import ConvexProgram
     from hindsched.solvers.certificates.certificate import Certificate
 
 MOST_ROUNDS = 1_000  # rounds of row generation after which a dual is given up
 Options = SolveOptions | Keywords | None
-AnyProgram = TypeVar("AnyProgram", bound=Face)
-AnyDeclared = TypeVar("AnyDeclared", bound=Declared)
 
 
 class Numbers(dict[str, "pd.Series[float]"]):
@@ -126,30 +123,11 @@ class ModelResult:
     changed: str | None = None
     details: Mapping[str, object] | None = None
 
-    @property
-    def status(self) -> Status:
-        """What is known of the model's optimum."""
-        return self.program.status
-
-    @property
-    def stopped_by(self) -> StoppedBy:
-        """Why the solver stopped."""
-        return self.program.stopped_by
-
-    @property
-    def has_point(self) -> bool:
-        """Whether there is a checked point."""
-        return self.program.has_point
-
-    @property
-    def objective(self) -> float | None:
-        """The model's objective at its point."""
-        return self.program.objective
-
-    @property
-    def bound(self) -> float | None:
-        """Bound on the model's optimum."""
-        return self.program.bound
+    status = property(attrgetter("program.status"), doc="What is known of the model's optimum.")
+    stopped_by = property(attrgetter("program.stopped_by"), doc="Why the solver stopped.")
+    has_point = property(attrgetter("program.has_point"), doc="Whether there is a checked point.")
+    objective = property(attrgetter("program.objective"), doc="The model's objective there.")
+    bound = property(attrgetter("program.bound"), doc="Bound on the model's optimum.")
 
     @cached_property
     def values(self) -> Numbers:
@@ -166,12 +144,13 @@ class ModelResult:
     @cached_property
     def reduced_costs(self) -> Numbers:
         """Reduced costs of the variables by name."""
-        costs, worth = self._of_a_relaxation(self.program.reduced_costs), self.declared
+        costs, worth = (
+            self._of_a_relaxation(self.program.reduced_costs),
+            self.declared.OBJECTIVE_UNIT,
+        )
 
         def unit(name: str) -> str:
-            return " for each of ".join(
-                filter(None, (worth.OBJECTIVE_UNIT, worth.symbol(name).unit))
-            )
+            return " for each of ".join(filter(None, (worth, self.declared.symbol(name).unit)))
 
         return self._numbers("variable", costs.get, unit)
 
@@ -186,12 +165,10 @@ class ModelResult:
         if numbers is not None:
             return numbers
         linear = not any(part.integers for part in self.declared.components("variable"))
+        rule = "only a linear program solved to its optimum has duals: relax() gives one"
         if self.status is Status.OPTIMAL and linear:
-            raise SolveFailed(f"{self.declared.title}: {self.program.backend} gives no duals")
-        raise SolveFailed(
-            f"{self.declared.title}: {self.status}; only a linear program solved to its optimum "
-            "has duals: relax() gives one"
-        )
+            rule = f"{self.program.backend} gives no duals"
+        raise SolveFailed(f"{self.declared.title}: {self.status}; {rule}")
 
     def capacity_prices(self) -> dict[str, Floats]:
         """Duals of the linking rows as prices of the family's oracle with one row a server."""
@@ -206,14 +183,20 @@ class ModelResult:
         """
         from hindsched.solvers.certificates.certificate import certify
 
-        instance = self.declared.instance
-        rows = "servers" if "servers" in row_layouts(instance.family) else None
-        oracle = build_oracle(instance, self.declared.formulation, rows=rows)
-        if not oracle.exact and rows is not None:  # windows on servers do not bound jobs in pieces
-            oracle = build_oracle(instance, self.declared.formulation)
+        instance, formulation = self.declared.instance, self.declared.formulation
+        oracle = build_oracle(instance, formulation)
+        if "servers" in row_layouts(instance.family):
+            servers = build_oracle(instance, formulation, rows="servers")
+            oracle = servers if servers.exact else oracle  # windows do not bound jobs in pieces
         if not oracle.exact:
             return None
-        return certify(oracle, _flat_prices(oracle, self.capacity_prices()), "lp-dual")
+        found, fitted = self.capacity_prices(), dict[str, Floats]()
+        for row_set in oracle.rows.sets:  # whose last slot may be another than the program's
+            if row_set.name in found:
+                prices, fitted[row_set.name] = found[row_set.name], np.zeros(row_set.shape)
+                common = tuple(map(slice, np.minimum(prices.shape, row_set.shape).tolist()))
+                fitted[row_set.name][common] = prices[common]
+        return certify(oracle, oracle.rows.pack(fitted), "lp-dual")
 
     def __str__(self) -> str:
         found, limit = (
@@ -229,52 +212,30 @@ class ModelResult:
         return f"<{self}>"
 
 
-def solve_declared(
-    program: Declared,
-    options: SolveOptions,
-    *,
-    start: bool = False,
-    want_duals: bool = True,
-    on_progress: Progress | None = None,
-) -> ModelResult:
+def solve_declared(program: Declared, options: SolveOptions, **how: Any) -> ModelResult:
     """Solve a declarative model as `solve_program` does, and keep the point apart from it."""
-    found = solve_program(
-        program.model, options, start=start, want_duals=want_duals, on_progress=on_progress
-    )
-    point: dict[int, float] = {}
-    if found.has_point:
-        for variable in program.model.component_data_objects(pyo.Var):
-            if variable.value is not None:
-                point[id(variable)] = float(variable.value)
+    found = solve_program(program.model, options, **{"want_duals": True, **how})
+    variables = program.model.component_data_objects(pyo.Var) if found.has_point else ()
+    point = {id(each): float(each.value) for each in variables if each.value is not None}
     return ModelResult(program, found, point, details=found.details)
 
 
-def _flat_prices(oracle: BlockOracle, prices: Mapping[str, Floats]) -> Floats:
-    """Prices on the oracle's rows, whose last slot may be another than the program's."""
-    fitted = {}
-    for row_set in oracle.rows.sets:
-        found = prices.get(row_set.name)
-        if found is not None:
-            common = tuple(map(slice, np.minimum(found.shape, row_set.shape).tolist()))
-            fitted[row_set.name] = np.zeros(row_set.shape)
-            fitted[row_set.name][common] = found[common]
-    return oracle.rows.pack(fitted)
-
-
-class _Held(Generic[AnyProgram]):
+class _Held:
     """What all models share: they have a declarative program and print what it says."""
 
-    def __init__(self, program: AnyProgram) -> None:
+    def __init__(self, program: Any) -> None:
         self.program = program
 
     @property
     def instance(self) -> Instance:
         """What the model is about."""
-        return self.program.instance
+        found: Instance = self.program.instance
+        return found
 
     def to_dict(self) -> JsonObject:
         """Equations and sizes as JSON data."""
-        return self.program.to_dict()
+        found: JsonObject = self.program.to_dict()
+        return found
 
     def __str__(self) -> str:
         return str(self.program)
@@ -283,11 +244,13 @@ class _Held(Generic[AnyProgram]):
         return repr(self.program)
 
     def _repr_html_(self) -> str:
-        return self.program._repr_html_()
+        return str(self.program._repr_html_())
 
 
-class _HeldPyomo(_Held[AnyDeclared]):
+class _HeldPyomo(_Held):
     """A model whose program is a Pyomo model: it is given away, and written to a file."""
+
+    program: Declared
 
     @property
     def pyomo(self) -> pyo.ConcreteModel:
@@ -303,7 +266,7 @@ class _HeldPyomo(_Held[AnyDeclared]):
         self.program.write(path)
 
 
-class Model(_HeldPyomo[OfflineProgram]):
+class Model(_HeldPyomo):
     """The offline program of an instance, or of several futures, as `model` returns it.
 
     Of futures ``program.schedules()`` are the best policy's after a solve.
@@ -319,6 +282,8 @@ class Model(_HeldPyomo[OfflineProgram]):
     >>> len(several.program.schedules())
     2
     """
+
+    program: OfflineProgram
 
     def solve(
         self, options: Options = None, *, start: Solution | None = None, **keywords: object
@@ -396,18 +361,16 @@ def _what_changed(program: OfflineProgram) -> str | None:
     now, before = _compiled(program), _compiled(program.again())
     if now is None or before is None:
         return None if now is before else "whether its constants can hold at all"
-    found = []
-    for kind in ("rows", "columns"):
-        numbers, built = (
-            Counter(item.parent_component().local_name for item in getattr(each, kind))
-            for each in (now, before)
-        )
-        found += [
-            f"{name} has {numbers[name]} {kind} instead of {built[name]}"
-            for name in sorted(numbers.keys() | built.keys())
-            if numbers[name] != built[name]
-        ]
-    if found:
+    counts = [
+        Counter((item.parent_component().local_name, kind) for item in getattr(each, kind))
+        for kind in ("rows", "columns") for each in (now, before)
+    ]  # fmt: skip
+    present, built = counts[0] + counts[2], counts[1] + counts[3]
+    if found := [
+        f"{key[0]} has {present[key]} {key[1]} instead of {built[key]}"
+        for key in sorted(present | built)
+        if present[key] != built[key]
+    ]:
         return ", ".join(found)
 
     def differ(*names: str) -> bool:
@@ -430,7 +393,7 @@ def _compiled(program: OfflineProgram) -> LinearProgram | None:
         return None
 
 
-class SubproblemModel(_HeldPyomo[Subproblem]):
+class SubproblemModel(_HeldPyomo):
     """One job's best schedule at given prices, which are changed and solved for again.
 
     Examples
@@ -440,6 +403,8 @@ class SubproblemModel(_HeldPyomo[Subproblem]):
     >>> sub.solve().objective is not None
     True
     """
+
+    program: Subproblem
 
     def set(self, prices: Prices, capacity: Prices | None = None) -> None:
         """Set prices and what is left of the capacities, by row set of the family's oracle.
@@ -501,7 +466,7 @@ class DualResult:
         return self.result.objective
 
 
-class DualModel(_HeldPyomo[DualProgram]):
+class DualModel(_HeldPyomo):
     """The paper's dual, as `Model.dual` returns it.
 
     Examples
@@ -512,6 +477,8 @@ class DualModel(_HeldPyomo[DualProgram]):
     True
     """
 
+    program: DualProgram
+
     def solve(self, options: Options = None, **keywords: object) -> DualResult:
         """Solve it; a dual with a row a schedule gets the rows that best responses break.
 
@@ -520,46 +487,33 @@ class DualModel(_HeldPyomo[DualProgram]):
         SolveFailed
             If there is no optimum, or rows do not come to an end.
         """
-        chosen, program = SolveOptions.of(options, **keywords), self.program
-        oracle = None
+        chosen, program, added = SolveOptions.of(options, **keywords), self.program, 0
+        oracle = build_oracle(self.instance, program.formulation)
         if program.grows:
-            oracle = build_oracle(program.instance, program.formulation, rows="servers")
-        added = 0
+            oracle = build_oracle(self.instance, program.formulation, rows="servers")
+        blocks = range(oracle.num_blocks if program.grows else 0)
         for _ in range(MOST_ROUNDS):
             result = solve_declared(program, chosen)
             if result.status is not Status.OPTIMAL:
                 raise SolveFailed(f"{program.title}: {result.status}")
-            violations = program.violations(None if oracle is None else partial(_best, oracle))
-            new = 0 if oracle is None or not violations else _add_broken_rows(program, oracle)
-            added += new
-            if not new:
-                return DualResult(result, program.prices(), program.payoffs(), violations, added)
+            prices, payoffs = program.prices(), program.payoffs()
+            flat = oracle.rows.pack(prices) if program.grows else np.zeros(0)
+            best = [oracle.best_response(block, flat) for block in blocks]
+            broken = program.violations([None if each is None else each.value for each in best])
+            before = added
+            for block, response in enumerate(best if broken else []):
+                least = payoffs[block] + 1e-7 * max(1.0, abs(payoffs[block]))
+                if response is not None and response.value > least:
+                    use = np.zeros(oracle.rows.size)
+                    np.add.at(use, response.rows, response.amounts)
+                    program.add_row(block, response.objective, oracle.rows.unpack(use))
+                    added += 1
+            if added == before:
+                return DualResult(result, prices, payoffs, broken, added)
         raise SolveFailed(f"{program.title}: row generation has not ended")
 
 
-def _best(oracle: BlockOracle, prices: Prices) -> list[float | None]:
-    """What each job's best schedule earns at prices; None without one."""
-    flat = oracle.rows.pack(prices)
-    responses = [oracle.best_response(block, flat) for block in range(oracle.num_blocks)]
-    return [None if response is None else response.value for response in responses]
-
-
-def _add_broken_rows(program: DualProgram, oracle: BlockOracle) -> int:
-    """Add the row of each job's best schedule that earns more than the job's payoff."""
-    flat = oracle.rows.pack(program.prices())
-    added = 0
-    for block, payoff in enumerate(program.payoffs().tolist()):
-        response = oracle.best_response(block, flat)
-        if response is None or response.value <= payoff + 1e-7 * max(1.0, abs(payoff)):
-            continue
-        use = np.zeros(oracle.rows.size)
-        np.add.at(use, response.rows, response.amounts)
-        program.add_row(block, response.objective, oracle.rows.unpack(use))
-        added += 1
-    return added
-
-
-class ConvexModel(_Held["ConvexProgram"]):
+class ConvexModel(_Held):
     """A convex program in CVXPY, as `Model.slot` returns it.
 
     Examples
@@ -570,6 +524,8 @@ class ConvexModel(_Held["ConvexProgram"]):
     >>> slot.solve().values["server"].groupby("job").sum().round(6).unique().tolist()
     [1.0]
     """
+
+    program: ConvexProgram
 
     @property
     def cvxpy(self) -> cp.Problem:

@@ -83,7 +83,9 @@ class SideBySide:
         return self.found
 
     def facts(self) -> dict[str, object]:
-        """How many parts there were, this process included, and what went wrong in them."""
+        """How many parts there were, if any but this process, and what went wrong in them."""
+        if not self._works:
+            return {}
         failed = {"part_failed": "; ".join(self.errors)} if self.errors else {}
         return {"parts": 1 + len(self._works), **failed}
 

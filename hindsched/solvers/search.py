@@ -23,7 +23,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Any
 
 import numpy as np
 
@@ -58,6 +58,10 @@ HOT, COLD = 5e-3, 1e-4
 FIRST_CYCLE, LONGEST_CYCLE = 125, 1000
 """Neighbourhoods in the first cycle; each further one is twice as long, up to the longest. At its
 end residual capacities are computed anew and the best solution returns."""
+
+
+Search = Any
+"""A `NeighbourhoodSearch`, or a family's own search that has its public methods."""
 
 
 class NeighbourhoodSearch:
@@ -342,34 +346,6 @@ def _slot_of_row(oracle: BlockOracle) -> Floats:
         labels = np.array(row_set.axes[-1][1], dtype=float) if row_set.has_slots else np.zeros(1)
         slots.append(np.broadcast_to(labels, shape if row_set.has_slots else (*shape, 1)).ravel())
     return np.concatenate(slots) if slots else np.zeros(0)
-
-
-class Search(Protocol):
-    """What `NeighbourhoodSearch` and the families' own searches have."""
-
-    oracle: BlockOracle
-    random: np.random.Generator
-    iterations: int
-    objective: float | None
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether there are schedules for all blocks that need one."""
-
-    def set_prices(self, prices: Floats) -> None:
-        """Follow other dual prices from now on."""
-
-    def construct(self, stop: Callable[[], bool] = ...) -> None:
-        """Insert all jobs anew."""
-
-    def improve(self, stop: Callable[[], bool]) -> bool:
-        """Try neighbourhoods until `stop` says so; return whether the best became better."""
-
-    def adopt(self, solution: Solution) -> bool:
-        """Take a feasible solution as the best if it is."""
-
-    def solution(self) -> Solution | None:
-        """The best schedules as a checked solution."""
 
 
 def search_of(

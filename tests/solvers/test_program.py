@@ -202,8 +202,6 @@ def test_an_unbounded_relaxation_does_not_make_an_integer_point(total, status):
     for presolve in ("on", "off"):
         options = SolveOptions(solver_options={"presolve": presolve}, time_limit=30)
         assert solve_program(model, options).status is status
-    bridge = HighsProgram(compile_program(model), SolveOptions())
-    assert bridge._unbounded_or_infeasible(30).status is status
 
 
 # -- starts

@@ -5,7 +5,6 @@ import json
 import math
 import signal
 from fractions import Fraction
-from threading import Event
 
 import numpy as np
 import pytest
@@ -17,11 +16,10 @@ from hindsched.errors import InputError
 from hindsched.kernel.reading import Refused
 from hindsched.online.simulator import simulate
 from hindsched.solvers.certificates.file import verify_certificate
-from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.result import Status, StoppedBy
 from hindsched.solvers.families.gang.replay import incumbents
 from hindsched.solvers.families.mlbroker.methods import find_schedule
-from hindsched.solvers.methods.base import Run, bound, serve_nobody
+from hindsched.solvers.methods.base import serve_nobody
 from hindsched.solvers.oracles.base import build_oracle
 from hindsched.solvers.tree import method
 from hindsched.solvers.tree.branch_and_bound import BranchAndBound
@@ -254,20 +252,6 @@ def test_the_step_of_batchsched_is_what_all_weights_are_multiples_of():
     for job, weight in zip(data["jobs"], (0.6, 0.9, 1.5, 3.0), strict=True):
         job["weight"] = weight
     assert build_oracle(hs.read(data), rows="servers").step == Fraction(3, 10)
-
-
-def test_a_tree_goes_on_where_it_stopped():
-    instance = hs.named_instance("batchsched/small/rar-j6-s13")
-    known = bound(instance, instance.formulations[0], SolveOptions(work_limit=50), None)
-    run = Run(instance, instance.formulations[0], SolveOptions(), None, Event(), "bound")
-    run.take(known)
-    growing = method.Growing(run, known.certificate.prices)
-    stopped = growing.run(lambda: float(growing._tree.nodes < 3))
-    assert stopped.stopped_by is StoppedBy.TIME_LIMIT
-    ended = growing.run(lambda: 1.0)
-    assert ended.stopped_by is StoppedBy.GAP
-    assert ended.objective == ended.certificate.bound == 104
-    assert ended.details["nodes"] > stopped.details["nodes"] == 3
 
 
 # Forged trees of the other families (those of oasis: `test_tree_certificate`).

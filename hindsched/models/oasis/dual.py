@@ -16,7 +16,7 @@ from the best responses' payoffs. Any feasible point bounds the optimum from abo
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -27,7 +27,7 @@ from pyomo.environ import quicksum as total
 from hindsched.arrays import Floats
 from hindsched.errors import InputError
 from hindsched.instances.oasis.instance import OasisInstance
-from hindsched.models.base import Best, DualProgram, Prices
+from hindsched.models.base import DualProgram, Prices
 from hindsched.models.declared import Symbol, symbols
 from hindsched.solutions.base import FEASIBILITY_TOLERANCE, Violation
 
@@ -81,12 +81,12 @@ class OasisDual(DualProgram):
                 found[name][server, r, t] = max(0.0, price.value or 0.0) / capacity[server, r]
         return found
 
-    def violations(self, best: Best | None = None) -> list[Violation]:
+    def violations(self, best: Sequence[float | None] | None = None) -> list[Violation]:
         """Rows of (20), of all schedules, that the present point breaks, and signs."""
         if best is None:
             raise InputError("best", best, "must be given: (20) has a row for every schedule")
         broken, jobs = super().violations(), self.instance.jobs
-        for job, payoff, most in zip(jobs, self.payoffs(), best(self.prices()), strict=True):
+        for job, payoff, most in zip(jobs, self.payoffs(), best, strict=True):
             if most is not None and most - payoff > FEASIBILITY_TOLERANCE * max(1.0, abs(most)):
                 broken.append(Violation("(20)", f"job {job.name}", float(most - payoff)))
         return broken

@@ -26,7 +26,7 @@ from hindsched.arrays import Floats
 from hindsched.solvers.certificates.certificate import Certificate, certify, check_certifies
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.result import Progress, StoppedBy
-from hindsched.solvers.door.work import catch_interrupt, now, spend
+from hindsched.solvers.door.work import Clock, catch_interrupt, spend
 from hindsched.solvers.oracles.base import BlockOracle
 
 DEFLECTION = 0.7
@@ -228,43 +228,28 @@ def subgradient_bound(
     limit, after `max_iterations` evaluations, or when its step has become tiny.
     """
     options = options or SolveOptions()
-    begin = now()
+    limit, better = options.time_limit, True
     with catch_interrupt() as interrupted:
+        clock = Clock(math.inf if limit is None else limit)
         search = Subgradient(oracle, start_prices)
-        better = True
         while True:
+            bound = search.best.bound
             if better and on_progress is not None:
                 message = f"subgradient, iteration {search.iterations}"
-                on_progress(search.best.bound, target, now() - begin, message)
-            stopped_by = _stop(search, options, target, begin, max_iterations)
+                on_progress(bound, target, clock.gone, message)
             if interrupted.is_set():
                 stopped_by = StoppedBy.INTERRUPTED
-            if stopped_by is not None or search.is_infeasible:
-                break
-            better = search.step(target)
-    return BoundResult(
-        certify(oracle, search.best.prices),
-        stopped_by or StoppedBy.CONVERGED,
-        search.iterations,
-        now() - begin,
-    )
-
-
-def _stop(
-    search: Subgradient,
-    options: SolveOptions,
-    target: float | None,
-    begin: float,
-    max_iterations: int | None,
-) -> StoppedBy | None:
-    """Why to stop now, if so."""
-    bound = search.best.bound
-    if target is not None and abs(bound - target) <= options.gap * abs(bound):
-        return StoppedBy.GAP
-    if search.converged:
-        return StoppedBy.CONVERGED
-    if options.time_limit is not None and now() - begin >= options.time_limit:
-        return StoppedBy.TIME_LIMIT
-    if max_iterations is not None and search.iterations >= max_iterations:
-        return StoppedBy.ITERATION_LIMIT
-    return None
+            elif target is not None and abs(bound - target) <= options.gap * abs(bound):
+                stopped_by = StoppedBy.GAP
+            elif search.converged or search.is_infeasible:
+                stopped_by = StoppedBy.CONVERGED
+            elif clock.is_over:
+                stopped_by = StoppedBy.TIME_LIMIT
+            elif max_iterations is not None and search.iterations >= max_iterations:
+                stopped_by = StoppedBy.ITERATION_LIMIT
+            else:
+                better = search.step(target)
+                continue
+            break
+    certificate = certify(oracle, search.best.prices)
+    return BoundResult(certificate, stopped_by, search.iterations, clock.gone)

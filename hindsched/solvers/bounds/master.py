@@ -11,10 +11,11 @@ so the master is always feasible.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from threading import Event
-from typing import Any
+from typing import Any, NamedTuple
 
 import highspy
 import numpy as np
@@ -27,6 +28,7 @@ from hindsched.solvers.door.highs import Stop
 from hindsched.solvers.door.standard_form import objective_factor
 from hindsched.solvers.door.work import is_counted, spend
 from hindsched.solvers.oracles.base import BlockOracle, Response
+from hindsched.solvers.oracles.decisions import Feature
 
 DUAL_SIMPLEX, PRIMAL_SIMPLEX = 1, 4  # HiGHS's names of the two
 OPTIONS: JsonObject = {
@@ -40,27 +42,28 @@ LIMITS = (
 )  # fmt: skip
 
 
-@dataclass
+@dataclass(eq=False)
 class Column:
     """A schedule of a block as a column of the master."""
 
     block: int  # position of the block
-    objective: float  # objective of the schedule
+    response: Response  # the schedule
     rows: np.ndarray  # linking rows that it uses, without duplicates
     amounts: Floats  # its use of each
-    key: bytes = field(default=b"", repr=False)
+    features: Mapping[Feature, int] | None = None  # what decisions limit; None: not asked, outside
 
     @classmethod
     def of(cls, block: int, response: Response) -> Column:
         """Read a best response."""
-        order = np.argsort(response.rows, kind="stable")
-        rows, amounts = response.rows[order], response.amounts[order]
-        if rows.size and (rows[1:] == rows[:-1]).any():
-            rows, inverse = np.unique(rows, return_inverse=True)
-            summed = np.bincount(inverse, weights=amounts, minlength=rows.size)
-            amounts = np.asarray(summed, dtype=float)
-        key = rows.tobytes() + amounts.round(9).tobytes()
-        return cls(block, response.objective, rows, amounts, key)
+        rows, inverse = np.unique(response.rows, return_inverse=True)
+        amounts = np.bincount(inverse, weights=response.amounts, minlength=rows.size)
+        return cls(block, response, rows, np.asarray(amounts, dtype=float))
+
+    @cached_property
+    def key(self) -> tuple[int, float, bytes, bytes]:
+        """By which a schedule that is known already is told."""
+        rounded = self.amounts.round(9).tobytes()
+        return self.block, self.response.objective, self.rows.tobytes(), rounded
 
     def without(self, implied: Bools | None) -> tuple[np.ndarray, Floats]:
         """Rows and amounts, without rows that other rows imply."""
@@ -70,13 +73,12 @@ class Column:
         return self.rows[kept], self.amounts[kept]
 
 
-@dataclass(frozen=True)
-class Basis:
+class Basis(NamedTuple):
     """Where the simplex method of a `Master` ended."""
 
-    columns: set[tuple[int, bytes]] = field(repr=False)  # blocks and keys of the basic columns
-    bought: list[Any] = field(repr=False)  # status of every column that buys off
-    rows: list[Any] = field(repr=False)  # status of every row
+    columns: list[Column]  # the basic ones
+    bought: list[Any]  # status of every column that buys off
+    rows: list[Any]  # status of every row
 
 
 class Master:
@@ -96,7 +98,7 @@ class Master:
         self.sign = 1.0 if oracle.sense == "max" else -1.0
         self.scale = row_scale(oracle)
         self.columns: list[Column] = []
-        self._known: set[tuple[int, bytes]] = set()
+        self._known: set[object] = set()
         self._largest, self._factor = 0.0, 1.0  # of costs, which HiGHS gets in moderate numbers
         self._strategy_changed = False
         self._iterations = iterations  # of the simplex method a solve
@@ -116,15 +118,11 @@ class Master:
                 raise SolveFailed(f"HiGHS {highs.version()} refuses {name} = {value}")
         count = rows.size + blocks
         nothing = np.zeros(0, dtype=np.int32)
-        highs.addRows(
-            count,
+        lower, upper = (
             np.concatenate([lower, block_lower]),
             np.concatenate([right, np.ones(blocks)]),
-            0,
-            np.zeros(count, dtype=np.int32),
-            nothing,
-            np.zeros(0),
         )
+        highs.addRows(count, lower, upper, 0, np.zeros(count, dtype=np.int32), nothing, np.zeros(0))
         self._stop.listen(highs)
         self._highs = highs
         self._num_bought = bought = 0 if optional else blocks
@@ -145,8 +143,8 @@ class Master:
         """Add the columns that are new; return how many were."""
         fresh = []
         for column in columns:
-            if (column.block, column.key) not in self._known:
-                self._known.add((column.block, column.key))
+            if column.key not in self._known:
+                self._known.add(column.key)
                 fresh.append(column)
         if not fresh:
             return 0
@@ -158,7 +156,7 @@ class Master:
             [np.append(rows, first + c.block) for c, (rows, _) in zip(fresh, used, strict=True)]
         )
         values = np.concatenate([np.append(part / self.scale[rows], 1.0) for rows, part in used])
-        cost = np.array([-self.sign * column.objective for column in fresh])
+        cost = np.array([-self.sign * column.response.objective for column in fresh])
         self._scale_costs(float(np.abs(cost).max()))
         self._add(cost * self._factor, starts, index.astype(np.int32), values)
         self.columns += fresh
@@ -171,9 +169,9 @@ class Master:
         if factor != self._factor:
             self._factor = factor
             self.set_penalty(self.penalty)
-            cost = np.array([-self.sign * factor * column.objective for column in self.columns])
+            cost = np.array([-self.sign * each.response.objective for each in self.columns])
             index = np.arange(cost.size, dtype=np.int32) + self._num_bought
-            self._highs.changeColsCost(index.size, index, cost)
+            self._highs.changeColsCost(index.size, index, factor * cost)
 
     def solve(self, seconds: float | None) -> tuple[float, Floats, bool] | None:
         """Value, prices and whether nothing is bought off; None if a limit ended the solve.
@@ -214,14 +212,10 @@ class Master:
 
     def keep(self, kept: Sequence[bool]) -> None:
         """Drop all columns but some."""
-        drop = [position for position, stays in enumerate(kept) if not stays]
-        if not drop:
-            return
-        index = np.array(drop, dtype=np.int32) + self._num_bought
-        self._highs.deleteCols(index.size, index)
-        for position in drop:
-            self._known.discard((self.columns[position].block, self.columns[position].key))
+        index = np.flatnonzero(~np.array(kept, dtype=bool)).astype(np.int32)
+        self._highs.deleteCols(index.size, index + self._num_bought)
         self.columns = [column for column, stays in zip(self.columns, kept, strict=True) if stays]
+        self._known = {column.key for column in self.columns}
 
     def switch(self, on: np.ndarray) -> None:
         """Allow some columns, shape (len(columns),), and force the others to 0."""
@@ -233,23 +227,20 @@ class Master:
         """Where the last solve ended."""
         found = self._highs.getBasis()
         basic = highspy.HighsBasisStatus.kBasic
-        statuses = found.col_status[self._num_bought :]
-        columns = {
-            (column.block, column.key)
-            for column, status in zip(self.columns, statuses, strict=True)
-            if status == basic
-        }
+        statuses = zip(self.columns, found.col_status[self._num_bought :], strict=True)
+        columns = [column for column, status in statuses if status == basic]
         return Basis(columns, found.col_status[: self._num_bought], found.row_status)
 
     def begin_at(self, basis: Basis) -> None:
         """Begin the next solve at a basis, by the dual simplex method: bounds have changed."""
         basic, lower = highspy.HighsBasisStatus.kBasic, highspy.HighsBasisStatus.kLower
-        known = [(column.block, column.key) in basis.columns for column in self.columns]
+        wanted = {column.key for column in basis.columns}
+        known = [column.key in wanted for column in self.columns]
         start = highspy.HighsBasis()
         start.col_status = basis.bought + [basic if kept else lower for kept in known]
         start.row_status = basis.rows
         start.valid = True
-        start.alien = sum(known) < len(basis.columns)
+        start.alien = sum(known) < len(wanted)
         self._highs.setBasis(start)
         self._highs.setOptionValue("simplex_strategy", DUAL_SIMPLEX)
         self._strategy_changed = True

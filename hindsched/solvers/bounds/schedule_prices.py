@@ -116,14 +116,12 @@ class _Known:
         self.sign = 1 if oracle.sense == "max" else -1
         self.bound = self.sign * math.inf
         self._master = Master(oracle, 0.0, Event(), residual, iterations)
-        self._responses: list[Response] = []  # of each column of the master
         self._use = np.zeros(oracle.rows.size)  # of all of them together
 
     def add(self, block: int, response: Response) -> int:
         """Take a schedule; whether it is new."""
         new = self._master.add([Column.of(block, response)])
         if new:
-            self._responses.append(response)
             np.add.at(self._use, response.rows, response.amounts)
         return new
 
@@ -144,7 +142,8 @@ class _Known:
         """Prices of all rows, 0 where all schedules fit; None if a limit ended the master."""
         short = self._use > self.residual
         self._master.set_capacity(np.where(short, self.residual, math.inf))
-        self._master.set_penalty(LEFT_OUT * max(abs(each.objective) for each in self._responses))
+        objectives = [each.response.objective for each in self._master.columns]
+        self._master.set_penalty(LEFT_OUT * max(map(abs, objectives)))
         solved = self._master.solve(seconds)
         return None if solved is None else solved[1]
 
@@ -173,13 +172,13 @@ class _Known:
             rule=lambda m, j: (0 if optional else 1, total(m.x[s] for s in of_job[j]), 1),
         )  # fmt: skip
         m.objective = pyo.Objective(
-            expr=total(column.objective * m.x[s] for s, column in enumerate(columns)),
+            expr=total(each.response.objective * m.x[s] for s, each in enumerate(columns)),
             sense=pyo.maximize if self.sign > 0 else pyo.minimize,
         )
         if not solve_program(m, options).has_point:
             return None
         plan: list[Response | None] = [None] * self.oracle.num_decided
-        for s, (column, response) in enumerate(zip(columns, self._responses, strict=True)):
+        for s, column in enumerate(columns):
             if m.x[s].value > 0.5:
-                plan[column.block] = response
+                plan[column.block] = column.response
         return plan

@@ -97,16 +97,20 @@ class Explanation:
             Keys ``kind`` (``job``, ``row`` or ``rounding``), ``name``, ``slot``, ``term`` and
             ``share`` of the gap.
         """
-        rows: list[GapTerm] = []
+        rows: list[tuple[str, str, int | None, float]] = []
         for name, state, term in zip(self.jobs, self.job_states, self.job_terms, strict=True):
-            rows.append(self._row("job", f"{name} ({state})", None, float(term)))
+            rows.append(("job", f"{name} ({state})", None, float(term)))
         for labels, term in zip(self.row_labels, self.row_terms, strict=True):
-            parts = [str(value) for axis, value in labels.items() if axis != "slot"]
+            name = " ".join(str(value) for axis, value in labels.items() if axis != "slot")
             slot = int(labels["slot"]) if "slot" in labels else None
-            rows.append(self._row("row", " ".join(parts), slot, float(term)))
-        rows.append(self._row("rounding", "outward rounding", None, self.rounding))
-        kept = [row for row in rows if row["term"] > 0]
-        return sorted(kept, key=lambda row: -row["term"])
+            rows.append(("row", name, slot, float(term)))
+        rows.append(("rounding", "outward rounding", None, self.rounding))
+        found: list[GapTerm] = [
+            {"kind": kind, "name": name, "slot": slot, "term": term,
+             "share": term / self.gap if self.gap else 0.0}
+            for kind, name, slot, term in rows if term > 0
+        ]  # fmt: skip
+        return sorted(found, key=lambda row: -row["term"])
 
     def to_frame(self) -> pd.DataFrame:
         """`terms` as a pandas frame."""
@@ -116,20 +120,23 @@ class Explanation:
 
     def to_dict(self) -> JsonObject:
         """The object that ``explain --json`` prints: totals, then terms by kind, largest first."""
-        jobs, rows = float(self.job_terms.sum()), float(self.row_terms.sum())
-        terms = self.terms()
+        jobs, rows = (
+            [{k: v for k, v in term.items() if k != "kind" and v is not None}
+             for term in self.terms() if term["kind"] == kind]
+            for kind in ("job", "row")
+        )  # fmt: skip
         return {
             "instance": self.instance,
             "formulation": self.formulation,
             "objective": self.objective,
             "bound": self.bound,
             "gap": self.gap,
-            "from_jobs": jobs,
-            "from_idle_capacity": rows,
+            "from_jobs": float(self.job_terms.sum()),
+            "from_idle_capacity": float(self.row_terms.sum()),
             "from_rounding": self.rounding,
             "note": self.note,
-            "jobs": _without_kind(terms, "job"),
-            "rows": _without_kind(terms, "row"),
+            "jobs": jobs,
+            "rows": rows,
         }
 
     def heat_map(self) -> tuple[tuple[str, ...], tuple[int, ...], Floats]:
@@ -145,24 +152,19 @@ class Explanation:
             The terms; their sum is that of all rows with a slot.
         """
         timed = [
-            (labels, term)
+            (_place(labels), int(labels["slot"]), term)
             for labels, term in zip(self.row_labels, self.row_terms, strict=True)
             if "slot" in labels
         ]
-        names = list(dict.fromkeys(_place(labels) for labels, _ in timed))
         if not timed:
             return (), (), np.zeros((0, 0))
-        every = [int(labels["slot"]) for labels, _ in timed]
+        names = list(dict.fromkeys(place for place, _, _ in timed))
+        every = [slot for _, slot, _ in timed]
         slots = tuple(range(min(every), max(every) + 1))
         matrix = np.zeros((len(names), len(slots)))
-        position = {name: index for index, name in enumerate(names)}
-        for (labels, term), slot in zip(timed, every, strict=True):
-            matrix[position[_place(labels)], slot - slots[0]] += term
+        for place, slot, term in timed:
+            matrix[names.index(place), slot - slots[0]] += term
         return tuple(names), slots, matrix
-
-    def _row(self, kind: str, name: str, slot: int | None, term: float) -> GapTerm:
-        share = term / self.gap if self.gap else 0.0
-        return {"kind": kind, "name": name, "slot": slot, "term": term, "share": share}
 
 
 def explain(solution: Solution, certificate: Certificate) -> Explanation:
@@ -206,18 +208,15 @@ def explain(solution: Solution, certificate: Certificate) -> Explanation:
     prices = certificate.prices.copy()  # kernels are compiled for arrays that can be written
     values = oracle.values(prices)
     sign = 1.0 if oracle.sense == "max" else -1.0
-    use = np.zeros(oracle.rows.size)
-    chosen = np.zeros(oracle.num_blocks)
-    states = []
-    objectives = []
+    use, chosen = np.zeros(oracle.rows.size), np.zeros(oracle.num_blocks)
+    states, objectives = [], []
     for block, schedule in enumerate(oracle.use_of(solution)):
         states.append("left out" if schedule is None else "served")
-        if schedule is None:
-            continue
-        np.add.at(use, schedule.rows, schedule.amounts)
-        paid = float(prices[schedule.rows] @ schedule.amounts)
-        chosen[block] = schedule.objective - sign * paid
-        objectives.append(schedule.objective)
+        if schedule is not None:
+            np.add.at(use, schedule.rows, schedule.amounts)
+            paid = float(prices[schedule.rows] @ schedule.amounts)
+            chosen[block] = schedule.objective - sign * paid
+            objectives.append(schedule.objective)
     objective = solution.objective()
     _check_reading(oracle, use, math.fsum(objectives), objective)
     job_terms = sign * (values - chosen)
@@ -258,11 +257,3 @@ def _place(labels: Mapping[str, AxisLabel]) -> str:
     """Row set and first axis: which server, group or bucket."""
     axes = [str(value) for axis, value in labels.items() if axis not in ("rows", "slot")]
     return " ".join([str(labels["rows"]), *axes[:1]])
-
-
-def _without_kind(terms: list[GapTerm], kind: str) -> list[JsonObject]:
-    return [
-        {key: value for key, value in term.items() if key != "kind" and value is not None}
-        for term in terms
-        if term["kind"] == kind
-    ]

@@ -114,53 +114,35 @@ def verify_certificate(instance: Instance, data: Any, where: str = "certificate"
     if not math.isfinite(claimed):
         raise InputError("bound", claimed, "must be finite")
     formulation = instance.check_formulation(data["formulation"])
-    if "layout" not in data:
-        return VerifiedBound(_verify_in_any(instance, formulation, data, claimed), float(claimed))
     layouts = row_layouts(instance.family)
-    if data["layout"] not in layouts:
-        raise InputError("layout", data["layout"], f"must be {' or '.join(layouts)}")
-    oracle = build_oracle(instance, formulation, rows=data["layout"])
-    oracle = oracle.on_rows_of_file(data["prices"])
-    return VerifiedBound(_prove(oracle, _read_prices(oracle, data), data, claimed), float(claimed))
-
-
-def _verify_in_any(
-    instance: Instance, formulation: str, data: Mapping[str, object], claimed: float
-) -> Certificate:
-    """Verify an older file in the first layout that proves its bound.
-
-    If none does, the complaint is that of the last layout that can read the prices.
-    """
-    unread: InputError | None = None
-    unproven: InputError | None = None
-    for layout in row_layouts(instance.family):
+    if "layout" in data:
+        if data["layout"] not in layouts:
+            raise InputError("layout", data["layout"], f"must be {' or '.join(layouts)}")
+        layouts = (data["layout"],)
+    complaint: InputError | None = None  # of the last layout that can read the prices, if any can
+    for layout in layouts:
         try:
             oracle = build_oracle(instance, formulation, rows=layout)
             oracle = oracle.on_rows_of_file(data["prices"])
-            prices = _read_prices(oracle, data)
+            if data["kind"] == "tree":
+                prices: Any = read_leaves(oracle, data["prices"])
+            else:
+                prices = oracle.rows.from_file(data["prices"])
         except InputError as error:
-            unread = unread or error
+            complaint = complaint or error
             continue
         try:
-            return _prove(oracle, prices, data, claimed)
+            return VerifiedBound(_prove(oracle, prices, data, claimed), float(claimed))
         except InputError as error:
-            unproven = error
-    complaint = unproven or unread
+            complaint = error
     assert complaint is not None, "every family has a layout"
     raise complaint
-
-
-def _read_prices(oracle: BlockOracle, data: Mapping[str, object]) -> object:
-    """Prices of the rows, or of a tree's leaves."""
-    if data["kind"] != "tree":
-        return oracle.rows.from_file(data["prices"])
-    return read_leaves(oracle, data["prices"])
 
 
 def _prove(
     oracle: BlockOracle, prices: Any, data: Mapping[str, Any], claimed: float
 ) -> Certificate:
-    """Recompute the bound of what `_read_prices` read."""
+    """Recompute the bound of prices, or of a tree's leaves."""
     check_certifies(oracle)
     if data["sense"] != oracle.sense:
         raise InputError("sense", data["sense"], f"must be {oracle.sense}")

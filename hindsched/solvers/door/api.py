@@ -32,7 +32,7 @@ from hindsched.solvers.door.work import (
 from hindsched.solvers.methods.auto import generic_methods
 from hindsched.solvers.methods.base import Method, certain, joined
 from hindsched.solvers.oracles.base import build_oracle
-from hindsched.solvers.tree.method import certify_optimum, tree_rows
+from hindsched.solvers.tree.method import tree_rows
 
 COMPILING_WORK = 50
 """Units of work on a tiny instance in which a method calls all kernels that it may need."""
@@ -128,22 +128,15 @@ def compile_solve(family: str) -> None:
     def run(tiny: Instance) -> None:
         formulation = tiny.check_formulation(None)
         with catch_interrupt() as asked:
-            found = _counted(methods(family)["auto"], tiny, formulation, "auto", options, None)
-            certify_optimum(replace(found, options=options.to_dict()))
-            _price_as_nodes_do(tiny, formulation)
+            _counted(methods(family)["auto"], tiny, formulation, "auto", options, None)
+            for rows in tree_rows(tiny, formulation):  # the solve may have ended before any node
+                oracle = build_oracle(tiny, formulation, rows=rows)
+                for block in range(oracle.num_decided):
+                    oracle.restricted_response(block, np.zeros(oracle.rows.size), {})
             if asked.is_set():
                 raise interruption()
 
     compile_first(f"{family} solve", run, family)
-
-
-def _price_as_nodes_do(tiny: Instance, formulation: str) -> None:
-    """Price the jobs of a small instance within limits: a solve may end before any node does."""
-    for rows in tree_rows(tiny, formulation):
-        oracle = build_oracle(tiny, formulation, rows=rows)
-        prices = np.zeros(oracle.rows.size)
-        for block in range(oracle.num_decided):
-            oracle.restricted_response(block, prices, {})
 
 
 def _counted(

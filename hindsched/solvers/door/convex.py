@@ -11,9 +11,9 @@ from __future__ import annotations
 import logging
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import cvxpy as cp
 import numpy as np
@@ -21,7 +21,7 @@ import numpy as np
 from hindsched.arrays import Floats
 from hindsched.json_types import Keywords
 from hindsched.solvers.door.options import SolveOptions
-from hindsched.solvers.door.result import ProgramResult, ShadowPrices, Status, StoppedBy
+from hindsched.solvers.door.result import ProgramResult, Status, StoppedBy, shadow_prices
 from hindsched.solvers.door.work import catch_interrupt
 
 log = logging.getLogger(__name__)
@@ -176,7 +176,7 @@ def _take_step(
     return report(claim, off, None if within else f"its point violates a constraint by {off:.3g}")
 
 
-def _duals(problem: cp.Problem) -> ShadowPrices:
+def _duals(problem: cp.Problem) -> Mapping[Any, Any]:
     """Shadow prices of equations and inequalities, from CVXPY's multipliers y.
 
     CVXPY's Lagrangian of ``min f`` is ``f + y (left - right)``, so the derivative of the minimum
@@ -195,4 +195,4 @@ def _duals(problem: cp.Problem) -> ShadowPrices:
         sign = 1.0 if maximises != turned else -1.0
         rows.append(row)
         prices.append(np.asarray(sign * np.asarray(row.dual_value, dtype=float)))
-    return ShadowPrices(rows, prices)
+    return shadow_prices(rows, prices)

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import math
 import threading
-import time
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import highspy
 import numpy as np
+from scipy.sparse import csc_array, diags_array
 
 from hindsched.arrays import Floats
 from hindsched.errors import InputError, SolveFailed
@@ -24,7 +23,7 @@ from hindsched.solvers.door.standard_form import LinearProgram, Scaling
 from hindsched.solvers.door.work import catch_interrupt, is_counted, now, spend, units_of
 
 WAIT_SECONDS = 0.05
-"""How often the waiting thread looks for an interrupt, the deadline and news to report."""
+"""How often the waiting thread looks for an interrupt and news to report."""
 GRACE_SECONDS = 1.0
 """Overrun of the time limit after which HiGHS is interrupted rather than trusted to stop."""
 PIVOTS_A_UNIT = 100  # simplex iterations that count as a unit of work
@@ -54,6 +53,7 @@ _STATUS = {
     _MODEL.kOptimal: (Status.OPTIMAL, StoppedBy.GAP),
     _MODEL.kInfeasible: (Status.INFEASIBLE, StoppedBy.INFEASIBLE),
     _MODEL.kUnbounded: (Status.UNBOUNDED, StoppedBy.UNBOUNDED),
+    _MODEL.kUnboundedOrInfeasible: (Status.UNBOUNDED, StoppedBy.UNBOUNDED),
     _MODEL.kTimeLimit: (Status.NO_SOLUTION, StoppedBy.TIME_LIMIT),
     _MODEL.kIterationLimit: (Status.NO_SOLUTION, StoppedBy.ITERATION_LIMIT),
     _MODEL.kSolutionLimit: (Status.NO_SOLUTION, StoppedBy.ITERATION_LIMIT),
@@ -77,7 +77,7 @@ class HighsProgram:
         self.program, self._options = program, options
         self.highs = highspy.Highs()
         self._stop = threading.Event()
-        self._news: dict[str, float] | None = None
+        self._news: tuple[float | None, float | None, float, str] | None = None
         self._set_options(options)
         self._pass_model()
 
@@ -119,10 +119,12 @@ class HighsProgram:
     def _pass_model(self) -> None:
         lp = self.program
         own = self._scaling = Scaling.of(lp)
-        entries = own.entries(lp)
+        entries = lp.matrix
+        if not ((own.rows == 1).all() and (own.columns == 1).all()):
+            entries = csc_array(diags_array(own.rows) @ entries @ diags_array(own.columns))
         status = self.highs.passModel(
             len(lp.columns), len(lp.rows), entries.data.size, 1, 1, lp.offset * own.objective,
-            own.costs(lp.cost), lp.lower / own.columns, lp.upper / own.columns,
+            lp.cost * own.columns * own.objective, lp.lower / own.columns, lp.upper / own.columns,
             lp.row_lower * own.rows, lp.row_upper * own.rows,
             entries.indptr.astype(_I32), entries.indices.astype(_I32), entries.data.astype(float),
             lp.integer.astype(_I32),
@@ -176,17 +178,7 @@ class HighsProgram:
         form.
         """
         self._run(time_limit, on_progress)
-        model_status = self.highs.getModelStatus()
-        presolves = self.highs.getOptionValue("presolve")[1] != "off"
-        if model_status == _MODEL.kUnboundedOrInfeasible and presolves:
-            # HiGHS's presolve cannot tell the two apart; the solver itself can.
-            self.highs.setOptionValue("presolve", "off")
-            self._run(time_limit, on_progress)
-            model_status = self.highs.getModelStatus()
-        open_ended = model_status in (_MODEL.kUnbounded, _MODEL.kUnboundedOrInfeasible)
-        if open_ended and self.program.is_mixed_integer:
-            return self._unbounded_or_infeasible(time_limit)
-        return self._read(model_status)
+        return self._read(self.highs.getModelStatus())
 
     def _run(self, time_limit: float | None, on_progress: Progress | None) -> None:
         if not is_counted():
@@ -203,24 +195,21 @@ class HighsProgram:
         limit = highspy.kHighsInf if time_limit is None else time_limit
         self.highs.setOptionValue("time_limit", limit)
         self._stop.clear()
-        self._overrun = False
         lp = self.program
         patient = time_limit is None or time_limit >= GRACE_SECONDS
         if not lp.is_mixed_integer and lp.matrix.data.size < INLINE_NONZEROS and patient:
             self._run_here()
             return
         self._news = None
-        improving = self.highs.cbMipImprovingSolution
-        logging = self.highs.cbMipLogging
-        if on_progress is not None:
-            improving.subscribe(self._on_news)
-            logging.subscribe(self._on_news)
+        sources = self.highs.cbMipImprovingSolution, self.highs.cbMipLogging
+        heard = sources if on_progress is not None else ()
+        for source in heard:
+            source.subscribe(self._on_news)
         try:
             self._run_in_thread(time_limit, on_progress)
         finally:
-            if on_progress is not None:
-                improving.unsubscribe(self._on_news)
-                logging.unsubscribe(self._on_news)
+            for source in heard:
+                source.unsubscribe(self._on_news)
 
     def _run_here(self) -> None:
         """Run in this thread, on one core: its scheduler of HiGHS refuses another number later."""
@@ -230,12 +219,15 @@ class HighsProgram:
         self.highs.setOptionValue("threads", threads)
 
     def _run_in_thread(self, time_limit: float | None, on_progress: Progress | None) -> None:
-        Stop(self._stop).listen(self.highs)  # in the caller's thread nobody could say
+        stop = Stop(self._stop)  # in the caller's thread nobody could say
+        stop.after(None if time_limit is None else time_limit + GRACE_SECONDS)
+        stop.listen(self.highs)
         failures: list[BaseException] = []
         done = threading.Event()
 
         def work() -> None:
             try:
+                highspy.Highs.resetGlobalScheduler(False)  # a process may have begun with another's
                 self.highs.run()
             except BaseException as error:
                 failures.append(error)
@@ -243,17 +235,12 @@ class HighsProgram:
                 highspy.Highs.resetGlobalScheduler(False)
                 done.set()
 
-        started = time.perf_counter()
-        deadline = None if time_limit is None else started + time_limit + GRACE_SECONDS
         with catch_interrupt() as interrupted:
             thread = threading.Thread(target=work, name="highs", daemon=True)
             thread.start()
             try:
                 while not done.wait(WAIT_SECONDS):
                     if interrupted.is_set():
-                        self._stop.set()
-                    elif deadline is not None and time.perf_counter() > deadline:
-                        self._overrun = True
                         self._stop.set()
                     self._report(on_progress)
             except BaseException:
@@ -265,39 +252,22 @@ class HighsProgram:
             raise SolveFailed(f"HiGHS raised {failures[0]!r}") from failures[0]
 
     def _on_news(self, event: Any) -> None:
-        data = event.data_out
-        self._news = {
-            "bound": float(data.mip_dual_bound) / self._scaling.objective,
-            "objective": float(data.mip_primal_bound) / self._scaling.objective,
-            "seconds": float(data.running_time),
-            "nodes": float(data.mip_node_count),
-        }
+        data, factor = event.data_out, self._scaling.objective
+        bound, objective = (
+            float(value) / factor if abs(value) < highspy.kHighsInf else None
+            for value in (data.mip_dual_bound, data.mip_primal_bound)
+        )
+        self._news = bound, objective, float(data.running_time), f"{data.mip_node_count} nodes"
 
     def _report(self, on_progress: Progress | None) -> None:
         news, self._news = self._news, None
         if on_progress is not None and news is not None:
-            bound, objective = _finite(news["bound"]), _finite(news["objective"])
-            on_progress(bound, objective, news["seconds"], f"{news['nodes']:.0f} nodes")
-
-    def _unbounded_or_infeasible(self, time_limit: float | None) -> Answer:
-        # The relaxation is unbounded, which does not say that an integer point exists.
-        anything = replace(self.program, cost=np.zeros_like(self.program.cost), offset=0.0)
-        probe = HighsProgram(anything, self._options).solve(time_limit)
-        backend, details = self.backend, {"probe": str(probe.status)}
-        if probe.point is not None:
-            unbounded = Status.UNBOUNDED, StoppedBy.UNBOUNDED
-            return Answer(*unbounded, backend=backend, details=details)
-        return Answer(probe.status, probe.stopped_by, backend=backend, details=details)
-
-    @property
-    def backend(self) -> str:
-        """Name and version."""
-        return f"highs {self.highs.version()}"
+            on_progress(*news)
 
     def _read(self, model_status: Any) -> Answer:
         info, own = self.highs.getInfo(), self._scaling
         status, stopped_by = _STATUS.get(model_status, (Status.FAILED, StoppedBy.ERROR))
-        if stopped_by is StoppedBy.INTERRUPTED and self._overrun:
+        if stopped_by is StoppedBy.INTERRUPTED and not self._stop.is_set():
             stopped_by = StoppedBy.TIME_LIMIT
         mixed_integer = self.program.is_mixed_integer
         solution = self.highs.getSolution()
@@ -311,11 +281,9 @@ class HighsProgram:
             status = Status.FEASIBLE
         bound = None
         if mixed_integer and status not in (Status.INFEASIBLE, Status.FAILED):
-            bound = _finite(info.mip_dual_bound)
+            bound = info.mip_dual_bound if abs(info.mip_dual_bound) < highspy.kHighsInf else None
         elif status is Status.OPTIMAL:
-            bound = float(info.objective_function_value)
-        if bound is not None:
-            bound /= own.objective
+            bound = info.objective_function_value
         has_duals = not mixed_integer and status is Status.OPTIMAL and solution.dual_valid
         details = {"model_status": self.highs.modelStatusToString(model_status)}
         if mixed_integer:
@@ -325,15 +293,11 @@ class HighsProgram:
             info.crossover_iteration_count, info.pdlp_iteration_count,
         )  # fmt: skip
         details["iterations"] = sum(max(0, int(count)) for count in iterations)
-        row_duals = own.row_duals(solution.row_dual) if has_duals else None
-        column_duals = own.column_duals(solution.col_dual) if has_duals else None
-        return Answer(
-            status, stopped_by, point, bound, row_duals, column_duals, self.backend, details
-        )
-
-
-def _finite(value: float) -> float | None:
-    return float(value) if abs(value) < highspy.kHighsInf else None
+        rows = np.array(solution.row_dual) * own.rows / own.objective if has_duals else None
+        columns = np.array(solution.col_dual) / own.columns / own.objective if has_duals else None
+        bound = None if bound is None else float(bound) / own.objective
+        backend = f"highs {self.highs.version()}"
+        return Answer(status, stopped_by, point, bound, rows, columns, backend, details)
 
 
 _KIND = highspy.cb.HighsCallbackType

@@ -52,42 +52,34 @@ class SolveOptions:
     solver_options: JsonObject = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if self.solver not in SOLVERS:
-            raise InputError("solver", self.solver, f"must be one of {', '.join(SOLVERS)}")
-        limit = self.time_limit
-        if limit is not None and not (_is_number(limit) and 0 <= limit < float("inf")):
-            raise InputError("time_limit", limit, "must be a number of seconds, at least 0")
-        self._check_work_limit()
-        if not (_is_number(self.gap) and 0 <= self.gap < 1):
-            raise InputError("gap", self.gap, "must be at least 0 and below 1")
-        threads = self.threads
-        if threads is not None and not (_is_integer(threads) and 1 <= threads <= MOST_THREADS):
-            raise InputError("threads", threads, f"must be an integer in 1..{MOST_THREADS}")
-        if not (_is_integer(self.seed) and self.seed >= 0):
-            raise InputError("seed", self.seed, "must be an integer of at least 0")
-        if not isinstance(self.progress, bool):
-            raise InputError("progress", self.progress, "must be true or false")
-        if not isinstance(self.solver_options, dict):
-            raise InputError("solver_options", self.solver_options, "must be names and values")
-
-    def _check_work_limit(self) -> None:
-        work = self.work_limit
-        if work is None:
-            return
-        if not (_is_integer(work) and work >= 0):
-            raise InputError("work_limit", work, "must be an integer of at least 0")
-        if self.time_limit is not None:
-            raise InputError("work_limit", work, "must be alone: with time_limit the clock decides")
-        if self.solver != "highs":
-            raise InputError("work_limit", work, f"is for highs; {self.solver} looks at the clock")
+        limit, work, threads = self.time_limit, self.work_limit, self.threads
+        rules = (
+            ("solver", self.solver in SOLVERS, f"must be one of {', '.join(SOLVERS)}"),
+            ("time_limit", limit is None or (_is_number(limit) and 0 <= limit < float("inf")),
+             "must be a number of seconds, at least 0"),
+            ("work_limit", work is None or (_is_integer(work) and work >= 0),
+             "must be an integer of at least 0"),
+            ("work_limit", work is None or limit is None,
+             "must be alone: with time_limit the clock decides"),
+            ("work_limit", work is None or self.solver == "highs",
+             f"is for highs; {self.solver} looks at the clock"),
+            ("gap", _is_number(self.gap) and 0 <= self.gap < 1, "must be at least 0 and below 1"),
+            ("threads", threads is None or (_is_integer(threads) and 1 <= threads <= MOST_THREADS),
+             f"must be an integer in 1..{MOST_THREADS}"),
+            ("seed", _is_integer(self.seed) and self.seed >= 0,
+             "must be an integer of at least 0"),
+            ("progress", isinstance(self.progress, bool), "must be true or false"),
+            ("solver_options", isinstance(self.solver_options, dict), "must be names and values"),
+        )  # fmt: skip
+        for name, holds, rule in rules:
+            if not holds:
+                raise InputError(name, getattr(self, name), rule)
 
     @classmethod
     def of(cls, given: Self | Mapping[str, object] | None = None, **options: object) -> Self:
         """Build from options and keywords, which win; an unknown one is an `InputError`."""
         known = [item.name for item in fields(cls)]
-        before: Mapping[str, Any] = (
-            given.to_dict() if isinstance(given, SolveOptions) else given or {}
-        )
+        before = given.to_dict() if isinstance(given, SolveOptions) else given or {}
         chosen: dict[str, Any] = {**before, **options}
         for name, value in chosen.items():
             if name not in known:

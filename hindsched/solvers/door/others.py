@@ -10,7 +10,7 @@ import io
 import math
 import shutil
 from contextlib import redirect_stdout
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -80,7 +80,7 @@ _LOGGED = {
 
 
 def solve_by_other(
-    program: LinearProgram, options: SolveOptions, start_index: Any, start_point: Floats
+    program: LinearProgram, options: SolveOptions, index: Any, values: Floats
 ) -> Answer:
     """Solve by the solver that the options name; `SolveFailed` if it breaks down."""
     solver = OTHERS[options.solver]
@@ -89,23 +89,8 @@ def solve_by_other(
         raise InputError("solver", options.solver, rule)
     if options.time_limit == 0:  # which some take for none
         return Answer(Status.NO_SOLUTION, StoppedBy.TIME_LIMIT, backend=options.solver)
-    answer = _run(solver, program, options, start_index, start_point)
-    if answer.status is not Status.UNBOUNDED:
-        return answer
-    # What has an unbounded relaxation, or is one of the two: unbounded if it has a point.
-    anything = replace(program, cost=np.zeros_like(program.cost), offset=0.0)
-    probe = _run(solver, anything, options, [], start_point)
-    if probe.point is not None:
-        return replace(answer, point=None, bound=None)
-    return replace(probe, bound=None)
-
-
-def _run(
-    solver: OtherSolver, program: LinearProgram, options: SolveOptions, index: Any, values: Floats
-) -> Answer:
-    """One run on a copy of the program, and what the solver says of it."""
     model = _copy(program)
-    for column, value in zip(index, values, strict=False):
+    for column, value in zip(index, values, strict=True):
         model.x[int(column)].value = round(value) if program.integer[column] else float(value)
     plugin = pyo.SolverFactory(solver.plugin)
     own: dict[str, Any] = {solver.seed: options.seed % solver.most_seed}

@@ -24,9 +24,9 @@ from hindsched.solvers.door.result import (
     Answer,
     ProgramResult,
     Progress,
-    ShadowPrices,
     Status,
     StoppedBy,
+    shadow_prices,
 )
 from hindsched.solvers.door.standard_form import (
     LinearProgram,
@@ -84,20 +84,27 @@ def solve_program(
     if not given.columns or not given.rows:
         answer = _answer_without_rows(given)
     else:
-        left = options.time_limit
-        if left is not None:
-            left = max(0.0, left - (now() - started))
-        within = options.with_time(left)
-        if options.solver in OTHERS:
-            answer = solve_by_other(program, within, index, point)
-        else:
-            highs = HighsProgram(given, within)
-            if small and program.matrix.data.size < SMALL_NONZEROS:
+        begun, chosen = np.unique(places[index], return_index=True)
+        at, small = (begun, point[chosen]), small and given.matrix.data.size < SMALL_NONZEROS
+
+        def ask(asked: LinearProgram) -> Answer:
+            within = options.without(now() - started)
+            if options.solver in OTHERS:
+                return solve_by_other(asked, within, *at)
+            highs = HighsProgram(asked, within)
+            if small:
                 highs.begin_small()
-            if program.is_mixed_integer:
-                begun, chosen = np.unique(places[index], return_index=True)
-                highs.set_start(begun, point[chosen])
-            answer = highs.solve(left, _in_model_sense(program, on_progress))
+            if asked.is_mixed_integer:
+                highs.set_start(*at)
+            return highs.solve(within.time_limit, _in_model_sense(program, on_progress))
+
+        answer = ask(given)
+        if answer.status is Status.UNBOUNDED:  # or infeasible, or without an integer point
+            probe = ask(replace(given, cost=np.zeros_like(given.cost), offset=0.0))
+            if probe.status is Status.UNBOUNDED:  # which nothing is that costs nothing
+                probe = replace(probe, status=Status.INFEASIBLE, stopped_by=StoppedBy.INFEASIBLE)
+            is_unbounded = probe.point is not None
+            answer = replace(answer if is_unbounded else probe, point=None, bound=None)
     if given is not program and answer.point is not None:
         answer = replace(answer, point=answer.point[places])
     answer = _believe(program, answer)
@@ -241,8 +248,8 @@ def _conclude(
         status = Status.OPTIMAL if closed else Status.FEASIBLE
     duals = reduced = None
     if want_duals and answer.row_duals is not None and answer.column_duals is not None:
-        duals = ShadowPrices(program.rows, (sign * answer.row_duals).tolist())
-        reduced = ShadowPrices(program.columns, (sign * answer.column_duals).tolist())
+        duals = shadow_prices(program.rows, (sign * answer.row_duals).tolist())
+        reduced = shadow_prices(program.columns, (sign * answer.column_duals).tolist())
     return ProgramResult(
         status, stopped_by, True, objective, bound, duals, reduced, details=details, **common
     )

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from enum import StrEnum
-from functools import cache, cached_property
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any, Literal, TextIO
 
@@ -60,35 +60,21 @@ Progress = Callable[[float | None, float | None, float, str], None]
 """``progress(bound, objective, seconds, message)``; bound and objective in the model's sense."""
 
 
-class ShadowPrices(Mapping[Any, Any]):
-    """Shadow prices by component: it is looked up as the object that it is.
+def shadow_prices(components: Sequence[Any], prices: Sequence[Any]) -> Mapping[Any, Any]:
+    """Shadow prices by component, of one with many elements an array.
 
     A row's is the derivative of the optimal objective, in the model's own sense, by its right side:
     maximising, that of ``body <= b`` is not negative and that of ``body >= b`` not positive,
     minimising the other way round. A reduced cost is the same of a variable's bound. A component
-    that occurs twice (a range) gets the sum: at most one side is active. One with many elements has
-    an array.
+    that occurs twice (a range) gets the sum: at most one side is active.
     """
+    from pyomo.common.collections import ComponentMap
 
-    def __init__(self, components: Sequence[object], prices: Sequence[Any]) -> None:
-        self._components, self._prices = components, prices
-
-    @cached_property
-    def _known(self) -> dict[int, tuple[object, Any]]:
-        found: dict[int, tuple[object, Any]] = {}
-        for component, price in zip(self._components, self._prices, strict=True):
-            other = found.get(id(component))
-            found[id(component)] = component, price if other is None else other[1] + price
-        return found
-
-    def __getitem__(self, component: object) -> Any:
-        return self._known[id(component)][1]
-
-    def __iter__(self) -> Iterator[Any]:
-        return (component for component, _ in self._known.values())
-
-    def __len__(self) -> int:
-        return len(self._known)
+    found = ComponentMap()
+    for component, price in zip(components, prices, strict=True):
+        found[component] = found[component] + price if component in found else price
+    kept: Mapping[Any, Any] = found
+    return kept
 
 
 @dataclass(frozen=True)
@@ -102,8 +88,8 @@ class ProgramResult:
     # on the optimum, as the solver claims; of an optimal linear program its objective
     bound: float | None = None
     # shadow prices, if asked for, of an optimal continuous program
-    duals: ShadowPrices | None = None
-    reduced_costs: ShadowPrices | None = None  # the same of the variables' bounds
+    duals: Mapping[Any, Any] | None = None
+    reduced_costs: Mapping[Any, Any] | None = None  # the same of the variables' bounds
     seconds: float = 0.0  # by the wall clock, compilation included
     backend: str = ""  # solver and version
     # nodes, iterations, `refused`: why a point was not believed; `steps`

@@ -307,34 +307,6 @@ class Scaling:
                 rows = np.where(open_rows, _to_one(sizes), rows)
         return cls(rows, columns, objective_factor(columns * program.cost))
 
-    def matrix(self, matrix: csc_array) -> csc_array:
-        """Coefficients of the rows and columns."""
-        return csc_array(diags_array(self.rows) @ matrix @ diags_array(self.columns))
-
-    @cached_property
-    def is_one(self) -> bool:
-        """Whether rows and columns stay as they are."""
-        return bool((self.rows == 1).all() and (self.columns == 1).all())
-
-    def entries(self, program: LinearProgram) -> csc_array:
-        """The program's own coefficients, scaled."""
-        return program.matrix if self.is_one else self.matrix(program.matrix)
-
-    def costs(self, cost: Floats) -> Floats:
-        """Coefficients of the objective."""
-        scaled: Floats = cost * self.columns * self.objective
-        return scaled
-
-    def row_duals(self, duals: Any) -> Floats:
-        """Duals of the rows as they were, from those of the scaled program."""
-        found: Floats = np.asarray(duals, dtype=float) * self.rows / self.objective
-        return found
-
-    def column_duals(self, duals: Any) -> Floats:
-        """Reduced costs of the columns as they were, from those of the scaled program."""
-        found: Floats = np.asarray(duals, dtype=float) / self.columns / self.objective
-        return found
-
 
 def objective_factor(cost: Floats) -> float:
     """Power of two by which an objective is multiplied for a solver: 1 if it is moderate."""

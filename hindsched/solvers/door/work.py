@@ -67,11 +67,12 @@ def counting() -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Clock:
-    """A limit of time in seconds from its making on, and an event that ends it at once."""
+    """A limit of time in seconds from its making on; an event, or who is asked, may end it."""
 
     seconds: float
     stop: threading.Event = field(default_factory=threading.Event)
     begin: float = field(default_factory=now)
+    asked: Callable[[], bool] = lambda: False
 
     @property
     def gone(self) -> float:
@@ -81,7 +82,8 @@ class Clock:
     @property
     def seconds_left(self) -> float:
         """Seconds until the end, at least 0."""
-        return 0.0 if self.stop.is_set() else max(0.0, self.seconds - self.gone)
+        ended = self.stop.is_set() or self.asked()
+        return 0.0 if ended else max(0.0, self.seconds - self.gone)
 
     @property
     def is_over(self) -> bool:
@@ -90,13 +92,12 @@ class Clock:
 
     def first(self, seconds: float) -> Clock:
         """A clock for the next seconds, at most until this one's end."""
-        return Clock(min(seconds, self.seconds_left), self.stop)
+        return Clock(min(seconds, self.seconds_left), self.stop, asked=self.asked)
 
 
 _current: threading.Event | None = None
 _terminated = False
 _caught = 0
-_inner: ContextVar[threading.Event | None] = ContextVar("inner", default=None)
 
 
 class Terminated(KeyboardInterrupt):
@@ -132,9 +133,8 @@ def catch_interrupt() -> Iterator[threading.Event]:
     the event of a block that the main thread holds is shared, and otherwise it is never set.
     """
     global _current, _caught
-    shared = _inner.get() or _current
-    if shared is not None:
-        yield shared
+    if _current is not None:
+        yield _current
         return
     event = threading.Event()
     if threading.current_thread() is not threading.main_thread():
@@ -161,19 +161,6 @@ def catch_interrupt() -> Iterator[threading.Event]:
             signal.signal(number, signal.SIG_DFL if previous is None else previous)
 
 
-class _Either(threading.Event):
-    """An event that is also set when another one is, or somebody asks for it."""
-
-    def __init__(self, other: threading.Event, asked: Callable[[], bool]) -> None:
-        super().__init__()
-        self._other, self._asked = other, asked
-
-    def is_set(self) -> bool:
-        if not super().is_set() and (self._other.is_set() or self._asked()):
-            self.set()
-        return super().is_set()
-
-
 @contextmanager
 def without_interrupts() -> Iterator[None]:
     """Hold Ctrl-C back: processes started inside never get it, this one does afterwards."""
@@ -185,18 +172,3 @@ def without_interrupts() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-@contextmanager
-def stoppable(asked: Callable[[], bool] = lambda: False) -> Iterator[threading.Event]:
-    """Yield an event that stops what runs inside as an interrupt would, and nothing outside.
-
-    An interrupt that comes counts as well, and what `asked` says, once it says so.
-    """
-    with catch_interrupt() as outer:
-        event = _Either(outer, asked)
-        token = _inner.set(event)
-        try:
-            yield event
-        finally:
-            _inner.reset(token)

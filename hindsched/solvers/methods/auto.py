@@ -27,7 +27,7 @@ from hindsched.solvers.certificates.certificate import certify
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import within_gap
 from hindsched.solvers.door.result import Progress, Result, StoppedBy, keep
-from hindsched.solvers.door.work import Clock, catch_interrupt, now, stoppable
+from hindsched.solvers.door.work import Clock, catch_interrupt
 from hindsched.solvers.methods.base import (
     FindIncumbent,
     Method,
@@ -41,22 +41,20 @@ from hindsched.solvers.methods.base import (
     serve_nobody,
     solve_milp,
 )
-from hindsched.solvers.oracles.base import BlockOracle, build_oracle, row_layouts
+from hindsched.solvers.oracles.base import build_oracle, row_layouts
 from hindsched.solvers.parallel import SideBySide, threads_of
 from hindsched.solvers.search import Search, search_of
-from hindsched.solvers.tree.branch_and_bound import FindSolution, NodeSolutions
+from hindsched.solvers.tree.branch_and_bound import NodeSolutions
 from hindsched.solvers.tree.method import (
     MOST_BEFORE_TREE,
     SHARE_BEFORE_TREE,
-    Growing,
-    certified_by,
+    certifying,
     check_has_tree,
+    grow,
     tree_rows,
 )
 
 SHARE_OF_FIRST_PRICES = 0.1  # share of the time after which no more uniform prices are tried
-SHARE_BEFORE_HELPERS = 0.2
-"""Share of the time that prices get at most before others search beside them."""
 SHARE_OF_HELPERS = 0.97  # share of the time after which those who search beside say what they found
 ROUNDS = 15  # turns that bound and search take
 METHOD = "prices+search"
@@ -74,7 +72,6 @@ SHARE_OF_TREE, MOST_OF_TREE = 0.15, 6.0
 """Share of the time, and seconds at most, that a tree gets before the program on one core."""
 SHARE_BESIDE_PROGRAM = 0.95
 """Share of the time left after which what works beside the program says what it has."""
-LOOK_SECONDS = 0.05  # how often the program asks whether what works beside it has ended
 Program = Callable[..., Result]
 """How a family solves its offline program from an incumbent: called like `solve_milp`."""
 
@@ -119,17 +116,24 @@ class BoundAndSearch(Run):
         if self.bounding.is_infeasible:
             self.known = infeasible(self.known.instance, self.known.formulation, METHOD)
             return self.known
-        own = self.clock.first(seconds)
-        turn = own.seconds / ROUNDS
-        self._bound_for(own.first(turn))
+        turn = self.clock.first(seconds).seconds / ROUNDS
+        self._bound_for(self.clock.first(turn))
         if self.search is None:
             self._start_search()
         own = self.clock.first(seconds)
+        helpers = 0 if self.search is None else helpers
         try:
-            if helpers and self.search is not None and not self._ends(own):
-                self._search_side_by_side(own, turn, helpers)
-            else:
-                self._take_turns(own, turn)
+            if helpers:  # which follow the prices that they begin with
+                self._bound_for(own.first(2 * turn))
+                self._guide_search()
+            until = own.first(SHARE_OF_HELPERS * own.seconds_left)
+            works = [partial(self._search_beside, number + 1, until) for number in range(helpers)]
+            with SideBySide(works) as beside:
+                self._take_turns(own, turn, beside)
+                if self.known.stopped_by not in ENDED:
+                    beside.wait(lambda: own.seconds_left)
+                self._adopt(beside)
+            self.known = replace(self.known, details={**self.known.details, **beside.facts()})
             self._report(force=True)
             return self._result()
         except BaseException:  # a limit stops it in the middle of a step: keep what is known
@@ -137,24 +141,6 @@ class BoundAndSearch(Run):
                 self.offer(None if self.search is None else self.search.solution())
             self._certify()
             raise
-
-    def _search_side_by_side(self, clock: Clock, turn: float, helpers: int) -> None:
-        """Bound while it pays, then take turns while others search with draws of their own."""
-        first = clock.first(SHARE_BEFORE_HELPERS * clock.seconds_left)
-        while not self._ends(first) and not self.bounding.converged:
-            before = self.bounding.best.bound
-            self._bound_for(first.first(turn / 2))
-            if abs(self.bounding.best.bound - before) <= SLOW_BOUND * abs(before):
-                break
-        self._guide_search()
-        own = clock.first(SHARE_OF_HELPERS * clock.seconds_left)
-        works = [partial(self._search_beside, number + 1, own) for number in range(helpers)]
-        with SideBySide(works) as beside:
-            self._take_turns(clock, turn, beside)
-            if self.known.stopped_by not in ENDED:
-                beside.wait(lambda: clock.seconds_left)
-            self._adopt(beside)
-        self.known = replace(self.known, details={**self.known.details, **beside.facts()})
 
     def _search_beside(self, number: int, clock: Clock) -> Solution | None:
         """Search with other draws, and return the best schedules."""
@@ -167,13 +153,12 @@ class BoundAndSearch(Run):
 
     def _adopt(self, beside: SideBySide) -> None:
         """Take the best of what others found."""
-        assert self.search is not None
-        while beside.look():
+        while self.search is not None and beside.look():
             found = beside.found.pop()
             if found is not None:
                 self.search.adopt(found)
 
-    def _take_turns(self, clock: Clock, turn: float, beside: SideBySide | None = None) -> None:
+    def _take_turns(self, clock: Clock, turn: float, beside: SideBySide) -> None:
         """Bound and search in turns."""
         share = 0.5
         while not self._ends(clock) and not (self.search is None and self.bounding.converged):
@@ -186,8 +171,7 @@ class BoundAndSearch(Run):
                 share = 0.0
             if self.search is None:
                 continue
-            if beside is not None:
-                self._adopt(beside)
+            self._adopt(beside)
             self._guide_search()
             own = clock.first(2 * (1 - share) * turn)
             self.search.improve(partial(self._ends, own))
@@ -309,72 +293,66 @@ def solve_auto(
 
 
 def _in_turn(both: BoundAndSearch, program: Program, has_tree: bool) -> Result:
-    """A tree for a short time, then the program; the tree certifies what that proves."""
-    if not has_tree:
-        both.solve_program(program)
-        return both.known
-    growing = growing_from(both)
-    own = both.clock.first(min(MOST_OF_TREE, SHARE_OF_TREE * both.clock.seconds))
-    grown = growing.run(lambda: own.seconds_left)
-    if within_gap(grown.objective, grown.bound, both.options.gap):
-        return replace(grown, method=f"{METHOD}+tree", stopped_by=StoppedBy.GAP)
-    if both.clock.stop.is_set():
-        return grown
-    both.known = keep(replace(grown, stopped_by=both.known.stopped_by))
+    """A tree for a short time, then the program."""
+    if has_tree:
+        own = both.clock.first(min(MOST_OF_TREE, SHARE_OF_TREE * both.clock.seconds))
+        grown = _grow(both, own)
+        if _is_closed(both, grown):
+            return replace(grown, method=f"{METHOD}+tree", stopped_by=StoppedBy.GAP)
+        if both.clock.stop.is_set():
+            return grown
+        both.known = keep(replace(grown, stopped_by=both.known.stopped_by))
     both.solve_program(program)
-    if "program_failed" in both.known.details:
-        return joined(both.known, growing.run(lambda: both.clock.seconds_left))
-    return certified_by(growing, keep(both.known), lambda: both.clock.seconds_left)
+    if has_tree and "program_failed" in both.known.details:
+        return _grow(both, both.clock)
+    return both.known
 
 
 def _side_by_side(both: BoundAndSearch, program: Program, has_tree: bool) -> Result:
-    """The program, and prices, search and tree in another process; what ends first ends both."""
-    known, stop = both.known, both.clock.stop
-    own = both.clock.first(SHARE_BESIDE_PROGRAM * both.clock.seconds_left)
-    looked = 0.0
-
-    def is_closed(result: Result) -> bool:
-        return within_gap(result.objective, result.bound, both.options.gap)
+    """Prices, search and tree, and the program in another process; what ends first ends both."""
+    known, clock = both.known, both.clock
 
     def closes() -> bool:
         """Whether what the other process found closes the gap."""
-        nonlocal looked
-        if now() - looked < LOOK_SECONDS:
-            return False
-        looked = now()
-        return any(is_closed(joined(known, found)) for found in beside.look())
+        return any(_is_closed(both, joined(known, found)) for found in beside.look())
 
-    with SideBySide([partial(_prove, both, own, has_tree)]) as beside:
-        with stoppable(closes):
-            both.solve_program(program)
-        result = both.known
-        if not is_closed(result) and not stop.is_set():
-            beside.wait(lambda: both.clock.seconds_left)
+    own = clock.first(SHARE_BESIDE_PROGRAM * clock.seconds_left)
+    with SideBySide([partial(_solved, both, program, own)]) as beside:
+        both.clock = replace(clock, asked=closes)
+        result = _prove(both, has_tree)
+        if not _is_closed(both, result) and not clock.stop.is_set():
+            beside.wait(lambda: clock.seconds_left)
         for found in beside.look():
-            result = replace(joined(result, found), stopped_by=result.stopped_by)
-    if is_closed(result):
-        stopped_by = StoppedBy.GAP
-    elif stop.is_set():
-        stopped_by = StoppedBy.INTERRUPTED
-    elif result.stopped_by is StoppedBy.INTERRUPTED:  # by what came from beside, not by the user
-        stopped_by = StoppedBy.TIME_LIMIT
-    else:
-        stopped_by = result.stopped_by
-    details = {**result.details, **beside.facts()}
-    return replace(result, stopped_by=stopped_by, details=details)
+            result = replace(joined(found, result), stopped_by=found.stopped_by)
+    if _is_closed(both, result):
+        result = replace(result, stopped_by=StoppedBy.GAP)
+    elif clock.stop.is_set():
+        result = replace(result, stopped_by=StoppedBy.INTERRUPTED)
+    return replace(result, details={**result.details, **beside.facts()})
 
 
-def _prove(both: BoundAndSearch, clock: Clock, has_tree: bool) -> Result:
+def _is_closed(both: BoundAndSearch, result: Result) -> bool:
+    return within_gap(result.objective, result.bound, both.options.gap)
+
+
+def _solved(both: BoundAndSearch, program: Program, clock: Clock) -> Result:
+    """What the program finds in a process of its own."""
+    both.clock, both.on_progress = clock, None
+    both.solve_program(program)
+    return both.known
+
+
+def _prove(both: BoundAndSearch, has_tree: bool) -> Result:
     """Go on with prices and search, then grow a tree: what is done beside the program."""
-    both.on_progress = None
     if not has_tree:
-        return both.run(clock.seconds_left)
+        return both.run(both.clock.seconds_left)
     if not both.bounding.converged:
         share, most = SHARE_ALONE
         both.run(min(most, share * both.clock.seconds))
     if both.known.stopped_by in ENDED:
         return both.known
-    return growing_from(both).run(lambda: clock.seconds_left)
+    both.known = replace(both.known, method=f"{METHOD}+tree")
+    return _grow(both, both.clock)
 
 
 def solve_tree(
@@ -393,20 +371,15 @@ def solve_tree(
         both.known = replace(known, method="tree")
         if known.stopped_by in ENDED:
             return both.known
-        return growing_from(both).run(lambda: both.clock.seconds_left)
+        return _grow(both, both.clock)
 
 
-def growing_from(both: BoundAndSearch) -> Growing:
+def _grow(both: BoundAndSearch, clock: Clock) -> Result:
     """A tree from the prices of bound and search, whose search goes on near the nodes."""
-    find = None
-    if both.search is not None and both.search.is_complete:
-        find = partial(_near_nodes, both.search, both.clock.stop)
-    return Growing(both, both.bounding.best.prices, find)
-
-
-def _near_nodes(search: Search, stop: Event, oracle: BlockOracle) -> FindSolution:
-    """What looks for solutions near the nodes of a tree on an oracle, by a search that goes on."""
-    return NodeSolutions(oracle, search.oracle, search, stop)
+    search, find = both.search, None
+    if search is not None and search.is_complete:
+        find = partial(NodeSolutions, search=search, interrupted=clock.stop)
+    return grow(both, clock, find=find)
 
 
 def generic_methods(
@@ -430,7 +403,7 @@ def generic_methods(
         return method
 
     return {
-        "auto": begun(partial(solve_auto, program=program)),
+        "auto": certifying(begun(partial(solve_auto, program=program))),
         "milp": begun(solve_milp),
         "tree": begun(solve_tree),
         "relaxation": relaxation,

@@ -192,14 +192,6 @@ class BlockOracle(ABC):
         """The same oracle on the rows that a file's prices name; `InputError` if they name none."""
         return self
 
-    def coarser(self) -> BlockOracle | None:
-        """A layout whose rows are the first of this one's and whose jobs have the same features.
-
-        Its bound is weaker: a certificate is written in it where the further rows have no prices.
-        None if there is no such layout.
-        """
-        return None
-
     def prices_of(self, other: BlockOracle, prices: Floats) -> Floats:
         """Prices of the family's default layout `other`, laid out on this layout's rows.
 

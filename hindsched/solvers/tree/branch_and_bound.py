@@ -20,28 +20,25 @@ from typing import Any
 import numpy as np
 
 from hindsched.arrays import Floats
-from hindsched.solutions.base import Solution, build_solution
+from hindsched.solutions.base import Solution
 from hindsched.solvers.certificates.certificate import Certificate, certify
 from hindsched.solvers.certificates.tree import certify_tree
 from hindsched.solvers.door.program import next_to_nothing
 from hindsched.solvers.door.result import Progress, StoppedBy
 from hindsched.solvers.door.work import now, spend
-from hindsched.solvers.oracles.base import BlockOracle, Response
-from hindsched.solvers.oracles.decisions import COMPLETES, BranchDecision
-from hindsched.solvers.search import NeighbourhoodSearch, Search
-from hindsched.solvers.tree.node_program import Answers, NodeBound, NodeProgram, Share
+from hindsched.solvers.oracles.base import BlockOracle
+from hindsched.solvers.oracles.decisions import BranchDecision
+from hindsched.solvers.search import Search
+from hindsched.solvers.tree.node_program import Answers, NodeBound, NodeProgram
 
 DIVE_EVERY = 3
 """Every so many nodes the deepest open one is taken instead of the worst: it finds solutions."""
-MULTIPLES = (1.0, 0.6, 0.2)  # multiples of a node's prices at which jobs are inserted
-RANDOM_TRIES, NOISE = 12, 0.3
-"""Further insertions in random orders, and how far prices are moved for them, relatively."""
 SHARE_OF_TIME = 0.25
 """Part of the time since the last node that the neighbourhood search may take, and of all the time
 that looking for solutions may take."""
 PATIENCE = 3.0  # about how many calls in a row that find nothing halve that share
-FindSolution = Callable[[Floats, Sequence[Any]], Solution | None]
-"""``find(prices, shares)``: a solution near a node's linear program, checked or None."""
+FindSolution = Callable[[Floats], Solution | None]
+"""A checked solution that a node's prices lead to, or None."""
 MakeProgram = Callable[[Any, float, Event], Any]
 """``make(oracle, size, interrupted)``: a `NodeProgram`, or what a family has in its place."""
 
@@ -70,15 +67,14 @@ class BranchAndBound:
     def __init__(
         self, oracle: BlockOracle, prices: Floats, *, gap: float,
         incumbent: Solution | None = None, find_solution: FindSolution | None = None,
-        interrupted: Event | None = None, program: MakeProgram = NodeProgram,
+        interrupted: Event | None = None, program: MakeProgram = NodeProgram, looks: bool = True,
     ) -> None:  # fmt: skip
-        self.oracle, self.gap = oracle, gap
+        self.oracle, self.gap, self.looks = oracle, gap, looks
         self._make_program = program
         self.sign = 1.0 if oracle.sense == "max" else -1.0
         self.incumbent = incumbent
         self.objective = None if incumbent is None else incumbent.objective()
         self.nodes = 0
-        self.looks = True
         self.stopped_by = StoppedBy.TIME_LIMIT
         self._find = find_solution
         self._interrupted = interrupted or Event()
@@ -143,16 +139,11 @@ class BranchAndBound:
                 leaves.append((node.decisions, node.prices))
             else:
                 waiting += node.children
-        oracle, coarse = self.oracle, self.oracle.coarser()
-        if coarse is not None and not any(prices[coarse.rows.size :].any() for _, prices in leaves):
-            oracle = coarse
-            leaves = [(decisions, prices[: oracle.rows.size]) for decisions, prices in leaves]
-        if len(leaves) > 1:
-            return certify_tree(oracle, leaves)
-        alone = certify(oracle, leaves[0][1])
-        if oracle.step is None or self._is_closed(alone.bound):
-            return alone
-        return certify_tree(oracle, leaves)
+        if len(leaves) == 1:
+            alone = certify(self.oracle, leaves[0][1])
+            if self.oracle.step is None or self._is_closed(alone.bound):
+                return alone
+        return certify_tree(self.oracle, leaves)
 
     @property
     def _cutoff(self) -> float | None:
@@ -196,7 +187,7 @@ class BranchAndBound:
         splits = self._program.candidates(shares)
         if self.looks:
             self._offer(self._program.solution(shares, splits, seconds()))
-            self._offer(None if self._find is None else self._find(node.prices, shares))
+            self._offer(None if self._find is None else self._find(node.prices))
         if self._is_closed(node.bound):
             return
         splits = splits or self._program.undecided(shares, node.decisions)
@@ -224,11 +215,9 @@ class BranchAndBound:
         return found.shares
 
     def _offer(self, solution: Solution | None) -> None:
-        if solution is not None and solution.is_feasible():
-            self.offer(solution)
-
-    def offer(self, solution: Solution) -> None:
-        """Take a checked solution if it is better than the incumbent."""
+        """Take a solution if it is feasible and better than the incumbent."""
+        if solution is None or not solution.is_feasible():
+            return
         objective = solution.objective()
         if self.objective is None or self.sign * (objective - self.objective) > 0:
             self.incumbent, self.objective = solution, objective
@@ -246,109 +235,21 @@ class BranchAndBound:
 
 
 class NodeSolutions:
-    """Looks for solutions near nodes, and goes on with a search of schedules under their prices.
+    """Goes on with a search of schedules on real servers under the nodes' prices."""
 
-    At a node the linear program says which jobs to run and roughly when. Jobs are inserted on real
-    servers in its order at the node's prices, and the search goes on under them, in turn from its
-    best solution and from the inserted one.
-    """
-
-    def __init__(
-        self, oracle: BlockOracle, servers: BlockOracle, search: Search, interrupted: Event
-    ) -> None:
-        self.oracle, self.servers, self.search = oracle, servers, search
-        self._interrupted = interrupted
-        self._sign = 1.0 if oracle.sense == "max" else -1.0
+    def __init__(self, oracle: BlockOracle, search: Search, interrupted: Event) -> None:
+        self.oracle, self.search, self._interrupted = oracle, search, interrupted
         self._begun = self._last = now()
-        self._spent = 0.0
-        self._calls = self._in_vain = 0
-        self._best: float | None = None
-        self._random = np.random.Generator(np.random.PCG64(0))
+        self._spent, self._in_vain = 0.0, 0
 
-    def __call__(self, prices: Floats, shares: Sequence[Share]) -> Solution | None:
-        """Best solution found near a node, or None; none is looked for where that took too long."""
-        begun = now()
-        if self._spent > self._share() * (begun - self._begun):
+    def __call__(self, prices: Floats) -> Solution | None:
+        """A better solution found near a node, or None; less is looked, the longer in vain."""
+        begun, share = now(), SHARE_OF_TIME * PATIENCE / (PATIENCE + self._in_vain)
+        if self._spent > share * (begun - self._begun):
             return None
-        try:
-            found = self._look(prices, shares)
-        finally:
-            self._spent += now() - begun
-        value = None if found is None else self._sign * found.objective()
-        better = value is not None and (self._best is None or value > self._best)
-        self._best, self._in_vain = (value, 0) if better else (self._best, self._in_vain + 1)
-        return found
-
-    def _share(self) -> float:
-        """The share of the time: less, the longer nothing better was found."""
-        return SHARE_OF_TIME * PATIENCE / (PATIENCE + self._in_vain)
-
-    def _look(self, prices: Floats, shares: Sequence[Share]) -> Solution | None:
-        on_servers = self.oracle.prices_on_servers(prices)
-        inserted = self._insert(on_servers, shares)
-        found = [inserted, self._improve(on_servers, inserted)]
-        solutions = [solution for solution in found if solution is not None]
-        key = max if self._sign > 0 else min
-        return key(solutions, key=lambda one: one.objective()) if solutions else None
-
-    def _insert(self, prices: Floats, shares: Sequence[Share]) -> Solution | None:
-        """Insert the jobs that the program runs, surest and earliest first, then the others."""
-        blocks = self.servers.num_blocks
-        runs, ends = np.zeros(blocks), np.zeros(blocks)
-        for share in shares:
-            if share.block < blocks and share.features is not None:
-                runs[share.block] += share.share
-                ends[share.block] += share.share * share.features.get(COMPLETES, 0)
-        ends = np.divide(ends, runs, out=np.full(blocks, np.inf), where=runs > 1e-9)
-        surest, earliest = np.lexsort((ends, -runs.round(6))), np.lexsort((-runs, ends))
-        tries = [(order, m * prices) for order in (surest, earliest) for m in MULTIPLES]
-        for _ in range(RANDOM_TRIES):
-            order = np.lexsort((self._random.random(blocks), -runs.round(6)))
-            noise = self._random.uniform(1 - NOISE, 1 + NOISE, prices.size)
-            tries.append((order, float(self._random.choice(MULTIPLES)) * noise * prices))
-        best: tuple[float, list[Response | None]] | None = None
-        for order, at in tries:
-            placed = self._fill(order, at)
-            if placed is None:
-                continue
-            value = sum(response.objective for response in placed if response is not None)
-            if best is None or self._sign * (value - best[0]) > 0:
-                best = value, placed
-        if best is None:
-            return None
-        rows = {
-            self.servers.block_name(block): self.servers.assignments(block, response)
-            for block, response in enumerate(best[1])
-            if response is not None
-        }
-        return build_solution(self.servers.instance, rows, self.servers.formulation)
-
-    def _fill(self, order: np.ndarray, prices: Floats) -> list[Response | None] | None:
-        """Schedules inserted in this order; None if a job that must be served is not."""
-        residual = self.servers.rows.capacity.astype(float).copy()
-        placed: list[Response | None] = [None] * len(order)
-        for block in order.tolist():
-            response = self.servers.best_response(block, prices, residual)
-            if response is None or response.plan is None:
-                if not self.servers.optional:
-                    return None
-                continue
-            if self.servers.optional and response.value <= 0:
-                continue
-            np.subtract.at(residual, response.rows, response.amounts)
-            placed[block] = response
-        return placed
-
-    def _improve(self, prices: Floats, inserted: Solution | None) -> Solution | None:
-        """Search on for a part of the time, every other time from what was inserted."""
-        begun = now()
-        deadline = begun + self._share() * (begun - self._last)
-        self._calls += 1
-        search: Search = self.search
-        if inserted is not None and self._calls % 2:
-            search = NeighbourhoodSearch(self.servers, prices, seed=self._calls, start=inserted)
-        else:
-            search.set_prices(prices)
-        improved = search.improve(lambda: self._interrupted.is_set() or now() >= deadline)
-        self._last = now()
-        return search.solution() if improved else None
+        deadline = begun + share * (begun - self._last)
+        self.search.set_prices(self.oracle.prices_on_servers(prices))
+        better = self.search.improve(lambda: self._interrupted.is_set() or now() >= deadline)
+        self._last, self._in_vain = now(), 0 if better else self._in_vain + 1
+        self._spent += self._last - begun
+        return self.search.solution() if better else None

@@ -49,7 +49,6 @@ MOST_COLUMNS = 1000
 MOST_ROUNDS = 200  # rounds of pricing at one node
 LEAST_SIDE = 1e-6  # share of a job's schedules that each side of a split must hold
 LEAST_STAKE = 1e-4  # share of a job's objective below which nothing is at stake
-Key = tuple[int, bytes]  # a column's block and key
 COLUMN_SMOOTHING, WARM_ITERATIONS = 0.8, 40
 """Of column generation: weight of the best prices in the prices tried, and the subgradient
 iterations that give the first prices and columns."""
@@ -122,25 +121,21 @@ class NodeProgram:
         most_rounds: float = MOST_ROUNDS, tell: Callable[[int, float], None] = lambda *_: None,
     ) -> None:  # fmt: skip
         self.oracle = oracle
+        self._rank = {name: position for position, name in enumerate(oracle.features)}
         self._branches = type(oracle).features_of is not BlockOracle.features_of
         self._smoothing, self._most_rounds, self._tell = smoothing, most_rounds, tell
         self.sign = 1.0 if oracle.sense == "max" else -1.0
         self._interrupted = interrupted
         self._penalty = 10.0 * abs(size)
         self._master = Master(RestrictedOracle(oracle, ()), self._penalty, interrupted)
-        self._pool: dict[Key, tuple[Column, Response, Mapping[Feature, int] | None]] = {}
 
     def add(self, block: int, response: Response) -> int:
         """Add a schedule as a column; return 1 if it is new."""
         column = Column.of(block, response)
-        column.key += np.float64(response.objective).tobytes()
         if not self._master.add([column]):
             return 0
-        outside = response.plan is None
-        features = None
-        if self._branches and not outside:
-            features = self.oracle.features_of(block, response)
-        self._pool[column.block, column.key] = column, response, features
+        if self._branches and response.plan is not None:
+            column.features = self.oracle.features_of(block, response)
         return 1
 
     def bound(
@@ -216,14 +211,48 @@ class NodeProgram:
         return len(self._master.columns)
 
     def candidates(self, shares: Sequence[Share]) -> list[Split]:
-        """Where a node's program is undecided, the best split first."""
-        return candidates(self.oracle, shares)
+        """Splits of a node's linear program, the most promising first; empty if it is integral.
+
+        First whether a job runs at all, then the features in the family's order; among equals the
+        split with the most of the objective at stake, then the one that divides a job's schedules
+        most evenly.
+        """
+        by_block: dict[int, list[Share]] = {}
+        for share in shares:
+            by_block.setdefault(share.block, []).append(share)
+        found: list[Split] = []
+        for block, own in by_block.items():
+            seen = dict.fromkeys([COMPLETES] if len(own) > 1 else [])
+            for share in own if seen else []:
+                seen.update(dict.fromkeys(share.features or ()))
+            for feature in seen:
+                weights: dict[int, float] = {}
+                worth: dict[int, float] = {}
+                for share in own:
+                    value = _value(share.features, feature)
+                    weights[value] = weights.get(value, 0.0) + share.share
+                    worth[value] = worth.get(value, 0.0) + share.share * share.response.objective
+                found += _splits(block, feature, weights, worth, self._rank[feature.name])
+        return sorted(found, key=lambda split: (split.rank, -split.stake, -split.balance))
 
     def undecided(
         self, shares: Sequence[Share], decisions: Sequence[BranchDecision]
     ) -> list[Split]:
-        """Where an integral node could still be decided otherwise."""
-        return undecided(self.oracle, shares, decisions)
+        """Splits of an integral node that could still be decided otherwise, in the family's order.
+
+        An aggregated program may hold schedules that real servers do not. Whatever of them the
+        node's decisions leave open is split from what its jobs do now; empty if nothing is.
+        """
+        limits, found = limits_of(decisions), list[Split]()
+        for share in shares:
+            for feature, value in (share.features or {}).items():
+                low, high = window_of(limits.get(share.block, {}), feature)
+                place = self._rank[feature.name]
+                if high > value:
+                    found.append(Split(share.block, feature, value, place, 0.0, 1.0))
+                elif low < value:
+                    found.append(Split(share.block, feature, value - 1, place, 0.0, 0.0))
+        return sorted(found, key=lambda split: split.rank)
 
     def solution(
         self, shares: Sequence[Share], splits: Sequence[Split], seconds: float | None
@@ -278,92 +307,24 @@ class NodeProgram:
     def _switch(self, oracle: RestrictedOracle) -> None:
         """Switch columns on or off by a node's decisions."""
         on = [
-            column.block not in oracle.limits
-            or oracle.keeps(column.block, self._pool[column.block, column.key][2])
+            column.block not in oracle.limits or oracle.keeps(column.block, column.features)
             for column in self._master.columns
         ]
         self._master.switch(np.array(on, dtype=bool))
 
     def _forget(self, basis: Basis) -> None:
         """Bring a basis' columns back, and drop old ones where there are too many."""
-        master = self._master
+        master, wanted = self._master, {column.key for column in basis.columns}
         if len(master.columns) > MOST_COLUMNS:
             recent = len(master.columns) - MOST_COLUMNS // 2
-            master.keep(
-                [
-                    position >= recent or (column.block, column.key) in basis.columns
-                    for position, column in enumerate(master.columns)
-                ]
-            )
-        master.add([self._pool[key][0] for key in sorted(basis.columns)])
+            columns = enumerate(master.columns)
+            master.keep([place >= recent or column.key in wanted for place, column in columns])
+        master.add(basis.columns)
 
     def _shares(self) -> list[Share]:
-        values = self._master.column_values()
-        found = []
-        for position in np.flatnonzero(values > 1e-7):
-            column = self._master.columns[position]
-            _, response, features = self._pool[column.block, column.key]
-            found.append(Share(column.block, response, features, float(values[position])))
-        return found
-
-
-def candidates(oracle: BlockOracle, shares: Sequence[Share]) -> list[Split]:
-    """Splits of a node's linear program, the most promising first; empty if it is integral.
-
-    First whether a job runs at all, then the features in the family's order; among equals the split
-    with the most of the objective at stake, then the one that divides a job's schedules most
-    evenly.
-    """
-    rank = {name: position for position, name in enumerate(oracle.features)}
-    by_block: dict[int, list[Share]] = {}
-    for share in shares:
-        by_block.setdefault(share.block, []).append(share)
-    found: list[Split] = []
-    for block, own in by_block.items():
-        if len(own) < 2:
-            continue
-        for feature in _features(own):
-            weights: dict[int, float] = {}
-            worth: dict[int, float] = {}
-            for share in own:
-                value = _value(share.features, feature)
-                weights[value] = weights.get(value, 0.0) + share.share
-                worth[value] = worth.get(value, 0.0) + share.share * share.response.objective
-            if len(weights) > 1:
-                found += _splits(block, feature, weights, worth, rank[feature.name])
-    return sorted(found, key=lambda split: (split.rank, -split.stake, -split.balance))
-
-
-def undecided(
-    oracle: BlockOracle, shares: Sequence[Share], decisions: Sequence[BranchDecision]
-) -> list[Split]:
-    """Splits of an integral node that could still be decided otherwise, in the family's order.
-
-    An aggregated program may hold schedules that real servers do not. Whatever of them the node's
-    decisions leave open is split from what its jobs do now; empty if nothing is left open.
-    """
-    rank = {name: position for position, name in enumerate(oracle.features)}
-    limits = limits_of(decisions)
-    found: list[Split] = []
-    for share in shares:
-        if share.features is None:
-            continue
-        own = limits.get(share.block, {})
-        for feature, value in share.features.items():
-            low, high = window_of(own, feature)
-            place = rank[feature.name]
-            if high > value:
-                found.append(Split(share.block, feature, value, place, 0.0, 1.0))
-            elif low < value:
-                found.append(Split(share.block, feature, value - 1, place, 0.0, 0.0))
-    return sorted(found, key=lambda split: split.rank)
-
-
-def _features(shares: Sequence[Share]) -> list[Feature]:
-    seen = {COMPLETES: None}
-    for share in shares:
-        seen.update(dict.fromkeys(share.features or ()))
-    return list(seen)
+        columns, values = self._master.columns, self._master.column_values()
+        taken = [(columns[place], float(values[place])) for place in np.flatnonzero(values > 1e-7)]
+        return [Share(each.block, each.response, each.features, value) for each, value in taken]
 
 
 def _value(values: Mapping[Feature, int] | None, feature: Feature) -> int:
@@ -374,20 +335,15 @@ def _value(values: Mapping[Feature, int] | None, feature: Feature) -> int:
 
 
 def _splits(
-    block: int,
-    feature: Feature,
-    weights: Mapping[int, float],
-    worth: Mapping[int, float],
+    block: int, feature: Feature, weights: Mapping[int, float], worth: Mapping[int, float],
     rank: int,
-) -> list[Split]:
+) -> list[Split]:  # fmt: skip
     """The split of one feature with most at stake, and that between running and staying out."""
-    ordered = sorted(weights)
     total, all_worth = sum(weights.values()), sum(worth.values())
-    below_worth = 0.0
+    below = below_worth = 0.0
     best: Split | None = None
     runs: Split | None = None
-    below = 0.0
-    for value, following in pairwise(ordered):
+    for value, following in pairwise(sorted(weights)):
         below += weights[value]
         below_worth += worth[value]
         side = min(below, total - below)
@@ -436,8 +392,7 @@ def column_generation_bound(
 
         def tell(round_: int, bound: float) -> None:
             if on_progress is not None:
-                message = f"column generation, iteration {round_}"
-                on_progress(bound, None, clock.gone, message)
+                on_progress(bound, None, clock.gone, f"column generation, iteration {round_}")
 
         prices, stopped_by = search.best.prices, StoppedBy.CONVERGED
         facts: tuple[float | None, int, int] = (None, 0, 0)
@@ -448,10 +403,6 @@ def column_generation_bound(
             prices, stopped_by = found.prices, found.stopped_by
             facts = found.value, found.rounds, program.num_columns
     names = "master_value", "master_solves", "columns"
-    return BoundResult(
-        certify(oracle, prices),
-        stopped_by,
-        search.iterations + facts[1],
-        clock.gone,
-        dict(zip(names, facts, strict=True)),
-    )
+    certificate, iterations = certify(oracle, prices), search.iterations + facts[1]
+    details = dict(zip(names, facts, strict=True))
+    return BoundResult(certificate, stopped_by, iterations, clock.gone, details)

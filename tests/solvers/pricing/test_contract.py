@@ -317,12 +317,6 @@ def test_prices_of_a_layout_mean_the_same_on_servers(family: str) -> None:
         spread = oracle.prices_on_servers(prices)
         assert spread.shape == (servers.rows.size,)
         assert (spread >= 0).all()
-        coarser = oracle.coarser()
-        if coarser is not None:
-            known = some_prices(coarser, 1)
-            own = oracle.bound(oracle.prices_of(coarser, known))
-            assert own == pytest.approx(coarser.bound(known), rel=1e-7)
-            assert dict(coarser.features) == dict(oracle.features)
 
 
 @pytest.mark.parametrize("family", FAMILIES)

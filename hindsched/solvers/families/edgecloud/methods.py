@@ -36,7 +36,7 @@ from hindsched.solvers.tree.method import (
     SHARE_BEFORE_TREE,
     certifying,
     check_has_tree,
-    grown_from,
+    grow,
 )
 
 EXACT_COLUMNS = 60_000
@@ -208,7 +208,7 @@ def tree(
         if run.objective is None:  # few PSs: a list that forgets them finds no room
             run.offer(milp(instance, formulation, within, on_progress).solution)
         run.take(bound(instance, formulation, within, on_progress, run.objective))
-        return grown_from(run)
+        return grow(run)
 
 
 METHODS: dict[str, Method] = {

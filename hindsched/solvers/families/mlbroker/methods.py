@@ -36,9 +36,9 @@ from hindsched.solvers.families.mlbroker.placements import SlotPlacement, improv
 from hindsched.solvers.methods.base import Method, Run, relaxation, solve_milp
 from hindsched.solvers.tree.method import (
     SHARE_BEFORE_TREE,
-    certify_optimum,
+    certifying,
     check_has_tree,
-    grown_from,
+    grow,
 )
 
 SMALL_JOB_SLOTS = 60
@@ -203,10 +203,7 @@ def auto(
         run.known = run.result(backend, why=why)
         if not run.is_closed and size <= SMALL_JOB_SLOTS and not stop.is_set():
             run.solve_program()
-        if not run.is_closed:
-            return run.known
-        proven = replace(run.known, status=Status.OPTIMAL, seconds=run.clock.gone)
-        return certify_optimum(replace(proven, options=options.to_dict()))
+        return run.known
 
 
 def tree(
@@ -217,10 +214,10 @@ def tree(
     with catch_interrupt() as stop:
         run = _run(instance, formulation, options, on_progress, "tree", stop)
         run.close(SHARE_BEFORE_TREE, 0.5)
-        return grown_from(run)
+        return grow(run)
 
 
 METHODS: dict[str, Method] = {
-    "auto": auto, "tree": tree, "milp": milp, "relaxation": relaxation, "chord": chord,
-    "conditioned": conditioned, "bound": bound, "search": search,
+    "auto": certifying(auto), "tree": tree, "milp": milp, "relaxation": relaxation,
+    "chord": chord, "conditioned": conditioned, "bound": bound, "search": search,
 }  # fmt: skip

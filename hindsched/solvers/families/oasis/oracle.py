@@ -276,10 +276,6 @@ class PatternOracle(BlockOracle):
             found.append(Response(0.0, 0.0, kept, -total[kept], ()))
         return found
 
-    def coarser(self) -> BlockOracle:
-        """Return the layout ``groups``, without patterns."""
-        return self.groups
-
     def prices_of(self, other: BlockOracle, prices: Floats) -> Floats:
         """Prices of the layout ``groups`` in this one: places cost nothing."""
         return np.concatenate([prices, np.zeros(self.rows.size - prices.size)])

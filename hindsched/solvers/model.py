@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import chain
 from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -361,16 +362,18 @@ def _what_changed(program: OfflineProgram) -> str | None:
     now, before = _compiled(program), _compiled(program.again())
     if now is None or before is None:
         return None if now is before else "whether its constants can hold at all"
-    counts = [
-        Counter((item.parent_component().local_name, kind) for item in getattr(each, kind))
-        for kind in ("rows", "columns") for each in (now, before)
-    ]  # fmt: skip
-    present, built = counts[0] + counts[2], counts[1] + counts[3]
-    if found := [
-        f"{key[0]} has {present[key]} {key[1]} instead of {built[key]}"
-        for key in sorted(present | built)
-        if present[key] != built[key]
-    ]:
+
+    def counted(each: LinearProgram) -> Counter[tuple[str, str]]:
+        items = (("rows", item) for item in each.rows), (("columns", item) for item in each.columns)
+        return Counter((item.parent_component().local_name, kind) for kind, item in chain(*items))
+
+    present, built = counted(now), counted(before)
+    found = [
+        f"{name} has {present[name, kind]} {kind} instead of {built[name, kind]}"
+        for name, kind in sorted(present | built)
+        if present[name, kind] != built[name, kind]
+    ]
+    if found:
         return ", ".join(found)
 
     def differ(*names: str) -> bool:
@@ -430,14 +433,12 @@ class SubproblemModel(_HeldPyomo):
         return replace(result, solution=self.program.extract() if result.has_point else None)
 
 
-@dataclass(frozen=True)
-class DualResult:
-    """An optimal point of a paper's dual.
+@dataclass(frozen=True, repr=False)
+class DualResult(ModelResult):
+    """An optimal point of a paper's dual; its objective bounds the primal one if it is feasible.
 
     Parameters
     ----------
-    result : ModelResult
-        The solve.
     prices : dict
         Prices of the capacities by the oracle's row sets.
     payoffs : ndarray
@@ -454,16 +455,10 @@ class DualResult:
     []
     """
 
-    result: ModelResult
-    prices: dict[str, Floats]
-    payoffs: Floats
-    violations: list[Violation]
-    rows: int
-
-    @property
-    def objective(self) -> float | None:
-        """The dual's optimum, which bounds the primal one where the point is feasible."""
-        return self.result.objective
+    prices: Mapping[str, Floats] = field(default_factory=dict)
+    payoffs: Floats = field(default_factory=lambda: np.zeros(0))
+    violations: list[Violation] = field(default_factory=list)
+    rows: int = 0
 
 
 class DualModel(_HeldPyomo):
@@ -509,7 +504,10 @@ class DualModel(_HeldPyomo):
                     program.add_row(block, response.objective, oracle.rows.unpack(use))
                     added += 1
             if added == before:
-                return DualResult(result, prices, payoffs, broken, added)
+                return DualResult(
+                    program, result.program, result.point, details=result.details,
+                    prices=prices, payoffs=payoffs, violations=broken, rows=added,
+                )  # fmt: skip
         raise SolveFailed(f"{program.title}: row generation has not ended")
 
 

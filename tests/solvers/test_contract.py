@@ -181,7 +181,7 @@ def test_empty(solver, name):
     assert result.status is Status.OPTIMAL
     assert result.objective == {"x": 11, "rows": 5, "both": 0}[name]
     assert result.bound == result.objective
-    assert "without a solver" in result.backend
+    assert ("without a solver" in result.backend) == (name != "x")
 
 
 def test_duals_have_one_sign_convention(dual_solver):

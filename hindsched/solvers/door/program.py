@@ -75,21 +75,26 @@ def solve_program(
     try:
         program = compile_program(model)
     except TriviallyInfeasibleError as error:
-        _clear_all(model)
-        return _infeasible(error, now() - started)
+        for variable in model.component_data_objects(pyo.Var, active=True):
+            if not variable.fixed:
+                variable.set_value(None, skip_validation=True)
+        return ProgramResult(
+            Status.INFEASIBLE, StoppedBy.INFEASIBLE, seconds=now() - started,
+            backend="checked before the solver", details={"constraint": str(error)},
+        )  # fmt: skip
     index, point = program.start_values() if start else (np.zeros(0, int), np.zeros(0))
     given, places = program, np.arange(len(program.columns), dtype=np.int32)
     if merge and program.rows and program.is_mixed_integer and options.solver not in OTHERS:
         given, places = merge_equal_columns(program)
-    if not given.columns or not given.rows:
-        answer = _answer_without_rows(given)
+    if not given.columns:
+        answer = _answer_without_columns(given)
     else:
         begun, chosen = np.unique(places[index], return_index=True)
         at, small = (begun, point[chosen]), small and given.matrix.data.size < SMALL_NONZEROS
 
         def ask(asked: LinearProgram) -> Answer:
             within = options.without(now() - started)
-            if options.solver in OTHERS:
+            if options.solver in OTHERS and asked.rows:
                 return solve_by_other(asked, within, *at)
             highs = HighsProgram(asked, within)
             if small:
@@ -113,13 +118,6 @@ def solve_program(
     return _conclude(program, answer, options, now() - started, want_duals)
 
 
-def _infeasible(error: TriviallyInfeasibleError, seconds: float) -> ProgramResult:
-    return ProgramResult(
-        Status.INFEASIBLE, StoppedBy.INFEASIBLE, seconds=seconds,
-        backend="checked before the solver", details={"constraint": str(error)},
-    )  # fmt: skip
-
-
 def _in_model_sense(program: LinearProgram, on_progress: Progress | None) -> Progress | None:
     """The listener of a solver that minimises."""
     if on_progress is None:
@@ -132,25 +130,15 @@ def _in_model_sense(program: LinearProgram, on_progress: Progress | None) -> Pro
     return report
 
 
-def _answer_without_rows(program: LinearProgram) -> Answer:
-    """Answer a program without variables or without constraints: each column by itself."""
+def _answer_without_columns(program: LinearProgram) -> Answer:
+    """Answer a program without variables, which HiGHS calls empty whatever its rows say."""
     backend = "answered without a solver"
-    lower, upper = program.lower, program.upper
-    lower = np.where(program.integer, np.ceil(lower - 1e-9), lower)
-    upper = np.where(program.integer, np.floor(upper + 1e-9), upper)
-    infeasible = np.any(program.row_lower > 1e-9) or np.any(program.row_upper < -1e-9)
-    if infeasible or np.any(lower > upper):
+    if np.any(program.row_lower > 1e-9) or np.any(program.row_upper < -1e-9):
         return Answer(Status.INFEASIBLE, StoppedBy.INFEASIBLE, backend=backend)
-    best = np.where(program.cost > 0, lower, np.where(program.cost < 0, upper, 0.0))
-    best = np.where(program.cost == 0, np.clip(0.0, lower, upper), best)
-    if not np.all(np.isfinite(best)):
-        return Answer(Status.UNBOUNDED, StoppedBy.UNBOUNDED, backend=backend)
-    linear = not program.is_mixed_integer
+    nothing, rows = np.zeros(0), np.zeros(len(program.rows))
     return Answer(
-        Status.OPTIMAL, StoppedBy.GAP, best, float(program.cost @ best) + program.offset,
-        row_duals=np.zeros(len(program.rows)) if linear else None,
-        column_duals=program.cost.copy() if linear else None, backend=backend,
-    )  # fmt: skip
+        Status.OPTIMAL, StoppedBy.GAP, nothing, program.offset, rows, nothing, backend=backend
+    )
 
 
 def _believe(program: LinearProgram, answer: Answer) -> Answer:
@@ -277,12 +265,6 @@ def _agree(one: float, other: float) -> bool:
 
 def _times(sign: int, value: float | None) -> float | None:
     return None if value is None else sign * value
-
-
-def _clear_all(model: pyo.ConcreteModel) -> None:
-    for variable in model.component_data_objects(pyo.Var, active=True):
-        if not variable.fixed:
-            variable.set_value(None, skip_validation=True)
 
 
 def solution_at(

@@ -91,23 +91,6 @@ class Numbers(dict[str, "pd.Series[float]"]):
 class ModelResult:
     """What is known of a model after a solve.
 
-    Parameters
-    ----------
-    declared : Face
-        What was solved.
-    program : ProgramResult
-        What the solver's door says of it.
-    point : mapping
-        Values of the variables, by their identity.
-    solution : Solution, optional
-        The point as a solution of the instance, checked by its definition; None for a relaxation,
-        for a point that could not be placed on servers, and for one that breaks a constraint.
-    changed : str, optional
-        How the Pyomo model differs from the one that was built; None if it does not. Objective and
-        bound of a changed model say nothing of the instance.
-    details : mapping
-        Facts of the solve; ``unplaced`` and ``refused`` say why there is no solution.
-
     Examples
     --------
     >>> import hindsched as hs
@@ -117,11 +100,16 @@ class ModelResult:
     False
     """
 
-    declared: Any
-    program: ProgramResult
-    point: Mapping[int, Any]
+    declared: Any  # what was solved
+    program: ProgramResult  # what the solver's door says of it
+    point: Mapping[int, Any]  # values of the variables, by their identity
+    # the point as a solution of the instance, checked by its definition; None for a relaxation, for
+    # a point that could not be placed on servers, and for one that breaks a constraint
     solution: Solution | None = None
+    # how the Pyomo model differs from the one that was built; None if it does not. Objective and
+    # bound of a changed model say nothing of the instance
     changed: str | None = None
+    # facts of the solve; ``unplaced`` and ``refused`` say why there is no solution
     details: Mapping[str, object] | None = None
 
     status = property(attrgetter("program.status"), doc="What is known of the model's optimum.")
@@ -323,13 +311,7 @@ class Model(_HeldPyomo):
         return Model(relaxed)
 
     def dual(self, **build: object) -> DualModel:
-        """The paper's dual as a program of its own; keywords are those of its ``build_dual``.
-
-        Raises
-        ------
-        InputError
-            If the model was changed, is of several futures, or the family's paper has no dual.
-        """
+        """The paper's dual as a program of its own; keywords are those of its ``build_dual``."""
         changed = _what_changed(self._of_one)
         if changed is not None:
             rule = f"must be as it was built for the paper's dual to be its dual: {changed}"
@@ -410,13 +392,7 @@ class SubproblemModel(_HeldPyomo):
     program: Subproblem
 
     def set(self, prices: Prices, capacity: Prices | None = None) -> None:
-        """Set prices and what is left of the capacities, by row set of the family's oracle.
-
-        Raises
-        ------
-        InputError
-            If a row set is missing, or has too few rows or slots.
-        """
+        """Set prices and what is left of the capacities, by row set of the family's oracle."""
         try:
             self.program.set(prices, capacity)
         except (KeyError, IndexError) as error:
@@ -437,17 +413,6 @@ class SubproblemModel(_HeldPyomo):
 class DualResult(ModelResult):
     """An optimal point of a paper's dual; its objective bounds the primal one if it is feasible.
 
-    Parameters
-    ----------
-    prices : dict
-        Prices of the capacities by the oracle's row sets.
-    payoffs : ndarray
-        Payoff of each job.
-    violations : list of Violation
-        Constraints of the dual that the point breaks, over all schedules; empty if it is feasible.
-    rows : int
-        Rows of schedules that were added on the way.
-
     Examples
     --------
     >>> import hindsched as hs
@@ -455,33 +420,20 @@ class DualResult(ModelResult):
     []
     """
 
-    prices: Mapping[str, Floats] = field(default_factory=dict)
-    payoffs: Floats = field(default_factory=lambda: np.zeros(0))
+    prices: Mapping[str, Floats] = field(default_factory=dict)  # by the oracle's row sets
+    payoffs: Floats = field(default_factory=lambda: np.zeros(0))  # of each job
+    # constraints of the dual that the point breaks, over all schedules; empty if it is feasible
     violations: list[Violation] = field(default_factory=list)
-    rows: int = 0
+    rows: int = 0  # of schedules that were added on the way
 
 
 class DualModel(_HeldPyomo):
-    """The paper's dual, as `Model.dual` returns it.
-
-    Examples
-    --------
-    >>> import hindsched as hs
-    >>> dual = hs.model(hs.generate("oasis", jobs=2, horizon=6)).dual()
-    >>> dual.solve().objective >= 0
-    True
-    """
+    """The paper's dual, as `Model.dual` returns it."""
 
     program: DualProgram
 
     def solve(self, options: Options = None, **keywords: object) -> DualResult:
-        """Solve it; a dual with a row a schedule gets the rows that best responses break.
-
-        Raises
-        ------
-        SolveFailed
-            If there is no optimum, or rows do not come to an end.
-        """
+        """Solve it; a dual with a row a schedule gets the rows that best responses break."""
         chosen, program, added = SolveOptions.of(options, **keywords), self.program, 0
         oracle = build_oracle(self.instance, program.formulation)
         if program.grows:

@@ -13,7 +13,7 @@ from hindsched.kernel import trees
 from hindsched.kernel.exact import Interval, exactly
 from hindsched.kernel.reading import Refused, load
 from hindsched.kernel.trees import NEVER
-from hindsched.solvers.certificates.tree import certify_tree
+from hindsched.solvers.certificates.file import certify_tree
 from hindsched.solvers.oracles.decisions import COMPLETES, BranchDecision, Feature
 from tests.kernel.agreement import KERNELS, build_oracle, checked, kernel_bound, silent
 from tests.strategies.batchsched import instance as batchsched

@@ -32,8 +32,7 @@ import pytest
 import hindsched as hs
 from hindsched.kernel import reading
 from hindsched.solvers.certificates.certificate import certify, oracle_of
-from hindsched.solvers.certificates.file import verify_certificate
-from hindsched.solvers.certificates.tree import Leaf, certify_tree
+from hindsched.solvers.certificates.file import Leaf, certify_tree, verify_certificate
 from hindsched.solvers.oracles.base import RestrictedOracle, build_oracle
 from hindsched.solvers.oracles.decisions import NEVER, BranchDecision, Feature
 from hindsched.solvers.tree.method import tree_rows

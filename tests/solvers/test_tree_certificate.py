@@ -15,8 +15,7 @@ from hindsched.solutions.base import build_solution
 from hindsched.solvers.bounds.lagrangian import Subgradient
 from hindsched.solvers.certificates.certificate import KEYS
 from hindsched.solvers.certificates.explain import explain
-from hindsched.solvers.certificates.file import verify_certificate
-from hindsched.solvers.certificates.tree import certify_tree
+from hindsched.solvers.certificates.file import certify_tree, verify_certificate
 from hindsched.solvers.oracles.base import RestrictedOracle, build_oracle
 from hindsched.solvers.oracles.decisions import COMPLETES, NEVER, BranchDecision, Feature
 from tests.toy_family import ToyOracle, make

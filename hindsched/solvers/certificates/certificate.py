@@ -39,39 +39,21 @@ KEYS = (
 
 @dataclass(frozen=True)
 class Certificate:
-    """A proven bound on an instance's optimum and the prices that prove it.
-
-    Parameters
-    ----------
-    family, instance, instance_sha256 : str
-        Which instance: its family, name and the hash of its canonical JSON.
-    formulation : str
-        Which of the family's problems is bounded.
-    layout : str
-        Which of the family's row layouts the prices use.
-    kind : {"lagrangian", "lp-dual", "tree"}
-        Where the prices came from: a bounding engine or the duals of a linear program, which are
-        checked alike; ``tree`` is a `TreeCertificate`, with prices for every leaf of a branching.
-    sense : {"max", "min"}
-        Upper bound on a maximum or lower bound on a minimum.
-    bound : float
-        The bound at `prices`, rounded outward.
-    prices : ndarray, shape (rows.size,)
-        Price of each linking row, in units of the objective per unit of the row.
-    rows : Rows
-        The linking rows in the layout that the prices use.
-    """
+    """A proven bound on an instance's optimum and the prices that prove it."""
 
     family: str
-    instance: str
-    instance_sha256: str
-    formulation: str
-    layout: str
+    instance: str  # its name
+    instance_sha256: str  # hash of its canonical JSON
+    formulation: str  # which of the family's problems is bounded
+    layout: str  # which of the family's row layouts the prices use
+    # where the prices came from: a bounding engine or the duals of a linear program, which are
+    # checked alike; ``tree`` is a `TreeCertificate`, with prices for every leaf of a branching
     kind: Kind
-    sense: Literal["max", "min"]
-    bound: float
+    sense: Literal["max", "min"]  # upper bound on a maximum or lower bound on a minimum
+    bound: float  # the bound at `prices`, rounded outward
+    # price of each linking row, in units of the objective per unit of the row, (rows.size,)
     prices: Floats = field(repr=False)
-    rows: Rows = field(repr=False)
+    rows: Rows = field(repr=False)  # the linking rows in the layout that the prices use
 
     def _repr_html_(self) -> str:
         """Notebooks show what is proven, and by how many prices."""

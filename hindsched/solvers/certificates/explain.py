@@ -47,41 +47,21 @@ class GapTerm(TypedDict):
 
 @dataclass(frozen=True)
 class Explanation:
-    """A gap, term by term.
-
-    Parameters
-    ----------
-    instance, formulation : str
-        What was solved.
-    objective, bound : float
-        Of the solution and of the certificate.
-    jobs : tuple of str
-        Names of the blocks.
-    job_terms : ndarray, shape (len(jobs),)
-        What each job's schedule loses against its best response at the prices.
-    job_states : tuple of str
-        ``served`` or ``left out``, for each job.
-    row_labels : tuple of dict
-        Axis labels of each linking row that holds a part of the gap, with its row set as ``rows``.
-    row_terms : ndarray, shape (len(row_labels),)
-        Price x idle capacity of these rows.
-    rounding : float
-        The outward rounding of the bound and of the terms.
-    note : str, optional
-        What of the certificate is not explained: the branching of a tree.
-    """
+    """A gap, term by term."""
 
     instance: str
     formulation: str
-    objective: float
-    bound: float
-    jobs: tuple[str, ...]
+    objective: float  # of the solution
+    bound: float  # of the certificate
+    jobs: tuple[str, ...]  # names of the blocks
+    # what each job's schedule loses against its best response at the prices, (len(jobs),)
     job_terms: Floats = field(repr=False)
-    job_states: tuple[str, ...] = field(repr=False)
+    job_states: tuple[str, ...] = field(repr=False)  # ``served`` or ``left out``, for each job
+    # axis labels of each linking row that holds a part of the gap, with its row set as ``rows``
     row_labels: tuple[dict[str, AxisLabel], ...] = field(repr=False)
-    row_terms: Floats = field(repr=False)
-    rounding: float
-    note: str | None = None
+    row_terms: Floats = field(repr=False)  # price x idle capacity of these rows
+    rounding: float  # the outward rounding of the bound and of the terms
+    note: str | None = None  # what of the certificate is not explained: the branching of a tree
 
     @property
     def gap(self) -> float:
@@ -89,14 +69,7 @@ class Explanation:
         return abs(self.bound - self.objective)
 
     def terms(self) -> list[GapTerm]:
-        """All terms above 0, largest first.
-
-        Returns
-        -------
-        list of dict
-            Keys ``kind`` (``job``, ``row`` or ``rounding``), ``name``, ``slot``, ``term`` and
-            ``share`` of the gap.
-        """
+        """All terms above 0, largest first: of jobs, of rows, and of rounding."""
         rows: list[tuple[str, str, int | None, float]] = []
         for name, state, term in zip(self.jobs, self.job_states, self.job_terms, strict=True):
             rows.append(("job", f"{name} ({state})", None, float(term)))
@@ -142,14 +115,7 @@ class Explanation:
     def heat_map(self) -> tuple[tuple[str, ...], tuple[int, ...], Floats]:
         """Price x idle capacity by server (or group) and slot, summed over resources.
 
-        Returns
-        -------
-        labels : tuple of str
-            Servers or groups that hold a part of the gap, in the order of the rows.
-        slots : tuple of int
-            First to last slot that does.
-        terms : ndarray, shape (len(labels), len(slots))
-            The terms; their sum is that of all rows with a slot.
+        Labels of the servers or groups, slots, and the terms, (labels, slots), of rows with slots.
         """
         timed = [
             (_place(labels), int(labels["slot"]), term)

@@ -1,35 +1,59 @@
-"""The certificate file: written, read, and its bound recomputed from the pricing oracle alone.
+"""The certificate file, and trees: written, read, and recomputed from the pricing oracle alone.
 
 Row layouts. A family may price the same capacities in several layouts (one row a server, one row
 a group of identical servers, ...); the file names its own. Older files name row sets and labels
 only: the layout is the first of the family's ``ORACLE_ROWS`` that knows all of them and proves the
 bound. Prices that fit two layouts are harmless: a bound recomputed in *any* layout is a bound.
+
+Certificates of kind ``tree``. One price vector proves the Lagrangian bound and nothing better. A
+tree splits the solutions by decisions on single jobs ("j3 completes by slot 7", "j3 completes in
+slot 8 or later or never") and bounds every leaf by prices of its own, with best responses that obey
+the leaf's decisions. Every solution obeys the decisions of one leaf, so the worst leaf bounds the
+optimum; where it meets the objective of a solution, the two files together prove that solution
+optimal. Verifying needs the family's restricted oracle and nothing of how the tree was found:
+
+- the decisions must cover the root: the first decisions of all leaves are the two sides of one
+  split ("at most k" and "at least k + 1" of one feature of one job), and so on down each side;
+- a leaf's bound is recomputed at full capacity from its prices, rounded outward, or its decisions
+  leave some job without any schedule, which the oracle says itself.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from hindsched.errors import InputError
+import numpy as np
+
+from hindsched.arrays import Floats
+from hindsched.errors import InputError, SolveFailed
 from hindsched.instances.base import Instance
 from hindsched.instances.io import read_json, write_json
 from hindsched.solutions.base import check_belongs
+from hindsched.solvers.bounds.lagrangian import Subgradient
 from hindsched.solvers.certificates.certificate import (
     CERTIFICATE_FORMAT,
     KEYS,
     KINDS,
     Certificate,
     assemble,
+    certify,
     check_certifies,
     check_claim,
+    oracle_of,
 )
-from hindsched.solvers.certificates.tree import read_leaves, verify_leaves
 from hindsched.solvers.door.options import DEFAULT_GAP
-from hindsched.solvers.oracles.base import BlockOracle, build_oracle, row_layouts
+from hindsched.solvers.oracles.base import BlockOracle, RestrictedOracle, build_oracle, row_layouts
+from hindsched.solvers.oracles.decisions import Axes, BranchDecision, from_file, to_file
+
+EXPLAINING_STEPS = 150
+"""Subgradient steps from the leaves' prices to prices that explain a gap without branching."""
+LEAF_KEYS = ("decisions", "bound", "prices")
+"""Keys of a leaf in the file, in the order they are written."""
+Decisions = tuple[BranchDecision, ...]
 
 
 @dataclass(frozen=True)
@@ -54,6 +78,74 @@ class VerifiedBound:
     def layout(self) -> str:
         """Which of the family's row layouts the file uses."""
         return self.certificate.layout
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """Solutions that obey some decisions, and what prices prove of them."""
+
+    decisions: Decisions  # from the root down
+    prices: Floats = field(repr=False)  # price of each linking row, (rows.size,)
+    # what they prove, rounded outward; None where no solution obeys the decisions because a job has
+    # no schedule left
+    bound: float | None
+
+
+@dataclass(frozen=True)
+class TreeCertificate(Certificate):
+    """A bound that is proven leaf by leaf: ``bound`` and ``prices`` are those of the worst."""
+
+    leaves: tuple[Leaf, ...] = field(repr=False)  # they cover the root
+    features: Mapping[str, Axes] = field(repr=False)  # axes of what decisions limit
+    blocks: tuple[str, ...] = field(repr=False)  # their names
+
+    @property
+    def num_leaves(self) -> int:
+        """Number of leaves."""
+        return len(self.leaves)
+
+    def prices_data(self) -> list[dict[str, Any]]:
+        """Leaves as JSON data: the file's ``prices``."""
+        written = []
+        for leaf in self.leaves:
+            decisions = to_file(leaf.decisions, self.features, self.blocks)
+            prices = {} if leaf.bound is None else self.rows.to_file(leaf.prices)
+            written.append(dict(zip(LEAF_KEYS, (decisions, leaf.bound, prices), strict=True)))
+        return written
+
+    def as_prices(self, instance: Instance) -> tuple[Certificate, str]:
+        """Return the best bound found from the leaves' prices alone, and a line that says so.
+
+        A leaf's prices are good for its own solutions; some subgradient steps make the best good
+        for all.
+        """
+        oracle = oracle_of(self, instance)
+        tried = {leaf.prices.tobytes(): leaf.prices for leaf in self.leaves}
+        sign = 1.0 if self.sense == "max" else -1.0
+        search = Subgradient(oracle, min(tried.values(), key=lambda p: sign * oracle.bound(p)))
+        while search.iterations < EXPLAINING_STEPS and not search.converged:
+            search.step(self.bound)
+        alone = certify(oracle, search.best.prices)
+        note = (
+            f"the certificate is a tree of {len(self.leaves)} leaves that proves {self.bound:.10g};"
+            f" explained is {alone.bound:.10g}, the best that prices found from its leaves' prove"
+            " without branching"
+        )
+        return alone, note
+
+
+def certify_tree(
+    oracle: BlockOracle, leaves: Sequence[tuple[Sequence[BranchDecision], Floats]]
+) -> TreeCertificate:
+    """Turn a tree's leaves (decisions from the root down, prices) into a certificate.
+
+    They must cover the root. `SolveFailed` if no leaf has a schedule for every job: the problem is
+    infeasible, not bounded.
+    """
+    check_certifies(oracle)
+    check_cover([tuple(decisions) for decisions, _ in leaves], "leaves")
+    bounded = [_bound_leaf(oracle, tuple(own), prices) for own, prices in leaves]
+    return _assemble_tree(oracle, bounded)
 
 
 def write_certificate(certificate: Certificate, path: str | Path) -> None:
@@ -114,7 +206,7 @@ def verify_certificate(instance: Instance, data: Any, where: str = "certificate"
     if not math.isfinite(claimed):
         raise InputError("bound", claimed, "must be finite")
     formulation = instance.check_formulation(data["formulation"])
-    layouts = row_layouts(instance.family)
+    layouts, is_tree = row_layouts(instance.family), data["kind"] == "tree"
     if "layout" in data:
         if data["layout"] not in layouts:
             raise InputError("layout", data["layout"], f"must be {' or '.join(layouts)}")
@@ -124,31 +216,136 @@ def verify_certificate(instance: Instance, data: Any, where: str = "certificate"
         try:
             oracle = build_oracle(instance, formulation, rows=layout)
             oracle = oracle.on_rows_of_file(data["prices"])
-            if data["kind"] == "tree":
-                prices: Any = read_leaves(oracle, data["prices"])
-            else:
-                prices = oracle.rows.from_file(data["prices"])
+            read = _read_leaves if is_tree else _read_prices
+            prices = read(oracle, data["prices"])
         except InputError as error:
             complaint = complaint or error
             continue
         try:
-            return VerifiedBound(_prove(oracle, prices, data, claimed), float(claimed))
+            check_certifies(oracle)
+            if data["sense"] != oracle.sense:
+                raise InputError("sense", data["sense"], f"must be {oracle.sense}")
+            prove = _prove_leaves if is_tree else _prove
+            return VerifiedBound(prove(oracle, prices, claimed, data["kind"]), float(claimed))
         except InputError as error:
             complaint = error
     assert complaint is not None, "every family has a layout"
     raise complaint
 
 
-def _prove(
-    oracle: BlockOracle, prices: Any, data: Mapping[str, Any], claimed: float
-) -> Certificate:
-    """Recompute the bound of prices, or of a tree's leaves."""
-    check_certifies(oracle)
-    if data["sense"] != oracle.sense:
-        raise InputError("sense", data["sense"], f"must be {oracle.sense}")
-    if data["kind"] == "tree":
-        return verify_leaves(oracle, prices, claimed)
+def _read_prices(oracle: BlockOracle, rows: Any) -> Any:
+    return oracle.rows.from_file(rows)
+
+
+def _prove(oracle: BlockOracle, prices: Any, claimed: float, kind: Any) -> Certificate:
+    """Recompute the bound of one price vector."""
     prices = oracle.paid(prices)
     bound = oracle.bound(prices)
     check_claim(oracle, prices, bound, claimed)
-    return assemble(oracle, prices, bound, data["kind"])
+    return assemble(oracle, prices, bound, kind)
+
+
+def _read_leaves(oracle: BlockOracle, rows: Any) -> Any:
+    """Decisions, prices and stated bounds of the leaves that are a tree's ``prices``."""
+    if not isinstance(rows, list) or not rows:
+        raise InputError("prices", rows, "must be the list of leaves of a tree")
+    if not oracle.features:
+        raise InputError("kind", "tree", "the blocks of this family cannot be restricted")
+    blocks, read = _block_names(oracle), list[tuple[Decisions, Floats, Any]]()
+    for number, row in enumerate(rows):
+        where = f"prices[{number}]"
+        if not isinstance(row, dict) or set(row) != set(LEAF_KEYS):
+            raise InputError(where, row, f"must have exactly the keys {', '.join(LEAF_KEYS)}")
+        decisions = from_file(row["decisions"], oracle.features, blocks, f"{where}.decisions")
+        prices = oracle.rows.from_file(row["prices"], f"{where}.prices")
+        read.append((decisions, prices, row["bound"]))
+    return read
+
+
+def _prove_leaves(oracle: BlockOracle, read: Any, claimed: float, kind: Any) -> TreeCertificate:
+    """Recompute the bound of a tree.
+
+    Refused are leaves that do not cover the root, and a better bound than is proven, of one or of
+    all.
+    """
+    check_cover([decisions for decisions, _, _ in read], "prices")
+    leaves = [_bound_leaf(oracle, decisions, prices) for decisions, prices, _ in read]
+    for number, (leaf, (_, _, stated)) in enumerate(zip(leaves, read, strict=True)):
+        _check_stated(oracle, leaf, stated, f"prices[{number}].bound")
+    certificate = _assemble_tree(oracle, leaves)
+    restricted = RestrictedOracle(oracle, _worst(oracle, leaves).decisions)
+    check_claim(restricted, certificate.prices, certificate.bound, claimed, proof="the leaves")
+    return certificate
+
+
+def check_cover(leaves: Sequence[Decisions], where: str) -> None:
+    """Refuse leaves that leave solutions out, or of which one lies inside another.
+
+    The error names the first leaf whose decisions are not one side of a split that has both.
+    """
+    waiting = [(list(range(len(leaves))), 0)]
+    while waiting:
+        members, depth = waiting.pop()
+        if len(members) == 1 and len(leaves[members[0]]) == depth:
+            continue
+        sides: tuple[list[int], list[int]] = ([], [])
+        for member in members:
+            here = f"{where}[{member}]"
+            if len(leaves[member]) <= depth:
+                rule = "must not hold other leaves: its decisions are the first of theirs"
+                raise InputError(here, f"{depth} decisions", rule)
+            decision, first = leaves[member][depth], leaves[members[0]][depth]
+            if decision.split != first.split:
+                rule = f"decision {depth + 1} must split what prices[{members[0]}]'s splits"
+                raise InputError(here, f"decision {depth + 1}", rule.replace("prices", where))
+            sides[decision.is_upper].append(member)
+        for side, other in zip(sides, reversed(sides), strict=True):
+            if not side:
+                rule = f"no leaf has the other side of its decision {depth + 1}"
+                raise InputError(f"{where}[{other[0]}]", "(other side absent)", rule)
+        waiting += [(side, depth + 1) for side in sides]
+
+
+def _bound_leaf(oracle: BlockOracle, decisions: Decisions, prices: Floats) -> Leaf:
+    """Bound a leaf."""
+    bound = RestrictedOracle(oracle, decisions).bound(prices)
+    return Leaf(decisions, prices, bound if math.isfinite(bound) else None)
+
+
+def _check_stated(oracle: BlockOracle, leaf: Leaf, stated: Any, where: str) -> None:
+    """Refuse a leaf that states a better bound than it has, or an emptiness that it has not."""
+    if stated is None:
+        if leaf.bound is not None:
+            raise InputError(where, stated, f"every job has a schedule; proven is {leaf.bound!r}")
+        if np.any(leaf.prices):
+            raise InputError(where, stated, "a leaf without a bound has no prices")
+        return
+    if isinstance(stated, bool) or not isinstance(stated, int | float):
+        raise InputError(where, stated, "must be a number or null")
+    if leaf.bound is not None:  # any number is less than what no solution proves
+        restricted = RestrictedOracle(oracle, leaf.decisions)
+        check_claim(restricted, leaf.prices, leaf.bound, float(stated), where)
+
+
+def _worst(oracle: BlockOracle, leaves: Sequence[Leaf]) -> Leaf:
+    sign = 1.0 if oracle.sense == "max" else -1.0
+    bounded = [leaf for leaf in leaves if leaf.bound is not None]
+    if not bounded:
+        raise SolveFailed(f"{oracle.instance.name}: no leaf has a schedule for every job")
+    return max(bounded, key=lambda leaf: sign * (leaf.bound or 0.0))
+
+
+def _assemble_tree(oracle: BlockOracle, leaves: Sequence[Leaf]) -> TreeCertificate:
+    worst = _worst(oracle, leaves)
+    assert worst.bound is not None
+    about = oracle.instance
+    return TreeCertificate(
+        about.family, about.name, about.sha256(), oracle.formulation, oracle.layout, "tree",
+        oracle.sense, worst.bound, worst.prices, oracle.rows,
+        leaves=tuple(leaves), features=oracle.features, blocks=_block_names(oracle),
+    )  # fmt: skip
+
+
+def _block_names(oracle: BlockOracle) -> tuple[str, ...]:
+    """Names of the blocks that decisions may be on, which come first."""
+    return tuple(oracle.block_name(block) for block in range(oracle.num_decided))

@@ -41,14 +41,11 @@ class ConvexStep:
 DEFAULT_CHAIN = (
     ConvexStep("clarabel", cp.CLARABEL, {"max_step_fraction": 0.9}),
     ConvexStep(
-        "clarabel short step",
-        cp.CLARABEL,
+        "clarabel short step", cp.CLARABEL,
         {"min_switch_step_length": 1e-3, "min_terminate_step_length": 1e-8},
     ),
-    ConvexStep(
-        "scs", cp.SCS, {"eps_abs": 1e-6, "eps_rel": 1e-6, "max_iters": 100_000}, tolerance=1e-4
-    ),
-)
+    ConvexStep("scs", cp.SCS, {"eps_abs": 1e-6, "eps_rel": 1e-6, "max_iters": 100_000}, 1e-4),
+)  # fmt: skip
 """Escalation of a convex program."""
 LINEAR_CHAIN = (ConvexStep("highs", cp.HIGHS, {}, tolerance=1e-6),)  # chain of a linear program
 
@@ -110,16 +107,12 @@ def solve_convex(
     if not optimal:
         for variable in problem.variables():
             variable.save_value(None)
+    objective = float(np.squeeze(problem.objective.value)) if optimal else None
     return ProgramResult(
-        status,
-        stopped_by,
-        optimal,
-        float(np.squeeze(problem.objective.value)) if optimal else None,
-        duals=_duals(problem) if optimal else None,
-        backend=steps[-1].name,
-        seconds=time.perf_counter() - begin,
+        status, stopped_by, optimal, objective, duals=_duals(problem) if optimal else None,
+        backend=steps[-1].name, seconds=time.perf_counter() - begin,
         details={"steps": tuple(steps), "residual": steps[-1].residual},
-    )
+    )  # fmt: skip
 
 
 def residual(problem: cp.Problem) -> float:
@@ -149,31 +142,27 @@ def _take_step(
     if seconds is not None and step.solver in _TIME_LIMIT_NAMES:
         # SCS reads 0 as "no limit".
         settings[_TIME_LIMIT_NAMES[step.solver]] = max(seconds, 1e-3)
-    begin = time.perf_counter()
-
-    def report(claim: str, off: float | None, refused: str | None = None) -> StepReport:
-        return StepReport(step.name, claim, off, time.perf_counter() - begin, refused)
-
+    begin, off, refused = time.perf_counter(), None, None
     try:
         with warnings.catch_warnings():
             # "Solution may be inaccurate": such a claim is refused below, not warned of.
             warnings.simplefilter("ignore", UserWarning)
             # A warm start would keep the solver object of an earlier step, settings included.
             problem.solve(solver=step.solver, ignore_dpp=ignore_dpp, warm_start=False, **settings)
+        claim = str(problem.status)
+        if claim == _UNDECIDED:  # unbounded if it has a point
+            probe = cp.Problem(cp.Minimize(0), problem.constraints)
+            probe.solve(solver=cp.HIGHS if probe.is_lp() else cp.CLARABEL)
+            claim = cp.UNBOUNDED if probe.status == cp.OPTIMAL else str(probe.status)
+        if claim not in _CLAIMS:
+            refused = "the solver does not say solved"
+        elif claim == cp.OPTIMAL:
+            off = residual(problem)
+            if not off <= step.tolerance:
+                refused = f"its point violates a constraint by {off:.3g}"
     except cp.SolverError as error:
-        return report("solver error", None, " ".join(str(error).split())[:200])
-    claim = str(problem.status)
-    if claim == _UNDECIDED:  # unbounded if it has a point
-        probe = cp.Problem(cp.Minimize(0), problem.constraints)
-        probe.solve(solver=cp.HIGHS if probe.is_lp() else cp.CLARABEL)
-        claim = cp.UNBOUNDED if probe.status == cp.OPTIMAL else str(probe.status)
-    if claim not in _CLAIMS:
-        return report(claim, None, "the solver does not say solved")
-    if claim != cp.OPTIMAL:
-        return report(claim, None)
-    off = residual(problem)
-    within = off <= step.tolerance
-    return report(claim, off, None if within else f"its point violates a constraint by {off:.3g}")
+        claim, refused = "solver error", " ".join(str(error).split())[:200]
+    return StepReport(step.name, claim, off, time.perf_counter() - begin, refused)
 
 
 def _duals(problem: cp.Problem) -> Mapping[Any, Any]:

@@ -93,22 +93,10 @@ class BlockOracle(ABC):
     def best_response(
         self, block: int, prices: Floats, residual: Floats | None = None
     ) -> Response | None:
-        """Best schedule of one block at `prices`.
+        """Best schedule of one block at the price of each row; None if it has none that fits.
 
-        Parameters
-        ----------
-        block : int
-            Position of the block.
-        prices : ndarray, shape (rows.size,)
-            Price of each linking row.
-        residual : ndarray, shape (rows.size,), optional
-            What is left of the capacities: the schedule must fit. None means **full** capacity,
-            the only block that certifies a bound.
-
-        Returns
-        -------
-        Response or None
-            None if the block has no schedule that fits.
+        It must fit in `residual`, what is left of each row's capacity. None means **full**
+        capacity, the only block that certifies a bound.
         """
 
     def restricted_response(self, block: int, prices: Floats, limits: Limits) -> Response | None:
@@ -166,21 +154,16 @@ class BlockOracle(ABC):
     def use_of(self, solution: Solution) -> list[Response | None]:
         """Schedules that a feasible solution gives the blocks, as use of this layout's rows.
 
-        Families implement it for every layout they certify with: `explain` splits the gap by it and
-        the neighbourhood search starts from given solutions with it. One entry a block:
-        ``objective``, ``rows`` and ``amounts`` are those of the solution's schedule (``value`` is
-        not read); a row may stand several times, its amounts add up. None where the block takes the
-        outside option at objective 0. The objectives must add up to ``solution.objective()`` and
-        the use must not exceed ``rows.capacity``: both are checked by the caller.
+        One entry a block (``value`` is not read); a row may stand several times, its amounts add
+        up. None where the block takes the outside option at objective 0. The objectives must add up
+        to ``solution.objective()`` and the use must not exceed ``rows.capacity``: callers check.
         """
         raise TypeError(f"{type(self).__name__} does not read solutions")
 
     def prices_on_servers(self, prices: Floats) -> Floats:
         """Prices of this layout, laid out on the rows of the layout ``"servers"``.
 
-        Families with an aggregated layout repeat the price of a group, cluster or bucket on each
-        server and slot in it, so that the primal search can be guided by the aggregated duals. The
-        layout ``"servers"`` itself returns `prices`.
+        An aggregated layout repeats the price of a group or cluster on each server in it.
         """
         return prices
 
@@ -253,12 +236,10 @@ class BlockOracle(ABC):
         return terms if self.sense == "max" else -terms
 
     def bound(self, prices: Floats) -> float:
-        """Bound on the optimum at `prices`, rounded outward.
+        """Bound on the optimum at any prices >= 0, rounded outward.
 
-        Notes
-        -----
         ``max``: ``p.b + sum_j max(0, max_x [f - p.Ax])``;
-        ``min``: ``sum_j min_x [c + p.Ax] - p.b``. Any prices >= 0 will do.
+        ``min``: ``sum_j min_x [c + p.Ax] - p.b``.
         """
         values, _ = self.block_values(prices)
         return self.round_outward([*self.price_terms(prices).tolist(), *values.tolist()])

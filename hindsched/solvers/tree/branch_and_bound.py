@@ -22,7 +22,7 @@ import numpy as np
 from hindsched.arrays import Floats
 from hindsched.solutions.base import Solution
 from hindsched.solvers.certificates.certificate import Certificate, certify
-from hindsched.solvers.certificates.tree import certify_tree
+from hindsched.solvers.certificates.file import certify_tree
 from hindsched.solvers.door.program import next_to_nothing
 from hindsched.solvers.door.result import Progress, StoppedBy
 from hindsched.solvers.door.work import now, spend

@@ -1,6 +1,6 @@
 """A tree grown on one layout of the rows after the other, and optima that it certifies.
 
-The certificate is the tree, of kind ``tree`` (`certificates.tree`); one that is not closed in time
+The certificate is the tree, of kind ``tree`` (`certificates.file`); one that is not closed in time
 is a bound like any other, better than its root's. Which layouts are branched on is the family's
 choice (``TREE_ROWS``): they must be able to restrict their blocks. An aggregated one comes first,
 for it has the smaller tree; if it ends with schedules that it takes together but real servers

@@ -24,16 +24,7 @@ from hindsched.arrays import Floats
 from hindsched.errors import InputError, SolveFailed
 from hindsched.instances.base import Instance, JobRecord
 from hindsched.json_types import JsonObject, Keywords
-from hindsched.models.base import (
-    DualProgram,
-    OfflineProgram,
-    Prices,
-    Subproblem,
-    convex_program,
-    dual_program,
-    offline_program,
-    subproblem,
-)
+from hindsched.models import base
 from hindsched.models.declared import Declared
 from hindsched.models.futures import ExtensiveProgram, Futures, build_extensive
 from hindsched.solutions.base import Solution, Violation
@@ -161,7 +152,7 @@ class ModelResult:
 
     def capacity_prices(self) -> dict[str, Floats]:
         """Duals of the linking rows as prices of the family's oracle with one row a server."""
-        if not isinstance(self.declared, OfflineProgram):
+        if not isinstance(self.declared, base.OfflineProgram):
             raise InputError("model", self.declared.title, "must be an offline program")
         return self.declared.capacity_prices(self._of_a_relaxation(self.program.duals))
 
@@ -272,7 +263,7 @@ class Model(_HeldPyomo):
     2
     """
 
-    program: OfflineProgram
+    program: base.OfflineProgram
 
     def solve(
         self, options: Options = None, *, start: Solution | None = None, **keywords: object
@@ -316,10 +307,10 @@ class Model(_HeldPyomo):
         if changed is not None:
             rule = f"must be as it was built for the paper's dual to be its dual: {changed}"
             raise InputError("model", self.program.title, rule)
-        return DualModel(dual_program(self.instance, self.program.formulation, **build))
+        return DualModel(base.dual_program(self.instance, self.program.formulation, **build))
 
     @property
-    def _of_one(self) -> OfflineProgram:
+    def _of_one(self) -> base.OfflineProgram:
         """The program; `InputError` if it is of several futures."""
         if isinstance(self.program, ExtensiveProgram):
             raise InputError("model", self.program.title, "must be of one instance")
@@ -327,17 +318,17 @@ class Model(_HeldPyomo):
 
     def slot(self, slot: int, **build: object) -> ConvexModel:
         """The paper's convex program of one slot; keywords are those of its ``build_slot``."""
-        return ConvexModel(convex_program(self._of_one.instance, slot, **build))
+        return ConvexModel(base.convex_program(self._of_one.instance, slot, **build))
 
     def subproblem(self, job: JobRecord) -> SubproblemModel:
         """One job's block of the same formulation with prices, all 0 until they are set.
 
         The job is given by its record, its name or its position.
         """
-        return SubproblemModel(subproblem(self.instance, job, self._of_one.formulation))
+        return SubproblemModel(base.subproblem(self.instance, job, self._of_one.formulation))
 
 
-def _what_changed(program: OfflineProgram) -> str | None:
+def _what_changed(program: base.OfflineProgram) -> str | None:
     """What differs between a Pyomo model and one that is built anew; None if nothing does."""
     if not program.handed_out:
         return None
@@ -371,7 +362,7 @@ def _what_changed(program: OfflineProgram) -> str | None:
     return ", ".join(name for name, different in differs.items() if different) or None
 
 
-def _compiled(program: OfflineProgram) -> LinearProgram | None:
+def _compiled(program: base.OfflineProgram) -> LinearProgram | None:
     try:
         return compile_program(program.model)
     except TriviallyInfeasibleError:
@@ -389,9 +380,9 @@ class SubproblemModel(_HeldPyomo):
     True
     """
 
-    program: Subproblem
+    program: base.Subproblem
 
-    def set(self, prices: Prices, capacity: Prices | None = None) -> None:
+    def set(self, prices: base.Prices, capacity: base.Prices | None = None) -> None:
         """Set prices and what is left of the capacities, by row set of the family's oracle."""
         try:
             self.program.set(prices, capacity)
@@ -430,7 +421,7 @@ class DualResult(ModelResult):
 class DualModel(_HeldPyomo):
     """The paper's dual, as `Model.dual` returns it."""
 
-    program: DualProgram
+    program: base.DualProgram
 
     def solve(self, options: Options = None, **keywords: object) -> DualResult:
         """Solve it; a dual with a row a schedule gets the rows that best responses break."""
@@ -548,4 +539,4 @@ def model(
         futures = Futures.of(instance, probabilities)
         build = {"formulation": formulation, "form": form, "relax": relax, **build}
         return Model(build_extensive(futures, **build))
-    return Model(offline_program(instance, formulation, form=form, relax=relax, **build))
+    return Model(base.offline_program(instance, formulation, form=form, relax=relax, **build))

@@ -60,17 +60,12 @@ class RollingProgram:
     """
 
     def __init__(
-        self,
-        cluster: Instance,
-        formulation: str | None = None,
-        *,
-        relax: bool = False,
+        self, cluster: Instance, formulation: str | None = None, *, relax: bool = False,
         options: SolveOptions | None = None,
-    ) -> None:
-        self.cluster = cluster.with_jobs(())
+    ) -> None:  # fmt: skip
+        self.cluster, self.relax = cluster.with_jobs(()), relax
         self.formulation = cluster.check_formulation(formulation)
-        self.relax = relax
-        self.options = SolveOptions() if options is None else options
+        self.options = options or SolveOptions()
         self.slot = 1
         self._jobs: dict[str, Any] = {}
         self._rows: dict[str, list[Assignment]] = {}
@@ -87,12 +82,9 @@ class RollingProgram:
         self._jobs.update((job.name, job) for job in jobs)
 
     def commit(
-        self,
-        rows: Mapping[str, list[Assignment]] | None = None,
-        *,
-        whole: Iterable[str] = (),
+        self, rows: Mapping[str, list[Assignment]] | None = None, *, whole: Iterable[str] = (),
         rejected: Iterable[str] = (),
-    ) -> None:
+    ) -> None:  # fmt: skip
         """Fix further rows by job, who gets no more than its rows, and who is refused for good."""
         for name, new in (rows or {}).items():
             self._rows.setdefault(name, []).extend(deepcopy(new))  # read again when asked
@@ -102,18 +94,23 @@ class RollingProgram:
     def advance(self, slot: int) -> None:
         """Make `slot` the first open one, and settle what no longer matters."""
         self.slot = slot
-        ends = {name: self._end_of(name) for name in self._jobs}
-        over = {name: end for name, end in ends.items() if end is not None}
+        over = {name: end for name in self._jobs if (end := self._end_of(name)) is not None}
         while True:
-            stays = [
-                name for name in ends if ends[name] is None or (self._shares and name not in over)
-            ]
-            first = min([slot, *(self.cluster.arrival_of(self._jobs[name]) for name in stays)])
+            stays = [job for name, job in self._jobs.items() if name not in over]
+            first = min([slot, *map(self.cluster.arrival_of, stays)])
             settled = {name: end for name, end in over.items() if end < first}
             if not self._shares or settled == over:
                 break
             over = settled  # what shares a slot with a job that stays, stays
-        self.settle(list(settled))
+        self.settle(settled)
+
+    def settle(self, names: Iterable[str]) -> None:
+        """Leave jobs out from now on."""
+        for name in names:
+            del self._jobs[name]
+            self._rows.pop(name, None)
+            self._locked.discard(name)
+            self._rejected.discard(name)
 
     def _end_of(self, name: str) -> int | None:
         """Last slot of a job that is over, 0 for one that was rejected; None for an open one."""
@@ -124,26 +121,14 @@ class RollingProgram:
         if last >= self.slot:
             return last if name in self._locked else None
         if name not in self._locked:
-            alone = self._alone(name)
-            if alone is None or alone.completion(name) is None:
+            instance = self.cluster.with_jobs((self._jobs[name],))
+            try:
+                alone = build_solution(instance, {name: rows}, self.formulation)
+            except InputError:  # they are no solution of the job yet
+                return None
+            if alone.completion(name) is None:
                 return None
         return last
-
-    def _alone(self, name: str) -> Solution | None:
-        """The job's rows as a solution of it alone; None while they are none."""
-        instance = self.cluster.with_jobs((self._jobs[name],))
-        try:
-            return build_solution(instance, {name: self._rows.get(name, [])}, self.formulation)
-        except InputError:
-            return None
-
-    def settle(self, names: Iterable[str]) -> None:
-        """Leave jobs out from now on."""
-        for name in names:
-            del self._jobs[name]
-            self._rows.pop(name, None)
-            self._locked.discard(name)
-            self._rejected.discard(name)
 
     @property
     def instance(self) -> Instance:

@@ -28,19 +28,7 @@ from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import within_gap
 from hindsched.solvers.door.result import Progress, Result, StoppedBy, keep
 from hindsched.solvers.door.work import Clock, catch_interrupt
-from hindsched.solvers.methods.base import (
-    FindIncumbent,
-    Method,
-    Run,
-    better,
-    bound,
-    column_generation,
-    infeasible,
-    joined,
-    relaxation,
-    serve_nobody,
-    solve_milp,
-)
+from hindsched.solvers.methods import base
 from hindsched.solvers.oracles.base import build_oracle, row_layouts
 from hindsched.solvers.parallel import SideBySide, threads_of
 from hindsched.solvers.search import Search, search_of
@@ -76,7 +64,7 @@ Program = Callable[..., Result]
 """How a family solves its offline program from an incumbent: called like `solve_milp`."""
 
 
-class BoundAndSearch(Run):
+class BoundAndSearch(base.Run):
     """Bound and search in turns, resumable: prices guide the search, its objective the bound.
 
     Where there are further cores, others search meanwhile with draws of their own, from where the
@@ -90,7 +78,7 @@ class BoundAndSearch(Run):
         super().__init__(instance, formulation, options, on_progress, stop, METHOD)
         self.search: Search | None = None
         self.offer(incumbent)
-        self.offer(serve_nobody(instance, formulation))
+        self.offer(base.serve_nobody(instance, formulation))
         self._given = self.known.solution
         self._worth = self.known.objective
         self.oracle = build_oracle(instance, formulation)
@@ -114,7 +102,7 @@ class BoundAndSearch(Run):
         always holds. A further run goes on.
         """
         if self.bounding.is_infeasible:
-            self.known = infeasible(self.known.instance, self.known.formulation, METHOD)
+            self.known = base.infeasible(self.known.instance, self.known.formulation, METHOD)
             return self.known
         turn = self.clock.first(seconds).seconds / ROUNDS
         self._bound_for(self.clock.first(turn))
@@ -214,7 +202,7 @@ class BoundAndSearch(Run):
         search.construct(lambda: self._ends(self.clock))
         served = None if search.objective is None else search.solution()
         given = self._given
-        if given is not None and better(served, given) is given and given.assignments():
+        if given is not None and base.better(served, given) is given and given.assignments():
             search = self._new_search(self.options.seed, given)
         self.search, self._guiding = search, self.bounding.best.bound
 
@@ -266,7 +254,7 @@ def solve_auto(
     on_progress: Progress | None = None,
     *,
     incumbent: Solution | None = None,
-    program: Program = solve_milp,
+    program: Program = base.solve_milp,
 ) -> Result:
     """Solve or bound an instance by the route that its size suggests, from a known solution.
 
@@ -314,7 +302,7 @@ def _side_by_side(both: BoundAndSearch, program: Program, has_tree: bool) -> Res
 
     def closes() -> bool:
         """Whether what the other process found closes the gap."""
-        return any(_is_closed(both, joined(known, found)) for found in beside.look())
+        return any(_is_closed(both, base.joined(known, found)) for found in beside.look())
 
     own = clock.first(SHARE_BESIDE_PROGRAM * clock.seconds_left)
     with SideBySide([partial(_solved, both, program, own)]) as beside:
@@ -323,7 +311,7 @@ def _side_by_side(both: BoundAndSearch, program: Program, has_tree: bool) -> Res
         if not _is_closed(both, result) and not clock.stop.is_set():
             beside.wait(lambda: clock.seconds_left)
         for found in beside.look():
-            result = replace(joined(found, result), stopped_by=found.stopped_by)
+            result = replace(base.joined(found, result), stopped_by=found.stopped_by)
     if _is_closed(both, result):
         result = replace(result, stopped_by=StoppedBy.GAP)
     elif clock.stop.is_set():
@@ -383,17 +371,17 @@ def _grow(both: BoundAndSearch, clock: Clock) -> Result:
 
 
 def generic_methods(
-    find_incumbent: FindIncumbent | None = None, program: Program = solve_milp
-) -> dict[str, Method]:
+    find_incumbent: base.FindIncumbent | None = None, program: Program = base.solve_milp
+) -> dict[str, base.Method]:
     """The methods of a family that has a program and a pricing oracle.
 
     `find_incumbent` gives a cheap feasible solution from which `milp`, `auto` and `tree` begin; by
     default the one that serves nobody, where that is feasible. `program` is called like
     `solve_milp`.
     """
-    find = find_incumbent or serve_nobody
+    find = find_incumbent or base.serve_nobody
 
-    def begun(solve: Callable[..., Result]) -> Method:
+    def begun(solve: Callable[..., Result]) -> base.Method:
         def method(
             instance: Instance, formulation: str, options: SolveOptions, report: Progress | None
         ) -> Result:
@@ -404,9 +392,9 @@ def generic_methods(
 
     return {
         "auto": certifying(begun(partial(solve_auto, program=program))),
-        "milp": begun(solve_milp),
+        "milp": begun(base.solve_milp),
         "tree": begun(solve_tree),
-        "relaxation": relaxation,
-        "bound": bound,
-        "column-generation": column_generation,
+        "relaxation": base.relaxation,
+        "bound": base.bound,
+        "column-generation": base.column_generation,
     }

@@ -404,5 +404,5 @@ def column_generation_bound(
             facts = found.value, found.rounds, program.num_columns
     names = "master_value", "master_solves", "columns"
     certificate, iterations = certify(oracle, prices), search.iterations + facts[1]
-    details = dict(zip(names, facts, strict=True))
+    details: dict[str, object] = dict(zip(names, facts, strict=True))
     return BoundResult(certificate, stopped_by, iterations, clock.gone, details)

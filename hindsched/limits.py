@@ -20,9 +20,6 @@ UNASKED_SLOTS = 1_000_000
 UNASKED_MEMORY = 2 << 30
 """Bytes that one thing may need where nobody has said that it may take long."""
 SURELY_THERE = 1 << 26  # bytes that fit into any memory
-OVERRUN_SHARE, OVERRUN_SECONDS = 1.1, 1.0
-"""A method that has not ended after so many times its time limit, and so many seconds more, is
-stopped at its next look at the clock."""
 
 
 class OutOfTime(HindschedError):

@@ -20,7 +20,7 @@ from hindsched.limits import (
     uncounted,
 )
 from hindsched.solvers.door import api
-from hindsched.solvers.door.result import StoppedBy, keep
+from hindsched.solvers.door.result import StoppedBy
 from hindsched.solvers.methods.base import certain
 from tests.hostile import EXAMPLES
 
@@ -88,17 +88,6 @@ def test_pyomo_says_nothing_of_a_limit_that_stops_a_rule(passing, capsys):
 def says(monkeypatch, method):
     monkeypatch.setattr(api, "methods", lambda family: {"auto": method})
     return hs.named_instance(EXAMPLES["oasis"])
-
-
-def test_what_a_method_kept_survives_the_limit(monkeypatch):
-    instance = hs.named_instance(EXAMPLES["oasis"])
-    found = hs.solve(instance, time_limit=0.5)
-    monkeypatch.setattr(api, "OVERRUN_SECONDS", 0.05)
-    says(monkeypatch, lambda *_: keep(found) and run_for_ever())
-    result = hs.solve(instance, time_limit=0)
-    assert result.stopped_by is StoppedBy.TIME_LIMIT
-    assert (result.objective, result.bound) == (found.objective, found.bound)
-    assert result.certificate == found.certificate
 
 
 def test_a_method_without_memory_says_what_is_certain(monkeypatch):

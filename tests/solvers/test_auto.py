@@ -3,7 +3,6 @@ import signal
 import numpy as np
 import pytest
 
-from hindsched import limits
 from hindsched.errors import SolveFailed
 from hindsched.instances.base import FAMILIES
 from hindsched.instances.generators.registry import generate
@@ -173,18 +172,3 @@ def test_a_mandatory_job_without_a_schedule_makes_every_method_say_infeasible(me
     result = solve(make("toymin", [(1, 9, 1, 1)], [1], 3), method, time_limit=1.0)
     assert result.status is Status.INFEASIBLE
     assert result.bound is None
-
-
-def test_prices_and_search_that_a_limit_stops_leave_what_they_know(no_tree, monkeypatch):
-    """On a loaded machine their last steps may take longer than a command has."""
-
-    def endless(self):
-        raise limits.OutOfTime
-
-    monkeypatch.setattr(auto.BoundAndSearch, "_result", endless)
-    monkeypatch.setattr(auto, "SMALL_SIZE", 0)
-    instance = read(T10)
-    found = solve(instance, time_limit=1.0, threads=1)
-    assert found.stopped_by is StoppedBy.TIME_LIMIT
-    assert found.certified_bound == found.bound < instance.certain_bound()
-    assert found.objective > 0.5 * found.bound

@@ -15,13 +15,13 @@ import numpy as np
 from hindsched.errors import InputError, SolveFailed
 from hindsched.instances.base import Instance, check_family, family_module, has_module
 from hindsched.json_types import Keywords
-from hindsched.limits import OVERRUN_SECONDS, OVERRUN_SHARE, OutOfTime, nobody_asked, time_limit
+from hindsched.limits import nobody_asked, time_limit
 from hindsched.models.base import check_size
 from hindsched.solutions.base import build_solution
 from hindsched.solvers.compiling import compile_first
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import OBJECTIVE_TOLERANCE, within_gap
-from hindsched.solvers.door.result import LineProgress, Progress, Result, Status, StoppedBy, keeping
+from hindsched.solvers.door.result import LineProgress, Progress, Result, Status, StoppedBy
 from hindsched.solvers.door.work import (
     UNIT_SECONDS,
     catch_interrupt,
@@ -30,7 +30,7 @@ from hindsched.solvers.door.work import (
     is_counted,
 )
 from hindsched.solvers.methods.auto import generic_methods
-from hindsched.solvers.methods.base import Method, certain, joined
+from hindsched.solvers.methods.base import Method, certain
 from hindsched.solvers.oracles.base import build_oracle
 from hindsched.solvers.tree.method import tree_rows
 
@@ -79,10 +79,9 @@ def solve(
     Returns
     -------
     Result
-        With a checked solution, a bound, or both. Ctrl-C ends the solve early and keeps them. Of a
-        method that has no time or memory left for its next step the result is what it had kept by
-        then, and always what is certain without computing (nobody is served,
-        `Instance.certain_bound`).
+        With a checked solution, a bound, or both. Ctrl-C ends the solve early and keeps them; where
+        there is too little memory the result is what is certain without computing (nobody is
+        served, `Instance.certain_bound`).
 
     Raises
     ------
@@ -158,27 +157,17 @@ def _within_limits(
     run: Method, instance: Instance, formulation: str, method: str, options: SolveOptions,
     on_progress: Progress | None,
 ) -> Result:  # fmt: skip
-    """What the method finds, or what is known when it overruns a limit."""
-    limit = None if is_counted() else options.time_limit
-    most = None if limit is None else OVERRUN_SHARE * limit + OVERRUN_SECONDS
-    with keeping() as kept:
-        try:
-            with time_limit(most):
-                result = run(instance, formulation, options, on_progress)
-            limits = (StoppedBy.TIME_LIMIT, StoppedBy.MEMORY_LIMIT)
-            open_ended = result.status in (Status.FEASIBLE, Status.NO_SOLUTION)
-            if open_ended and result.stopped_by in limits and result.bound is None:
-                result = replace(result, bound=instance.certain_bound())
-            return result
-        except OutOfTime:
-            stopped_by = StoppedBy.TIME_LIMIT
-        except MemoryError:
-            stopped_by = StoppedBy.MEMORY_LIMIT
-    result = certain(instance, formulation, method)
-    for each in kept:
-        if each.formulation == formulation:
-            result = joined(result, each)
-    return replace(result, stopped_by=stopped_by)
+    """What the method finds, or what is certain where there is too little memory."""
+    try:
+        with time_limit(None if is_counted() else options.time_limit):
+            result = run(instance, formulation, options, on_progress)
+    except MemoryError:
+        known = certain(instance, formulation, method)
+        return replace(known, stopped_by=StoppedBy.MEMORY_LIMIT)
+    open_ended = result.status in (Status.FEASIBLE, Status.NO_SOLUTION)
+    if open_ended and result.stopped_by is StoppedBy.TIME_LIMIT and result.bound is None:
+        return replace(result, bound=instance.certain_bound())
+    return result
 
 
 def check_result(result: Result, gap: float) -> Result:

@@ -5,9 +5,7 @@ from __future__ import annotations
 import platform
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cache
@@ -329,25 +327,3 @@ def versions() -> dict[str, str]:
         except PackageNotFoundError:
             continue
     return found
-
-
-_kept: ContextVar[list[Result] | None] = ContextVar("kept", default=None)
-
-
-def keep(result: Result) -> Result:
-    """Keep what is known; the same result is returned."""
-    found = _kept.get()
-    if found is not None:
-        found.append(result)
-    return result
-
-
-@contextmanager
-def keeping() -> Iterator[list[Result]]:
-    """Collect what is kept inside."""
-    found: list[Result] = []
-    token = _kept.set(found)
-    try:
-        yield found
-    finally:
-        _kept.reset(token)

@@ -14,19 +14,17 @@ The route, which the result names:
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from threading import Event
 
-from hindsched.errors import SolveFailed
 from hindsched.instances.base import Instance
 from hindsched.solutions.base import Solution
 from hindsched.solvers.bounds.lagrangian import Subgradient
 from hindsched.solvers.certificates.certificate import certify
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import within_gap
-from hindsched.solvers.door.result import Progress, Result, StoppedBy, keep
+from hindsched.solvers.door.result import Progress, Result, StoppedBy
 from hindsched.solvers.door.work import Clock, catch_interrupt
 from hindsched.solvers.methods import base
 from hindsched.solvers.oracles.base import build_oracle, row_layouts
@@ -110,25 +108,19 @@ class BoundAndSearch(base.Run):
             self._start_search()
         own = self.clock.first(seconds)
         helpers = 0 if self.search is None else helpers
-        try:
-            if helpers:  # which follow the prices that they begin with
-                self._bound_for(own.first(2 * turn))
-                self._guide_search()
-            until = own.first(SHARE_OF_HELPERS * own.seconds_left)
-            works = [partial(self._search_beside, number + 1, until) for number in range(helpers)]
-            with SideBySide(works) as beside:
-                self._take_turns(own, turn, beside)
-                if self.known.stopped_by not in ENDED:
-                    beside.wait(lambda: own.seconds_left)
-                self._adopt(beside)
-            self.known = replace(self.known, details={**self.known.details, **beside.facts()})
-            self._report(force=True)
-            return self._result()
-        except BaseException:  # a limit stops it in the middle of a step: keep what is known
-            with suppress(SolveFailed):  # half a step of the search
-                self.offer(None if self.search is None else self.search.solution())
-            self._certify()
-            raise
+        if helpers:  # which follow the prices that they begin with
+            self._bound_for(own.first(2 * turn))
+            self._guide_search()
+        until = own.first(SHARE_OF_HELPERS * own.seconds_left)
+        works = [partial(self._search_beside, number + 1, until) for number in range(helpers)]
+        with SideBySide(works) as beside:
+            self._take_turns(own, turn, beside)
+            if self.known.stopped_by not in ENDED:
+                beside.wait(lambda: own.seconds_left)
+            self._adopt(beside)
+        self.known = replace(self.known, details={**self.known.details, **beside.facts()})
+        self._report(force=True)
+        return self._result()
 
     def _search_beside(self, number: int, clock: Clock) -> Solution | None:
         """Search with other draws, and return the best schedules."""
@@ -271,7 +263,7 @@ def solve_auto(
         else:
             has_tree = bool(tree_rows(instance, formulation))
             share, most = SHARE_BESIDE if has_tree or threads > 1 else SHARE_ALONE
-            keep(both.run(min(most, share * both.clock.seconds)))
+            both.run(min(most, share * both.clock.seconds))
             if both.known.stopped_by not in ENDED:
                 prove = _in_turn if threads == 1 else _side_by_side
                 both.known = prove(both, program, has_tree)
@@ -289,7 +281,7 @@ def _in_turn(both: BoundAndSearch, program: Program, has_tree: bool) -> Result:
             return replace(grown, method=f"{METHOD}+tree", stopped_by=StoppedBy.GAP)
         if both.clock.stop.is_set():
             return grown
-        both.known = keep(replace(grown, stopped_by=both.known.stopped_by))
+        both.known = replace(grown, stopped_by=both.known.stopped_by)
     both.solve_program(program)
     if has_tree and "program_failed" in both.known.details:
         return _grow(both, both.clock)

@@ -29,7 +29,6 @@ from hindsched.solvers.door.result import (
     Result,
     Status,
     StoppedBy,
-    keep,
     status_of,
 )
 from hindsched.solvers.door.work import Clock
@@ -46,8 +45,7 @@ FindIncumbent = Callable[[Instance, str], Solution | None]
 class Run:
     """A solve under way: what is known, what is left of the time, and whom to tell.
 
-    What is taken is kept, in case that a limit ends the method in the middle of a step. The clock
-    ends with the time limit, or after `DEFAULT_SECONDS`, and with the event `stop`.
+    The clock ends with the time limit, or after `DEFAULT_SECONDS`, and with the event `stop`.
     """
 
     def __init__(
@@ -71,19 +69,19 @@ class Run:
 
     def take(self, found: Result) -> None:
         """Join what is known with what a step found."""
-        self.known = keep(joined(self.known, found))
+        self.known = joined(self.known, found)
 
     def offer(self, solution: Solution | None) -> None:
         """Take a feasible solution if it is the best so far."""
         best = better(self.known.solution, solution)
         if best is not self.known.solution:
-            self.known = keep(replace(self.known, solution=best, status=Status.FEASIBLE))
+            self.known = replace(self.known, solution=best, status=Status.FEASIBLE)
 
     def prove(self, certificate: Certificate) -> None:
         """Take a certificate if it is the best so far."""
         if certificate.is_better_than(self.known.certificate):
             bound = closer(certificate.sense, self.known.bound, certificate.bound)
-            self.known = keep(replace(self.known, certificate=certificate, bound=bound))
+            self.known = replace(self.known, certificate=certificate, bound=bound)
 
     def tell(self, message: str) -> None:
         """Report what is known."""
@@ -102,8 +100,9 @@ class Run:
                 known.instance, known.formulation, options, self.on_progress,
                 incumbent=known.solution,
             )  # fmt: skip
-        except SolveFailed as error:
-            details = {**known.details, "program_failed": str(error)}
+        except (SolveFailed, MemoryError) as error:
+            why = str(error) or "too little memory"
+            details = {**known.details, "program_failed": why}
             self.known = replace(known, details=details)
             return
         details = {f"program_{key}": value for key, value in solved.details.items()}
@@ -188,7 +187,6 @@ def solve_milp(
     result says so in ``details["unplaced"]``.
     """
     clock = Clock(math.inf)
-    keep_solution(incumbent, method)
     declared = offline_program(instance, formulation, incumbent=incumbent, **build)
     if incumbent is not None:
         declared.load(incumbent)
@@ -226,13 +224,6 @@ def relaxation(
         backend=program.backend, details={**program.details, "linear_bound": program.bound},
         relaxation=found,
     )  # fmt: skip
-
-
-def keep_solution(solution: Solution | None, method: str) -> None:
-    """Keep a solution, if there is one, in case that the method is stopped while it goes on."""
-    if solution is not None:
-        known = solution.instance, solution.formulation, method
-        keep(Result(*known, Status.FEASIBLE, StoppedBy.TIME_LIMIT, solution))
 
 
 def better(one: Solution | None, other: Solution | None) -> Solution | None:

@@ -10,15 +10,13 @@ from hindsched.solutions.base import Solution
 from hindsched.solvers.families.batchsched.schedules import as_solution, list_schedule
 from hindsched.solvers.families.windows.methods import if_small
 from hindsched.solvers.methods.auto import generic_methods
-from hindsched.solvers.methods.base import Method, keep_solution
+from hindsched.solvers.methods.base import Method
 
 
 def find_incumbent(instance: Instance, formulation: str) -> Solution:
     """List schedule by weight over shortest duration: what all methods begin from."""
     assert isinstance(instance, BatchschedInstance)
-    found = as_solution(instance, list_schedule(instance), formulation)
-    keep_solution(found, "list schedule")
-    return found
+    return as_solution(instance, list_schedule(instance), formulation)
 
 
 METHODS: dict[str, Method] = generic_methods(find_incumbent, if_small(modes))

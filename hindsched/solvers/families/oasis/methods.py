@@ -34,7 +34,7 @@ from hindsched.solvers.door.work import (
 )
 from hindsched.solvers.families.oasis.promises import Promises, find_patterns
 from hindsched.solvers.methods.auto import generic_methods
-from hindsched.solvers.methods.base import Method, better, closer, joined, keep_solution, solve_milp
+from hindsched.solvers.methods.base import Method, better, closer, joined, solve_milp
 from hindsched.solvers.oracles.base import build_oracle
 from hindsched.solvers.search import NeighbourhoodSearch
 
@@ -95,7 +95,6 @@ def milp(
         found = better(best, promises.best)
         if found is not None and found is not best:
             best = found
-            keep_solution(best, "milp")
         if not cannot_be_kept or left() == 0.0:
             break
     closed = within_gap(best.objective(), bound, options.gap)

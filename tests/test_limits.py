@@ -5,7 +5,6 @@ import sys
 import time
 
 import numpy as np
-import pyomo.environ as pyo
 import pytest
 
 import hindsched as hs
@@ -71,18 +70,6 @@ def test_the_certain_bound_contains_the_optimum(family):
     known = certain(instance, best.formulation, "auto")
     assert known.bound == bound
     assert (known.solution is not None) == (instance.sense == "max")
-
-
-@pytest.mark.parametrize("passing", [OutOfTime, KeyboardInterrupt, MemoryError])
-def test_pyomo_says_nothing_of_a_limit_that_stops_a_rule(passing, capsys):
-    def rule(model, index):
-        raise passing("now")
-
-    model = pyo.ConcreteModel()
-    with pytest.raises(passing):
-        model.row = pyo.Constraint([1], rule=rule)
-    seen = capsys.readouterr()
-    assert seen.out + seen.err == ""
 
 
 def says(monkeypatch, method):

@@ -8,8 +8,6 @@ count.
 
 from __future__ import annotations
 
-import logging
-import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
@@ -34,15 +32,6 @@ IndexValue = int | str
 """Value of a component's index: a position, a slot, or a word."""
 FORMATS = {".mps": ProblemFormat.mps, ".lp": ProblemFormat.cpxlp}
 """Endings of the files that `Declared.write` knows."""
-
-
-def _is_about_the_model(_: logging.LogRecord) -> bool:
-    """Whether Pyomo reports an error of a rule, not a limit or Ctrl-C that passes through one."""
-    passing = sys.exc_info()[1]
-    return passing is None or (isinstance(passing, Exception) and type(passing) is not MemoryError)
-
-
-logging.getLogger("pyomo.core").addFilter(_is_about_the_model)
 
 
 class Symbol(NamedTuple):

@@ -11,36 +11,18 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, model_validator
 
 from hindsched.errors import InputError
+from hindsched.instances import base
 from hindsched.instances.astraea.instance import AstraeaInstance
-from hindsched.instances.base import (
-    LARGEST_NUMBER,
-    BrokenRule,
-    Count,
-    Instance,
-    Positive,
-    PositiveCount,
-)
+from hindsched.instances.base import Count, Instance, Positive, PositiveCount
+from hindsched.instances.generators import settings as ranges
 from hindsched.instances.generators.registry import suites_of
 from hindsched.instances.generators.sampling import Draws, arrival_slots, rounded
-from hindsched.instances.generators.settings import (
-    Amounts,
-    Positives,
-    Range,
-    RowSettings,
-    Settings,
-    Wholes,
-    arrivals_of,
-    listed,
-    records_of,
-    traced,
-    within,
-)
 from hindsched.json_types import Draft
 
 if TYPE_CHECKING:
@@ -56,7 +38,7 @@ PHILLY_NODES = {
 NO_NODES = "a virtual cluster without a number of nodes"
 
 
-class AstraeaSettings(Settings):
+class AstraeaSettings(ranges.Settings):
     """Settings of `generate`; the defaults are the preset ``paper``.
 
     Of a server with several types, the numbers are of each type; a job's times differ by type then.
@@ -67,24 +49,24 @@ class AstraeaSettings(Settings):
     tenants: PositiveCount = 14
     horizon: PositiveCount = 1500
     arrival_span: PositiveCount = 48  # arrivals are 0..arrival_span - 1
-    workers_per_server: Annotated[tuple[Count, ...], BeforeValidator(listed)] = (2, 8)  # drawn from
+    workers_per_server: Annotated[tuple[Count, ...], BeforeValidator(ranges.listed)] = (2, 8)
     ps_per_server: Count = 1
-    worker_mbps: Wholes = (100, 5120)
-    ps_mbps: Wholes = (5000, 20_000)
-    epochs: Wholes = (50, 100)
-    chunks: Wholes = (20, 50)
-    minibatches: Wholes = (10, 50)
-    minibatch_slots: Positives = (0.001, 0.05)
+    worker_mbps: ranges.Wholes = (100, 5120)
+    ps_mbps: ranges.Wholes = (5000, 20_000)
+    epochs: ranges.Wholes = (50, 100)
+    chunks: ranges.Wholes = (20, 50)
+    minibatches: ranges.Wholes = (10, 50)
+    minibatch_slots: ranges.Positives = (0.001, 0.05)
     minibatch_scale: Positive = 0.1  # a factor on `minibatch_slots`
-    update_ms: Amounts = (10.0, 100.0)
-    gradient_mb: Amounts = (30.0, 575.0)
+    update_ms: ranges.Amounts = (10.0, 100.0)
+    gradient_mb: ranges.Amounts = (30.0, 575.0)
     utility: Literal["linear", "power", "mixed"] = "linear"
     utility_origin: str = "arrival"
-    slope: Annotated[Range, within(-LARGEST_NUMBER, 0)] = (-2.0, -0.1)
-    intercept: Range = (100.0, 1000.0)
-    power_scale: Positives = (100.0, 1000.0)
-    exponent: Amounts = (1.0, 2.0)
-    requested: Wholes = (1, 8)
+    slope: Annotated[ranges.Range, ranges.within(-base.LARGEST_NUMBER, 0)] = (-2.0, -0.1)
+    intercept: ranges.Range = (100.0, 1000.0)
+    power_scale: ranges.Positives = (100.0, 1000.0)
+    exponent: ranges.Amounts = (1.0, 2.0)
+    requested: ranges.Wholes = (1, 8)
     worker_types: PositiveCount = 1
     ps_types: PositiveCount = 1
 
@@ -92,7 +74,7 @@ class AstraeaSettings(Settings):
     def _check_arrivals(self) -> Self:
         if self.arrival_span > self.horizon:
             rule = f"must not exceed horizon = {self.horizon}"
-            raise BrokenRule("arrival_span", self.arrival_span, rule)
+            raise base.BrokenRule("arrival_span", self.arrival_span, rule)
         return self
 
 
@@ -111,7 +93,8 @@ PRESETS: dict[str, Draft] = {
 def generate(preset: str, seed: int, **settings: object) -> Instance:
     """Generate a random instance from a preset, a seed and settings of `AstraeaSettings`."""
     s = AstraeaSettings.of(PRESETS[preset], settings)
-    workers, ps = _names("w", s.worker_types), _names("p", s.ps_types)
+    workers = [f"w{k + 1}" for k in range(s.worker_types)]
+    ps = [f"p{k + 1}" for k in range(s.ps_types)]
     draws = Draws(seed, "servers")
     servers: list[Draft] = [
         {
@@ -122,29 +105,22 @@ def generate(preset: str, seed: int, **settings: object) -> Instance:
         for h in range(s.servers)
     ]
     draws = Draws(seed, "bandwidth")
-    return AstraeaInstance.parse(
-        {
-            "name": f"astraea-{preset}-{s.utility}-j{s.jobs}-s{seed}",
-            "horizon": s.horizon,
-            "slot_seconds": SLOT_SECONDS,
-            "utility_origin": s.utility_origin,
-            "tenants": _tenants(s, Draws(seed, "tenants"), servers),
-            "servers": servers,
-            "worker_bandwidth_mbps": _typed(
-                [draws.integer(*s.worker_mbps) for _ in workers], workers
-            ),
-            "ps_bandwidth_mbps": _typed([draws.integer(*s.ps_mbps) for _ in ps], ps),
-            "jobs": _jobs(s, seed, workers, ps),
-            "provenance": {"generator": "astraea", "preset": preset, "seed": seed, **settings},
-        }
-    )
+    data: Draft = {
+        "name": f"astraea-{preset}-{s.utility}-j{s.jobs}-s{seed}",
+        "horizon": s.horizon,
+        "slot_seconds": SLOT_SECONDS,
+        "utility_origin": s.utility_origin,
+        "tenants": _tenants(s, Draws(seed, "tenants"), servers),
+        "servers": servers,
+        "worker_bandwidth_mbps": _typed([draws.integer(*s.worker_mbps) for _ in workers], workers),
+        "ps_bandwidth_mbps": _typed([draws.integer(*s.ps_mbps) for _ in ps], ps),
+        "jobs": _jobs(s, seed, workers, ps),
+        "provenance": {"generator": "astraea", "preset": preset, "seed": seed, **settings},
+    }
+    return AstraeaInstance.parse(data)
 
 
-def _names(letter: str, count: int) -> tuple[str, ...]:
-    return tuple(f"{letter}{k + 1}" for k in range(count))
-
-
-def _typed(values: Sequence[object], types: tuple[str, ...]) -> Any:
+def _typed(values: Sequence[object], types: Sequence[str]) -> Any:
     """A bare number for one type, else numbers keyed by type."""
     return values[0] if len(types) == 1 else dict(zip(types, values, strict=True))
 
@@ -173,29 +149,22 @@ def _tenants(s: AstraeaSettings, draws: Draws, servers: list[Draft]) -> list[Dra
     ]
 
 
-def _jobs(
-    s: AstraeaSettings, seed: int, workers: tuple[str, ...], ps: tuple[str, ...]
-) -> list[Draft]:
+def _jobs(s: AstraeaSettings, seed: int, workers: list[str], ps: list[str]) -> list[Draft]:
     arrivals = arrival_slots(Draws(seed, "arrivals"), s.jobs, s.arrival_span)
     jobs = []
     for number, slot in enumerate(arrivals, start=1):
         draws = Draws(seed, "job", str(number))
-        job: Draft = {
-            "name": f"j{number}",
-            "tenant": f"u{draws.integer(1, s.tenants)}",
-            "arrival": slot - 1,
-            "epochs": draws.integer(*s.epochs),
-            "chunks": draws.integer(*s.chunks),
-            "minibatches": draws.integer(*s.minibatches),
-        }
+        job: Draft = {"name": f"j{number}", "arrival": slot - 1}
+        job["tenant"] = f"u{draws.integer(1, s.tenants)}"
+        job |= draws.integers(s, "epochs", "chunks", "minibatches")
         times = [rounded(draws.uniform(*s.minibatch_slots) * s.minibatch_scale)]
         updates = [rounded(draws.uniform(*s.update_ms) / 1000 / SLOT_SECONDS)]
         job["gradient_mb"] = draws.uniform(*s.gradient_mb)
-        linear, power = _utilities(s, draws)
+        utilities = _utilities(s, draws)
         kind = s.utility
         if kind == "mixed":
             kind = "linear" if draws.chance(0.5) else "power"
-        job["utility"] = linear if kind == "linear" else power
+        job["utility"] = utilities[kind]
         job["requested_workers"] = draws.integer(*s.requested)
         times += [rounded(times[0] * draws.uniform(0.5, 2.0)) for _ in workers[1:]]
         updates += [rounded(updates[0] * draws.uniform(0.5, 2.0)) for _ in ps[1:]]
@@ -204,15 +173,17 @@ def _jobs(
     return jobs
 
 
-def _utilities(s: AstraeaSettings, draws: Draws) -> tuple[Draft, Draft]:
+def _utilities(s: AstraeaSettings, draws: Draws) -> dict[str, Draft]:
     """A linear and a power utility of Section 5.1's ranges."""
     slope, intercept = draws.uniform(*s.slope), draws.uniform(*s.intercept)
-    linear = {"kind": "linear", "slope": slope, "intercept": intercept}
     scale, exponent = draws.uniform(*s.power_scale), draws.uniform(*s.exponent)
-    return linear, {"kind": "power", "scale": scale, "exponent": exponent}
+    return {
+        "linear": {"kind": "linear", "slope": slope, "intercept": intercept},
+        "power": {"kind": "power", "scale": scale, "exponent": exponent},
+    }
 
 
-class TraceSettings(RowSettings):
+class TraceSettings(ranges.RowSettings):
     """Settings of `from_trace`.
 
     By default the horizon is four times the least power of 2 that covers the arrivals and the
@@ -238,97 +209,92 @@ def from_trace(
     the jobs too long for the horizon.
     """
     s = TraceSettings.of({}, settings)
-    slot_seconds, horizon, elasticity = s.slot_seconds, s.horizon, s.elasticity
     if s.servers is not None and s.nodes is not None:
         raise InputError("set.servers", s.servers, "must not be given with nodes")
-    gpus = {}
+    nodes: dict[str, int] = {}
     if s.servers is None:
         nodes = {**(PHILLY_NODES if table.format == "philly" else {}), **(s.nodes or {})}
-        gpus = {name: GPUS_PER_NODE * count for name, count in nodes.items()}
-    rows, refused = _rows_of_tenants(table, gpus, s, jobs)
-    arrivals = arrivals_of(rows, slot_seconds, 0)
-    lengths = [row["duration_seconds"] / elasticity / slot_seconds for row in rows]
-    if horizon is None:
-        nearly_all = math.ceil(sorted(lengths)[(9 * (jobs - 1)) // 10])
-        cover = max(arrivals[-1] + 1, nearly_all, 2)
-        horizon = 4 * 2 ** math.ceil(math.log2(cover))
-    elif horizon <= arrivals[-1]:
+    later = table.rows[table.rows["submit_seconds"] >= s.start]
+    known = later["part"].isin(list(nodes)) if nodes else later["part"].notna()
+    found = later[known].iloc[:: s.every].head(jobs)
+    if len(found) < jobs:
+        rule = f"the trace has {len(found)} jobs of tenants with nodes from second {s.start:g} on"
+        raise InputError("jobs", jobs, rule)
+    rows = ranges.records_of(found)
+    arrivals = ranges.arrivals_of(rows, s.slot_seconds, 0)
+    lengths = [row["duration_seconds"] / s.elasticity / s.slot_seconds for row in rows]
+    nearly_all = math.ceil(sorted(lengths)[(9 * (jobs - 1)) // 10])
+    cover = max(arrivals[-1] + 1, nearly_all, 2)
+    horizon = s.horizon or 4 * 2 ** math.ceil(math.log2(cover))
+    if horizon <= arrivals[-1]:
         raise InputError("set.horizon", horizon, f"must exceed the last arrival, {arrivals[-1]}")
-    is_made_up = not gpus
-    if is_made_up:
-        gpus = _shared_gpus(rows, s.servers, s.load * horizon * slot_seconds)
-    cluster, tenants = _nodes(gpus)
-    ranges, draws = AstraeaSettings(utility=s.utility), Draws(seed, "bandwidth")
+    shared = not nodes
+    nodes = nodes or _shared_nodes(rows, s.servers, s.load * horizon * s.slot_seconds)
+    drawn, draws = AstraeaSettings(), Draws(seed, "bandwidth")
     data: Draft = {
         "name": f"astraea-{table.format}-{jobs}-{int(s.start)}-s{seed}",
         "horizon": horizon,
-        "slot_seconds": slot_seconds,
+        "slot_seconds": s.slot_seconds,
         "utility_origin": s.utility_origin,
-        "tenants": tenants,
-        "servers": cluster,
-        "worker_bandwidth_mbps": draws.integer(*ranges.worker_mbps),
-        "ps_bandwidth_mbps": draws.integer(*ranges.ps_mbps),
-        "jobs": [
-            {
-                "name": f"j{index + 1}",
-                "arrival": arrival,
-                **_traced_job(
-                    ranges, Draws(seed, "job", str(index)), row, elasticity, slot_seconds
-                ),
-            }
-            for index, (row, arrival) in enumerate(zip(rows, arrivals, strict=True))
+        "tenants": [
+            {"name": name, "worker_quota": GPUS_PER_NODE * count, "ps_quota": count}
+            for name, count in nodes.items()
         ],
-    }
-    quotas = f"{len(cluster)} nodes of 8 GPUs with a PS each"
-    published = [f"{quotas}, by the virtual clusters' numbers"]
-    shared = [f"{quotas}, shared out as the tenants ask for GPU time"]
-    left = [horizon - arrival for arrival in arrivals]
-    too_long = sum(length > slots for length, slots in zip(lengths, left, strict=True))
-    return AstraeaInstance.parse(
-        traced(
-            data, rows, table, seed, s,
-            rejected={NO_NODES: refused},
-            too_long_for_the_horizon=too_long,
-            took=[
-                "submission: arrival",
-                "duration x GPUs: work",
-                f"GPUs: requested workers; times {elasticity}: most at once",
-                "virtual cluster or part: tenant",
-                *([] if is_made_up else published),
-            ],
-            made_up=[
-                *(shared if is_made_up else []),
-                "utilities, mini-batch and update times, gradients and bandwidths, drawn",
-            ],
-        )
+        "servers": [
+            {"name": f"{name}-{index + 1}", "workers": GPUS_PER_NODE, "ps": 1}
+            for name, count in nodes.items()
+            for index in range(count)
+        ],
+        "worker_bandwidth_mbps": draws.integer(*drawn.worker_mbps),
+        "ps_bandwidth_mbps": draws.integer(*drawn.ps_mbps),
+        "jobs": [
+            {"name": f"j{index + 1}", "arrival": arrivals[index], "tenant": str(row["part"]),
+             **_traced_job(drawn, Draws(seed, "job", str(index)), row, s)}
+            for index, row in enumerate(rows)
+        ],
+    }  # fmt: skip
+    quotas = f"{sum(nodes.values())} nodes of 8 GPUs with a PS each"
+    took = [
+        "submission: arrival", "duration x GPUs: work",
+        f"GPUs: requested workers; times {s.elasticity}: most at once",
+        "virtual cluster or part: tenant",
+        *([] if shared else [f"{quotas}, by the virtual clusters' numbers"]),
+    ]  # fmt: skip
+    made_up = [
+        *([f"{quotas}, shared out as the tenants ask for GPU time"] if shared else []),
+        "utilities, mini-batch and update times, gradients and bandwidths, drawn",
+    ]
+    return ranges.traced(
+        AstraeaInstance, data, rows, table, seed, s, took=took, made_up=made_up,
+        rejected={NO_NODES: int((~known.loc[: found.index[-1]]).sum())},
+        too_long_for_the_horizon=sum(
+            length > horizon - arrival for length, arrival in zip(lengths, arrivals, strict=True)
+        ),
     )  # fmt: skip
 
 
-def _traced_job(
-    ranges: AstraeaSettings, draws: Draws, row: Draft, elasticity: int, slot_seconds: float
-) -> Draft:
+def _traced_job(drawn: AstraeaSettings, draws: Draws, row: Draft, s: TraceSettings) -> Draft:
     workers = int(row["gpus"])
-    chunks = elasticity * workers
-    work = row["duration_seconds"] * workers / slot_seconds
-    minibatches = max(1, round(work / chunks / draws.uniform(*ranges.minibatch_slots)))
-    linear, power = _utilities(ranges, draws)
+    chunks = s.elasticity * workers
+    work = row["duration_seconds"] * workers / s.slot_seconds
+    minibatches = max(1, round(work / chunks / draws.uniform(*drawn.minibatch_slots)))
+    utilities = _utilities(drawn, draws)
     return {
-        "tenant": str(row["part"]),
         "epochs": 1,
         "chunks": chunks,
         "minibatches": minibatches,
         "minibatch_slots": rounded(work / chunks / minibatches),
-        "update_slots": rounded(draws.uniform(*ranges.update_ms) / 1000 / slot_seconds),
-        "gradient_mb": draws.uniform(*ranges.gradient_mb),
-        "utility": linear if ranges.utility == "linear" else power,
+        "update_slots": rounded(draws.uniform(*drawn.update_ms) / 1000 / s.slot_seconds),
+        "gradient_mb": draws.uniform(*drawn.gradient_mb),
+        "utility": utilities[s.utility],
         "requested_workers": workers,
     }
 
 
-def _shared_gpus(
+def _shared_nodes(
     rows: list[Draft], servers: int | None, gpu_seconds_a_gpu: float
 ) -> dict[str, int]:
-    """GPUs of whole nodes by part, as its jobs ask for GPU time; every part has a node.
+    """Nodes by part, as its jobs ask for GPU time; every part has one.
 
     Without a number of servers there are as many as the GPU seconds asked of each GPU need.
     """
@@ -343,39 +309,8 @@ def _shared_gpus(
         raise InputError("set.servers", servers, f"must be at least {len(asked)}, one a tenant")
     nodes = dict.fromkeys(asked, 1)
     for _ in range(servers - len(asked)):  # the next node goes where it is asked for most
-        neediest = max(asked, key=lambda part: asked[part] / nodes[part])
-        nodes[neediest] += 1
-    return {part: GPUS_PER_NODE * count for part, count in nodes.items()}
-
-
-def _rows_of_tenants(
-    table: TraceTable, gpus: Mapping[str, int], s: TraceSettings, jobs: int
-) -> tuple[list[dict[str, Any]], int]:
-    """Consecutive rows of known virtual clusters, and how many others stood between them.
-
-    Where no number of nodes is known of any, all are taken.
-    """
-    later = table.rows[table.rows["submit_seconds"] >= s.start]
-    known = later["part"].isin(list(gpus)) if gpus else later["part"].notna()
-    found = later[known].iloc[:: s.every].head(jobs)
-    if len(found) < jobs:
-        rule = f"the trace has {len(found)} jobs of tenants with nodes from second {s.start:g} on"
-        raise InputError("jobs", jobs, rule)
-    return records_of(found), int((~known.loc[: found.index[-1]]).sum())
-
-
-def _nodes(gpus: Mapping[str, int]) -> tuple[list[Draft], list[Draft]]:
-    """Nodes of 8 GPUs with one PS each, by tenant; the tenants."""
-    servers: list[Draft] = []
-    tenants = []
-    for name, total in gpus.items():
-        count = total // GPUS_PER_NODE
-        servers += [
-            {"name": f"{name}-{index}", "workers": GPUS_PER_NODE, "ps": 1}
-            for index in range(1, count + 1)
-        ]
-        tenants.append({"name": name, "worker_quota": total, "ps_quota": count})
-    return servers, tenants
+        nodes[max(asked, key=lambda part: asked[part] / nodes[part])] += 1
+    return nodes
 
 
 LEVELS: tuple[Draft, ...] = (

@@ -9,7 +9,7 @@ in proportion to EC2 shapes, resource by resource.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Annotated, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import Field, StrictBool, model_validator
 
@@ -20,19 +20,9 @@ from hindsched.instances.batchsched.instance import (
     BatchschedInstance,
 )
 from hindsched.instances.decimals import exactly
+from hindsched.instances.generators import settings as ranges
 from hindsched.instances.generators.registry import suites_of
 from hindsched.instances.generators.sampling import Draws, arrival_slots, rounded
-from hindsched.instances.generators.settings import (
-    Amounts,
-    Positives,
-    RowSettings,
-    Settings,
-    Wholes,
-    WholesOrNone,
-    arrivals_of,
-    take_rows,
-    traced,
-)
 from hindsched.json_types import Draft
 
 if TYPE_CHECKING:
@@ -72,7 +62,7 @@ MOST_MINIBATCHES = 1_000_000
 """Of a chunk in an epoch of a trace's job: one of many weeks has more epochs instead."""
 
 
-class BatchschedSettings(Settings):
+class BatchschedSettings(ranges.Settings):
     """Settings of `generate`; the defaults are the preset ``paper``."""
 
     architecture: Architecture = PARAMETER_SERVER  # type: ignore[assignment]
@@ -82,18 +72,18 @@ class BatchschedSettings(Settings):
     worker_types: PositiveCount = 8
     ps_types: PositiveCount = 10
     capacity_fraction: Positive | None = 0.35  # None: whole EC2 shapes, or 2-3 GPUs if few
-    gpus: Wholes = (1, 4)
-    worker_cpus: WholesOrNone = (1, 16)
-    worker_mbps: Wholes = (100, 5000)
-    ps_cpus: WholesOrNone = (1, 16)
-    ps_mbps: Wholes = (5000, 20_000)
-    weight: Wholes = (200, 5000)
-    epochs: Wholes = (50, 100)
-    chunks: Wholes = (5, 50)
-    minibatches: Wholes = (10, 50)
-    update_ms: Amounts = (10.0, 100.0)
-    minibatch_slots: Positives = (0.001, 0.05)
-    gradient_mb: Amounts = (30.0, 575.0)
+    gpus: ranges.Wholes = (1, 4)
+    worker_cpus: ranges.WholesOrNone = (1, 16)
+    worker_mbps: ranges.Wholes = (100, 5000)
+    ps_cpus: ranges.WholesOrNone = (1, 16)
+    ps_mbps: ranges.Wholes = (5000, 20_000)
+    weight: ranges.Wholes = (200, 5000)
+    epochs: ranges.Wholes = (50, 100)
+    chunks: ranges.Wholes = (5, 50)
+    minibatches: ranges.Wholes = (10, 50)
+    update_ms: ranges.Amounts = (10.0, 100.0)
+    minibatch_slots: ranges.Positives = (0.001, 0.05)
+    gradient_mb: ranges.Amounts = (30.0, 575.0)
     # Keep one worker type only; cut each job into so many chunks of unchanged total work, rounded
     # up, so that it uses at most so many workers. Servers stay as with a free choice.
     fixed_worker_type: PositiveCount | None = None
@@ -106,6 +96,11 @@ class BatchschedSettings(Settings):
         if self.fixed_worker_type is not None and self.fixed_worker_type > types:
             raise BrokenRule("fixed_worker_type", self.fixed_worker_type, f"must be in 1..{types}")
         return self
+
+    @property
+    def has_ps(self) -> bool:
+        """Whether there are parameter servers."""
+        return self.architecture == PARAMETER_SERVER
 
 
 PRESETS: dict[str, Draft] = {
@@ -123,14 +118,23 @@ PRESETS: dict[str, Draft] = {
 def generate(preset: str, seed: int, **settings: object) -> Instance:
     """Generate a random instance from a preset, a seed and settings of `BatchschedSettings`."""
     s = BatchschedSettings.of(PRESETS[preset], settings)
-    worker_types, ps_types = _types(s, Draws(seed, "types"))
-    jobs = _jobs(s, seed, worker_types)
-    servers = _servers(s, Draws(seed, "servers"), worker_types, ps_types, jobs)
+    draws = Draws(seed, "types")
+    spans = s.gpus, s.worker_cpus, s.worker_mbps
+    shapes = [tuple(draws.integer(*span) for span in spans) for _ in range(s.worker_types)]
+    drawn = [(f"w{m}", *shape) for m, shape in enumerate(shapes, start=1)]
+    chosen: Any = EC2_WORKERS if s.ec2_workers else drawn
+    workers = [_named(name, *shape) for name, *shape in chosen]
+    ps_types = [
+        _named(f"p{p}", draws.integer(*s.ps_cpus), draws.integer(*s.ps_mbps))
+        for p in range(1, s.ps_types + 1)
+    ]
+    jobs = _jobs(s, seed, workers)
+    servers = _servers(s, Draws(seed, "servers"), workers, ps_types if s.has_ps else [], jobs)
     if s.fixed_worker_type is not None:
-        chosen = s.fixed_worker_type - 1
-        worker_types = [worker_types[chosen]]
+        kept = s.fixed_worker_type - 1
+        workers = [workers[kept]]
         for job in jobs:
-            job["minibatch_slots"] = [job["minibatch_slots"][chosen]]
+            job["minibatch_slots"] = [job["minibatch_slots"][kept]]
     if s.fixed_workers is not None:
         for job in jobs:
             total = job["epochs"] * job["chunks"] * job["minibatches"]
@@ -141,19 +145,94 @@ def generate(preset: str, seed: int, **settings: object) -> Instance:
         "horizon": s.horizon,
         "slot_seconds": 3600,
         "architecture": s.architecture,
-        "resources": list(RESOURCES),
-        "bandwidth_resource": "bandwidth_mbps",
+        "resources": RESOURCES,
+        "bandwidth_resource": RESOURCES[-1],
         "servers": servers,
-        "worker_types": worker_types,
+        "worker_types": workers,
+        **({"ps_types": ps_types} if s.has_ps else {}),
         "jobs": jobs,
         "provenance": {"generator": "batchsched", "preset": preset, "seed": seed, **settings},
     }
-    if s.architecture == PARAMETER_SERVER:
-        data["ps_types"] = ps_types
     return BatchschedInstance.parse(data)
 
 
-class TraceSettings(RowSettings):
+def _named(name: str, *amounts: float) -> Draft:
+    """A type with the demands of a worker, or without GPUs those of a PS."""
+    return {"name": name, "demand": dict(zip(RESOURCES[-len(amounts) :], amounts, strict=True))}
+
+
+def _jobs(s: BatchschedSettings, seed: int, workers: list[Draft]) -> list[Draft]:
+    arrivals = arrival_slots(Draws(seed, "arrivals"), s.jobs, s.horizon)
+    jobs = []
+    for number, arrival in enumerate(arrivals, start=1):
+        draws = Draws(seed, "job", str(number))
+        low, high = s.minibatch_slots
+        base = draws.uniform(low, high)
+        times = []
+        for item in workers:
+            speed = item["demand"]["gpu"] ** 0.8 * draws.uniform(0.8, 1.25)
+            if s.ec2_workers:  # the drawn time is that of one P2 GPU
+                speed *= V100_OVER_K80 if item["name"].startswith("p3") else 1.0
+            times.append(rounded(min(high, max(low, base / speed))))
+        job: Draft = {"name": f"j{number}", "arrival": arrival, "minibatch_slots": times}
+        job |= draws.integers(s, "weight", "epochs", "chunks", "minibatches")
+        job["gradient_mb"] = draws.uniform(*s.gradient_mb)
+        updates = [rounded(draws.uniform(*s.update_ms) / 3.6e6) for _ in range(s.ps_types)]
+        job |= {"update_slots": updates} if s.has_ps else {"reduce_slots": updates[0]}
+        jobs.append(job)
+    return jobs
+
+
+def _servers(
+    s: BatchschedSettings, draws: Draws, workers: list[Draft], ps: list[Draft], jobs: list[Draft]
+) -> list[Draft]:
+    shapes: list[Draft] = []
+    for _ in range(s.servers):
+        if s.capacity_fraction is None and s.servers <= 5:
+            shape = draws.integer(2, 3), draws.integer(9, 13), 1000 * draws.integer(8, 16)
+        else:
+            shape = draws.choice(EC2_SHAPES)
+        shapes.append(dict(zip(RESOURCES, shape, strict=True)))
+    if s.capacity_fraction is not None:
+        for resource, total in _ideal_demand(workers, ps, jobs).items():
+            share = s.capacity_fraction * total / sum(shape[resource] for shape in shapes)
+            # Running sums are rounded, so that the total does not depend on the servers' number.
+            given = before = 0.0
+            for server in shapes:
+                before, given = given, given + share * server[resource]
+                server[resource] = math.floor(given + 0.5) - math.floor(before + 0.5)
+    # A type that fits nowhere would be no type at all: the largest server is made to hold each.
+    largest = max(shapes, key=lambda shape: tuple(shape.values()))
+    for item in (*workers, *ps):
+        for resource, amount in item["demand"].items():
+            largest[resource] = max(largest[resource], amount)
+    return [{"name": f"s{h + 1}", "capacity": shape} for h, shape in enumerate(shapes)]
+
+
+def _ideal_demand(
+    workers: list[Draft], ps_types: list[Draft], jobs: list[Draft]
+) -> dict[str, float]:
+    """Sum of D workers and their PSs over all jobs, each with its fastest pair of types."""
+    total = dict.fromkeys(RESOURCES, 0.0)
+    for job in jobs:
+        options = []
+        for m, worker in enumerate(workers):
+            send = 2 * job["gradient_mb"] * 8 / worker["demand"]["bandwidth_mbps"] / 3600
+            for p, update in enumerate(job.get("update_slots") or [job["reduce_slots"]]):
+                options.append((job["minibatch_slots"][m] + update + send, m, p))
+        _, m, p = min(options)
+        needed = [(job["chunks"], workers[m]["demand"])]
+        if ps_types:
+            ps = ps_types[p]["demand"]
+            sent = job["chunks"] * exactly(workers[m]["demand"]["bandwidth_mbps"])
+            needed.append((math.ceil(sent / exactly(ps["bandwidth_mbps"])), ps))
+        for count, demand in needed:
+            for resource, amount in demand.items():
+                total[resource] += count * amount
+    return total
+
+
+class TraceSettings(ranges.RowSettings):
     """Settings of `from_trace`."""
 
     architecture: Architecture = PARAMETER_SERVER  # type: ignore[assignment]
@@ -172,10 +251,10 @@ def from_trace(
     is drawn by (seed, job), as is its weight from 1..10. Servers hold one GPU type each, in turn.
     """
     s = TraceSettings.of({}, settings)
-    slot_seconds, architecture = s.slot_seconds, s.architecture
-    with_ps = architecture == PARAMETER_SERVER
-    rows = take_rows(table, jobs, s)
-    arrivals, update = arrivals_of(rows, slot_seconds), rounded(0.05 / slot_seconds)
+    with_ps = s.architecture == PARAMETER_SERVER
+    rows = ranges.take_rows(table, jobs, s)
+    arrivals = ranges.arrivals_of(rows, s.slot_seconds)
+    update = rounded(0.05 / s.slot_seconds)
     records = []
     for number, (row, arrival) in enumerate(zip(rows, arrivals, strict=True), start=1):
         draws = Draws(seed, "trace", str(row["job"]))
@@ -183,26 +262,21 @@ def from_trace(
         gpus = int(row["gpus"])
         chunks, total = 2 * gpus, row["duration_seconds"] * gpus * speeds[0]
         epochs = max(TRACE_EPOCHS, math.ceil(total / (chunks * MOST_MINIBATCHES)))
-        records.append(
-            {
-                "name": f"j{number}",
-                "arrival": arrival,
-                "weight": draws.integer(1, 10),
-                "epochs": epochs,
-                "chunks": chunks,
-                "minibatches": max(1, math.floor(total / (epochs * chunks) + 0.5)),
-                "minibatch_slots": [rounded(1.0 / speed / slot_seconds) for speed in speeds],
-                "gradient_mb": gradient,
-                "requested_workers": gpus,
-                **({"update_slots": [update]} if with_ps else {"reduce_slots": update}),
-            }
-        )
+        records.append({
+            "name": f"j{number}", "arrival": arrival, "weight": draws.integer(1, 10),
+            "epochs": epochs, "chunks": chunks, "requested_workers": gpus,
+            "minibatches": max(1, math.floor(total / (epochs * chunks) + 0.5)),
+            "minibatch_slots": [rounded(1.0 / speed / s.slot_seconds) for speed in speeds],
+            "gradient_mb": gradient,
+            **({"update_slots": [update]} if with_ps else {"reduce_slots": update}),
+        })  # fmt: skip
+    ps_type = {"name": "ps", "demand": {"cpu": 4, "bandwidth_mbps": 20_000}}
     size = {"cpu": 6 * s.gpus_per_server, "bandwidth_mbps": 100_000}
     data: Draft = {
-        "name": f"batchsched-{table.format}-{SHORT_NAMES[architecture]}-j{jobs}-s{seed}",
-        "horizon": max(arrivals),
-        "slot_seconds": slot_seconds,
-        "architecture": architecture,
+        "name": f"batchsched-{table.format}-{SHORT_NAMES[s.architecture]}-j{jobs}-s{seed}",
+        "horizon": arrivals[-1],
+        "slot_seconds": s.slot_seconds,
+        "architecture": s.architecture,
         "resources": [*GPU_TYPES, "cpu", "bandwidth_mbps"],
         "bandwidth_resource": "bandwidth_mbps",
         "servers": [
@@ -212,141 +286,20 @@ def from_trace(
         "worker_types": [
             {"name": gpu, "demand": {gpu: 1, "cpu": 4, "bandwidth_mbps": 5000}} for gpu in GPU_TYPES
         ],
+        **({"ps_types": [ps_type]} if with_ps else {}),
         "jobs": records,
     }
-    if with_ps:
-        data["ps_types"] = [{"name": "ps", "demand": {"cpu": 4, "bandwidth_mbps": 20_000}}]
-    return BatchschedInstance.parse(
-        traced(
-            data, rows, table, seed, s,
-            took=[
-                "submission: arrival",
-                "duration x GPUs: work at a V100's speed",
-                "GPUs: requested workers, and half the most at once",
-            ],
-            made_up=[
-                "model of each job, and with it measured speeds and gradient, drawn",
-                "weights, drawn from 1 to 10",
-                f"{s.servers} servers of {s.gpus_per_server} GPUs, types in turn",
-                "demands and bandwidths of workers and PSs",
-            ],
-        )
-    )  # fmt: skip
-
-
-def _types(s: BatchschedSettings, draws: Draws) -> tuple[list[Draft], list[Draft]]:
-    """Worker types and PS types."""
-    ranges = s.gpus, s.worker_cpus, s.worker_mbps
-    shapes = [[draws.integer(*span) for span in ranges] for _ in range(s.worker_types)]
-    named = [(f"w{m}", *shape) for m, shape in enumerate(shapes, start=1)]
-    workers = [
-        {"name": name, "demand": dict(zip(RESOURCES, shape, strict=True))}
-        for name, *shape in (EC2_WORKERS if s.ec2_workers else named)
+    took = [
+        "submission: arrival", "duration x GPUs: work at a V100's speed",
+        "GPUs: requested workers, and half the most at once",
+    ]  # fmt: skip
+    made_up = [
+        "model of each job, and with it measured speeds and gradient, drawn",
+        "weights, drawn from 1 to 10",
+        f"{s.servers} servers of {s.gpus_per_server} GPUs, types in turn",
+        "demands and bandwidths of workers and PSs",
     ]
-    ps = [
-        {
-            "name": f"p{p + 1}",
-            "demand": {
-                "cpu": draws.integer(*s.ps_cpus),
-                "bandwidth_mbps": draws.integer(*s.ps_mbps),
-            },
-        }
-        for p in range(s.ps_types)
-    ]
-    return workers, ps
-
-
-def _jobs(s: BatchschedSettings, seed: int, worker_types: list[Draft]) -> list[Draft]:
-    arrivals = arrival_slots(Draws(seed, "arrivals"), s.jobs, s.horizon)
-    jobs = []
-    for number, arrival in enumerate(arrivals, start=1):
-        draws = Draws(seed, "job", str(number))
-        low, high = s.minibatch_slots
-        base = draws.uniform(low, high)
-        times = []
-        for item in worker_types:
-            speed = item["demand"]["gpu"] ** 0.8 * draws.uniform(0.8, 1.25)
-            if s.ec2_workers:  # the drawn time is that of one P2 GPU
-                speed *= V100_OVER_K80 if item["name"].startswith("p3") else 1.0
-            times.append(rounded(min(high, max(low, base / speed))))
-        job: Draft = {
-            "name": f"j{number}",
-            "arrival": arrival,
-            "weight": draws.integer(*s.weight),
-            "epochs": draws.integer(*s.epochs),
-            "chunks": draws.integer(*s.chunks),
-            "minibatches": draws.integer(*s.minibatches),
-            "minibatch_slots": times,
-            "gradient_mb": draws.uniform(*s.gradient_mb),
-        }
-        updates = [rounded(draws.uniform(*s.update_ms) / 3.6e6) for _ in range(s.ps_types)]
-        if s.architecture == PARAMETER_SERVER:
-            job["update_slots"] = updates
-        else:
-            job["reduce_slots"] = updates[0]
-        jobs.append(job)
-    return jobs
-
-
-def _servers(
-    s: BatchschedSettings,
-    draws: Draws,
-    worker_types: list[Draft],
-    ps_types: list[Draft],
-    jobs: list[Draft],
-) -> list[Draft]:
-    shapes: list[Draft] = []
-    for _ in range(s.servers):
-        if s.capacity_fraction is None and s.servers <= 5:
-            shape = draws.integer(2, 3), draws.integer(9, 13), 1000 * draws.integer(8, 16)
-        else:
-            shape = draws.choice(EC2_SHAPES)
-        shapes.append(dict(zip(RESOURCES, shape, strict=True)))
-    if s.capacity_fraction is not None:
-        total = _ideal_demand(s, worker_types, ps_types, jobs)
-        for resource in RESOURCES:
-            weight = sum(shape[resource] for shape in shapes)
-            share = s.capacity_fraction * total[resource] / weight
-            # Running sums are rounded, so that the total does not depend on the servers' number.
-            given = before = 0.0
-            for server in shapes:
-                before, given = given, given + share * server[resource]
-                server[resource] = math.floor(given + 0.5) - math.floor(before + 0.5)
-    # A type that fits nowhere would be no type at all: the largest server is made to hold each.
-    largest = max(shapes, key=lambda shape: tuple(shape[r] for r in RESOURCES))
-    used = ps_types if s.architecture == PARAMETER_SERVER else []
-    for item in (*worker_types, *used):
-        for resource, amount in item["demand"].items():
-            largest[resource] = max(largest[resource], amount)
-    return [{"name": f"s{h + 1}", "capacity": shape} for h, shape in enumerate(shapes)]
-
-
-def _ideal_demand(
-    s: BatchschedSettings,
-    worker_types: list[Draft],
-    ps_types: list[Draft],
-    jobs: list[Draft],
-) -> dict[str, float]:
-    """Sum of D workers and their PSs over all jobs, each with its fastest pair of types."""
-    total = dict.fromkeys(RESOURCES, 0.0)
-    with_ps = s.architecture == PARAMETER_SERVER
-    for job in jobs:
-        options = []
-        for m, worker in enumerate(worker_types):
-            send = 2 * job["gradient_mb"] * 8 / worker["demand"]["bandwidth_mbps"] / 3600
-            for p in range(len(ps_types) if with_ps else 1):
-                update = job["update_slots"][p] if with_ps else job["reduce_slots"]
-                options.append((job["minibatch_slots"][m] + update + send, m, p))
-        _, m, p = min(options)
-        needed = {"worker": (job["chunks"], worker_types[m]["demand"])}
-        if with_ps:
-            ps = ps_types[p]["demand"]
-            sent = job["chunks"] * exactly(worker_types[m]["demand"]["bandwidth_mbps"])
-            needed["ps"] = math.ceil(sent / exactly(ps["bandwidth_mbps"])), ps
-        for count, demand in needed.values():
-            for resource in RESOURCES:
-                total[resource] += count * demand.get(resource, 0)
-    return total
+    return ranges.traced(BatchschedInstance, data, rows, table, seed, s, took=took, made_up=made_up)
 
 
 LEVELS = (
@@ -361,6 +314,6 @@ SUITES = suites_of(
     small=[
         ("small", 10 + level, {"architecture": architecture, **settings})
         for level, settings in enumerate(LEVELS)
-        for architecture in (PARAMETER_SERVER, RING_ALLREDUCE)
+        for architecture in SHORT_NAMES
     ],
 )

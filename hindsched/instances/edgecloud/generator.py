@@ -7,40 +7,28 @@ A slot is one hour. One number fixes a setting, two numbers are a range drawn un
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from hindsched.errors import InputError
 from hindsched.instances.base import Count, Instance, NonNegative, Positive, PositiveCount
 from hindsched.instances.edgecloud.instance import EdgecloudInstance
+from hindsched.instances.generators import settings as ranges
 from hindsched.instances.generators.registry import suites_of
 from hindsched.instances.generators.sampling import Draws, arrival_slots, rounded
-from hindsched.instances.generators.settings import (
-    Choices,
-    RowSettings,
-    Settings,
-    Span,
-    arrivals_of,
-    take_rows,
-    traced,
-)
+from hindsched.instances.generators.settings import Choices, Span
 from hindsched.json_types import Draft
 
 if TYPE_CHECKING:
     from hindsched.instances.traces.table import TraceTable
 
-MODELS: dict[str, tuple[int, int]] = {
-    # Table II: data chunks, mini-batches a chunk
-    "resnet-50": (27, 58),
-    "resnet-101": (27, 58),
-    "googlenet": (115, 58),
-    "lenet": (115, 58),
-    "alexnet": (60, 58),
-    "inception-bn": (60, 58),
-}
+MODELS = ((27, 58), (27, 58), (115, 58), (115, 58), (60, 58), (60, 58))
+"""Table II: data chunks and mini-batches a chunk of ResNet-50 and -101, GoogLeNet, LeNet, AlexNet
+and Inception-BN."""
 SECONDS = 3600  # length of a slot (Section V-A)
 
 
-class EdgecloudSettings(Settings):
+class EdgecloudSettings(ranges.Settings):
     """Settings of `generate`; the defaults are the preset ``paper``, Section V-A's simulator."""
 
     servers: Count = 100
@@ -90,17 +78,16 @@ def generate(preset: str = "small", seed: int = 0, **settings: object) -> Instan
     """Generate a random instance from a preset, a seed and settings of `EdgecloudSettings`."""
     s = EdgecloudSettings.of(PRESETS[preset], settings)
     arrivals = arrival_slots(Draws(seed, "arrivals"), s.jobs, s.horizon, burst=s.burst)
-    data = _file(preset, seed, s, arrivals)
+    data = _file(preset, preset, seed, s, arrivals, [None] * s.jobs)
     origin = {"generator": "edgecloud", "preset": preset, "seed": seed, "settings": s.changed()}
     return EdgecloudInstance.parse({**data, "provenance": origin})
 
 
-class TraceSettings(EdgecloudSettings, RowSettings):
+class TraceSettings(EdgecloudSettings, ranges.RowSettings):
     """Settings of `from_trace`, beside those of a preset; the horizon follows from the arrivals."""
 
     preset: str = "paper"
-    slot_hours: Positive = 1.0  # of the trace; above 1 arrivals come closer together
-    slot_seconds: Positive | None = None  # in place of `slot_hours`, and of the instance's slots
+    slot_seconds: Positive = SECONDS
 
 
 def from_trace(
@@ -111,74 +98,66 @@ def from_trace(
     Submissions become arrivals and GPUs requested workers, as in Section V-A; all else is drawn.
     """
     s = TraceSettings.of(PRESETS[preset], {**settings, "jobs": jobs})
-    rows = take_rows(table, jobs, s)
-    seconds = s.slot_hours * SECONDS if s.slot_seconds is None else s.slot_seconds
-    slots = arrivals_of(rows, seconds)
-    s = TraceSettings.of(PRESETS[preset], {**settings, "jobs": jobs, "horizon": max(slots)})
-    data = _file(preset, seed, s, slots, [row["gpus"] for row in rows])
-    data["slot_seconds"] = s.slot_seconds or SECONDS
-    return EdgecloudInstance.parse(
-        traced(
-            data, rows, table, seed, s,
-            preset=preset,
-            took=[
-                f"submission: arrival, {seconds:g} seconds of the trace a slot",
-                "GPUs: requested workers, as far as the chunks reach",
-            ],
-            made_up=[
-                "work: chunks, mini-batches, epochs and speeds, drawn; no duration is used",
-                f"{s.servers} servers with workers and PSs, drawn",
-                "worker and PS type, gradient, bandwidth and upload times of each job, drawn",
-            ],
-        )
-    )  # fmt: skip
+    rows = ranges.take_rows(table, jobs, s)
+    slots = ranges.arrivals_of(rows, s.slot_seconds)
+    s = TraceSettings.of(PRESETS[preset], {**settings, "jobs": jobs, "horizon": slots[-1]})
+    data = _file(preset, f"{preset}-trace", seed, s, slots, [row["gpus"] for row in rows])
+    data["slot_seconds"] = s.slot_seconds
+    took = [
+        "submission: arrival",
+        "GPUs: requested workers, as far as the chunks reach",
+    ]
+    made_up = [
+        "work: chunks, mini-batches, epochs and speeds, drawn; no duration is used",
+        f"{s.servers} servers with workers and PSs, drawn",
+        "worker and PS type, gradient, bandwidth and upload times of each job, drawn",
+    ]
+    return ranges.traced(
+        EdgecloudInstance, data, rows, table, seed, s, preset=preset, took=took, made_up=made_up
+    )
 
 
 def _file(
     preset: str,
+    word: str,
     seed: int,
     s: EdgecloudSettings,
-    arrivals: list[int],
-    requested: list[int] | None = None,
+    arrivals: Sequence[int],
+    requested: Sequence[int | None],
 ) -> Draft:
     """The file of an instance whose jobs arrive in these slots, without its provenance."""
-    kind, asked = ("", [0] * len(arrivals)) if requested is None else ("-trace", requested)
-    servers = _servers(preset, seed, s)
+    servers = [_server(preset, seed, s, index) for index in range(1, s.servers + 1)]
+    if s.cloud_workers == 0:
+        _cover_types(servers, s.worker_types)
     cloud: Draft = {"name": "cloud"}
     if s.cloud_workers is not None:
         kinds = [f"t{k + 1}" for k in range(s.worker_types)]
         cloud["workers"] = dict.fromkeys(kinds, s.cloud_workers)
-    jobs = [
-        _job(seed, s, f"j{number}", slot, servers, count)
-        for number, (slot, count) in enumerate(zip(arrivals, asked, strict=True), start=1)
-    ]
     return {
-        "name": f"edgecloud-{preset}{kind}-h{len(servers)}-j{len(jobs)}-s{seed}",
+        "name": f"edgecloud-{word}-h{len(servers)}-j{len(arrivals)}-s{seed}",
         "horizon": s.horizon,
         "slot_seconds": SECONDS,
         "servers": servers,
         "cloud": cloud,
-        "jobs": jobs,
+        "jobs": [
+            _job(seed, s, f"j{number}", slot, count)
+            for number, (slot, count) in enumerate(zip(arrivals, requested, strict=True), start=1)
+        ],
     }
 
 
-def _servers(preset: str, seed: int, s: EdgecloudSettings) -> list[Draft]:
-    servers: list[Draft] = []
-    for index in range(1, s.servers + 1):
-        draws = Draws(seed, f"server {index}")
-        count = draws.choice(s.workers)
-        if preset == "testbed":
-            workers = [f"t{1 + number % s.worker_types}" for number in range(count)]
-        else:
-            workers = [f"t{draws.integer(1, s.worker_types)}" for _ in range(count)]
-        ps = [f"p{draws.integer(1, s.ps_types)}" for _ in range(draws.integer(*s.ps))]
-        server: Draft = {"name": f"s{index}", "workers": workers, "ps": ps}
-        if s.storage_gb is not None:
-            server["storage_gb"] = draws.uniform(*s.storage_gb)
-        servers.append(server)
-    if s.cloud_workers == 0:
-        _cover_types(servers, s.worker_types)
-    return servers
+def _server(preset: str, seed: int, s: EdgecloudSettings, index: int) -> Draft:
+    draws = Draws(seed, f"server {index}")
+    count = draws.choice(s.workers)
+    if preset == "testbed":
+        workers = [f"t{1 + number % s.worker_types}" for number in range(count)]
+    else:
+        workers = [f"t{draws.integer(1, s.worker_types)}" for _ in range(count)]
+    ps = [f"p{draws.integer(1, s.ps_types)}" for _ in range(draws.integer(*s.ps))]
+    server: Draft = {"name": f"s{index}", "workers": workers, "ps": ps}
+    if s.storage_gb is not None:
+        server["storage_gb"] = draws.uniform(*s.storage_gb)
+    return server
 
 
 def _cover_types(servers: list[Draft], types: int) -> None:
@@ -194,18 +173,16 @@ def _cover_types(servers: list[Draft], types: int) -> None:
         raise InputError("set.worker_types", types, "must not exceed the edge's workers: no cloud")
 
 
-def _job(
-    seed: int, s: EdgecloudSettings, name: str, arrival: int, servers: list[Draft], requested: int
-) -> Draft:
-    """A job; 0 requested workers for as many as are drawn."""
+def _job(seed: int, s: EdgecloudSettings, name: str, arrival: int, requested: int | None) -> Draft:
+    """A job; as many workers are requested as are drawn for None."""
     draws = Draws(seed, f"job {name}")
-    chunks, minibatches = draws.choice(list(MODELS.values()))
+    chunks, minibatches = draws.choice(MODELS)
     if s.chunks is not None:
         chunks = max(1, draws.integer(*s.chunks))
     if s.minibatches is not None:
         minibatches = max(1, draws.integer(*s.minibatches))
     hours = draws.uniform(*s.minibatch_hours) * s.minibatch_scale
-    upload = {server["name"]: draws.integer(*s.edge_upload) for server in servers}
+    upload = {f"s{index + 1}": draws.integer(*s.edge_upload) for index in range(s.servers)}
     upload["cloud"] = draws.integer(*s.cloud_upload)
     job: Draft = {
         "name": name,
@@ -219,11 +196,11 @@ def _job(
         "bandwidth_mbps": max(1.0, draws.uniform(*s.bandwidth_mbps)),
         "worker_type": f"t{draws.integer(1, s.worker_types)}",
         "ps_type": f"p{draws.integer(1, s.ps_types)}",
+        "requested_workers": min(requested or draws.choice(s.requested_workers), chunks),
+        "upload_slots": upload,
     }
-    job["requested_workers"] = min(requested or draws.choice(s.requested_workers), chunks)
     if s.chunk_gb is not None:
         job["chunk_gb"] = draws.uniform(*s.chunk_gb)
-    job["upload_slots"] = upload
     return job
 
 

@@ -24,18 +24,9 @@ from hindsched.errors import InputError
 from hindsched.instances.base import LARGEST_NUMBER, Instance, Positive, PositiveCount
 from hindsched.instances.decimals import exactly
 from hindsched.instances.gang.instance import POOL, GangInstance, gang_data
+from hindsched.instances.generators import settings as ranges
 from hindsched.instances.generators.registry import suites_of
 from hindsched.instances.generators.sampling import Draws, rounded
-from hindsched.instances.generators.settings import (
-    Amounts,
-    RowSettings,
-    Settings,
-    Wholes,
-    listed,
-    take_rows,
-    traced,
-    within,
-)
 from hindsched.json_types import Draft
 
 if TYPE_CHECKING:
@@ -45,7 +36,7 @@ MICROSECOND = Fraction(1, 10**6)
 """Resolution of the times in a trace table, whose submissions are differences of floats."""
 
 
-class GangSettings(Settings):
+class GangSettings(ranges.Settings):
     """Settings of `generate`; the defaults are the preset ``paper``."""
 
     jobs: PositiveCount = 200
@@ -56,13 +47,14 @@ class GangSettings(Settings):
     arrivals: Literal["poisson", "bursty"] = "poisson"
     burst: Positive = 1.0  # deviation of the logarithm of the gaps' factor
     mix: Literal["gavel", "log-uniform", "exponential"] = "gavel"
-    seconds: Annotated[Amounts, within(1, LARGEST_NUMBER)] = (600, 200_000)  # ends; their mean
-    widths: Annotated[tuple[PositiveCount, ...], BeforeValidator(listed)] = (
+    seconds: Annotated[ranges.Amounts, ranges.within(1, LARGEST_NUMBER)] = (600, 200_000)
+    """Ends of the durations; of those that are exponential, around their mean."""
+    widths: Annotated[tuple[PositiveCount, ...], BeforeValidator(ranges.listed)] = (
         *[1] * 14, 2, 2, 4, 4, 4, 8,
     )  # fmt: skip
     """Drawn from; by default as in the multi-GPU traces of Gavel."""
-    weight: Wholes = (1, 1)
-    deadline_factor: Amounts | None = None  # of the duration
+    weight: ranges.Wholes = (1, 1)
+    deadline_factor: ranges.Amounts | None = None  # of the duration
     users: PositiveCount = 10
 
 
@@ -81,11 +73,10 @@ def generate(preset: str, seed: int, **settings: object) -> Instance:
     """Generate a random instance from a preset, a seed and settings of `GangSettings`."""
     s = GangSettings.of(PRESETS[preset], settings)
     sizes = [_size(s, Draws(seed, "size", str(number))) for number in range(s.jobs)]
-    work = sum(duration * gpus for duration, gpus in sizes) / len(sizes)
-    submits = _submits(s, Draws(seed, "arrivals"), work / (s.load * s.gpus))
-    jobs = []
-    for number, ((duration, gpus), submit) in enumerate(zip(sizes, submits, strict=True)):
-        draws = Draws(seed, "job", str(number))
+    gap = sum(duration * gpus for duration, gpus in sizes) / len(sizes) / (s.load * s.gpus)
+    now, arrivals, jobs = 0.0, Draws(seed, "arrivals"), []
+    for number, (duration, gpus) in enumerate(sizes):
+        draws, submit = Draws(seed, "job", str(number)), int(now)
         job = {"name": f"j{number + 1}", "submit": submit, "duration": duration, "gpus": gpus}
         job["weight"] = draws.integer(*s.weight)
         if s.deadline_factor is not None:
@@ -93,13 +84,41 @@ def generate(preset: str, seed: int, **settings: object) -> Instance:
             job["deadline"] = submit + max(duration, int(factor * duration))
         job["user"] = f"u{draws.integer(1, s.users)}"
         jobs.append(job)
+        pause = gap * arrivals.exponential(1.0)
+        if s.arrivals == "bursty":  # times a log-normal of mean 1
+            pause *= arrivals.log_normal(-0.5 * s.burst**2, s.burst)
+        now += pause
     origin = {"generator": "gang", "preset": preset, "seed": seed, "settings": s.changed()}
     name, cluster = f"gang-{preset}-j{s.jobs}-s{seed}", _cluster(s.gpus, s.servers)
     data = gang_data(name, jobs, **cluster, placement=s.placement, provenance=origin)
     return GangInstance.parse(data)
 
 
-class TraceSettings(RowSettings):
+def _size(s: GangSettings, draws: Draws) -> tuple[int, int]:
+    """Duration in seconds, and GPUs."""
+    gpus = draws.choice(s.widths)
+    low, high = s.seconds
+    if s.mix == "gavel":
+        ends = (1.5, 3.0) if draws.chance(0.8) else (3.0, 4.0)
+        seconds = 60.0 * rounded(10.0 ** draws.uniform(*ends))
+    elif s.mix == "log-uniform":
+        seconds = draws.log_uniform(low, high)
+    else:
+        seconds = draws.exponential((low + high) / 2)
+    return max(1, round(seconds)), gpus
+
+
+def _cluster(gpus: int, servers: int | None) -> Draft:
+    """One pool, or servers, the larger ones first; no two differ by more than one GPU."""
+    if servers is None:
+        return {"gpus": gpus}
+    if servers > gpus:
+        raise InputError("set.servers", servers, f"must be at most the number of GPUs, {gpus}")
+    size, more = divmod(gpus, servers)
+    return {"servers": [{"name": f"s{h + 1}", "gpus": size + (h < more)} for h in range(servers)]}
+
+
+class TraceSettings(ranges.RowSettings):
     """Settings of `from_trace`."""
 
     gpus: PositiveCount = 64
@@ -119,81 +138,41 @@ def from_trace(
     its last slot to the end.
     """
     s = TraceSettings.of({}, settings)
-    gpus, servers, slot_seconds = s.gpus, s.servers, s.slot_seconds
-    rows, slot = take_rows(table, jobs, s), exactly(slot_seconds)
-    times = [(_meant(row["waited"]), _meant(row["duration_seconds"])) for row in rows]
+    rows, slot = ranges.take_rows(table, jobs, s), exactly(s.slot_seconds)
     records: list[Draft] = []
-    for number, (row, (submit, duration)) in enumerate(zip(rows, times, strict=True), start=1):
+    late = longer = narrower = 0
+    for number, row in enumerate(rows, start=1):
+        submit, duration = _meant(row["waited"]), _meant(row["duration_seconds"])
+        late, longer = late + (submit % slot > 0), longer + (duration % slot > 0)
+        narrower += row["gpus"] > s.gpus
         record: Draft = {
             "name": f"j{number}",
             "submit": _plain(ceil(submit / slot) * slot),
             "duration": _plain(ceil(duration / slot) * slot),
-            "gpus": min(row["gpus"], gpus) if s.clip else row["gpus"],
+            "gpus": min(row["gpus"], s.gpus) if s.clip else row["gpus"],
         }
         if row["deadlines_seconds"]:
             record["deadline"] = _plain(submit + _meant(row["deadlines_seconds"][0]))
         if row["user"]:
             record["user"] = row["user"]
         records.append(record)
-    cluster = _cluster(gpus, servers)
-    made_up = [f"a cluster of {gpus} GPUs"]
-    if servers is not None:
-        sizes = sorted({server["gpus"] for server in cluster["servers"]})
-        made_up[0] += f": {servers} servers of {' or '.join(map(str, sizes))}"
-    late, longer = (sum(pair[at] % slot > 0 for pair in times) for at in (0, 1))
+    cluster = _cluster(s.gpus, s.servers)
+    made_up = [f"a cluster of {s.gpus} GPUs"]
+    if s.servers is not None:
+        sizes = sorted({str(server["gpus"]) for server in cluster["servers"]}, key=int)
+        made_up[0] += f": {s.servers} servers of {' or '.join(sizes)}"
     if late or longer:
         made_up.append(
-            f"times rounded up to slots of {slot_seconds:g} s: submissions of {late} jobs, "
+            f"times rounded up to slots of {s.slot_seconds:g} s: submissions of {late} jobs, "
             f"durations of {longer}"
         )
-    if narrower := sum(row["gpus"] > gpus for row in rows):
-        made_up.append(f"{narrower} jobs cut to {gpus} GPUs")
+    if narrower:
+        made_up.append(f"{narrower} jobs cut to {s.gpus} GPUs")
     part = f"-{table.selected_part}" if table.selected_part else ""
-    name = f"gang-{table.format}{part}-j{jobs}-g{gpus}"
-    data = gang_data(name, records, slot_seconds=slot_seconds, placement=s.placement, **cluster)
+    name = f"gang-{table.format}{part}-j{jobs}-g{s.gpus}"
+    data = gang_data(name, records, slot_seconds=s.slot_seconds, placement=s.placement, **cluster)
     took = ["submission, duration, GPUs, user and first deadline of each job"]
-    return GangInstance.parse(traced(data, rows, table, seed, s, took=took, made_up=made_up))
-
-
-def _cluster(gpus: int, servers: int | None) -> Draft:
-    """One pool, or servers, the larger ones first; no two differ by more than one GPU."""
-    if servers is None:
-        return {"gpus": gpus}
-    if servers > gpus:
-        raise InputError("set.servers", servers, f"must be at most the number of GPUs, {gpus}")
-    size, more = divmod(gpus, servers)
-    return {
-        "servers": [
-            {"name": f"s{number}", "gpus": size + (number <= more)}
-            for number in range(1, servers + 1)
-        ]
-    }
-
-
-def _size(s: GangSettings, draws: Draws) -> tuple[int, int]:
-    """Duration in seconds, and GPUs."""
-    gpus = draws.choice(s.widths)
-    low, high = s.seconds
-    if s.mix == "gavel":
-        ends = (1.5, 3.0) if draws.chance(0.8) else (3.0, 4.0)
-        seconds = 60.0 * rounded(10.0 ** draws.uniform(*ends))
-    elif s.mix == "log-uniform":
-        seconds = draws.log_uniform(low, high)
-    else:
-        seconds = draws.exponential((low + high) / 2)
-    return max(1, round(seconds)), gpus
-
-
-def _submits(s: GangSettings, draws: Draws, gap: float) -> list[int]:
-    """Sorted submissions from second 0 on, with the mean gap."""
-    now, submits = 0.0, []
-    for _ in range(s.jobs):
-        submits.append(int(now))
-        pause = gap * draws.exponential(1.0)
-        if s.arrivals == "bursty":  # times a log-normal of mean 1
-            pause *= draws.log_normal(-0.5 * s.burst**2, s.burst)
-        now += pause
-    return submits
+    return ranges.traced(GangInstance, data, rows, table, seed, s, took=took, made_up=made_up)
 
 
 def _meant(value: float) -> Fraction:
@@ -205,15 +184,17 @@ def _plain(value: Fraction) -> float:
     return int(value) if value.denominator == 1 else float(value)
 
 
+KINDS: dict[str, Draft] = {
+    "": {},
+    "-bursty": {"arrivals": "bursty"},
+    "-servers": {"servers": 2, "placement": "consolidated"},
+}
+
+
 def _small_suite() -> list[Instance]:
-    kinds: dict[str, Draft] = {
-        "": {},
-        "-bursty": {"arrivals": "bursty"},
-        "-servers": {"servers": 2, "placement": "consolidated"},
-    }
     return [
         made.with_fields(name=made.name + kind)
-        for kind, chosen in kinds.items()
+        for kind, chosen in KINDS.items()
         for seed in range(2)
         for made in [generate("small", seed, **chosen)]
     ]

@@ -66,6 +66,10 @@ class Draws:
             pass
         return low + word % span
 
+    def integers(self, ranges: object, *names: str) -> dict[str, int]:
+        """Draw an integer from each attribute ``(low, high)`` of an object, by name."""
+        return {name: self.integer(*getattr(ranges, name)) for name in names}
+
     def chance(self, probability: float) -> bool:
         """Draw True with a probability."""
         return self.unit() < probability

@@ -16,6 +16,7 @@ from pydantic import (
 
 from hindsched.errors import InputError
 from hindsched.instances.base import (
+    Instance,
     NonNegative,
     Number,
     Positive,
@@ -33,6 +34,7 @@ if TYPE_CHECKING:  # no pandas is loaded to generate
 KEPT = ("part", "user", "status", "submit_seconds", "duration_seconds", "gpus", "queue_seconds")
 """Columns of the trace that an instance's provenance keeps for each job, where there is a value."""
 Ends = TypeVar("Ends", bound=tuple[float, float])
+Made = TypeVar("Made", bound=Instance)
 
 
 def _two(value: object) -> Any:
@@ -145,20 +147,18 @@ def take_rows(table: TraceTable, jobs: int, s: RowSettings) -> list[dict[str, An
 
 
 def records_of(rows: pd.DataFrame) -> list[dict[str, Any]]:
-    """Rows of a trace table with their ``name`` and the seconds ``waited`` since the first."""
+    """Rows of a trace table with a unique ``name`` and the seconds ``waited`` since the first.
+
+    Names are the trace's own; with their part before them, or their row behind, to be unique.
+    """
     waited = rows["submit_seconds"] - rows["submit_seconds"].iloc[0]
-    found: Any = rows.assign(waited=waited, name=job_names(rows)).to_dict("records")
+    names = rows["job"].astype(str)
+    if not names.is_unique:
+        names = rows["part"].astype(str) + "/" + names
+    if not names.is_unique:
+        names = names + [f"#{number + 1}" for number in range(len(names))]
+    found: Any = rows.assign(waited=waited, name=names).to_dict("records")
     return list(found)
-
-
-def job_names(rows: pd.DataFrame) -> list[str]:
-    """The trace's own names; with their part before them, or their row behind, to be unique."""
-    alone = rows["job"].astype(str)
-    both = rows["part"].astype(str) + "/" + alone
-    for names in (alone, both):
-        if names.is_unique:
-            return list(names)
-    return [f"{name}#{number}" for number, name in enumerate(both, start=1)]
 
 
 def arrivals_of(rows: Sequence[dict[str, Any]], slot_seconds: float, first: int = 1) -> list[int]:
@@ -167,36 +167,20 @@ def arrivals_of(rows: Sequence[dict[str, Any]], slot_seconds: float, first: int 
 
 
 def traced(
-    data: Draft,
-    rows: Sequence[dict[str, Any]],
-    table: TraceTable,
-    seed: int,
-    s: RowSettings,
-    *,
-    took: Sequence[str],
-    made_up: Sequence[str],
-    **told: object,
-) -> Draft:
-    """A file's data whose jobs have their names in the trace, and that says what came from it.
+    kind: type[Made], data: Draft, rows: Sequence[dict[str, Any]], table: TraceTable, seed: int,
+    s: RowSettings, **told: object,
+) -> Made:  # fmt: skip
+    """The instance of a file's data whose jobs have their names in the trace.
 
-    Jobs of the data are ``j1, j2, ...`` (with anything behind), one a row; what they `took` from
-    the trace and what was `made_up` is said in words.
+    Jobs of the data are ``j1, j2, ...`` (with anything behind), one a row. `told` goes to the
+    provenance: in words what the jobs ``took`` from the trace and what was ``made_up``.
     """
-    jobs = [
-        {**job, "name": job["name"].replace(f"j{number}", row["name"], 1)}
-        for number, (job, row) in enumerate(zip(data["jobs"], rows, strict=True), start=1)
-    ]
-    facts = [
-        {key: row[key] for key in KEPT if row[key] != "" and row[key] == row[key]}  # no NaN
-        for row in rows
-    ]
-    provenance = {
-        "seed": seed,
-        "settings": s.changed(),
-        **table.provenance(),
-        **told,
-        "took": list(took),
-        "made_up": list(made_up),
-        "trace_rows": {job["name"]: fact for job, fact in zip(jobs, facts, strict=True)},
-    }
-    return {**data, "jobs": jobs, "provenance": provenance}
+    jobs, facts = [], {}
+    for number, (job, row) in enumerate(zip(data["jobs"], rows, strict=True), start=1):
+        name = job["name"].replace(f"j{number}", row["name"], 1)
+        jobs.append({**job, "name": name})
+        kept = {key: row[key] for key in KEPT}
+        facts[name] = {k: v for k, v in kept.items() if v != "" and v == v}  # no NaN
+    provenance = {"seed": seed, "settings": s.changed(), **table.provenance(), **told}
+    provenance["trace_rows"] = facts
+    return kind.parse({**data, "jobs": jobs, "provenance": provenance})

@@ -10,20 +10,11 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated
 
-from pydantic import StrictBool
-
 from hindsched.instances.base import Count, Instance, NonNegative, Number, Positive, PositiveCount
+from hindsched.instances.generators import settings as ranges
 from hindsched.instances.generators.registry import suites_of
 from hindsched.instances.generators.sampling import Draws, arrival_slots, rounded
-from hindsched.instances.generators.settings import (
-    RowSettings,
-    Settings,
-    Share,
-    Span,
-    take_rows,
-    traced,
-    within,
-)
+from hindsched.instances.generators.settings import Share, Span, within
 from hindsched.instances.mlbroker.instance import MlbrokerInstance
 from hindsched.json_types import Draft
 
@@ -45,7 +36,7 @@ SYNCHRONISATIONS_PER_SLOT = 30
 """Exchanges of the whole model between a worker and the PS in a slot of ``section-6.4`` (ours)."""
 
 
-class MlbrokerSettings(Settings):
+class MlbrokerSettings(ranges.Settings):
     """Settings that all presets have."""
 
     datacenters: PositiveCount = 15
@@ -140,14 +131,13 @@ def generate(preset: str = "small", seed: int = 0, **settings: object) -> Instan
     return MlbrokerInstance.parse({**data, "provenance": origin})
 
 
-class TraceSettings(RowSettings):
+class TraceSettings(ranges.RowSettings):
     """Settings of `from_trace`, beside those of a preset."""
 
     preset: str = "paper"
-    # Submissions are stretched over the horizon, as a stream of short cluster jobs needs to become
-    # one of geo-distributed jobs that live for days. Otherwise, or with a slot's length, they fall
-    # into slots of that length, the last ones into the last slot.
-    stretch: StrictBool = True
+    # None: submissions are stretched over the horizon, as a stream of short cluster jobs needs to
+    # become one of geo-distributed jobs that live for days. Otherwise they fall into slots of that
+    # length, the last ones into the last slot.
     slot_seconds: Positive | None = None
 
 
@@ -162,26 +152,19 @@ def from_trace(
         unit, seconds = ("slot_hours", 3600) if preset == REAL else ("slot_days", 86400)
         others[unit] = trace.slot_seconds / seconds
     s = _settings(preset, {**others, "jobs": jobs})
-    rows = take_rows(table, jobs, trace)
-    stretch, width = trace.stretch and trace.slot_seconds is None, 3600.0 * s.slot_hours
-    if stretch:
-        width = max(rows[-1]["waited"] / s.horizon, 1e-9)
+    rows = ranges.take_rows(table, jobs, trace)
+    width = trace.slot_seconds or max(rows[-1]["waited"] / s.horizon, 1e-9)
     slots = [1 + min(s.horizon - 1, int(row["waited"] / width)) for row in rows]
-    data = _file(preset, seed, s, slots, "-trace")
-    when = "stretched over the horizon" if stretch else f"{width:g} s a slot"
-    return MlbrokerInstance.parse(
-        traced(
-            data, rows, table, seed, trace,
-            preset=preset,
-            drawn_with=s.changed(),
-            took=[f"submission: arrival, {when}"],
-            made_up=[
-                "life, demands, data, capacities and deployment of each job, drawn as in "
-                "Section 6.1",
-                f"{s.datacenters} data centres with prices, discounts and transfer fees, drawn",
-                "nothing of the trace's durations and GPUs is used",
-            ],
-        )
+    when = f"{width:g} s a slot" if trace.slot_seconds else "stretched over the horizon"
+    made_up = [
+        "life, demands, data, capacities and deployment of each job, drawn as in Section 6.1",
+        f"{s.datacenters} data centres with prices, discounts and transfer fees, drawn",
+        "nothing of the trace's durations and GPUs is used",
+    ]
+    return ranges.traced(
+        MlbrokerInstance, _file(preset, seed, s, slots, "-trace"), rows, table, seed, trace,
+        preset=preset, drawn_with=s.changed(), took=[f"submission: arrival, {when}"],
+        made_up=made_up,
     )  # fmt: skip
 
 
@@ -195,50 +178,36 @@ def _file(
 ) -> Draft:
     """The file of an instance whose jobs arrive in these slots, without its provenance."""
     names = [f"r{index + 1}" for index in range(s.datacenters)]
-    if isinstance(s, RealSettings):
-        resources, centers = ["instance"], _clusters(s, names)
-        jobs = [_real_job(seed, s, f"j{j}", slot, names) for j, slot in enumerate(arrivals, 1)]
-    else:
-        resources, centers = list(RESOURCES), _datacenters(seed, s, names)
-        jobs = [_job(seed, s, f"j{j}", slot, names) for j, slot in enumerate(arrivals, 1)]
+    transfer, draws = [[0.0] * len(names) for _ in names], Draws(seed, "transfer")
+    for row in range(len(names)):
+        for column in range(row + 1, len(names)):
+            transfer[row][column] = transfer[column][row] = draws.uniform(*s.transfer_usd)
     return {
-        "name": f"mlbroker-{preset}{kind}-r{len(names)}-t{s.horizon}-j{len(jobs)}-s{seed}",
+        "name": f"mlbroker-{preset}{kind}-r{len(names)}-t{s.horizon}-j{len(arrivals)}-s{seed}",
         "horizon": s.horizon,
         "slot_seconds": rounded(3600.0 * s.slot_hours),
-        "resources": resources,
-        "datacenters": centers,
-        "transfer_usd_per_gb": _transfer(Draws(seed, "transfer"), s, len(names)),
-        "jobs": jobs,
+        "resources": ["instance"] if isinstance(s, RealSettings) else list(RESOURCES),
+        "datacenters": [{"name": name, "prices": _prices(seed, s, name)} for name in names],
+        "transfer_usd_per_gb": transfer,
+        "jobs": [
+            _job(Draws(seed, f"job j{j}"), s, f"j{j}", slot) for j, slot in enumerate(arrivals, 1)
+        ],
     }
 
 
-def _transfer(draws: Draws, s: MlbrokerSettings, size: int) -> list[list[float]]:
-    prices = [[0.0] * size for _ in range(size)]
-    for row in range(size):
-        for column in range(row + 1, size):
-            prices[row][column] = prices[column][row] = draws.uniform(*s.transfer_usd)
+def _prices(seed: int, s: PaperSettings | RealSettings, name: str) -> Draft:
+    """The prices of a data centre by resource."""
+    if isinstance(s, RealSettings):
+        unit = rounded(s.instance_usd_per_hour * s.slot_hours)
+        return {"instance": _tier(unit, s.discount, s.instance_threshold)}
+    draws = Draws(seed, f"datacenter {name}")
+    prices = {}
+    for resource in RESOURCES:
+        word = resource.removesuffix("_gb")
+        unit = rounded(draws.uniform(*getattr(s, f"{word}_range")) * s.slot_days)
+        share = draws.uniform(*s.discount)
+        prices[resource] = _tier(unit, share, draws.uniform(*getattr(s, f"{word}_threshold")))
     return prices
-
-
-def _datacenters(seed: int, s: PaperSettings, names: list[str]) -> list[Draft]:
-    ranges = (s.gpu_range, s.cpu_range, s.memory_range, s.storage_range)
-    limits = (s.gpu_threshold, s.cpu_threshold, s.memory_threshold, s.storage_threshold)
-    centers = []
-    for name in names:
-        draws = Draws(seed, f"datacenter {name}")
-        prices = {}
-        for resource, price, limit in zip(RESOURCES, ranges, limits, strict=True):
-            unit = rounded(draws.uniform(*price) * s.slot_days)
-            share = draws.uniform(*s.discount)
-            prices[resource] = _tier(unit, share, draws.uniform(*limit))
-        centers.append({"name": name, "prices": prices})
-    return centers
-
-
-def _clusters(s: RealSettings, names: list[str]) -> list[Draft]:
-    unit = rounded(s.instance_usd_per_hour * s.slot_hours)
-    prices = {"instance": _tier(unit, s.discount, s.instance_threshold)}
-    return [{"name": name, "prices": prices} for name in names]
 
 
 def _tier(unit: float, share: float, threshold: float) -> Draft:
@@ -256,51 +225,43 @@ def _split(draws: Draws, total: float, own: list[float], share: float) -> list[f
     return [rounded(total * (share * typical + (1 - share) * new)) for typical, new in pairs]
 
 
-def _job(seed: int, s: PaperSettings, name: str, arrival: int, names: list[str]) -> Draft:
-    draws = Draws(seed, f"job {name}")
-    departure = min(s.horizon, arrival + max(1, draws.integer(*s.life_slots)) - 1)
-    worker = (s.gpus, s.cpus, s.memory_gb, s.storage_gb)
-    ps = (s.ps_cpus, s.ps_memory_gb, s.ps_storage_gb)
-    job: Draft = {
-        "name": name,
-        "arrival": arrival,
-        "departure": departure,
-        "worker": {key: draws.integer(*span) for key, span in zip(RESOURCES, worker, strict=True)},
-        "ps": {key: draws.integer(*span) for key, span in zip(RESOURCES[1:], ps, strict=True)},
-        "capacity_gb": draws.uniform(*s.capacity_gb),
-        "exchange_gb": draws.uniform(*s.exchange_gb),
-        "deployment_usd": rounded(draws.uniform(*s.deployment_usd) * s.deployment_gb),
-    }
-    own, spread = _simplex(draws, len(names)), s.data_variation
-    typical = draws.uniform(*s.data_gb)
-    job["data_gb"] = [
-        _split(draws, typical * draws.uniform(1 - spread, 1 + spread), own, s.persistent_share)
-        for _ in range(arrival, departure + 1)
-    ]
+def _job(draws: Draws, s: PaperSettings | RealSettings, name: str, arrival: int) -> Draft:
+    """A job of Section 6.1, or one of Section 6.4 that trains a model of Table 3."""
+    job: Draft = {"name": name, "arrival": arrival}
+    if isinstance(s, RealSettings):
+        model = draws.choice(list(MODELS))
+        million_parameters, images_per_second = MODELS[model]
+        images = images_per_second * 3600 * s.slot_hours / EPOCHS_PER_SLOT
+        job |= {
+            "name": f"{name}-{model}",
+            "worker": {"instance": 1},
+            "ps": {"instance": 1},
+            "capacity_gb": rounded(images * IMAGE_GB),
+            "exchange_gb": rounded(2 * million_parameters * 4e-3 * SYNCHRONISATIONS_PER_SLOT),
+        }
+    job["departure"] = min(s.horizon, arrival + max(1, draws.integer(*s.life_slots)) - 1)
+    if isinstance(s, PaperSettings):
+        worker = zip(RESOURCES, (s.gpus, s.cpus, s.memory_gb, s.storage_gb), strict=True)
+        ps = zip(RESOURCES[1:], (s.ps_cpus, s.ps_memory_gb, s.ps_storage_gb), strict=True)
+        job["worker"] = {key: draws.integer(*span) for key, span in worker}
+        job["ps"] = {key: draws.integer(*span) for key, span in ps}
+        job["capacity_gb"] = draws.uniform(*s.capacity_gb)
+        job["exchange_gb"] = draws.uniform(*s.exchange_gb)
+    job["deployment_usd"] = rounded(draws.uniform(*s.deployment_usd) * s.deployment_gb)
+    life = range(arrival, job["departure"] + 1)
+    if isinstance(s, RealSettings):
+        equal = [1 / s.datacenters] * s.datacenters
+        job["data_gb"] = [
+            _split(draws, s.dataset_gb * draws.uniform(*s.dataset_share), equal, 0.0) for _ in life
+        ]
+    else:
+        own, spread = _simplex(draws, s.datacenters), s.data_variation
+        typical = draws.uniform(*s.data_gb)
+        job["data_gb"] = [
+            _split(draws, typical * draws.uniform(1 - spread, 1 + spread), own, s.persistent_share)
+            for _ in life
+        ]
     return job
-
-
-def _real_job(seed: int, s: RealSettings, name: str, arrival: int, names: list[str]) -> Draft:
-    draws = Draws(seed, f"job {name}")
-    model = draws.choice(list(MODELS))
-    million_parameters, images_per_second = MODELS[model]
-    departure = min(s.horizon, arrival + max(1, draws.integer(*s.life_slots)) - 1)
-    images = images_per_second * 3600 * s.slot_hours / EPOCHS_PER_SLOT
-    equal = [1 / len(names)] * len(names)
-    return {
-        "name": f"{name}-{model}",
-        "arrival": arrival,
-        "departure": departure,
-        "worker": {"instance": 1},
-        "ps": {"instance": 1},
-        "capacity_gb": rounded(images * IMAGE_GB),
-        "exchange_gb": rounded(2 * million_parameters * 4e-3 * SYNCHRONISATIONS_PER_SLOT),
-        "deployment_usd": rounded(draws.uniform(*s.deployment_usd) * s.deployment_gb),
-        "data_gb": [
-            _split(draws, s.dataset_gb * draws.uniform(*s.dataset_share), equal, 0.0)
-            for _ in range(arrival, departure + 1)
-        ],
-    }
 
 
 SMALL_LEVELS: tuple[tuple[tuple[int, int], Draft], ...] = (

@@ -15,7 +15,6 @@ target set from the duration.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,16 +22,9 @@ from pydantic import StrictBool, field_validator
 
 from hindsched.errors import InputError
 from hindsched.instances.base import Instance, NonNegative, Positive, PositiveCount
+from hindsched.instances.generators import settings as ranges
 from hindsched.instances.generators.registry import suites_of
 from hindsched.instances.generators.sampling import Draws, arrival_slots, rounded
-from hindsched.instances.generators.settings import (
-    Positives,
-    RowSettings,
-    Settings,
-    arrivals_of,
-    take_rows,
-    traced,
-)
 from hindsched.instances.oasis.instance import OasisInstance, OasisJob
 from hindsched.json_types import Draft
 
@@ -42,20 +34,12 @@ if TYPE_CHECKING:
 RESOURCES = ["gpu", "cpu", "memory_gb", "storage_gb", "bandwidth_mbps"]
 STORAGE_GB = 1000  # the paper gives demands for storage and no capacity; this never binds
 WORKER_TYPES = [  # EC2 P2 and G3: GPUs, vCPUs, GB, and a NIC within the paper's 20-50 Gbps
-    (1, 4, 61, 20000),
-    (8, 32, 488, 30000),
-    (16, 64, 732, 50000),
-    (1, 16, 122, 20000),
-    (2, 32, 244, 30000),
-    (4, 64, 488, 40000),
-]
+    (1, 4, 61, 20000), (8, 32, 488, 30000), (16, 64, 732, 50000),
+    (1, 16, 122, 20000), (2, 32, 244, 30000), (4, 64, 488, 40000),
+]  # fmt: skip
 PS_TYPES = [  # EC2 C4: vCPUs, GB, NIC
-    (2, 3.75, 20000),
-    (4, 7.5, 25000),
-    (8, 15, 30000),
-    (16, 30, 40000),
-    (36, 60, 50000),
-]
+    (2, 3.75, 20000), (4, 7.5, 25000), (8, 15, 30000), (16, 30, 40000), (36, 60, 50000),
+]  # fmt: skip
 TESTBED_MODELS_MB = [244, 102, 178, 241, 531, 45]
 """Parameters of AlexNet, ResNet-50, -101, -152, VGG-11 and Inception-BN in 32-bit floats."""
 MOST_TRIES = 200_000  # draws of one job before the settings are called impossible
@@ -73,7 +57,7 @@ TRACE_SLOTS = 96
 STRICT_DECAY = 6
 
 
-class OasisSettings(Settings):
+class OasisSettings(ranges.Settings):
     """Settings of `generate`; the defaults are the preset ``paper``."""
 
     jobs: PositiveCount = 100
@@ -81,7 +65,7 @@ class OasisSettings(Settings):
     servers: PositiveCount = 50  # worker servers, and as many PS servers
     max_duration: PositiveCount = 15  # slots with all workers; the knob of contention
     slot_seconds: Positive = 3600
-    priority: Positives = (1, 100)  # gamma_1
+    priority: ranges.Positives = (1, 100)  # gamma_1
     shares: tuple[NonNegative, NonNegative, NonNegative] = (0.10, 0.55, 0.35)  # as in `DECAYS`
     exact_shares: StrictBool = False  # so many jobs of each class, in random order
 
@@ -108,47 +92,42 @@ def generate(preset: str = "small", seed: int = 0, **settings: object) -> OasisI
     """
     s = OasisSettings.of(PRESETS[preset], settings)
     testbed = preset == "testbed"
-    servers = _testbed_servers() if testbed else _draw_servers(Draws(seed, "servers"), s)
-    size = f"t{s.horizon}-j{s.jobs}-h{s.servers}-d{s.max_duration}"
+    workers, ps = _testbed_servers() if testbed else _draw_servers(Draws(seed, "servers"), s)
     data: Draft = {
-        "name": f"oasis-{preset}-{size}-s{seed}",
+        "name": f"oasis-{preset}-t{s.horizon}-j{s.jobs}-h{s.servers}-d{s.max_duration}-s{seed}",
         "horizon": s.horizon,
         "slot_seconds": s.slot_seconds,
         "provenance": {"generator": "oasis", "preset": preset, "seed": seed, "settings": settings},
         "resources": RESOURCES,
-        "bandwidth_resource": "bandwidth_mbps",
-        "worker_servers": servers[0],
-        "ps_servers": servers[1],
+        "bandwidth_resource": RESOURCES[-1],
+        "worker_servers": workers,
+        "ps_servers": ps,
     }
     cluster = OasisInstance.parse(data)
     tail = 1 if testbed else min(s.max_duration, max(1, 2 * s.horizon // 5))
     last = max(1, s.horizon - tail)
     arrivals = arrival_slots(Draws(seed, "arrivals"), s.jobs, last)
-    draw = _draw_testbed_job if testbed else _draw_job
     jobs = []
     for index, own in enumerate(_classes(Draws(seed, "classes"), s)):
         draws = Draws(seed, "job", str(index))
-        job = _first_possible(draws, draw, cluster, arrivals[index], own)
-        jobs.append({"name": f"j{index + 1}", **job})
+        jobs.append(_first_possible(f"j{index + 1}", draws, testbed, cluster, arrivals[index], own))
     return OasisInstance.parse({**data, "jobs": jobs})
 
 
 def _classes(draws: Draws, s: OasisSettings) -> list[OasisSettings]:
     """Every job's settings: its shares are of one class where the numbers are exact."""
-    shares, jobs = s.shares, s.jobs
     if not s.exact_shares:
-        return [s] * jobs
-    ends = [round(jobs * sum(shares[:kind]) / sum(shares)) for kind in range(4)]
+        return [s] * s.jobs
+    ends = [round(s.jobs * sum(s.shares[:kind]) / sum(s.shares)) for kind in range(4)]
     pool = [kind for kind in range(3) for _ in range(ends[kind], ends[kind + 1])]
-    found = [pool.pop(draws.integer(0, len(pool) - 1)) for _ in range(jobs)]
-    alone = [[float(own == kind) for kind in range(3)] for own in range(3)]
+    found = [pool.pop(draws.integer(0, len(pool) - 1)) for _ in range(s.jobs)]
+    alone = np.eye(3).tolist()
     return [s.model_copy(update={"shares": tuple(alone[own])}) for own in found]
 
 
 def _server(name: str, gpu: int, cpu: int, memory: float, storage: float, mbps: int) -> Draft:
-    capacity: Draft = {"gpu": gpu} if gpu else {}
-    capacity |= {"cpu": cpu, "memory_gb": memory, "storage_gb": storage, "bandwidth_mbps": mbps}
-    return {"name": name, "capacity": capacity}
+    amounts = dict(zip(RESOURCES, (gpu, cpu, memory, storage, mbps), strict=True))
+    return {"name": name, "capacity": {r: n for r, n in amounts.items() if r != "gpu" or n}}
 
 
 def _draw_servers(draws: Draws, s: OasisSettings) -> tuple[list[Draft], list[Draft]]:
@@ -168,48 +147,42 @@ def _testbed_servers() -> tuple[list[Draft], list[Draft]]:
     return workers, [_server(f"p{i + 1}", 0, 8, 32, 1500, 10000) for i in range(2)]
 
 
-Draw = Callable[[Draws, OasisInstance, int, OasisSettings], Draft | None]
-
-
 def _first_possible(
-    draws: Draws, draw: Draw, cluster: OasisInstance, arrival: int, s: OasisSettings
+    name: str, draws: Draws, testbed: bool, cluster: OasisInstance, arrival: int, s: OasisSettings
 ) -> Draft:
     """Draw until a job can finish alone on the empty cluster."""
+    slots = cluster.horizon - arrival
     for _ in range(MOST_TRIES):
-        job = draw(draws, cluster, arrival, s)
+        job = _testbed_job(draws, s) if testbed else _job(draws, min(s.max_duration, slots), s)
         if job is not None:
-            record = OasisJob.model_validate({"name": "j", **job})
-            slots = cluster.horizon - arrival
+            job |= {"name": name, "arrival": arrival}
+            record = OasisJob.model_validate(job)
             if cluster.most_workers(record) * slots >= cluster.work_of(record):
                 return job
     rule = f"no job that arrives in slot {arrival} can finish under these settings"
     raise InputError("set.max_duration", s.max_duration, rule)
 
 
-def _draw_job(draws: Draws, cluster: OasisInstance, arrival: int, s: OasisSettings) -> Draft | None:
+def _job(draws: Draws, longest: int, s: OasisSettings) -> Draft | None:
     """Section V-A; None if the job is too long."""
     epochs, minibatches = draws.integer(50, 200), draws.integer(10, 100)
     minibatch_slots = draws.log_uniform(0.001, 0.1)
     gradient, b = draws.uniform(30.0, 575.0), draws.integer(100, 5000)
     per_batch = minibatch_slots + 2 * gradient * 8 / b / s.slot_seconds
-    if epochs * minibatches * per_batch > min(s.max_duration, cluster.horizon - arrival):
+    if epochs * minibatches * per_batch > longest:
         return None
     return {
-        "arrival": arrival,
         "epochs": epochs,
         "chunks": draws.integer(5, 100),
         "minibatches": minibatches,
         "minibatch_slots": minibatch_slots,
         "gradient_mb": gradient,
-        "worker": _demand(draws, b, gpus=(0, 4), cpus=(1, 10), memory=(2, 32)),
-        "ps": _demand(draws, draws.integer(5000, 20000), None, cpus=(1, 10), memory=(2, 32)),
+        **_demands(draws, b, (5000, 20000), gpus=4, cpus=10, memory=32),
         "utility": _draw_utility(draws, s, draws.uniform(1, 15)),
     }
 
 
-def _draw_testbed_job(
-    draws: Draws, cluster: OasisInstance, arrival: int, s: OasisSettings
-) -> Draft | None:
+def _testbed_job(draws: Draws, s: OasisSettings) -> Draft | None:
     """Section V-B: 200 images in chunks of 20 or 30, 2-6 slots of 20 minutes at 1-4 workers."""
     images = draws.choice([20, 30])
     epochs, chunks, minibatches = draws.integer(4, 30), math.ceil(200 / images), images // 10
@@ -221,33 +194,27 @@ def _draw_testbed_job(
     if minibatch_slots <= 0:
         return None
     return {
-        "arrival": arrival,
         "epochs": epochs,
         "chunks": chunks,
         "minibatches": minibatches,
         "minibatch_slots": rounded(minibatch_slots),
         "gradient_mb": gradient,
-        "worker": _demand(draws, b, gpus=(0, 1), cpus=(1, 5), memory=(2, 10)),
-        "ps": _demand(draws, max(b, draws.integer(1000, 3000)), None, cpus=(1, 5), memory=(2, 10)),
+        **_demands(draws, b, (1000, 3000), gpus=1, cpus=5, memory=10),
         "utility": _draw_utility(draws, s, draws.uniform(1, 6)),
     }
 
 
-def _demand(
-    draws: Draws,
-    mbps: int,
-    gpus: tuple[int, int] | None,
-    cpus: tuple[int, int],
-    memory: tuple[int, int],
+def _demands(
+    draws: Draws, b: int, ps_mbps: tuple[int, int], *, gpus: int, cpus: int, memory: int
 ) -> Draft:
-    demand: Draft = {}
-    if gpus is not None:
-        demand["gpu"] = draws.integer(*gpus)
-    demand["cpu"] = draws.integer(*cpus)
-    demand["memory_gb"] = draws.integer(*memory)
-    demand["storage_gb"] = draws.integer(5, 10)
-    demand["bandwidth_mbps"] = mbps
-    return demand
+    """Demands of a worker that sends b Mbps, and of a PS that takes no less; up to so much."""
+
+    def others(mbps: int) -> Draft:
+        amounts = draws.integer(1, cpus), draws.integer(2, memory), draws.integer(5, 10), mbps
+        return dict(zip(RESOURCES[1:], amounts, strict=True))
+
+    worker = {"gpu": draws.integer(0, gpus), **others(b)}
+    return {"worker": worker, "ps": others(max(b, draws.integer(*ps_mbps)))}
 
 
 def _draw_utility(draws: Draws, s: OasisSettings, target: float) -> Draft:
@@ -260,7 +227,7 @@ def _sigmoid(priority: float, decay: float, target: float) -> Draft:
     return {"kind": "sigmoid", **{name: rounded(value) for name, value in values.items()}}
 
 
-class TraceSettings(RowSettings):
+class TraceSettings(ranges.RowSettings):
     """Settings of `from_trace`.
 
     By default the horizon is the last arrival plus what nine tenths of the jobs need with all their
@@ -278,78 +245,59 @@ class TraceSettings(RowSettings):
 def from_trace(table: TraceTable, *, jobs: int = 60, seed: int = 0, **settings: object) -> Instance:
     """Make an instance from rows of a trace, with the settings of `TraceSettings`."""
     s = TraceSettings.of({}, settings)
-    slot_seconds, horizon, servers = s.slot_seconds, s.horizon, s.servers
-    rows = take_rows(table, jobs, s)
+    rows = ranges.take_rows(table, jobs, s)
     shortest = sorted(row["duration_seconds"] / s.elasticity for row in rows)
     most_need = shortest[(9 * (jobs - 1)) // 10]
-    if slot_seconds is None:
-        whole = rows[-1]["waited"] + most_need
-        slot_seconds = 60.0 * max(1, math.ceil(whole / 60 / TRACE_SLOTS))
-    arrivals = arrivals_of(rows, slot_seconds)
-    if horizon is None:
-        horizon = max(arrivals) + math.ceil(most_need / slot_seconds)
-    elif horizon < max(arrivals):
-        rule = f"must reach the last arrival, slot {max(arrivals)}"
+    minutes = math.ceil((rows[-1]["waited"] + most_need) / 60 / TRACE_SLOTS)
+    slot_seconds = s.slot_seconds or 60.0 * max(1, minutes)
+    arrivals = ranges.arrivals_of(rows, slot_seconds)
+    horizon = s.horizon or arrivals[-1] + math.ceil(most_need / slot_seconds)
+    if horizon < arrivals[-1]:
+        rule = f"must reach the last arrival, slot {arrivals[-1]}"
         raise InputError("set.horizon", horizon, rule)
-    works = [row["duration_seconds"] * row["gpus"] / slot_seconds for row in rows]
-    most = [s.elasticity * int(row["gpus"]) for row in rows]
-    named: list[Draft] = [
-        {
-            "name": f"j{index + 1}",
-            "arrival": arrival,
-            "epochs": 1,
-            "chunks": n,
-            "minibatches": 1,
-            "minibatch_slots": rounded(work / n),
-            "gradient_mb": 0,
-            "worker": PER_GPU,
-            "ps": PS,
+    records, offered, too_long = [], [], []
+    for index, (row, arrival) in enumerate(zip(rows, arrivals, strict=True)):
+        most = s.elasticity * int(row["gpus"])
+        work = row["duration_seconds"] * row["gpus"] / slot_seconds
+        if work <= most * (horizon - arrival + 1):
+            offered.append(work)
+        else:
+            too_long.append(str(row["job"]))
+        records.append({
+            "name": f"j{index + 1}", "arrival": arrival, "epochs": 1, "chunks": most,
+            "minibatches": 1, "minibatch_slots": rounded(work / most), "gradient_mb": 0,
+            "worker": PER_GPU, "ps": PS,
             "utility": _utility(row, Draws(seed, "utility", str(index)), slot_seconds),
-        }
-        for index, (row, arrival, n, work) in enumerate(
-            zip(rows, arrivals, most, works, strict=True)
-        )
-    ]
-    fitting = [
-        work <= job["chunks"] * (horizon - job["arrival"] + 1)
-        for work, job in zip(works, named, strict=True)
-    ]
-    if servers is None:
-        offered = math.fsum(work for work, fits in zip(works, fitting, strict=True) if fits)
-        servers = max(1, math.floor(offered / (s.load * horizon * s.gpus_per_server)))
-    ps_servers = max(1, math.ceil(servers * s.gpus_per_server / WORKERS_PER_PS_SERVER))
-    worker_server = {key: value * s.gpus_per_server for key, value in PER_GPU.items()}
+        })  # fmt: skip
+    each = s.gpus_per_server
+    servers = s.servers or max(1, math.floor(math.fsum(offered) / (s.load * horizon * each)))
+    ps_servers = max(1, math.ceil(servers * each / WORKERS_PER_PS_SERVER))
+    worker_server = {key: value * each for key, value in PER_GPU.items()}
     data = {
         "name": f"oasis-{table.format}-{jobs}-{int(s.start)}-s{seed}",
         "horizon": horizon,
         "slot_seconds": slot_seconds,
-        "resources": list(PER_GPU),
-        "bandwidth_resource": "bandwidth_mbps",
+        "resources": RESOURCES,
+        "bandwidth_resource": RESOURCES[-1],
         "worker_servers": [
-            {"name": f"w{i + 1}", "capacity": worker_server} for i in range(servers)
+            {"name": f"w{h + 1}", "capacity": worker_server} for h in range(servers)
         ],
-        "ps_servers": [{"name": f"p{i + 1}", "capacity": PS_SERVER} for i in range(ps_servers)],
-        "jobs": named,
+        "ps_servers": [{"name": f"p{k + 1}", "capacity": PS_SERVER} for k in range(ps_servers)],
+        "jobs": records,
     }
     has_values = all(row["value_kind"] for row in rows)
-    too_long = [str(row["job"]) for row, fits in zip(rows, fitting, strict=True) if not fits]
-    return OasisInstance.parse(
-        traced(
-            data, rows, table, seed, s,
-            too_long_for_the_horizon=too_long,
-            took=[
-                "submission: arrival",
-                "duration x GPUs: work",
-                f"GPUs x {s.elasticity}: most workers at once",
-                *(["values and deadlines: utility"] if has_values else []),
-            ],
-            made_up=[
-                f"{servers} worker servers and {ps_servers} PS servers of EC2 shapes",
-                "demands of a worker (one GPU's share of a P2 server) and of a PS",
-                *([] if has_values else ["utilities, drawn around the duration"]),
-            ],
-        )
-    )  # fmt: skip
+    took = [
+        "submission: arrival", "duration x GPUs: work",
+        f"GPUs x {s.elasticity}: most workers at once",
+        *(["values and deadlines: utility"] if has_values else []),
+    ]  # fmt: skip
+    made_up = [
+        f"{servers} worker servers and {ps_servers} PS servers of EC2 shapes",
+        "demands of a worker (one GPU's share of a P2 server) and of a PS",
+        *([] if has_values else ["utilities, drawn around the duration"]),
+    ]
+    told = {"too_long_for_the_horizon": too_long, "took": took, "made_up": made_up}
+    return ranges.traced(OasisInstance, data, rows, table, seed, s, **told)
 
 
 def _utility(row: dict[str, Any], draws: Draws, slot_seconds: float) -> Draft:
@@ -385,10 +333,8 @@ def fit_steps(deadlines: list[float], values: list[float]) -> tuple[float, float
     shape = 1.0 / (1.0 + np.exp(exponent))
     priority = (shape * steps).sum(axis=2) / (shape**2).sum(axis=2)
     error = ((priority[:, :, None] * shape - steps) ** 2).sum(axis=2)
-    best = int(np.argmin(np.round(error, 9)))
-    decay, target = np.unravel_index(best, error.shape)
-    chosen = priority[decay, target]
-    return rounded(float(chosen)), float(decays[decay]), rounded(float(targets[target]))
+    best = np.unravel_index(int(np.argmin(np.round(error, 9))), error.shape)
+    return rounded(float(priority[best])), float(decays[best[0]]), rounded(float(targets[best[1]]))
 
 
 SUITES = suites_of(
@@ -397,11 +343,7 @@ SUITES = suites_of(
     small=[("small", seed, {"servers": servers}) for servers in (3, 5, 8, 14) for seed in (0, 1)],
     # The paper's ratio experiment.
     contention=[
-        (
-            "paper",
-            seed,
-            {"jobs": 10, "horizon": 10, "servers": servers, "max_duration": duration},
-        )
+        ("paper", seed, {"jobs": 10, "horizon": 10, "servers": servers, "max_duration": duration})
         for servers in (5, 10, 25, 50)
         for duration in (2, 4, 10)
         for seed in (0, 1)

@@ -105,7 +105,7 @@ def test_nodes_of_astraeas_tenants():
         ("batchsched", "servers", 2), ("batchsched", "architecture", "ring"),
         ("astraea", "elasticity", 0), ("astraea", "load", "nan"),
         ("astraea", "nodes", {"x": 0}), ("astraea", "nodes", "foo"), ("astraea", "start", -1),
-        ("astraea", "utility", "sigmoid"), ("edgecloud", "slot_hours", 0),
+        ("astraea", "utility", "sigmoid"), ("edgecloud", "slot_seconds", 0),
         ("mlbroker", "every", 0), ("mlbroker", "start", "x"), ("gang", "gpus", 0),
         ("gang", "servers", 65),
     ],

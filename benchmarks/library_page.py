@@ -8,9 +8,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from library_recipes import VERSION
 from library_records import Records, Standing, check_records, choose
-
-from hindsched.instances.catalogue import library_version
 
 RECORDS = Path(__file__).parent / "library"
 PAGE = Path(__file__).parents[1] / "docs/results/library.md"
@@ -23,7 +22,7 @@ def board() -> str:
     groups: dict[tuple[str, str], list[Standing]] = {}
     for standing in standings:
         groups.setdefault((standing.recipe.family, standing.recipe.suite), []).append(standing)
-    lines = [f"Version {library_version()}, {len(standings)} instances.", ""]
+    lines = [f"Version {VERSION}, {len(standings)} instances.", ""]
     lines += ["| family | suite | instances | proven | median gap | largest gap |"]
     lines += ["|---|---|---|---|---|---|"]
     for (family, suite), members in groups.items():

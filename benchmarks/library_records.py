@@ -15,7 +15,7 @@ from pathlib import Path
 from hindsched.analysis.verify import exact_check
 from hindsched.errors import InputError
 from hindsched.instances.base import check_family
-from hindsched.instances.catalogue import Recipe, all_recipes, best_on_file
+from hindsched.instances.catalogue import Member, all_recipes, best_on_file
 from hindsched.instances.io import read_json
 from hindsched.solvers.door.options import DEFAULT_GAP
 from hindsched.solvers.door.result import relative_gap
@@ -30,19 +30,19 @@ class Standing:
 
     Parameters
     ----------
-    recipe : Recipe
+    recipe : Member
         The instance.
     objective, bound : float, optional
         Of the best solution and of the best certificate on file.
 
     Examples
     --------
-    >>> from hindsched.instances.catalogue import find_recipe
-    >>> Standing(find_recipe("oasis/library-small/h3-s2"), 99.0, 100.0).gap
+    >>> from hindsched.instances.catalogue import find
+    >>> Standing(find("oasis/library-small/h3-s2"), 99.0, 100.0).gap
     0.01
     """
 
-    recipe: Recipe
+    recipe: Member
     objective: float | None = None
     bound: float | None = None
 
@@ -70,14 +70,14 @@ class Records:
 
     Examples
     --------
-    >>> from hindsched.instances.catalogue import find_recipe
-    >>> Records().standing(find_recipe("oasis/library-small/h3-s2")).is_proven
+    >>> from hindsched.instances.catalogue import find
+    >>> Records().standing(find("oasis/library-small/h3-s2")).is_proven
     True
     """
 
     folder: Path | None = None
 
-    def path(self, recipe: Recipe, part: str) -> Path:
+    def path(self, recipe: Member, part: str) -> Path:
         """Where a record stands, or would stand if it is short."""
         if self.folder is None:
             raise InputError("folder", "(absent)", "must hold the library's records")
@@ -85,13 +85,13 @@ class Records:
         packed = plain.with_name(f"{plain.name}.gz")
         return packed if packed.exists() else plain
 
-    def files(self, recipe: Recipe) -> list[Path]:
+    def files(self, recipe: Member) -> list[Path]:
         """The records that there are of an instance."""
         if self.folder is None:
             return []
         return [path for part in CLAIMS if (path := self.path(recipe, part)).exists()]
 
-    def standing(self, recipe: Recipe) -> Standing:
+    def standing(self, recipe: Member) -> Standing:
         """What is best known of an instance."""
         if self.folder is None:
             return Standing(recipe, *best_on_file()[recipe.name])
@@ -111,7 +111,7 @@ def _stated(path: Path, part: str) -> float | None:
 
 def choose(
     names: Sequence[str] = (), family: str | None = None, suite: str | None = None
-) -> list[Recipe]:
+) -> list[Member]:
     """Instances of the library by name, family and suite; all of them by default.
 
     Raises
@@ -141,13 +141,13 @@ def choose(
 
 
 def check_records(
-    recipes: Sequence[Recipe], records: Records
-) -> Iterator[tuple[Recipe, str, bool]]:
+    recipes: Sequence[Member], records: Records
+) -> Iterator[tuple[Member, str, bool]]:
     """Make every instance anew and let the exact kernel check its records.
 
     Yields
     ------
-    (Recipe, str, bool)
+    (Member, str, bool)
         The instance, the kernel's verdict (``no records`` where there are none), and whether it
         accepts them.
     """

@@ -50,7 +50,7 @@ def list_(
 
 
 def _rows(what: str | None, family: str | None) -> Rows:
-    from hindsched.instances.catalogue import families_or_all, list_instances, list_suites
+    from hindsched.instances.catalogue import families_or_all, list_instances, suites
     from hindsched.instances.io import instance_class
     from hindsched.online.registry import algorithms
 
@@ -58,7 +58,8 @@ def _rows(what: str | None, family: str | None) -> Rows:
         case None:
             return [{"list": word, "shows": shows} for word, shows in LISTS.items()]
         case "suites":
-            return list_suites(family)
+            words = families_or_all(family)
+            return [{"family": word, "suite": name} for word in words for name in suites(word)]
         case "instances":
             return list_instances(family)
         case "solvers":

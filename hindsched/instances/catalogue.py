@@ -12,20 +12,14 @@ that they did. ``benchmarks/library_recipes.py`` writes both lists.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, partial
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from hindsched.errors import InputError, SolveFailed
-from hindsched.instances.base import (
-    FAMILIES,
-    Instance,
-    check_family,
-    families_on,
-    family_module,
-)
+from hindsched.instances.base import FAMILIES, Instance, check_family, families_on, family_module
 from hindsched.instances.generators.registry import generate
 from hindsched.instances.io import parse_instance, read_json
 from hindsched.json_types import JsonObject, Keywords
@@ -55,7 +49,7 @@ KNOWN: dict[str, tuple[BestKnown, ...]] = {
 
 @dataclass(frozen=True)
 class Member:
-    """An instance of a suite."""
+    """An instance of a suite; one of the benchmark library with what its generator is given."""
 
     family: str
     suite: str
@@ -63,6 +57,9 @@ class Member:
     jobs: int
     horizon: int
     sha256: str  # of the canonical JSON
+    preset: str = ""  # empty for an instance outside the library
+    seed: int = 0
+    settings: Keywords = field(default_factory=dict)
 
     @property
     def member(self) -> str:
@@ -75,37 +72,30 @@ class Member:
         return f"{self.family}/{self.suite}/{self.member}"
 
     def make(self) -> Instance:
-        """Make, or read, the instance."""
-        made = suite(self.family, self.suite)
-        return next(instance for instance in made if instance.name == self.instance_name)
-
-
-@dataclass(frozen=True)
-class Recipe(Member):
-    """An instance of the benchmark library: what its generator is given."""
-
-    preset: str
-    seed: int
-    settings: Keywords
-
-    def make(self) -> Instance:
-        """Make the instance; `SolveFailed` if a changed generator makes another one."""
-        made = generate(self.family, self.preset, self.seed, **self.settings)
-        instance = made.with_fields(name=self.instance_name)
+        """Make, or read, the instance; `SolveFailed` if a changed generator makes another one."""
+        if not self.preset:
+            made = suite(self.family, self.suite)
+            return next(instance for instance in made if instance.name == self.instance_name)
+        drawn = generate(self.family, self.preset, self.seed, **self.settings)
+        instance = drawn.with_fields(name=self.instance_name)
         if instance.sha256() != self.sha256:
             raise SolveFailed(f"{self.name}: this version's generator makes another instance")
         return instance
 
 
-def generated_suites(family: str) -> dict[str, Suite]:
-    """Suites that need no recipe: those that the generator names, and those kept as files."""
+def suites(family: str) -> dict[str, Suite]:
+    """Suites of a family: its generator's, those kept as files, the benchmark library's last."""
     found: dict[str, Suite] = dict(family_module("instances", family, "generator").SUITES)
+    known = [name for name, facts in KNOWN.items() if facts[0].family == family]
     for name, paths in (
         (WORST, sorted((PACKAGE / family / WORST).glob("*.json"))),
-        (KNOWN_SUITE, [_known_file(name) for name in KNOWN if KNOWN[name][0].family == family]),
+        (KNOWN_SUITE, [PACKAGE / KNOWN_SUITE / f"{name}.json" for name in known]),
     ):
         if paths:
             found[name] = partial(_read_all, paths)
+    own = [recipe for recipe in all_recipes() if recipe.family == family]
+    for name in dict.fromkeys(recipe.suite for recipe in own):
+        found[name] = partial(_make_all, [recipe for recipe in own if recipe.suite == name])
     return found
 
 
@@ -113,20 +103,7 @@ def _read_all(paths: list[Path]) -> list[Instance]:
     return [parse_instance(read_json(path), str(path)) for path in paths]
 
 
-def _known_file(name: str) -> Path:
-    return PACKAGE / KNOWN_SUITE / f"{name}.json"
-
-
-def suites(family: str) -> dict[str, Suite]:
-    """Suites of a family, those of the benchmark library last."""
-    found = generated_suites(family)
-    own = [recipe for recipe in all_recipes() if recipe.family == family]
-    for name in dict.fromkeys(recipe.suite for recipe in own):
-        found[name] = partial(_make_all, [recipe for recipe in own if recipe.suite == name])
-    return found
-
-
-def _make_all(recipes: list[Recipe]) -> list[Instance]:
+def _make_all(recipes: list[Member]) -> list[Instance]:
     return [recipe.make() for recipe in recipes]
 
 
@@ -145,57 +122,41 @@ def suite(family: str, name: str) -> list[Instance]:
     return known[name]()
 
 
-def library_version() -> int:
-    """Version of the set of recipes; a result on the library names it."""
-    return int(_listed("recipes", RECIPES_FORMAT)["version"])
-
-
 @cache
-def all_recipes() -> tuple[Recipe, ...]:
+def all_recipes() -> tuple[Member, ...]:
     """Every instance of the benchmark library, by family and size."""
     return tuple(
-        Recipe(instance_name=f"{row['family']}-{row['suite']}-{row.pop('member')}", **row)
-        for row in map(dict, _listed("recipes", RECIPES_FORMAT)["recipes"])
+        Member(instance_name=f"{row['family']}-{row['suite']}-{row.pop('member')}", **row)
+        for row in map(dict, _listed("recipes", RECIPES_FORMAT))
     )
-
-
-def find_recipe(name: str) -> Recipe:
-    """The recipe of a name, either the library's or the instance's own; or `InputError`."""
-    for recipe in all_recipes():
-        if name in (recipe.name, recipe.instance_name):
-            return recipe
-    raise InputError("instance", name, "must be an instance of the library: `library list`")
 
 
 @cache
 def members(family: str) -> tuple[Member, ...]:
-    """The members of a family's suites without recipes, in the suites' order."""
-    listed = _listed("members", MEMBERS_FORMAT)["members"]
-    if family in listed:
-        return tuple(Member(family, *row) for row in listed[family])
-    return tuple(make_members(family))
+    """Every named instance of a family, in the order of its suites."""
+    listed = _listed("members", MEMBERS_FORMAT)
+    own = [Member(family, *row) for row in listed.get(family, ())] or make_members(family)
+    return (*own, *(recipe for recipe in all_recipes() if recipe.family == family))
 
 
 def make_members(family: str) -> list[Member]:
-    """The members of a family's suites, from the instances themselves."""
+    """The members of a family's suites without recipes, from the instances themselves."""
+    if family not in families_on("instances", "generator"):
+        return []
+    recipes = {recipe.suite for recipe in all_recipes()}
     return [
-        Member(family, suite, item.name, len(item.jobs), item.horizon, item.sha256())
-        for suite, make_all in generated_suites(family).items()
+        Member(family, name, item.name, len(item.jobs), item.horizon, item.sha256())
+        for name, make_all in suites(family).items()
+        if name not in recipes
         for item in make_all()
     ]
 
 
-def _entries(family: str) -> list[Member]:
-    """Every named instance of a family."""
-    own = members(family) if family in families_on("instances", "generator") else ()
-    return [*own, *(recipe for recipe in all_recipes() if recipe.family == family)]
-
-
 @cache
 def _listed(name: str, format_: str) -> Any:
-    data = read_json(str(PACKAGE / f"{name}.json"))
+    data = read_json(PACKAGE / f"{name}.json")
     assert data["format"] == format_
-    return data
+    return data[name]
 
 
 @cache
@@ -205,18 +166,10 @@ def best_on_file() -> dict[str, list[float | None]]:
     return found
 
 
-def known_instance(name: str) -> Instance:
-    """Read an instance of `KNOWN`; `InputError` if there is none of this name."""
-    if name not in KNOWN:
-        raise InputError("instance", name, f"must be a file or one of {', '.join(KNOWN)}")
-    return _read_all([_known_file(name)])[0]
-
-
 def best_known(instance: Instance) -> tuple[BestKnown, ...]:
     """What is known of an instance's optimum: that of `KNOWN` if it is the very same instance."""
     facts = KNOWN.get(instance.name, ())
-    is_same = bool(facts) and known_instance(instance.name).sha256() == instance.sha256()
-    return facts if is_same else ()
+    return facts if facts and find(instance.name).sha256 == instance.sha256() else ()
 
 
 def named_instance(name: str) -> Instance:
@@ -240,21 +193,26 @@ def named_instance(name: str) -> Instance:
     >>> hs.named_instance("oasis-t10-i10-h25-s0")
     <oasis instance 'oasis-t10-i10-h25-s0': 10 jobs, horizon 10>
     """
+    return find(name).make()
+
+
+def find(name: str) -> Member:
+    """The member of a name, the library's or the instance's own; or `InputError`."""
     family, _, path = name.partition("/")
     suite_name, _, rest = path.partition("/")
     if not rest:
         if family in FAMILIES:
             raise InputError("instance", name, "must be FAMILY/SUITE/NAME, as in `list instances`")
         for word in FAMILIES:
-            for entry in _entries(word) if name.startswith(f"{word}-") else ():
+            for entry in members(word) if name.startswith(f"{word}-") else ():
                 if entry.instance_name == name:
-                    return entry.make()
-        return known_instance(name)
+                    return entry
+        raise InputError("instance", name, f"must be a file or one of {', '.join(KNOWN)}")
     check_family(family)
-    found = [entry for entry in _entries(family) if entry.suite == suite_name]
+    found = [entry for entry in members(family) if entry.suite == suite_name]
     for entry in found:
         if rest in (entry.member, entry.instance_name):
-            return entry.make()
+            return entry
     if suite_name not in (known := suites(family)):
         raise InputError("suite", suite_name, f"{family} has the suites {', '.join(known)}")
     listed = ", ".join(entry.member for entry in found)
@@ -263,7 +221,7 @@ def named_instance(name: str) -> Instance:
 
 def shown_name(instance: Instance) -> str:
     """What to call an instance: the library's name if it is in it, else its own."""
-    listed = _entries(instance.family) if instance.family in FAMILIES else []
+    listed = members(instance.family) if instance.family in FAMILIES else ()
     found = [entry for entry in listed if entry.instance_name == instance.name]
     sha256 = instance.sha256() if found else ""
     return next((entry.name for entry in found if entry.sha256 == sha256), instance.name)
@@ -275,22 +233,14 @@ def is_library_name(name: str) -> bool:
     return is_own or ("/" in name and name.split("/")[0] in FAMILIES)
 
 
-def list_suites(family: str | None = None) -> list[JsonObject]:
-    """One row a suite: ``family, suite``."""
-    return [
-        {"family": word, "suite": name} for word in families_or_all(family) for name in suites(word)
-    ]
-
-
 def list_instances(family: str | None = None) -> list[JsonObject]:
     """One row a named instance: ``name, family, jobs, horizon``, and the interval of its optimum.
 
     The latter, ``optimum_lower`` and ``optimum_upper``, is that of `KNOWN`.
     """
     rows: list[JsonObject] = []
-    for entry in (entry for word in families_or_all(family) for entry in _entries(word)):
-        is_known = entry.suite == KNOWN_SUITE
-        facts = KNOWN[entry.instance_name][0] if is_known else None
+    for entry in (entry for word in families_or_all(family) for entry in members(word)):
+        facts = KNOWN[entry.instance_name][0] if entry.suite == KNOWN_SUITE else None
         rows.append({
             "name": entry.name, "family": entry.family, "jobs": entry.jobs,
             "horizon": entry.horizon, "optimum_lower": facts and facts.lower,

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from hindsched.cli.app import run
-from hindsched.instances.catalogue import known_instance
+from hindsched.instances.catalogue import named_instance
 
 NAME = "oasis-t10-i10-h25-s0"
 TRACE = ["--trace-format", "chronus", "--from-trace"]
@@ -14,7 +14,7 @@ TRACE = ["--trace-format", "chronus", "--from-trace"]
 @pytest.fixture
 def files(tmp_path):
     """Files with one thing wrong each, made from an instance that is right."""
-    data = known_instance(NAME).to_dict()
+    data = named_instance(NAME).to_dict()
 
     def write(name, change):
         changed = json.loads(json.dumps(data))

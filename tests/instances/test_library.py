@@ -38,7 +38,8 @@ def test_every_known_file_is_named():
 
 @pytest.mark.parametrize("family", families_on("instances", "generator"))
 def test_the_list_of_members_is_that_of_the_generators(family):
-    assert list(members(family)) == make_members(family), "python benchmarks/library_recipes.py"
+    listed = [member for member in members(family) if not member.preset]
+    assert listed == make_members(family), "python benchmarks/library_recipes.py"
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hindsched.errors import InputError
-from hindsched.instances.catalogue import known_instance
+from hindsched.instances.catalogue import named_instance
 from hindsched.instances.generators.registry import generate as generate_any
 from hindsched.instances.mlbroker.generator import generate
 from hindsched.instances.mlbroker.slot import SlotData
@@ -46,7 +46,7 @@ def test_equals_brute_force(formulation, instance):
 
 @pytest.mark.parametrize("formulation", ["tight", "paper"])
 def test_known_optimum(formulation):
-    instance = known_instance("mlbroker-r3-t2-s51")
+    instance = named_instance("mlbroker-r3-t2-s51")
     assert solved(instance, formulation) == pytest.approx(184.72025, abs=1e-4)
 
 

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from hindsched.errors import HindschedError, InputError, Refused
-from hindsched.instances.catalogue import known_instance
+from hindsched.instances.catalogue import named_instance
 from hindsched.instances.generators.registry import generate
 from hindsched.instances.oasis.instance import OasisInstance
 from hindsched.online import checks
@@ -25,7 +25,7 @@ from hindsched.online.registry import check_estimates, declared_estimates
 from hindsched.online.simulator import environment_of, simulate
 
 INSTANCE = generate("oasis", "small", 1)
-SMALL = known_instance("oasis-t10-i10-h5-s1")
+SMALL = named_instance("oasis-t10-i10-h5-s1")
 
 
 class Idle(OnlineAlgorithm):

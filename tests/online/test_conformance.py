@@ -13,7 +13,7 @@ import hindsched as hs
 from hindsched.analysis.tasks import theorem_of
 from hindsched.errors import InputError
 from hindsched.instances.base import families_on
-from hindsched.instances.catalogue import KNOWN, known_instance
+from hindsched.instances.catalogue import KNOWN, named_instance
 from hindsched.online.checks import (
     check_algorithm,
     check_environment,
@@ -41,7 +41,7 @@ UNINFORMED = [
 @functools.cache
 def known(family):
     names = [name for name in KNOWN if KNOWN[name][0].family == family]
-    instance = known_instance(names[0]) if names else hs.generate(family, seed=3)
+    instance = named_instance(names[0]) if names else hs.generate(family, seed=3)
     return instance.with_jobs(instance.jobs[:: -(-len(instance.jobs) // MOST_JOBS)])
 
 

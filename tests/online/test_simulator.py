@@ -11,7 +11,7 @@ import pytest
 import hindsched as hs
 import hindsched.online
 from hindsched.errors import InputError, Refused, SolveFailed
-from hindsched.instances.catalogue import known_instance
+from hindsched.instances.catalogue import named_instance
 from hindsched.instances.generators.registry import generate
 from hindsched.instances.io import parse_instance
 from hindsched.limits import time_limit
@@ -23,7 +23,7 @@ from hindsched.online.simulator import simulate
 @pytest.fixture(scope="module")
 def instance():
     """Job j1 arrives in slot 1; `fifo` serves jobs and completes some."""
-    return known_instance("oasis-t10-i10-h25-s0")
+    return named_instance("oasis-t10-i10-h25-s0")
 
 
 class Honest(OnlineAlgorithm):
@@ -195,7 +195,7 @@ def test_what_an_algorithm_does_to_its_objects_changes_nothing(instance, cheat):
     assert cheated.violations == []
     assert cheated.solution.assignments() == honest.solution.assignments()
     assert cheated.objective == honest.objective
-    assert instance.sha256() == known_instance("oasis-t10-i10-h25-s0").sha256()
+    assert instance.sha256() == named_instance("oasis-t10-i10-h25-s0").sha256()
 
 
 def test_a_changed_cluster_is_only_the_algorithm_s_own(instance):

@@ -1,19 +1,6 @@
 """The astraea family's instance: tenants who share servers, and their jobs.
 
-=====================  ==========================================  ========================
-paper (Table 1, Sec. 6)  here                                      unit, shape
-=====================  ==========================================  ========================
-``U, S, T``            `tenants`, `servers`, `horizon`             counts, slots
-``W, P``               `worker_types`, `ps_types`                  names
-``q_w^u, q_p^u``       `worker_quota`, `ps_quota`                  (U, W), (U, P)
-``C_sw, C_sp``         `worker_count`, `ps_count`                  (S, W), (S, P)
-``b_w, b_p``           `worker_bandwidth`, `ps_bandwidth`          Mbps, (W,), (P,)
-``r_j``                `AstraeaJob.arrival`                        time point 0..T-1
-``E_j, D_j, M_j``      `epochs`, `chunks`, `minibatches`           counts
-``m_j, G_j``           `minibatch_slots`, `update_slots`           slots, by type
-``epsilon_j``          `gradient_mb`                               MB
-``f_j``                `utility`                                   revenue of completion
-=====================  ==========================================  ========================
+The paper's symbols by field, with units and shapes, stand in ``docs/problems/astraea.md``.
 
 Slot t is the interval (t-1, t]: a job that arrives at time r may use slots r+1, ..., T.
 """
@@ -30,22 +17,7 @@ from pydantic import Field, StrictInt
 
 from hindsched.arrays import Floats, Ints
 from hindsched.errors import InputError
-from hindsched.instances.base import (
-    BrokenRule,
-    Count,
-    Instance,
-    LinearUtility,
-    Name,
-    NonNegative,
-    Positive,
-    PositiveCount,
-    PowerUtility,
-    Record,
-    cluster_property,
-    known_keys,
-    rounded_up,
-    unique_names,
-)
+from hindsched.instances import base
 from hindsched.instances.decimals import exact_step, exactly
 from hindsched.instances.modes import PREEMPTIVE, MinibatchTime, ps_ratios
 
@@ -61,15 +33,15 @@ Units = Annotated[StrictInt, Field(ge=0, le=MOST_UNITS)]
 TypedUnits = Units | dict[str, Units]
 Quota = Annotated[StrictInt, Field(ge=0, le=MOST_UNITS**2)]
 TypedQuota = Quota | dict[str, Quota]
-TypedTime = NonNegative | dict[str, NonNegative]
-TypedPositive = Positive | dict[str, Positive]
-AstraeaUtility = Annotated[LinearUtility | PowerUtility, Field(discriminator="kind")]
+TypedTime = base.NonNegative | dict[str, base.NonNegative]
+TypedPositive = base.Positive | dict[str, base.Positive]
+AstraeaUtility = Annotated[base.LinearUtility | base.PowerUtility, Field(discriminator="kind")]
 
 OBLIGATIONS = ("optional", "must-complete")
 WRITINGS = ("modes", "literal", PREEMPTIVE)
 
 
-class AstraeaTenant(Record):
+class AstraeaTenant(base.Record):
     """A tenant and its fair share.
 
     Parameters
@@ -80,20 +52,20 @@ class AstraeaTenant(Record):
         q: workers and PSs it brought into the coalition, by type where there are several.
     """
 
-    name: Name
+    name: base.Name
     worker_quota: TypedQuota
     ps_quota: TypedQuota
 
 
-class AstraeaServer(Record):
+class AstraeaServer(base.Record):
     """A server with a number of workers and PSs, by type where there are several."""
 
-    name: Name
+    name: base.Name
     workers: TypedUnits
     ps: TypedUnits
 
 
-class AstraeaJob(Record):
+class AstraeaJob(base.Record):
     """A tenant's job.
 
     Parameters
@@ -118,17 +90,17 @@ class AstraeaJob(Record):
         Workers asked for, used by baselines that do not choose the number themselves.
     """
 
-    name: Name
-    tenant: Name
-    arrival: Count
-    epochs: PositiveCount
+    name: base.Name
+    tenant: base.Name
+    arrival: base.Count
+    epochs: base.PositiveCount
     chunks: Annotated[StrictInt, Field(ge=1, le=MOST_UNITS)]
-    minibatches: PositiveCount
+    minibatches: base.PositiveCount
     minibatch_slots: TypedPositive
     update_slots: TypedTime
-    gradient_mb: NonNegative
+    gradient_mb: base.NonNegative
     utility: AstraeaUtility
-    requested_workers: PositiveCount | None = None
+    requested_workers: base.PositiveCount | None = None
 
     @property
     def total_minibatches(self) -> int:
@@ -145,7 +117,7 @@ def _counts(records: str, field: str, types: str) -> Callable[[AstraeaInstance],
     )
 
 
-class AstraeaInstance(Instance):
+class AstraeaInstance(base.Instance):
     """Tenants, servers and jobs.
 
     Parameters
@@ -173,17 +145,17 @@ class AstraeaInstance(Instance):
     ps_bandwidth_mbps: TypedPositive
     jobs: tuple[AstraeaJob, ...] = ()
 
-    def cluster_rules(self) -> Iterator[BrokenRule]:
+    def cluster_rules(self) -> Iterator[base.BrokenRule]:
         """Names, types, and quotas that add up to what there is."""
         for field, types in (
             ("worker_bandwidth_mbps", self.worker_types),
             ("ps_bandwidth_mbps", self.ps_types),
         ):
             if not types:
-                yield BrokenRule(field, {}, "must name at least one type")
+                yield base.BrokenRule(field, {}, "must name at least one type")
                 return
-        yield from unique_names("tenants", self.tenants)
-        yield from unique_names("servers", self.servers)
+        yield from base.unique_names("tenants", self.tenants)
+        yield from base.unique_names("servers", self.servers)
         typed = [
             *self._typed_rules("tenants", self.tenants, "worker_quota", "ps_quota"),
             *self._typed_rules("servers", self.servers, "workers", "ps"),
@@ -197,31 +169,31 @@ class AstraeaInstance(Instance):
                 given, there = sum(quota[:, index].tolist()), sum(count[:, index].tolist())
                 if given != there:
                     rule = f"must add up to the servers' {there} ({name})"
-                    yield BrokenRule(f"tenants.{field}", given, rule)
+                    yield base.BrokenRule(f"tenants.{field}", given, rule)
 
     def _typed_rules(
         self, where: str, records: Iterable[Any], workers: str, ps: str
-    ) -> Iterator[BrokenRule]:
+    ) -> Iterator[base.BrokenRule]:
         for index, record in enumerate(records):
             here = f"{where}[{index}]"
             yield from sound_types(f"{here}.{workers}", getattr(record, workers), self.worker_types)
             yield from sound_types(f"{here}.{ps}", getattr(record, ps), self.ps_types)
 
-    def job_rules(self, where: str, job: AstraeaJob) -> Iterator[BrokenRule]:
+    def job_rules(self, where: str, job: AstraeaJob) -> Iterator[base.BrokenRule]:
         """A job has a tenant, can arrive, and its work and revenue can be counted."""
         if job.tenant not in self.tenant_index:
-            yield BrokenRule(f"{where}.tenant", job.tenant, "must name a tenant")
+            yield base.BrokenRule(f"{where}.tenant", job.tenant, "must name a tenant")
         if job.arrival >= self.horizon:
             rule = f"must be in 0..{self.horizon - 1}"
-            yield BrokenRule(f"{where}.arrival", job.arrival, rule)
-        if isinstance(job.utility, LinearUtility) and job.utility.slope > 0:
-            yield BrokenRule(f"{where}.utility.slope", job.utility.slope, "must not exceed 0")
+            yield base.BrokenRule(f"{where}.arrival", job.arrival, rule)
+        if isinstance(job.utility, base.LinearUtility) and job.utility.slope > 0:
+            yield base.BrokenRule(f"{where}.utility.slope", job.utility.slope, "must not exceed 0")
         elif not _largest_revenue(job, self.horizon) <= MOST_REVENUE:
             rule = f"must stay within {MOST_REVENUE:.0e} in every slot"
-            yield BrokenRule(f"{where}.utility", job.utility.model_dump(), rule)
+            yield base.BrokenRule(f"{where}.utility", job.utility.model_dump(), rule)
         if job.total_minibatches > MOST_MINIBATCHES:
             rule = f"epochs x chunks x minibatches must not exceed {MOST_MINIBATCHES:.0e}"
-            yield BrokenRule(f"{where}.epochs", job.epochs, rule)
+            yield base.BrokenRule(f"{where}.epochs", job.epochs, rule)
         yield from sound_types(f"{where}.minibatch_slots", job.minibatch_slots, self.worker_types)
         yield from sound_types(f"{where}.update_slots", job.update_slots, self.ps_types)
 
@@ -240,42 +212,44 @@ class AstraeaInstance(Instance):
             raise InputError("formulation", formulation, f"must be made of {known}")
         return f"{chosen['obligation']},{chosen['writing']}"
 
-    @cluster_property
+    @base.cluster_property
     def worker_types(self) -> tuple[str, ...]:
         """Names of the worker types; one, called ``worker``, where numbers are bare."""
         return type_names(self.worker_bandwidth_mbps, WORKER)
 
-    @cluster_property
+    @base.cluster_property
     def ps_types(self) -> tuple[str, ...]:
         """Names of the PS types; one, called ``ps``, where numbers are bare."""
         return type_names(self.ps_bandwidth_mbps, PS)
 
-    @cluster_property
+    @base.cluster_property
     def worker_bandwidth(self) -> Floats:
         """b_w in Mbps, shape (W,)."""
         return by_type([self.worker_bandwidth_mbps], self.worker_types, float)[0]
 
-    @cluster_property
+    @base.cluster_property
     def ps_bandwidth(self) -> Floats:
         """b_p in Mbps, shape (P,)."""
         return by_type([self.ps_bandwidth_mbps], self.ps_types, float)[0]
 
-    worker_quota = cluster_property(_counts("tenants", "worker_quota", "worker_types"))  # (U, W)
-    ps_quota = cluster_property(_counts("tenants", "ps_quota", "ps_types"))  # (U, P)
-    worker_count = cluster_property(_counts("servers", "workers", "worker_types"))  # C, (S, W)
-    ps_count = cluster_property(_counts("servers", "ps", "ps_types"))  # C, (S, P)
+    worker_quota = base.cluster_property(
+        _counts("tenants", "worker_quota", "worker_types")
+    )  # (U, W)
+    ps_quota = base.cluster_property(_counts("tenants", "ps_quota", "ps_types"))  # (U, P)
+    worker_count = base.cluster_property(_counts("servers", "workers", "worker_types"))  # C, (S, W)
+    ps_count = base.cluster_property(_counts("servers", "ps", "ps_types"))  # C, (S, P)
 
-    @cluster_property
+    @base.cluster_property
     def most_workers(self) -> int:
         """Most workers of one type that the empty cluster holds; at least 1."""
         return max(1, int(self.worker_count.sum(axis=0).max()))
 
-    @cluster_property
+    @base.cluster_property
     def ps_ratio(self) -> Floats:
         """b_w over b_p, shape (W, P), as `ps_for` takes it."""
         return ps_ratios(self.worker_bandwidth, self.ps_bandwidth, self.most_workers)
 
-    @cluster_property
+    @base.cluster_property
     def tenant_index(self) -> dict[str, int]:
         """Position of each tenant by name."""
         return {tenant.name: index for index, tenant in enumerate(self.tenants)}
@@ -292,7 +266,7 @@ class AstraeaInstance(Instance):
 
     def certain_bound(self) -> float:
         """Every job that brings revenue completes in its first slot."""
-        return rounded_up(max(0.0, self.revenue(job, job.arrival + 1)) for job in self.jobs)
+        return base.rounded_up(max(0.0, self.revenue(job, job.arrival + 1)) for job in self.jobs)
 
     def exact_time(
         self, job: AstraeaJob, worker_type: int, ps_type: int, together: bool
@@ -329,14 +303,14 @@ def type_names(value: object, single: str) -> tuple[str, ...]:
     return tuple(value) if isinstance(value, Mapping) else (single,)
 
 
-def sound_types(where: str, value: object, types: tuple[str, ...]) -> Iterator[BrokenRule]:
+def sound_types(where: str, value: object, types: tuple[str, ...]) -> Iterator[base.BrokenRule]:
     """Keys that are not the instance's types, types without a value, and bare numbers."""
     if isinstance(value, Mapping):
-        yield from known_keys(where, value, types)
+        yield from base.known_keys(where, value, types)
         if missing := [name for name in types if name not in value]:
-            yield BrokenRule(where, dict(value), f"must have a value for {', '.join(missing)}")
+            yield base.BrokenRule(where, dict(value), f"must have a value for {', '.join(missing)}")
     elif types not in ((WORKER,), (PS,)):
-        yield BrokenRule(where, value, f"must be keyed by {', '.join(types)}")
+        yield base.BrokenRule(where, value, f"must be keyed by {', '.join(types)}")
 
 
 def by_type(values: list[Any], types: tuple[str, ...], number: type) -> NDArray[Any]:

@@ -1,11 +1,6 @@
 """Instances of batchsched: jobs that run once, in one window, with one worker and one PS type.
 
-Symbols of the paper (Table 1) and their names here::
-
-    a_j  arrival            w_j  weight             E_j  epochs        D_j  chunks
-    K_j  minibatches        v_jm minibatch_slots    U_j^p update_slots (U_j reduce_slots)
-    pi_j gradient_mb        C_h^r servers[h].capacity
-    e_m^r worker_types[m].demand    z_p^r ps_types[p].demand    b_m, B_p their bandwidth
+The paper's symbols by field, with units and shapes, stand in ``docs/problems/batchsched.md``.
 """
 
 from __future__ import annotations
@@ -18,27 +13,7 @@ import numpy as np
 from pydantic import Field
 
 from hindsched.arrays import Floats, Ints
-from hindsched.instances.base import (
-    BrokenRule,
-    Demand,
-    Instance,
-    Name,
-    NonNegative,
-    Positive,
-    PositiveCount,
-    Record,
-    Server,
-    Slot,
-    amounts,
-    amounts_of,
-    arrives_in_time,
-    cluster_property,
-    known_keys,
-    rounded_up,
-    sound_resources,
-    sound_servers,
-    unique_names,
-)
+from hindsched.instances import base
 from hindsched.instances.decimals import NEAR, WholeUnits, exact_step, exactly, times
 from hindsched.instances.modes import (
     PREEMPTIVE,
@@ -55,14 +30,14 @@ PARAMETER_SERVER = "parameter-server"
 RING_ALLREDUCE = "ring-allreduce"
 
 
-class BatchschedType(Record):
+class BatchschedType(base.Record):
     """A worker or parameter-server type and its demand by resource."""
 
-    name: Name
-    demand: Demand
+    name: base.Name
+    demand: base.Demand
 
 
-class BatchschedJob(Record):
+class BatchschedJob(base.Record):
     """A training job.
 
     Parameters
@@ -89,18 +64,18 @@ class BatchschedJob(Record):
         Workers asked for, used by baselines that do not choose the number themselves.
     """
 
-    name: Name
-    arrival: Slot
-    weight: Positive
-    epochs: PositiveCount
-    chunks: PositiveCount
-    minibatches: PositiveCount
-    minibatch_slots: Annotated[tuple[Positive, ...], Field(min_length=1)]
-    update_slots: tuple[NonNegative, ...] | None = None
-    reduce_slots: NonNegative | None = None
-    gradient_mb: NonNegative
+    name: base.Name
+    arrival: base.Slot
+    weight: base.Positive
+    epochs: base.PositiveCount
+    chunks: base.PositiveCount
+    minibatches: base.PositiveCount
+    minibatch_slots: Annotated[tuple[base.Positive, ...], Field(min_length=1)]
+    update_slots: tuple[base.NonNegative, ...] | None = None
+    reduce_slots: base.NonNegative | None = None
+    gradient_mb: base.NonNegative
     resource_guarantee: bool | None = None
-    requested_workers: PositiveCount | None = None
+    requested_workers: base.PositiveCount | None = None
 
     @property
     def total_minibatches(self) -> int:
@@ -108,7 +83,7 @@ class BatchschedJob(Record):
         return self.epochs * self.chunks * self.minibatches
 
 
-class BatchschedInstance(Instance):
+class BatchschedInstance(base.Instance):
     """Jobs, servers and the worker and PS types that jobs may use.
 
     `horizon` bounds arrivals only: every job must finish.
@@ -119,39 +94,41 @@ class BatchschedInstance(Instance):
 
     family: Literal["batchsched"] = "batchsched"
     architecture: Literal["parameter-server", "ring-allreduce"]
-    resources: Annotated[tuple[Name, ...], Field(min_length=1)]
-    bandwidth_resource: Name
-    servers: Annotated[tuple[Server, ...], Field(min_length=1)]
+    resources: Annotated[tuple[base.Name, ...], Field(min_length=1)]
+    bandwidth_resource: base.Name
+    servers: Annotated[tuple[base.Server, ...], Field(min_length=1)]
     worker_types: Annotated[tuple[BatchschedType, ...], Field(min_length=1)]
     ps_types: tuple[BatchschedType, ...] | None = None
     jobs: tuple[BatchschedJob, ...] = ()
 
-    def cluster_rules(self) -> Iterator[BrokenRule]:
+    def cluster_rules(self) -> Iterator[base.BrokenRule]:
         """Resources, servers and types, of which some fit together."""
-        yield from sound_resources(self.resources, self.bandwidth_resource)
-        yield from sound_servers("servers", self.servers, self.resources)
+        yield from base.sound_resources(self.resources, self.bandwidth_resource)
+        yield from base.sound_servers("servers", self.servers, self.resources)
         if self.has_ps != bool(self.ps_types):
             rule = "is required" if self.has_ps else "must be absent for ring-allreduce"
-            yield BrokenRule("ps_types", self.ps_types, rule)
+            yield base.BrokenRule("ps_types", self.ps_types, rule)
             return
         types = [*self._type_rules("worker_types"), *self._type_rules("ps_types")]
         yield from types
         if self.has_ps and not types and not self._some_schedule_fits():
             rule = "must hold one worker and the PSs that serve it"
-            yield BrokenRule("servers", len(self.servers), rule)
+            yield base.BrokenRule("servers", len(self.servers), rule)
 
-    def _type_rules(self, where: str) -> Iterator[BrokenRule]:
+    def _type_rules(self, where: str) -> Iterator[base.BrokenRule]:
         types: tuple[BatchschedType, ...] = getattr(self, where) or ()
-        yield from unique_names(where, types)
+        yield from base.unique_names(where, types)
         for index, item in enumerate(types):
             here = f"{where}[{index}].demand"
-            yield from known_keys(here, item.demand, self.resources)
+            yield from base.known_keys(here, item.demand, self.resources)
             bandwidth = item.demand.get(self.bandwidth_resource, 0)
             if not bandwidth > 0:
-                yield BrokenRule(f"{here}.{self.bandwidth_resource}", bandwidth, "must be positive")
-            demand = amounts_of([item.demand], self.resources)
+                yield base.BrokenRule(
+                    f"{here}.{self.bandwidth_resource}", bandwidth, "must be positive"
+                )
+            demand = base.amounts_of([item.demand], self.resources)
             if not np.any(np.all(demand <= self.server_capacity, axis=1)):
-                yield BrokenRule(here, dict(item.demand), "must fit on some server")
+                yield base.BrokenRule(here, dict(item.demand), "must fit on some server")
 
     def _some_schedule_fits(self) -> bool:
         """Whether any job fits on the cluster: one that fits at all fits with one worker."""
@@ -167,23 +144,23 @@ class BatchschedInstance(Instance):
                     return True
         return False
 
-    def job_rules(self, where: str, job: BatchschedJob) -> Iterator[BrokenRule]:
+    def job_rules(self, where: str, job: BatchschedJob) -> Iterator[base.BrokenRule]:
         """A job can arrive, has a time for each type and can end."""
-        yield from arrives_in_time(where, job.arrival, self.horizon)
+        yield from base.arrives_in_time(where, job.arrival, self.horizon)
         times = len(job.minibatch_slots)
         if times != len(self.worker_types):
-            yield BrokenRule(f"{where}.minibatch_slots", times, "one per worker type")
+            yield base.BrokenRule(f"{where}.minibatch_slots", times, "one per worker type")
         updates = None if job.update_slots is None else len(job.update_slots)
         if updates != (self.num_ps_types if self.has_ps else None):
             rule = "one per PS type" if self.has_ps else "only for parameter-server"
-            yield BrokenRule(f"{where}.update_slots", updates, rule)
+            yield base.BrokenRule(f"{where}.update_slots", updates, rule)
         if (job.reduce_slots is None) != self.has_ps:
             rule = "only for ring-allreduce" if self.has_ps else "is required"
-            yield BrokenRule(f"{where}.reduce_slots", job.reduce_slots, rule)
+            yield base.BrokenRule(f"{where}.reduce_slots", job.reduce_slots, rule)
         least = self.least_slots(job)
         if least > MOST_DURATION:
             rule = f"must be able to end within {MOST_DURATION} slots, but needs {least:.4g}"
-            yield BrokenRule(where, job.name, rule)
+            yield base.BrokenRule(where, job.name, rule)
 
     def least_slots(self, job: BatchschedJob) -> float:
         """Slots below which no choice of types and workers ends the job."""
@@ -200,38 +177,38 @@ class BatchschedInstance(Instance):
         """Number of PS types P; 0 for Ring-AllReduce."""
         return len(self.ps_types or ())
 
-    @cluster_property
+    @base.cluster_property
     def server_names(self) -> tuple[str, ...]:
         """Names of the servers, in order."""
         return tuple(server.name for server in self.servers)
 
-    server_capacity = cluster_property(amounts("servers", "capacity"))  # C
-    worker_demand = cluster_property(amounts("worker_types", "demand"))  # e
-    ps_demand = cluster_property(amounts("ps_types", "demand"))  # z
+    server_capacity = base.cluster_property(base.amounts("servers", "capacity"))  # C
+    worker_demand = base.cluster_property(base.amounts("worker_types", "demand"))  # e
+    ps_demand = base.cluster_property(base.amounts("ps_types", "demand"))  # z
 
-    @cluster_property
+    @base.cluster_property
     def worker_room(self) -> Ints:
         """How many workers of a type an empty server holds, shape (servers, worker types)."""
         return units(self.server_capacity, self.worker_demand)
 
-    @cluster_property
+    @base.cluster_property
     def most_workers(self) -> int:
         """Most workers of one type that the empty cluster holds; at least 1."""
         return max(1, int(self.worker_room.sum(axis=0).max()))
 
-    @cluster_property
+    @base.cluster_property
     def worker_bandwidth(self) -> Floats:
         """Bandwidth b in Mbps, shape (worker types,)."""
         column: Floats = self.worker_demand[:, self.resources.index(self.bandwidth_resource)]
         return column
 
-    @cluster_property
+    @base.cluster_property
     def ps_bandwidth(self) -> Floats:
         """Bandwidth B in Mbps, shape (PS types,)."""
         column: Floats = self.ps_demand[:, self.resources.index(self.bandwidth_resource)]
         return column
 
-    @cluster_property
+    @base.cluster_property
     def ps_replacements(self) -> tuple[tuple[int, int], ...]:
         """Pairs (better, worse) of PS types: no larger demand, no less bandwidth; first if equal.
 
@@ -247,22 +224,22 @@ class BatchschedInstance(Instance):
         pairs = np.ndindex(len(self.ps_demand), len(self.ps_demand))
         return tuple((better, p) for p, better in pairs if better != p and replaces(better, p))
 
-    @cluster_property
+    @base.cluster_property
     def ps_ratio(self) -> Floats:
         """B over B, shape (worker types, PS types), as `ps_for` takes it."""
         return ps_ratios(self.worker_bandwidth, self.ps_bandwidth, self.most_workers)
 
-    @cluster_property
+    @base.cluster_property
     def hosting(self) -> Hosting:
         """Which numbers of workers some server's PSs can serve."""
         return Hosting(self.server_capacity, self.worker_demand, self.ps_demand, self.ps_ratio)
 
-    @cluster_property
+    @base.cluster_property
     def whole_units(self) -> WholeUnits:
         """Tables `server_capacity`, `worker_demand` and `ps_demand` as whole numbers."""
         return WholeUnits.of(self.server_capacity, self.worker_demand, self.ps_demand)
 
-    @cluster_property
+    @base.cluster_property
     def usable_capacity(self) -> Floats:
         """Most of C that any units can take, shape (servers, resources).
 
@@ -292,7 +269,7 @@ class BatchschedInstance(Instance):
 
     def certain_bound(self) -> float:
         """Every job runs alone from its arrival, on as many of the fastest workers as fit."""
-        return -rounded_up(
+        return -base.rounded_up(
             -job.weight * (job.arrival + max(1, math.ceil(self.least_slots(job) * (1 - NEAR))))
             for job in self.jobs
         )

@@ -1,21 +1,6 @@
 """The edgecloud family's instance: preemptive training jobs on edge servers and a cloud.
 
-====================  =========================================  ============================
-paper (Table I)       here                                       unit, shape
-====================  =========================================  ============================
-``T``                 `EdgecloudInstance.horizon`                slots; bounds arrivals only
-``[W_s], [P_s]``      `EdgecloudServer.workers`, `.ps`           types, one entry a worker or PS
-``s_c``               `EdgecloudInstance.cloud`                  unlimited where no number stands
-``r_j``               `EdgecloudJob.arrival` - 1                 slot; ours are 1-based
-``E_j, D_j, B_j``     `epochs`, `chunks`, `minibatches`          counts
-``m_j, G_j``          `minibatch_slots`, `update_slots`          slots
-``q_j / b_j``         `gradient_mb`, `bandwidth_mbps`            MB, Mbps
-``Delta_js``          `upload_slots[s]`, `upload`, `cloud_upload`  slots, (J, S), (J,)
-``v_jsw, o_jsp``      `worker_type`, `ps_type`                   equal types qualify
-``u_j, U_s``          `chunk_gb`, `storage_gb`                   GB (Section VI)
-``p_j, zeta_j = 0``   `edge_slots`                               slots a chunk, (J,)
-``p_j, zeta_j = 1``   `cloud_slots`                              slots a chunk, (J,)
-====================  =========================================  ============================
+The paper's symbols by field, with units and shapes, stand in ``docs/problems/edgecloud.md``.
 
 A chunk needs ``ceil(E B (m + G + 2 q / b))`` slots, or ``ceil(E B (m + G))`` when all workers and
 the PS of its job are in the cloud (equation (1); whole slots are our reading).
@@ -32,29 +17,13 @@ from typing import ClassVar, Literal, TypeVar
 import numpy as np
 
 from hindsched.arrays import Floats, Ints
-from hindsched.instances.base import (
-    BrokenRule,
-    Count,
-    Instance,
-    JobRecord,
-    Name,
-    NonNegative,
-    Positive,
-    PositiveCount,
-    Record,
-    Slot,
-    arrives_in_time,
-    cluster_property,
-    countable_work,
-    per_job,
-    unique_names,
-)
+from hindsched.instances import base
 from hindsched.instances.decimals import exact_step, exactly
 
 Key = TypeVar("Key")
 
 
-class EdgecloudServer(Record):
+class EdgecloudServer(base.Record):
     """An edge server.
 
     Parameters
@@ -67,13 +36,13 @@ class EdgecloudServer(Record):
         Storage for chunks in GB; unlimited if absent.
     """
 
-    name: Name
-    workers: tuple[Name, ...] = ()
-    ps: tuple[Name, ...] = ()
-    storage_gb: NonNegative | None = None
+    name: base.Name
+    workers: tuple[base.Name, ...] = ()
+    ps: tuple[base.Name, ...] = ()
+    storage_gb: base.NonNegative | None = None
 
 
-class EdgecloudCloud(Record):
+class EdgecloudCloud(base.Record):
     """The cloud: one large server on which nothing is preempted.
 
     Parameters
@@ -84,12 +53,12 @@ class EdgecloudCloud(Record):
         How many workers and PSs of a type there are; a type that is not named is unlimited.
     """
 
-    name: Name
-    workers: dict[Name, Count] | None = None
-    ps: dict[Name, Count] | None = None
+    name: base.Name
+    workers: dict[base.Name, base.Count] | None = None
+    ps: dict[base.Name, base.Count] | None = None
 
 
-class EdgecloudJob(Record):
+class EdgecloudJob(base.Record):
     """A training job.
 
     Parameters
@@ -114,20 +83,20 @@ class EdgecloudJob(Record):
         Workers that the owner asks for; only baselines that schedule gangs read it.
     """
 
-    name: Name
-    arrival: Slot
-    epochs: PositiveCount
-    chunks: PositiveCount
-    minibatches: PositiveCount
-    minibatch_slots: NonNegative
-    update_slots: NonNegative
-    gradient_mb: NonNegative
-    bandwidth_mbps: Positive
-    worker_type: Name
-    ps_type: Name
-    chunk_gb: NonNegative | None = None
-    requested_workers: PositiveCount | None = None
-    upload_slots: dict[Name, Count]
+    name: base.Name
+    arrival: base.Slot
+    epochs: base.PositiveCount
+    chunks: base.PositiveCount
+    minibatches: base.PositiveCount
+    minibatch_slots: base.NonNegative
+    update_slots: base.NonNegative
+    gradient_mb: base.NonNegative
+    bandwidth_mbps: base.Positive
+    worker_type: base.Name
+    ps_type: base.Name
+    chunk_gb: base.NonNegative | None = None
+    requested_workers: base.PositiveCount | None = None
+    upload_slots: dict[base.Name, base.Count]
 
     def chunk_slots(self, slot_seconds: float, *, in_cloud: bool) -> int:
         """Slots to train one chunk: equation (1), exactly; zeta = 1 if `in_cloud`, else 0."""
@@ -152,7 +121,7 @@ def _positions(keys: Iterable[Key]) -> dict[Key, tuple[int, ...]]:
     return {key: tuple(positions) for key, positions in found.items()}
 
 
-class EdgecloudInstance(Instance):
+class EdgecloudInstance(base.Instance):
     """An instance of the edgecloud family: minimise the total job completion time."""
 
     sense: ClassVar[Literal["max", "min"]] = "min"
@@ -163,36 +132,40 @@ class EdgecloudInstance(Instance):
     cloud: EdgecloudCloud
     jobs: tuple[EdgecloudJob, ...] = ()
 
-    def cluster_rules(self) -> Iterator[BrokenRule]:
+    def cluster_rules(self) -> Iterator[base.BrokenRule]:
         """Servers and the cloud have names of their own."""
-        yield from unique_names("servers", self.servers)
+        yield from base.unique_names("servers", self.servers)
         if self.cloud.name in self.server_index:
-            yield BrokenRule("cloud.name", self.cloud.name, "must differ from the servers' names")
+            yield base.BrokenRule(
+                "cloud.name", self.cloud.name, "must differ from the servers' names"
+            )
 
-    def job_rules(self, where: str, job: EdgecloudJob) -> Iterator[BrokenRule]:
+    def job_rules(self, where: str, job: EdgecloudJob) -> Iterator[base.BrokenRule]:
         """A job can arrive, be uploaded where it can run, and find a worker and a PS."""
         cloud = self.cloud.name
         for name, slots in job.upload_slots.items():
             if name not in self.server_index and name != cloud:
                 rule = "must name a server or the cloud"
-                yield BrokenRule(f"{where}.upload_slots.{name}", slots, rule)
-        yield from arrives_in_time(where, job.arrival, self.horizon)
+                yield base.BrokenRule(f"{where}.upload_slots.{name}", slots, rule)
+        yield from base.arrives_in_time(where, job.arrival, self.horizon)
         if job.minibatch_slots + job.update_slots <= 0 and job.gradient_mb <= 0:
-            yield BrokenRule(f"{where}.minibatch_slots", job.minibatch_slots, "must take time")
-        yield from countable_work(where, job.exact_chunk_slots(self.slot_seconds, in_cloud=False))
+            yield base.BrokenRule(f"{where}.minibatch_slots", job.minibatch_slots, "must take time")
+        yield from base.countable_work(
+            where, job.exact_chunk_slots(self.slot_seconds, in_cloud=False)
+        )
         qualified = [self.servers[s].name for s, _ in self.places(job)]
         if self.has_cloud(job):
             qualified.append(cloud)
         for name in qualified:
             if name not in job.upload_slots:
                 rule = "is required: there is a worker of the job's type"
-                yield BrokenRule(f"{where}.upload_slots.{name}", "(absent)", rule)
+                yield base.BrokenRule(f"{where}.upload_slots.{name}", "(absent)", rule)
         if not qualified:
             rule = "must be the type of some worker"
-            yield BrokenRule(f"{where}.worker_type", job.worker_type, rule)
+            yield base.BrokenRule(f"{where}.worker_type", job.worker_type, rule)
         has_ps = any(kind == job.ps_type for _, kind in self.ps_counts)
         if not has_ps and self.cloud_ps(job.ps_type) == 0:
-            yield BrokenRule(f"{where}.ps_type", job.ps_type, "must be the type of some PS")
+            yield base.BrokenRule(f"{where}.ps_type", job.ps_type, "must be the type of some PS")
 
     def cloud_workers(self, worker_type: str) -> int | None:
         """Workers of a type in the cloud; None if unlimited."""
@@ -202,12 +175,12 @@ class EdgecloudInstance(Instance):
         """PSs of a type in the cloud; None if unlimited."""
         return None if self.cloud.ps is None else self.cloud.ps.get(ps_type)
 
-    @cluster_property
+    @base.cluster_property
     def server_index(self) -> dict[str, int]:
         """Position of each server by name."""
         return {server.name: index for index, server in enumerate(self.servers)}
 
-    @cluster_property
+    @base.cluster_property
     def worker_list(self) -> tuple[tuple[int, int, str], ...]:
         """(server, number on the server from 1, type) of every edge worker, in order."""
         return tuple(
@@ -216,22 +189,22 @@ class EdgecloudInstance(Instance):
             for number, kind in enumerate(server.workers, 1)
         )
 
-    @cluster_property
+    @base.cluster_property
     def worker_index(self) -> dict[tuple[str, int], int]:
         """Position in `worker_list` by (server's name, number on the server)."""
         return {(self.servers[s].name, n): w for w, (s, n, _) in enumerate(self.worker_list)}
 
-    @cluster_property
+    @base.cluster_property
     def workers_by_type(self) -> dict[str, tuple[int, ...]]:
         """Positions in `worker_list` by worker type, in order."""
         return _positions(kind for _, _, kind in self.worker_list)
 
-    @cluster_property
+    @base.cluster_property
     def groups(self) -> dict[tuple[int, str], tuple[int, ...]]:
         """Identical workers: positions in `worker_list` by (server, type)."""
         return _positions((s, kind) for s, _, kind in self.worker_list)
 
-    @cluster_property
+    @base.cluster_property
     def ps_counts(self) -> dict[tuple[int, str], int]:
         """Number of PSs by (server, type)."""
         return Counter((s, kind) for s, server in enumerate(self.servers) for kind in server.ps)
@@ -248,9 +221,9 @@ class EdgecloudInstance(Instance):
         slots = [job.chunk_slots(self.slot_seconds, in_cloud=True) for job in self.jobs]
         return np.array(slots, dtype=np.int64)
 
-    arrivals = per_job("arrival")
-    chunks = per_job("chunks")
-    chunk_gb = per_job(lambda job: job.chunk_gb or 0.0, float)
+    arrivals = base.per_job("arrival")
+    chunks = base.per_job("chunks")
+    chunk_gb = base.per_job(lambda job: job.chunk_gb or 0.0, float)
 
     @cached_property
     def upload(self) -> Ints:
@@ -263,7 +236,7 @@ class EdgecloudInstance(Instance):
         """Slots to upload a chunk to the cloud, shape (J,); -1 where it cannot be uploaded."""
         return np.array([j.upload_slots.get(self.cloud.name, -1) for j in self.jobs], np.int64)
 
-    @cluster_property
+    @base.cluster_property
     def storage_gb(self) -> Floats:
         """Storage of the servers, GB, shape (S,); inf where unlimited."""
         limits = [np.inf if s.storage_gb is None else s.storage_gb for s in self.servers]
@@ -273,18 +246,18 @@ class EdgecloudInstance(Instance):
         """Every job has all its chunks trained at once, where that is fastest."""
         return float(np.minimum(self.edge_slots, self.cloud_slots).sum())
 
-    def has_cloud(self, job: JobRecord) -> bool:
+    def has_cloud(self, job: base.JobRecord) -> bool:
         """Whether the cloud has any worker that qualifies for `job`."""
         return self.cloud_workers(job.worker_type) != 0
 
-    @cluster_property
+    @base.cluster_property
     def _places(self) -> dict[str, list[tuple[int, tuple[int, ...]]]]:
         found: dict[str, list[tuple[int, tuple[int, ...]]]] = {}
         for (s, kind), workers in self.groups.items():
             found.setdefault(kind, []).append((s, workers))
         return found
 
-    def places(self, job: JobRecord) -> list[tuple[int, tuple[int, ...]]]:
+    def places(self, job: base.JobRecord) -> list[tuple[int, tuple[int, ...]]]:
         """(server, qualified workers on it) of every server where `job` can run, in order."""
         return self._places.get(job.worker_type, [])
 

@@ -1,9 +1,6 @@
 """Instances of gang: jobs that ask for GPUs at a second and run for a duration.
 
-Symbols of the page on gang and their names here::
-
-    s_j  submit      p_j  duration      g_j  gpus      w_j  weight      d_j  deadline
-    M    total_gpus  c_h  servers[h].gpus
+The symbols by field, with units and shapes, stand in ``docs/problems/gang.md``.
 
 Times in files are seconds since the trace's start and multiples of `slot_seconds`; arrays are in
 slots. Slot t is ``[t - 1, t) x slot_seconds``: a job submitted at slot s may use slots from s + 1.
@@ -21,18 +18,7 @@ import numpy as np
 from pydantic import Field, StrictInt
 
 from hindsched.arrays import Ints
-from hindsched.instances.base import (
-    BrokenRule,
-    Instance,
-    Name,
-    NonNegative,
-    Positive,
-    PositiveCount,
-    Record,
-    cluster_property,
-    per_job,
-    unique_names,
-)
+from hindsched.instances import base
 from hindsched.instances.decimals import exactly
 from hindsched.json_types import Draft
 
@@ -48,14 +34,14 @@ MOST_PROGRAM_SLOTS = 20_000
 MOST_WORK = 10**15  # more GPU-slots in all are mistakes: they could not be counted exactly
 
 
-class GangServer(Record):
+class GangServer(base.Record):
     """A server and its GPUs."""
 
-    name: Name
-    gpus: PositiveCount
+    name: base.Name
+    gpus: base.PositiveCount
 
 
-class GangRequest(Record):
+class GangRequest(base.Record):
     """What a job says when it is submitted, which is not how long it will run.
 
     Parameters
@@ -76,19 +62,19 @@ class GangRequest(Record):
         Most GPUs that it can use at a time in the formulation ``elastic``; absent: all.
     """
 
-    name: Name
-    submit: NonNegative
-    gpus: PositiveCount
-    weight: Positive = 1
-    deadline: NonNegative | None = None
+    name: base.Name
+    submit: base.NonNegative
+    gpus: base.PositiveCount
+    weight: base.Positive = 1
+    deadline: base.NonNegative | None = None
     user: Annotated[str, Field(max_length=200)] | None = None
-    most_gpus: PositiveCount | None = None
+    most_gpus: base.PositiveCount | None = None
 
 
 class GangJob(GangRequest):
     """A job that asks for GPUs, and the seconds `duration` that it runs on them."""
 
-    duration: Positive
+    duration: base.Positive
 
     def request(self) -> GangRequest:
         """The job without its duration."""
@@ -96,7 +82,7 @@ class GangJob(GangRequest):
         return GangRequest.model_construct(_fields_set=self.model_fields_set - {"duration"}, **told)
 
 
-class GangInstance(Instance):
+class GangInstance(base.Instance):
     """Jobs and the GPUs that they share.
 
     Exactly one of `gpus` (one pool) and `servers` is given. `horizon` bounds submissions only:
@@ -111,62 +97,62 @@ class GangInstance(Instance):
 
     family: Literal["gang"] = "gang"
     horizon: Annotated[StrictInt, Field(ge=1, le=MOST_SLOTS)]
-    gpus: PositiveCount | None = None
+    gpus: base.PositiveCount | None = None
     servers: Annotated[tuple[GangServer, ...], Field(min_length=1)] | None = None
     placement: Literal["pool", "consolidated"] = "pool"
     jobs: tuple[GangJob, ...] = ()
 
-    def cluster_rules(self) -> Iterator[BrokenRule]:
+    def cluster_rules(self) -> Iterator[base.BrokenRule]:
         """One pool, or servers."""
         if (self.gpus is None) == (self.servers is None):
             found = "(both)" if self.servers else "(absent)"
-            yield BrokenRule("gpus", found, "exactly one of gpus and servers must be given")
-        yield from unique_names("servers", self.servers or ())
+            yield base.BrokenRule("gpus", found, "exactly one of gpus and servers must be given")
+        yield from base.unique_names("servers", self.servers or ())
         if self.servers is None and self.placement == CONSOLIDATED:
-            yield BrokenRule("placement", self.placement, "needs servers")
+            yield base.BrokenRule("placement", self.placement, "needs servers")
 
-    def job_rules(self, where: str, job: GangJob) -> Iterator[BrokenRule]:
+    def job_rules(self, where: str, job: GangJob) -> Iterator[base.BrokenRule]:
         """A job fits, and its times are whole slots."""
         if job.gpus > self.total_gpus:
             rule = f"must not exceed {self.total_gpus} GPUs"
-            yield BrokenRule(f"{where}.gpus", job.gpus, rule)
+            yield base.BrokenRule(f"{where}.gpus", job.gpus, rule)
         if job.most_gpus is not None and job.most_gpus < job.gpus:
             rule = f"must be at least gpus = {job.gpus}"
-            yield BrokenRule(f"{where}.most_gpus", job.most_gpus, rule)
+            yield base.BrokenRule(f"{where}.most_gpus", job.most_gpus, rule)
         seconds = self.slot_seconds
         if seconds == 1 and type(job.submit) is int and type(job.duration) is int:
             return
         for key, value in (("submit", job.submit), ("duration", job.duration)):
             if slots_of(value, seconds).denominator != 1:
                 rule = f"must be a multiple of slot_seconds = {seconds}"
-                yield BrokenRule(f"{where}.{key}", value, rule)
+                yield base.BrokenRule(f"{where}.{key}", value, rule)
 
-    def rules_of_all(self) -> Iterator[BrokenRule]:
+    def rules_of_all(self) -> Iterator[base.BrokenRule]:
         """Submissions within the horizon; slots and GPU-slots that can be counted."""
         if not self.jobs:
             return
         late = int(self.submits.argmax())
         if self.submits[late] >= self.horizon:
             value, rule = self.jobs[late].submit, f"must precede horizon = {self.horizon} slots"
-            yield BrokenRule(f"jobs[{late}].submit", value, rule)
+            yield base.BrokenRule(f"jobs[{late}].submit", value, rule)
         durations = self.durations.tolist()  # which Python adds up without overflow
         work = sum(job * gpus for job, gpus in zip(durations, self.job_gpus.tolist(), strict=True))
         if work > MOST_WORK or sum(durations) + int(self.submits[late]) > MOST_SLOTS:
             rule = f"must be at most {MOST_WORK:.0e} GPU-slots and end within {MOST_SLOTS:.0e}"
-            yield BrokenRule("jobs", work, rule)
+            yield base.BrokenRule("jobs", work, rule)
 
     def certain_bound(self) -> float:
         """No objective is below 0."""
         return 0.0
 
-    @cluster_property
+    @base.cluster_property
     def total_gpus(self) -> int:
         """GPUs M of the cluster."""
         if self.servers is None:
             return int(self.gpus or 0)
         return sum(server.gpus for server in self.servers)
 
-    @cluster_property
+    @base.cluster_property
     def server_gpus(self) -> Ints:
         """GPUs of each server, shape (servers,); one pool counts as one server."""
         if self.servers is None:
@@ -188,7 +174,7 @@ class GangInstance(Instance):
         """Slots that each job runs, shape (jobs,)."""
         return self._slots([job.duration for job in self.jobs])
 
-    job_gpus = per_job("gpus")
+    job_gpus = base.per_job("gpus")
 
     @cached_property
     def most_gpus(self) -> Ints:
@@ -197,7 +183,7 @@ class GangInstance(Instance):
         most = (room if job.most_gpus is None else min(job.most_gpus, room) for job in self.jobs)
         return np.fromiter(most, dtype=np.int64, count=len(self.jobs))
 
-    weights = per_job("weight", float)
+    weights = base.per_job("weight", float)
 
     @cached_property
     def deadlines(self) -> Ints:

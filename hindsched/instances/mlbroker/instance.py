@@ -1,22 +1,6 @@
 """The mlbroker family's instance: geo-distributed jobs, data centres and two-tier prices.
 
-================  =============================================  ==============================
-paper (Table 1)   here                                           unit, shape
-================  =============================================  ==============================
-``T``             `MlbrokerInstance.horizon`                     slots
-``R``, ``K``      `datacenters`, `resources`                     counts
-``a_k^r, b_k^r``  `unit_price`, `discounted_price`               USD per unit and slot, (R, K)
-``l_k^r``         `threshold`                                    units, (R, K)
-``e_k^r``         `tier_fee` = (a - b) l                         USD per slot, (R, K)
-``d^{rr'}``       `transfer_price`                               USD per GB, (R, R)
-``t_i``           `MlbrokerJob.arrival`                          slot, 1-based
-``n_ik, m_ik``    `worker_demand`, `ps_demand`                   units, (J, K)
-``P_i``           `capacity`                                     GB per worker and slot, (J,)
-``B_i``           `exchange`                                     GB per worker-PS pair, slot, (J,)
-``c_i``           `deployment`                                   USD per launch in a centre, (J,)
-``D_i^r(t)``      `data`                                         GB, (J, T, R)
-``N_i(t)``        `workers_needed` = ceil(sum_r D / P)           workers, (J, T)
-================  =============================================  ==============================
+The paper's symbols by field, with units and shapes, stand in ``docs/problems/mlbroker.md``.
 
 Resources of ``h`` units in a centre cost ``min(a h, b h + e)`` for the sum over all jobs: the
 volume discount that a broker earns by pooling them.
@@ -33,21 +17,7 @@ import numpy as np
 from pydantic import model_validator
 
 from hindsched.arrays import Bools, Floats, Ints
-from hindsched.instances.base import (
-    BrokenRule,
-    Demand,
-    Instance,
-    Name,
-    NonNegative,
-    Positive,
-    Record,
-    Slot,
-    amounts,
-    cluster_property,
-    known_keys,
-    per_job,
-    unique_names,
-)
+from hindsched.instances import base
 from hindsched.instances.decimals import ceil_exactly, exactly
 
 COSTS = ("transfer", "resource", "deployment", "communication")
@@ -80,7 +50,7 @@ def workers_for_pinned(data: Floats, capacity: Floats, stays: Bools) -> Ints:
     return found
 
 
-class TierPrice(Record):
+class TierPrice(base.Record):
     """A concave two-tier price: ``min(unit h, discounted h + (unit - discounted) threshold)``.
 
     Parameters
@@ -93,19 +63,19 @@ class TierPrice(Record):
         l: units per slot from which the lower price holds.
     """
 
-    unit_usd: NonNegative
-    discounted_usd: NonNegative
-    threshold: NonNegative
+    unit_usd: base.NonNegative
+    discounted_usd: base.NonNegative
+    threshold: base.NonNegative
 
     @model_validator(mode="after")
     def _is_concave(self) -> Self:
         if self.discounted_usd > self.unit_usd:
             rule = f"must not exceed unit_usd = {self.unit_usd}: the price must be concave"
-            raise BrokenRule("discounted_usd", self.discounted_usd, rule)
+            raise base.BrokenRule("discounted_usd", self.discounted_usd, rule)
         return self
 
 
-class MlbrokerDatacenter(Record):
+class MlbrokerDatacenter(base.Record):
     """A data centre.
 
     Parameters
@@ -116,11 +86,11 @@ class MlbrokerDatacenter(Record):
         Two-tier price by resource; every resource must have one.
     """
 
-    name: Name
+    name: base.Name
     prices: dict[str, TierPrice]
 
 
-class CostWeights(Record):
+class CostWeights(base.Record):
     """Weights of the four costs in the objective (the weighted sum of Section 3.3).
 
     Parameters
@@ -129,13 +99,13 @@ class CostWeights(Record):
         Weights of C1, C2, C3 and C4, at least 0.
     """
 
-    transfer: NonNegative = 1
-    resource: NonNegative = 1
-    deployment: NonNegative = 1
-    communication: NonNegative = 1
+    transfer: base.NonNegative = 1
+    resource: base.NonNegative = 1
+    deployment: base.NonNegative = 1
+    communication: base.NonNegative = 1
 
 
-class MlbrokerJob(Record):
+class MlbrokerJob(base.Record):
     """A geo-distributed incremental-learning job.
 
     Parameters
@@ -158,26 +128,26 @@ class MlbrokerJob(Record):
         Data centres whose data may not leave (Section 7's security constraint).
     """
 
-    name: Name
-    arrival: Slot
-    departure: Slot
-    worker: Demand
-    ps: Demand
-    capacity_gb: Positive
-    exchange_gb: NonNegative
-    deployment_usd: NonNegative
-    data_gb: tuple[tuple[NonNegative, ...], ...]
+    name: base.Name
+    arrival: base.Slot
+    departure: base.Slot
+    worker: base.Demand
+    ps: base.Demand
+    capacity_gb: base.Positive
+    exchange_gb: base.NonNegative
+    deployment_usd: base.NonNegative
+    data_gb: tuple[tuple[base.NonNegative, ...], ...]
     pinned_datacenters: tuple[str, ...] = ()
 
     @model_validator(mode="after")
     def _data_covers_the_life(self) -> Self:
         if self.departure < self.arrival:
             rule = f"must not precede arrival {self.arrival}"
-            raise BrokenRule("departure", self.departure, rule)
+            raise base.BrokenRule("departure", self.departure, rule)
         life = self.departure - self.arrival + 1
         if len(self.data_gb) != life:
             rule = f"must have one list for each of the {life} slots of arrival..departure"
-            raise BrokenRule("data_gb", f"{len(self.data_gb)} lists", rule)
+            raise base.BrokenRule("data_gb", f"{len(self.data_gb)} lists", rule)
         return self
 
 
@@ -194,7 +164,7 @@ def _prices(field: str) -> Callable[[MlbrokerInstance], Floats]:
     return read
 
 
-class MlbrokerInstance(Instance):
+class MlbrokerInstance(base.Instance):
     """Data centres, a horizon and the jobs that arrive in it.
 
     Parameters
@@ -215,85 +185,85 @@ class MlbrokerInstance(Instance):
     formulations: ClassVar[tuple[str, ...]] = ("tight", "paper")
 
     family: Literal["mlbroker"] = "mlbroker"
-    resources: tuple[Name, ...]
+    resources: tuple[base.Name, ...]
     datacenters: tuple[MlbrokerDatacenter, ...]
-    transfer_usd_per_gb: tuple[tuple[NonNegative, ...], ...]
+    transfer_usd_per_gb: tuple[tuple[base.NonNegative, ...], ...]
     cost_weights: CostWeights = CostWeights()
     jobs: tuple[MlbrokerJob, ...]
 
-    def cluster_rules(self) -> Iterator[BrokenRule]:
+    def cluster_rules(self) -> Iterator[base.BrokenRule]:
         """Resources, data centres with a price of each, and transfers between them."""
         for field in ("resources", "datacenters"):
             if not getattr(self, field):
-                yield BrokenRule(field, [], "must not be empty")
-        yield from unique_names("resources", self.resources)
-        yield from unique_names("datacenters", self.datacenters)
+                yield base.BrokenRule(field, [], "must not be empty")
+        yield from base.unique_names("resources", self.resources)
+        yield from base.unique_names("datacenters", self.datacenters)
         for index, center in enumerate(self.datacenters):
             where = f"datacenters[{index}].prices"
-            yield from known_keys(where, center.prices, self.resources)
+            yield from base.known_keys(where, center.prices, self.resources)
             for resource in self.resources:
                 if resource not in center.prices:
                     rule = "every resource must have a price"
-                    yield BrokenRule(f"{where}.{resource}", "(absent)", rule)
+                    yield base.BrokenRule(f"{where}.{resource}", "(absent)", rule)
         centers, rows = len(self.datacenters), self.transfer_usd_per_gb
         if len(rows) != centers:
             rule = f"must have one row for each of the {centers} data centres"
-            yield BrokenRule("transfer_usd_per_gb", f"{len(rows)} rows", rule)
+            yield base.BrokenRule("transfer_usd_per_gb", f"{len(rows)} rows", rule)
         for index, row in enumerate(rows[:centers]):
             where = f"transfer_usd_per_gb[{index}]"
             yield from self._number_a_center(where, row)
             if row[index : index + 1] not in ((), (0,)):
-                yield BrokenRule(f"{where}[{index}]", row[index], "the diagonal must be 0")
+                yield base.BrokenRule(f"{where}[{index}]", row[index], "the diagonal must be 0")
 
-    def _number_a_center(self, where: str, row: tuple[float, ...]) -> Iterator[BrokenRule]:
+    def _number_a_center(self, where: str, row: tuple[float, ...]) -> Iterator[base.BrokenRule]:
         if len(row) != (centers := len(self.datacenters)):
             rule = f"must have one number for each of the {centers} data centres"
-            yield BrokenRule(where, f"{len(row)} numbers", rule)
+            yield base.BrokenRule(where, f"{len(row)} numbers", rule)
 
-    def job_rules(self, where: str, job: MlbrokerJob) -> Iterator[BrokenRule]:
+    def job_rules(self, where: str, job: MlbrokerJob) -> Iterator[base.BrokenRule]:
         """A job departs in time and names resources and data centres that there are."""
         if job.departure > self.horizon:
             rule = f"must not exceed the horizon {self.horizon}"
-            yield BrokenRule(f"{where}.departure", job.departure, rule)
-        yield from known_keys(f"{where}.worker", job.worker, self.resources)
-        yield from known_keys(f"{where}.ps", job.ps, self.resources)
+            yield base.BrokenRule(f"{where}.departure", job.departure, rule)
+        yield from base.known_keys(f"{where}.worker", job.worker, self.resources)
+        yield from base.known_keys(f"{where}.ps", job.ps, self.resources)
         for offset, row in enumerate(job.data_gb):
             yield from self._number_a_center(f"{where}.data_gb[{offset}]", row)
-        yield from unique_names(f"{where}.pinned_datacenters", job.pinned_datacenters)
+        yield from base.unique_names(f"{where}.pinned_datacenters", job.pinned_datacenters)
         for position, name in enumerate(job.pinned_datacenters):
             if name not in self.datacenter_index:
                 here = f"{where}.pinned_datacenters[{position}]"
-                yield BrokenRule(here, name, "must be a data centre of the instance")
+                yield base.BrokenRule(here, name, "must be a data centre of the instance")
 
     def certain_bound(self) -> float:
         """No cost is below 0."""
         return 0.0
 
-    @cluster_property
+    @base.cluster_property
     def datacenter_index(self) -> dict[str, int]:
         """Position of each data centre by name."""
         return {center.name: index for index, center in enumerate(self.datacenters)}
 
-    unit_price = cluster_property(_prices("unit_usd"))  # a, USD per unit and slot, (R, K)
-    discounted_price = cluster_property(_prices("discounted_usd"))  # b, the same
-    threshold = cluster_property(_prices("threshold"))  # l, units per slot, (R, K)
+    unit_price = base.cluster_property(_prices("unit_usd"))  # a, USD per unit and slot, (R, K)
+    discounted_price = base.cluster_property(_prices("discounted_usd"))  # b, the same
+    threshold = base.cluster_property(_prices("threshold"))  # l, units per slot, (R, K)
 
-    @cluster_property
+    @base.cluster_property
     def tier_fee(self) -> Floats:
         """Fee e = (a - b) l, USD per slot, shape (R, K): what the lower price costs to enter."""
         return (self.unit_price - self.discounted_price) * self.threshold
 
-    @cluster_property
+    @base.cluster_property
     def transfer_price(self) -> Floats:
         """d, USD per GB, shape (R, R)."""
         size = len(self.datacenters)
         return np.array(self.transfer_usd_per_gb, dtype=float).reshape(size, size)
 
-    worker_demand = cached_property(amounts("jobs", "worker"))  # n, units, (J, K)
-    ps_demand = cached_property(amounts("jobs", "ps"))  # m, units, (J, K)
-    capacity = per_job("capacity_gb", float)  # P, GB per worker and slot
-    exchange = per_job("exchange_gb", float)  # B, GB per worker-PS pair and slot
-    deployment = per_job("deployment_usd", float)  # c, USD per launch
+    worker_demand = cached_property(base.amounts("jobs", "worker"))  # n, units, (J, K)
+    ps_demand = cached_property(base.amounts("jobs", "ps"))  # m, units, (J, K)
+    capacity = base.per_job("capacity_gb", float)  # P, GB per worker and slot
+    exchange = base.per_job("exchange_gb", float)  # B, GB per worker-PS pair and slot
+    deployment = base.per_job("deployment_usd", float)  # c, USD per launch
 
     @cached_property
     def alive(self) -> Bools:

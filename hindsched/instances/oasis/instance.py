@@ -1,20 +1,6 @@
 """The oasis family's instance: elastic training jobs on worker servers and PS servers.
 
-=================  ======================================  ===========================
-paper (Table I)    here                                    unit, shape
-=================  ======================================  ===========================
-``T``              `OasisInstance.horizon`                 slots
-``H``, ``K``       `worker_servers`, `ps_servers`          servers
-``c_h^r, c_k^r``   `worker_capacity`, `ps_capacity`        resource's own, (H, R), (K, R)
-``a_i``            `OasisJob.arrival`                      slot, 1-based
-``E_i, N_i, M_i``  `epochs`, `chunks`, `minibatches`       counts
-``tau_i``          `minibatch_slots`                       slots
-``e_i``            `gradient_mb`                           MB
-``w_i^r, s_i^r``   `worker`, `ps`                          resource's own, (I, R)
-``b_i, B_i``       `worker_bandwidth`, `ps_bandwidth`      Mbps, (I,)
-``f_i``            `OasisJob.utility`                      utility of completion - arrival
-``E N M (tau+2e/b)`` rounded up  `work`                    worker-slots, (I,)
-=================  ======================================  ===========================
+The paper's symbols by field, with units and shapes, stand in ``docs/problems/oasis.md``.
 """
 
 from __future__ import annotations
@@ -29,44 +15,13 @@ import numpy as np
 from pydantic import Field
 
 from hindsched.arrays import Floats, Ints
-from hindsched.instances.base import (
-    BrokenRule,
-    Demand,
-    Instance,
-    LinearUtility,
-    Name,
-    NonNegative,
-    Positive,
-    PositiveCount,
-    Record,
-    Server,
-    SigmoidUtility,
-    Slot,
-    amounts,
-    amounts_of,
-    arrives_in_time,
-    cluster_property,
-    countable_work,
-    known_keys,
-    per_job,
-    rounded_up,
-    sound_resources,
-    sound_servers,
-)
-from hindsched.instances.decimals import (
-    NEAR,
-    exact_step,
-    exactly,
-    how_many_fit,
-    same_ceilings,
-    separated,
-)
+from hindsched.instances import base, decimals
 
-OasisUtility = Annotated[SigmoidUtility | LinearUtility, Field(discriminator="kind")]
+OasisUtility = Annotated[base.SigmoidUtility | base.LinearUtility, Field(discriminator="kind")]
 """Utilities that are finite at 0, the completion of a job that ends in its arrival slot."""
 
 
-class OasisJob(Record):
+class OasisJob(base.Record):
     """A training job.
 
     Parameters
@@ -87,19 +42,19 @@ class OasisJob(Record):
         Utility of completion minus arrival; it may not rise.
     """
 
-    name: Name
-    arrival: Slot
-    epochs: PositiveCount
-    chunks: PositiveCount
-    minibatches: PositiveCount
-    minibatch_slots: Positive
-    gradient_mb: NonNegative
-    worker: Demand
-    ps: Demand
+    name: base.Name
+    arrival: base.Slot
+    epochs: base.PositiveCount
+    chunks: base.PositiveCount
+    minibatches: base.PositiveCount
+    minibatch_slots: base.Positive
+    gradient_mb: base.NonNegative
+    worker: base.Demand
+    ps: base.Demand
     utility: OasisUtility
 
 
-class OasisInstance(Instance):
+class OasisInstance(base.Instance):
     """A cluster, a horizon and the jobs that arrive in it.
 
     Parameters
@@ -118,46 +73,48 @@ class OasisInstance(Instance):
     formulations: ClassVar[tuple[str, ...]] = ("standard",)
 
     family: Literal["oasis"] = "oasis"
-    resources: Annotated[tuple[Name, ...], Field(min_length=1)]
-    bandwidth_resource: Name
-    worker_servers: Annotated[tuple[Server, ...], Field(min_length=1)]
-    ps_servers: Annotated[tuple[Server, ...], Field(min_length=1)]
+    resources: Annotated[tuple[base.Name, ...], Field(min_length=1)]
+    bandwidth_resource: base.Name
+    worker_servers: Annotated[tuple[base.Server, ...], Field(min_length=1)]
+    ps_servers: Annotated[tuple[base.Server, ...], Field(min_length=1)]
     jobs: tuple[OasisJob, ...] = ()
 
-    def cluster_rules(self) -> Iterator[BrokenRule]:
+    def cluster_rules(self) -> Iterator[base.BrokenRule]:
         """Resources and servers."""
-        yield from sound_resources(self.resources, self.bandwidth_resource)
+        yield from base.sound_resources(self.resources, self.bandwidth_resource)
         for role in ("worker_servers", "ps_servers"):
-            yield from sound_servers(role, getattr(self, role), self.resources)
+            yield from base.sound_servers(role, getattr(self, role), self.resources)
 
-    def job_rules(self, where: str, job: OasisJob) -> Iterator[BrokenRule]:
+    def job_rules(self, where: str, job: OasisJob) -> Iterator[base.BrokenRule]:
         """A job can arrive, stand on some server, send its gradients and be counted."""
-        yield from arrives_in_time(where, job.arrival, self.horizon)
-        yield from known_keys(f"{where}.worker", job.worker, self.resources)
-        yield from known_keys(f"{where}.ps", job.ps, self.resources)
-        if isinstance(job.utility, LinearUtility) and job.utility.slope > 0:
-            yield BrokenRule(f"{where}.utility.slope", job.utility.slope, "must not be above 0")
+        yield from base.arrives_in_time(where, job.arrival, self.horizon)
+        yield from base.known_keys(f"{where}.worker", job.worker, self.resources)
+        yield from base.known_keys(f"{where}.ps", job.ps, self.resources)
+        if isinstance(job.utility, base.LinearUtility) and job.utility.slope > 0:
+            yield base.BrokenRule(
+                f"{where}.utility.slope", job.utility.slope, "must not be above 0"
+            )
         if not self._fits_somewhere(job.worker, self.worker_servers):
-            yield BrokenRule(f"{where}.worker", job.worker, "must fit on a worker server")
+            yield base.BrokenRule(f"{where}.worker", job.worker, "must fit on a worker server")
         of_worker = f"{where}.worker.{self.bandwidth_resource}"
         of_ps = f"{where}.ps.{self.bandwidth_resource}"
         worker, ps = self.bandwidth_of(job)
         if worker == 0:
             if job.gradient_mb > 0:
                 rule = "must be above 0 for a job that sends gradients"
-                yield BrokenRule(of_worker, worker, rule)
+                yield base.BrokenRule(of_worker, worker, rule)
                 return
         elif ps == 0:
-            yield BrokenRule(of_ps, ps, "must be above 0 where workers have bandwidth")
+            yield base.BrokenRule(of_ps, ps, "must be above 0 where workers have bandwidth")
         else:
             if not self._fits_somewhere(job.ps, self.ps_servers):
-                yield BrokenRule(f"{where}.ps", job.ps, "must fit on a PS server")
-            yield from countable_work(of_ps, job.chunks * worker / ps)
+                yield base.BrokenRule(f"{where}.ps", job.ps, "must fit on a PS server")
+            yield from base.countable_work(of_ps, job.chunks * worker / ps)
         count = job.epochs * job.chunks * job.minibatches
-        yield from countable_work(where, count * self.minibatch_time(job))
+        yield from base.countable_work(where, count * self.minibatch_time(job))
 
     @staticmethod
-    def _fits_somewhere(demand: Demand, servers: tuple[Server, ...]) -> bool:
+    def _fits_somewhere(demand: base.Demand, servers: tuple[base.Server, ...]) -> bool:
         return any(
             all(amount <= server.capacity.get(resource, 0) for resource, amount in demand.items())
             for server in servers
@@ -165,13 +122,13 @@ class OasisInstance(Instance):
 
     def certain_bound(self) -> float:
         """Every job completes as soon as it arrives."""
-        return rounded_up(job.utility.value(0) for job in self.jobs)
+        return base.rounded_up(job.utility.value(0) for job in self.jobs)
 
-    worker_capacity = cluster_property(amounts("worker_servers", "capacity"))  # (H, R)
-    ps_capacity = cluster_property(amounts("ps_servers", "capacity"))  # (K, R)
-    worker_demand = cached_property(amounts("jobs", "worker"))  # of one worker, (I, R)
-    ps_demand = cached_property(amounts("jobs", "ps"))  # of one PS, (I, R)
-    arrival = per_job("arrival")
+    worker_capacity = base.cluster_property(base.amounts("worker_servers", "capacity"))  # (H, R)
+    ps_capacity = base.cluster_property(base.amounts("ps_servers", "capacity"))  # (K, R)
+    worker_demand = cached_property(base.amounts("jobs", "worker"))  # of one worker, (I, R)
+    ps_demand = cached_property(base.amounts("jobs", "ps"))  # of one PS, (I, R)
+    arrival = base.per_job("arrival")
 
     @cached_property
     def work(self) -> Ints:
@@ -185,7 +142,7 @@ class OasisInstance(Instance):
 
     def demand_of(self, job: OasisJob) -> tuple[Floats, Floats]:
         """Demand of one worker and of one PS, each of shape (R,)."""
-        worker, ps = amounts_of([job.worker, job.ps], self.resources)
+        worker, ps = base.amounts_of([job.worker, job.ps], self.resources)
         return worker, ps
 
     def bandwidth_of(self, job: OasisJob) -> tuple[float, float]:
@@ -208,26 +165,32 @@ class OasisInstance(Instance):
     def exact_chunk_time(self, job: OasisJob) -> Fraction:
         """``M (tau + 2 e / b)``: slots that a worker trains on a data chunk."""
         bandwidth = self.bandwidth_of(job)[0]
-        each = exact_step(job.minibatch_slots, job.gradient_mb, bandwidth, self.slot_seconds)
+        each = decimals.exact_step(
+            job.minibatch_slots, job.gradient_mb, bandwidth, self.slot_seconds
+        )
         return job.minibatches * each
 
     def ps_per_worker(self, job: OasisJob) -> float:
         """``b / B`` of (6) for programs that are solved with a tolerance; see `separated`."""
         worker, ps = self.bandwidth_of(job)
-        return separated(worker, ps, job.chunks) if worker else 0.0
+        return decimals.separated(worker, ps, job.chunks) if worker else 0.0
 
     def ps_needed(self, job: OasisJob, workers: int) -> int:
         """Fewest PSs that satisfy (6) for a number of workers, exactly: ``ceil(n b / B)``."""
         worker, ps = self.bandwidth_of(job)
-        return 0 if worker == 0 else math.ceil(workers * exactly(worker) / exactly(ps))
+        return (
+            0
+            if worker == 0
+            else math.ceil(workers * decimals.exactly(worker) / decimals.exactly(ps))
+        )
 
     def ps_needed_up_to(self, job: OasisJob, workers: int) -> Ints:
         """`ps_needed` for 0, 1, ..., `workers` workers, shape (workers + 1,)."""
         worker, ps = self.bandwidth_of(job)
         if worker == 0:
             return np.zeros(workers + 1, dtype=np.int64)
-        quotient = same_ceilings(worker, ps, max(1, workers))
-        return np.ceil(np.arange(workers + 1) * quotient - NEAR).astype(np.int64)
+        quotient = decimals.same_ceilings(worker, ps, max(1, workers))
+        return np.ceil(np.arange(workers + 1) * quotient - decimals.NEAR).astype(np.int64)
 
     def most_workers(self, job: OasisJob) -> int:
         """Most workers that an empty cluster can run at once for the job.
@@ -236,9 +199,11 @@ class OasisInstance(Instance):
         (6) and (7); 0 if a worker has more bandwidth than a PS, which (6) and (7) exclude.
         """
         worker, ps = self.demand_of(job)
-        count = min(job.chunks, int(how_many_fit(self.worker_capacity, worker, job.chunks).sum()))
+        count = min(
+            job.chunks, int(decimals.how_many_fit(self.worker_capacity, worker, job.chunks).sum())
+        )
         needed = self.ps_needed_up_to(job, count)
-        room = int(how_many_fit(self.ps_capacity, ps, count).sum())
+        room = int(decimals.how_many_fit(self.ps_capacity, ps, count).sum())
         allowed = np.flatnonzero((needed <= room) & (needed <= np.arange(count + 1)))
         return int(allowed[-1])
 

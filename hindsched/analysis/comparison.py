@@ -90,7 +90,7 @@ class InstanceComparison:
         lines: list[tuple[str, ...]] = [(self.instance, "(offline)", "", "", optimum)]
         for row in self.algorithms:
             objective = "-" if row.objective is None else f"{row.objective:.6g}"
-            ratio = row.ratio.interval.as_ratio()
+            ratio = str(row.ratio.interval)
             note = "; ".join([*filter(None, [row.ratio.reason]), *row.errors])
             lines.append(("", row.label, objective, ratio + "*" * row.ratio.starred, note))
         return lines

@@ -12,7 +12,7 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 
 from hindsched.solvers.door.options import DEFAULT_GAP
 
-SIGNIFICANT, DECIMALS = 4, 4
+SIGNIFICANT = 4
 LONG = Context(prec=400)  # more digits than a double has before its point
 
 
@@ -24,8 +24,6 @@ class Interval:
     --------
     >>> print(Interval(1.19996, 1.20004), Interval(1.0, 1.0000000007), Interval(44.99999, 45.0))
     [1.199, 1.201] 1 45
-    >>> Interval(1.0141, 1.0141).as_ratio(), Interval(1.776321, 2).as_ratio()
-    ('1.0141', '[1.7763, 2.0000]')
     """
 
     lower: float | None = None
@@ -45,28 +43,19 @@ class Interval:
             for name, end in (("lower", self.lower), ("upper", self.upper))
         }
 
-    def ends_as_ratio(self) -> tuple[str, str]:
-        """Write the ends of a ratio for a column of them: four decimals each, rounded outward."""
-        return _decimals(self.lower, ROUND_FLOOR), _decimals(self.upper, ROUND_CEILING)
-
-    def as_ratio(self) -> str:
-        """Write a ratio for a column of them; one number where the ends agree."""
-        lower, upper = self.ends_as_ratio()
-        if lower == upper or self.is_point:
-            return "none" if self.lower is None else upper.replace("?", lower)
-        return f"[{lower}, {upper}]"
+    def ends(self) -> tuple[str, str]:
+        """Write both ends, rounded outward; a question mark is one that is not known."""
+        return rounded_down(self.lower), rounded_up(self.upper)
 
     def __str__(self) -> str:
         if self.lower is None and self.upper is None:
             return "unknown"
         if self.is_point:
             return f"{self.lower:.6g}"
-        lower = "?" if self.lower is None else rounded_down(self.lower)
-        upper = "?" if self.upper is None else rounded_up(self.upper)
-        return f"[{lower}, {upper}]"
+        return "[{}, {}]".format(*self.ends())
 
 
-def rounded_down(value: float) -> str:
+def rounded_down(value: float | None) -> str:
     """Write a number of which "at least" holds: four significant digits, never more than it is.
 
     Just above 1, where ratios are best, as many digits as tell it from 1.
@@ -74,7 +63,7 @@ def rounded_down(value: float) -> str:
     return _rounded(value, ROUND_FLOOR)
 
 
-def rounded_up(value: float) -> str:
+def rounded_up(value: float | None) -> str:
     """Write a number of which "at most" holds: like `rounded_down`, but never less than it is."""
     return _rounded(value, ROUND_CEILING)
 
@@ -96,18 +85,12 @@ def plain(value: float) -> Decimal:
     return Context(prec=12).create_decimal_from_float(value)
 
 
-def _rounded(value: float, rounding: str) -> str:
+def _rounded(value: float | None, rounding: str) -> str:
+    if value is None:
+        return "?"
     if not math.isfinite(value):
         return f"{value}"
     exact = plain(value)
     above = exact - 1
     digits = max(SIGNIFICANT, 1 - above.adjusted()) if 0 < above < 1 else SIGNIFICANT
     return f"{float(Context(prec=digits, rounding=rounding).create_decimal(exact)):.{digits}g}"
-
-
-def _decimals(value: float | None, rounding: str) -> str:
-    if value is None:
-        return "?"
-    if not math.isfinite(value):
-        return f"{value}"
-    return f"{plain(value).quantize(Decimal(1).scaleb(-DECIMALS), rounding, LONG):f}"

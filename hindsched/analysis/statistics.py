@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from decimal import ROUND_CEILING
 from itertools import combinations
 from statistics import median
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,6 +22,9 @@ from hindsched.analysis.interval import Interval, percent_rounded
 from hindsched.analysis.ratio import AlgorithmRatio, Optimum, competitive_ratio, optimum_of, spread
 from hindsched.arrays import Floats
 from hindsched.online.protocol import FORECASTS, SEES_ALL
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 RESAMPLES, CONFIDENCE = 2000, 0.95
 LONGEST_REASON = 120
@@ -226,19 +229,33 @@ def paired_rows(found: Ratios, seed: int = 0, confidence: float = CONFIDENCE) ->
     ``better, worse, ties`` count instances; ``advantage`` is the geometric mean of how many times
     better the algorithm is than its ``rival``, with its bootstrap interval; ``sign_p`` is of the
     two-sided sign test, ``wilcoxon_p`` of the signed ranks of the logarithms. A number that cannot
-    be had (an objective of 0, no instance) is None.
+    be had (an objective of 0 or below, no instance) is None.
     """
-    rows = []
+    from scipy.stats import binomtest, wilcoxon
+
+    objectives, rows = _objectives(found), list[Row]()
     for name, rival in combinations(found, 2):
-        known = [
-            {row.instance: row for row in found[key] if row.objective is not None}
-            for key in (name, rival)
-        ]
-        both = [key for key in known[0] if key in known[1]]
-        if both:
-            logs = np.array([_log_advantage(*(own[key] for own in known)) for key in both])
-            facts = {"family": found[name][0].family, "algorithm": name, "rival": rival}
-            rows.append({**facts, "instances": len(both), **_tests(logs, seed, confidence)})
+        both = objectives[[name, rival]].dropna()
+        if both.empty:
+            continue
+        own, other = (both[key].to_numpy() for key in (name, rival))
+        sign = 1.0 if found[name][0].optimum.sense == "max" else -1.0
+        apart = np.where(np.isclose(own, other, rtol=SAME, atol=0.0), 0.0, sign * (own - other))
+        better, worse = int((apart > 0).sum()), int((apart < 0).sum())
+        numbers: list[float | None] = [None] * 4
+        if (both > 0).all(axis=None):
+            logs = np.where(apart == 0, 0.0, sign * np.log(own / other))
+            numbers[:3] = np.exp([logs.mean(), *bootstrap(logs, confidence, seed)]).tolist()
+            if better + worse:
+                numbers[3] = float(wilcoxon(logs, zero_method="wilcox").pvalue)
+        names = ("advantage", "advantage_lower", "advantage_upper", "wilcoxon_p")
+        rows.append({
+            "family": found[name][0].family, "algorithm": name, "rival": rival,
+            "instances": len(both), "better": better, "worse": worse,
+            "ties": len(both) - better - worse, **dict(zip(names, numbers, strict=True)),
+            "sign_p": binomtest(better, better + worse).pvalue if better + worse else None,
+            "level": confidence,
+        })  # fmt: skip
     return rows
 
 
@@ -248,57 +265,28 @@ def profile_rows(found: Ratios, points: int = 101) -> list[Row]:
     ``share`` of the instances on which the algorithm's objective is within ``factor`` of the best
     of all algorithms; one that failed or is below 0 never is.
     """
-    instances = list(dict.fromkeys(row.instance for rows in found.values() for row in rows))
-    logs = np.full((len(found), len(instances)), math.nan)
-    for index, rows in enumerate(found.values()):
-        for row in rows:
-            if row.objective is not None and row.objective >= 0:
-                logs[index, instances.index(row.instance)] = _log_cost(row)
-    best = np.fmin.reduce(logs, axis=0)
-    with np.errstate(invalid="ignore"):
-        behind = np.where(np.isfinite(best), logs - best, np.where(logs == best, 0.0, math.inf))
-    behind[np.isnan(behind)] = math.inf
-    finite = behind[np.isfinite(behind)]
-    axis = np.linspace(0.0, max(float(finite.max(initial=0.0)), SAME), points)
+    objectives = _objectives(found)
+    objectives = objectives.where(objectives >= 0)
+    first = next(iter(found.values()))[0]
+    maximises = first.optimum.sense == "max"
+    best = objectives.max(axis=1) if maximises else objectives.min(axis=1)
+    behind = (objectives.rdiv if maximises else objectives.div)(best, axis=0)
+    behind = behind.mask(objectives.eq(best, axis=0), 1.0).fillna(math.inf)  # 0 / 0 is 1
+    finite = behind.to_numpy()[np.isfinite(behind)]
+    axis = np.geomspace(1.0, max(float(finite.max(initial=1.0)), 1 + SAME), points)
     return [
-        {"family": rows[0].family, "algorithm": name, "factor": float(np.exp(point)),
-         "share": float((behind[index] <= point + SAME).mean())}
-        for index, (name, rows) in enumerate(found.items())
-        for point in axis
+        {"family": first.family, "algorithm": name, "factor": float(factor),
+         "share": float((behind[name] <= factor * (1 + SAME)).mean())}
+        for name in found for factor in axis
     ]  # fmt: skip
 
 
-def _log_cost(row: AlgorithmRatio) -> float:
-    """Logarithm of the objective, smaller is better; of what is below 0 that of 0."""
-    objective, sign = row.objective or 0.0, 1.0 if row.optimum.sense == "min" else -1.0
-    return sign * math.log(objective) if objective > 0 else -sign * math.inf
+def _objectives(found: Ratios) -> pd.DataFrame:
+    """A row an instance, a column an algorithm; no number where a run failed."""
+    import pandas as pd
 
-
-def _log_advantage(own: AlgorithmRatio, other: AlgorithmRatio) -> float:
-    """Logarithm of how many times better; 0 for a tie."""
-    first, second = _log_cost(own), _log_cost(other)
-    mine, theirs = own.objective or 0.0, other.objective or 0.0
-    if mine == theirs or abs(second - first) <= SAME:
-        return 0.0
-    if first == second:  # of two that have no logarithm one is below 0
-        return math.inf if (mine > theirs) is (own.optimum.sense == "max") else -math.inf
-    return second - first
-
-
-def _tests(logs: Floats, seed: int, confidence: float) -> Row:
-    """Counts, advantage with its interval, and both tests."""
-    from scipy.stats import binomtest, wilcoxon
-
-    better, worse, finite = int((logs > 0).sum()), int((logs < 0).sum()), np.isfinite(logs).all()
-    numbers: list[float | None] = [None] * 3
-    if finite:
-        numbers = np.exp([logs.mean(), *bootstrap(logs, confidence, seed)]).tolist()
-    names = ("advantage", "advantage_lower", "advantage_upper")
-    decided = better + worse
-    ranks = wilcoxon(logs, zero_method="wilcox").pvalue if finite and decided else None
-    return {
-        "better": better, "worse": worse, "ties": len(logs) - decided,
-        **dict(zip(names, numbers, strict=True)), "level": confidence,
-        "sign_p": float(binomtest(better, decided).pvalue) if decided else None,
-        "wilcoxon_p": None if ranks is None else float(ranks),
-    }  # fmt: skip
+    columns = {
+        name: {row.instance: math.nan if row.objective is None else row.objective for row in rows}
+        for name, rows in found.items()
+    }
+    return pd.DataFrame(columns, dtype=float)

@@ -35,7 +35,7 @@ def ratio(
         say(f"{name}: optimum in {optimum.interval} ({optimum.status}, {optimum.proof})")
         rows = [
             (
-                row.algorithm, row.objective, *row.ratio.interval.ends_as_ratio(),
+                row.algorithm, row.objective, *row.ratio.interval.ends(),
                 str(row.ratio.difference),
                 row.theorem and f"{row.theorem['kind']} {cell(row.theorem['value'])}",
                 row.ratio.reason or "; ".join(row.errors),

@@ -81,7 +81,7 @@ def show(comparison: Comparison, store: ResultStore, *, as_json: bool = False) -
         out.print(table(f"{family}: optima", OPTIMA_COLUMNS, optima), width=width)
         ratios = [
             (one.label, one.instances,
-             *(ratio.as_ratio() for ratio in (one.median, one.worst, one.sums)), one.note)
+             *map(str, (one.median, one.worst, one.sums)), one.note)
             for one in comparison.summaries if one.family == family
         ]  # fmt: skip
         out.print(table(f"{family}: competitive ratios", RATIO_COLUMNS, ratios), width=width)

@@ -48,8 +48,8 @@ def test_it_prints_as_a_table():
     comparison = Comparison([records.offline("a", 90.0, 120.0), records.online("a", "oasis", 60.0)])
     assert str(comparison).splitlines() == [
         "instance  algorithm  objective  ratio",
-        "a         (offline)                               optimum in [90, 120]",
-        "          oasis      60         [1.5000, 2.0000]",
+        "a         (offline)                       optimum in [90, 120]",
+        "          oasis      60         [1.5, 2]",
     ]
     assert str(comparison.instances[0]) == str(comparison)
 

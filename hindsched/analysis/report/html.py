@@ -140,7 +140,7 @@ def _run(row: AlgorithmRatio) -> JsonObject:
         "label": row.label,
         "starred": row.ratio.starred,
         "objective": row.objective,
-        "ratio": row.ratio.interval.as_ratio(),
+        "ratio": str(row.ratio.interval),
         "completed": record.get("jobs_completed"),
         "note": "; ".join([*filter(None, [reason]), *row.errors]),
         "command": _command_of(record) if record["settings"] else None,

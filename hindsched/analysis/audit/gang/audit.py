@@ -105,7 +105,7 @@ class Audit:
         """`rows` for people, with the ratio in one column."""
         rows = self.rows()
         for row in rows:
-            row["ratio"] = Interval(row.pop("ratio_lower"), row.pop("ratio_upper")).as_ratio()
+            row["ratio"] = str(Interval(row.pop("ratio_lower"), row.pop("ratio_upper")))
         return rows
 
     @cached_property

@@ -19,8 +19,7 @@ import importlib.util
 import io
 import math
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
@@ -270,20 +269,6 @@ def _same(one: float, other: object, tolerance: float) -> bool:
     return isinstance(other, int | float) and (
         one == other or math.isclose(one, other, rel_tol=tolerance, abs_tol=1e-9)
     )
-
-
-@contextmanager
-def folder_to_fill(folder: str | Path) -> Iterator[Path]:
-    """A folder that can be written; gone again if it was made here and nothing came of it."""
-    path = Path(folder)
-    missing = [each for each in (path, *path.parents) if not each.exists()]
-    try:
-        yield check_folder(path)
-    except BaseException:
-        for each in missing:
-            with suppress(OSError):  # not empty: something came of it
-                each.rmdir()
-        raise
 
 
 def check_folder(folder: str | Path) -> Path:

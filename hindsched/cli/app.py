@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import errno
-import functools
 import math
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperCommand, TyperOption
+from typer.core import TyperCommand
 
 from hindsched.cli.audit import audit
 from hindsched.cli.bench import bench
@@ -32,7 +31,7 @@ from hindsched.cli.simulate import simulate
 from hindsched.cli.solve import solve
 from hindsched.cli.verify import verify
 from hindsched.cli.worst import worst
-from hindsched.errors import INTERRUPTED, TERMINATED, HindschedError, InputError
+from hindsched.errors import INTERRUPTED, TERMINATED, HindschedError
 from hindsched.limits import time_limit
 from hindsched.printable import said_by
 
@@ -59,39 +58,21 @@ app = typer.Typer(
 )
 
 
-def known_limit(command: Callable[..., int | None]) -> Callable[..., int | None]:
-    """A command inside which it is known whether a ``time_limit`` says what it may take."""
-
-    @functools.wraps(command)
-    def run_command(**given: Any) -> int | None:
-        with time_limit(None if given.get("time_limit") is None else math.inf):
-            return command(**given)
-
-    return run_command
-
-
-class Once(TyperCommand):
-    """A command that refuses options given twice where one value counts, and may be interrupted."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Read the arguments, the occurrences of each option first."""
-        order = self.make_parser(ctx).parse_args(args=list(args))[2]
-        for given in order:
-            takes_one = isinstance(given, TyperOption) and not (given.multiple or given.is_flag)
-            if takes_one and order.count(given) > 1:
-                raise InputError(str(given.name).rstrip("_"), "(twice)", "must be given once")
-        return super().parse_args(ctx, args)
+class Command(TyperCommand):
+    """A command that may be interrupted, and inside which it is known whether a limit is given."""
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command; typer itself ends an interrupted one without a word."""
+        limit = None if ctx.params.get("time_limit") is None else math.inf
         try:
-            return super().invoke(ctx)
+            with time_limit(limit):
+                return super().invoke(ctx)
         except KeyboardInterrupt as reason:
             raise typer.Abort from reason
 
 
 for each in COMMANDS:
-    app.command(each.__name__.strip("_").replace("_", "-"), cls=Once)(known_limit(each))
+    app.command(each.__name__.strip("_").replace("_", "-"), cls=Command)(each)
 
 
 @app.callback(invoke_without_command=True)

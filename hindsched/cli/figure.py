@@ -36,7 +36,7 @@ def figure(
     from hindsched.analysis.figures.base import FULL_SEEDS, QUICK_SEEDS, FigureScale
     from hindsched.analysis.figures.base import figure as find
     from hindsched.analysis.figures.claims import claims_of, verdicts_on
-    from hindsched.analysis.store import folder_to_fill
+    from hindsched.analysis.store import check_folder
     from hindsched.analysis.tables import to_csv
     from hindsched.instances.io import write_text
 
@@ -49,7 +49,8 @@ def figure(
     only = None if schemes is None else tuple(schemes.split(","))
     seeds = QUICK_SEEDS if quick else FULL_SEEDS
     scale = FigureScale(quick, seeds, chosen, trace, only)
-    with folder_to_fill(str(output)), errors.console.status(f"{family}, figure {number}") as status:
+    check_folder(str(output))
+    with errors.console.status(f"{family}, figure {number}") as status:
         frame = found.run(scale, lambda text: status.update(text))
     say(f"{family}, figure {number}: {found.title}")
     write_text(to_csv(frame), csv)

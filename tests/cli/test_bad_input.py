@@ -127,7 +127,6 @@ def test_instance_files(capsys, files, command, file, message):
             "set.jobs: 0: must be at least 1",
         ),
         (["bench", "nope", "--out", "@new"], "suite: nope: must be one of"),
-        (["bench", "--seeds", "2", "--seeds", "3"], "seeds: (twice): must be given once"),
         (["bench", "oasis/small", "--out", "@folder"], "must be a new or an empty folder"),
         (["bench", "oasis/small", "--workers", "-1", "--out", "@new"], "workers: -1"),
         (["report", "@folder"], "must be a folder of results"),

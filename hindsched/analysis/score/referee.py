@@ -6,7 +6,6 @@ import secrets
 import shutil
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -18,11 +17,11 @@ from typing import Any
 
 from hindsched.analysis.score import judge
 from hindsched.analysis.score.candidate import Contained, Limits, find_bwrap, read_candidate
-from hindsched.analysis.score.judge import INSTANCE, OWN, Row
-from hindsched.analysis.store import folder_to_fill
+from hindsched.analysis.score.judge import OWN, Row
+from hindsched.analysis.store import check_folder
 from hindsched.errors import HindschedError, InputError, Refused
 from hindsched.instances.base import Instance, check_family
-from hindsched.instances.io import read, read_json, write_bytes, write_json, write_text
+from hindsched.instances.io import write_bytes, write_json, write_text
 from hindsched.online.protocol import OnlineAlgorithm
 from hindsched.online.registry import algorithms, build_algorithm
 from hindsched.online.simulator import simulate
@@ -37,7 +36,6 @@ NOTE = (
     "Mean of ALG/OPT when maximising, OPT/ALG when minimising, at least, by the exact kernel; the "
     "interval of 95 % is that of the mean over resampled instances."
 )
-COLUMNS, MOST_JOBS = 72, 20  # characters of a drawn schedule, and jobs of it
 
 
 @dataclass(frozen=True)
@@ -126,7 +124,7 @@ def score(
         raise InputError("family", family, "must be given, or FAMILY/SUITE in place of all seeds")
     word = str(family) if suite is None else suite.partition("/")[0]
     check_family(word)
-    if out is not None and Path(out).is_dir() and any(Path(out).iterdir()):
+    if out is not None and any(check_folder(out).iterdir()):
         raise InputError("out", str(out), "must be a new or an empty folder")
     words = _words(seeds) if suite is None else []
     if seeds is None and suite is None:
@@ -134,8 +132,7 @@ def score(
     player, own, facts = _player(candidate, word, Limits(step_limit, run_limit, memory), sandbox)
     say(f"{candidate}: {facts['sandbox']}")
     rows: dict[str, list[Row]] = {"instances": [], "public": []}
-    filled = nullcontext() if out is None else folder_to_fill(out)
-    with tempfile.TemporaryDirectory() as scratch, filled:
+    with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         for name, instance in judge.draw(word, suite, preset, words, public_seeds).items():
             judge.prepare(instance, work_limit, folder / name, cache)
@@ -149,7 +146,7 @@ def score(
             "made": datetime.now(UTC).isoformat(timespec="seconds"), "versions": versions(),
             **rows, **judge.standings(**rows),
         }  # fmt: skip
-        feedback = feedback_of(data, folder)
+        feedback = feedback_of(data)
         if out is not None:
             for name, content in own.items():
                 write_bytes(content, folder / OWN / name)
@@ -230,7 +227,7 @@ def _play(instance: Instance, player: Callable[[], OnlineAlgorithm], place: Path
     return {"instance": place.name, **found, **row}
 
 
-def feedback_of(data: Row, folder: Path) -> str:
+def feedback_of(data: Row) -> str:
     """What a candidate's author may read: the score, and everything about the public instances."""
     lines = [
         f"score {data['combined_score']:.6f} on {len(data['instances'])} hidden instances of "
@@ -243,35 +240,13 @@ def feedback_of(data: Row, folder: Path) -> str:
         if row["status"] != "ok":
             lines.append(f"  {row['status']}: {row['reason']}")
             continue
-        here = folder / "public" / row["instance"]
         lines += [
             f"  objective {row['objective']:.6g}, certified bound {row['bound']:.6g}, "
             f"{row['jobs_completed']} of {row['jobs']} jobs completed",
             f"  seconds: {row['seconds']:.3f} in all, {row['seconds_a_decision']:.4f} a "
             f"decision, {row['seconds_longest']:.4f} the longest",
-            *gantt(read(here / INSTANCE), read_json(here / f"{OWN}.json")),
         ]
     return printable("\n".join(lines)) + "\n"
-
-
-def gantt(instance: Instance, solution: Mapping[str, Any]) -> list[str]:
-    """A schedule as text: a line a job, ``.`` from its arrival on, ``#`` where it runs."""
-    arrivals = {job.name: instance.arrival_of(job) for job in instance.jobs}
-    listed = solution["jobs"][:MOST_JOBS]
-    ends = [row["to"] for job in listed for row in job["assignments"]]
-    last = max([instance.horizon, *ends])
-    step = -(-last // COLUMNS)
-    lines = [f"  slots 1..{last}" + (f", a character is {step} of them" if step > 1 else "")]
-    for job in listed:
-        first, end = (arrivals[job["name"]] - 1) // step, job["completion"]
-        drawn = [" " if column < first else "." for column in range(-(-last // step))]
-        for row in job["assignments"]:
-            for column in range((row["from"] - 1) // step, (row["to"] - 1) // step + 1):
-                drawn[column] = "#"
-        said = "not done" if end is None else f"done in {end}"
-        lines.append(f"  {job['name']:<8} {''.join(drawn)} {said}")
-    left = len(solution["jobs"]) - len(listed)
-    return [*lines, f"  and {left} more jobs"] if left else lines
 
 
 def page_of(data: Row) -> str:

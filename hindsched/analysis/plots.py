@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
@@ -502,11 +503,10 @@ def _bar_axis(ax: Axes, names: list[str]) -> None:
 
 @common_look
 def policy(found: Any, ax: Axes | None = None) -> Axes:
-    """Draw the tree of futures, and in each of its branches what the best policy found does.
+    """Draw what the best policy found does in each future: a lane a job, a bar where it runs.
 
-    A branch for every class of futures that cannot be told apart, from the slot in which it parts
-    from others; in it a lane a job, with a bar where it runs. Beside each future the policy's value
-    and that of hindsight.
+    A grey box holds futures that cannot be told apart, for as long as that is so. Beside each
+    stands the policy's value and that of hindsight.
 
     Parameters
     ----------
@@ -522,46 +522,33 @@ def policy(found: Any, ax: Axes | None = None) -> Axes:
     """
     if found.policy is None:
         raise InputError("policy", None, "must have been found")
-    futures, schedules = found.futures, found.policy.schedules
-    spans = [{**job_spans(own), **{job: spans_of([own.run_of(row) for row in rows])
-                                   for job, rows in own.given_up.items()}}
-             for own in schedules]  # fmt: skip
-    names = list(dict.fromkeys(job.name for i in futures.instances for job in i.jobs))
-    classes = futures.classes()
-    cuts = sorted(classes)
-    last = max(span.last for own in spans for runs in own.values() for span in runs)
+    futures, schedules, classes = found.futures, found.policy.schedules, found.futures.classes()
+    order = sorted(range(len(futures)), key=lambda s: [futures.members(s, t) for t in classes])
+    names = list(dict.fromkeys(job.name for each in futures.instances for job in each.jobs))
     ax = ax or new_axes(7.2, min(12.0, 1.2 + 0.55 * len(futures)))
-    order = sorted(range(len(futures)), key=lambda s: [classes[t].index(futures.members(s, t))
-                                                       for t in cuts])  # fmt: skip
-    place, named = {s: at for at, s in enumerate(order)}, set()
-    for t, following in zip(cuts, [*cuts[1:], last + 1], strict=True):
+    last = 1
+    for place, s in enumerate(order):
+        schedule, jobs = schedules[s], futures.instances[s].jobs
+        rows = {**schedule.assignments(), **schedule.given_up}
+        for lane, job in enumerate(jobs):
+            middle = place - 0.4 + 0.8 * (lane + 0.5) / len(jobs)
+            for span in spans_of([schedule.run_of(row) for row in rows.get(job.name, ())]):
+                ax.barh(
+                    middle, span.last - span.first + 1, left=span.first - 0.5, zorder=2,
+                    height=0.7 / len(jobs), color=colour(names.index(job.name)),
+                    alpha=0.25 if job.name in schedule.given_up else 0.8,
+                )  # fmt: skip
+                ax.text(span.first - 0.4, middle, job.name, va="center", fontsize=6, zorder=3)
+                last = max(last, span.last)
+    for t, following in pairwise([*sorted(classes), last + 1]):
         for group in classes[t]:
-            rows, s = [place[member] for member in group], group[0]
-            low, high = min(rows) - 0.42, max(rows) + 0.42
-            ax.fill_between([t - 0.5, following - 0.5], low, high, color="#F0F0F0", lw=0, zorder=0)
-            runs = {job: [span for span in own if t <= span.last and span.first < following]
-                    for job, own in spans[s].items()}  # fmt: skip
-            known = [job.name for at, job in enumerate(futures.instances[s].jobs)
-                     if futures.revealed(s, at) < following]  # fmt: skip
-            for lane, job in enumerate(known):
-                height = (high - low) / len(known)
-                for span in runs.get(job, ()):
-                    begin, end = max(span.first, t), min(span.last, following - 1)
-                    middle, dropped = low + (lane + 0.5) * height, job in schedules[s].given_up
-                    ax.barh(middle, end - begin + 1, left=begin - 0.5, height=0.86 * height,
-                            color=colour(names.index(job)), alpha=0.25 if dropped else 0.7,
-                            zorder=2)  # fmt: skip
-                    if job not in named:
-                        ax.text(begin - 0.4, middle, job, va="center", fontsize=7, zorder=3)
-                    named.add(job)
-    for t in cuts:
-        ax.axvline(t - 0.5, color=GREY, lw=0.8, ls=":", zorder=1)
-    labels = [f"{own.objective():.5g} ({optimum})"
-              for own, optimum in zip(schedules, found.optima, strict=True)]  # fmt: skip
-    ax.set_yticks(range(len(order)), [labels[s] for s in order])
+            low, high = min(map(order.index, group)), max(map(order.index, group))
+            ax.fill_between([t - 0.5, following - 0.55], low - 0.45, high + 0.45, color="#F0F0F0")
+    values = [f"{schedules[s].objective():.5g} ({found.optima[s]})" for s in order]
+    ax.set_yticks(range(len(order)), values)
     ax.set_ylim(len(order) - 0.4, -0.6)
     _slot_axis(ax, 1, last)
-    ax.set_xlabel("slot (dotted: futures part; pale: given up)")
+    ax.set_xlabel("slot (boxes: futures not told apart; pale: given up)")
     ax.set_ylabel("value (hindsight's)")
     ax.set_title(f"what the best policy found does ({found.policy.name})")
     return ax

@@ -63,7 +63,6 @@ def worst(
     preset: str | None = None,
     ranges: Mapping[str, object] | None = None,
     settings: Keywords | None = None,
-    starts: Sequence[Instance | str | Path] = (),
     seeds: int = 5,
     seed: int = 0,
     time_limit: float | None = None,
@@ -87,8 +86,6 @@ def worst(
     ranges, settings : mapping, optional
         Ranges in place of the space's: a number or ``[low, high]`` by name, where ``jobs`` is how
         many; settings of the algorithms.
-    starts : sequence, optional
-        Instances, or their files, to begin with.
     seeds, seed : int
         Runs of a randomised algorithm on each candidate; seed of the search's draws.
     time_limit, work_limit : float and int, optional
@@ -131,7 +128,6 @@ def worst(
         if before != asked:
             raise InputError("resume", str(asked), f"must be as before: {before}")
         score = float(said)
-    first = [space.adopt(one if isinstance(one, Instance) else read(one)) for one in starts]
     begun, ended, message = time.monotonic(), "work", ""
     most = math.inf if work_limit is None else work_limit
     seconds = DEFAULT_SECONDS if work_limit is None else math.inf
@@ -139,8 +135,7 @@ def worst(
     with catch_interrupt() as stop, Parallel(n_jobs=max(1, workers)) as pool:
         while done < most:
             numbers = range(done, int(min(most, done - done % BATCH + BATCH)))
-            batch = [*first[done:][: len(numbers)]]
-            batch += [_candidate(space, best, seed, number) for number in numbers[len(batch) :]]
+            batch = [_candidate(space, best, seed, number) for number in numbers]
             found = pool(delayed(evaluate)(question, data) for data in batch)
             for data, (own, why) in zip(batch, found, strict=True):
                 message = why or message

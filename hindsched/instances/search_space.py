@@ -166,15 +166,6 @@ class SearchSpace:
             item.write(place, item.read(place))
         return self.repair(data)
 
-    def adopt(self, instance: Instance) -> Draft:
-        """Data of somebody's instance: what the space varies is brought into its ranges."""
-        if instance.family != self.family:
-            raise InputError("start", instance.family, f"must be an instance of {self.family}")
-        if not instance.jobs:
-            raise InputError("start", instance.name, "must have jobs")
-        given = instance.to_dict()
-        return self.normal({k: v for k, v in given.items() if k not in ("provenance", "name")})
-
     def names(self) -> list[str]:
         """Names of the ranges that can be set."""
         fields = [item.name for item in (*self.job_fields, *self.cluster_fields)]

@@ -97,7 +97,6 @@ def test_shrinking_keeps_the_ratio_and_removes_the_rest():
         ({"time_limit": 0}, "time_limit: 0: must be a number of seconds above 0"),
         ({"work_limit": 0}, "work_limit: 0: must be at least 1"),
         ({"settings": {"speed": 1}}, "set.speed: 1: must be a range (jobs"),
-        ({"starts": ["nowhere.json"]}, "nowhere.json"),
         ({"resume": True}, "resume: True: needs the folder"),
         ({"seeds": 0}, "seeds: 0: must be at least 1"),
     ],

@@ -45,39 +45,34 @@ class Scenarios:
     ) -> None:
         self.models, self.decisions, self.probabilities = models, decisions, probabilities
         everyone = tuple(range(len(models)))
-        labels: dict[Members, dict[Label, None]] = {everyone: {}}
-        for known in decisions:
-            for label in known:
-                if len(label[0]) > 1:
-                    labels.setdefault(label[0], {})[label] = None
+        labels: dict[Members, list[Label | None]] = {everyone: []}
+        for label in dict.fromkeys(label for known in decisions for label in known):
+            if len(label[0]) > 1:
+                labels.setdefault(label[0], []).append(label)
         chains = [sorted((m for m in labels if s in m), key=len, reverse=True) for s in everyone]
         depth = max(map(len, chains))
-        for s, chain in enumerate(chains):  # of equal depth; the last node is the scenario's own
-            chain += [chain[-1]] * (depth - len(chain)) + [(s,)]
+        for s, chain in enumerate(chains):  # of equal depth, the scenario's own nodes at the end
+            chain += [(s,)] * (depth + 1 - len(chain))
         self._order = sorted(everyone, key=lambda s: chains[s])
         self.names = [f"scenario{at}" for at in everyone]
-        self._paths: dict[int, list[tuple[str, Members]]] = {}
+        named: dict[tuple[Members, ...], str] = {}
+        for chain in (chains[s] for s in self._order):
+            for level in range(1, depth + 2):
+                above = tuple(chain[: level - 1])
+                siblings = sum(other[:-1] == above for other in named if other)
+                own = f"{named[above]}_{siblings}" if above else "ROOT"
+                named.setdefault(tuple(chain[:level]), own)
+        self.nodes = list(named.values()) if depth > 1 else None
+        self._paths = [
+            [(named[tuple(chain[:level])], chain[level - 1]) for level in range(1, depth + 1)]
+            for chain in chains
+        ]
         self._labels: dict[str, list[Label | None]] = {}
-        below: dict[str, dict[Members, int]] = {}
-        every = {"ROOT": None}
-        for s in self._order:
-            name, path = "ROOT", [("ROOT", everyone)]
-            for members in chains[s][1:]:
-                known_below = below.setdefault(name, {})
-                name = f"{name}_{known_below.setdefault(members, len(known_below))}"
-                every[name] = None
-                path.append((name, members))
-            self._paths[s] = path[:-1]
-            placed: set[Members] = set()
-            for node, members in self._paths[s]:
-                self._labels[node] = [] if members in placed else list(labels[members])
-                placed.add(members)
-        for level in range(depth):  # nodes of a level must have as many; the rest are 0
-            nodes = {self._paths[s][level][0] for s in everyone}
-            most = max(1, *(len(self._labels[node]) for node in nodes))
-            for node in nodes:
-                self._labels[node] += [None] * (most - len(self._labels[node]))
-        self.nodes = list(every) if depth > 1 else None
+        for nodes in zip(*self._paths, strict=True):  # of a level must have as many; 0 is the rest
+            most = max(1, *(len(labels.get(members, ())) for _, members in nodes))
+            for name, members in nodes:
+                known = labels.get(members, [])
+                self._labels[name] = [*known, *[None] * (most - len(known))]
 
     def create(self, name: str, **_: object) -> Model:
         """The model of a scenario: mpi-sppy's ``scenario_creator``."""

@@ -19,14 +19,12 @@ from typing import TYPE_CHECKING, Any
 from hindsched.analysis.foresight.certificates import EXPECTED, GUARANTEE, can_certify, certify
 from hindsched.analysis.foresight.folder import FORMAT, RESULT, peeking
 from hindsched.analysis.foresight.search import (
-    CLOSE,
     LEAST_SHARE,
     FamilySearch,
     Guarantee,
     Policy,
     commit_greedily,
     guarantee,
-    plan_for,
     run_on,
     share_of,
 )
@@ -53,8 +51,6 @@ CERTIFYING = 0.2
 """Of the time limit, on top, for each of the two certificates."""
 FEW_JOBS = 100
 """Of all scenarios together, up to which policies that solve at every arrival are tried too."""
-EXPECTING = 0.15
-"""Of the time limit, for policies that hope for one scenario each."""
 SEEDS = range(5)
 
 
@@ -77,58 +73,27 @@ class Loss:
 
 @dataclass(frozen=True)
 class Foresight:
-    """The price of not knowing on given futures.
-
-    Parameters
-    ----------
-    futures : Futures
-        The scenarios.
-    policies, formulation : str
-        The class of online policies, and the family's problem.
-    hindsight, best_online : Interval
-        Expected values of who sees the future and of the best policy that does not.
-    price : Interval
-        Hindsight over the best online policy (its inverse, minimising): at least 1.
-    guarantee, guarantee_deterministic : Interval
-        The share of hindsight (the factor of it, minimising) that a policy can promise in every
-        scenario, randomised and deterministic.
-    optima : tuple of Interval
-        The scenarios' optima.
-    losses_by_algorithm : tuple of Loss
-        What the algorithms lose.
-    policy : Policy or None
-        The best policy found, a schedule a scenario.
-    mixture : tuple of (float, Policy)
-        The randomised policy with the best guarantee found.
-    weights : tuple of float
-        Of the scenarios' values, where the bound on the guarantee was found.
-    clairvoyant : tuple of Solution or None
-        A schedule of each scenario by who sees the future.
-    certificates : mapping
-        Files of kind ``nonanticipative`` that the kernel checks, by what they bound.
-    seconds : float
-        Time spent.
-    notes : tuple of str
-        What is to be said of the futures.
-    """
+    """The price of not knowing on given futures."""
 
     futures: Futures
-    policies: str
+    policies: str  # the class of online policies
     formulation: str
-    hindsight: Interval
-    best_online: Interval
-    price: Interval
+    hindsight: Interval  # expected value of who sees the future
+    best_online: Interval  # of the best policy that does not
+    price: Interval  # hindsight over the best online policy (its inverse, minimising)
+    # The share of hindsight (the factor of it, minimising) that a policy can promise in every
+    # scenario, randomised and deterministic.
     guarantee: Interval
     guarantee_deterministic: Interval
-    optima: tuple[Interval, ...]
+    optima: tuple[Interval, ...]  # of the scenarios
     losses_by_algorithm: tuple[Loss, ...] = ()
-    policy: Policy | None = None
-    mixture: tuple[tuple[float, Policy], ...] = ()
-    weights: tuple[float, ...] = ()
-    clairvoyant: tuple[Solution | None, ...] = ()
-    certificates: Mapping[str, Any] = field(default_factory=dict)
+    policy: Policy | None = None  # the best one found, a schedule a scenario
+    mixture: tuple[tuple[float, Policy], ...] = ()  # the randomised one with the best guarantee
+    weights: tuple[float, ...] = ()  # of the scenarios, where the guarantee's bound was found
+    clairvoyant: tuple[Solution | None, ...] = ()  # schedules of who sees the future
+    certificates: Mapping[str, Any] = field(default_factory=dict)  # files, by what they bound
     seconds: float = 0.0
-    notes: tuple[str, ...] = field(default=())
+    notes: tuple[str, ...] = field(default=())  # what is to be said of the futures
 
     @property
     def is_maximised(self) -> bool:
@@ -361,8 +326,6 @@ def foresight(
     if not known or (few and "reoptimise" not in names):
         known += _any_policy(futures, policies, formulation)
     hindsight = _expected(optima, futures.probabilities)
-    if few and policies == RUN:
-        known += _plans_for_each(futures, formulation, EXPECTING * time_limit, known, hindsight)
     search = FamilySearch(futures, policies, formulation, optima, chosen)
     best, policy = _best_online(search, known, left("online"), up)
     if up and hindsight.upper is not None:
@@ -408,23 +371,6 @@ def _any_policy(futures: Futures, policies: str, formulation: str) -> list[Polic
             if _keeps_to(policies, futures, found):
                 return found
     return []
-
-
-def _plans_for_each(
-    futures: Futures, formulation: str, seconds: float, known: Sequence[Policy],
-    hindsight: Interval,
-) -> list[Policy]:  # fmt: skip
-    """Policies that hope for one scenario each, until the time is over or one reaches hindsight."""
-    until, found = time.monotonic() + seconds, list[Policy]()
-    end = (hindsight.lower if futures.sense == "max" else hindsight.upper) or inf
-    for s in range(len(futures)):
-        values = [own.expected(futures.probabilities) for own in (*known, *found)]
-        left = until - time.monotonic()
-        if left <= 0 or any(abs(v - end) <= CLOSE * abs(end) for v in values):
-            break
-        policy = plan_for(futures, s, formulation, left)
-        found += [] if policy is None else [policy]
-    return found
 
 
 def _best_online(

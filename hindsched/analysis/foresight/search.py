@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import fsum, inf
@@ -22,13 +21,12 @@ from scipy.optimize import linprog
 
 from hindsched.analysis.interval import Interval
 from hindsched.arrays import Floats
-from hindsched.errors import HindschedError, InputError, SolveFailed
-from hindsched.instances.base import JobRecord
+from hindsched.errors import InputError, SolveFailed
 from hindsched.json_types import JsonObject
 from hindsched.models.algebra import Expr, Model
 from hindsched.models.base import Commitments, offline_program
 from hindsched.models.futures import ExtensiveProgram, Futures, build_extensive
-from hindsched.online.protocol import Decision, Environment, OnlineAlgorithm
+from hindsched.online.protocol import OnlineAlgorithm
 from hindsched.online.registry import build_algorithm, declared_estimates
 from hindsched.online.simulator import simulate
 from hindsched.solutions.base import Solution, build_solution
@@ -320,60 +318,6 @@ def run_on(
         values = tuple(run.objective for run in runs)
         found.append(Policy(values, [run.solution for run in runs], algorithm))
     return found
-
-
-def plan_for(futures: Futures, s: int, formulation: str, seconds: float) -> Policy | None:
-    """`reoptimise` as if scenario s came true, for as long as it may; None where it fails."""
-    until = time.monotonic() + seconds
-    built = build_algorithm(futures.instances[0].family, "reoptimise", {})
-    base: Any = type(built)
-    future = [(futures.revealed(s, at), job) for at, job in enumerate(futures.instances[s].jobs)]
-    plans: dict[Any, Any] = {}  # by history
-
-    class Expecting(base):
-        _plan: dict[str, Any]
-
-        def start(self, environment: Environment) -> None:
-            super().start(environment)
-            self._seen, self._hoped = list[Any](), list[Any]()
-
-        def step(self, slot: int, arrivals: tuple[JobRecord, ...]) -> Decision:
-            self._seen += arrivals
-            may_come_true = self._seen == [job for told, job in future if told <= slot]
-            if arrivals or (self._hoped and not may_come_true):
-                self._rolling.settle(job.name for job in self._hoped)
-                for job in self._hoped:
-                    self._plan.pop(job.name, None)
-                self._hoped = [job for told, job in future if told > slot and may_come_true]
-                self._rolling.add(self._hoped)
-                if not arrivals:
-                    self._plan_again(slot)
-            decision: Decision = super().step(slot, arrivals)
-            return decision
-
-        def _plan_again(self, slot: int) -> None:
-            history = slot, tuple(job.model_dump_json() for job in self._seen)
-            if history in plans:
-                self._rolling.advance(slot)
-            else:
-                if time.monotonic() > until:
-                    raise SolveFailed("there is no time for a policy")
-                super()._plan_again(slot)
-                plans[history] = self._plan
-            self._plan = deepcopy(plans[history])
-
-    told = tree_estimates(futures, built)
-    try:
-        runs = [
-            simulate(
-                instance, Expecting(time_limit=seconds / 4), formulation=formulation, estimates=told
-            )
-            for instance in futures.instances
-        ]
-    except HindschedError:
-        return None
-    name = f"plans for {futures.instances[s].name}"
-    return Policy(tuple(run.objective for run in runs), [run.solution for run in runs], name)
 
 
 def tree_estimates(futures: Futures, algorithm: OnlineAlgorithm) -> JsonObject:

@@ -9,14 +9,11 @@ from pathlib import Path
 import pytest
 
 import hindsched as hs
-from hindsched.analysis.foresight.folder import peeking, verify_foresight
+from hindsched.analysis.foresight.folder import verify_foresight
 from hindsched.analysis.foresight.foresight import Foresight
-from hindsched.analysis.foresight.search import plan_for
 from hindsched.cli.app import run
 from hindsched.errors import InputError
 from hindsched.instances.base import FAMILIES, Instance
-from hindsched.models.base import RUN
-from hindsched.models.futures import Futures
 
 SMALL = {
     "oasis": {"jobs": 3, "horizon": 7}, "batchsched": {"jobs": 3}, "astraea": {"jobs": 3},
@@ -87,14 +84,6 @@ def test_a_policy_that_peeks_is_found(tmp_path: Path) -> None:
     data["best_online"]["upper"] = total
     (tmp_path / "foresight.json").write_text(json.dumps(data))
     assert any("tells" in line for line in verify_foresight(tmp_path))
-
-
-@pytest.mark.parametrize("family", FAMILIES)
-def test_who_hopes_for_one_future_tells_no_others_apart(family: str) -> None:
-    futures = Futures.of(futures_of(family))
-    policy = plan_for(futures, 1, futures.instances[0].check_formulation(None), 60)
-    assert policy is not None
-    assert peeking(futures, policy.schedules, RUN) == []
 
 
 def test_futures_without_doubt_cost_nothing() -> None:

@@ -10,9 +10,9 @@ import pytest
 
 import hindsched as hs
 from hindsched.analysis.foresight.foresight import Foresight
-from hindsched.analysis.foresight.search import Policy, guarantee, plan_for
+from hindsched.analysis.foresight.search import Policy, guarantee
 from hindsched.analysis.interval import Interval
-from hindsched.models.futures import Futures, extensive_form
+from hindsched.models.futures import extensive_form
 from hindsched.solvers.door.program import solve_program
 from hindsched.solvers.door.standard_form import compile_program, merge_equal_columns
 from tests.analysis.foresight.toys import farmer, search_of, ski_rental
@@ -122,13 +122,6 @@ def test_farmer() -> None:
     assert mean is not None
     assert mean.expected([1 / 3] * 3) == pytest.approx(107_240, abs=1)
     assert online - mean.expected([1 / 3] * 3) == pytest.approx(1_150, abs=1)
-
-
-def test_hoping_for_the_right_future_reaches_hindsight() -> None:
-    futures = Futures.of([hs.read(path) for path in sorted((TREES / "oasis-0").glob("*.json"))])
-    policy = plan_for(futures, 0, "standard", 60)
-    assert policy is not None
-    assert policy.expected(futures.probabilities) == pytest.approx(102.771, abs=0.001)
 
 
 @pytest.mark.nightly

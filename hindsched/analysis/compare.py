@@ -7,25 +7,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields
 from inspect import signature
-from itertools import product
+from itertools import count, product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import MofNCompleteColumn, Progress, TimeElapsedColumn
 
 from hindsched.analysis.comparison import Comparison, InstanceComparison
 from hindsched.analysis.store import MANIFEST, ResultStore
 from hindsched.analysis.sweep import run_tasks
-from hindsched.analysis.tasks import (
-    OFFLINE,
-    ONLINE,
-    Contender,
-    Entry,
-    Record,
-    Task,
-    file_name,
-)
+from hindsched.analysis.tasks import OFFLINE, ONLINE, Contender, Entry, Record, Task, file_name
 from hindsched.errors import InputError, SolveFailed
 from hindsched.instances.base import Instance, whole_number
 from hindsched.instances.generators.registry import generate
@@ -97,16 +89,11 @@ def compare(
     """
     check_options(options, compare)
     chosen = [instances] if isinstance(instances, Instance) else list(instances)
-    tasks = plan_tasks(
-        chosen,
-        algorithms,
-        seeds=seeds,
-        settings=settings,
-        offline={"method": method, **options},
-    )
+    offline = {"method": method, **options}
+    tasks = plan_tasks(chosen, algorithms, seeds=seeds, settings=settings, offline=offline)
     shown = "comparing" if progress else None
     if out is not None:
-        store = _store(Path(out), chosen, tasks, run_limit, resume=resume)
+        store = _store(Path(out), chosen, tasks, run_limit, resume)
         return finish(store, tasks, workers=workers, dask=dask, title=shown)
     with progress_bar(len(tasks), shown) as advance:
         records = run_tasks(
@@ -261,13 +248,9 @@ def write_all(store: ResultStore) -> Comparison:
 
 
 def _store(
-    folder: Path,
-    instances: Sequence[Instance],
-    tasks: Sequence[Task],
-    run_limit: float | None,
-    *,
-    resume: bool,
-) -> ResultStore:
+    folder: Path, instances: Sequence[Instance], tasks: Sequence[Task],
+    run_limit: float | None, resume: bool,
+) -> ResultStore:  # fmt: skip
     """A new folder, or one that holds part of the same comparison."""
     if not (resume and (folder / MANIFEST).is_file()):
         settings = {} if run_limit is None else {"run_limit": run_limit}
@@ -289,25 +272,21 @@ def progress_bar(
     The time so far is told and none that is left: the long tasks, offline solves, come first.
     """
     console, started, every = console or Console(stderr=True), time.monotonic(), max(1, total // 10)
-    count = done
+    counted = count(done + 1)
 
     def write_line(text: str) -> None:
-        nonlocal count
-        count += 1
-        if count % every == 0 or count in (done + 1, total):
-            line = f"{title}: {count}/{total} {text} ({time.monotonic() - started:.0f} s so far)"
+        so_far = next(counted)
+        if so_far % every == 0 or so_far in (done + 1, total):
+            line = f"{title}: {so_far}/{total} {text} ({time.monotonic() - started:.0f} s so far)"
             console.print(line, soft_wrap=True, highlight=False, markup=False)
 
     if title is None:
         yield lambda text: None
     elif console.is_terminal or console.is_jupyter:
-        columns = (
-            TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
-            TimeElapsedColumn(), TextColumn("{task.fields[last]}", style="dim"),
-        )  # fmt: skip
+        columns = (*Progress.get_default_columns()[:2], MofNCompleteColumn(), TimeElapsedColumn())
         with Progress(*columns, console=console, transient=True) as bar:
-            task = bar.add_task(title, total=total, completed=done, last="")
-            yield lambda text: bar.update(task, advance=1, last=text)
+            task = bar.add_task(title, total=total, completed=done)
+            yield lambda text: bar.advance(task)
     else:
         yield write_line
 
@@ -331,6 +310,8 @@ def plan_tasks(
     offline: Keywords | None = None,
 ) -> list[Task]:
     """List the tasks of a comparison: offline solves first, because they take longest."""
+    from hindsched.solvers.door.api import methods
+
     seeds = whole_number("seeds", seeds, 1)
     if not instances:
         raise InputError("instances", "(none)", "at least one instance is needed")
@@ -339,7 +320,12 @@ def plan_tasks(
         if names.count(name) > 1:
             raise InputError("instances", name, "names must be unique as file names")
     families = list(dict.fromkeys(instance.family for instance in instances))
-    _check_offline(families, offline or {})
+    options = dict(offline or {})
+    method = options.pop("method", "auto")
+    SolveOptions.of(options)
+    for family in families:
+        if method not in (known := methods(family)):
+            raise InputError("method", method, f"must be one of {', '.join(known)}")
     entries = _entries(families, contenders, settings or {})
     solves: list[Task] = []
     runs: list[Task] = []
@@ -384,14 +370,3 @@ def _entries(
             rule = f"the algorithms have the settings: {', '.join(names) or 'none'}"
             raise InputError(f"set.{key}", value, rule)
     return found
-
-
-def _check_offline(families: Sequence[str], offline: Keywords) -> None:
-    from hindsched.solvers.door.api import methods
-
-    options = dict(offline)
-    method = options.pop("method", "auto")
-    SolveOptions.of(options)
-    for family in families:
-        if method not in (known := methods(family)):
-            raise InputError("method", method, f"must be one of {', '.join(known)}")

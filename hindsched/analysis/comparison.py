@@ -7,25 +7,11 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from hindsched.analysis.ratio import (
-    INVERSE_NOTE,
-    STAR_NOTE,
-    AlgorithmRatio,
-    Optimum,
-    Sense,
-    optimum_of,
-)
-from hindsched.analysis.statistics import (
-    CONFIDENCE,
-    Summary,
-    Verdict,
-    paired_rows,
-    profile_rows,
-    ranked,
-    summary,
-)
+from hindsched.analysis import statistics as stats
+from hindsched.analysis.ratio import INVERSE_NOTE, STAR_NOTE, AlgorithmRatio, Optimum, optimum_of
+from hindsched.analysis.statistics import CONFIDENCE, Summary, Verdict
 from hindsched.analysis.tasks import OFFLINE, ONLINE, Record
-from hindsched.errors import InputError, SolveFailed
+from hindsched.errors import SolveFailed
 from hindsched.json_types import JsonObject
 
 if TYPE_CHECKING:
@@ -146,7 +132,7 @@ class Comparison:
     @cached_property
     def summaries(self) -> list[Summary]:
         """One per family and algorithm, over its instances."""
-        return [summary(rows) for own in self.by_family.values() for rows in own.values()]
+        return [stats.summary(rows) for own in self.by_family.values() for rows in own.values()]
 
     def verdicts(self) -> list[Verdict]:
         """The verdict on each family, in their order."""
@@ -154,7 +140,7 @@ class Comparison:
         for family in self.by_family:
             items = [item for item in self.instances if item.family == family]
             own = [one for one in self.summaries if one.family == family]
-            online = ranked([one for one in own if one.is_online])
+            online = stats.ranked([one for one in own if one.is_online])
             ahead = [one.algorithm for one in online[:2]]
             verdict = Verdict(
                 family,
@@ -182,7 +168,6 @@ class Comparison:
             median, worst`` of the ratios' upper ends, and ``infinite, without_ratio``: those that
             are counted apart.
         """
-        _check_level(confidence)
         return _frame([one.row(confidence) for one in self.summaries])
 
     def paired_frame(self, confidence: float = CONFIDENCE) -> pd.DataFrame:
@@ -197,13 +182,14 @@ class Comparison:
             ``level``; ``sign_p, wilcoxon_p``: two-sided sign test, and signed ranks of the
             logarithms. A number that cannot be had is None.
         """
-        _check_level(confidence)
         families = self.by_family.values()
-        return _frame([row for own in families for row in paired_rows(own, confidence=confidence)])
+        return _frame(
+            [row for own in families for row in stats.paired_rows(own, confidence=confidence)]
+        )
 
     def profile_frame(self) -> pd.DataFrame:
         """Performance profiles: ``share`` of instances within ``factor`` of the best of all."""
-        return _frame([row for own in self.by_family.values() for row in profile_rows(own)])
+        return _frame([row for own in self.by_family.values() for row in stats.profile_rows(own)])
 
     def to_frame(self) -> pd.DataFrame:
         """Tidy table of runs: one row per (instance, algorithm, seed)."""
@@ -249,13 +235,8 @@ def _frame(rows: list[dict[str, Any]]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=None if rows else ["family", "instance", "algorithm"])
 
 
-def _check_level(confidence: float) -> None:
-    if not 0 < confidence < 1:
-        raise InputError("confidence", confidence, "must be above 0 and below 1")
-
-
 def _compare_one(offline: Record, online: Sequence[Record]) -> InstanceComparison:
-    sense: Sense = next((item["sense"] for item in (offline, *online) if "sense" in item), "max")
+    sense: Any = next((item["sense"] for item in (offline, *online) if "sense" in item), "max")
     proof = str(offline.get("proof", "none"))
     status = str(offline.get("solve_status", "failed"))
     solved = optimum_of(sense, offline.get("objective"), offline.get("bound"), status, proof=proof)

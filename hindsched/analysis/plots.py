@@ -53,8 +53,10 @@ RC = {
     "grid.linewidth": 0.6, "legend.fontsize": 8, "legend.frameon": False, "svg.fonttype": "path",
     "svg.hashsalt": "hindsched", "xtick.labelsize": 8, "ytick.labelsize": 8,
 }  # fmt: skip
-LABELS_SHOWN, JOBS_SHOWN, LINES_SHOWN = 40, 12, 8
+LABELS_SHOWN, LINES_SHOWN = 40, 8
 VISIBLE = 1e-3  # bars and lines below this share of the largest are left out
+LOSSES = (("price of not knowing", 0, 1.0), ("one or the other", 0, 0.35),
+          ("own loss", 1, 1.0), ("not proven", 1, 0.35))  # fmt: skip
 LOG_BEYOND, LOG_LEFT = 8.0, 0.92
 LOG_TICKS = [digit * 10.0**power for power in range(9) for digit in (1, 2, 5)]
 
@@ -232,30 +234,29 @@ def used_shares(solution: Solution, resource: str | None = None) -> tuple[str, l
     columns = ["slot", "server", "resource", "used", "capacity"]
     rows = pd.DataFrame(solution.usage_rows(), columns=columns)
     last = int(max([solution.instance.horizon, *rows["slot"]]))
-    known = list(dict.fromkeys([*(name for _, name in solution.places()), *rows["resource"]]))
+    rows = rows[rows["capacity"].fillna(0).astype(float) > 0]
+    rows = rows.assign(share=(rows["used"] / rows["capacity"]).astype(float))
+    found = rows.pivot(index=["resource", "server"], columns="slot", values="share")
+    every = [*((name, server) for server, name in solution.places()), *found.index]
+    known = list(dict.fromkeys(name for name, _ in every))
     if not known or (resource is not None and resource not in known):
         raise InputError("resource", resource, f"must be one of {', '.join(known) or 'none'}")
-    found = {}
-    for name in known if resource is None else [resource]:
-        own = rows[(rows["resource"] == name) & (rows["capacity"].fillna(0).astype(float) > 0)]
-        places = [server for server, other in solution.places() if other == name]
-        servers = list(dict.fromkeys([*places, *own["server"]]))
-        share = (own["used"] / own["capacity"]).astype(float).to_numpy()
-        shares = np.zeros((len(servers), last))
-        shares[[servers.index(s) for s in own["server"]], own["slot"].to_numpy(int) - 1] = share
-        found[name] = servers, shares
-    fullest = max(found, key=lambda name: float(np.mean(found[name][1])))
-    return (fullest, *found[fullest])
+    index = pd.MultiIndex.from_tuples(dict.fromkeys(every))
+    found = found.reindex(index=index, columns=range(1, last + 1)).fillna(0.0)
+    fullest = found.mean(axis=1).groupby(level=0, sort=False).mean().idxmax()
+    chosen = str(fullest) if resource is None else resource
+    own = found.loc[chosen]
+    return chosen, list(own.index), own.to_numpy()
 
 
 @common_look
 def gap(explanation: Explanation, ax: Axes | None = None) -> Axes:
-    """Draw price x idle capacity by server and slot, and the jobs' terms beside it.
+    """Draw price x idle capacity by server and slot.
 
     Parameters
     ----------
     explanation : Explanation
-        What ``explain`` returned. On given axes the heat map is drawn alone.
+        What ``explain`` returned.
 
     Examples
     --------
@@ -266,15 +267,8 @@ def gap(explanation: Explanation, ax: Axes | None = None) -> Axes:
     >>> hs.plot.gap(found).get_xlabel()
     'slot'
     """
-    import matplotlib.pyplot as plt
-
     labels, slots, terms = explanation.heat_map()
-    if ax is None:
-        height = min(10.0, max(3.0, 1.4 + 0.2 * max(len(labels), JOBS_SHOWN)))
-        ratios = {"width_ratios": (2.0, 1.0)}
-        _, (ax, jobs) = plt.subplots(1, 2, figsize=(10.5, height), gridspec_kw=ratios)
-        _draw_job_terms(jobs, explanation)
-    assert ax is not None
+    ax = ax or new_axes(7.2, min(10.0, max(3.0, 1.4 + 0.2 * len(labels))))
     whole = explanation.gap
     share = f"{float(explanation.row_terms.sum()) / whole:.0%}" if whole else "none"
     ax.set_title(
@@ -288,23 +282,6 @@ def gap(explanation: Explanation, ax: Axes | None = None) -> Axes:
         ax.text(0.5, 0.5, "no idle capacity has a price", ha="center", transform=ax.transAxes)
         ax.set(xticks=[], yticks=[], xlabel="slot")
     return ax
-
-
-def _draw_job_terms(ax: Axes, explanation: Explanation) -> None:
-    """Bars of the largest job terms."""
-    terms = explanation.job_terms.tolist()
-    triples = zip(explanation.jobs, explanation.job_states, terms, strict=True)
-    largest = sorted((item for item in triples if item[2] > 0), key=lambda item: -item[2])
-    shown = [item for item in largest[:JOBS_SHOWN] if item[2] > VISIBLE * largest[0][2]]
-    colours = [PALETTE[state != "served"] for _, state, _ in shown]
-    ax.barh(range(len(shown)), [term for _, _, term in shown], color=colours, height=0.7)
-    ax.set_yticks(range(len(shown)), [f"{name} ({state})" for name, state, _ in shown])
-    ax.set_ylim(max(len(shown), 4) - 0.4, -0.6)
-    ax.set_xlabel("lost against its best response\n(units of the objective)")
-    hidden = len(largest) - len(shown)
-    share = sum(terms) / explanation.gap if explanation.gap else 0.0
-    ax.set_title(f"jobs hold {share:.0%}" + (f"\n({hidden} smaller not shown)" if hidden else ""))
-    ax.grid(False, axis="y")
 
 
 @common_look
@@ -452,32 +429,25 @@ def losses(found: Any, ax: Axes | None = None) -> Axes:
     if not rows or price.lower is None:
         raise InputError("algorithms", [], "must be one at least, with a known price")
     ax = ax or new_axes(7.2, max(1.9, 1.2 + 0.42 * len(rows)))
-    top, drawn = 1.02, set()
+    top = 1.02
     for place, loss in enumerate(rows):
         known = [loss.ratio.lower, loss.ratio.upper, price.upper]
         if any(end is None or not math.isfinite(end) for end in known):
             ax.text(1.0, place, " not bounded", color=GREY, va="center", fontsize=8)
             continue
         low, high, most = (max(1.0, end) for end in known)
-        least, most = min(price.lower, low), min(most, low)
-        parts = [("price of not knowing", 1.0, least, PALETTE[0], 1.0),
-                 ("one or the other", least, most, PALETTE[0], 0.35),
-                 ("own loss", most, low, PALETTE[1], 1.0),
-                 ("not proven", low, high, PALETTE[1], 0.35)]  # fmt: skip
-        for label, begin, end, fill, alpha in parts:
-            if end > begin * (1 + VISIBLE):
-                shown = None if label in drawn else label
-                drawn.add(label)
-                ax.barh(place, end - begin, left=begin, color=fill, alpha=alpha, height=0.6,
-                        label=shown, linewidth=0)  # fmt: skip
+        ends = [1.0, min(price.lower, low), min(most, low), low, high]
+        for (label, fill, alpha), begin, end in zip(LOSSES, ends, ends[1:], strict=False):
+            ax.barh(place, end - begin, left=begin, height=0.6, linewidth=0, color=PALETTE[fill],
+                    alpha=alpha, label=label)  # fmt: skip
         ax.text(high, place, f" {high:.3g}", va="center", fontsize=8)
         top = max(top, high)
     _log_axis(ax, min(0.998, top**-0.03), top**1.12)
     _bar_axis(ax, [loss.algorithm for loss in rows])
     ax.set_xlabel("hindsight and the algorithm: their ratio (1 is perfect)")
     ax.set_title(f"{len(found.futures)} futures, policies that {found.policies}")
-    if drawn:
-        ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
+    labelled = dict(zip(*reversed(ax.get_legend_handles_labels()), strict=True))
+    ax.legend(labelled.values(), labelled, loc="center left", bbox_to_anchor=(1.0, 0.5))
     return ax
 
 

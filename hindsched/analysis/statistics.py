@@ -21,6 +21,7 @@ import numpy as np
 from hindsched.analysis.interval import Interval, percent_rounded
 from hindsched.analysis.ratio import AlgorithmRatio, Optimum, competitive_ratio, optimum_of, spread
 from hindsched.arrays import Floats
+from hindsched.errors import InputError
 from hindsched.online.protocol import FORECASTS, SEES_ALL
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ class Summary:
             return f"ratio {self.median}"
         return f"median ratio {self.median}, worst {self.worst}"
 
-    def row(self, confidence: float = CONFIDENCE, seed: int = 0) -> Row:
+    def row(self, confidence: float = CONFIDENCE) -> Row:
         """A row of `Comparison.summary_frame`: what holds of the upper ends, which are proven.
 
         Mean with its bootstrap interval, median and worst are over the finite ends; infinite and
@@ -84,7 +85,7 @@ class Summary:
         finite = np.array([end for end in uppers if end is not None and math.isfinite(end)])
         numbers: list[float | None] = [None] * 5
         if finite.size:
-            interval = bootstrap(finite, confidence, seed)
+            interval = bootstrap(finite, confidence)
             numbers = [*map(float, (finite.mean(), *interval, np.median(finite), finite.max()))]
         names = ("mean", "mean_lower", "mean_upper", "median", "worst")
         return {
@@ -215,22 +216,18 @@ def ranked(found: Sequence[Summary]) -> list[Summary]:
     return sorted((one for one in found if one.median.lower is not None), key=key)
 
 
-def bootstrap(values: Floats, confidence: float, seed: int) -> tuple[float, float]:
+def bootstrap(values: Floats, confidence: float = CONFIDENCE) -> tuple[float, float]:
     """Interval of the mean over resampled instances."""
-    draws = np.random.default_rng(seed).integers(0, len(values), (RESAMPLES, len(values)))
+    if not 0 < confidence < 1:
+        raise InputError("confidence", confidence, "must be above 0 and below 1")
+    draws = np.random.default_rng(0).integers(0, len(values), (RESAMPLES, len(values)))
     tail = 50 * (1 - confidence)
     low, high = np.percentile(values[draws].mean(axis=1), [tail, 100 - tail])
     return float(low), float(high)
 
 
-def paired_rows(found: Ratios, seed: int = 0, confidence: float = CONFIDENCE) -> list[Row]:
-    """Compare each two algorithms of a family on the instances that both finished.
-
-    ``better, worse, ties`` count instances; ``advantage`` is the geometric mean of how many times
-    better the algorithm is than its ``rival``, with its bootstrap interval; ``sign_p`` is of the
-    two-sided sign test, ``wilcoxon_p`` of the signed ranks of the logarithms. A number that cannot
-    be had (an objective of 0 or below, no instance) is None.
-    """
+def paired_rows(found: Ratios, confidence: float = CONFIDENCE) -> list[Row]:
+    """Compare each two algorithms of a family: rows of `Comparison.paired_frame`."""
     from scipy.stats import binomtest, wilcoxon
 
     objectives, rows = _objectives(found), list[Row]()
@@ -245,7 +242,7 @@ def paired_rows(found: Ratios, seed: int = 0, confidence: float = CONFIDENCE) ->
         numbers: list[float | None] = [None] * 4
         if (both > 0).all(axis=None):
             logs = np.where(apart == 0, 0.0, sign * np.log(own / other))
-            numbers[:3] = np.exp([logs.mean(), *bootstrap(logs, confidence, seed)]).tolist()
+            numbers[:3] = np.exp([logs.mean(), *bootstrap(logs, confidence)]).tolist()
             if better + worse:
                 numbers[3] = float(wilcoxon(logs, zero_method="wilcox").pvalue)
         names = ("advantage", "advantage_lower", "advantage_upper", "wilcoxon_p")

@@ -49,11 +49,6 @@ def foresight(
     if as_json:
         emit_json(found.to_dict())
         return
-    out.print(facts({
-        "futures": len(found.futures), "policies": found.policies,
-        "hindsight": str(found.hindsight), "best online": str(found.best_online),
-        "price of not knowing": str(found.price), "guarantee": str(found.guarantee),
-        "deterministic": str(found.guarantee_deterministic),
-    }))  # fmt: skip
+    out.print(facts({"futures": len(futures), "policies": policies, **found.intervals}))
     for sentence in found.sentences():
         tell(sentence)

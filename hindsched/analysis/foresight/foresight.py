@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from math import fsum, inf
 from operator import mul
 from pathlib import Path
+from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from hindsched.analysis.foresight.certificates import EXPECTED, GUARANTEE, can_certify, certify
@@ -52,6 +53,10 @@ CERTIFYING = 0.2
 FEW_JOBS = 100
 """Of all scenarios together, up to which policies that solve at every arrival are tried too."""
 SEEDS = range(5)
+INTERVALS = (
+    "hindsight", "best_online", "price", "value_of_information", "guarantee",
+    "guarantee_deterministic",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -103,8 +108,17 @@ class Foresight:
     @property
     def value_of_information(self) -> Interval:
         """EVPI: what knowing the future would be worth, in the objective's unit."""
-        both = self.hindsight, self.best_online
-        return _difference(*(both if self.is_maximised else both[::-1]))
+        one, other = self.hindsight, self.best_online
+        one, other = (one, other) if self.is_maximised else (other, one)
+        least = None if None in (one.lower, other.upper) else max(0.0, one.lower - other.upper)
+        return Interval(
+            least, None if None in (one.upper, other.lower) else one.upper - other.lower
+        )
+
+    @property
+    def intervals(self) -> dict[str, Interval]:
+        """What was found."""
+        return {name: getattr(self, name) for name in INTERVALS}
 
     @property
     def certified(self) -> dict[str, float]:
@@ -186,22 +200,16 @@ class Foresight:
 
     def to_dict(self) -> JsonObject:
         """What ``foresight --json`` prints."""
+        scenarios = self.futures.instances, self.futures.probabilities, self.optima
         return {
             "family": self.futures.instances[0].family,
             "formulation": self.formulation,
             "policies": self.policies,
             "scenarios": [
-                {"instance": i.name, "probability": p, "optimum": o.to_dict()}
-                for i, p, o in zip(
-                    self.futures.instances, self.futures.probabilities, self.optima, strict=True
-                )
+                {"instance": instance.name, "probability": share, "optimum": optimum.to_dict()}
+                for instance, share, optimum in zip(*scenarios, strict=True)
             ],
-            "hindsight": self.hindsight.to_dict(),
-            "best_online": self.best_online.to_dict(),
-            "price": self.price.to_dict(),
-            "value_of_information": self.value_of_information.to_dict(),
-            "guarantee": self.guarantee.to_dict(),
-            "guarantee_deterministic": self.guarantee_deterministic.to_dict(),
+            **{name: interval.to_dict() for name, interval in self.intervals.items()},
             "certified": self.certified,
             "distribution": self.distribution,
             "classes": {str(slot): groups for slot, groups in self.classes.items()},
@@ -215,11 +223,7 @@ class Foresight:
 
     def _repr_html_(self) -> str:
         """Notebooks show the intervals, the algorithms, and the sentences."""
-        facts = {
-            "hindsight": self.hindsight, "best online": self.best_online, "price": self.price,
-            "value of information": self.value_of_information, "guarantee": self.guarantee,
-            "guarantee, deterministic": self.guarantee_deterministic,
-        }  # fmt: skip
+        facts = {name.replace("_", " "): interval for name, interval in self.intervals.items()}
         rows = [
             {"algorithm": loss.algorithm, "commitment": loss.commitment, "expected": loss.expected,
              "ratio": loss.ratio, "own loss": loss.own} for loss in self.losses_by_algorithm
@@ -251,7 +255,6 @@ def foresight(
     *,
     formulation: str | None = None,
     time_limit: float = 60.0,
-    options: SolveOptions | None = None,
 ) -> Foresight:
     """Measure the price of not knowing on given futures, and each algorithm's own loss.
 
@@ -269,8 +272,6 @@ def foresight(
         Which of the family's problems.
     time_limit : float
         Seconds for all solves.
-    options : SolveOptions, optional
-        How to solve.
 
     Raises
     ------
@@ -292,7 +293,6 @@ def foresight(
     futures = Futures.of(instances, probabilities)
     first, up = futures.instances[0], futures.sense == "max"
     formulation = first.check_formulation(formulation)
-    chosen = options or SolveOptions(threads=1)
     names = [next(iter(registered(first.family)))] if algorithms is None else list(algorithms)
     cards = {name: build_algorithm(first.family, name, {}) for name in names}
 
@@ -312,8 +312,7 @@ def foresight(
     comparable = dict[str, bool]()
     for name, built in cards.items():
         found = run_on(futures, name, formulation, SEEDS)
-        columns = zip(*(own.values for own in found), strict=True)
-        mean = Policy(tuple(fsum(column) / len(found) for column in columns))
+        mean = Policy(tuple(map(fmean, zip(*(own.values for own in found), strict=True))))
         losses[name] = mean.expected(futures.probabilities), share_of(mean, optima, up)
         comparable[name] = _is_of(built, policies, formulation) and _keeps_to(
             policies, futures, found
@@ -322,17 +321,16 @@ def foresight(
     greedy = commit_greedily(futures, formulation, SolveOptions(time_limit=10.0, threads=1))
     if greedy is not None:
         known.append(Policy(tuple(s.objective() for s in greedy), greedy, "commits greedily"))
-    few = sum(len(instance.jobs) for instance in futures.instances) <= FEW_JOBS
-    if not known or (few and "reoptimise" not in names):
+    if not known or sum(len(instance.jobs) for instance in futures.instances) <= FEW_JOBS:
         known += _any_policy(futures, policies, formulation)
     hindsight = _expected(optima, futures.probabilities)
-    search = FamilySearch(futures, policies, formulation, optima, chosen)
+    search = FamilySearch(futures, policies, formulation, optima, SolveOptions(threads=1))
     best, policy = _best_online(search, known, left("online"), up)
-    if up and hindsight.upper is not None:
-        best = Interval(best.lower, min(hindsight.upper, hindsight.upper if best.upper is None
-                                        else best.upper))  # fmt: skip
-    elif hindsight.lower is not None:
-        best = Interval(max(hindsight.lower, best.lower or 0.0), best.upper)
+    if up:  # nobody is better than hindsight
+        bounds = [end for end in (hindsight.upper, best.upper) if end is not None]
+        best = Interval(best.lower, min(bounds, default=None))
+    else:
+        best = Interval(max(hindsight.lower or 0.0, best.lower or 0.0), best.upper)
     found_policies = [*known, *([policy] if policy is not None and policy not in known else [])]
     fixed = search.least(left("deterministic"), found_policies)
     found_policies += [own for _, own in fixed.mixture]
@@ -347,7 +345,7 @@ def foresight(
         CERTIFYING * time_limit,
     )  # fmt: skip
     deterministic = _no_better_than(fixed.interval, mixed.interval, found_policies, optima, up)
-    price = at_least_1(_quotient(hindsight, best) if up else _quotient(best, hindsight))
+    price = at_least_1(_quotient(hindsight, best, up))
     return Foresight(
         futures=futures, policies=policies, formulation=formulation, hindsight=hindsight,
         best_online=best, price=price, guarantee=mixed.interval,
@@ -448,12 +446,9 @@ def _loss(
     best: Interval, comparable: bool, up: bool,
 ) -> Loss:  # fmt: skip
     alone = Interval(expected, expected)
-    ratio = _quotient(hindsight, alone) if up else _quotient(alone, hindsight)
-    own = (_quotient(best, alone) if up else _quotient(alone, best)) if comparable else None
-    return Loss(
-        name, built.card.commitment, expected, ratio, None if own is None else at_least_1(own),
-        promised,
-    )  # fmt: skip
+    ratio = _quotient(hindsight, alone, up)
+    own = at_least_1(_quotient(best, alone, up)) if comparable else None
+    return Loss(name, built.card.commitment, expected, ratio, own, promised)
 
 
 def _proof(told: object, certified: object) -> str:
@@ -509,15 +504,9 @@ def _expected(parts: Sequence[Interval], weights: Sequence[float]) -> Interval:
     return Interval(end("lower"), end("upper"))
 
 
-def _difference(one: Interval, other: Interval) -> Interval:
-    lower = None if one.lower is None or other.upper is None else max(0.0, one.lower - other.upper)
-    return Interval(
-        lower, None if one.upper is None or other.lower is None else one.upper - other.lower
-    )
-
-
-def _quotient(one: Interval, other: Interval) -> Interval:
-    """Of numbers that are not negative; 0 by 0 is 1."""
+def _quotient(better: Interval, worse: Interval, up: bool) -> Interval:
+    """How many times better one is, of numbers that are not negative; 0 by 0 is 1."""
+    one, other = (better, worse) if up else (worse, better)
 
     def divided(a: float | None, b: float | None) -> float | None:
         if a is None or b is None:

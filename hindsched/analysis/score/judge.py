@@ -18,7 +18,7 @@ import numpy as np
 
 from hindsched import kernel
 from hindsched.analysis.score.candidate import Candidate
-from hindsched.analysis.statistics import CONFIDENCE, bootstrap
+from hindsched.analysis.statistics import bootstrap
 from hindsched.errors import HindschedError, InputError, SolveFailed
 from hindsched.instances.base import Instance
 from hindsched.instances.catalogue import suite as suite_of
@@ -172,7 +172,7 @@ def _mean(scores: Sequence[float]) -> float:
 
 def interval_of_mean(values: Sequence[float]) -> list[float]:
     """Between which 95 % of the means over resampled instances lie."""
-    return [round(end, 9) for end in bootstrap(np.array(values), CONFIDENCE, 0)]
+    return [round(end, 9) for end in bootstrap(np.array(values))]
 
 
 def paired(own: Sequence[float], other: Sequence[float]) -> Row:

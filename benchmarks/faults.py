@@ -56,7 +56,7 @@ class Trial:
             shutil.rmtree(self.folder, ignore_errors=True)
             process = self.start()
         else:
-            arguments = ["bench", "--resume", "--verify", "--out", str(self.folder)]
+            arguments = ["bench", "--resume", "--out", str(self.folder)]
             process = self._run([*HINDSCHED, *arguments])
         return self.end(process)
 

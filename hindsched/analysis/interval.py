@@ -13,7 +13,6 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from hindsched.solvers.door.options import DEFAULT_GAP
 
 SIGNIFICANT = 4
-LONG = Context(prec=400)  # more digits than a double has before its point
 
 
 @dataclass(frozen=True)
@@ -66,18 +65,6 @@ def rounded_down(value: float | None) -> str:
 def rounded_up(value: float | None) -> str:
     """Write a number of which "at most" holds: like `rounded_down`, but never less than it is."""
     return _rounded(value, ROUND_CEILING)
-
-
-def percent_rounded(share: float, rounding: str, decimals: int = 1) -> str:
-    """Write a share in percent, rounded so that what is said of it still holds."""
-    if not math.isfinite(share):
-        return f"{share}%"
-    for places in range(decimals, 5):
-        step = Decimal(1).scaleb(-places)
-        text = f"{(plain(share) * 100).quantize(step, rounding, LONG)}%"
-        if not {float(text[:-1]), float(f"{share * 100:.{places}f}")} & {0.0, 100.0}:
-            return text
-    return text
 
 
 def plain(value: float) -> Decimal:

@@ -29,9 +29,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure, SubFigure
 
     from hindsched.solvers.certificates.certificate import Certificate
-    from hindsched.solvers.certificates.explain import Explanation
 
-__all__ = ["gantt", "gap", "losses", "policy", "prices", "ratios", "save", "utilisation"]
+__all__ = ["gantt", "losses", "policy", "prices", "ratios", "save", "utilisation"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -247,41 +246,6 @@ def used_shares(solution: Solution, resource: str | None = None) -> tuple[str, l
     chosen = str(fullest) if resource is None else resource
     own = found.loc[chosen]
     return chosen, list(own.index), own.to_numpy()
-
-
-@common_look
-def gap(explanation: Explanation, ax: Axes | None = None) -> Axes:
-    """Draw price x idle capacity by server and slot.
-
-    Parameters
-    ----------
-    explanation : Explanation
-        What ``explain`` returned.
-
-    Examples
-    --------
-    >>> import hindsched as hs
-    >>> instance = hs.generate("oasis", seed=2)
-    >>> proof = hs.solve(instance, "bound", time_limit=1).certificate
-    >>> found = hs.explain(hs.simulate(instance, "oasis").solution, proof)
-    >>> hs.plot.gap(found).get_xlabel()
-    'slot'
-    """
-    labels, slots, terms = explanation.heat_map()
-    ax = ax or new_axes(7.2, min(10.0, max(3.0, 1.4 + 0.2 * len(labels))))
-    whole = explanation.gap
-    share = f"{float(explanation.row_terms.sum()) / whole:.0%}" if whole else "none"
-    ax.set_title(
-        f"{explanation.instance}: bound {explanation.bound:.6g}, objective "
-        f"{explanation.objective:.6g}\nidle capacity holds {share} of the gap"
-    )
-    if labels:
-        image = _heat_map(ax, terms, list(labels), (slots[0], slots[-1]), None)
-        _colour_bar(ax, image, "price × idle capacity\n(units of the objective)")
-    else:
-        ax.text(0.5, 0.5, "no idle capacity has a price", ha="center", transform=ax.transAxes)
-        ax.set(xticks=[], yticks=[], xlabel="slot")
-    return ax
 
 
 @common_look

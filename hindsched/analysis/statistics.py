@@ -11,14 +11,13 @@ import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from decimal import ROUND_CEILING
 from itertools import combinations
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hindsched.analysis.interval import Interval, percent_rounded
+from hindsched.analysis.interval import Interval, rounded_up
 from hindsched.analysis.ratio import AlgorithmRatio, Optimum, competitive_ratio, optimum_of, spread
 from hindsched.arrays import Floats
 from hindsched.errors import InputError
@@ -191,7 +190,7 @@ class Verdict:
         if len(known) < len(gaps):
             text += f", {len(gaps) - len(known)} without a bound that tells anything"
         if known:
-            text += f", widest gap {percent_rounded(max(known), ROUND_CEILING)}"
+            text += f", widest gap {rounded_up(100 * max(known))}%"
         return text
 
     def _next(self) -> str:

@@ -2,8 +2,8 @@
 
 The local pool is joblib's loky: unlike the pools that stand on multiprocessing it never runs the
 caller's script a second time, and takes classes that a notebook defines. Every worker is an
-executor of its own, so that it is known whose task died with it: that task is tried once more and
-then has failed, and no other one notices.
+executor of its own, so that it is known whose task died with it: that task has failed, and no other
+one notices.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import closing, suppress
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from hindsched.analysis.tasks import OFFLINE, Record, Task, failed_record, run_task
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
     from joblib.externals.loky import ProcessPoolExecutor
 
 DEFAULT_WORKERS = 2
-ATTEMPTS = 2
 POLL_SECONDS = 0.2
 # What neither ends nor stops by itself loses its process after so many times its limit, and so many
 # seconds more: a new process has to load and to compile first.
@@ -148,23 +146,23 @@ def _locally(
     from joblib.externals.loky.process_executor import BrokenProcessPool
 
     most = math.inf if time_limit is None else OVERRUN_SHARE * time_limit + OVERRUN_SECONDS
-    waiting = deque((place, 1) for place in range(len(arguments)))
+    waiting = deque(range(len(arguments)))
     idle: list[ProcessPoolExecutor] = []
-    running: dict[Future[Any], tuple[ProcessPoolExecutor, int, int, float]] = {}
+    running: dict[Future[Any], tuple[ProcessPoolExecutor, int, float]] = {}
     ended: list[tuple[int, Any]] = []
     with catch_interrupt() as interrupted:
         try:
             while waiting or running or ended:
                 while waiting and len(running) < workers:
-                    place, attempt = waiting.popleft()
+                    place = waiting.popleft()
                     executor = idle.pop() if idle else _worker()
                     with without_interrupts():  # the process that this may start inherits it
                         future = executor.submit(function, *arguments[place])
-                    running[future] = executor, place, attempt, time.monotonic()
+                    running[future] = executor, place, time.monotonic()
                 yield from ended
                 ended = []
                 done, _ = wait(running, timeout=POLL_SECONDS, return_when=FIRST_COMPLETED)
-                for future, (executor, place, attempt, began) in list(running.items()):
+                for future, (executor, place, began) in list(running.items()):
                     if future not in done and time.monotonic() - began <= most:
                         continue
                     del running[future]
@@ -173,14 +171,10 @@ def _locally(
                         idle.append(executor)
                         continue
                     except TimeoutError:
-                        reason = "time limit: neither finished nor stopped"
+                        ended.append((place, Lost("time limit: neither finished nor stopped")))
                     except BrokenProcessPool:
-                        reason = "the worker process died, twice"
+                        ended.append((place, Lost("the worker process died")))
                     executor.shutdown(kill_workers=True)
-                    if future in done and attempt < ATTEMPTS:
-                        waiting.append((place, attempt + 1))
-                    else:
-                        ended.append((place, Lost(reason)))
                 if interrupted.is_set():
                     yield from ended
                     raise interruption()
@@ -222,25 +216,20 @@ def _on_cluster(
     from distributed import KilledWorker, as_completed
 
     client = connect(address)
-    call = partial(client.submit, function, pure=False)
-    places = {call(*given): (place, 1) for place, given in enumerate(arguments)}
+    places = {client.submit(function, *given, pure=False): place
+              for place, given in enumerate(arguments)}  # fmt: skip
     try:
-        finished = as_completed(list(places), loop=client.loop)
-        for future in finished:
-            place, attempt = places.pop(future)
+        for future in as_completed(list(places), loop=client.loop):
+            place = places.pop(future)
             if future.status == "cancelled":  # as all are once the scheduler is gone
                 raise SchedulerLost(f"the Dask scheduler at {address} is lost")
             error = future.exception() if future.status == "error" else None
             if error is None:
                 yield place, future.result()
-            elif not isinstance(error, KilledWorker):
-                raise error
-            elif attempt < ATTEMPTS:  # Dask blames all that a dead worker had
-                again = call(*arguments[place])
-                places[again] = place, attempt + 1
-                finished.add(again)
-            else:
+            elif isinstance(error, KilledWorker):  # which the cluster has tried some times
                 yield place, Lost(f"lost on the cluster: {error}")
+            else:
+                raise error
     except OSError as error:
         raise SchedulerLost(f"the Dask scheduler at {address} is lost ({error})") from None
     finally:

@@ -16,29 +16,19 @@ def explain(
     file: opt.File,
     solution: Annotated[str, typer.Argument(help="Solution file.")],
     prices: Annotated[str, opt.option("Certificate file of a bound.")],
-    output: opt.Output = None,
     as_json: Json = False,
 ) -> None:
-    """Say which jobs and which (server, slot) hold the gap between a solution and a bound.
-
-    With -o its heat map is drawn.
-    """
+    """Say which jobs and which (server, slot) hold the gap between a solution and a bound."""
     instance = opt.load(file)  # what is wrong is said before a solver is loaded
-    from hindsched.analysis import plots
     from hindsched.instances.catalogue import shown_name
     from hindsched.instances.io import read_json
     from hindsched.solutions.base import read_solution
     from hindsched.solvers.certificates.explain import explain as explain_gap
     from hindsched.solvers.certificates.file import verify_certificate
 
-    opt.check_targets([file, solution, prices], output=output)
-    if output is not None:
-        plots.check_matplotlib()
     decided = read_solution(solution, instance)
     certificate = verify_certificate(instance, read_json(prices), prices).certificate
     explanation = explain_gap(decided, certificate)
-    if output is not None:
-        plots.save(plots.gap(explanation), output)
     summary = explanation.to_dict()
     if as_json:
         emit_json(summary)

@@ -36,7 +36,6 @@ def figure(
     from hindsched.analysis.figures.base import FULL_SEEDS, QUICK_SEEDS, FigureScale
     from hindsched.analysis.figures.base import figure as find
     from hindsched.analysis.figures.claims import claims_of, verdicts_on
-    from hindsched.analysis.store import check_folder
     from hindsched.analysis.tables import to_csv
     from hindsched.instances.io import write_text
 
@@ -49,7 +48,6 @@ def figure(
     only = None if schemes is None else tuple(schemes.split(","))
     seeds = QUICK_SEEDS if quick else FULL_SEEDS
     scale = FigureScale(quick, seeds, chosen, trace, only)
-    check_folder(str(output))
     with errors.console.status(f"{family}, figure {number}") as status:
         frame = found.run(scale, lambda text: status.update(text))
     say(f"{family}, figure {number}: {found.title}")

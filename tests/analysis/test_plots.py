@@ -48,11 +48,10 @@ def pictures(solution, certificate, measured):
         "utilisation": lambda ax: hs.plot.utilisation(solution, ax=ax),
         "prices": lambda ax: hs.plot.prices(certificate, ax=ax),
         "ratios": lambda ax: hs.plot.ratios(measured, ax=ax),
-        "gap": lambda ax: hs.plot.gap(hs.explain(solution, certificate), ax=ax),
     }
 
 
-@pytest.mark.parametrize("name", ["gantt", "utilisation", "prices", "ratios", "gap"])
+@pytest.mark.parametrize("name", ["gantt", "utilisation", "prices", "ratios"])
 def test_every_picture(name, solution, certificate, measured, tmp_path):
     draw = pictures(solution, certificate, measured)[name]
     before = dict(mpl.rcParams)

@@ -88,7 +88,7 @@ def test_verdict_of_a_maximum():
         "oasis: good comes closest, median ratio [1.125, 1.181], worst 1.25; "
         "next slow, [3.25, 3.5]",
         "  the paper's oasis: median ratio [7, 7.5], worst [9, 10]; "
-        "1 of 2 optima proven (1 by prices), widest gap 10.0%",
+        "1 of 2 optima proven (1 by prices), widest gap 10%",
     ]
 
 
@@ -101,7 +101,7 @@ def test_verdict_of_a_minimum_and_of_what_cannot_be_told_apart():
     )
     assert found.lines() == [
         "oasis: x comes closest, ratio [1.1, 1.21]; next y, worse on every instance",
-        "  0 of 1 optima proven, widest gap 10.0%",
+        "  0 of 1 optima proven, widest gap 10%",
     ]
     assert found.left_out == ["z"]
     wide = verdict(

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 from itertools import product
+from statistics import fmean, geometric_mean, median_high, stdev
 from typing import TYPE_CHECKING, Any
 
 from hindsched.analysis.figures.measures import Case, measure
@@ -51,18 +52,18 @@ class Rule:
         low, high = interval
         if math.isnan(low) or math.isnan(high):
             return OPEN
-        inside = self._above(low) and self._below(high)
-        return HOLDS if inside else OPEN if self._above(high) and self._below(low) else FAILS
+        above, below = self._meets(low, self.low, 1), self._meets(high, self.high, -1)
+        if above and below:
+            return HOLDS
+        is_open = self._meets(high, self.low, 1) and self._meets(low, self.high, -1)
+        return OPEN if is_open else FAILS
 
-    def _above(self, value: float) -> bool:
-        if self.low is None:
+    def _meets(self, value: float, limit: float | None, sign: int) -> bool:
+        if limit is None:
             return True
-        return not self.strict if _same(value, self.low) else value > self.low
-
-    def _below(self, value: float) -> bool:
-        if self.high is None:
-            return True
-        return not self.strict if _same(value, self.high) else value < self.high
+        if math.isclose(value, limit, rel_tol=1e-9, abs_tol=1e-12):
+            return not self.strict
+        return sign * value > sign * limit
 
     def __str__(self) -> str:
         if self.low is not None and self.high is not None:
@@ -70,10 +71,6 @@ class Rule:
         if self.low is not None:
             return f"{'above' if self.strict else 'at least'} {self.low:g}"
         return f"{'below' if self.strict else 'at most'} {self.high:g}"
-
-
-def _same(value: float, limit: float) -> bool:
-    return math.isclose(value, limit, rel_tol=1e-9, abs_tol=1e-12)
 
 
 @dataclass(frozen=True)
@@ -135,10 +132,8 @@ class CaseResult:
         if not self.known:
             return math.nan
         if self.infinite:
-            return sorted(self.known)[len(self.known) // 2]
-        if self._is_log:
-            return math.exp(math.fsum(map(math.log, self.known)) / len(self.known))
-        return math.fsum(self.known) / len(self.known)
+            return median_high(self.known)
+        return geometric_mean(self.known) if self._is_log else fmean(self.known)
 
     @property
     def interval(self) -> tuple[float, float] | None:
@@ -151,10 +146,8 @@ class CaseResult:
         from scipy.stats import t
 
         numbers = [math.log(value) for value in self.known] if self._is_log else list(self.known)
-        mean = math.fsum(numbers) / count
-        spread = math.fsum((number - mean) ** 2 for number in numbers) / (count - 1)
-        half = float(t.ppf((1 + CONFIDENCE) / 2, count - 1)) * math.sqrt(spread / count)
-        ends = mean - half, mean + half
+        half = float(t.ppf((1 + CONFIDENCE) / 2, count - 1)) * stdev(numbers) / math.sqrt(count)
+        ends = fmean(numbers) - half, fmean(numbers) + half
         return (math.exp(ends[0]), math.exp(ends[1])) if self._is_log else ends
 
     @property

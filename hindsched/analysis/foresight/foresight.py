@@ -29,14 +29,13 @@ from hindsched.analysis.foresight.search import (
     run_on,
     share_of,
 )
-from hindsched.analysis.interval import Interval, percent_rounded, rounded_down, rounded_up
+from hindsched.analysis.interval import Interval, rounded_down, rounded_up
 from hindsched.errors import InputError, SolveFailed
 from hindsched.instances.base import Instance
 from hindsched.instances.io import write, write_json
 from hindsched.json_types import JsonObject
 from hindsched.models.base import COMMIT, POLICIES, RUN
 from hindsched.models.futures import Futures
-from hindsched.notebook_card import card
 from hindsched.online.registry import algorithms as registered
 from hindsched.online.registry import build_algorithm
 from hindsched.solutions.base import Solution, write_solution
@@ -76,7 +75,7 @@ class Loss:
         return {**vars(self), "ratio": self.ratio.to_dict(), "own": own}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Foresight:
     """The price of not knowing on given futures."""
 
@@ -221,16 +220,7 @@ class Foresight:
     def __str__(self) -> str:
         return "\n".join(self.sentences())
 
-    def _repr_html_(self) -> str:
-        """Notebooks show the intervals, the algorithms, and the sentences."""
-        facts = {name.replace("_", " "): interval for name, interval in self.intervals.items()}
-        rows = [
-            {"algorithm": loss.algorithm, "commitment": loss.commitment, "expected": loss.expected,
-             "ratio": loss.ratio, "own loss": loss.own} for loss in self.losses_by_algorithm
-        ]  # fmt: skip
-        title = f"{len(self.futures)} futures, policies that {self.policies}"
-        note = " ".join([*self.sentences(), "A job is known whole when it arrives."])
-        return card(title, facts, rows, note=note)
+    __repr__ = __str__
 
     def write(self, folder: str | Path) -> None:
         """Write a folder that ``hindsched verify`` checks without a solver."""
@@ -464,13 +454,10 @@ def _of_algorithm(loss: Loss, price: Interval, checked: float | None, up: bool) 
     if ratio.lower is None or ratio.upper is None or price.lower is None:
         return f"{loss.algorithm}: {loss.expected:.6g} in expectation; hindsight is not known."
     if up:
-        reached = percent_rounded(1 / ratio.upper if ratio.upper else 1.0, "ROUND_FLOOR", 0)
-        limit, known = (
-            least and percent_rounded(1 / least, "ROUND_CEILING", 0)
-            for least in (price.lower, checked)
-        )
+        reached = rounded_down(100 / ratio.upper if ratio.upper else 100.0)
+        limit, known = (least and f"{rounded_up(100 / least)}%" for least in (price.lower, checked))
         text = (
-            f"{loss.algorithm} reaches {reached} of hindsight in expectation. Nobody who "
+            f"{loss.algorithm} reaches {reached}% of hindsight in expectation. Nobody who "
             f"cannot see the future reaches more than {limit} ({_proof(limit, known)})"
         )
     else:

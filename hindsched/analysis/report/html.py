@@ -33,10 +33,8 @@ if TYPE_CHECKING:
 
 PROFILE_POINTS = 25
 MOST_JOBS_DRAWN, MOST_PICTURE_BYTES = 60, 60_000  # what goes beyond stays in its file
-MOST_NAMED = 3  # instances named of an error that befell many
 OTHER_RULES = "other rules"
 LEFT, WIDTH, LINE = 190, 560, 16  # pixels for names, for the picture, of a line of text
-BEYOND = 8.0  # a picture of ratios up to more than this has a logarithmic axis
 OPTIONS = {"method": "--method", "solver": "--solver", "time_limit": "--time-limit", "gap": "--gap"}
 
 
@@ -60,7 +58,7 @@ def render_report(store: ResultStore, comparison: Comparison | None = None) -> s
         title=store.folder.name,
         families=families,
         style=style,
-        errors=_grouped(comparison.errors),
+        errors=comparison.errors,
         missing=[task.key for task in store.tasks if task.key not in tried],
         manifest=store.manifest,
         tasks=len(store.tasks),
@@ -68,19 +66,6 @@ def render_report(store: ResultStore, comparison: Comparison | None = None) -> s
         note=INVERSE_NOTE,
         star_note=STAR_NOTE if any(one.starred for one in comparison.summaries) else None,
     )
-
-
-def _grouped(errors: Sequence[str]) -> list[str]:
-    """Errors of instances, each told once with the instances that it befell."""
-    befallen: dict[str, list[str]] = {}
-    for line in errors:
-        instance, _, what = line.partition(": ")
-        befallen.setdefault(what, []).append(instance)
-    return [
-        f"{what} (on {', '.join(names[:MOST_NAMED])}"
-        + (f" and {len(names) - MOST_NAMED} more)" if len(names) > MOST_NAMED else ")")
-        for what, names in befallen.items()
-    ]
 
 
 def _family(
@@ -228,12 +213,9 @@ def draw_intervals(rows: Mapping[str, Sequence[Interval]]) -> str:
     ends = [end for own in rows.values() for i in own for end in (i.lower, i.upper)]
     largest = max([1.01, *(end for end in ends if end is not None and math.isfinite(end))])
     least = min([1.0, *(end for end in ends if end is not None and end > 0)])
-    logarithmic = largest > BEYOND
-    scale = math.log if logarithmic else float
-    low, high = scale(least), scale(largest)
 
     def place(value: float) -> float:
-        return LEFT + WIDTH * (scale(max(value, least)) - low) / (high - low)
+        return LEFT + WIDTH * math.log(max(value, least) / least) / math.log(largest / least)
 
     parts = []
     for at, (name, own) in enumerate(rows.items()):
@@ -256,8 +238,7 @@ def draw_intervals(rows: Mapping[str, Sequence[Interval]]) -> str:
             )
     height = len(rows) * LINE * 1.4 + LINE
     parts.append(f'<path d="M{place(1.0):.1f} 0V{height:.0f}" class="axis"/>')
-    half = math.sqrt(least * largest) if logarithmic else (least + largest) / 2
-    ticks = dict.fromkeys([1.0, half, largest])
+    ticks = dict.fromkeys([1.0, math.sqrt(least * largest), largest])
     parts += [_text(place(tick), height + LINE, f"{tick:.3g}", "middle") for tick in ticks]
     return _picture(LEFT + WIDTH + 30, height + 1.5 * LINE, parts)
 

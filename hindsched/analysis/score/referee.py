@@ -1,16 +1,14 @@
-"""The referee: a candidate plays instances that nobody knows; what people read of its score."""
+"""The referee: a candidate plays instances that nobody knows."""
 
 from __future__ import annotations
 
 import secrets
 import shutil
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
-from html import escape
-from importlib.resources import files
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -32,10 +30,6 @@ from hindsched.solvers.door.result import versions
 PUBLIC_SEEDS = (4, 7)  # the generator's, of the instances that a candidate's author may see
 DRAWN, SHORTEST_SECRET = 8, 16  # hidden seeds where none are given; least characters of one
 WORK, LONGEST_REASON = 500, 300
-NOTE = (
-    "Mean of ALG/OPT when maximising, OPT/ALG when minimising, at least, by the exact kernel; the "
-    "interval of 95 % is that of the mean over resampled instances."
-)
 
 
 @dataclass(frozen=True)
@@ -124,13 +118,13 @@ def score(
         raise InputError("family", family, "must be given, or FAMILY/SUITE in place of all seeds")
     word = str(family) if suite is None else suite.partition("/")[0]
     check_family(word)
-    if out is not None and any(check_folder(out).iterdir()):
-        raise InputError("out", str(out), "must be a new or an empty folder")
     words = _words(seeds) if suite is None else []
     if seeds is None and suite is None:
         say(f"no seeds given: {len(words)} are drawn, other runs have other instances")
     player, own, facts = _player(candidate, word, Limits(step_limit, run_limit, memory), sandbox)
     say(f"{candidate}: {facts['sandbox']}")
+    if out is not None and any(check_folder(out).iterdir()):
+        raise InputError("out", str(out), "must be a new or an empty folder")
     rows: dict[str, list[Row]] = {"instances": [], "public": []}
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
@@ -152,7 +146,6 @@ def score(
                 write_bytes(content, folder / OWN / name)
             write_json(data, folder / judge.RESULT)
             write_text(feedback, folder / "feedback.txt")
-            write_text(page_of(data), folder / "score.html")
             # whole or not at all: who interrupts a run may call the same folder again
             shutil.copytree(folder, out, dirs_exist_ok=True)
     return Score(data, feedback)
@@ -247,34 +240,6 @@ def feedback_of(data: Row) -> str:
             f"decision, {row['seconds_longest']:.4f} the longest",
         ]
     return printable("\n".join(lines)) + "\n"
-
-
-def page_of(data: Row) -> str:
-    """The page of a score, which tells of the hidden instances: not for the author."""
-    facts = "combined_score", "interval", "sandbox", "family", "suite", "preset", "made"
-    tables = {
-        "In short": [{name: data[name] for name in facts}],
-        "Hidden instances": data["instances"], "Public instances": data["public"],
-        "Known algorithms, and on how many instances the candidate is better": data["ladder"],
-    }  # fmt: skip
-    return page(f"The score of {data['candidate']}", tables)
-
-
-def page(title: str, tables: Mapping[str, Sequence[Row]]) -> str:
-    """A page of tables; every text in it is text."""
-    style = (files("hindsched.analysis.report") / "page.css").read_text(encoding="utf-8")
-    parts = [
-        "<!DOCTYPE html>\n<html lang='en'><head><meta charset='utf-8'>",
-        "<meta http-equiv='Content-Security-Policy' "
-        "content=\"default-src 'none'; style-src 'unsafe-inline'\">",
-        f"<title>{escape(title)}</title><style>{style}</style></head>",
-        f"<body><h1>{escape(title)}</h1><p class='note'>{NOTE}</p>",
-    ]
-    for head, rows in tables.items():
-        frame = _frame(rows).rename(columns=lambda name: name.replace("_", " "))
-        table = frame.to_html(index=False, na_rep="", border=0)
-        parts.append(f"<h2>{escape(head)}</h2><div class='scroll'>{table}</div>")
-    return "\n".join([*parts, "</body></html>\n"])
 
 
 def _frame(rows: Sequence[Row]) -> Any:

@@ -14,7 +14,6 @@ left out (or in), a large row term is capacity worth money that stands idle.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypedDict
 
@@ -112,26 +111,6 @@ class Explanation:
             "rows": rows,
         }
 
-    def heat_map(self) -> tuple[tuple[str, ...], tuple[int, ...], Floats]:
-        """Price x idle capacity by server (or group) and slot, summed over resources.
-
-        Labels of the servers or groups, slots, and the terms, (labels, slots), of rows with slots.
-        """
-        timed = [
-            (_place(labels), int(labels["slot"]), term)
-            for labels, term in zip(self.row_labels, self.row_terms, strict=True)
-            if "slot" in labels
-        ]
-        if not timed:
-            return (), (), np.zeros((0, 0))
-        names = list(dict.fromkeys(place for place, _, _ in timed))
-        every = [slot for _, slot, _ in timed]
-        slots = tuple(range(min(every), max(every) + 1))
-        matrix = np.zeros((len(names), len(slots)))
-        for place, slot, term in timed:
-            matrix[names.index(place), slot - slots[0]] += term
-        return tuple(names), slots, matrix
-
 
 def explain(solution: Solution, certificate: Certificate) -> Explanation:
     """Split the gap between a solution's objective and a certificate's bound.
@@ -217,9 +196,3 @@ def _check_reading(oracle: BlockOracle, use: Floats, total: float, objective: fl
         first = int(np.flatnonzero(wrong)[0])
         rule = f"{oracle.rows.label(first)} must not use more than {capacity[first]:g}"
         raise InputError("solution", float(use[first]), rule)
-
-
-def _place(labels: Mapping[str, AxisLabel]) -> str:
-    """Row set and first axis: which server, group or bucket."""
-    axes = [str(value) for axis, value in labels.items() if axis not in ("rows", "slot")]
-    return " ".join([str(labels["rows"]), *axes[:1]])

@@ -19,20 +19,16 @@ from hindsched.analysis.plots import PALETTE
 from hindsched.analysis.ratio import INVERSE_NOTE, STAR_NOTE, AlgorithmRatio
 from hindsched.analysis.statistics import Verdict, profile_rows
 from hindsched.analysis.store import REPORT, ResultStore
-from hindsched.analysis.tables import job_spans
 from hindsched.analysis.tasks import OFFLINE, Record, file_name
-from hindsched.instances.base import Instance
 from hindsched.instances.catalogue import shown_name
 from hindsched.instances.io import write_text
 from hindsched.json_types import JsonObject, Keywords
 from hindsched.printable import printable
-from hindsched.solutions.base import Solution, read_solution
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
 PROFILE_POINTS = 25
-MOST_JOBS_DRAWN, MOST_PICTURE_BYTES = 60, 60_000  # what goes beyond stays in its file
 OTHER_RULES = "other rules"
 LEFT, WIDTH, LINE = 190, 560, 16  # pixels for names, for the picture, of a line of text
 OPTIONS = {"method": "--method", "solver": "--solver", "time_limit": "--time-limit", "gap": "--gap"}
@@ -51,8 +47,7 @@ def render_report(store: ResultStore, comparison: Comparison | None = None) -> s
     environment = page_environment("hindsched.analysis.report")
     environment.filters["number"] = show_number
     tried = {record["task"] for record in comparison.records}
-    pictures = Pictures(store)
-    families = [_family(store, comparison, found, pictures) for found in comparison.verdicts()]
+    families = [_family(store, comparison, found) for found in comparison.verdicts()]
     style = (files("hindsched.analysis.report") / "page.css").read_text(encoding="utf-8")
     return environment.get_template("page.html").render(
         title=store.folder.name,
@@ -62,15 +57,12 @@ def render_report(store: ResultStore, comparison: Comparison | None = None) -> s
         missing=[task.key for task in store.tasks if task.key not in tried],
         manifest=store.manifest,
         tasks=len(store.tasks),
-        undrawn=pictures.undrawn,
         note=INVERSE_NOTE,
         star_note=STAR_NOTE if any(one.starred for one in comparison.summaries) else None,
     )
 
 
-def _family(
-    store: ResultStore, comparison: Comparison, found: Verdict, pictures: Pictures
-) -> JsonObject:
+def _family(store: ResultStore, comparison: Comparison, found: Verdict) -> JsonObject:
     """What the page says of a family."""
     items = [item for item in comparison.instances if item.family == found.family]
     ratios = comparison.by_family.get(found.family, {})
@@ -86,18 +78,13 @@ def _family(
             {name: [row.ratio.interval for row in own] for name, own in ratios.items()}
         ),
         "profiles": draw_profiles(points),
-        "instances": [_instance(store, item, pictures) for item in items],
+        "instances": [_instance(store, item) for item in items],
     }
 
 
-def _instance(store: ResultStore, item: InstanceComparison, pictures: Pictures) -> JsonObject:
-    """What the page says of an instance: optimum, runs, commands, and two schedules."""
+def _instance(store: ResultStore, item: InstanceComparison) -> JsonObject:
+    """What the page says of an instance: optimum, runs, commands."""
     instance = next(one for one in store.instances() if one.name == item.instance)
-    known = [row for row in item.algorithms if row.objective is not None]
-    sign = -1.0 if instance.sense == "max" else 1.0
-    best = min(known, key=lambda row: sign * float(row.objective or 0.0), default=None)
-    drawn = [("offline", item.offline)]
-    drawn += [] if best is None else [(best.algorithm, best.runs[0][0])]
     return {
         "name": shown_name(instance),
         "jobs": len(instance.jobs),
@@ -108,11 +95,6 @@ def _instance(store: ResultStore, item: InstanceComparison, pictures: Pictures) 
         "simulate": f"hindsched simulate {_instance_file(item.instance)} --algorithm NAME --seed 0",
         "check": _check_command(store, item),
         "runs": [_run(row) for row in item.algorithms],
-        "pictures": [
-            (name, picture)
-            for name, record in drawn
-            if (picture := pictures.of(record, instance)) is not None
-        ],
     }
 
 
@@ -130,25 +112,6 @@ def _run(row: AlgorithmRatio) -> JsonObject:
         "note": "; ".join([*filter(None, [reason]), *row.errors]),
         "command": _command_of(record) if record["settings"] else None,
     }
-
-
-class Pictures:
-    """Schedules drawn for a page, as many as it may carry."""
-
-    def __init__(self, store: ResultStore) -> None:
-        self.store, self.size, self.undrawn = store, 0, 0
-
-    def of(self, record: Record, instance: Instance) -> str | None:
-        """The picture of a record's schedule; None where it has none or the page is full."""
-        path = self.store.solution_file(record)
-        if path is None:
-            return None
-        if len(instance.jobs) > MOST_JOBS_DRAWN or self.size > MOST_PICTURE_BYTES:
-            self.undrawn += 1
-            return None
-        picture = draw_gantt(read_solution(path, instance))
-        self.size += len(picture)
-        return picture
 
 
 def page_environment(package: str) -> Environment:
@@ -264,29 +227,6 @@ def draw_profiles(lines: Mapping[str, Sequence[tuple[float, float]]]) -> str:
         x = LEFT + WIDTH * math.log(factor) / math.log(largest)
         parts.append(_text(x, height + LINE, f"{factor:.3g} times", "middle"))
     return _picture(LEFT + WIDTH + 40, bottom + 1.5 * LINE, parts)
-
-
-def draw_gantt(solution: Solution) -> str:
-    """When each job runs: a bar a span, the darker the more workers; a tick at its arrival."""
-    jobs, spans = solution.job_rows(), job_spans(solution)
-    last = max([1, solution.instance.horizon, *(s.last for own in spans.values() for s in own)])
-    most = max((s.workers for own in spans.values() for s in own), default=1.0)
-    line, step = 9, WIDTH / last
-    parts = []
-    for at, row in enumerate(jobs):
-        y = at * line + 1
-        arrival = LEFT + step * (row["arrival"] - 1)
-        parts.append(f'<path d="M{arrival:.0f} {y}v{line - 2}" class="axis"/>')
-        for span in spans.get(row["job"], []):
-            x, width = LEFT + step * (span.first - 1), step * (span.last - span.first + 1)
-            parts.append(
-                f'<path d="M{x:.0f} {y + 3}h{max(width, 0.5):.1f}" stroke="{PALETTE[0]}"'
-                f' stroke-width="7" opacity="{0.3 + 0.7 * span.workers / most:.2f}"/>'
-            )
-        if len(jobs) <= 30:
-            parts.append(_text(LEFT - 5, y + 7, str(row["job"]), "end"))
-    parts.append(_text(LEFT + WIDTH, len(jobs) * line + LINE, f"slot {last}", "end"))
-    return _picture(LEFT + WIDTH + 10, len(jobs) * line + 1.5 * LINE, parts)
 
 
 def _text(x: float, y: float, text: str, anchor: str = "start") -> str:

@@ -2,8 +2,8 @@
 
 The local pool is joblib's loky: unlike the pools that stand on multiprocessing it never runs the
 caller's script a second time, and takes classes that a notebook defines. Every worker is an
-executor of its own, so that it is known whose task died with it: that task has failed, and no other
-one notices.
+executor of its own, so that it is known whose task died with it: that task is tried once more and
+then has failed, and no other one notices. A Dask cluster tries some times by itself.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ def _locally(
     from joblib.externals.loky.process_executor import BrokenProcessPool
 
     most = math.inf if time_limit is None else OVERRUN_SHARE * time_limit + OVERRUN_SECONDS
-    waiting = deque(range(len(arguments)))
+    waiting, died = deque(range(len(arguments))), set[int]()
     idle: list[ProcessPoolExecutor] = []
     running: dict[Future[Any], tuple[ProcessPoolExecutor, int, float]] = {}
     ended: list[tuple[int, Any]] = []
@@ -173,7 +173,11 @@ def _locally(
                     except TimeoutError:
                         ended.append((place, Lost("time limit: neither finished nor stopped")))
                     except BrokenProcessPool:
-                        ended.append((place, Lost("the worker process died")))
+                        if place in died:
+                            ended.append((place, Lost("the worker process died, twice")))
+                        else:
+                            waiting.append(place)
+                            died.add(place)
                     executor.shutdown(kill_workers=True)
                 if interrupted.is_set():
                     yield from ended

@@ -11,10 +11,12 @@ import hindsched as hs
 from hindsched.analysis.compare import plan_tasks
 from hindsched.analysis.comparison import Comparison
 from hindsched.analysis.interval import Interval
-from hindsched.analysis.report.html import draw_intervals, draw_profiles, render_report
+from hindsched.analysis.report.html import draw_gantt, draw_intervals, draw_profiles, render_report
 from hindsched.analysis.store import ResultStore
 from hindsched.analysis.sweep import run_tasks
+from hindsched.analysis.tables import job_spans
 from hindsched.cli.app import app
+from hindsched.solutions.base import read_solution
 from tests.analysis.records import offline, online
 
 
@@ -44,6 +46,14 @@ def test_the_commands_make_the_numbers_again(store, page, monkeypatch):
         assert f'"objective": {row.runs[0][0]["objective"]!r}' in answer.stdout
     checked = CliRunner().invoke(app, [*shlex.split(commands[2])[1:], "--fast"])
     assert checked.exit_code == 0, checked.output
+
+
+def test_pictures_show_what_the_numbers_say(store, page):
+    assert page.count("<svg") == 3  # ratios, profiles, the optimum's schedule
+    solution = read_solution(store.solution_file(store.records()[0]), store.instances()[0])
+    drawn = draw_gantt(solution)
+    assert drawn.count('stroke-width="7"') == sum(map(len, job_spans(solution).values()))
+    assert drawn in page
 
 
 def test_an_open_end_is_a_ring_and_names_are_text():

@@ -57,7 +57,7 @@ def test_every_call_has_its_result(workers):
 @pytest.mark.nightly
 def test_a_process_that_dies_costs_its_own_call_alone():
     found = dict(map_calls(dies, [(n,) for n in range(4)], workers=2))
-    assert found == {0: 0, 1: Lost("the worker process died"), 2: 2, 3: 3}
+    assert found == {0: 0, 1: Lost("the worker process died, twice"), 2: 2, 3: 3}
 
 
 @pytest.mark.nightly

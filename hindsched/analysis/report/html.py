@@ -19,17 +19,20 @@ from hindsched.analysis.plots import PALETTE
 from hindsched.analysis.ratio import INVERSE_NOTE, STAR_NOTE, AlgorithmRatio
 from hindsched.analysis.statistics import Verdict, profile_rows
 from hindsched.analysis.store import REPORT, ResultStore
+from hindsched.analysis.tables import job_spans
 from hindsched.analysis.tasks import OFFLINE, Record, file_name
 from hindsched.instances.catalogue import shown_name
 from hindsched.instances.io import write_text
 from hindsched.json_types import JsonObject, Keywords
 from hindsched.printable import printable
+from hindsched.solutions.base import Solution, read_solution
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
 PROFILE_POINTS = 25
 OTHER_RULES = "other rules"
+MOST_JOBS_DRAWN = 60
 LEFT, WIDTH, LINE = 190, 560, 16  # pixels for names, for the picture, of a line of text
 OPTIONS = {"method": "--method", "solver": "--solver", "time_limit": "--time-limit", "gap": "--gap"}
 
@@ -83,8 +86,10 @@ def _family(store: ResultStore, comparison: Comparison, found: Verdict) -> JsonO
 
 
 def _instance(store: ResultStore, item: InstanceComparison) -> JsonObject:
-    """What the page says of an instance: optimum, runs, commands."""
+    """What the page says of an instance: optimum, runs, commands, its schedule."""
     instance = next(one for one in store.instances() if one.name == item.instance)
+    schedule = store.solution_file(item.offline)
+    is_drawn = schedule is not None and len(instance.jobs) <= MOST_JOBS_DRAWN
     return {
         "name": shown_name(instance),
         "jobs": len(instance.jobs),
@@ -95,6 +100,7 @@ def _instance(store: ResultStore, item: InstanceComparison) -> JsonObject:
         "simulate": f"hindsched simulate {_instance_file(item.instance)} --algorithm NAME --seed 0",
         "check": _check_command(store, item),
         "runs": [_run(row) for row in item.algorithms],
+        "schedule": draw_gantt(read_solution(schedule, instance)) if is_drawn else None,
     }
 
 
@@ -227,6 +233,29 @@ def draw_profiles(lines: Mapping[str, Sequence[tuple[float, float]]]) -> str:
         x = LEFT + WIDTH * math.log(factor) / math.log(largest)
         parts.append(_text(x, height + LINE, f"{factor:.3g} times", "middle"))
     return _picture(LEFT + WIDTH + 40, bottom + 1.5 * LINE, parts)
+
+
+def draw_gantt(solution: Solution) -> str:
+    """When each job runs: a bar a span, the darker the more workers; a tick at its arrival."""
+    jobs, spans = solution.job_rows(), job_spans(solution)
+    last = max([1, solution.instance.horizon, *(s.last for own in spans.values() for s in own)])
+    most = max((s.workers for own in spans.values() for s in own), default=1.0)
+    line, step = 9, WIDTH / last
+    parts = []
+    for at, row in enumerate(jobs):
+        y = at * line + 1
+        arrival = LEFT + step * (row["arrival"] - 1)
+        parts.append(f'<path d="M{arrival:.0f} {y}v{line - 2}" class="axis"/>')
+        for span in spans.get(row["job"], []):
+            x, width = LEFT + step * (span.first - 1), step * (span.last - span.first + 1)
+            parts.append(
+                f'<path d="M{x:.0f} {y + 3}h{max(width, 0.5):.1f}" stroke="{PALETTE[0]}"'
+                f' stroke-width="7" opacity="{0.3 + 0.7 * span.workers / most:.2f}"/>'
+            )
+        if len(jobs) <= 30:
+            parts.append(_text(LEFT - 5, y + 7, str(row["job"]), "end"))
+    parts.append(_text(LEFT + WIDTH, len(jobs) * line + LINE, f"slot {last}", "end"))
+    return _picture(LEFT + WIDTH + 10, len(jobs) * line + 1.5 * LINE, parts)
 
 
 def _text(x: float, y: float, text: str, anchor: str = "start") -> str:

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+import hindsched as hs
 from hindsched.cli import settings as opt
 from hindsched.cli.output import Json, emit_json, errors, out, rows_table, say, tell
 
@@ -33,11 +34,10 @@ def audit(
 
     The time limit is for everything, the folder with page, tables and proofs included.
     """
-    from hindsched import audit as judge
     from hindsched.analysis.plots import NO_PICTURES, has_matplotlib
 
     opt.check_targets([log], output=None if output is None else f"{output}/audit.html")
-    found = judge(
+    found = hs.audit(
         log, form, gpus=gpus, servers=servers, objective=objective, time_limit=time_limit,
         columns=opt.parse_settings(column, where="column"), time_zone=time_zone,
         time_unit=time_unit, time_step=time_step, skip_broken=skip_broken,

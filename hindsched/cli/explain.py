@@ -6,8 +6,9 @@ from typing import Annotated
 
 import typer
 
+import hindsched as hs
 from hindsched.cli import settings as opt
-from hindsched.cli.output import Json, emit_json, facts, out, rows_table, say
+from hindsched.cli.output import Json, answer, out, rows_table, say
 
 TERMS_SHOWN = 15
 
@@ -20,24 +21,11 @@ def explain(
 ) -> None:
     """Say which jobs and which (server, slot) hold the gap between a solution and a bound."""
     instance = opt.load(file)  # what is wrong is said before a solver is loaded
-    from hindsched.instances.catalogue import shown_name
-    from hindsched.instances.io import read_json
-    from hindsched.solutions.base import read_solution
-    from hindsched.solvers.certificates.explain import explain as explain_gap
-    from hindsched.solvers.certificates.file import verify_certificate
-
-    decided = read_solution(solution, instance)
-    certificate = verify_certificate(instance, read_json(prices), prices).certificate
-    explanation = explain_gap(decided, certificate)
-    summary = explanation.to_dict()
-    if as_json:
-        emit_json(summary)
-        return
-    note = summary.pop("note")
-    shown = {key: value for key, value in summary.items() if not isinstance(value, list)}
-    out.print(facts({**shown, "instance": shown_name(instance)}))
-    for key, rows in summary.items():
-        if isinstance(rows, list) and rows:
+    decided = hs.read_solution(solution, instance)
+    summary = hs.explain(decided, hs.read_certificate(prices, instance)).to_dict()
+    tables = {key: rows for key, rows in summary.items() if isinstance(rows, list) and rows}
+    if answer(as_json, summary, hidden=(*tables, "note"), instance=instance):
+        for key, rows in tables.items():
             out.print(rows_table(f"{key} ({len(rows)})", rows[:TERMS_SHOWN], list(rows[0])))
-    if note is not None:
-        say(str(note))
+        if summary["note"] is not None:
+            say(str(summary["note"]))

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+import hindsched as hs
 from hindsched.cli import settings as opt
 from hindsched.cli.output import Json, emit_json, facts, out, say, tell
 from hindsched.errors import InputError
@@ -28,18 +29,15 @@ def foresight(
     as_json: Json = False,
 ) -> None:
     """How much of a loss nobody could have avoided, and how much is the algorithm's own."""
-    from hindsched.analysis.foresight.foresight import foresight as measure
-    from hindsched.instances.generators.tree import tree
-
     if bool(files) == (family is not None):
         raise InputError("files", files or "(absent)", "must be instances, or --family draws them")
     if family is None:
         futures = [opt.load(file) for file in files or ()]
     else:
         values = opt.parse_settings(settings, "family", "preset", "seed", "at", "branches")
-        futures = tree(family, preset, at=at or [2], branches=branches, seed=seed, **values)
+        futures = hs.tree(family, preset, at=at or [2], branches=branches, seed=seed, **values)
     opt.check_folder_name(output)
-    found = measure(
+    found = hs.foresight(
         futures, probability, algorithm, policies, formulation=formulation,
         time_limit=60.0 if time_limit is None else time_limit,
     )  # fmt: skip

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated
 
+import hindsched as hs
 from hindsched.cli import settings as opt
-from hindsched.cli.output import Json, emit_json, errors, facts, out, say
+from hindsched.cli.output import Json, answer, errors, facts, say
 from hindsched.errors import InputError
-from hindsched.instances.base import Instance
+from hindsched.instances.base import Instance, check_family
 
 
 def generate(
@@ -21,11 +22,6 @@ def generate(
     as_json: Json = False,
 ) -> None:
     """Make an instance: random by a preset and a seed, or from a cluster trace."""
-    from hindsched.instances.base import check_family
-    from hindsched.instances.catalogue import shown_name
-    from hindsched.instances.generators.registry import generate as generate_instance
-    from hindsched.instances.io import write
-
     check_family(family)
     is_piped = output == "-"
     output = "/dev/stdout" if is_piped else output
@@ -38,33 +34,30 @@ def generate(
         values |= {} if preset is None else {"preset": preset}
         instance = _of_trace(family, from_trace, trace_format, seed, values)
     else:
-        instance = generate_instance(family, preset or "small", seed, **values)
-    write(instance, output)
+        instance = hs.generate(family, preset or "small", seed, **values)
+    hs.write(instance, output)
     summary = {
         "family": instance.family, "instance": instance.name, "jobs": len(instance.jobs),
         "horizon": instance.horizon, "sha256": instance.sha256(), "file": output,
     }  # fmt: skip
-    if as_json:
-        origin = dict(instance.provenance or {})
-        origin.pop("trace_rows", None)  # a row a job: it stands in the file
-        emit_json({**summary, "provenance": origin})
-    else:
-        (errors if is_piped else out).print(facts({**summary, "instance": shown_name(instance)}))
+    if is_piped and not as_json:
+        errors.print(facts(summary))
+        return
+    origin = dict(instance.provenance or {})
+    origin.pop("trace_rows", None)  # a row a job: it stands in the file
+    answer(as_json, summary, {"provenance": origin}, instance=instance)
 
 
 def _of_trace(
     family: str, path: str, trace_format: str, seed: int, settings: dict[str, str]
 ) -> Instance:
     """Make an instance from a trace file, and say what came from it and what was made up."""
-    from hindsched.instances.generators.registry import from_trace
-    from hindsched.instances.traces.table import load_trace
-
     jobs, part = settings.pop("jobs", None), settings.pop("part", None)
     if jobs is not None and not (jobs.isdecimal() and int(jobs)):
         raise InputError("set.jobs", jobs, "must be at least 1, a whole number")
-    table = load_trace(path, trace_format, part=part)
+    table = hs.load_trace(path, trace_format, part=part)
     count = None if jobs is None else int(jobs)
-    made = from_trace(family, table, jobs=count, seed=seed, **settings)
+    made = hs.from_trace(family, table, jobs=count, seed=seed, **settings)
     for key, words in (("took", "from the trace"), ("made_up", "made up")):
         say(f"{words}: {'; '.join((made.provenance or {}).get(key, ['nothing']))}")
     return made

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
+import hindsched as hs
 from hindsched.cli import settings as opt
 from hindsched.cli.output import Json, emit_json, out, say, tell
+from hindsched.limits import time_limit as limited
 
 
 def model(
@@ -19,12 +21,9 @@ def model(
     as_json: Json = False,
 ) -> None:
     """Print the program that an instance is solved by, or write it (.mps, .lp) for any solver."""
-    from hindsched.limits import time_limit as limited
-    from hindsched.solvers.model import model as build
-
     opt.check_targets([file], output=output)
     with limited(time_limit):
-        program = build(opt.load(file), form=form, formulation=formulation, relax=relax)
+        program = hs.model(opt.load(file), form=form, formulation=formulation, relax=relax)
     if output is not None:
         program.write(output)
     if as_json:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Annotated, Any
 
 import typer
@@ -15,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from hindsched.analysis.tables import jsonable
+from hindsched.instances.base import Instance
 from hindsched.printable import printable
 
 PIPE_COLUMNS = 200  # width of output that is no terminal, where ``COLUMNS`` says nothing
@@ -47,6 +48,28 @@ def emit_json(data: Mapping[str, object]) -> None:
     """Print one JSON object on standard output."""
     sys.stdout.write(json.dumps(jsonable(data), ensure_ascii=False) + "\n")
     sys.stdout.flush()
+
+
+def answer(
+    as_json: bool,
+    data: Mapping[str, object],
+    more: Mapping[str, object] | None = None,
+    *,
+    hidden: Collection[str] = (),
+    instance: Instance | None = None,
+) -> bool:
+    """Print data with `more` as JSON, or as facts for people but for what is hidden from them.
+
+    Returns whether people are asked. They read the library's name of an instance.
+    """
+    if as_json:
+        emit_json({**data, **(more or {})})
+        return False
+    from hindsched.instances.catalogue import shown_name
+
+    shown = {name: value for name, value in data.items() if name not in hidden}
+    out.print(facts(shown if instance is None else {**shown, "instance": shown_name(instance)}))
+    return True
 
 
 def say(text: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hindsched as hs
 from hindsched.cli import settings as opt
 from hindsched.cli.output import Json, cell, emit_json, errors, out, say, table
 
@@ -19,12 +20,11 @@ def ratio(
 
     The time limit is that of the offline solve, and of each run.
     """
-    from hindsched.analysis.compare import ratio as measure
     from hindsched.analysis.ratio import INVERSE_NOTE
     from hindsched.instances.catalogue import shown_name
 
     instance = opt.load(file)
-    found = measure(
+    found = hs.ratio(
         instance, algorithm, settings=opt.parse_settings(settings), time_limit=time_limit,
         run_limit=time_limit, threads=1, progress=errors.console.is_terminal,
     )  # fmt: skip

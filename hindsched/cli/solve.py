@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated
 
+import hindsched as hs
 from hindsched.cli import settings as opt
-from hindsched.cli.output import Json, emit_json, facts, out, say
+from hindsched.cli.output import Json, answer, say
 
 
 def solve(
@@ -28,35 +29,25 @@ def solve(
     """
     instance = opt.load(file)  # what is wrong is said before a solver is loaded
     from hindsched.analysis.verify import proof_of
-    from hindsched.instances.catalogue import shown_name
-    from hindsched.instances.io import write_json
-    from hindsched.solutions.base import write_solution
-    from hindsched.solvers.door.api import solve as solve_instance
 
     opt.check_targets([file], output=output, certificate=certificate)
     options = {
         "solver": solver, "time_limit": time_limit, "gap": gap, "threads": threads,
         "work_limit": work_limit, "progress": True,
     }  # fmt: skip
-    result = solve_instance(instance, method, formulation=formulation, options=options)
+    result = hs.solve(instance, method, formulation=formulation, options=options)
     if certificate is not None:
-        from hindsched.solvers.tree.method import certify_optimum
-
-        result = certify_optimum(result)
+        result = hs.certify_optimum(result)
     if output is not None and result.solution is not None:
         produced_by = {"method": result.method, "options": dict(result.options)}
-        write_solution(result.solution, output, produced_by)
+        hs.write_solution(result.solution, output, produced_by)
     if certificate is not None and result.certificate is not None:
-        write_json(result.certificate.to_dict(), certificate)
+        hs.write_certificate(result.certificate, certificate)
     proof = proof_of(result)
     summary = {**result.to_dict(), "certified": proof == "certificate", "proof": proof}
-    if as_json:
-        emit_json(summary)
-    else:
-        shown = {key: summary[key] for key in summary if key not in ("options", "versions")}
-        out.print(facts({**shown, "instance": shown_name(instance)}))
-        if result.objective is None and result.bound is not None:
-            say(f"no gap: {result.method} found a bound and no schedule to set against it")
+    for_people = answer(as_json, summary, hidden=("options", "versions"), instance=instance)
+    if for_people and result.objective is None and result.bound is not None:
+        say(f"no gap: {result.method} found a bound and no schedule to set against it")
     if output is not None and result.solution is None:
         say(f"no solution was found: {output} not written")
     if certificate is not None and result.certificate is None:

@@ -7,8 +7,9 @@ from typing import Annotated
 
 import typer
 
+import hindsched as hs
 from hindsched.cli import settings as opt
-from hindsched.cli.output import Json, emit_json, facts, out, say, tell
+from hindsched.cli.output import Json, answer, emit_json, say, tell
 from hindsched.errors import InputError
 from hindsched.json_types import JsonObject
 
@@ -28,8 +29,6 @@ def verify(
     which has no tolerance and whose answer counts.
     """
     from hindsched.analysis.verify import QUICK_SECONDS, exact_check, has_kernel
-    from hindsched.analysis.verify import verify as verify_files
-    from hindsched.instances.catalogue import shown_name
 
     if Path(file).is_dir() and solution is None:
         return _verify_folder(file, as_json=as_json)
@@ -39,20 +38,16 @@ def verify(
     if "" in certificates:
         raise InputError("prices", "", "must be a certificate file")
     instance = opt.load(file)
-    checked = verify_files(instance, solution, certificates)
+    checked = hs.verify(instance, solution, certificates)
     kernel, is_asked = None, exact or (exact is None and has_kernel(instance.family))
     if is_asked:
         source = file if Path(file).exists() else instance
         seconds = None if exact else QUICK_SECONDS
         kernel = exact_check(source, solution, *certificates, seconds=seconds)
-    summary = checked.to_dict()
-    if as_json:
-        emit_json({**summary, "exact": None if kernel is None else kernel.to_dict()})
-    else:
-        of_bounds = ("certificate", "leaves", "proves_optimal")
-        left_out = {"violations", "claims_less", *(of_bounds if checked.kind is None else ())}
-        shown = {key: value for key, value in summary.items() if key not in left_out}
-        out.print(facts({**shown, "instance": shown_name(instance)}))
+    hidden = ["violations", "claims_less"]
+    hidden += ["certificate", "leaves", "proves_optimal"] if checked.kind is None else []
+    more = {"exact": None if kernel is None else kernel.to_dict()}
+    if answer(as_json, checked.to_dict(), more, hidden=hidden, instance=instance):
         for stated, proven in checked.claims_less:
             tell(f"stated {stated!r}, weaker than the bound that the prices prove: {proven!r}")
         if checked.proves_optimal:

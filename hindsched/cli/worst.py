@@ -6,6 +6,7 @@ import os
 import shlex
 from typing import Annotated
 
+import hindsched as hs
 from hindsched.cli import settings as opt
 from hindsched.cli.output import Json, emit_json, say, tell
 from hindsched.errors import INTERRUPTED
@@ -27,7 +28,6 @@ def worst(
 
     A setting NAME=[low,high] of the search space is a range.
     """
-    from hindsched.analysis.worst import worst as search
     from hindsched.instances.search_space import find_space
 
     values, names = opt.parse_settings(settings), find_space(family, preset).names()
@@ -41,7 +41,7 @@ def worst(
             told = ratio
             say(f"{done:7d} evaluated: ratio {ratio:.6g}")
 
-    found = search(
+    found = hs.worst(
         family, algorithm, preset=preset,
         ranges={key: value for key, value in values.items() if key in names},
         settings={key: value for key, value in values.items() if key not in names},

@@ -109,10 +109,8 @@ class Foresight:
         """EVPI: what knowing the future would be worth, in the objective's unit."""
         one, other = self.hindsight, self.best_online
         one, other = (one, other) if self.is_maximised else (other, one)
-        least = None if None in (one.lower, other.upper) else max(0.0, one.lower - other.upper)
-        return Interval(
-            least, None if None in (one.upper, other.lower) else one.upper - other.lower
-        )
+        least = _minus(one.lower, other.upper)
+        return Interval(least and max(0.0, least), _minus(one.upper, other.lower))
 
     @property
     def intervals(self) -> dict[str, Interval]:
@@ -489,6 +487,10 @@ def _expected(parts: Sequence[Interval], weights: Sequence[float]) -> Interval:
         return None if None in ends else fsum(map(mul, weights, ends))
 
     return Interval(end("lower"), end("upper"))
+
+
+def _minus(one: float | None, other: float | None) -> float | None:
+    return None if one is None or other is None else one - other
 
 
 def _quotient(better: Interval, worse: Interval, up: bool) -> Interval:

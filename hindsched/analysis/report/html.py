@@ -88,8 +88,9 @@ def _family(store: ResultStore, comparison: Comparison, found: Verdict) -> JsonO
 def _instance(store: ResultStore, item: InstanceComparison) -> JsonObject:
     """What the page says of an instance: optimum, runs, commands, its schedule."""
     instance = next(one for one in store.instances() if one.name == item.instance)
-    schedule = store.solution_file(item.offline)
-    is_drawn = schedule is not None and len(instance.jobs) <= MOST_JOBS_DRAWN
+    path, picture = store.solution_file(item.offline), None
+    if path is not None and len(instance.jobs) <= MOST_JOBS_DRAWN:
+        picture = draw_gantt(read_solution(path, instance))
     return {
         "name": shown_name(instance),
         "jobs": len(instance.jobs),
@@ -100,7 +101,7 @@ def _instance(store: ResultStore, item: InstanceComparison) -> JsonObject:
         "simulate": f"hindsched simulate {_instance_file(item.instance)} --algorithm NAME --seed 0",
         "check": _check_command(store, item),
         "runs": [_run(row) for row in item.algorithms],
-        "schedule": draw_gantt(read_solution(schedule, instance)) if is_drawn else None,
+        "schedule": picture,
     }
 
 

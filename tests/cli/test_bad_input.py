@@ -174,7 +174,7 @@ def test_an_error_that_is_ours_is_one_line_too(capsys, files, monkeypatch):
     def breaks(*args, **kwargs):
         raise ZeroDivisionError("a bug")
 
-    monkeypatch.setattr("hindsched.online.simulator.simulate", breaks)
+    monkeypatch.setattr("hindsched.simulate", breaks)
     monkeypatch.delenv("HINDSCHED_TRACEBACK", raising=False)
     assert run(["simulate", files["good"], "--algorithm", "oasis"]) == 1
     err = capsys.readouterr().err

@@ -28,7 +28,7 @@ def test_json_is_one_object(capsys):
 
 
 def test_a_folder_that_cannot_be_made_is_refused_before_the_search(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr("hindsched.analysis.worst.worst", None)
+    monkeypatch.setattr("hindsched.worst", None)
     monkeypatch.chdir(tmp_path)  # long paths are cut in what is said
     (tmp_path / "file").touch()
     assert run(["worst", "oasis", "--algorithm", "fifo", "-o", "file/below"]) == 2

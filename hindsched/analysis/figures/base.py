@@ -6,13 +6,10 @@ of a run; any function ``run(scale, on_row)`` that returns a table is one as wel
 
 from __future__ import annotations
 
-import json
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
 from itertools import product
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hindsched.analysis.plots import GREY, MARKERS, colour, common_look
@@ -61,30 +58,14 @@ class FigureScale:
     settings: Keywords = field(default_factory=dict, hash=False)
     trace: TraceInput | None = field(default=None, hash=False)  # to make the instances from
     schemes: tuple[str, ...] | None = None  # only these of the figure's
-    kept: Path | None = field(default=None, compare=False)  # finished runs, a line each
     # Filled while the experiment runs: whether first and last full value of an axis are among those
-    # that it has now; processor seconds of every run.
+    # that it has now.
     reaches_ends: dict[str, bool] = field(default_factory=dict, compare=False, repr=False)
-    seconds: list[float] = field(default_factory=list, compare=False, repr=False)
 
     def once(self, key: Sequence[object], make: Callable[[], Iterable[Row] | Row]) -> list[Row]:
-        """Rows of one run: those that the file of finished runs has under its key, or made now."""
-        text = json.dumps(key, default=str)
-        if self.kept is not None and self.kept.exists():
-            for line in self.kept.read_text(encoding="utf-8").splitlines():
-                if line.endswith("}]}") and (found := json.loads(line))["key"] == text:
-                    self.seconds.append(found["seconds"])
-                    return list(found["rows"])
-        began = time.process_time()
+        """Rows of one run; whoever keeps finished runs knows it by its key."""
         made = make()
-        rows = [made] if isinstance(made, dict) else list(made)
-        self.seconds.append(time.process_time() - began)
-        if self.kept is not None:
-            own = {"key": text, "seconds": round(self.seconds[-1], 3), "rows": rows}
-            line = json.dumps(own, default=lambda number: number.item())
-            with self.kept.open("a", encoding="utf-8") as file:
-                file.write(line + "\n")
-        return rows
+        return [made] if isinstance(made, dict) else list(made)
 
     @property
     def is_papers(self) -> bool:

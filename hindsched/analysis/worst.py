@@ -47,6 +47,7 @@ EXACT_WORK = 1_000  # of a candidate's solve: a limit that no clock sets, so tha
 BATCH, DRAWN = 8, 0.5  # candidates made from the same best one; share that is drawn afresh
 SEARCH_SHARE = 0.7  # of a time limit
 SHRINK_WORK, KEEP = 400, 0.99  # most evaluations; share of the ratio's distance from 1 that stays
+STATE = "search.json"
 FRESH_RUNS = 20  # of a randomised algorithm on its witness, with seeds that the search did not see
 PROOF_SECONDS = 5.0  # longest solve of the witness itself, for the ratio's upper end
 MOST_JOBS = 4  # jobs that the words tell
@@ -69,6 +70,7 @@ def worst(
     workers: int = 0,
     shrink: bool = True,
     folder: str | Path | None = None,
+    resume: bool = False,
     on_progress: Callable[[int, float], None] | None = None,
 ) -> Witness:
     """Search the instance on which an algorithm is worst.
@@ -91,8 +93,8 @@ def worst(
         result the same everywhere. A minute of search if neither is given.
     workers, shrink : int and bool
         Local processes, 0 for this one; whether the instance found is made simpler.
-    folder : path, optional
-        Where the witness is written.
+    folder, resume : path, optional, and bool
+        Where the search's state and the witness are written; whether to go on from there.
     on_progress : callable, optional
         Told the number of candidates and the ratio after every batch.
 
@@ -116,14 +118,23 @@ def worst(
     if time_limit is not None and not 0 < time_limit < math.inf:
         raise InputError("time_limit", time_limit, "must be a number of seconds above 0")
     question = Question(space, algorithm, against, settings or {}, seeds)
+    place = None if folder is None else Path(folder)
+    asked = [family, preset, str(algorithm), str(against), seed, jsonable(ranges or {})]
     done, best, score = 0, None, -math.inf
+    if resume:
+        if place is None:
+            raise InputError("resume", True, "needs the folder of the search")
+        before, done, best, said = read_json(place / STATE)
+        if before != asked:
+            raise InputError("resume", str(asked), f"must be as before: {before}")
+        score = float(said)
     begun, ended, message = time.monotonic(), "work", ""
     most = math.inf if work_limit is None else work_limit
     seconds = DEFAULT_SECONDS if work_limit is None else math.inf
     seconds = seconds if time_limit is None else SEARCH_SHARE * time_limit
     with catch_interrupt() as stop, Parallel(n_jobs=max(1, workers)) as pool:
         while done < most:
-            numbers = range(done, int(min(most, done + BATCH)))
+            numbers = range(done, int(min(most, done - done % BATCH + BATCH)))
             batch = [_candidate(space, best, seed, number) for number in numbers]
             found = pool(delayed(evaluate)(question, data) for data in batch)
             for data, (own, why) in zip(batch, found, strict=True):
@@ -131,6 +142,8 @@ def worst(
                 if own > score:
                     best, score = data, own
             done = numbers[-1] + 1
+            if place is not None:
+                write_json([asked, done, best, str(score)], place / STATE)
             if on_progress is not None:
                 on_progress(done, score)
             if stop.is_set() or time.monotonic() - begun > seconds:
@@ -148,8 +161,8 @@ def worst(
     facts = {"seed": seed, "ended": ended, "found": score, "seconds": searched, "evaluations": done}
     digest = hashlib.sha256(json.dumps(best, sort_keys=True).encode()).hexdigest()[:10]
     witness = make_witness(question, best, f"{family}-worst-{digest}", facts)
-    if folder is not None:
-        witness.write(folder)
+    if place is not None:
+        witness.write(place)
     return witness
 
 

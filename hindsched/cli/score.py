@@ -9,6 +9,7 @@ import typer
 from hindsched.cli.output import Json, emit_json, out, rows_table, say
 from hindsched.cli.settings import Folder, option
 from hindsched.errors import InputError
+from hindsched.instances.io import write_text
 
 
 def score(
@@ -23,7 +24,7 @@ def score(
     run_limit: Annotated[float, option("Seconds for each run.")] = 120.0,
     memory: Annotated[float, option("GB of memory of the candidate.")] = 2.0,
     sandbox: Annotated[str, option("auto, bwrap or none.")] = "auto",
-    board: Annotated[bool, option("Rank scored folders.", "--board")] = False,
+    board: Annotated[bool, option("Rank scored folders; write a page.", "--board")] = False,
     output: Folder = None,
     as_json: Json = False,
 ) -> int:
@@ -31,11 +32,13 @@ def score(
     from hindsched.analysis.score import judge, referee
 
     if board:
-        rows, columns = judge.board(candidate), ("rank", "candidate", "score", "interval", "tie")
+        rows, title = judge.board(candidate), "Candidates, best first"
+        if output is not None:
+            write_text(referee.page(title, {"Board": rows}), output)
         if as_json:
             emit_json({"candidates": rows})
         else:
-            _show("Candidates, best first", rows, *columns, "sandbox", "made")
+            _show(title, rows, "rank", "candidate", "score", "interval", "tie", "sandbox", "made")
         return 0
     if len(candidate) > 1:
         raise InputError("candidate", candidate[1], "must be one: quote a command with arguments")
@@ -52,7 +55,7 @@ def score(
     _show(*ladder, "algorithm", "score", "better", "worse", "ties")
     out.print(f"score {found.combined_score!r}, {found.data['sandbox']}", markup=False)
     if output is not None:
-        say(f"{output}/score.json; for the author {output}/feedback.txt, nothing else")
+        say(f"page {output}/score.html; for the author {output}/feedback.txt, nothing else")
     return 0
 
 

@@ -22,6 +22,7 @@ def worst(
     seed: opt.Seed = 0,
     workers: opt.Workers = 0,
     output: opt.Folder = None,
+    resume: opt.Resume = False,
     as_json: Json = False,
 ) -> int:
     """Search the instance on which an algorithm is worst; Ctrl-C keeps what was found.
@@ -46,7 +47,7 @@ def worst(
         ranges={key: value for key, value in values.items() if key in names},
         settings={key: value for key, value in values.items() if key not in names},
         seed=seed, time_limit=time_limit, work_limit=work_limit, workers=workers, folder=output,
-        on_progress=progress,
+        resume=resume, on_progress=progress,
     )  # fmt: skip
     facts, place = found.search, shlex.quote(output or "")
     if as_json:
@@ -57,4 +58,8 @@ def worst(
         if output is not None:
             tell(f"witness: {output}")
             say(f"check it: hindsched verify {place}/instance.json {place}/reference.json")
-    return INTERRUPTED if facts["ended"] == "interrupted" else 0
+    if facts["ended"] != "interrupted":
+        return 0
+    if output is not None:
+        say(f"interrupted; the same command with --resume goes on in {place}")
+    return INTERRUPTED

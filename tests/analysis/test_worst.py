@@ -53,11 +53,17 @@ def test_the_folder_is_checked_by_anyone(found, tmp_path):
         check_witness(forged)
 
 
-def test_same_seed_same_search_whatever_the_workers():
-    given = {"preset": "one-slot", "shrink": False, "seed": 3, "work_limit": 24}
-    found = [hs.worst("oasis", "fifo", workers=workers, **given) for workers in (0, 2)]
-    assert found[0].instance == found[1].instance
-    assert [each.search["evaluations"] for each in found] == [24, 24]
+def test_same_seed_same_search_resumed_or_not_whatever_the_workers(tmp_path):
+    given = {"preset": "one-slot", "shrink": False, "seed": 3}
+    whole = hs.worst("oasis", "fifo", work_limit=24, **given)
+    hs.worst("oasis", "fifo", work_limit=16, folder=tmp_path, **given)
+    rest = hs.worst(
+        "oasis", "fifo", work_limit=24, folder=tmp_path, resume=True, workers=2, **given
+    )
+    assert rest.instance == whole.instance
+    assert rest.search["evaluations"] == whole.search["evaluations"] == 24
+    with pytest.raises(InputError, match="must be as before"):
+        hs.worst("oasis", "drf", work_limit=24, folder=tmp_path, resume=True, **given)
 
 
 def test_who_earns_nothing_has_no_bound_and_an_algorithm_against_another():
@@ -91,6 +97,7 @@ def test_shrinking_keeps_the_ratio_and_removes_the_rest():
         ({"time_limit": 0}, "time_limit: 0: must be a number of seconds above 0"),
         ({"work_limit": 0}, "work_limit: 0: must be at least 1"),
         ({"settings": {"speed": 1}}, "set.speed: 1: must be a range (jobs"),
+        ({"resume": True}, "resume: True: needs the folder"),
         ({"seeds": 0}, "seeds: 0: must be at least 1"),
     ],
 )

@@ -14,7 +14,7 @@ def test_the_command_says_what_goes_wrong_and_writes_the_witness(tmp_path, capsy
     assert "where a schedule earns" in told.out
     assert "40 candidates" in told.err
     files = {path.name for path in folder.iterdir()}
-    assert {"instance.json", "run.json", "reference.json", "witness.json"} <= files
+    assert {"instance.json", "run.json", "reference.json", "witness.json", "search.json"} <= files
     assert run(["verify", str(folder / "instance.json"), str(folder / "run.json"), "--exact"]) == 0
 
 

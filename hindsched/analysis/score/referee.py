@@ -1,25 +1,27 @@
-"""The referee: a candidate plays instances that nobody knows."""
+"""The referee: a candidate plays instances that nobody knows; what people read of its score."""
 
 from __future__ import annotations
 
 import secrets
 import shutil
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
+from html import escape
+from importlib.resources import files
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 from hindsched.analysis.score import judge
 from hindsched.analysis.score.candidate import Contained, Limits, find_bwrap, read_candidate
-from hindsched.analysis.score.judge import OWN, Row
+from hindsched.analysis.score.judge import INSTANCE, OWN, Row
 from hindsched.analysis.store import check_folder
 from hindsched.errors import HindschedError, InputError, Refused
 from hindsched.instances.base import Instance, check_family
-from hindsched.instances.io import write_bytes, write_json, write_text
+from hindsched.instances.io import read, read_json, write_bytes, write_json, write_text
 from hindsched.online.protocol import OnlineAlgorithm
 from hindsched.online.registry import algorithms, build_algorithm
 from hindsched.online.simulator import simulate
@@ -30,6 +32,11 @@ from hindsched.solvers.door.result import versions
 PUBLIC_SEEDS = (4, 7)  # the generator's, of the instances that a candidate's author may see
 DRAWN, SHORTEST_SECRET = 8, 16  # hidden seeds where none are given; least characters of one
 WORK, LONGEST_REASON = 500, 300
+NOTE = (
+    "Mean of ALG/OPT when maximising, OPT/ALG when minimising, at least, by the exact kernel; the "
+    "interval of 95 % is that of the mean over resampled instances."
+)
+COLUMNS, MOST_JOBS = 72, 20  # characters of a drawn schedule, and jobs of it
 
 
 @dataclass(frozen=True)
@@ -140,12 +147,13 @@ def score(
             "made": datetime.now(UTC).isoformat(timespec="seconds"), "versions": versions(),
             **rows, **judge.standings(**rows),
         }  # fmt: skip
-        feedback = feedback_of(data)
+        feedback = feedback_of(data, folder)
         if out is not None:
             for name, content in own.items():
                 write_bytes(content, folder / OWN / name)
             write_json(data, folder / judge.RESULT)
             write_text(feedback, folder / "feedback.txt")
+            write_text(page_of(data), folder / "score.html")
             # whole or not at all: who interrupts a run may call the same folder again
             shutil.copytree(folder, out, dirs_exist_ok=True)
     return Score(data, feedback)
@@ -220,7 +228,7 @@ def _play(instance: Instance, player: Callable[[], OnlineAlgorithm], place: Path
     return {"instance": place.name, **found, **row}
 
 
-def feedback_of(data: Row) -> str:
+def feedback_of(data: Row, folder: Path) -> str:
     """What a candidate's author may read: the score, and everything about the public instances."""
     lines = [
         f"score {data['combined_score']:.6f} on {len(data['instances'])} hidden instances of "
@@ -233,13 +241,63 @@ def feedback_of(data: Row) -> str:
         if row["status"] != "ok":
             lines.append(f"  {row['status']}: {row['reason']}")
             continue
+        here = folder / "public" / row["instance"]
         lines += [
             f"  objective {row['objective']:.6g}, certified bound {row['bound']:.6g}, "
             f"{row['jobs_completed']} of {row['jobs']} jobs completed",
             f"  seconds: {row['seconds']:.3f} in all, {row['seconds_a_decision']:.4f} a "
             f"decision, {row['seconds_longest']:.4f} the longest",
+            *gantt(read(here / INSTANCE), read_json(here / f"{OWN}.json")),
         ]
     return printable("\n".join(lines)) + "\n"
+
+
+def gantt(instance: Instance, solution: Mapping[str, Any]) -> list[str]:
+    """A schedule as text: a line a job, ``.`` from its arrival on, ``#`` where it runs."""
+    arrivals = {job.name: instance.arrival_of(job) for job in instance.jobs}
+    listed = solution["jobs"][:MOST_JOBS]
+    ends = [row["to"] for job in listed for row in job["assignments"]]
+    last = max([instance.horizon, *ends])
+    step = -(-last // COLUMNS)
+    lines = [f"  slots 1..{last}" + (f", a character is {step} of them" if step > 1 else "")]
+    for job in listed:
+        first, end = (arrivals[job["name"]] - 1) // step, job["completion"]
+        drawn = [" " if column < first else "." for column in range(-(-last // step))]
+        for row in job["assignments"]:
+            for column in range((row["from"] - 1) // step, (row["to"] - 1) // step + 1):
+                drawn[column] = "#"
+        said = "not done" if end is None else f"done in {end}"
+        lines.append(f"  {job['name']:<8} {''.join(drawn)} {said}")
+    left = len(solution["jobs"]) - len(listed)
+    return [*lines, f"  and {left} more jobs"] if left else lines
+
+
+def page_of(data: Row) -> str:
+    """The page of a score, which tells of the hidden instances: not for the author."""
+    facts = "combined_score", "interval", "sandbox", "family", "suite", "preset", "made"
+    tables = {
+        "In short": [{name: data[name] for name in facts}],
+        "Hidden instances": data["instances"], "Public instances": data["public"],
+        "Known algorithms, and on how many instances the candidate is better": data["ladder"],
+    }  # fmt: skip
+    return page(f"The score of {data['candidate']}", tables)
+
+
+def page(title: str, tables: Mapping[str, Sequence[Row]]) -> str:
+    """A page of tables; every text in it is text."""
+    style = (files("hindsched.analysis.report") / "page.css").read_text(encoding="utf-8")
+    parts = [
+        "<!DOCTYPE html>\n<html lang='en'><head><meta charset='utf-8'>",
+        "<meta http-equiv='Content-Security-Policy' "
+        "content=\"default-src 'none'; style-src 'unsafe-inline'\">",
+        f"<title>{escape(title)}</title><style>{style}</style></head>",
+        f"<body><h1>{escape(title)}</h1><p class='note'>{NOTE}</p>",
+    ]
+    for head, rows in tables.items():
+        frame = _frame(rows).rename(columns=lambda name: name.replace("_", " "))
+        table = frame.to_html(index=False, na_rep="", border=0)
+        parts.append(f"<h2>{escape(head)}</h2><div class='scroll'>{table}</div>")
+    return "\n".join([*parts, "</body></html>\n"])
 
 
 def _frame(rows: Sequence[Row]) -> Any:

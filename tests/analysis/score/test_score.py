@@ -153,6 +153,7 @@ def test_feedback_tells_nothing_of_hidden_instances(scored):
     hidden = scored.data["instances"]
     text = scored.feedback
     assert "public instance i01" in text
+    assert "#" in text
     for row in hidden:
         assert f"{row['objective']:.6g}," not in text.split("public", 1)[0]
     hidden_only = hs.score("fifo", family="gang", seeds=[11], public_seeds=[])

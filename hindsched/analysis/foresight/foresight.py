@@ -36,6 +36,7 @@ from hindsched.instances.io import write, write_json
 from hindsched.json_types import JsonObject
 from hindsched.models.base import COMMIT, POLICIES, RUN
 from hindsched.models.futures import Futures
+from hindsched.notebook_card import card
 from hindsched.online.registry import algorithms as registered
 from hindsched.online.registry import build_algorithm
 from hindsched.solutions.base import Solution, write_solution
@@ -75,7 +76,7 @@ class Loss:
         return {**vars(self), "ratio": self.ratio.to_dict(), "own": own}
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True)
 class Foresight:
     """The price of not knowing on given futures."""
 
@@ -218,7 +219,16 @@ class Foresight:
     def __str__(self) -> str:
         return "\n".join(self.sentences())
 
-    __repr__ = __str__
+    def _repr_html_(self) -> str:
+        """Notebooks show the intervals, the algorithms, and the sentences."""
+        facts = {name.replace("_", " "): interval for name, interval in self.intervals.items()}
+        rows = [
+            {"algorithm": loss.algorithm, "commitment": loss.commitment, "expected": loss.expected,
+             "ratio": loss.ratio, "own loss": loss.own} for loss in self.losses_by_algorithm
+        ]  # fmt: skip
+        title = f"{len(self.futures)} futures, policies that {self.policies}"
+        note = " ".join([*self.sentences(), "A job is known whole when it arrives."])
+        return card(title, facts, rows, note=note)
 
     def write(self, folder: str | Path) -> None:
         """Write a folder that ``hindsched verify`` checks without a solver."""

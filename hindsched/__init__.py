@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from hindsched.instances.catalogue import named_instance, suite
     from hindsched.instances.from_dataframe import instance
     from hindsched.instances.gang.from_log import gang
-    from hindsched.instances.generators.registry import from_trace, generate
-    from hindsched.instances.generators.tree import tree
+    from hindsched.instances.generators.registry import from_trace, generate, tree
     from hindsched.instances.io import families, read, schema, write
     from hindsched.instances.traces.logs import read_log
     from hindsched.instances.traces.table import load_trace
@@ -55,8 +54,7 @@ _SOURCES = {
     "instances.catalogue": "named_instance suite",
     "instances.from_dataframe": "instance",
     "instances.gang.from_log": "gang",
-    "instances.generators.registry": "from_trace generate",
-    "instances.generators.tree": "tree",
+    "instances.generators.registry": "from_trace generate tree",
     "instances.io": "families read schema write",
     "instances.traces.logs": "read_log",
     "instances.traces.table": "load_trace",

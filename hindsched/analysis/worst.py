@@ -31,7 +31,7 @@ from hindsched.analysis.verify import verify
 from hindsched.errors import HindschedError, InputError, SolveFailed
 from hindsched.instances.base import Instance, whole_number
 from hindsched.instances.io import read, read_json, write, write_json, write_text
-from hindsched.instances.search_space import JOBS, SearchSpace, find_space
+from hindsched.instances.search_space import SearchSpace, find_space
 from hindsched.json_types import Draft, JsonObject, Keywords
 from hindsched.online.protocol import Theorem
 from hindsched.online.simulator import SimulationResult, simulate
@@ -263,7 +263,7 @@ def complexity(space: SearchSpace, data: Draft) -> tuple[int, int, int, float]:
     values = [(item, item.read(place)) for item, place in space.places(data)]
     numbers = [(item, value) for item, value in values if not item.choices]
     return (
-        len(data[JOBS]) + sum(len(data[key]) for key in space.lists),
+        sum(len(data[key]) for key in space.lists),
         len({(item.path, value) for item, value in values}),
         sum(len(f"{value:.12g}".replace(".", "").strip("-0")) for _, value in numbers),
         sum(math.log1p(abs(value - item.low)) for item, value in numbers),
@@ -278,7 +278,7 @@ def _candidate(space: SearchSpace, best: Draft | None, seed: int, number: int) -
     data = copy.deepcopy(best)
     fields = list(space.places(data))
     if not fields or random.random() < 0.25:
-        key = str(random.choice([JOBS, *space.lists]))
+        key = str(random.choice([*reversed(space.lists)]))
         space.resize(data, key, max(1, len(data[key]) + int(random.choice((-1, 1)))))
         return space.normal(data)
     item, place = fields[int(random.integers(len(fields)))]
@@ -290,7 +290,7 @@ def _candidate(space: SearchSpace, best: Draft | None, seed: int, number: int) -
 
 def _variants(space: SearchSpace, data: Draft) -> Iterator[Draft]:
     """Simpler variants: one item fewer, one number plainer."""
-    for key in (JOBS, *space.lists):
+    for key in reversed(space.lists):
         for at in range(len(data[key]) if len(data[key]) > 1 else 0):
             made = copy.deepcopy(data)
             del made[key][at]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from copy import deepcopy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
 
@@ -106,11 +106,11 @@ class Field:
 
 
 def _keys(holder: object, word: str) -> list[Any]:
-    if word == "[]":
-        return list(range(len(holder))) if isinstance(holder, list) else []
-    if word == "*":
-        return list(holder) if isinstance(holder, dict) else []
-    return [word] if isinstance(holder, dict) and word in holder else []
+    if isinstance(holder, list):
+        return list(range(len(holder))) if word == "[]" else []
+    if isinstance(holder, dict):
+        return list(holder) if word == "*" else [word] if word in holder else []
+    return []
 
 
 @dataclass(frozen=True)
@@ -118,10 +118,9 @@ class SearchSpace:
     """Instances of a family within stated ranges."""
 
     base: Draft  # a valid file with a job: what no field sets stays as it is here
-    jobs: tuple[int, int]  # fewest and most
+    lists: dict[str, tuple[int, int]]  # fewest and most items of lists, the last of them jobs
     job_fields: tuple[Field, ...]
     cluster_fields: tuple[Field, ...] = ()
-    lists: Mapping[str, tuple[int, int]] = field(default_factory=dict)  # as `jobs`, of other lists
     repair: Callable[[Draft], Draft] = dict  # brings dependent fields into line after a change
     formulation: str | None = None  # the family's problem; None: its default
     exact: str = "auto"  # method of `solve` that finds the best schedule
@@ -139,7 +138,7 @@ class SearchSpace:
     def draw(self, random: np.random.Generator) -> Draft:
         """Data with every count and every field drawn."""
         data = deepcopy(self.base)
-        for key, (low, high) in {**self.lists, JOBS: self.jobs}.items():
+        for key, (low, high) in self.lists.items():
             self.resize(data, key, int(random.integers(low, high + 1)))
         for item, place in self.places(data):
             item.write(place, item.draw(random))
@@ -158,18 +157,21 @@ class SearchSpace:
 
     def normal(self, data: Draft) -> Draft:
         """Data with lists within their ranges, numbers on their grain, names by position."""
-        for key, (low, high) in {**self.lists, JOBS: self.jobs}.items():
+        for key, (low, high) in self.lists.items():
             self.resize(data, key, min(max(len(data[key]), low), high))
             for number, item in enumerate(data[key], 1):
                 item["name"] = f"{key[0]}{number}"
         for item, place in self.places(data):
             item.write(place, item.read(place))
+        for job in data[JOBS]:
+            if "arrival" in job:
+                job["arrival"] = min(job["arrival"], data["horizon"])
         return self.repair(data)
 
     def names(self) -> list[str]:
         """Names of the ranges that can be set."""
         fields = [item.name for item in (*self.job_fields, *self.cluster_fields)]
-        return list(dict.fromkeys([JOBS, *self.lists, *fields]))
+        return list(dict.fromkeys([*reversed(self.lists), *fields]))
 
     def with_ranges(self, ranges: Mapping[str, object]) -> SearchSpace:
         """The space with other ranges by name: a number, ``[low, high]``, or a list of choices."""
@@ -178,9 +180,7 @@ class SearchSpace:
             given = plain(value)
             if name not in known:
                 raise InputError(f"set.{name}", given, f"must be one of {', '.join(known)}")
-            if name == JOBS:
-                space = replace(space, jobs=_counts(name, given))
-            elif name in space.lists:
+            if name in space.lists:
                 space = replace(space, lists={**space.lists, name: _counts(name, given)})
             else:
                 in_jobs, outside = (

@@ -1,17 +1,10 @@
-"""Spaces of astraea instances that are small enough for exact optima."""
+"""A space of astraea instances that is small enough for exact optima."""
 
 from __future__ import annotations
-
-from dataclasses import replace
 
 from hindsched.instances.search_space import Field, SearchSpace
 from hindsched.json_types import Draft
 
-JOB: Draft = {
-    "name": "j1", "tenant": "t1", "arrival": 0, "epochs": 1, "chunks": 1, "minibatches": 1,
-    "minibatch_slots": 1, "update_slots": 0, "gradient_mb": 0,
-    "utility": {"kind": "linear", "slope": -1, "intercept": 60},
-}  # fmt: skip
 BASE: Draft = {
     "format": "hindsched/1", "family": "astraea", "horizon": 16, "slot_seconds": 3600,
     "utility_origin": "absolute",
@@ -20,7 +13,12 @@ BASE: Draft = {
         {"name": "t2", "worker_quota": 0, "ps_quota": 0},
     ],
     "servers": [{"name": "s1", "workers": 1, "ps": 1}], "worker_bandwidth_mbps": 1000,
-    "ps_bandwidth_mbps": 4000, "jobs": [JOB],
+    "ps_bandwidth_mbps": 4000,
+    "jobs": [{
+        "name": "j1", "tenant": "t1", "arrival": 0, "epochs": 1, "chunks": 1, "minibatches": 1,
+        "minibatch_slots": 1, "update_slots": 0, "gradient_mb": 0,
+        "utility": {"kind": "linear", "slope": -1, "intercept": 60},
+    }],
 }  # fmt: skip
 
 
@@ -39,7 +37,7 @@ def repair(data: Draft) -> Draft:
 
 LINEAR = SearchSpace(
     base=BASE,
-    jobs=(1, 4),
+    lists={"servers": (1, 2), "jobs": (1, 4)},
     job_fields=(
         Field("arrival", 0, 6), Field("epochs", 1, 6), Field("chunks", 1, 4),
         Field("tenant", choices=("t1", "t2")), Field("utility.slope", -4, -0.5, grain=10),
@@ -50,21 +48,7 @@ LINEAR = SearchSpace(
         Field("tenants[].worker_quota", 0, 6), Field("tenants[].ps_quota", 0, 4),
         Field("horizon", 8, 16),
     ),
-    lists={"servers": (1, 2)},
     repair=repair,
     note="two tenants on one or two servers, revenue falling linearly from at least 60",
 )  # fmt: skip
-POWER = replace(
-    LINEAR,
-    base={
-        **BASE,
-        "jobs": [{**JOB, "utility": {"kind": "power", "scale": 60, "exponent": 1}}],
-    },
-    job_fields=(
-        *(item for item in LINEAR.job_fields if not item.path.startswith("utility")),
-        Field("utility.scale", 60, 150),
-        Field("utility.exponent", 1, 2, grain=10),
-    ),
-    note="two tenants on one or two servers, revenue falling as a power of the completion",
-)  # fmt: skip
-SPACES = {"linear": LINEAR, "power": POWER}
+SPACES = {"linear": LINEAR}

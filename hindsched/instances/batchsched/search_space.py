@@ -19,16 +19,9 @@ BASE: Draft = {
 }  # fmt: skip
 
 
-def repair(data: Draft) -> Draft:
-    """Arrivals within the horizon."""
-    for job in data["jobs"]:
-        job["arrival"] = min(job["arrival"], data["horizon"])
-    return data
-
-
 SMALL = SearchSpace(
     base=BASE,
-    jobs=(1, 3),
+    lists={"servers": (1, 2), "jobs": (1, 3)},
     job_fields=(
         Field("arrival", 1, 8), Field("weight", 1, 100, log=True), Field("epochs", 1, 4),
         Field("chunks", 1, 3), Field("gradient_mb", 0, 200_000),
@@ -37,8 +30,6 @@ SMALL = SearchSpace(
         Field("servers[].capacity.gpu", 1, 4), Field("servers[].capacity.cpu", 2, 8),
         Field("horizon", 1, 8),
     ),
-    lists={"servers": (1, 2)},
-    repair=repair,
     note="up to 3 jobs of up to 3 workers with a parameter server on one or two servers",
 )  # fmt: skip
 SPACES = {"small": SMALL}

@@ -18,11 +18,10 @@ BASE: Draft = {
 
 
 def repair(data: Draft) -> Draft:
-    """Every job can be uploaded to every server and the cloud; arrivals within the horizon."""
+    """Every job can be uploaded to every server and the cloud."""
     names = [server["name"] for server in data["servers"]]
     cloud = data["cloud"]["name"]
     for job in data["jobs"]:
-        job["arrival"] = min(job["arrival"], data["horizon"])
         uploads = job["upload_slots"]
         first = next(iter(uploads.values()), 1)
         job["upload_slots"] = {name: uploads.get(name, first) for name in [*names, cloud]}
@@ -31,7 +30,7 @@ def repair(data: Draft) -> Draft:
 
 SMALL = SearchSpace(
     base=BASE,
-    jobs=(1, 4),
+    lists={"servers": (1, 3), "jobs": (1, 4)},
     job_fields=(
         Field("arrival", 1, 6), Field("minibatch_slots", 1, 6), Field("chunks", 1, 3),
         Field("upload_slots.*", 0, 6),
@@ -40,7 +39,6 @@ SMALL = SearchSpace(
         Field("servers[].workers", 1, 2, repeats=True), Field("servers[].ps", 1, 2, repeats=True),
         Field("cloud.workers.t1", 0, 4),
     ),
-    lists={"servers": (1, 3)},
     repair=repair,
     exact="milp",
     note="jobs of up to 3 chunks on up to 3 edge servers and a cloud of up to 4 workers",

@@ -20,16 +20,9 @@ def repair(data: Draft) -> Draft:
     return data
 
 
-def weigh_by_duration(data: Draft) -> Draft:
-    """Weights equal durations: every order of the queue is one by Smith's rule."""
-    for job in data["jobs"]:
-        job["weight"] = job["duration"]
-    return repair(data)
-
-
 SMALL = SearchSpace(
     base=BASE,
-    jobs=(1, 6),
+    lists={"jobs": (1, 6)},
     job_fields=(
         Field("submit", 0, 20), Field("duration", 1, 20), Field("gpus", 1, 4),
         Field("weight", 1, 5),
@@ -40,7 +33,7 @@ SMALL = SearchSpace(
 )  # fmt: skip
 ONE_GPU = SearchSpace(
     base=BASE,
-    jobs=(1, 10),
+    lists={"jobs": (1, 10)},
     job_fields=(
         Field("submit", 0, 20), Field("duration", 1, 500, log=True), Field("weight", 1, 1),
     ),
@@ -49,19 +42,11 @@ ONE_GPU = SearchSpace(
 )  # fmt: skip
 MACHINES = SearchSpace(
     base=BASE,
-    jobs=(1, 13),
+    lists={"jobs": (1, 13)},
     job_fields=(Field("duration", 1, 12),),
     cluster_fields=(Field("gpus", 2, 4),),
     repair=repair,
     formulation="non-preemptive,makespan",
     note="makespan of jobs of one GPU each that are all there at 0 (Graham's parallel machines)",
 )  # fmt: skip
-SMITH = SearchSpace(
-    base=BASE,
-    jobs=(2, 60),
-    job_fields=(Field("duration", 1, 200, log=True),),
-    cluster_fields=(Field("gpus", 2, 12),),
-    repair=weigh_by_duration,
-    note="weighted completion time of jobs of one GPU each, all at 0, weights equal to durations",
-)  # fmt: skip
-SPACES = {"small": SMALL, "one-gpu": ONE_GPU, "machines": MACHINES, "smith": SMITH}
+SPACES = {"small": SMALL, "one-gpu": ONE_GPU, "machines": MACHINES}

@@ -33,7 +33,6 @@ def repair(data: Draft) -> Draft:
         for price in center["prices"].values():
             price["discounted_usd"] = min(price["discounted_usd"], price["unit_usd"])
     for job in data["jobs"]:
-        job["arrival"] = min(job["arrival"], horizon)
         job["departure"] = min(max(job["departure"], job["arrival"]), horizon)
         life = job["departure"] - job["arrival"] + 1
         lists = _fit(job["data_gb"], life, job["data_gb"][-1])
@@ -48,7 +47,7 @@ def _fit(items: list[Any], length: int, more: object) -> list[Any]:
 
 SMALL = SearchSpace(
     base=BASE,
-    jobs=(1, 4),
+    lists={"datacenters": (1, 3), "jobs": (1, 4)},
     job_fields=(
         Field("arrival", 1, 4), Field("departure", 1, 4), Field("data_gb[][]", 0, 60),
         Field("capacity_gb", 16, 66), Field("worker.gpu", 1, 4), Field("exchange_gb", 5, 80),
@@ -60,7 +59,6 @@ SMALL = SearchSpace(
         Field("datacenters[].prices.*.threshold", 1, 30),
         Field("transfer_usd_per_gb[][]", 0, 1, grain=100),
     ),
-    lists={"datacenters": (1, 3)},
     repair=repair,
     note="up to 4 jobs and 3 data centres over 4 slots, one resource with two price tiers",
 )  # fmt: skip

@@ -19,10 +19,9 @@ BASE: Draft = {
 
 
 def repair(data: Draft) -> Draft:
-    """Arrivals within the horizon; a worker fits on the largest server."""
+    """A worker fits on the largest server."""
     room = max(server["capacity"]["gpu"] for server in data["worker_servers"])
     for job in data["jobs"]:
-        job["arrival"] = min(job["arrival"], data["horizon"])
         if "gpu" in job["worker"]:
             job["worker"]["gpu"] = min(job["worker"]["gpu"], room)
     return data
@@ -30,7 +29,7 @@ def repair(data: Draft) -> Draft:
 
 SMALL = SearchSpace(
     base=BASE,
-    jobs=(1, 4),
+    lists={"worker_servers": (1, 2), "jobs": (1, 4)},
     job_fields=(
         Field("arrival", 1, 6), Field("epochs", 1, 6), Field("chunks", 1, 4),
         Field("worker.gpu", 1, 4), Field("utility.priority", 1, 100, log=True),
@@ -40,7 +39,6 @@ SMALL = SearchSpace(
         Field("worker_servers[].capacity.gpu", 1, 4), Field("ps_servers[].capacity.cpu", 1, 8),
         Field("horizon", 2, 6),
     ),
-    lists={"worker_servers": (1, 2)},
     repair=repair,
     note="elastic jobs with sigmoid utilities on one or two servers for workers and one for PSs",
 )  # fmt: skip
@@ -51,7 +49,7 @@ ONE_SLOT = SearchSpace(
         "worker_servers": [{"name": "w1", "capacity": {"gpu": 1, "mbps": 100}}],
         "jobs": [{**JOB, "utility": {"kind": "linear", "slope": 0, "intercept": 1}}],
     },
-    jobs=(1, 4),
+    lists={"jobs": (1, 4)},
     job_fields=(Field("utility.intercept", 1, 10, grain=10),),
     note="one server, one slot, one unit: what counts is whose value is taken",
 )  # fmt: skip

@@ -10,7 +10,7 @@ floating point with the error of that and no more (`loosened`): what they find i
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hindsched.arrays import Bools, Floats, Ints
+from hindsched.kernel.exact import common_step as common_step
 
 NEAR = 1e-9
 """A float this close to a whole number, relatively, may stand for it or for a hair beside it."""
@@ -37,13 +38,6 @@ Whole = NDArray[Any]
 def exactly(number: float) -> Fraction:
     """The decimal that a file shows for a number, exactly: 0.1 is ``Fraction(1, 10)``."""
     return Fraction(repr(float(number))) if number % 1 else Fraction(int(number))
-
-
-def common_step(numbers: Iterable[Fraction]) -> Fraction:
-    """Largest number of which all these, above 0, are whole multiples: 1/10 of 3/10 and 1/2."""
-    listed = list(numbers)
-    below = math.lcm(*(number.denominator for number in listed))
-    return Fraction(math.gcd(*(int(number * below) for number in listed)), below)
 
 
 @lru_cache(maxsize=65_536)

@@ -257,7 +257,10 @@ class BatchschedInstance(base.Instance):
     def exact_time(
         self, job: BatchschedJob, worker_type: int, ps_type: int, one_server: bool
     ) -> MinibatchTime:
-        """``1 / rho`` of (1) and (14), exactly."""
+        """``1 / rho`` of (1) and (14), exactly: slots that a worker needs for a mini-batch.
+
+        Types by position, of which Ring-AllReduce has no PS type; q is `one_server`.
+        """
         own = exactly(job.minibatch_slots[worker_type])
         sent = 0 if one_server else job.gradient_mb
         far = exact_step(0, sent, self.worker_bandwidth[worker_type], self.slot_seconds)
@@ -273,28 +276,6 @@ class BatchschedInstance(base.Instance):
             -job.weight * (job.arrival + max(1, math.ceil(self.least_slots(job) * (1 - NEAR))))
             for job in self.jobs
         )
-
-    def transfer_slots(self, job: BatchschedJob) -> Floats:
-        """Slots to send one gradient, ``pi / b``, shape (worker types,)."""
-        seconds = job.gradient_mb * 8.0 / self.worker_bandwidth
-        slots: Floats = seconds / self.slot_seconds
-        return slots
-
-    def minibatch_time(
-        self, job: BatchschedJob, worker_type: int, ps_type: int, one_server: bool, workers: int
-    ) -> float:
-        """Slots that one worker needs for a mini-batch, ``1 / rho`` of (1) and (14).
-
-        Types by position; q (`one_server`) says that all stand on one server; the number of workers
-        matters, and the PS type does not, for Ring-AllReduce only.
-        """
-        time = float(job.minibatch_slots[worker_type])
-        transfer = 0.0 if one_server else 2.0 * float(self.transfer_slots(job)[worker_type])
-        if self.has_ps:
-            assert job.update_slots is not None
-            return time + float(job.update_slots[ps_type]) + transfer
-        assert job.reduce_slots is not None
-        return time + (float(job.reduce_slots) + transfer) * (workers - 1) / workers
 
 
 INSTANCE = BatchschedInstance

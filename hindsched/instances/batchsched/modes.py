@@ -21,7 +21,8 @@ def minibatch_times(instance: BatchschedInstance, job: BatchschedJob) -> Floats:
     The most workers are the job's chunks, or what the empty cluster holds of any type.
     """
     v = np.array(job.minibatch_slots, dtype=float)[:, None, None, None]
-    transfer = 2.0 * instance.transfer_slots(job)[:, None, None, None]
+    seconds = 2.0 * (job.gradient_mb * 8.0 / instance.worker_bandwidth)
+    transfer = (seconds / instance.slot_seconds)[:, None, None, None]
     far = np.array([1.0, 0.0])[None, None, :, None]
     counts = np.arange(1, min(job.chunks, instance.most_workers) + 1)
     if instance.has_ps:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from fractions import Fraction
 from functools import cached_property
 from typing import ClassVar, Literal, TypeVar
 
@@ -100,17 +101,16 @@ class EdgecloudJob(base.Record):
 
     def chunk_slots(self, slot_seconds: float, *, in_cloud: bool) -> int:
         """Slots to train one chunk: equation (1), exactly; zeta = 1 if `in_cloud`, else 0."""
-        sent = 0 if in_cloud else self.gradient_mb
-        steps = self.epochs * self.minibatches
-        step = exact_step(self.minibatch_slots, sent, self.bandwidth_mbps, slot_seconds)
-        return max(1, math.ceil(steps * (step + exactly(self.update_slots))))
+        return max(1, math.ceil(self._exact_slots(slot_seconds, in_cloud)))
 
     def exact_chunk_slots(self, slot_seconds: float, *, in_cloud: bool) -> float:
         """Slots to train one chunk before rounding up: ``E B / n_j``."""
-        step = self.minibatch_slots + self.update_slots
-        if not in_cloud:
-            step += 2 * self.gradient_mb * 8 / self.bandwidth_mbps / slot_seconds
-        return float(self.epochs * self.minibatches * step)
+        return float(self._exact_slots(slot_seconds, in_cloud))
+
+    def _exact_slots(self, slot_seconds: float, in_cloud: bool) -> Fraction:
+        sent = 0 if in_cloud else self.gradient_mb
+        step = exact_step(self.minibatch_slots, sent, self.bandwidth_mbps, slot_seconds)
+        return self.epochs * self.minibatches * (step + exactly(self.update_slots))
 
 
 def _positions(keys: Iterable[Key]) -> dict[Key, tuple[int, ...]]:

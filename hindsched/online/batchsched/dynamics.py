@@ -79,7 +79,7 @@ class BatchschedCluster(GangCluster):
         """The types with the least time per mini-batch among the pairs that fit at all."""
         instance = self.instance
         options = sorted(
-            (instance.minibatch_time(job, m, p, False, max(2, job.chunks)), m, p)
+            (instance.exact_time(job, m, p, False).of(max(2, job.chunks)), m, p)
             for m in range(len(instance.worker_types))
             for p in range(max(1, instance.num_ps_types))
         )

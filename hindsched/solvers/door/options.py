@@ -18,37 +18,20 @@ MOST_THREADS = 1024  # more than this is a mistake that would only exhaust the m
 
 @dataclass(frozen=True)
 class SolveOptions:
-    """How to solve.
+    """How to solve."""
 
-    Parameters
-    ----------
-    solver : str
-        One of `SOLVERS`.
-    work_limit : int, optional
-        Units of work in place of a time limit (`door.work`): no clock decides, so two
-        runs give the same bytes, on one core and with HiGHS.
-    time_limit : float, optional
-        Wall-clock seconds for the whole solve, building included; None for no limit.
-    gap : float
-        Relative gap ``|bound - objective| / |bound|`` at which a solve counts as optimal.
-    threads : int, optional
-        Cores that ``auto`` uses, its parts side by side, and threads of a solver that runs alone.
-        By default all cores, and one thread of a solver; one core in a worker process.
-    seed : int
-        Seed of the solver and of randomised methods.
-    progress : bool
-        Whether to report bound, incumbent and gap on standard error.
-    solver_options : dict
-        Options handed to the solver by its own names; one it does not know is an error.
-    """
-
-    solver: str = "highs"
-    time_limit: float | None = None
+    solver: str = "highs"  # one of `SOLVERS`
+    time_limit: float | None = None  # seconds for the whole solve, building included
+    # units of work in place of a time limit (`door.work`): no clock decides, so two runs give the
+    # same bytes, on one core and with HiGHS
     work_limit: int | None = None
-    gap: float = DEFAULT_GAP
+    gap: float = DEFAULT_GAP  # ``|bound - objective| / |bound|`` that counts as optimal
+    # cores that ``auto`` uses, its parts side by side, and threads of a solver that runs alone; by
+    # default all cores, and one thread of a solver; one core in a worker process
     threads: int | None = None
-    seed: int = 0
-    progress: bool = False
+    seed: int = 0  # of the solver and of randomised methods
+    progress: bool = False  # whether to report bound, incumbent and gap on standard error
+    # handed to the solver by its own names; one it does not know is an error
     solver_options: JsonObject = field(default_factory=dict)
 
     def __post_init__(self) -> None:

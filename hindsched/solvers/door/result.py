@@ -148,48 +148,21 @@ class LineProgress:
 
 @dataclass(frozen=True)
 class Result:
-    """What is known of an instance's offline optimum after a solve.
+    """What is known of an instance's offline optimum after a solve."""
 
-    Parameters
-    ----------
-    instance : Instance
-        What was solved.
-    formulation : str
-        Which of the family's problems.
-    method : str
-        The method that ran; ``auto`` is replaced by the route it took.
-    status, stopped_by : Status, StoppedBy
-        What is known, and why the solve stopped.
-    solution : Solution, optional
-        Best solution; it passed ``violations()``.
-    bound : float, optional
-        Proven bound on the optimum: upper when maximising, lower when minimising.
-    certificate : Certificate, optional
-        Prices from which the bound can be recomputed without a solver.
-    seconds : float
-        Wall-clock time.
-    backend : str
-        Solver or engine and its version.
-    options : dict
-        The options of the solve.
-    details : dict
-        Further facts of the method: nodes, iterations, columns, trace of bounds.
-    relaxation : ModelResult, optional
-        Of the method ``relaxation``: the fractional solution and its duals. It is not pickled.
-    """
-
-    instance: Instance
-    formulation: str
-    method: str
-    status: Status
-    stopped_by: StoppedBy
-    solution: Solution | None = None
-    bound: float | None = None
-    certificate: Certificate | None = None
-    seconds: float = 0.0
-    backend: str = ""
-    options: Keywords = field(default_factory=dict)
-    details: Mapping[str, object] = field(default_factory=dict)
+    instance: Instance  # what was solved
+    formulation: str  # which of the family's problems
+    method: str  # the method that ran; ``auto`` is replaced by the route it took
+    status: Status  # what is known
+    stopped_by: StoppedBy  # why the solve stopped
+    solution: Solution | None = None  # the best one; it passed ``violations()``
+    bound: float | None = None  # proven: upper when maximising, lower when minimising
+    certificate: Certificate | None = None  # prices from which a bound can be recomputed
+    seconds: float = 0.0  # by the wall clock
+    backend: str = ""  # solver or engine and its version
+    options: Keywords = field(default_factory=dict)  # of the solve
+    details: Mapping[str, object] = field(default_factory=dict)  # nodes, iterations, columns, ...
+    # of the method ``relaxation``, a `ModelResult`: the fractional solution and its duals
     relaxation: Any = field(default=None, compare=False, repr=False)
 
     def __getstate__(self) -> JsonObject:

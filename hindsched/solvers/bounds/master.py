@@ -20,13 +20,13 @@ from typing import Any, NamedTuple
 import highspy
 import numpy as np
 
-from hindsched.arrays import Bools, Floats
+from hindsched.arrays import Floats
 from hindsched.errors import SolveFailed
 from hindsched.json_types import JsonObject
 from hindsched.solvers.bounds.lagrangian import row_scale
 from hindsched.solvers.door.highs import Stop
 from hindsched.solvers.door.standard_form import objective_factor
-from hindsched.solvers.door.work import is_counted, spend
+from hindsched.solvers.door.work import spend
 from hindsched.solvers.oracles.base import BlockOracle, Response
 from hindsched.solvers.oracles.decisions import Feature
 
@@ -36,10 +36,7 @@ OPTIONS: JsonObject = {
     "presolve": "off",
 }  # fmt: skip
 """Warm primal simplex was the fastest on the oasis masters; columns are added, rows are not."""
-LIMITS = (
-    highspy.HighsModelStatus.kTimeLimit, highspy.HighsModelStatus.kIterationLimit,
-    highspy.HighsModelStatus.kInterrupt,
-)  # fmt: skip
+LIMITS = (highspy.HighsModelStatus.kIterationLimit, highspy.HighsModelStatus.kInterrupt)
 
 
 @dataclass(eq=False)
@@ -64,13 +61,6 @@ class Column:
         """By which a schedule that is known already is told."""
         rounded = self.amounts.round(9).tobytes()
         return self.block, self.response.objective, self.rows.tobytes(), rounded
-
-    def without(self, implied: Bools | None) -> tuple[np.ndarray, Floats]:
-        """Rows and amounts, without rows that other rows imply."""
-        if implied is None:
-            return self.rows, self.amounts
-        kept = ~implied[self.rows]
-        return self.rows[kept], self.amounts[kept]
 
 
 class Basis(NamedTuple):
@@ -116,51 +106,35 @@ class Master:
         for name, value in {**OPTIONS, **limit}.items():
             if highs.setOptionValue(name, value) != highspy.HighsStatus.kOk:
                 raise SolveFailed(f"HiGHS {highs.version()} refuses {name} = {value}")
-        count = rows.size + blocks
-        nothing = np.zeros(0, dtype=np.int32)
-        lower, upper = (
-            np.concatenate([lower, block_lower]),
-            np.concatenate([right, np.ones(blocks)]),
-        )
-        highs.addRows(count, lower, upper, 0, np.zeros(count, dtype=np.int32), nothing, np.zeros(0))
+        lower, upper = np.append(lower, block_lower), np.append(right, np.ones(blocks))
+        starts, nothing = np.zeros(lower.size, dtype=np.int32), np.zeros(0, dtype=np.int32)
+        highs.addRows(lower.size, lower, upper, 0, starts, nothing, np.zeros(0))
         self._stop.listen(highs)
         self._highs = highs
-        self._num_bought = bought = 0 if optional else blocks
-        if bought:
-            starts = np.arange(bought, dtype=np.int32)
-            cost = np.full(bought, self.penalty * self._factor)
-            self._add(cost, starts, rows.size + starts, np.ones(bought))
+        self._num_bought = 0 if optional else blocks
+        for block in range(self._num_bought):
+            self._add(self.penalty * self._factor, np.array([rows.size + block]), np.ones(1))
 
-    def _add(self, cost: Floats, starts: np.ndarray, index: np.ndarray, values: Floats) -> None:
-        count = cost.size
-        upper = np.full(count, highspy.kHighsInf)
-        zeros = np.zeros(count)
-        status = self._highs.addCols(count, cost, zeros, upper, index.size, starts, index, values)
+    def _add(self, cost: float, index: np.ndarray, values: Floats) -> None:
+        index = index.astype(np.int32)
+        status = self._highs.addCol(cost, 0.0, highspy.kHighsInf, index.size, index, values)
         if status == highspy.HighsStatus.kError:
-            raise SolveFailed("HiGHS refuses columns of the master program")
+            raise SolveFailed("HiGHS refuses a column of the master program")
 
-    def add(self, columns: Sequence[Column]) -> int:
-        """Add the columns that are new; return how many were."""
-        fresh = []
-        for column in columns:
-            if column.key not in self._known:
-                self._known.add(column.key)
-                fresh.append(column)
-        if not fresh:
-            return 0
-        used = [column.without(self.oracle.implied) for column in fresh]
-        lengths = np.array([rows.size + 1 for rows, _ in used])
-        starts = np.concatenate([[0], np.cumsum(lengths)[:-1]]).astype(np.int32)
-        first = self.oracle.rows.size
-        index = np.concatenate(
-            [np.append(rows, first + c.block) for c, (rows, _) in zip(fresh, used, strict=True)]
-        )
-        values = np.concatenate([np.append(part / self.scale[rows], 1.0) for rows, part in used])
-        cost = np.array([-self.sign * column.response.objective for column in fresh])
-        self._scale_costs(float(np.abs(cost).max()))
-        self._add(cost * self._factor, starts, index.astype(np.int32), values)
-        self.columns += fresh
-        return len(fresh)
+    def add(self, column: Column) -> bool:
+        """Add a column if it is new; return whether it was."""
+        if column.key in self._known:
+            return False
+        self._known.add(column.key)
+        rows, amounts, implied = column.rows, column.amounts, self.oracle.implied
+        if implied is not None:  # by other rows
+            rows, amounts = rows[~implied[rows]], amounts[~implied[rows]]
+        cost = -self.sign * column.response.objective
+        self._scale_costs(abs(cost))
+        index = np.append(rows, self.oracle.rows.size + column.block)
+        self._add(cost * self._factor, index, np.append(amounts / self.scale[rows], 1.0))
+        self.columns.append(column)
+        return True
 
     def _scale_costs(self, largest: float) -> None:
         """Pass all costs anew where further ones call for another factor."""
@@ -187,13 +161,8 @@ class Master:
     def _solve(self, seconds: float | None) -> tuple[float, Floats, bool] | None:
         if not self.columns and not self._num_bought:
             return 0.0, np.zeros(self.oracle.rows.size), True  # HiGHS solves no empty program
-        limit = highspy.kHighsInf
         spend()
         self._stop.after(seconds)
-        if seconds is not None and not is_counted():
-            # HiGHS's clock runs on over the solves of one object.
-            limit = self._highs.getRunTime() + max(seconds, 0.0)
-        self._highs.setOptionValue("time_limit", limit)
         self._highs.run()
         if self._strategy_changed:
             self._highs.setOptionValue("simplex_strategy", PRIMAL_SIMPLEX)

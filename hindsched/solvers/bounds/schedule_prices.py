@@ -118,9 +118,9 @@ class _Known:
         self._master = Master(oracle, 0.0, Event(), residual, iterations)
         self._use = np.zeros(oracle.rows.size)  # of all of them together
 
-    def add(self, block: int, response: Response) -> int:
+    def add(self, block: int, response: Response) -> bool:
         """Take a schedule; whether it is new."""
-        new = self._master.add([Column.of(block, response)])
+        new = self._master.add(Column.of(block, response))
         if new:
             np.add.at(self._use, response.rows, response.amounts)
         return new

@@ -132,7 +132,7 @@ class NodeProgram:
     def add(self, block: int, response: Response) -> int:
         """Add a schedule as a column; return 1 if it is new."""
         column = Column.of(block, response)
-        if not self._master.add([column]):
+        if not self._master.add(column):
             return 0
         if self._branches and response.plan is not None:
             column.features = self.oracle.features_of(block, response)
@@ -319,7 +319,8 @@ class NodeProgram:
             recent = len(master.columns) - MOST_COLUMNS // 2
             columns = enumerate(master.columns)
             master.keep([place >= recent or column.key in wanted for place, column in columns])
-        master.add(basis.columns)
+        for column in basis.columns:
+            master.add(column)
 
     def _shares(self) -> list[Share]:
         columns, values = self._master.columns, self._master.column_values()

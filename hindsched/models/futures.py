@@ -288,14 +288,9 @@ class ExtensiveProgram(OfflineProgram[Any]):
 
 
 def build_extensive(
-    futures: Futures,
-    policies: str = RUN,
-    formulation: str | None = None,
-    *,
-    form: str | None = None,
-    relax: bool = False,
-    worst: Sequence[float] | None = None,
-) -> ExtensiveProgram:
+    futures: Futures, policies: str = RUN, formulation: str | None = None, *,
+    form: str | None = None, relax: bool = False, worst: Sequence[float] | None = None,
+) -> ExtensiveProgram:  # fmt: skip
     """The extensive form; arguments as of ``build_offline``, and for `worst` see `Hedge`."""
     first, formulation = futures.instances[0], futures.instances[0].check_formulation(formulation)
     build: dict[str, Any] = {"form": form, "relax": relax, "worst": worst}

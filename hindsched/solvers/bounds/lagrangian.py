@@ -101,12 +101,9 @@ class Subgradient:
     """
 
     def __init__(
-        self,
-        oracle: BlockOracle,
-        start_prices: Floats | None = None,
-        *,
+        self, oracle: BlockOracle, start_prices: Floats | None = None, *,
         stop: Callable[[], bool] = lambda: False,
-    ) -> None:
+    ) -> None:  # fmt: skip
         check_certifies(oracle)
         self.oracle = oracle
         self.sign = 1.0 if oracle.sense == "max" else -1.0
@@ -214,14 +211,10 @@ class Subgradient:
 
 
 def subgradient_bound(
-    oracle: BlockOracle,
-    options: SolveOptions | None = None,
-    *,
-    start_prices: Floats | None = None,
-    target: float | None = None,
-    max_iterations: int | None = None,
+    oracle: BlockOracle, options: SolveOptions | None = None, *, start_prices: Floats | None = None,
+    target: float | None = None, max_iterations: int | None = None,
     on_progress: Progress | None = None,
-) -> BoundResult:
+) -> BoundResult:  # fmt: skip
     """Bound an instance's optimum by the subgradient method, from `start_prices` if given.
 
     It ends at the options' gap from `target`, the objective of a feasible solution, at their time

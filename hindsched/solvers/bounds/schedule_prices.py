@@ -61,13 +61,9 @@ def schedule_prices(
 
 
 def best_schedules(
-    oracle: BlockOracle,
-    residual: Floats,
-    start: Sequence[Response | None],
-    *,
-    most_rounds: int,
+    oracle: BlockOracle, residual: Floats, start: Sequence[Response | None], *, most_rounds: int,
     options: SolveOptions,
-) -> Plan:
+) -> Plan:  # fmt: skip
     """The best plan of the schedules that prices find in so many rounds, and a bound on all plans.
 
     `start` fits in `residual`: the plan is none worse. The options say at which gap to stop, and

@@ -151,13 +151,9 @@ def check_same_problem(solution: Solution, certificate: Certificate) -> None:
 
 
 def check_claim(
-    oracle: BlockOracle,
-    prices: Floats,
-    bound: float,
-    claimed: float,
-    where: str = "bound",
+    oracle: BlockOracle, prices: Floats, bound: float, claimed: float, where: str = "bound",
     proof: str = "the prices",
-) -> None:
+) -> None:  # fmt: skip
     """Refuse a claimed bound that is better than what is proven.
 
     A weaker one is true. One that is better by up to half of the outward rounding is still proven,

@@ -69,12 +69,9 @@ class StepReport(NamedTuple):
 
 
 def solve_convex(
-    problem: cp.Problem,
-    *,
-    chain: Sequence[ConvexStep] | None = None,
-    options: SolveOptions | None = None,
-    ignore_dpp: bool = False,
-) -> ProgramResult:
+    problem: cp.Problem, *, chain: Sequence[ConvexStep] | None = None,
+    options: SolveOptions | None = None, ignore_dpp: bool = False,
+) -> ProgramResult:  # fmt: skip
     """Solve a CVXPY problem without integers through a chain of solvers, within the options' time.
 
     Its variables receive a point that was checked, or no value at all. The chain is by default

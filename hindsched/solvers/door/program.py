@@ -53,15 +53,10 @@ So it is for an objective of 0 alone that it is absolute: there bounds are round
 
 
 def solve_program(
-    model: pyo.ConcreteModel,
-    options: SolveOptions | None = None,
-    *,
-    start: bool = False,
-    want_duals: bool = False,
-    small: bool = False,
-    merge: bool = False,
+    model: pyo.ConcreteModel, options: SolveOptions | None = None, *, start: bool = False,
+    want_duals: bool = False, small: bool = False, merge: bool = False,
     on_progress: Progress | None = None,
-) -> ProgramResult:
+) -> ProgramResult:  # fmt: skip
     """Solve a linear or mixed-integer Pyomo model, compilation included in the options' time.
 
     Its free variables receive the point found, or no value at all. With `start` their present

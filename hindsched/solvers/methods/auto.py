@@ -240,14 +240,10 @@ class BoundAndSearch(base.Run):
 
 
 def solve_auto(
-    instance: Instance,
-    formulation: str,
-    options: SolveOptions,
-    on_progress: Progress | None = None,
-    *,
-    incumbent: Solution | None = None,
+    instance: Instance, formulation: str, options: SolveOptions,
+    on_progress: Progress | None = None, *, incumbent: Solution | None = None,
     program: Program = base.solve_milp,
-) -> Result:
+) -> Result:  # fmt: skip
     """Solve or bound an instance by the route that its size suggests, from a known solution.
 
     `program` is how the family solves its offline program: called like `solve_milp`. The result's
@@ -336,13 +332,9 @@ def _prove(both: BoundAndSearch, has_tree: bool) -> Result:
 
 
 def solve_tree(
-    instance: Instance,
-    formulation: str,
-    options: SolveOptions,
-    on_progress: Progress | None = None,
-    *,
-    incumbent: Solution | None = None,
-) -> Result:
+    instance: Instance, formulation: str, options: SolveOptions,
+    on_progress: Progress | None = None, *, incumbent: Solution | None = None,
+) -> Result:  # fmt: skip
     """``--method tree``: prices and search as in ``auto``, then branch and bound closes the gap."""
     check_has_tree(instance, formulation)
     with catch_interrupt() as stop:

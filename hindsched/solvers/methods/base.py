@@ -171,15 +171,10 @@ def _bound_by(
 
 
 def solve_milp(
-    instance: Instance,
-    formulation: str,
-    options: SolveOptions,
-    on_progress: Progress | None = None,
-    *,
-    incumbent: Solution | None = None,
-    method: str = "milp",
+    instance: Instance, formulation: str, options: SolveOptions,
+    on_progress: Progress | None = None, *, incumbent: Solution | None = None, method: str = "milp",
     **build: Any,
-) -> Result:
+) -> Result:  # fmt: skip
     """Solve the offline program from an incumbent; keep the better of the two solutions.
 
     Building counts towards the time limit; `build` are settings of the family's ``build_offline``.

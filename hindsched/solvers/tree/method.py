@@ -20,13 +20,7 @@ from hindsched.instances.base import Instance, family_module, has_module
 from hindsched.solvers.bounds.lagrangian import Subgradient, subgradient_bound
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import within_gap
-from hindsched.solvers.door.result import (
-    LineProgress,
-    Progress,
-    Result,
-    StoppedBy,
-    status_of,
-)
+from hindsched.solvers.door.result import LineProgress, Progress, Result, StoppedBy, status_of
 from hindsched.solvers.door.work import UNIT_SECONDS, Clock, catch_interrupt, counting
 from hindsched.solvers.methods.base import Method, Run
 from hindsched.solvers.oracles.base import BlockOracle, build_oracle

@@ -363,13 +363,9 @@ def _splits(
 
 
 def column_generation_bound(
-    oracle: BlockOracle,
-    options: SolveOptions | None = None,
-    *,
-    start_prices: Floats | None = None,
-    max_iterations: float = math.inf,
-    on_progress: Progress | None = None,
-) -> BoundResult:
+    oracle: BlockOracle, options: SolveOptions | None = None, *, start_prices: Floats | None = None,
+    max_iterations: float = math.inf, on_progress: Progress | None = None,
+) -> BoundResult:  # fmt: skip
     """Bound an instance's optimum by column generation, a tree's node without decisions.
 
     Prices are smoothed towards the best ones so far (Wentges); a round that finds no new column at

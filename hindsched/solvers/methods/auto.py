@@ -20,7 +20,7 @@ from threading import Event
 
 from hindsched.instances.base import Instance
 from hindsched.solutions.base import Solution
-from hindsched.solvers.bounds.lagrangian import Subgradient
+from hindsched.solvers.bounds.lagrangian import Subgradient, subgradient_bound
 from hindsched.solvers.certificates.certificate import certify
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import within_gap
@@ -39,6 +39,7 @@ from hindsched.solvers.tree.method import (
     grow,
     tree_rows,
 )
+from hindsched.solvers.tree.node_program import column_generation_bound
 
 SHARE_OF_FIRST_PRICES = 0.1  # share of the time after which no more uniform prices are tried
 SHARE_OF_HELPERS = 0.97  # share of the time after which those who search beside say what they found
@@ -379,6 +380,8 @@ def generic_methods(
         "milp": begun(base.solve_milp),
         "tree": begun(solve_tree),
         "relaxation": base.relaxation,
-        "bound": base.bound,
-        "column-generation": base.column_generation,
+        "bound": partial(base.bound_by, "bound", "subgradient", subgradient_bound),
+        "column-generation": partial(
+            base.bound_by, "column-generation", "column generation, highs", column_generation_bound
+        ),
     }

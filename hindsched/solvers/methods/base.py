@@ -19,7 +19,7 @@ from hindsched.errors import SolveFailed
 from hindsched.instances.base import Instance
 from hindsched.models.base import aggregated, offline_program
 from hindsched.solutions.base import Solution, build_solution
-from hindsched.solvers.bounds.lagrangian import BoundResult, subgradient_bound
+from hindsched.solvers.bounds.lagrangian import BoundResult
 from hindsched.solvers.certificates.certificate import Certificate
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import solution_at, solve_program, within_gap
@@ -33,7 +33,6 @@ from hindsched.solvers.door.result import (
 )
 from hindsched.solvers.door.work import Clock
 from hindsched.solvers.oracles.base import build_oracle
-from hindsched.solvers.tree.node_program import column_generation_bound
 
 DEFAULT_SECONDS = 60.0  # time limit of anytime methods when the options give none
 Method = Callable[[Instance, str, SolveOptions, Progress | None], Result]
@@ -138,27 +137,11 @@ def certain(instance: Instance, formulation: str, method: str) -> Result:
     )  # fmt: skip
 
 
-def bound(
-    instance: Instance, formulation: str, options: SolveOptions, on_progress: Progress | None
-) -> Result:
-    """Certified bound by prices on the linking rows (subgradient method); no solution."""
-    given = instance, formulation, options, on_progress
-    return _bound_by("bound", "subgradient", subgradient_bound, *given)
-
-
-def column_generation(
-    instance: Instance, formulation: str, options: SolveOptions, on_progress: Progress | None
-) -> Result:
-    """Certified bound by stabilised column generation over the jobs' schedules; no solution."""
-    given = instance, formulation, options, on_progress
-    backend = "column generation, highs"
-    return _bound_by("column-generation", backend, column_generation_bound, *given)
-
-
-def _bound_by(
+def bound_by(
     method: str, backend: str, engine: Callable[..., BoundResult],
     instance: Instance, formulation: str, options: SolveOptions, on_progress: Progress | None,
 ) -> Result:  # fmt: skip
+    """Certified bound by prices on the linking rows, found by an engine; no solution."""
     oracle = build_oracle(instance, formulation)
     if math.isinf(oracle.bound(np.zeros(oracle.rows.size))):
         return infeasible(instance, formulation, method)

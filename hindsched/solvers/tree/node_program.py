@@ -11,7 +11,7 @@ its values, so that each side forbids some of the mixture.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from threading import Event
@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from hindsched.arrays import Bools, Floats
+from hindsched.arrays import Floats
 from hindsched.solutions.base import Solution
 from hindsched.solvers.bounds.lagrangian import BoundResult, Subgradient
 from hindsched.solvers.bounds.master import Basis, Column, Master
@@ -54,14 +54,8 @@ COLUMN_SMOOTHING, WARM_ITERATIONS = 0.8, 40
 iterations that give the first prices and columns."""
 
 
-@dataclass(frozen=True)
-class Share:
-    """A schedule in a node's linear program and how much of it is taken."""
-
-    block: int  # position of the block
-    response: Response  # the schedule
-    features: Mapping[Feature, int] | None  # its features; None for the outside option
-    share: float  # value of its column
+Share = tuple[Column, float]
+"""A schedule in a node's linear program and how much of it is taken."""
 
 
 @dataclass(frozen=True)
@@ -100,8 +94,7 @@ class NodeBound:
 
     prices: Floats  # the best prices found, (rows.size,)
     bound: float  # what they prove there, rounded outward; infinite where a block is empty
-    # the program's solution, `Share` by `Share`; None if the node needs none: it is closed or out
-    # of time
+    # the program's solution; None if the node needs none: it is closed or out of time
     shares: Sequence[Any] | None
     rounds: int  # rounds of pricing
     answers: Answers | None = None  # what the blocks answered at `prices`, for the node's children
@@ -218,21 +211,15 @@ class NodeProgram:
         most evenly.
         """
         by_block: dict[int, list[Share]] = {}
-        for share in shares:
-            by_block.setdefault(share.block, []).append(share)
+        for column, share in shares:
+            by_block.setdefault(column.block, []).append((column, share))
         found: list[Split] = []
-        for block, own in by_block.items():
-            seen = dict.fromkeys([COMPLETES] if len(own) > 1 else [])
-            for share in own if seen else []:
-                seen.update(dict.fromkeys(share.features or ()))
-            for feature in seen:
-                weights: dict[int, float] = {}
-                worth: dict[int, float] = {}
-                for share in own:
-                    value = _value(share.features, feature)
-                    weights[value] = weights.get(value, 0.0) + share.share
-                    worth[value] = worth.get(value, 0.0) + share.share * share.response.objective
-                found += _splits(block, feature, weights, worth, self._rank[feature.name])
+        for own in by_block.values():
+            seen = dict.fromkeys([COMPLETES])
+            for column, _ in own:
+                seen.update(dict.fromkeys(column.features or ()))
+            for feature in seen if len(own) > 1 else ():
+                found += _splits(feature, own, self._rank[feature.name])
         return sorted(found, key=lambda split: (split.rank, -split.stake, -split.balance))
 
     def undecided(
@@ -244,14 +231,14 @@ class NodeProgram:
         node's decisions leave open is split from what its jobs do now; empty if nothing is.
         """
         limits, found = limits_of(decisions), list[Split]()
-        for share in shares:
-            for feature, value in (share.features or {}).items():
-                low, high = window_of(limits.get(share.block, {}), feature)
+        for column, _ in shares:
+            for feature, value in (column.features or {}).items():
+                low, high = window_of(limits.get(column.block, {}), feature)
                 place = self._rank[feature.name]
                 if high > value:
-                    found.append(Split(share.block, feature, value, place, 0.0, 1.0))
+                    found.append(Split(column.block, feature, value, place, 0.0, 1.0))
                 elif low < value:
-                    found.append(Split(share.block, feature, value - 1, place, 0.0, 0.0))
+                    found.append(Split(column.block, feature, value - 1, place, 0.0, 0.0))
         return sorted(found, key=lambda split: split.rank)
 
     def solution(
@@ -260,7 +247,7 @@ class NodeProgram:
         """An integral node's own solution (no `splits`), if servers hold it; not checked."""
         if splits:
             return None
-        chosen = {share.block: share.response for share in shares if share.features is not None}
+        chosen = {each.block: each.response for each, _ in shares if each.features is not None}
         return self.oracle.place([chosen.get(block) for block in range(self.oracle.num_blocks)])
 
     def _price(
@@ -293,11 +280,8 @@ class NodeProgram:
         if cutoff is None or missing > SHARE_OF_GAP * self.sign * (best - cutoff):
             return False
         values = self._master.column_values()  # what is decided is bounded in full
-        return bool(np.any((values > LEAST_SIDE) & (values < 1 - LEAST_SIDE) & self._of_jobs()))
-
-    def _of_jobs(self) -> Bools:
-        """Which of the program's columns are of blocks that can be decided."""
-        return np.array([column.block < self.oracle.num_decided for column in self._master.columns])
+        jobs = np.array([each.block < self.oracle.num_decided for each in self._master.columns])
+        return bool(np.any((values > LEAST_SIDE) & (values < 1 - LEAST_SIDE) & jobs))
 
     def _is_closed(self, bound: float, cutoff: float | None) -> bool:
         if math.isinf(bound):
@@ -324,8 +308,7 @@ class NodeProgram:
 
     def _shares(self) -> list[Share]:
         columns, values = self._master.columns, self._master.column_values()
-        taken = [(columns[place], float(values[place])) for place in np.flatnonzero(values > 1e-7)]
-        return [Share(each.block, each.response, each.features, value) for each, value in taken]
+        return [(columns[place], float(values[place])) for place in np.flatnonzero(values > 1e-7)]
 
 
 def _value(values: Mapping[Feature, int] | None, feature: Feature) -> int:
@@ -335,31 +318,28 @@ def _value(values: Mapping[Feature, int] | None, feature: Feature) -> int:
     return values.get(feature, 0)
 
 
-def _splits(
-    block: int, feature: Feature, weights: Mapping[int, float], worth: Mapping[int, float],
-    rank: int,
-) -> list[Split]:  # fmt: skip
-    """The split of one feature with most at stake, and that between running and staying out."""
+def _splits(feature: Feature, shares: Sequence[Share], rank: int) -> Iterator[Split]:
+    """The splits of a block's schedules by one feature; running or not comes before all others."""
+    weights: dict[int, float] = {}
+    worth: dict[int, float] = {}
+    for column, share in shares:
+        value = _value(column.features, feature)
+        weights[value] = weights.get(value, 0.0) + share
+        worth[value] = worth.get(value, 0.0) + share * column.response.objective
     total, all_worth = sum(weights.values()), sum(worth.values())
     below = below_worth = 0.0
-    best: Split | None = None
-    runs: Split | None = None
     for value, following in pairwise(sorted(weights)):
         below += weights[value]
         below_worth += worth[value]
         side = min(below, total - below)
         if side < LEAST_SIDE:
             continue
-        differ = below_worth / below - (all_worth - below_worth) / (total - below)
-        stake = side * abs(differ)
+        stake = side * abs(below_worth / below - (all_worth - below_worth) / (total - below))
         if stake <= LEAST_STAKE * abs(all_worth):
             stake = 0.0
-        split = Split(block, feature, value, rank, side, below / total, stake)
         if following == NEVER:
-            runs = Split(block, feature, NEVER - 1, -1, side, below / total, stake)
-        elif best is None or (split.stake, side) > (best.stake, best.balance):
-            best = split
-    return [split for split in (runs, best) if split is not None]
+            value, rank = NEVER - 1, -1
+        yield Split(shares[0][0].block, feature, value, rank, side, below / total, stake)
 
 
 def column_generation_bound(

@@ -8,6 +8,7 @@ follows from the two.
 from __future__ import annotations
 
 import time
+from contextlib import nullcontext
 from dataclasses import replace
 
 import numpy as np
@@ -142,32 +143,22 @@ def _counted(
     run: Method, instance: Instance, formulation: str, method: str, options: SolveOptions,
     on_progress: Progress | None,
 ) -> Result:  # fmt: skip
-    """What the method finds: within a work limit where there is one, else within limits of time."""
-    if options.work_limit is None:
-        return _within_limits(run, instance, formulation, method, options, on_progress)
-    with counting():
-        within = replace(options, work_limit=None, threads=1)
-        within = within.with_time(options.work_limit * UNIT_SECONDS)
-        result = _within_limits(run, instance, formulation, method, within, on_progress)
-    late = result.stopped_by is StoppedBy.TIME_LIMIT
-    return replace(result, stopped_by=StoppedBy.ITERATION_LIMIT) if late else result
-
-
-def _within_limits(
-    run: Method, instance: Instance, formulation: str, method: str, options: SolveOptions,
-    on_progress: Progress | None,
-) -> Result:  # fmt: skip
-    """What the method finds, or what is certain where there is too little memory."""
+    """What the method finds within its limits, or what is certain where there is no memory."""
+    units = options.work_limit
+    if units is not None:
+        options = replace(options, work_limit=None, threads=1).with_time(units * UNIT_SECONDS)
+    work = nullcontext() if units is None else counting()
     try:
-        with time_limit(None if is_counted() else options.time_limit):
+        with work, time_limit(None if is_counted() else options.time_limit):
             result = run(instance, formulation, options, on_progress)
     except MemoryError:
         known = certain(instance, formulation, method)
         return replace(known, stopped_by=StoppedBy.MEMORY_LIMIT)
-    open_ended = result.status in (Status.FEASIBLE, Status.NO_SOLUTION)
-    if open_ended and result.stopped_by is StoppedBy.TIME_LIMIT and result.bound is None:
-        return replace(result, bound=instance.certain_bound())
-    return result
+    if result.stopped_by is not StoppedBy.TIME_LIMIT:
+        return result
+    if result.bound is None and result.status in (Status.FEASIBLE, Status.NO_SOLUTION):
+        result = replace(result, bound=instance.certain_bound())
+    return result if units is None else replace(result, stopped_by=StoppedBy.ITERATION_LIMIT)
 
 
 def check_result(result: Result, gap: float) -> Result:

@@ -206,7 +206,7 @@ def verify_certificate(instance: Instance, data: Any, where: str = "certificate"
     if not math.isfinite(claimed):
         raise InputError("bound", claimed, "must be finite")
     formulation = instance.check_formulation(data["formulation"])
-    layouts, is_tree = row_layouts(instance.family), data["kind"] == "tree"
+    layouts, is_tree, rows = row_layouts(instance.family), data["kind"] == "tree", data["prices"]
     if "layout" in data:
         if data["layout"] not in layouts:
             raise InputError("layout", data["layout"], f"must be {' or '.join(layouts)}")
@@ -215,9 +215,8 @@ def verify_certificate(instance: Instance, data: Any, where: str = "certificate"
     for layout in layouts:
         try:
             oracle = build_oracle(instance, formulation, rows=layout)
-            oracle = oracle.on_rows_of_file(data["prices"])
-            read = _read_leaves if is_tree else _read_prices
-            prices = read(oracle, data["prices"])
+            oracle = oracle.on_rows_of_file(rows)
+            prices: Any = _read_leaves(oracle, rows) if is_tree else oracle.rows.from_file(rows)
         except InputError as error:
             complaint = complaint or error
             continue
@@ -231,10 +230,6 @@ def verify_certificate(instance: Instance, data: Any, where: str = "certificate"
             complaint = error
     assert complaint is not None, "every family has a layout"
     raise complaint
-
-
-def _read_prices(oracle: BlockOracle, rows: Any) -> Any:
-    return oracle.rows.from_file(rows)
 
 
 def _prove(oracle: BlockOracle, prices: Any, claimed: float, kind: Any) -> Certificate:

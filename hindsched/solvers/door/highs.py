@@ -198,7 +198,11 @@ class HighsProgram:
         lp = self.program
         patient = time_limit is None or time_limit >= GRACE_SECONDS
         if not lp.is_mixed_integer and lp.matrix.data.size < INLINE_NONZEROS and patient:
-            self._run_here()
+            # on one core: this thread's scheduler of HiGHS refuses another number later
+            threads = self.highs.getOptionValue("threads")[1]
+            self.highs.setOptionValue("threads", 1)
+            self.highs.run()
+            self.highs.setOptionValue("threads", threads)
             return
         self._news = None
         sources = self.highs.cbMipImprovingSolution, self.highs.cbMipLogging
@@ -210,13 +214,6 @@ class HighsProgram:
         finally:
             for source in heard:
                 source.unsubscribe(self._on_news)
-
-    def _run_here(self) -> None:
-        """Run in this thread, on one core: its scheduler of HiGHS refuses another number later."""
-        threads = self.highs.getOptionValue("threads")[1]
-        self.highs.setOptionValue("threads", 1)
-        self.highs.run()
-        self.highs.setOptionValue("threads", threads)
 
     def _run_in_thread(self, time_limit: float | None, on_progress: Progress | None) -> None:
         stop = Stop(self._stop)  # in the caller's thread nobody could say

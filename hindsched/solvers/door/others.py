@@ -143,9 +143,10 @@ def solve_by_other(
     is_bound = isinstance(bound, int | float) and abs(bound) < 1e20 and program.is_mixed_integer
     if status is Status.OPTIMAL and not program.is_mixed_integer and point is not None:
         bound, is_bound = float(program.cost @ point) + program.offset, True
+    version = ".".join(str(part) for part in plugin.version() or ())
     return Answer(
         status, stopped_by, point, float(bound) if is_bound else None,
-        backend=_backend(options.solver, plugin), details={"claim": claim},
+        backend=f"{options.solver} {version}".strip(), details={"claim": claim},
     )  # fmt: skip
 
 
@@ -187,9 +188,3 @@ def _check_options(said: str, options: SolveOptions) -> None:
         if any(name in line or "parameter name" in line for line in lines):
             rule = f"must be an option that {options.solver} knows, with a value that it takes"
             raise InputError(f"solver_options.{name}", value, rule)
-
-
-def _backend(name: str, plugin: Any) -> str:
-    """Name and version."""
-    version = plugin.version() or ()
-    return f"{name} {'.'.join(str(part) for part in version)}".strip()

@@ -296,8 +296,8 @@ class Scaling:
     def of(cls, program: LinearProgram) -> Scaling:
         """Scaling of a program: 1 throughout if its numbers are moderate."""
         rows, columns = np.ones(len(program.rows)), np.ones(len(program.columns))
-        sizes = np.abs(program.matrix.data)
-        if sizes.any() and not _is_moderate(sizes[sizes > 0]):
+        sizes = np.abs(program.matrix.data[program.matrix.data != 0])
+        if sizes.size and not MODERATE[0] <= sizes.min() <= sizes.max() <= MODERATE[1]:
             matrix = abs(csc_array(program.matrix))
             rows = _to_one(_largest(matrix[:, program.integer], axis=1))
             free, open_rows = ~program.integer, matrix[:, program.integer].sum(axis=1) == 0
@@ -314,10 +314,6 @@ def objective_factor(cost: Floats) -> float:
     if largest == 0 or MODERATE_COSTS[0] <= largest <= MODERATE_COSTS[1]:
         return 1.0
     return LARGEST_COST * float(_to_one(largest))
-
-
-def _is_moderate(sizes: Floats) -> bool:
-    return bool(sizes.min() >= MODERATE[0] and sizes.max() <= MODERATE[1])
 
 
 def _largest(matrix: csc_array, axis: int) -> Floats:

@@ -25,7 +25,6 @@ from hindsched.json_types import JsonObject
 from hindsched.solutions.base import FEASIBILITY_TOLERANCE, Solution
 from hindsched.solvers.certificates.certificate import Certificate, check_same_problem, oracle_of
 from hindsched.solvers.oracles.base import BlockOracle
-from hindsched.solvers.oracles.rows import AxisLabel
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -52,49 +51,31 @@ class Explanation:
     formulation: str
     objective: float  # of the solution
     bound: float  # of the certificate
-    jobs: tuple[str, ...]  # names of the blocks
-    # what each job's schedule loses against its best response at the prices, (len(jobs),)
-    job_terms: Floats = field(repr=False)
-    job_states: tuple[str, ...] = field(repr=False)  # ``served`` or ``left out``, for each job
-    # axis labels of each linking row that holds a part of the gap, with its row set as ``rows``
-    row_labels: tuple[dict[str, AxisLabel], ...] = field(repr=False)
-    row_terms: Floats = field(repr=False)  # price x idle capacity of these rows
-    rounding: float  # the outward rounding of the bound and of the terms
+    gap: float  # their distance, in units of the objective
+    # terms above 0, largest first: what a job's schedule loses against its best response at the
+    # prices, price x idle capacity of a linking row, and the outward rounding
+    parts: list[GapTerm] = field(repr=False)
     note: str | None = None  # what of the certificate is not explained: the branching of a tree
 
-    @property
-    def gap(self) -> float:
-        """Distance of bound and objective, in units of the objective."""
-        return abs(self.bound - self.objective)
+    def terms(self, *kinds: str) -> list[GapTerm]:
+        """Terms above 0 of some kinds (``job``, ``row``, ``rounding``; all), largest first."""
+        return [term for term in self.parts if not kinds or term["kind"] in kinds]
 
-    def terms(self) -> list[GapTerm]:
-        """All terms above 0, largest first: of jobs, of rows, and of rounding."""
-        rows: list[tuple[str, str, int | None, float]] = []
-        for name, state, term in zip(self.jobs, self.job_states, self.job_terms, strict=True):
-            rows.append(("job", f"{name} ({state})", None, float(term)))
-        for labels, term in zip(self.row_labels, self.row_terms, strict=True):
-            name = " ".join(str(value) for axis, value in labels.items() if axis != "slot")
-            slot = int(labels["slot"]) if "slot" in labels else None
-            rows.append(("row", name, slot, float(term)))
-        rows.append(("rounding", "outward rounding", None, self.rounding))
-        found: list[GapTerm] = [
-            {"kind": kind, "name": name, "slot": slot, "term": term,
-             "share": term / self.gap if self.gap else 0.0}
-            for kind, name, slot, term in rows if term > 0
-        ]  # fmt: skip
-        return sorted(found, key=lambda row: -row["term"])
+    def total(self, *kinds: str) -> float:
+        """Sum of their terms."""
+        return math.fsum(term["term"] for term in self.terms(*kinds))
 
     def to_frame(self) -> pd.DataFrame:
         """`terms` as a pandas frame."""
         import pandas as pd
 
-        return pd.DataFrame(self.terms(), columns=["kind", "name", "slot", "term", "share"])
+        return pd.DataFrame(self.parts, columns=["kind", "name", "slot", "term", "share"])
 
     def to_dict(self) -> JsonObject:
         """The object that ``explain --json`` prints: totals, then terms by kind, largest first."""
         jobs, rows = (
-            [{k: v for k, v in term.items() if k != "kind" and v is not None}
-             for term in self.terms() if term["kind"] == kind]
+            [{key: value for key, value in term.items() if key != "kind" and value is not None}
+             for term in self.terms(kind)]
             for kind in ("job", "row")
         )  # fmt: skip
         return {
@@ -103,9 +84,9 @@ class Explanation:
             "objective": self.objective,
             "bound": self.bound,
             "gap": self.gap,
-            "from_jobs": float(self.job_terms.sum()),
-            "from_idle_capacity": float(self.row_terms.sum()),
-            "from_rounding": self.rounding,
+            "from_jobs": self.total("job"),
+            "from_idle_capacity": self.total("row"),
+            "from_rounding": self.total("rounding"),
             "note": self.note,
             "jobs": jobs,
             "rows": rows,
@@ -154,9 +135,8 @@ def explain(solution: Solution, certificate: Certificate) -> Explanation:
     values = oracle.values(prices)
     sign = 1.0 if oracle.sense == "max" else -1.0
     use, chosen = np.zeros(oracle.rows.size), np.zeros(oracle.num_blocks)
-    states, objectives = [], []
-    for block, schedule in enumerate(oracle.use_of(solution)):
-        states.append("left out" if schedule is None else "served")
+    schedules, objectives = oracle.use_of(solution), []
+    for block, schedule in enumerate(schedules):
         if schedule is not None:
             np.add.at(use, schedule.rows, schedule.amounts)
             paid = float(prices[schedule.rows] @ schedule.amounts)
@@ -171,17 +151,26 @@ def explain(solution: Solution, certificate: Certificate) -> Explanation:
     least = -TOLERANCE * size - FEASIBILITY_TOLERANCE * np.abs(prices * oracle.rows.capacity)
     if np.any(job_terms < -TOLERANCE * size) or np.any(row_terms < least):
         raise InputError("prices", certificate.bound, "the bound does not hold for the solution")
-    job_terms = np.maximum(job_terms, 0.0)
-    row_terms = np.maximum(row_terms, 0.0)
     gap = sign * (certificate.bound - objective)
-    rounding = gap - math.fsum([*job_terms.tolist(), *row_terms.tolist()])
-    kept = np.flatnonzero(row_terms)
+    found: list[tuple[str, str, int | None, float]] = []
+    for block, (schedule, term) in enumerate(zip(schedules, job_terms.tolist(), strict=True)):
+        state = "left out" if schedule is None else "served"
+        found.append(("job", f"{oracle.block_name(block)} ({state})", None, term))
+    for index in np.flatnonzero(row_terms > 0).tolist():
+        labels = oracle.rows.label(index)
+        slot = labels.pop("slot", None)
+        name = " ".join(map(str, labels.values()))
+        found.append(("row", name, None if slot is None else int(slot), float(row_terms[index])))
+    rounding = gap - math.fsum(max(0.0, term) for *_, term in found)
+    found.append(("rounding", "outward rounding", None, rounding))
+    parts: list[GapTerm] = [
+        {"kind": kind, "name": name, "slot": slot, "term": term,
+         "share": term / gap if gap > 0 else 0.0}
+        for kind, name, slot, term in sorted(found, key=lambda each: -each[-1]) if term > 0
+    ]  # fmt: skip
     return Explanation(
-        certificate.instance, certificate.formulation, objective, certificate.bound,
-        jobs=tuple(oracle.block_name(block) for block in range(oracle.num_blocks)),
-        job_terms=job_terms, job_states=tuple(states),
-        row_labels=tuple(oracle.rows.label(int(index)) for index in kept),
-        row_terms=row_terms[kept], rounding=max(rounding, 0.0), note=note,
+        certificate.instance, certificate.formulation, objective, certificate.bound, abs(gap),
+        parts, note,
     )  # fmt: skip
 
 

@@ -86,7 +86,7 @@ class Compared(RollingProgram):
             return max([objective, *self.worth])
         return objective + sum(self.worth)
 
-    def solve(self, start=None):
+    def solve(self, start=None, options=None):
         everything = Commitments(
             self.slot, self.all_rows, frozenset(self.all_locked), frozenset(self.all_rejected)
         )
@@ -95,7 +95,7 @@ class Compared(RollingProgram):
             self.cluster.with_jobs(tuple(self.all_jobs)), self.formulation, relax=self.relax,
             commitments=everything, **build,
         )  # fmt: skip
-        step = super().solve(start)
+        step = super().solve(start, options)
         rebuilt = solve_program(program.model, SolveOptions(gap=1e-7))
         assert step.result.status == rebuilt.status
         Compared.steps.append((self.whole(step.result.objective), rebuilt.objective))

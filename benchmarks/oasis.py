@@ -2,10 +2,10 @@
 
     python benchmarks/oasis.py [--seconds 60] [--model-jobs 10]
 
-Three tables, each with its rivals in the same run: the strong and the cumulative form against the
+Two tables, each with its rivals in the same run: our form of the offline program against the
 printed one (T = 10, 10 jobs, 5, 10 and 25 servers of each role); a decision of OASiS by the
 worker-slot program, by the paper's chunk program and by the integer program (T = 100, 50 + 50
-servers); all jobs' best responses in one compiled call against one call a job.
+servers).
 """
 
 from __future__ import annotations
@@ -15,15 +15,12 @@ import time
 from pathlib import Path
 from statistics import mean, median
 
-import numpy as np
-
 from hindsched.instances.io import read
 from hindsched.models.base import offline_program
 from hindsched.models.oasis import offline as models
 from hindsched.online.simulator import simulate
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import solve_program
-from hindsched.solvers.families.oasis.resources import OasisOracle
 
 DATA = Path(__file__).parents[1] / "tests/data/instances"
 SMALL = ("oasis-t10-i10-h5-s1", "oasis-t10-i10-h10-s0", "oasis-t10-i10-h25-s0")
@@ -37,7 +34,6 @@ def main() -> None:
     chosen = parser.parse_args()
     compare_forms(chosen.seconds)
     compare_engines(chosen.model_jobs)
-    compare_batches()
 
 
 def compare_forms(seconds: float) -> None:
@@ -85,30 +81,6 @@ def compare_engines(model_jobs: int) -> None:
         spent = result.decision_ms
         print(f"{label:26} {median(spent):9.3f} {mean(spent):9.3f} {max(spent):9.3f} "
               f"{result.objective:9.2f}")  # fmt: skip
-
-
-def compare_batches() -> None:
-    print("\nSeconds for the best responses of all jobs (one iteration of a bound)\n")
-    print(f"{'instance':24} {'layout':8} {'one call':>9} {'a call a job':>13} {'ratio':>6}")
-    for name in LARGE:
-        instance = read(DATA / f"{name}.json")
-        for layout in ("groups", "servers"):
-            oracle = OasisOracle(instance, layout=layout)
-            price = np.random.default_rng(0).uniform(0, 0.4, oracle.rows.size)
-            prices = price / np.maximum(oracle.rows.capacity, 1.0)
-            oracle.block_values(prices)
-            together = best_of(lambda: oracle.block_values(prices))  # noqa: B023
-            apart = best_of(lambda: oracle.responses(prices))  # noqa: B023
-            print(f"{name:24} {layout:8} {together:9.4f} {apart:13.4f} {apart / together:6.2f}")
-
-
-def best_of(function, rounds: int = 5) -> float:
-    spent = []
-    for _ in range(rounds):
-        begin = time.perf_counter()
-        function()
-        spent.append(time.perf_counter() - begin)
-    return min(spent)
 
 
 if __name__ == "__main__":

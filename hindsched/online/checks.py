@@ -37,12 +37,19 @@ class Stopped(Exception):
 class Transcript:
     """A run and what the algorithm decided in each slot in which it was asked."""
 
+    instance: Instance
+    algorithm: Algorithm
+    settings: Keywords | None
     result: SimulationResult | None  # None if it was stopped early
     decisions: tuple[tuple[int, str], ...]  # slot and canonical text
 
     def until(self, slot: int) -> tuple[tuple[int, str], ...]:
         """Decisions up to and in a slot."""
         return tuple(decision for decision in self.decisions if decision[0] <= slot)
+
+    def __str__(self) -> str:
+        name = self.algorithm
+        return name if isinstance(name, str) else getattr(name, "__name__", "it")
 
 
 class _Watched(OnlineAlgorithm):
@@ -86,76 +93,52 @@ class _Watched(OnlineAlgorithm):
 
 
 def run_watched(
-    instance: Instance,
-    algorithm: Algorithm,
-    *,
-    seed: int = 0,
-    settings: Keywords | None = None,
-    estimates: Estimates | None = None,
-    last_slot: int | None = None,
-) -> Transcript:
+    instance: Instance, algorithm: Algorithm, *, seed: int = 0, settings: Keywords | None = None,
+    estimates: Estimates | None = None, last_slot: int | None = None,
+) -> Transcript:  # fmt: skip
     """Run an algorithm, which may not change its view, and write down its decisions."""
     watched = _Watched(_built(instance, algorithm, settings), last_slot)
     result = None
     with suppress(Stopped):
         result = simulate(instance, watched, seed=seed, estimates=estimates)
-    return Transcript(result, tuple(watched.decisions))
+    return Transcript(instance, algorithm, settings, result, tuple(watched.decisions))
 
 
-def check_repeatable(
-    instance: Instance,
-    algorithm: Algorithm,
-    settings: Keywords | None = None,
-    original: Transcript | None = None,
-) -> None:
+def check_repeatable(run: Transcript) -> None:
     """The same seed gives the same decisions; without randomness any seed does."""
-    first = original or run_watched(instance, algorithm, settings=settings)
-    randomised = _built(instance, algorithm, settings).randomised
-    again = run_watched(instance, algorithm, seed=0 if randomised else 1, settings=settings)
-    if first.decisions != again.decisions:
-        slot = _first_difference(first.decisions, again.decisions)
+    randomised = _built(run.instance, run.algorithm, run.settings).randomised
+    seed = 0 if randomised else 1
+    again = run_watched(run.instance, run.algorithm, seed=seed, settings=run.settings)
+    if run.decisions != again.decisions:
+        slot = _first_difference(run.decisions, again.decisions)
         what = "the same seed" if randomised else "another seed, though not randomised,"
-        raise BrokenRuleError(f"{_name(algorithm)}: {what} gives another decision in slot {slot}")
+        raise BrokenRuleError(f"{run}: {what} gives another decision in slot {slot}")
 
 
-def check_feasible(
-    instance: Instance,
-    algorithm: Algorithm,
-    settings: Keywords | None = None,
-    original: Transcript | None = None,
-) -> None:
-    """The simulator accepts every decision, and the kernel finds nothing broken."""
-    result = (original or run_watched(instance, algorithm, settings=settings)).result
+def check_feasible(run: Transcript) -> None:
+    """The simulator accepted every decision, and the kernel finds nothing broken."""
+    result = run.result
     if result is not None and result.in_feasible_set and result.violations:
-        raise BrokenRuleError(f"{_name(algorithm)} breaks {result.violations[0]}")
+        raise BrokenRuleError(f"{run} breaks {result.violations[0]}")
 
 
-def check_no_peeking(
-    instance: Instance,
-    algorithm: Algorithm,
-    slot: int,
-    future: Sequence[JobRecord],
-    settings: Keywords | None = None,
-    original: Transcript | None = None,
-) -> None:
+def check_no_peeking(run: Transcript, slot: int, future: Sequence[JobRecord]) -> None:
     """Other jobs after a slot leave every decision up to it unchanged, but for the clairvoyant.
 
     Jobs revealed after `slot` are replaced by `future`; horizon and estimates stay the original's.
     """
-    built = _built(instance, algorithm, settings)
+    instance, built = run.instance, _built(run.instance, run.algorithm, run.settings)
     if built.card.clairvoyant:
         return
-    estimates = declared_estimates(instance, built.estimate_settings())
     reveal = reveal_slots(instance)
     past = tuple(job for job in instance.jobs if reveal[job.name] <= slot)
-    other = instance.with_jobs((*past, *future))
-    original = original or run_watched(instance, algorithm, settings=settings, last_slot=slot)
-    changed = run_watched(other, algorithm, settings=settings, estimates=estimates, last_slot=slot)
-    if original.until(slot) != changed.until(slot):
-        where = _first_difference(original.until(slot), changed.until(slot))
-        raise BrokenRuleError(
-            f"{_name(algorithm)} peeks: jobs after slot {slot} change slot {where}"
-        )
+    changed = run_watched(
+        instance.with_jobs((*past, *future)), run.algorithm, settings=run.settings,
+        estimates=declared_estimates(instance, built.estimate_settings()), last_slot=slot,
+    )  # fmt: skip
+    if run.until(slot) != changed.until(slot):
+        where = _first_difference(run.until(slot), changed.until(slot))
+        raise BrokenRuleError(f"{run} peeks: jobs after slot {slot} change slot {where}")
 
 
 def check_environment(instance: Instance) -> None:
@@ -231,29 +214,26 @@ def check_algorithm(
         Settings of the algorithm.
     """
     check_environment(instance)
-    original = run_watched(instance, algorithm, settings=settings)
-    check_feasible(instance, algorithm, settings, original)
-    check_repeatable(instance, algorithm, settings, original)
+    run = run_watched(instance, algorithm, settings=settings)
+    check_feasible(run)
+    check_repeatable(run)
     for slot in cuts(instance):
         for future in other_futures(instance, slot):
-            check_no_peeking(instance, algorithm, slot, future, settings, original)
+            check_no_peeking(run, slot, future)
 
 
 def reveal_slots(instance: Instance) -> dict[str, int]:
     """Slot in whose step each job is told to the algorithm, by name."""
     environment = environment_of(instance, {})
     state = family_module("online", instance.family, "dynamics").State(instance, environment)
-    return {job.name: state.reveal_slot(job) for job in instance.jobs}
+    revealed: dict[str, int] = state.revealed
+    return revealed
 
 
 def _built(instance: Instance, algorithm: Algorithm, settings: Keywords | None) -> OnlineAlgorithm:
     if isinstance(algorithm, str):
         return build_algorithm(instance.family, algorithm, settings)
     return algorithm(**(settings or {}))
-
-
-def _name(algorithm: Algorithm) -> str:
-    return algorithm if isinstance(algorithm, str) else getattr(algorithm, "__name__", "it")
 
 
 def _names_of(estimates: Estimates) -> set[tuple[str, ...]]:

@@ -17,7 +17,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 from hindsched.errors import InputError, Refused
-from hindsched.instances.base import JobRecord, Record
+from hindsched.instances.base import Record
 from hindsched.online.protocol import Capabilities, Decision, Environment, JobUpdates, Report
 from hindsched.solutions.base import Assignment, Solution, build_solution
 from hindsched.solutions.rows import read_span
@@ -35,8 +35,7 @@ class ClusterState(Generic[Job]):
         self.rows: dict[str, list[Assignment]] = {}
         self.rejected: list[str] = []
         self._accepted: set[str] = set()
-        self._by_reveal = sorted(instance.jobs, key=self.reveal_slot)
-        self._known: dict[str, JobRecord] = {}
+        self.revealed = {job.name: self.reveal_slot(job) for job in instance.jobs}
         self._booked = 0  # last slot of any row
 
     @property
@@ -55,15 +54,6 @@ class ClusterState(Generic[Job]):
         """Slot in whose step the job is told to the algorithm: its arrival."""
         return int(self.instance.arrival_of(job))
 
-    def known_jobs(self, slot: int) -> JobUpdates:
-        """Jobs revealed up to and in `slot`, by name; one mapping that grows."""
-        while len(self._known) < len(self._by_reveal):
-            job = self._by_reveal[len(self._known)]
-            if self.reveal_slot(job) > slot:
-                break
-            self._known[job.name] = job
-        return self._known
-
     def shown(self, job: Job, card: Capabilities) -> Any:
         """What an algorithm with this card is told of a job that arrives: a copy."""
         return job.model_copy(deep=True)
@@ -75,8 +65,7 @@ class ClusterState(Generic[Job]):
     @property
     def last_slot(self) -> int:
         """Slot up to which the run goes even if nothing is left to do."""
-        last = self.reveal_slot(self._by_reveal[-1]) if self._by_reveal else 0
-        return max(int(self.instance.horizon), last)
+        return max(int(self.instance.horizon), *self.revealed.values(), 0)
 
     def advance(self, slot: int) -> tuple[str, ...]:
         """Move on to the beginning of `slot`; jobs whose end the algorithm then hears of."""
@@ -109,9 +98,8 @@ class ClusterState(Generic[Job]):
         """
         here = f"slot {slot}"
         given = _copied(decision, here)
-        known = self.known_jobs(slot)
         for job in (*given.rejected, *given.admitted, *given.assignments):
-            if job not in known:
+            if self.revealed.get(job, slot + 1) > slot:
                 raise Refused("no peeking", f"job {job}, {here}", "the job has not arrived")
         for job in given.rejected:
             if job in self.rejected:

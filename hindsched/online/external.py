@@ -7,23 +7,22 @@ from __future__ import annotations
 
 import json
 import os
-import queue
+import selectors
 import shlex
 import signal
 import subprocess
-import threading
 import time
-from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 from reprlib import repr as shortened
-from typing import IO, Any
+from typing import Any
+from uuid import uuid4
 
 from hindsched.errors import InputError, SolveFailed
 from hindsched.instances.base import JobRecord
 from hindsched.json_types import JsonObject
 from hindsched.limits import check_time, time_left
-from hindsched.online.process_tree import Mark
 from hindsched.online.protocol import (
     Capabilities,
     Decision,
@@ -34,12 +33,16 @@ from hindsched.online.protocol import (
 
 PROTOCOL = 1  # version of the messages; a scheduler answers ``hello`` with the one that it speaks
 DEFAULT_SECONDS = 60.0
-LONGEST_ANSWER = 64_000_000  # characters of one answer; a longer line is refused
-KEPT_LINES = 20
-MOST_UNREAD = 4  # lines that nobody asked for; a program that writes more is not read any further
+LONGEST_ANSWER = 64_000_000  # bytes of one answer; a longer line is refused
+KEPT_COMPLAINTS = 4096  # bytes
+READ_AT_ONCE = 1 << 16
 SECONDS_TO_END = 2.0
 SECONDS_BETWEEN_LOOKS = 0.5
+MOST_KILLS = 10  # rounds
 ANSWER_KEYS = {"type", "slot", "assignments", "admitted", "rejected", "wake"}
+MARK = "HINDSCHED_SCHEDULER"
+"""Environment variable by which what a program starts is known, also what leaves its session;
+children inherit it. Linux alone tells other processes' environment."""
 
 
 class External(OnlineAlgorithm):
@@ -56,7 +59,7 @@ class External(OnlineAlgorithm):
     knows_durations : bool
         Whether it is told how long jobs run, in families whose jobs do not say it by themselves.
     longest_answer : int
-        Most characters of one answer.
+        Most bytes of one answer.
 
     Raises
     ------
@@ -76,13 +79,10 @@ class External(OnlineAlgorithm):
     """
 
     def __init__(
-        self,
-        command: Sequence[str] | str,
-        timeout: float = DEFAULT_SECONDS,
-        randomised: bool = False,
-        knows_durations: bool = True,
+        self, command: Sequence[str] | str, timeout: float = DEFAULT_SECONDS,
+        randomised: bool = False, knows_durations: bool = True,
         longest_answer: int = LONGEST_ANSWER,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.command = shlex.split(command) if isinstance(command, str) else list(command)
         if not self.command or not all(isinstance(word, str) for word in self.command):
             raise InputError("command", command, "must be a program and its arguments")
@@ -187,57 +187,28 @@ class Conversation:
     def __init__(self, command: Sequence[str], called: str, timeout: float, longest: int) -> None:
         self.called, self.timeout, self.longest = called, timeout, longest
         self.killed_for = ""  # why a watch has killed it, told in place of what came of that
-        self._mark = Mark()
+        self._mark = uuid4().hex
         try:
             self._process = subprocess.Popen(
-                command,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                text=True,
-                encoding="utf-8",
-                errors="replace",
-                bufsize=1,
-                env=self._mark.environment(),
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                bufsize=0, env={**os.environ, MARK: self._mark},
                 start_new_session=True,  # Ctrl-C reaches us alone, and we end its children with it
-            )
+            )  # fmt: skip
         except OSError as error:
             raise SolveFailed(f"{called}: cannot be started: {error.strerror}") from None
-        self._answers: queue.Queue[str | None] = queue.Queue()
-        self._complaints: deque[str] = deque(maxlen=KEPT_LINES)
-        assert self._process.stdout is not None
-        assert self._process.stderr is not None
-        out, err = self._process.stdout, self._process.stderr
-        self._readers = [
-            threading.Thread(target=self._read_answers, args=(out,), daemon=True),
-            threading.Thread(target=self._read_complaints, args=(err,), daemon=True),
-        ]
-        for reader in self._readers:
-            reader.start()
-
-    def _read_answers(self, stream: IO[str]) -> None:
-        while self._answers.qsize() < MOST_UNREAD and (line := stream.readline(self.longest + 1)):
-            self._answers.put(line)
-        self._answers.put(None)
-
-    def _read_complaints(self, stream: IO[str]) -> None:
-        while line := stream.readline(1000):
-            if line.strip():
-                self._complaints.append(line.strip())
+        self.process_id = self._process.pid
+        self._answers, self._complaints = bytearray(), bytearray()
+        self._open: dict[Any, bytearray] = {
+            self._process.stdout: self._answers, self._process.stderr: self._complaints
+        }  # fmt: skip
+        os.set_blocking(self._process.stdin.fileno(), False)  # type: ignore[union-attr]
 
     def ask(self, message: Mapping[str, object], when: str, kind: str) -> dict[str, Any]:
         """Send a message and return the answer of the kind that must follow."""
-        if self._answers.queue and self._answers.queue[0] is not None:
+        self._exchange(memoryview(b""), 0.0)
+        if self._answers:
             raise self.failed(when, "wrote a line before it was asked")
-        ends = time.monotonic() + time_left(self.timeout)
-        self._send(message, when, ends)
-        line = self._next_line(when, ends)
-        if line is None:
-            code = self._wait()
-            ended = "closed its output" if code is None else f"ended with exit code {code}"
-            raise self.failed(when, f"{ended} before it answered")
-        if len(line) > self.longest:
-            raise self.failed(when, f"answered with more than {self.longest} characters")
+        line = self._line(json.dumps(message, separators=(",", ":"), allow_nan=False), when)
         try:
             answer = json.loads(line, object_pairs_hook=_without_doubles, parse_constant=_no_number)
         except _Twice as key:
@@ -249,65 +220,79 @@ class Conversation:
             raise self.failed(when, f"answered with {shortened(found)}, not {kind!r}")
         return answer
 
-    def _next_line(self, when: str, ends: float) -> str | None:
-        """The next line; None once the program has ended, though a child may hold its output."""
-        while (left := ends - time.monotonic()) > 0:
-            with suppress(queue.Empty):
-                return self._answers.get(timeout=min(left, SECONDS_BETWEEN_LOOKS))
-            if self._process.poll() is not None:
-                with suppress(queue.Empty):  # what it wrote last may still be on its way
-                    return self._answers.get(timeout=SECONDS_TO_END)
-                return None
-        check_time()
-        raise self.failed(when, f"gave no answer within {self.timeout:g} s")
+    def _line(self, message: str, when: str) -> str:
+        """The line that answers a message."""
+        ends, left = time.monotonic() + time_left(self.timeout), memoryview(f"{message}\n".encode())
+        while b"\n" not in self._answers:
+            seconds, known = ends - time.monotonic(), len(self._answers)
+            if seconds <= 0:
+                check_time()
+                late = "did not read the message" if left else "gave no answer"
+                raise self.failed(when, f"{late} within {self.timeout:g} s")
+            if known > self.longest:
+                raise self.failed(when, f"answered with more than {self.longest} bytes")
+            has_ended = self._process.poll() is not None  # though a child may hold its output
+            try:
+                left = self._exchange(left, min(seconds, SECONDS_BETWEEN_LOOKS))
+            except OSError:
+                check_time()
+                raise self.failed(when, self._how_it_ended("input")) from None
+            if self._process.stdout not in self._open or (
+                has_ended and len(self._answers) == known
+            ):
+                raise self.failed(when, f"{self._how_it_ended('output')} before it answered")
+        line, _, rest = bytes(self._answers).partition(b"\n")
+        self._answers[:] = rest
+        return line.decode(errors="replace")
 
-    def _send(self, message: Mapping[str, object], when: str, ends: float) -> None:
-        """Write, under a watch: a program that does not read would block us for ever."""
-        assert self._process.stdin is not None
-        late = f"did not read the message within {self.timeout:g} s"
-        watch = threading.Timer(max(0.0, ends - time.monotonic()), self.kill, (late,))
-        watch.start()
+    def _exchange(self, left: memoryview, seconds: float) -> memoryview:
+        """Write and read what goes at once, or waits at most so long; what is left to write."""
+        with selectors.DefaultSelector() as ready:
+            for stream in self._open:
+                ready.register(stream, selectors.EVENT_READ)
+            if left:
+                ready.register(self._process.stdin, selectors.EVENT_WRITE)  # type: ignore[arg-type]
+            for key, _ in ready.select(seconds):
+                if key.fileobj not in self._open:
+                    left = left[os.write(key.fd, left) :]
+                elif data := os.read(key.fd, READ_AT_ONCE):
+                    self._open[key.fileobj] += data
+                else:
+                    del self._open[key.fileobj]
+        del self._complaints[:-KEPT_COMPLAINTS]
+        return left
+
+    def _how_it_ended(self, closed: str) -> str:
         try:
-            self._process.stdin.write(json.dumps(message, separators=(",", ":"), allow_nan=False))
-            self._process.stdin.write("\n")
-            self._process.stdin.flush()
-        except OSError:
-            check_time()
-            code = self._wait()
-            ended = "closed its input" if code is None else f"ended with exit code {code}"
-            raise self.failed(when, ended) from None
-        finally:
-            watch.cancel()
+            return f"ended with exit code {self._process.wait(SECONDS_TO_END)}"
+        except subprocess.TimeoutExpired:
+            return f"closed its {closed}"
 
     def failed(self, when: str, what: str) -> SolveFailed:
         """The error of one line, and the end of the program."""
+        with suppress(OSError, ValueError):  # closed before
+            self._exchange(memoryview(b""), 0.0)  # its last words
         self.end()
-        said = f"; it wrote: {self._complaints[-1]}" if self._complaints else ""
+        lines = [line.strip() for line in self._complaints.decode(errors="replace").splitlines()]
+        said = next((f"; it wrote: {line}" for line in reversed(lines) if line), "")
         return SolveFailed(f"{self.called}: {when}: {self.killed_for or what}{said}")
 
-    @property
-    def process_id(self) -> int:
-        """Of the program."""
-        return self._process.pid
-
     def kill(self, reason: str = "") -> None:
-        """Kill the program's session, as a watch from outside does; whoever asks next is told."""
+        """Kill all that it started, as a watch from outside does; whoever asks next is told."""
         self.killed_for = self.killed_for or reason
         self._signal(getattr(signal, "SIGKILL", signal.SIGTERM))
-        self._mark.kill_all()
-
-    def _wait(self) -> int | None:
-        try:
-            return self._process.wait(SECONDS_TO_END)
-        except subprocess.TimeoutExpired:
-            return None
+        for _ in range(MOST_KILLS):  # until nothing new has been started meanwhile
+            if not (found := _carriers(f"{MARK}={self._mark}".encode())):
+                break
+            for process in found:
+                with suppress(OSError):
+                    os.kill(process, signal.SIGKILL)
 
     def end(self) -> None:
         """Close its input, give it a moment, then end it and what it has started."""
         process = self._process
         try:
-            assert process.stdin is not None
-            process.stdin.close()
+            process.stdin.close()  # type: ignore[union-attr]
             process.wait(0.2)
         except (OSError, subprocess.TimeoutExpired):
             self._signal(signal.SIGTERM)
@@ -316,8 +301,8 @@ class Conversation:
         finally:  # also where a time limit ends the waiting
             self.kill()
         process.wait()
-        for reader in self._readers:
-            reader.join(SECONDS_TO_END)
+        for stream in (process.stdout, process.stderr):
+            stream.close()  # type: ignore[union-attr]
 
     def _signal(self, number: int) -> None:
         """Signal the program's whole session, where the system has such."""
@@ -326,6 +311,16 @@ class Conversation:
                 os.killpg(self._process.pid, number)
             else:
                 self._process.terminate()
+
+
+def _carriers(entry: bytes) -> list[int]:
+    """Processes with an entry in their environment."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # ended meanwhile, or another user's; the dead have none
+            if entry in (folder / "environ").read_bytes().split(b"\0"):
+                found.append(int(folder.name))
+    return found
 
 
 def _no_number(word: str) -> None:

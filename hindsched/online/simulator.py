@@ -41,13 +41,9 @@ FEW_JOBS = 3  # jobs of the runs that compile kernels; more would only be played
 
 
 def environment_of(
-    instance: Instance,
-    estimates: Estimates,
-    seed: int = 0,
-    formulation: str | None = None,
-    *,
+    instance: Instance, estimates: Estimates, seed: int = 0, formulation: str | None = None, *,
     in_feasible_set: bool = True,
-) -> Environment:
+) -> Environment:  # fmt: skip
     """What an algorithm is told of an instance before the first slot.
 
     Neither jobs nor what could lead to them: the cluster has no name and no provenance (generator
@@ -168,16 +164,10 @@ class SimulationResult:
 
 
 def simulate(
-    instance: Instance,
-    algorithm: str | OnlineAlgorithm,
-    *,
-    seed: int = 0,
-    settings: Keywords | None = None,
-    engine: str | None = None,
-    formulation: str | None = None,
-    estimates: Estimates | None = None,
-    on_slot: Callable[[int, int], None] | None = None,
-) -> SimulationResult:
+    instance: Instance, algorithm: str | OnlineAlgorithm, *, seed: int = 0,
+    settings: Keywords | None = None, engine: str | None = None, formulation: str | None = None,
+    estimates: Estimates | None = None, on_slot: Callable[[int, int], None] | None = None,
+) -> SimulationResult:  # fmt: skip
     """Run an online algorithm on an instance.
 
     Parameters
@@ -270,14 +260,9 @@ def _best_gangs(
 
 
 def _run(
-    instance: Instance,
-    algorithm: OnlineAlgorithm,
-    *,
-    environment: Environment,
-    name: str,
-    settings: Keywords,
-    on_slot: Callable[[int, int], None] | None,
-) -> SimulationResult:
+    instance: Instance, algorithm: OnlineAlgorithm, *, environment: Environment, name: str,
+    settings: Keywords, on_slot: Callable[[int, int], None] | None,
+) -> SimulationResult:  # fmt: skip
     """Play all slots, or events: what arrives is shown, what is decided is applied."""
     clock = time.perf_counter
     begin, heard = clock(), caught()
@@ -286,7 +271,7 @@ def _run(
     check_count(f"a run on {instance.name}", state.slots_to_play, "slots")
     arrivals: dict[int, list[JobRecord]] = {}
     for job in instance.jobs:
-        arrivals.setdefault(state.reveal_slot(job), []).append(job)
+        arrivals.setdefault(state.revealed[job.name], []).append(job)
     to_come = sorted(arrivals, reverse=True)
     last_slot = state.last_slot
 
@@ -339,18 +324,10 @@ def _run(
             on_slot(slot, last_slot)
 
     return SimulationResult(
-        instance=instance,
-        algorithm=name,
-        settings=settings,
-        seed=environment.seed,
-        solution=state.judged_solution(),
-        in_feasible_set=environment.in_feasible_set,
-        rejected=tuple(state.rejected),
-        decision_ms=tuple(decision_ms),
-        seconds=inside,
+        instance=instance, algorithm=name, settings=settings, seed=environment.seed,
+        solution=state.judged_solution(), in_feasible_set=environment.in_feasible_set,
+        rejected=tuple(state.rejected), decision_ms=tuple(decision_ms), seconds=inside,
         simulator_seconds=clock() - begin - inside,
-        report={**algorithm.report(), **state.report()},
-        prices=algorithm.prices(),
-        price_path=tuple(algorithm.price_path()),
-        mark=knows.mark,
-    )
+        report={**algorithm.report(), **state.report()}, prices=algorithm.prices(),
+        price_path=tuple(algorithm.price_path()), mark=knows.mark,
+    )  # fmt: skip

@@ -15,11 +15,10 @@ from hindsched.online.checks import (
     BrokenRuleError,
     check_algorithm,
     check_environment,
-    check_feasible,
     check_repeatable,
     run_watched,
 )
-from hindsched.online.oasis.prices import pool_facts
+from hindsched.online.oasis.prices import price_bounds
 from hindsched.online.protocol import NOTHING, Decision, OnlineAlgorithm
 from hindsched.online.registry import check_estimates, declared_estimates
 from hindsched.online.simulator import environment_of, simulate
@@ -82,14 +81,14 @@ def test_a_changed_view_is_found(algorithm):
 
 def test_hidden_randomness_is_found():
     with pytest.raises(BrokenRuleError, match="another seed, though not randomised"):
-        check_repeatable(SMALL, FollowsTheSeed)
+        check_repeatable(run_watched(SMALL, FollowsTheSeed))
     with pytest.raises(BrokenRuleError, match="the same seed gives another decision in slot 1"):
-        check_repeatable(SMALL, CountsItsRuns)
+        check_repeatable(run_watched(SMALL, CountsItsRuns))
 
 
 def test_an_infeasible_decision_is_refused():
     with pytest.raises(Refused):
-        check_feasible(SMALL, Overbooks)
+        run_watched(SMALL, Overbooks)
 
 
 def test_the_watch_changes_nothing():
@@ -166,8 +165,8 @@ LEAKS = {
     "numbers by slot": lambda instance: {str(job.arrival): 1.0 for job in instance.jobs},
     "numbers by every slot": lambda instance: dict.fromkeys(map(str, range(instance.horizon)), 1),
     "the first five": lambda instance: {f"place {k}": 1.0 for k, _ in enumerate(instance.jobs[:5])},
-    "an array": lambda instance: pool_facts(instance)["worker_capacity"].work,
-    "an object": lambda instance: pool_facts(instance),
+    "an array": lambda instance: instance.work,
+    "an object": lambda instance: price_bounds(instance),
     "a closure": lambda instance: lambda: instance.jobs,
     "numbers by job": by_job,
     "a text": lambda instance: json.dumps(by_job(instance)),

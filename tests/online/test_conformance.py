@@ -64,11 +64,11 @@ def test_promises_are_kept(family, name):
     check_algorithm(known(family), name)
     instance = generated(family)
     original = run_watched(instance, name)
-    check_repeatable(instance, name, original=original)
-    check_feasible(instance, name, original=original)
+    check_repeatable(original)
+    check_feasible(original)
     middle = cuts(instance)[len(cuts(instance)) // 2]
     future = other_futures(instance, middle)[1]
-    check_no_peeking(instance, name, middle, future, original=original)
+    check_no_peeking(original, middle, future)
     check_card(instance, name, original)
 
 

@@ -14,7 +14,7 @@ import hindsched as hs
 from hindsched.instances.io import read
 from hindsched.models.base import Commitments
 from hindsched.online.oasis.algorithms import OasisReoptimise
-from hindsched.online.oasis.prices import ExponentialPrices, pool_facts
+from hindsched.online.oasis.prices import ExponentialPrices, price_bounds
 from hindsched.online.simulator import simulate
 from hindsched.solutions.base import build_solution
 from hindsched.solvers.door.options import SolveOptions
@@ -71,8 +71,7 @@ def test_the_literal_lower_bound_admits_jobs_that_earn_nothing(
 def test_prices_run_from_lower_to_upper() -> None:
     instance = shared("oasis-t10-i10-h5-s1")
     rows = build_oracle(instance, rows="servers").rows
-    facts = pool_facts(instance)
-    bounds = {name: pool.bounds(0.0, "file") for name, pool in facts.items()}
+    bounds = price_bounds(instance)
     price = ExponentialPrices(rows, bounds)
     every = np.arange(rows.size)
     empty = rows.unpack(price(every, np.zeros(rows.size)))

@@ -19,8 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hindsched.errors import InputError
-from hindsched.online.external import Conversation, External
-from hindsched.online.process_tree import VARIABLE as MARK
+from hindsched.online.external import MARK, Conversation, External
 from hindsched.online.protocol import Environment
 from hindsched.online.registry import EXEC
 

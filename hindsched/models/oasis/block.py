@@ -1,4 +1,4 @@
-"""One oasis job as a Pyomo block, in three forms; the way from its variables to counts and back.
+"""One oasis job as a Pyomo block, in two forms; the way from its variables to counts and back.
 
 ===============  ===========================================  =============  ===================
 paper            meaning                                      here           indices
@@ -7,7 +7,6 @@ paper            meaning                                      here           ind
 ``z_ik(t)``      parameter servers (PSs) of the job           ``z``          server, slot
 ``x_i``          the job is admitted                          ``admitted``   (``x``, printed)
 ``t_i``          the slot in which it ends                    ``u``          end: 1 where it is
-(ours)           workers, if the job ends by this end         ``n``          end, slot
 (ours)           workers up to and with this slot             ``done``       slot
 (ours)           share of the job that has ended by a slot    ``ended``      slot
 ===============  ===========================================  =============  ===================
@@ -16,17 +15,15 @@ paper            meaning                                      here           ind
     (2), (3), (6)-(10) as in the paper, one rule an equation number. Only (8), the largest t with a
     worker, is no linear one. With a binary for each slot it reads: one end if the job is admitted,
     no worker after it, a worker in it.
-``strong``
-    Per end slot: exactly the work is done by it, and no more workers than can run if the job ends
-    by it. Asking for exactly the work loses nothing: dropping a worker keeps a schedule feasible
-    and never delays it.
 ``cumulative``
-    As strong, but the work done and the share that has ended are accumulated over the slots: as
-    many rows as slots instead of their square, and nearly as tight.
+    The work done and the share that has ended are accumulated over the slots: exactly the work is
+    done by the end, and no more workers run than can if the job ends by it. Asking for exactly the
+    work loses nothing: dropping a worker keeps a schedule feasible and never delays it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -51,9 +48,8 @@ RELAXED = Domains(pyo.NonNegativeReals, pyo.UnitInterval)
 
 
 def add_job(
-    b: Model, job: JobSets, form: str, domains: Domains, *, must_run: bool = False,
-    may_give_up: bool = False,
-) -> None:  # fmt: skip
+    b: Model, job: JobSets, domains: Domains, *, must_run: bool = False, may_give_up: bool = False
+) -> None:
     """Fill a block with a job's ``y``, ``z``, ``u``, ``admitted``, ``utility`` and rules by number.
 
     In the subproblem it `must_run`. Where it `may_give_up` it may begin and be dropped, which is
@@ -72,18 +68,9 @@ def add_job(
     b.admitted = pyo.Expression(expr=total(b.u[e] for e in job.ends))
     b.utility = pyo.Expression(expr=total(utility * b.u[e] for e, utility in job.ends.items()))
 
-    @b.Constraint(job.worker_slots, doc="(6) the PSs have bandwidth for all workers")
-    def eq_6(b: Model, t: int) -> Expr:
-        return job.ps_per_worker * b.workers[t] <= b.servers[t]
-
-    @b.Constraint(job.ps_slots, doc="(7) no more PSs than workers")
-    def eq_7(b: Model, t: int) -> Expr:
-        return b.servers[t] <= b.workers[t]
-
+    _add_ps_rules(b, job, job.worker_slots, job.ps_slots)
     if may_give_up:
         _end_or_give_up(b, job)
-    elif form == "strong":
-        _end_by_exact_work(b, job)
     else:
         _end_by_sums(b, job)
     if must_run and not job.ends:
@@ -105,25 +92,18 @@ def add_totals(b: Model, horizon: int) -> None:
         b.add_component(name, pyo.Expression(slots, initialize=sums))
 
 
-def _end_by_exact_work(b: Model, job: JobSets) -> None:
-    """Strong form: the workers of a slot are split over the ends by which the job may end."""
-    busy = [t for t in job.worker_slots if job.most[t] > 0]
-    pairs = [(e, t) for e in job.ends for t in busy if t <= e]
-    b.n = pyo.Var(
-        pairs, domain=pyo.NonNegativeReals, doc="(ours) workers, if the job ends by this slot"
-    )
+def _add_ps_rules(
+    b: Model, job: JobSets, worker_slots: Iterable[int], ps_slots: Iterable[int]
+) -> None:
+    """(6) and (7), where there may be workers, and PSs."""
 
-    @b.Constraint(list(job.ends), doc="(2) exactly the work is done by the end")
-    def eq_2(b: Model, e: int) -> Expr:
-        return total(b.n[e, t] for t in busy if t <= e) == job.work * b.u[e]
+    @b.Constraint(worker_slots, doc="(6) the PSs have bandwidth for all workers")
+    def eq_6(b: Model, t: int) -> Expr:
+        return job.ps_per_worker * b.workers[t] <= b.servers[t]
 
-    @b.Constraint(pairs, doc="(3) no more workers at once than chunks, none after the end")
-    def eq_3(b: Model, e: int, t: int) -> Expr:
-        return b.n[e, t] <= job.most[t] * b.u[e]
-
-    @b.Constraint(job.worker_slots, doc="(8) the workers of a slot, whatever the end")
-    def eq_8(b: Model, t: int) -> Expr:
-        return b.workers[t] == total(b.n[e, t] for e in job.ends if (e, t) in b.n)
+    @b.Constraint(ps_slots, doc="(7) no more PSs than workers")
+    def eq_7(b: Model, t: int) -> Expr:
+        return b.servers[t] <= b.workers[t]
 
 
 def _end_or_give_up(b: Model, job: JobSets) -> None:
@@ -140,7 +120,7 @@ def _end_or_give_up(b: Model, job: JobSets) -> None:
 
 
 def _end_by_sums(b: Model, job: JobSets) -> None:
-    """Cumulative form: the work done keeps ahead of the share of the job that has ended."""
+    """The work done keeps ahead of the share of the job that has ended."""
     slots = [t for t in job.worker_slots if t <= max(job.ends, default=0)]
     before = dict(zip(slots[1:], slots, strict=False))
     b.done = pyo.Var(slots, bounds=(0, job.work), doc="(ours) workers up to and with this slot")
@@ -193,13 +173,7 @@ def add_printed_job(b: Model, job: JobSets, H: range, K: range, domains: Domains
     def eq_3(b: Model, t: int) -> Expr:
         return b.workers[t] <= job.chunks * b.x
 
-    @b.Constraint(T, doc="(6) the PSs have bandwidth for all workers")
-    def eq_6(b: Model, t: int) -> Expr:
-        return job.ps_per_worker * b.workers[t] <= b.servers[t]
-
-    @b.Constraint(T, doc="(7) no more PSs than workers")
-    def eq_7(b: Model, t: int) -> Expr:
-        return b.servers[t] <= b.workers[t]
+    _add_ps_rules(b, job, T, T)
 
     @b.Constraint(doc="(8) an admitted job has one completion slot")
     def eq_8_one(b: Model) -> Expr:
@@ -237,23 +211,18 @@ def counts_of(solution: OasisSolution, job: OasisJob) -> Counts:
 
 
 def load_job(
-    block: Model, job: OasisJob, sets: JobSets, solution: OasisSolution, plan: Plan, form: str,
+    block: Model, job: OasisJob, sets: JobSets, solution: OasisSolution, plan: Plan,
     may_give_up: bool = False,
 ) -> None:  # fmt: skip
     """Set a block's variables from a solution; a job that it does not complete gets nothing.
 
-    Unless it may be given up: then it has what ran of it.
-
-    Exactly the work that is left is done: workers beyond it are dropped from the end, with the PSs
-    that (6) does not need.
+    Unless it may be given up: then it has what ran of it. Exactly the work that is left is done.
     """
     workers, ps = counts_of(solution, job)
     workers[: sets.first - 1], ps[: sets.first - 1] = 0, 0
     completed = solution.completion(job.name) is not None
-    surplus = 0 if may_give_up and not completed else int(workers.sum())
-    surplus -= sets.work if completed else 0
-    for row in workers[::-1]:
-        surplus -= _drop(row, surplus)
+    if completed or not may_give_up:
+        _keep_first(workers, sets.work if completed else 0)
     drop_idle_ps(solution.instance, job, workers, ps)
     for variable, counts, servers in ((block.y, workers, plan.workers), (block.z, ps, plan.ps)):
         for (server, t), var in variable.items():
@@ -263,12 +232,9 @@ def load_job(
     end = None if last is None else min((e for e in block.u if e >= last), default=None)
     for e, var in block.u.items():
         var.set_value(int(e == end))
-    if form == "printed":
+    if block.component("x") is not None:
         block.x.set_value(int(end is not None))
-    elif block.component("n") is not None:  # strong; neither where jobs may be given up
-        for (e, t), var in block.n.items():
-            var.set_value(int(in_slot[t - 1]) if e == end else 0)
-    elif block.component("done") is not None:
+    if block.component("done") is not None:
         done = np.cumsum(in_slot)
         for t in block.done:
             block.done[t].set_value(int(done[t - 1]))
@@ -278,17 +244,13 @@ def load_job(
 def drop_idle_ps(instance: OasisInstance, job: OasisJob, workers: Ints, ps: Ints) -> None:
     """Drop PSs beyond what (6) needs, slot by slot."""
     for row, running in zip(ps, workers.sum(axis=1).tolist(), strict=True):
-        _drop(row, int(row.sum()) - instance.ps_needed(job, running))
+        _keep_first(row, instance.ps_needed(job, running))
 
 
-def _drop(row: Ints, surplus: int) -> int:
-    """Take at most so many units away, from the last server on; how many were there."""
-    dropped = 0
-    for server in range(row.size - 1, -1, -1):
-        drop = max(0, min(surplus - dropped, int(row[server])))
-        row[server] -= drop
-        dropped += drop
-    return dropped
+def _keep_first(counts: Ints, number: int) -> None:
+    """Keep so many units at most, those of the first slots and servers."""
+    flat = counts.reshape(-1)
+    flat[:] = np.clip(number - (np.cumsum(flat) - flat), 0, flat)
 
 
 def read_job(block: Model, instance: OasisInstance, job: OasisJob) -> Counts:

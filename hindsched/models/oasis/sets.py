@@ -6,8 +6,8 @@ what is committed on them: `Servers` then are such groups.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -37,12 +37,15 @@ class Servers:
     free: Floats  # what commitments leave of one server by slot, (groups, T + 1, R)
 
     @classmethod
-    def of(cls, capacity: Floats, committed: Floats, grouped: bool) -> Servers:
+    def of(
+        cls, capacity: Floats, committed: Floats, grouped: bool, apart: Collection[int] = ()
+    ) -> Servers:
         """Read them; `committed` has shape (servers, T + 1, R)."""
         alike: dict[object, list[int]] = {}
         for server, used in enumerate(committed):
             same = capacity[server].tobytes() + used.tobytes()
-            alike.setdefault(same if grouped else server, []).append(server)
+            key = same if grouped and server not in apart else server
+            alike.setdefault(key, []).append(server)
         members = list(alike.values())
         first = [group[0] for group in members]
         size = np.array([len(group) for group in members], dtype=np.int64)
@@ -99,10 +102,16 @@ class JobSets:
     most: dict[int, int]  # most workers at once under (3), (6), (7) and what fits, by slot
     ends: dict[int, float]  # utility by end that can be reached; of equal utility only the last
 
-    @property
-    def size(self) -> int:
-        """Number of (end, slot) pairs of the strong form."""
-        return sum(end - self.first + 1 for end in self.ends)
+    def done_by(self, end: int) -> JobSets:
+        """The same job with this end alone, or none if it cannot be done by then."""
+        most = {t: own for t, own in self.most.items() if t <= end}
+        return replace(
+            self, most=most, ends={end: 1.0} if sum(most.values()) >= self.work else {},
+            worker_room={cell: own for cell, own in self.worker_room.items() if cell[1] <= end},
+            ps_room={cell: own for cell, own in self.ps_room.items() if cell[1] <= end},
+            worker_slots=[t for t in self.worker_slots if t <= end],
+            ps_slots=[t for t in self.ps_slots if t <= end],
+        )  # fmt: skip
 
     @classmethod
     def of(
@@ -168,9 +177,13 @@ class Plan:
 
     @classmethod
     def of(
-        cls, instance: OasisInstance, commitments: Commitments | None = None, grouped: bool = False
-    ) -> Plan:
-        """Sort the jobs into decided and open ones, and see what the decided ones leave free."""
+        cls, instance: OasisInstance, commitments: Commitments | None = None,
+        grouped: bool = False, apart: Sequence[Collection[int]] = ((), ()),
+    ) -> Plan:  # fmt: skip
+        """Sort the jobs into decided and open ones, and see what the decided ones leave free.
+
+        Servers `apart`, of workers and of PSs, stand for themselves also where others are grouped.
+        """
         given = commitments or Commitments()
         rows = {
             name: rows if name in given.locked else given.history(name)
@@ -178,15 +191,15 @@ class Plan:
         }
         fixed = OasisSolution.from_assignments(instance, rows)
         now, used = given.now, []
-        for counts, demand, capacity in (
-            (fixed.workers, instance.worker_demand, instance.worker_capacity),
-            (fixed.ps, instance.ps_demand, instance.ps_capacity),
+        for counts, demand, capacity, single in (
+            (fixed.workers, instance.worker_demand, instance.worker_capacity, apart[0]),
+            (fixed.ps, instance.ps_demand, instance.ps_capacity, apart[1]),
         ):
             committed = np.zeros((len(capacity), instance.horizon + 1, capacity.shape[1]))
             for index, job in enumerate(instance.jobs):
                 if job.name in given.locked and job.name in counts:
                     committed[:, now:] += counts[job.name].T[:, now - 1 :, None] * demand[index]
-            used.append(Servers.of(capacity, committed, grouped))
+            used.append(Servers.of(capacity, committed, grouped, single))
         workers, ps = used
         jobs, decided = dict[int, JobSets](), dict[int, float]()
         for index, job in enumerate(instance.jobs):

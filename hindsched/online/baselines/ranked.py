@@ -155,12 +155,9 @@ class TiresiasL(Tiresias):
     """
 
     def __init__(
-        self,
-        limits: Sequence[float] = (0.9,),
-        promotion: AtLeastZero = 0.0,
-        restore_slots: Natural = 0,
-        gangs: Gangs = "ideal",
-    ) -> None:
+        self, limits: Sequence[float] = (0.9,), promotion: AtLeastZero = 0.0,
+        restore_slots: Natural = 0, gangs: Gangs = "ideal",
+    ) -> None:  # fmt: skip
         super().__init__(restore_slots, gangs)
         if sorted(limits) != list(limits) or not all(limit > 0 for limit in limits):
             raise InputError("set.limits", list(limits), "must be positive and ascending")

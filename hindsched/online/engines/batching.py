@@ -188,13 +188,9 @@ class GeometricBatches(OnlineAlgorithm):
         return rows
 
     def post(
-        self,
-        ledger: ExponentialLedger,
-        resources: Sequence[str],
-        *,
-        units: float | Floats = 1.0,
-        worth: float = 1.0,
-    ) -> None:
+        self, ledger: ExponentialLedger, resources: Sequence[str], *,
+        units: float | Floats = 1.0, worth: float = 1.0,
+    ) -> None:  # fmt: skip
         """Keep a sub-round's prices for `price_path`; a later sub-round's replace them.
 
         Each capacity is of a resource and counts `units` of it; a price is `worth` so many units of

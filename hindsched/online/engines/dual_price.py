@@ -15,9 +15,15 @@ import numpy as np
 from pyomo.common.gc_manager import PauseGC
 
 from hindsched.arrays import Floats
-from hindsched.errors import InputError
 from hindsched.instances.base import Instance, JobRecord
-from hindsched.online.protocol import Capabilities, Decision, Environment, OnlineAlgorithm, Report
+from hindsched.online.protocol import (
+    Capabilities,
+    Count,
+    Decision,
+    Environment,
+    OnlineAlgorithm,
+    Report,
+)
 from hindsched.solutions.base import Assignment
 from hindsched.solvers.bounds.schedule_prices import schedule_prices
 from hindsched.solvers.door.options import SolveOptions
@@ -40,9 +46,7 @@ class DualPrice(OnlineAlgorithm):
     over_schedules: ClassVar[bool] = False  # the relaxation over whole schedules
     card = Capabilities(commits_at_arrival=True)
 
-    def __init__(self, iterations: int = 100_000) -> None:
-        if iterations < 1:
-            raise InputError("set.iterations", iterations, "must be at least 1")
+    def __init__(self, iterations: Count = 100_000) -> None:
         self.iterations = iterations
         self.options = SolveOptions(solver_options={"simplex_iteration_limit": iterations})
 

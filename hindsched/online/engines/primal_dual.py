@@ -82,9 +82,9 @@ class PrimalDual(OnlineAlgorithm):
         return Decision(assignments, tuple(assignments), tuple(rejected))
 
     def _respond(self, oracle: BlockOracle, block: int) -> Response | None:
-        if self.engine == "oracle":
-            return self.respond_by_oracle(oracle, block)
-        return model_response(oracle, block, self.posted_prices, self.residual)
+        if self.engine == "model":
+            return model_response(oracle, block, self.posted_prices, self.residual)
+        return self.respond_by_oracle(oracle, block)
 
     def respond_by_oracle(self, oracle: BlockOracle, block: int) -> Response | None:
         """Best response at the posted prices on what is left."""

@@ -21,7 +21,14 @@ from hindsched.arrays import Floats
 from hindsched.errors import InputError, SolveFailed
 from hindsched.instances.base import Instance, JobRecord, family_module
 from hindsched.json_types import JsonObject
-from hindsched.online.protocol import Decision, Environment, OnlineAlgorithm, Report
+from hindsched.online.protocol import (
+    Count,
+    Decision,
+    Environment,
+    OnlineAlgorithm,
+    Positive,
+    Report,
+)
 from hindsched.solutions.base import Assignment, Solution, build_solution
 from hindsched.solvers.bounds.schedule_prices import best_schedules
 from hindsched.solvers.door.options import SolveOptions
@@ -67,12 +74,8 @@ class Reoptimise(OnlineAlgorithm):
     """Further options of the solver that suit a family's programs."""
 
     def __init__(
-        self, nodes: int = 200, gap: float = 1e-4, time_limit: float | None = None
+        self, nodes: Count = 200, gap: float = 1e-4, time_limit: Positive | None = None
     ) -> None:
-        if nodes < 1:
-            raise InputError("set.nodes", nodes, "must be at least 1")
-        if time_limit is not None and not 0 < time_limit < math.inf:
-            raise InputError("set.time_limit", time_limit, "must be a number of seconds above 0")
         self.nodes, self.gap, self.time_limit = nodes, gap, time_limit
         own = {"mip_max_nodes": nodes, **self.solver_options}
         self.options = SolveOptions(gap=gap, time_limit=time_limit, solver_options=own)
@@ -245,11 +248,9 @@ class Reoptimise(OnlineAlgorithm):
 
 
 def inserted(
-    oracle: BlockOracle,
-    residual: Floats,
-    plan: Sequence[Response | None],
+    oracle: BlockOracle, residual: Floats, plan: Sequence[Response | None],
     new: Sequence[bool] | None = None,
-) -> list[Response | None]:
+) -> list[Response | None]:  # fmt: skip
     """A plan in which each new job (all without a schedule) has its best on what others leave."""
     left, found = residual.copy(), list(plan)
     for response in plan:

@@ -81,7 +81,7 @@ class State(ClusterState[GangJob]):
     @property
     def last_slot(self) -> int:
         """Slot of the last arrival."""
-        return self.reveal_slot(self._by_reveal[-1]) if self._by_reveal else 0
+        return max(self.revealed.values(), default=0)
 
     slots_to_play = 0  # events are stepped, no slots
 

@@ -10,6 +10,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
+from hindsched.instances.base import Server
 from hindsched.instances.oasis.instance import OasisInstance
 from hindsched.json_types import JsonObject
 from hindsched.online.baselines.baseline import Drf, Fifo, Optimus
@@ -21,7 +22,14 @@ from hindsched.online.engines.dual_price import DualPrice
 from hindsched.online.engines.primal_dual import PrimalDual
 from hindsched.online.engines.reoptimise import FEW_HEURISTICS, ROUNDS, Reoptimise
 from hindsched.online.oasis.baselines import Dorm, Rrh
-from hindsched.online.oasis.prices import POOLS, ExponentialPrices, PriceBounds, Units, pool_facts
+from hindsched.online.oasis.prices import (
+    POOLS,
+    ExponentialPrices,
+    PriceBounds,
+    Units,
+    log_utilities,
+    price_bounds,
+)
 from hindsched.online.protocol import (
     AtLeastZero,
     Capabilities,
@@ -81,16 +89,13 @@ class Oasis(PrimalDual):
         Seed of that order.
     """
 
+    whole_chunks: ClassVar[bool] = False  # Algorithm 2 as printed
+
     def __init__(
-        self,
-        engine: Engine = "oracle",
-        lower_floor: Share = 0.0,
-        units: Units = "file",
-        upper_scale: Positive = 1.0,
-        least_payoff: AtLeastZero = 0.0,
-        ties: Ties = "first",
+        self, engine: Engine = "oracle", lower_floor: Share = 0.0, units: Units = "file",
+        upper_scale: Positive = 1.0, least_payoff: AtLeastZero = 0.0, ties: Ties = "first",
         tie_seed: Natural = 0,
-    ) -> None:
+    ) -> None:  # fmt: skip
         super().__init__()
         self.engine, self.lower_floor, self.units = engine, lower_floor, units
         self.upper_scale, self.least_payoff = upper_scale, least_payoff
@@ -99,16 +104,17 @@ class Oasis(PrimalDual):
     def start(self, environment: Environment) -> None:
         """Post the prices of the empty cluster, its servers in the order that breaks ties."""
         cluster, draw = environment.cluster, np.random.default_rng(self.tie_seed)
-        servers = {pool: getattr(cluster, pool) for pool in ("worker_servers", "ps_servers")}
-        orders = {pool: np.arange(len(own)) for pool, own in servers.items()}
-        if self.ties == "last":
-            orders = {pool: order[::-1] for pool, order in orders.items()}
-        elif self.ties == "random":
-            orders = {pool: draw.permutation(order) for pool, order in orders.items()}
-        self._places = [np.argsort(order) for order in orders.values()]
+        servers: dict[str, tuple[Server, ...]] = {}
+        self._places = []
+        for pool in ("worker_servers", "ps_servers"):
+            own = getattr(cluster, pool)
+            order = np.arange(len(own))
+            if self.ties != "first":
+                order = order[::-1] if self.ties == "last" else draw.permutation(order)
+            servers[pool] = tuple(own[k] for k in order)
+            self._places.append(np.argsort(order))
         if self.ties != "first":
-            moved = {pool: tuple(own[k] for k in orders[pool]) for pool, own in servers.items()}
-            environment = replace(environment, cluster=cluster.with_fields(**moved))
+            environment = replace(environment, cluster=cluster.with_fields(**servers))
         super().start(environment)
         if self.engine == "slots":
             # CVXPY takes long to load
@@ -123,14 +129,6 @@ class Oasis(PrimalDual):
             name: array[places]
             for (name, array), places in zip(found.items(), self._places, strict=True)
         }
-
-    def _respond(self, oracle: BlockOracle, block: int) -> Response | None:
-        if self.engine != "slots":
-            return super()._respond(oracle, block)
-        assert isinstance(oracle, OasisOracle)
-        return self._slots.best_response(
-            oracle, block, self.posted_prices, self.residual, self.least_payoff
-        )
 
     def price_function(self, environment: Environment, rows: Rows) -> ExponentialPrices:
         """(22) with the declared bounds, U scaled by the setting."""
@@ -149,9 +147,11 @@ class Oasis(PrimalDual):
     def respond_by_oracle(self, oracle: BlockOracle, block: int) -> Response | None:
         """Best schedule of a payoff worth admitting, or None."""
         assert isinstance(oracle, OasisOracle)
-        return oracle.best_response(
-            block, self.posted_prices, self.residual, above=self.least_payoff
-        )
+        asked = block, self.posted_prices, self.residual
+        if self.engine == "slots":
+            return self._slots.best_response(oracle, *asked, self.least_payoff)
+        respond = oracle.chunk_best_response if self.whole_chunks else oracle.best_response
+        return respond(*asked, above=self.least_payoff)
 
 
 class OasisChunk(Oasis):
@@ -165,18 +165,13 @@ class OasisChunk(Oasis):
         As in `Oasis`.
     """
 
+    whole_chunks = True
+
     def __init__(
         self, lower_floor: Share = 0.0, units: Units = "file", upper_scale: Positive = 1.0,
         least_payoff: AtLeastZero = 0.0,
     ) -> None:  # fmt: skip
         super().__init__("oracle", lower_floor, units, upper_scale, least_payoff)
-
-    def respond_by_oracle(self, oracle: BlockOracle, block: int) -> Response | None:
-        """Take the chunk program's answer, which is at most the exact best response."""
-        assert isinstance(oracle, OasisOracle)
-        return oracle.chunk_best_response(
-            block, self.posted_prices, self.residual, above=self.least_payoff
-        )
 
 
 class OasisReoptimise(Reoptimise):
@@ -259,8 +254,8 @@ def declared_estimates(
 
     On `lower_floor` and `units`, the algorithm's settings, L depends.
     """
-    facts = pool_facts(instance).items()
-    return {pool: own.bounds(lower_floor, units).to_dict(instance.resources) for pool, own in facts}
+    bounds = price_bounds(instance, lower_floor, units).items()
+    return {pool: own.to_dict(instance.resources) for pool, own in bounds}
 
 
 def theorem(instance: OasisInstance, lower_floor: float = 0.0, units: Units = "file") -> Theorem:
@@ -271,13 +266,12 @@ def theorem(instance: OasisInstance, lower_floor: float = 0.0, units: Units = "f
     """
     if not instance.jobs:
         return theorem_of("ratio", None, quantities={})
-    facts = pool_facts(instance)
-    bounds = {pool: facts[pool].bounds(lower_floor, units) for pool in POOLS}
+    bounds = price_bounds(instance, lower_floor, units)
     alpha = max(bound.alpha for bound in bounds.values())
     workers = instance.worker_demand, instance.worker_capacity
     share = largest_share([workers, (instance.ps_demand, instance.ps_capacity)])
     chunk_slots = max(job.minibatches * instance.minibatch_time(job) for job in instance.jobs)
-    smallest = min(float(pool.log_worst.min()) for pool in facts.values())
+    smallest = float(log_utilities(instance)[1].min())
     positive = math.isfinite(smallest)
     assumed = [
         ("demands much smaller than capacities", share <= SMALL_DEMAND, share),
@@ -285,17 +279,11 @@ def theorem(instance: OasisInstance, lower_floor: float = 0.0, units: Units = "f
         ("U and L are exact", lower_floor == 0, lower_floor),
         ("every utility at the horizon is positive", positive, smallest if positive else None),
     ]
-    quantities = {
-        pool: {
-            "log_upper": {
-                name: float(value)
-                for name, value in zip(instance.resources, bound.log_upper, strict=True)
-                if math.isfinite(value)
-            },
-            "log_lower": min(filter(math.isfinite, bound.log_lowers.tolist()), default=None),
-            "log_eta": bound.log_eta if math.isfinite(bound.log_eta) else None,
-            "alpha": bound.alpha,
-        }
-        for pool, bound in bounds.items()
-    }
-    return theorem_of("ratio", 2 * alpha, assumed, quantities={"alpha": alpha, **quantities})
+    quantities: JsonObject = {"alpha": alpha}
+    for pool, bound in bounds.items():
+        told = bound.to_dict(instance.resources)
+        quantities[pool] = {
+            "log_upper": told["log_upper"], "log_eta": told.get("log_eta"), "alpha": bound.alpha,
+            "log_lower": min(told["log_lower"].values(), default=None),
+        }  # fmt: skip
+    return theorem_of("ratio", 2 * alpha, assumed, quantities=quantities)

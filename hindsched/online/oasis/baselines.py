@@ -5,10 +5,9 @@ partitioned approach" (2017), and Irwin, Grit and Chase, "Balancing risk and rew
 market-based task service" (HPDC 2004). The program of Dorm:
 
 ==================  =====================================================
-``y[j, g]``         workers of job j on worker servers of group g, which are identical
-``z[j, g]``         parameter servers of job j on PS servers of group g
-``drift[j]``        distance of j's workers from its DRF number of workers
-``changed[j]``      whether a running job's allocation changes
+``units``           workers or PSs of a job on servers of a group, which are identical
+``drift``           distance of a job's workers from its DRF number of workers
+``changed``         whether a running job's allocation changes
 ==================  =====================================================
 """
 
@@ -18,10 +17,9 @@ import math
 from fractions import Fraction
 from typing import Any
 
-import numpy as np
 import pyomo.environ as pyo
+from pyomo.environ import quicksum as total
 
-from hindsched.arrays import Floats
 from hindsched.errors import InputError
 from hindsched.instances.decimals import how_many_fit
 from hindsched.instances.oasis.instance import OasisInstance, OasisJob
@@ -29,21 +27,10 @@ from hindsched.json_types import JsonObject
 from hindsched.models.algebra import Model
 from hindsched.online.baselines.baseline import Baseline, FixedWidth, progressive_filling
 from hindsched.online.dynamics import Gangs, Placement
-from hindsched.online.oasis.dynamics import OasisCluster
+from hindsched.online.oasis.dynamics import OasisCluster, Units
 from hindsched.online.protocol import AtLeastZero, Count, Environment, Report
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import solve_program
-
-UnitsByGroup = dict[str, list[int]]
-"""Units of a job by group of identical servers, of workers and of parameter servers."""
-
-
-def _alike(capacity: Floats) -> list[list[int]]:
-    """Servers of equal capacity, in order."""
-    groups: dict[tuple[float, ...], list[int]] = {}
-    for server, own in enumerate(capacity.tolist()):
-        groups.setdefault(tuple(own), []).append(server)
-    return list(groups.values())
 
 
 class Dorm(Baseline):
@@ -88,10 +75,13 @@ class Dorm(Baseline):
         """Begin with an empty cluster."""
         super().start(environment)
         instance: OasisInstance = environment.cluster
-        self._groups = {
-            "workers": _alike(instance.worker_capacity),
-            "ps": _alike(instance.ps_capacity),
-        }
+        self._capacity = {"workers": instance.worker_capacity, "ps": instance.ps_capacity}
+        self._groups: dict[tuple[str, int], list[int]] = {}
+        for role, capacity in self._capacity.items():
+            alike: dict[bytes, int] = {}
+            for server, own in enumerate(capacity):
+                group = alike.setdefault(own.tobytes(), len(alike))
+                self._groups.setdefault((role, group), []).append(server)
         self._counts = {"programs": 0, "limits_reached": 0, "kept": 0, "units_without_room": 0}
 
     def reallocate(self) -> None:
@@ -115,30 +105,25 @@ class Dorm(Baseline):
         for name, placement in held.items():
             self.cluster.release(self.jobs[name], placement)
 
-    def _counts_of(self, placement: Placement | None) -> UnitsByGroup:
-        """Workers and PSs of a placement by group."""
+    def _units_of(self, placement: Placement | None) -> Units:
+        """Workers and PSs of a placement by role and group."""
         held = {} if placement is None else {"workers": placement.workers, "ps": placement.ps}
         return {
-            role: [
-                sum(held.get(role, {}).get(self.cluster.names[role][s], 0) for s in group)
-                for group in groups
-            ]
-            for role, groups in self._groups.items()
+            (role, g): sum(held.get(role, {}).get(self.cluster.names[role][s], 0) for s in group)
+            for (role, g), group in self._groups.items()
         }
 
     def _solve(
-        self, fair_workers: dict[str, int], before: dict[str, Placement],
-        start: dict[str, Placement],
-    ) -> dict[str, UnitsByGroup] | None:  # fmt: skip
-        """Units of every job by group."""
-        model = self._program(fair_workers, before)
+        self, fair: dict[str, int], before: dict[str, Placement], start: dict[str, Placement]
+    ) -> dict[str, Units] | None:
+        """Units of every job by role and group."""
+        model = self._program(fair, before)
+        begun = {name: self._units_of(start.get(name)) for name in self.jobs}
+        for (name, *place), units in model.units.items():
+            units.value = begun[name][tuple(place)]
         for name in self.jobs:
-            counts = self._counts_of(start.get(name))
-            for units, own in ((model.y, counts["workers"]), (model.z, counts["ps"])):
-                for g, count in enumerate(own):
-                    if (name, g) in units:
-                        units[name, g].value = count
-            model.drift[name].value = abs(sum(counts["workers"]) - fair_workers.get(name, 0))
+            workers = start[name].num_workers if name in start else 0
+            model.drift[name].value = abs(workers - fair.get(name, 0))
         for name in before:
             model.changed[name].value = 0
         result = solve_program(model, self.options, start=True)
@@ -146,116 +131,97 @@ class Dorm(Baseline):
         self._counts["limits_reached"] += result.stopped_by == "iteration_limit"
         if not result.has_point:
             return None
-        return {
-            name: {
-                role: [
-                    round(units[name, g].value) if (name, g) in units else 0
-                    for g in range(len(self._groups[role]))
-                ]
-                for role, units in (("workers", model.y), ("ps", model.z))
-            }
-            for name in self.jobs
-        }
+        chosen = {name: dict.fromkeys(self._groups, 0) for name in self.jobs}
+        for (name, *place), units in model.units.items():
+            chosen[name][tuple(place)] = round(units.value)
+        return chosen
 
     def _placed(
-        self, chosen: dict[str, UnitsByGroup], before: dict[str, Placement]
+        self, chosen: dict[str, Units], before: dict[str, Placement]
     ) -> dict[str, Placement]:
         """Book what was chosen: what did not change where it was, the rest by best fit."""
-        same = [name for name in before if chosen[name] == self._counts_of(before[name])]
-        held = {name: before[name] for name in same}
-        for name in same:
-            self.cluster.book(self.jobs[name], before[name])
-        for name, counts in chosen.items():
-            if name not in held and any(counts["workers"]):
-                placement, missed = self.cluster.best_fit(self.jobs[name], counts, self._groups)
+        held = {name: own for name, own in before.items() if chosen[name] == self._units_of(own)}
+        for name, placement in held.items():
+            self.cluster.book(self.jobs[name], placement)
+        for name, units in chosen.items():
+            if name not in held and any(n for (role, _), n in units.items() if role == "workers"):
+                placement, missed = self.cluster.best_fit(self.jobs[name], units, self._groups)
                 self._counts["units_without_room"] += missed
                 if placement.workers:
                     held[name] = placement
         return {name: held[name] for name in self.jobs if name in held}
 
-    def _program(self, fair_workers: dict[str, int], before: dict[str, Placement]) -> Model:
-        instance = self.cluster.instance
-        jobs, names = self.jobs, list(self.jobs)
-        pools = (("workers", instance.worker_capacity, 0), ("ps", instance.ps_capacity, 1))
-        demand = {name: instance.demand_of(job) for name, job in jobs.items()}
+    def _program(self, fair: dict[str, int], before: dict[str, Placement]) -> Model:
+        instance, jobs, groups = self.cluster.instance, self.jobs, self._groups
         most = {name: self.cluster.max_workers(job) for name, job in jobs.items()}
-        model = pyo.ConcreteModel()
+        demand = {
+            (name, role): self.cluster.unit(job, role)
+            for name, job in jobs.items() for role in self._capacity
+        }  # fmt: skip
+        room: dict[tuple[str, str, int], int] = {}
+        for (role, g), group in groups.items():
+            capacity = self._capacity[role][group[0]]
+            for name in jobs:
+                own = int(how_many_fit(capacity, demand[name, role], most[name]))
+                if own:
+                    room[name, role, g] = min(most[name], len(group) * own)
+        m = pyo.ConcreteModel()
+        m.units = pyo.Var(
+            list(room), within=pyo.NonNegativeIntegers, bounds=lambda _, *key: (0, room[key])
+        )
+        m.drift = pyo.Var(list(jobs), within=pyo.NonNegativeReals)
+        m.changed = pyo.Var(list(before), within=pyo.Binary)
+        m.capacity = pyo.ConstraintList()
         utilisation: list[Any] = []
-        placed: list[Any] = []
-        for role, capacity, pool in pools:
-            groups = self._groups[role]
-            fits = {
-                (name, g): min(most[name], len(group) * own)
-                for name in names
-                for g, group in enumerate(groups)
-                if (own := int(how_many_fit(capacity[group[0]], demand[name][pool], most[name])))
-            }
-            units = pyo.Var(list(fits), within=pyo.NonNegativeIntegers,
-                            bounds=lambda _, j, g, f=fits: (0, f[j, g]))  # fmt: skip
-            setattr(model, "y" if pool == 0 else "z", units)
-            placed.append(units)
-            rows = pyo.ConstraintList()
-            setattr(model, f"capacity_{role}", rows)
-            total = capacity.sum(axis=0)
-            for g, group in enumerate(groups):
-                here = [name for name in names if (name, g) in units]
-                for r in range(len(instance.resources)):
-                    needing = [name for name in here if demand[name][pool][r] > 0]
-                    if not needing:
-                        continue
-                    used = pyo.quicksum(float(demand[j][pool][r]) * units[j, g] for j in needing)
-                    rows.add(used <= len(group) * float(capacity[group[0], r]))
-                    utilisation.append(used / float(total[r]))
-        y, z = placed
-
-        model.drift = pyo.Var(names, within=pyo.NonNegativeReals)
-        model.changed = pyo.Var(list(before), within=pyo.Binary)
-        model.job_rows = pyo.ConstraintList()
-        add = model.job_rows.add
+        for (role, g), group in groups.items():
+            capacity, everywhere = self._capacity[role][group[0]], self._capacity[role].sum(axis=0)
+            for r in range(capacity.size):
+                needed = {
+                    name: float(demand[name, role][r])
+                    for name in jobs if (name, role, g) in room and demand[name, role][r] > 0
+                }  # fmt: skip
+                if needed:
+                    used = total(own * m.units[name, role, g] for name, own in needed.items())
+                    m.capacity.add(used <= len(group) * float(capacity[r]))
+                    utilisation.append(used / float(everywhere[r]))
+        m.job_rows = pyo.ConstraintList()
         for name, job in jobs.items():
-            workers = pyo.quicksum(own for (j, _), own in y.items() if j == name)
-            ps = pyo.quicksum(own for (j, _), own in z.items() if j == name)
-            ps_per_worker = instance.ps_per_worker(job)
-            fair = fair_workers.get(name, 0)
-            add(workers <= most[name])
-            add(workers >= (1 if fair else 0))
-            if ps_per_worker > 0:
-                add(ps_per_worker * workers <= ps)
-            add(ps <= workers)
-            add(workers - model.drift[name] <= fair)
-            add(-workers - model.drift[name] <= -fair)
+            workers, ps = (
+                total(m.units[name, own, g] for own, g in groups
+                      if own == role and (name, own, g) in room)
+                for role in self._capacity
+            )  # fmt: skip
+            m.job_rows.add((1 if fair.get(name) else 0, workers, most[name]))
+            if ratio := instance.ps_per_worker(job):
+                m.job_rows.add(ratio * workers <= ps)
+            m.job_rows.add(ps <= workers)
+            m.job_rows.add(workers - m.drift[name] <= fair.get(name, 0))
+            m.job_rows.add(-workers - m.drift[name] <= -fair.get(name, 0))
         for name, placement in before.items():
-            counts = self._counts_of(placement)
-            for units, held in ((y, counts["workers"]), (z, counts["ps"])):
-                for key in units:
-                    if key[0] == name:
-                        was, upper = held[key[1]], units[key].ub
-                        for side, most_moved in ((1, upper - was), (-1, was)):
-                            moved = side * units[key]
-                            if most_moved:
-                                moved -= most_moved * model.changed[name]
-                            add(moved <= side * was)
-        loss = pyo.quicksum(self._unit_share(jobs[j]) * model.drift[j] for j in names)
-        budget = math.ceil(2 * self.theta1 * len(instance.resources))
-        model.fairness = pyo.Constraint(expr=loss <= budget)
+            for place, was in self._units_of(placement).items():
+                if key_room := room.get((name, *place)):
+                    units, changed = m.units[name, *place], m.changed[name]
+                    m.job_rows.add(units - (key_room - was) * changed <= was)
+                    m.job_rows.add(-units - was * changed <= -was)
+        loss = total(self._unit_share(job) * m.drift[name] for name, job in jobs.items())
+        m.fairness = pyo.Constraint(
+            expr=loss <= math.ceil(2 * self.theta1 * len(instance.resources))
+        )
         if before:
-            changes = pyo.quicksum(model.changed[j] for j in before)
-            model.churn = pyo.Constraint(expr=changes <= math.ceil(self.theta2 * len(before)))
-        model.objective = pyo.Objective(expr=pyo.quicksum(utilisation), sense=pyo.maximize)
-        return model
+            changes = total(m.changed[name] for name in before)
+            m.churn = pyo.Constraint(expr=changes <= math.ceil(self.theta2 * len(before)))
+        m.objective = pyo.Objective(expr=total(utilisation), sense=pyo.maximize)
+        return m
 
     def _unit_share(self, job: OasisJob) -> float:
         """Dominant share of one worker with its part of a parameter server."""
-        instance = self.cluster.instance
-        worker, ps = instance.demand_of(job)
-        b, big_b = instance.bandwidth_of(job)
-        part = b / big_b if big_b else 0.0
-        shares = [0.0]
-        pools = (worker, instance.worker_capacity), (part * ps, instance.ps_capacity)
-        for demand, capacity in pools:
-            total = capacity.sum(axis=0)
-            shares.append(float(np.divide(demand, total, where=total > 0, out=0 * demand).max()))
-        return max(shares)
+        b, big_b = self.cluster.instance.bandwidth_of(job)
+        shares = []
+        for role, units in (("workers", 1.0), ("ps", b / big_b if big_b else 0.0)):
+            everywhere = self._capacity[role].sum(axis=0)
+            needed = units * self.cluster.unit(job, role)
+            shares += (needed[everywhere > 0] / everywhere[everywhere > 0]).tolist()
+        return max(shares, default=0.0)
 
     def report(self) -> Report:
         """Count programs, limits reached, allocations kept and units without room."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
@@ -13,6 +14,8 @@ from hindsched.online.cluster_state import OptionalJobsState, this_slot
 from hindsched.online.dynamics import Placement, ServerCluster
 from hindsched.online.protocol import Environment
 
+Units = dict[tuple[str, int], int]
+"""Workers and PSs of a job by role and group of servers."""
 State = OptionalJobsState  # rows of workers and PSs; who did not reach its work was given up
 committed_rows = this_slot  # workers are elastic
 
@@ -29,16 +32,14 @@ class OasisCluster(ServerCluster):
         super().__init__(environment, names, free)
         self.total = {role: own.sum(axis=0) for role, own in has.items()}
         self._next = {"workers": 0, "ps": 0}
-        self._units: dict[str, dict[str, Floats]] = {}
+        self._units: dict[str, tuple[Floats, Floats]] = {}
         self._most: dict[str, int] = {}
 
     def unit(self, job: OasisJob, role: str) -> Floats:
         """Demand of one worker or PS."""
         if job.name not in self._units:
-            self._units[job.name] = dict(
-                zip(("workers", "ps"), self.instance.demand_of(job), strict=True)
-            )
-        return self._units[job.name][role]
+            self._units[job.name] = self.instance.demand_of(job)
+        return self._units[job.name][role == "ps"]
 
     def ps_needed(self, job: OasisJob, workers: int) -> int:
         """PSs that (6) asks for."""
@@ -53,75 +54,68 @@ class OasisCluster(ServerCluster):
         return self._grow(job, placement or Placement({}), 1)
 
     def _grow(self, job: OasisJob, placement: Placement, more: int) -> Placement | None:
+        """Book so many workers more and the PSs that they need, all or none."""
+        held = {"workers": placement.workers, "ps": placement.ps}
+        grown = {role: dict(counts) for role, counts in held.items()}
         ps = self.ps_needed(job, placement.num_workers + more) - sum(placement.ps.values())
-        grown = Placement(dict(placement.workers), dict(placement.ps))
-        if not self._add(job, "workers", more, grown.workers):
-            return None
-        if not self._add(job, "ps", ps, grown.ps):
-            more_workers = {
-                name: count - placement.workers.get(name, 0)
-                for name, count in grown.workers.items()
-            }
-            self.release(job, Placement(more_workers))
-            return None
-        return grown
-
-    def _add(self, job: OasisJob, role: str, count: int, booked: dict[str, int]) -> bool:
-        """Book units round-robin from the server after the last one used, all or none."""
-        start = self._next[role]
-        places: list[int] = []
-        for _ in range(count):
-            fits = np.flatnonzero((self.free[role] >= self.unit(job, role)).all(axis=1))
-            if fits.size == 0:
-                for place in places:
-                    self.free[role][place] += self.unit(job, role)
+        for role, count in (("workers", more), ("ps", ps)):
+            start = self._next[role]
+            if self._book_units(job, role, count, grown[role]):
                 self._next[role] = start
-                return False
-            places.append(int(fits[np.searchsorted(fits, self._next[role]) % fits.size]))
-            self._next[role] = (places[-1] + 1) % len(self.free[role])
-            self.free[role][places[-1]] -= self.unit(job, role)
-        for place in places:
+                added = (
+                    {name: count - held[role].get(name, 0) for name, count in counts.items()}
+                    for role, counts in grown.items()
+                )
+                self.release(job, Placement(*added))
+                return None
+        return Placement(**grown)
+
+    def _book_units(
+        self, job: OasisJob, role: str, count: int, booked: dict[str, int],
+        fullest_of: Sequence[int] | None = None,
+    ) -> int:  # fmt: skip
+        """Book units one by one on servers with room; how many found none.
+
+        They go round robin from the server after the last one used, or to the fullest of some.
+        """
+        demand, free = self.unit(job, role), self.free[role]
+        total = np.maximum(self.total[role], np.finfo(float).tiny)
+        for k in range(count):
+            fits = np.flatnonzero((free >= demand).all(axis=1))
+            if fullest_of is not None:
+                fits = np.intersect1d(fits, fullest_of, assume_unique=True)
+            if not fits.size:
+                return count - k
+            if fullest_of is None:
+                place = int(fits[np.searchsorted(fits, self._next[role]) % fits.size])
+                self._next[role] = (place + 1) % len(free)
+            else:
+                place = int(fits[np.argmin((free[fits] / total).sum(axis=1))])
+            free[place] -= demand
             name = self.names[role][place]
             booked[name] = booked.get(name, 0) + 1
-        return True
+        return 0
 
     def best_fit(
-        self, job: OasisJob, counts: dict[str, list[int]], groups: dict[str, list[list[int]]]
+        self, job: OasisJob, units: Units, groups: dict[tuple[str, int], list[int]]
     ) -> tuple[Placement, int]:
         """Book units by group of servers, on the fullest with room; and how many found none.
 
         What finds none in its group goes to any server with room.
         """
         placement, missed = Placement({}), 0
-        roles = {"workers": placement.workers, "ps": placement.ps}
-        for role, own in counts.items():
-            left = 0
-            for group, count in zip(groups[role], own, strict=True):
-                left += self._add_to_fullest(job, role, group, count, roles[role])
-            everywhere = list(range(len(self.free[role])))
-            missed += self._add_to_fullest(job, role, everywhere, left, roles[role])
+        for role, booked in (("workers", placement.workers), ("ps", placement.ps)):
+            left = sum(
+                self._book_units(job, role, count, booked, groups[own, g])
+                for (own, g), count in units.items() if own == role
+            )  # fmt: skip
+            everywhere = range(len(self.free[role]))
+            missed += self._book_units(job, role, left, booked, everywhere)
         while sum(placement.ps.values()) < self.ps_needed(job, placement.num_workers):
             self._drop_one(job, "workers", placement.workers)
         while sum(placement.ps.values()) > placement.num_workers:
             self._drop_one(job, "ps", placement.ps)
         return placement, missed
-
-    def _add_to_fullest(
-        self, job: OasisJob, role: str, servers: list[int], count: int, booked: dict[str, int]
-    ) -> int:
-        """Book units one by one on the fullest of the servers with room; how many found none."""
-        demand, free = self.unit(job, role), self.free[role]
-        total = np.maximum(self.total[role], np.finfo(float).tiny)
-        among = np.array(servers)
-        for k in range(count):
-            fits = among[(free[among] >= demand).all(axis=1)]
-            if not fits.size:
-                return count - k
-            place = int(fits[np.argmin((free[fits] / total).sum(axis=1))])
-            free[place] -= demand
-            name = self.names[role][place]
-            booked[name] = booked.get(name, 0) + 1
-        return 0
 
     def _drop_one(self, job: OasisJob, role: str, booked: dict[str, int]) -> None:
         name = next(reversed(booked))

@@ -5,7 +5,7 @@ paper                  here                                            unit
 =====================  ==============================================  =====================
 ``U_1^r, U_2^r``       `PriceBounds.log_upper` (natural logarithm)     log utility per unit
 ``L_1, L_2``           `PriceBounds.log_lower`                         log utility per unit
-``eta_1, eta_2``       `PoolFacts.log_eta`                             logarithm, no unit
+``eta_1, eta_2``       `PriceBounds.log_eta`                           logarithm, no unit
 ``P_h^r, Q_k^r``       `ExponentialPrices`                             utility per unit
 =====================  ==============================================  =====================
 
@@ -25,60 +25,12 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from hindsched.arrays import Floats, Ints, exp_of, log_of
-from hindsched.instances.base import SigmoidUtility, Utility
+from hindsched.instances.base import SigmoidUtility
 from hindsched.instances.oasis.instance import OasisInstance
-from hindsched.json_types import JsonObject
 from hindsched.solvers.oracles.rows import Rows
 
 Units = Literal["file", "capacity"]
 POOLS = ("worker_capacity", "ps_capacity")
-
-
-@dataclass(frozen=True)
-class PoolFacts:
-    """What the bounds of one pool (worker servers or PS servers) are made of."""
-
-    log_best: Floats  # of each job's largest utility, f(dmin - 1)
-    log_worst: Floats  # of its smallest, f(T - a) or the last that is above 0
-    log_priority: Floats  # of its scale, for the floor on L
-    work: Floats  # worker-slots
-    demand: Floats  # of one worker (or PS), (I, R)
-    total: Floats  # the pool's capacity, (R,)
-    horizon: int
-
-    def log_eta(self, demand: Floats, total: Floats) -> float:
-        """Logarithm of eta: ``1/eta = min_i W_i sum_r w_i^r / (T sum_r C^r)``."""
-        shares = self.work * demand.sum(axis=1)
-        return math.log(self.horizon * total.sum()) - math.log(shares[shares > 0].min())
-
-    def bounds(self, floor: float, units: Units) -> PriceBounds:
-        """Evaluate (23) and (25) (or (24) and (26)).
-
-        The smallest utility counts as at least `floor` times the job's priority. L and alpha depend
-        on the units, since (25) adds resources up.
-        """
-        scale = np.where(self.total > 0, self.total, 1.0) if units == "capacity" else 1.0
-        demand, total = self.demand / scale, self.total / scale
-        needs = demand.sum(axis=1) > 0
-        used = (self.demand > 0).any(axis=0)
-        if not needs.any():
-            nothing = np.full(demand.shape[1], -math.inf)
-            return PriceBounds(nothing, nothing, -math.inf)
-        per_unit = np.full(demand.shape, -math.inf)
-        job, resource = np.nonzero(demand)
-        per_unit[job, resource] = self.log_best[job] - log_of(demand[job, resource])
-        log_upper = np.where(used, per_unit.max(axis=0), -math.inf)
-        log_worst = self.log_worst
-        if floor > 0:
-            log_worst = np.maximum(log_worst, math.log(floor) + self.log_priority)
-        earns = needs & np.isfinite(log_worst)
-        log_eta = self.log_eta(demand, total)
-        log_lower = -math.inf
-        if earns.any():
-            cost = log_of(self.work[earns] * demand[earns].sum(axis=1))
-            log_lower = float((log_worst[earns] - cost).min()) - math.log(4) - log_eta
-        log_scale = log_of(np.asarray(scale, dtype=np.float64)) + np.zeros(len(total))
-        return PriceBounds(log_upper - log_scale, log_lower - log_scale, log_eta)
 
 
 @dataclass(frozen=True)
@@ -97,7 +49,7 @@ class PriceBounds:
             return 1.0
         return max(1.0, float((self.log_upper[finite] - self.log_lowers[finite]).max()))
 
-    def to_dict(self, resources: tuple[str, ...]) -> JsonObject:
+    def to_dict(self, resources: tuple[str, ...]) -> dict[str, Any]:
         """Numbers by name and resource; what is -inf is left out."""
 
         def finite(values: Floats) -> dict[str, float]:
@@ -117,27 +69,63 @@ class PriceBounds:
         return cls(upper, lower, declared.get("log_eta", -math.inf))
 
 
-def pool_facts(instance: OasisInstance) -> dict[str, PoolFacts]:
-    """Facts of both pools, by the name of their row set."""
-    horizon, best, worst, scale = instance.horizon, [], [], []
-    for job, duration in zip(instance.jobs, instance.min_duration, strict=True):
-        utility = job.utility
-        best.append(_log_utility(utility, duration - 1))
-        worst.append(_log_smallest(utility, duration - 1, horizon - job.arrival))
+def log_utilities(instance: OasisInstance) -> tuple[Floats, Floats, Floats]:
+    """Logarithms by job: largest utility f(dmin - 1), smallest above 0 until T, and its scale."""
+    found = []
+    for job, duration in zip(instance.jobs, instance.min_duration.tolist(), strict=True):
+        utility, last = job.utility, instance.horizon - job.arrival
         if isinstance(utility, SigmoidUtility):
-            scale.append(_log(utility.priority))
+            scale = _log(utility.priority)
+            ends = (utility.log_value_per_priority(x) for x in (duration - 1, last))
+            found.append((*(scale + end for end in ends), scale))
         else:
-            scale.append(_log_utility(utility, 0))
-    log_best, log_worst, log_scale = (np.array(each, float) for each in (best, worst, scale))
-    pools = (
-        (instance.worker_demand, instance.worker_capacity),
-        (instance.ps_demand, instance.ps_capacity),
-    )
-    work = instance.work.astype(float)
-    return {
-        name: PoolFacts(log_best, log_worst, log_scale, work, demand, capacity.sum(axis=0), horizon)
-        for name, (demand, capacity) in zip(POOLS, pools, strict=True)
-    }
+            values = [utility.value(x) for x in range(max(last + 1, duration))]
+            earned = [value for value in values[duration - 1 : last + 1] if value > 0]
+            found.append(
+                (_log(values[duration - 1]), _log(min(earned, default=0)), _log(values[0]))
+            )
+    best, worst, scales = np.array(found, float).reshape(-1, 3).T
+    return best, worst, scales
+
+
+def price_bounds(
+    instance: OasisInstance, floor: float = 0.0, units: Units = "file"
+) -> dict[str, PriceBounds]:
+    """Evaluate (23)-(26), by the name of the pool's row set.
+
+    The smallest utility counts as at least `floor` times the job's priority. L and alpha depend on
+    the units, since (25) adds resources up.
+    """
+    log_best, log_worst, log_scales = log_utilities(instance)
+    if floor > 0:
+        log_worst = np.maximum(log_worst, math.log(floor) + log_scales)
+    found = {}
+    for pool, needed, capacity in (
+        (POOLS[0], instance.worker_demand, instance.worker_capacity),
+        (POOLS[1], instance.ps_demand, instance.ps_capacity),
+    ):
+        total = capacity.sum(axis=0)
+        scale = np.where(total > 0, total, 1.0) if units == "capacity" else np.ones(total.size)
+        demand, total = needed / scale, total / scale
+        cost = instance.work * demand.sum(axis=1)  # 1/eta = min_i W_i sum_r w_i^r / (T sum_r C^r)
+        needs = cost > 0
+        if not needs.any():
+            nothing = np.full(total.size, -math.inf)
+            found[pool] = PriceBounds(nothing, nothing, -math.inf)
+            continue
+        per_unit = np.full(demand.shape, -math.inf)
+        job, resource = np.nonzero(demand)
+        per_unit[job, resource] = log_best[job] - log_of(demand[job, resource])
+        log_eta = math.log(instance.horizon * total.sum()) - math.log(cost[needs].min())
+        earns = needs & np.isfinite(log_worst)
+        log_lower = -math.inf
+        if earns.any():
+            least = float((log_worst[earns] - log_of(cost[earns])).min())
+            log_lower = least - math.log(4) - log_eta
+        log_scale = log_of(scale)
+        upper, lower = per_unit.max(axis=0) - log_scale, log_lower - log_scale
+        found[pool] = PriceBounds(upper, lower, log_eta)
+    return found
 
 
 class ExponentialPrices:
@@ -165,20 +153,6 @@ class ExponentialPrices:
         capacity = self._capacity[rows]
         share = np.divide(used, capacity, out=np.ones_like(used), where=capacity > 0)
         return exp_of(self._log_lower[rows] + self._width[rows] * share)
-
-
-def _log_utility(utility: Utility, completion: int) -> float:
-    if isinstance(utility, SigmoidUtility):
-        return _log(utility.priority) + utility.log_value_per_priority(completion)
-    return _log(utility.value(completion))
-
-
-def _log_smallest(utility: Utility, first: int, last: int) -> float:
-    """Logarithm of the smallest utility above 0 at completions first..last; -inf for none."""
-    if isinstance(utility, SigmoidUtility):
-        return _log_utility(utility, last)
-    positive = (value for x in range(last, first - 1, -1) if (value := utility.value(x)) > 0)
-    return _log(next(positive, 0.0))
 
 
 def _log(value: float) -> float:

@@ -42,12 +42,9 @@ class OasisSolution(Solution):
     instance: OasisInstance
 
     def __init__(
-        self,
-        instance: OasisInstance,
-        workers: Mapping[str, Deployment],
-        ps: Mapping[str, Deployment],
-        formulation: str | None = None,
-    ) -> None:
+        self, instance: OasisInstance, workers: Mapping[str, Deployment],
+        ps: Mapping[str, Deployment], formulation: str | None = None,
+    ) -> None:  # fmt: skip
         self.instance = instance
         self.formulation = instance.check_formulation(formulation)
         shapes = (len(instance.worker_servers), len(instance.ps_servers))

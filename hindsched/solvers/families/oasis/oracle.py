@@ -23,13 +23,12 @@ import numpy as np
 
 from hindsched.arrays import Bools, Floats, Ints
 from hindsched.errors import InputError
-from hindsched.instances.decimals import WholeUnits, times
 from hindsched.instances.oasis.instance import OasisInstance
 from hindsched.solutions.base import Solution
 from hindsched.solvers.families.oasis.resources import (
-    Groups,
     OasisOracle,
     OasisPlan,
+    Pool,
     best_within,
     plan_features,
 )
@@ -51,8 +50,7 @@ class _Side:
     # rows (group, resource, slot), and (group, job, slot) of the units that patterns hold
     resources: RowSet
     units: RowSet
-    groups: Groups  # the groups
-    demand: Floats  # demand of one unit, (jobs, resources)
+    pool: Pool
     packed: Bools  # whose units are packed in patterns, (groups, jobs)
     # where that is everybody whom a server holds: the patterns imply the resources' rows, (groups,)
     whole: Bools
@@ -60,35 +58,34 @@ class _Side:
     patterns: list[Ints]
 
     @classmethod
-    def of(
-        cls, instance: OasisInstance, resources: RowSet, capacity: Floats, demand: Floats,
-        groups: Groups, most: Ints,
-    ) -> _Side:  # fmt: skip
+    def of(cls, jobs: tuple[str, ...], resources: RowSet, pool: Pool, most: Ints) -> _Side:
         """Choose the jobs and enumerate the patterns; `most`: units by group and job."""
         packed, patterns = np.zeros(most.shape, dtype=bool), []
-        for group, first in enumerate(groups.first):
-            chosen, found = _pack(capacity[first], demand, most[group])
+        for group, capacity in enumerate(pool.capacity):
+            chosen, found = _pack(capacity, pool.demand, most[group])
             packed[group, chosen] = True
             wide = np.zeros((len(found), most.shape[1]), dtype=np.int64)
             wide[:, chosen] = found
             patterns.append(wide)
-        name = resources.name.replace("capacity", "units")
-        jobs = tuple(job.name for job in instance.jobs)
         axes = resources.axes[0], ("job", jobs), resources.axes[-1]
-        units = RowSet(name, axes, np.zeros((*most.shape, instance.horizon)))
+        shape = (*most.shape, resources.shape[-1])
+        units = RowSet(resources.name.replace("capacity", "units"), axes, np.zeros(shape))
         whole = (packed | (most == 0)).all(axis=1)
-        return cls(resources, units, groups, demand, packed, whole, patterns)
+        return cls(resources, units, pool, packed, whole, patterns)
 
     def unit_prices(self, arrays: dict[str, Floats]) -> Floats:
         """Price of one unit of every job by group and slot, shape (jobs, groups, 1, slots)."""
-        resources = np.einsum("grt,jr->jgt", arrays[self.resources.name], self.demand)
+        resources = np.einsum("grt,jr->jgt", arrays[self.resources.name], self.pool.demand)
         places = (arrays[self.units.name] * self.packed[:, :, None]).transpose(1, 0, 2)
         total: Floats = np.ascontiguousarray(resources + places)[:, :, None]
         return total
 
 
 def _pack(capacity: Floats, demand: Floats, most: Ints) -> tuple[list[int], Ints]:
-    """Jobs of one server that are packed, the largest, and their maximal patterns."""
+    """Jobs of one server that are packed, the largest, and their maximal patterns.
+
+    One that only rounding lets in makes a bound no less valid.
+    """
     able = [int(job) for job in np.argsort(most, kind="stable") if most[job] > 0]
     chosen: list[int] = []
     best = np.zeros((0, 0), dtype=np.int64)
@@ -98,26 +95,7 @@ def _pack(capacity: Floats, demand: Floats, most: Ints) -> tuple[list[int], Ints
         if found is None:
             break
         chosen, best = tried, found
-    return chosen, _without_overfull(best, capacity, demand[chosen])
-
-
-def _without_overfull(patterns: Ints, capacity: Floats, demand: Floats) -> Ints:
-    """Maximal patterns, exactly: one that only rounding lets in gives way to those below it."""
-    amounts, whole = WholeUnits.of(demand, capacity[None]).tables
-    waiting, held = patterns, [patterns[:0]]
-    while len(waiting):
-        used = times(waiting[:, :, None], amounts[None]).sum(axis=1)
-        over = np.asarray(used > whole, dtype=bool)
-        if not over.any() and len(held) == 1:
-            return patterns
-        held.append(waiting[~over.any(axis=1)])
-        # Whatever fits has a unit less of a job that needs what is overfull.
-        which, job = np.nonzero((waiting > 0) & (over @ (demand > 0).T))
-        smaller = waiting[which]
-        smaller[np.arange(which.size), job] -= 1
-        waiting = np.unique(smaller, axis=0)
-    known = np.unique(np.concatenate(held), axis=0)
-    return known[[np.count_nonzero((known >= one).all(axis=1)) == 1 for one in known]]
+    return chosen, best
 
 
 @dataclass(frozen=True)
@@ -144,21 +122,16 @@ class PatternOracle(BlockOracle):
         self.optional = self.exact = True
         self._jobs = len(instance.jobs)
         blocks = [groups.block(job) for job in range(self._jobs)]
-        one = np.ones(1)
-        self._single = [replace(job, worker_demand=one, ps_demand=one) for job in blocks]
+        one = [np.ones(1)] * 2
+        self._single = [replace(job, demands=one) for job in blocks]
         self._known: _Prices | None = None
+        names = tuple(job.name for job in instance.jobs)
+        uses = [(job.task.needed.size - 1, int(job.task.needed[-1])) for job in blocks]
         sides = []
-        for capacity, demand, own, row_set, rooms, uses in (
-            (instance.worker_capacity, instance.worker_demand, groups.worker_groups,
-             groups.rows.sets[0], [block.worker_room for block in blocks],
-             [block.task.needed.size - 1 for block in blocks]),
-            (instance.ps_capacity, instance.ps_demand, groups.ps_groups, groups.rows.sets[1],
-             [block.ps_room for block in blocks],
-             [int(block.task.needed[-1]) for block in blocks]),
-        ):  # fmt: skip
-            each = np.array(rooms).reshape(self._jobs, own.size.size).T // own.size[:, None]
-            most = np.minimum(each, np.array(uses, dtype=np.int64))
-            sides.append(_Side.of(instance, row_set, capacity, demand, own, most))
+        for k, (pool, rows) in enumerate(zip(groups.pools, groups.rows.sets, strict=True)):
+            rooms = np.array([job.rooms[k] for job in blocks]).reshape(-1, pool.size.size)
+            most = np.minimum(rooms.T // pool.size[:, None], [use[k] for use in uses])
+            sides.append(_Side.of(names, rows, pool, most.astype(np.int64)))
         self._sides = tuple(sides)
         self.rows = Rows([*groups.rows.sets, *(side.units for side in sides)])
         implied = {
@@ -234,7 +207,7 @@ class PatternOracle(BlockOracle):
     def _dearest(self, number: int, group: int, slot: int, at: _Prices) -> Response:
         """The dearest pattern of a group and slot, on all its servers."""
         side, (which, worth) = self._sides[number], at.dearest[number, group]
-        size = float(side.groups.size[group])
+        size = float(side.pool.size[group])
         pattern = side.patterns[group][which[slot]]
         jobs = np.flatnonzero(pattern)
         rows = self._unit_rows(side, group, jobs, slot)
@@ -284,10 +257,10 @@ class PatternOracle(BlockOracle):
         """Prices of resources on servers; a place's price is shared among what its unit needs."""
         arrays, parts = self.rows.unpack(prices), []
         for side in self._sides:
-            one = side.resources.capacity[:, None, :, 0] / side.groups.size[:, None, None]
-            portion = side.demand / np.maximum(one, 1e-300)  # (groups, jobs, resources)
+            one = side.resources.capacity[:, None, :, 0] / side.pool.size[:, None, None]
+            portion = side.pool.demand / np.maximum(one, 1e-300)  # (groups, jobs, resources)
             portion = portion / np.maximum(portion.sum(axis=2, keepdims=True), 1e-300)
-            needed = np.broadcast_to(side.demand, portion.shape)
+            needed = np.broadcast_to(side.pool.demand, portion.shape)
             rate = np.divide(portion, needed, out=np.zeros_like(portion), where=needed > 0)
             shared = np.einsum("gjt,gjr->grjt", arrays[side.units.name], rate)
             parts.append((arrays[side.resources.name] + shared.max(axis=2, initial=0.0)).ravel())

@@ -42,7 +42,7 @@ class SlotEngine:
         """Best schedule worth more than `above`, or None; see `OasisOracle.best_response`."""
         job, horizon = oracle.block(block), oracle.instance.horizon
         needed, steps, total, utilities, arrival = job.task
-        sides = (job.worker_room, job.worker_demand), (job.ps_room, job.ps_demand)
+        sides = list(zip(job.rooms, job.demands, strict=True))
         left = oracle.rows.unpack(loosened(residual, oracle.rows.capacity)).values()
         paid = [  # by server and slot
             np.einsum("hrt,r->ht", price, demand)

@@ -27,8 +27,7 @@ import numpy as np
 from numba import njit
 
 from hindsched.arrays import Floats, Ints
-from hindsched.solvers.kernels.placement import NOTHING, fill_limited, limited_prefix
-from hindsched.solvers.kernels.stable_order import stable_order
+from hindsched.solvers.kernels.placement import NOTHING, Range, fill_limited, limited_prefix
 from hindsched.solvers.kernels.ties import TIE
 
 
@@ -36,9 +35,7 @@ class Side(NamedTuple):
     """The servers of workers, or of PSs, as one job meets them."""
 
     prices: Floats  # prices of the capacity rows, (H, R, T)
-    residual: Floats  # what is left of the capacities; read only if `limited`, (H, R, T)
-    # what floating point may have lost of the residual; read only if `limited`, (H, R, T)
-    slack: Floats
+    residual: Floats  # what is left of the capacities, `loosened`; only if `limited`, (H, R, T)
     limited: bool  # whether the residual limits how many fit
     room: Ints  # how many units fit on an empty server (or group of servers), (H,)
     demand: Floats  # demand of one unit, (R,)
@@ -54,142 +51,82 @@ class Task(NamedTuple):
     arrival: int  # first slot
 
 
-class Scratch(NamedTuple):
-    """Work arrays of `best_schedule`; the last one receives the number of workers by slot.
-
-    Shapes (T + 1, >= total + 1), (T + 1, >= N + 1), (T + 1, 2) and (T + 1,).
-    """
-
-    table: Floats
-    costs: Floats
-    windows: Ints
-    workers: Ints
-
-
-class Jobs(NamedTuple):
-    """Many jobs at full capacity: the fields of `Side` and `Task` with a leading job axis, padded.
-
-    `most` is N by job.
-    """
-
-    worker_room: Ints
-    ps_room: Ints
-    worker_demand: Floats
-    ps_demand: Floats
-    needed: Ints
-    most: Ints
-    total: Ints
-    utilities: Floats
-    arrival: Ints
-
-
-class Listing(NamedTuple):
-    """Servers with room, cheapest unit first: index, unit price and how many units fit."""
-
-    order: Ints
-    price: Floats
-    room: Ints
-
-
 @njit(cache=True, nogil=True)
-def full_side(prices, room, demand):
-    """Empty servers at these prices."""
-    return Side(prices, prices, prices, False, room, demand)
+def cheapest_first(side, t, most):
+    """Servers with room in slot index `t`, cheapest unit first, ties by index.
 
-
-@njit(cache=True, nogil=True)
-def empty_listing(workers, ps):
-    """Room for the servers of either side."""
-    width = max(workers.room.shape[0], ps.room.shape[0])
-    return Listing(np.empty(width, np.int64), np.empty(width), np.empty(width, np.int64))
-
-
-@njit(cache=True, nogil=True)
-def sort_servers(side, t, most, listing):
-    """List the servers with room in slot index `t`, cheapest unit first, ties by index.
-
-    Returns their number; of a server at most `most` units count.
+    And by server the units that fit, of at most `most`, and the price of one.
     """
-    order, price_of, room_of = listing
     demand = side.demand
     equal = 1.0 + TIE if side.limited else 1.0
+    order = np.empty(side.room.shape[0], np.int64)
+    room = np.minimum(side.room, most)
+    prices = np.zeros(room.shape[0])
     listed = 0
-    for h in range(side.room.shape[0]):
-        units = side.room[h]
-        if units <= 0:
-            continue
-        if side.limited:
-            for r in range(demand.shape[0]):
-                if demand[r] > 0.0:
-                    fits = np.floor((side.residual[h, r, t] + side.slack[h, r, t]) / demand[r])
-                    if fits < units:
-                        units = int(fits)
-            if units <= 0:
-                continue
+    for h in range(room.shape[0]):
         price = 0.0
         for r in range(demand.shape[0]):
-            if demand[r] > 0.0:
+            if demand[r] > 0.0 and room[h] > 0:
                 price += side.prices[h, r, t] * demand[r]
-        if units > most:
-            units = most
+                if side.limited:
+                    fits = np.floor(side.residual[h, r, t] / demand[r])
+                    if fits < room[h]:
+                        room[h] = int(fits)
+        if room[h] <= 0:
+            room[h] = 0
+            continue
+        prices[h] = price
         j = listed
-        while j > 0 and price_of[j - 1] > price * equal:
-            price_of[j] = price_of[j - 1]
-            room_of[j] = room_of[j - 1]
+        while j > 0 and prices[order[j - 1]] > price * equal:
             order[j] = order[j - 1]
             j -= 1
-        price_of[j] = price
-        room_of[j] = units
         order[j] = h
         listed += 1
-    return listed
+    return order[:listed], room, prices
 
 
 @njit(cache=True, nogil=True)
-def prefix_costs(listed, listing, most, cost):
-    """Fill ``cost[n]``: price of the `n` cheapest units. Returns the most units there are."""
-    cost[0] = 0.0
-    n = 0
-    for j in range(listed):
-        for _ in range(listing.room[j]):
-            if n == most:
-                return n
-            cost[n + 1] = cost[n] + listing.price[j]
-            n += 1
-    return n
+def slot_costs(workers, ps, needed, t, on_worker, on_ps, cost):
+    """Fill ``cost[n]``: cheapest cost of `n` workers with their PSs, inf where they do not fit.
 
-
-@njit(cache=True, nogil=True)
-def slot_costs(workers, ps, needed, t, listing, worker_cost, ps_cost, cost):
-    """Fill ``cost[n]``: cheapest cost of `n` workers with their PSs; returns the largest n."""
-    most = needed.shape[0] - 1
-    listed = sort_servers(workers, t, most, listing)
-    able = prefix_costs(listed, listing, most, worker_cost)
-    listed = sort_servers(ps, t, needed[able], listing) if needed[able] > 0 else 0
-    servers = prefix_costs(listed, listing, needed[able], ps_cost)
-    while able > 0 and needed[able] > servers:
-        able -= 1
-    for n in range(able + 1):
+    Servers take units within the Ranges `on_worker`, (H,), and `on_ps`. Returns the largest n.
+    """
+    worker_cost, ps_cost = np.empty(needed.shape[0]), np.empty(needed[-1] + 1)
+    order, room, prices = cheapest_first(workers, t, on_worker.high)
+    limited_prefix(NOTHING, on_worker.low, room, prices, order, worker_cost)
+    order, room, prices = cheapest_first(ps, t, on_ps.high)
+    limited_prefix(NOTHING, on_ps.low, room, prices, order, ps_cost)
+    able = 0
+    for n in range(needed.shape[0]):
         cost[n] = worker_cost[n] + ps_cost[needed[n]]
+        if cost[n] < np.inf:
+            able = n
     return able
 
 
 @njit(cache=True, nogil=True)
-def best_schedule(workers, ps, task, floor, scratch):
-    """Best payoff of one job and its completion slot; -inf and 0 if none is above `floor`.
+def unlimited(side):
+    """The Range of servers that may take whatever fits."""
+    return Range(np.zeros_like(side.room), side.room)
 
-    `scratch` receives the number of workers by slot.
+
+@njit(cache=True, nogil=True)
+def best_schedule(workers, ps, task, floor):
+    """Best payoff of one job, its completion slot, and the `placed` workers and PSs.
+
+    -inf, 0 and nothing if no payoff is above `floor`.
     """
     needed, steps, total, utilities, arrival = task
-    table, costs, windows, chosen = scratch
     most = needed.shape[0] - 1
-    listing = empty_listing(workers, ps)
-    worker_cost = np.empty(most + 1)
-    ps_cost = np.empty(needed[most] + 1)
+    last = utilities.shape[0] - 1
+    table = np.empty((last + 1, total + 1))
+    costs = np.empty((last + 1, most + 1))
+    windows = np.empty((last + 1, 2), np.int64)
+    chosen = np.zeros(last + 1, np.int64)
+    on_worker, on_ps = unlimited(workers), unlimited(ps)
 
     tie = TIE if workers.limited else 0.0
     best, end = floor, 0
-    last = utilities.shape[0] - 1
     while last >= arrival and utilities[last] <= best:
         last -= 1
     windows[arrival - 1, 0] = 0
@@ -200,8 +137,7 @@ def best_schedule(workers, ps, task, floor, scratch):
         if utilities[t] <= best:
             break
         cost = costs[t]
-        n_max = slot_costs(workers, ps, needed, t - 1, listing, worker_cost, ps_cost, cost)
-        cost[n_max + 1 :] = np.inf
+        n_max = slot_costs(workers, ps, needed, t - 1, on_worker, on_ps, cost)
         old, new = table[t - 1], table[t]
         old_lo, old_hi = windows[t - 1, 0], windows[t - 1, 1]
         lo = max(old_lo, total - steps[most] * (last - t))
@@ -223,9 +159,10 @@ def best_schedule(workers, ps, task, floor, scratch):
         windows[t, 1] = hi
         t += 1
     if end == 0:
-        return -np.inf, 0
-    trace_back(table, costs, windows, steps, total, arrival, end, tie, chosen)
-    return best, end
+        best = -np.inf
+    else:
+        trace_back(table, costs, windows, steps, total, arrival, end, tie, chosen)
+    return best, end, placed(workers, chosen), placed(ps, needed[chosen])
 
 
 @njit(cache=True, nogil=True)
@@ -255,7 +192,6 @@ def relax_states(old, old_lo, old_hi, new, lo, hi, cost, steps, n_max):
 @njit(cache=True, nogil=True)
 def trace_back(table, costs, windows, steps, total, arrival, end, tie, workers):
     """Recover the workers by slot: the fewest that explain each state's cost up to a tie."""
-    workers[:] = 0
     slack = 1.0 + tie
     s = total
     for t in range(end, arrival - 1, -1):
@@ -271,96 +207,30 @@ def trace_back(table, costs, windows, steps, total, arrival, end, tie, workers):
 
 
 @njit(cache=True, nogil=True)
-def place_schedule(workers, ps, needed, chosen, first, last, entries):
-    """Write the placements of the `chosen` workers by slot, (T + 1,), in slots `first` .. `last`.
-
-    `entries`, (3, entries), receives slot, server and count: worker entries first, then those of
-    PSs. Returns the number of worker entries, and of all entries.
-    """
-    listing = empty_listing(workers, ps)
+def placed(side, wanted):
+    """Slot, server and number of the `wanted` units by slot, (T + 1,), cheapest first."""
+    entries = np.empty((3, wanted.shape[0] * side.room.shape[0]), np.int64)
     stop = 0
-    for t in range(first, last + 1):
-        if chosen[t] > 0:
-            listed = sort_servers(workers, t - 1, chosen[t], listing)
-            stop = fill_cheapest(listed, listing, chosen[t], t, entries, stop)
-    split = stop
-    for t in range(first, last + 1):
-        wanted = needed[chosen[t]]
-        if chosen[t] > 0 and wanted > 0:
-            listed = sort_servers(ps, t - 1, wanted, listing)
-            stop = fill_cheapest(listed, listing, wanted, t, entries, stop)
-    return split, stop
-
-
-@njit(cache=True, nogil=True)
-def fill_cheapest(listed, listing, wanted, t, entries, stop):
-    """Put `wanted` units on the listed servers in their order; returns the number of entries."""
-    for j in range(listed):
-        units = min(listing.room[j], wanted)
-        if units > 0:
-            entries[0, stop] = t
-            entries[1, stop] = listing.order[j]
-            entries[2, stop] = units
-            stop += 1
-            wanted -= units
-        if wanted == 0:
-            break
-    return stop
-
-
-@njit(cache=True, nogil=True)
-def best_schedules(worker_prices, ps_prices, jobs, values, worker_use, ps_use):
-    """Best responses of many jobs at full capacity, with staying out at 0.
-
-    `values`, (J,), receives each job's; `worker_use` and `ps_use`, shaped as the prices, (H, R, T)
-    and (K, R, T), the use of all.
-    """
-    horizon = jobs.utilities.shape[1] - 1
-    widest = jobs.needed.shape[1]
-    largest = 0
-    for j in range(values.shape[0]):
-        largest = max(largest, jobs.total[j])
-    scratch = Scratch(
-        np.empty((horizon + 1, largest + 1)),
-        np.empty((horizon + 1, widest)),
-        np.empty((horizon + 1, 2), np.int64),
-        np.zeros(horizon + 1, np.int64),
-    )
-    steps = np.arange(widest)
-    size = horizon * (jobs.worker_room.shape[1] + jobs.ps_room.shape[1])
-    entries = np.empty((3, size), np.int64)
-    for j in range(values.shape[0]):
-        n = jobs.most[j] + 1
-        worker_demand, ps_demand = jobs.worker_demand[j], jobs.ps_demand[j]
-        workers = full_side(worker_prices, jobs.worker_room[j], worker_demand)
-        ps = full_side(ps_prices, jobs.ps_room[j], ps_demand)
-        needed, arrival = jobs.needed[j, :n], jobs.arrival[j]
-        task = Task(needed, steps[:n], jobs.total[j], jobs.utilities[j], arrival)
-        value, end = best_schedule(workers, ps, task, 0.0, scratch)
-        values[j] = 0.0
-        if end == 0:
+    for t in range(wanted.shape[0]):
+        left = wanted[t]
+        if left == 0:
             continue
-        values[j] = value
-        split, stop = place_schedule(workers, ps, needed, scratch.workers, arrival, end, entries)
-        for e in range(stop):
-            t, h, k = entries[0, e] - 1, entries[1, e], entries[2, e]
-            if e < split:
-                for r in range(worker_demand.shape[0]):
-                    worker_use[h, r, t] += k * worker_demand[r]
-            else:
-                for r in range(ps_demand.shape[0]):
-                    ps_use[h, r, t] += k * ps_demand[r]
+        order, room, _ = cheapest_first(side, t - 1, side.room)
+        for h in order:
+            units = min(room[h], left)
+            if units > 0:
+                entries[0, stop] = t
+                entries[1, stop] = h
+                entries[2, stop] = units
+                stop += 1
+                left -= units
+    return entries[:, :stop].copy()
 
 
 @njit(cache=True, nogil=True)
-def unit_prices(side, t, price_of):
-    """Price of one unit on every server in slot index `t`."""
-    for h in range(price_of.shape[0]):
-        total = 0.0
-        for r in range(side.demand.shape[0]):
-            if side.demand[r] > 0.0:
-                total += side.prices[h, r, t] * side.demand[r]
-        price_of[h] = total
+def in_slot_of(limits, t):
+    """Limits by slot and server in slot index `t`."""
+    return Range(limits.low[t], limits.high[t])
 
 
 @njit(cache=True, nogil=True)
@@ -377,29 +247,16 @@ def best_limited_schedule(
     """
     needed, _, total, utilities, arrival = task
     most = needed.shape[0] - 1
-    width = total + 1
-    table = np.full((last_end + 1, width), np.inf)
+    table = np.full((last_end + 1, total + 1), np.inf)
     costs = np.full((last_end + 1, most + 1), np.inf)
-    worker_price = np.empty(workers.room.shape[0])
-    ps_price = np.empty(ps.room.shape[0])
-    ps_cost = np.empty(needed[most] + 1)
-    worker_most = np.minimum(workers.room, on_worker.high)
-    ps_most = np.minimum(ps.room, on_ps.high)
     best, end = -np.inf, 0
     table[arrival - 1, 0] = 0.0
-    reached = 0
     for t in range(arrival, last_end + 1):
         cost, old, new = costs[t], table[t - 1], table[t]
-        unit_prices(workers, t - 1, worker_price)
-        unit_prices(ps, t - 1, ps_price)
-        order = stable_order(worker_price)
-        limited_prefix(NOTHING, on_worker.low[t - 1], worker_most[t - 1], worker_price, order, cost)
-        order = stable_order(ps_price)
-        limited_prefix(NOTHING, on_ps.low[t - 1], ps_most[t - 1], ps_price, order, ps_cost)
+        limits = in_slot_of(on_worker, t - 1), in_slot_of(on_ps, t - 1)
+        slot_costs(workers, ps, needed, t - 1, limits[0], limits[1], cost)
         for n in range(most + 1):
-            if in_slot.low[t - 1] <= n <= in_slot.high[t - 1]:
-                cost[n] += ps_cost[needed[n]]
-            else:
+            if not in_slot.low[t - 1] <= n <= in_slot.high[t - 1]:
                 cost[n] = np.inf
         if t >= first_end:
             cheapest = np.inf
@@ -408,15 +265,10 @@ def best_limited_schedule(
             if utilities[t] - cheapest > best:
                 best, end = utilities[t] - cheapest, t
         least = max(0, total - most * (last_end - t))
-        before = reached
-        reached = min(total, reached + most)
         for n in range(most + 1):
-            c = cost[n]
-            if c == np.inf:
-                continue
-            first = max(least, n)
-            for s in range(first, min(reached, before + n) + 1):
-                new[s] = min(new[s], old[s - n] + c)
+            if cost[n] < np.inf:
+                for s in range(max(least, n), total + 1):
+                    new[s] = min(new[s], old[s - n] + cost[n])
     if end == 0:
         return -np.inf, 0
     worker_counts[:] = 0
@@ -429,15 +281,10 @@ def best_limited_schedule(
             if table[t - 1, s - n] + costs[t, n] < value:
                 value = table[t - 1, s - n] + costs[t, n]
                 chosen = n
-        unit_prices(workers, t - 1, worker_price)
-        unit_prices(ps, t - 1, ps_price)
-        order = stable_order(worker_price)
-        fill_limited(
-            NOTHING, on_worker.low[t - 1], worker_most[t - 1], order, chosen, worker_counts[t - 1]
-        )
-        order = stable_order(ps_price)
-        fill_limited(
-            NOTHING, on_ps.low[t - 1], ps_most[t - 1], order, needed[chosen], ps_counts[t - 1]
-        )
+        limits = in_slot_of(on_worker, t - 1), in_slot_of(on_ps, t - 1)
+        order, room, _ = cheapest_first(workers, t - 1, limits[0].high)
+        fill_limited(NOTHING, limits[0].low, room, order, chosen, worker_counts[t - 1])
+        order, room, _ = cheapest_first(ps, t - 1, limits[1].high)
+        fill_limited(NOTHING, limits[1].low, room, order, needed[chosen], ps_counts[t - 1])
         s -= chosen
     return best, end

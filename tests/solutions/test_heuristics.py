@@ -21,11 +21,9 @@ from tests.strategies.batchsched import tiny_instances as tiny_batchsched
 from tests.strategies.edgecloud import instance, job, tiny_instances
 
 
-@given(tiny_instances(storage=True, max_chunks=3), st.randoms(use_true_random=False))
-def test_a_list_schedule_is_feasible_and_ends_when_it_says(tiny, draws):
+@given(tiny_instances(max_chunks=3))
+def test_a_list_schedule_is_feasible_and_ends_when_it_says(tiny):
     schedule = GreedySchedule(tiny, read_past(tiny, None))
-    if schedule.completion is None:
-        return
     runs = Runs.of(schedule.rows)
     solution = EdgecloudSolution(tiny, runs, place_parameter_servers(tiny, runs))
     assert solution.violations() == []

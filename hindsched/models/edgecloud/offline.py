@@ -2,14 +2,14 @@
 
 ``no-migration`` (default) is problem (2) with every chunk on one worker, which is what A_online may
 do; ``literal`` is (2) as printed, which lets work move and split: another problem, with another
-optimum. Both carry the storage rows of problem (7) where storage is limited. What they share is in
-``rules.py``, the linear relaxations (4) and (8) in ``relaxations.py``, the duals (6) and (9) in
-``dual.py``.
+optimum. Both carry the storage rows of problem (7) where storage is limited. Their rules are in
+``problem_two.py``, the linear relaxations (4) and (8) in ``relaxations.py``, the duals (6) and (9)
+in ``dual.py``.
 """
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -28,8 +28,7 @@ from hindsched.models.base import (
     Prices,
     Subproblem,
 )
-from hindsched.models.edgecloud.literal import literal
-from hindsched.models.edgecloud.no_migration import no_migration
+from hindsched.models.edgecloud.problem_two import literal, no_migration
 from hindsched.models.edgecloud.sets import (
     EdgecloudNames,
     last_slots,
@@ -60,13 +59,10 @@ class ProblemTwo(EdgecloudNames):
 
     def extract(self) -> EdgecloudSolution | None:
         m, instance, past = self.model, self.instance, self.past
+        read = _literal if self.formulation == "literal" else _no_migration
         rows = list(past.rows)
-        taken: dict[tuple[int, int], set[int]] = {}
         for j in past.open_jobs:
-            if self.formulation == "literal":
-                found = _literal(m, instance, past, self.last[j], j, taken)
-            else:
-                found = _no_migration(m, instance, past, self.last[j], j)
+            found = read(m, instance, past, j)
             if found is None:
                 return None
             rows += found
@@ -74,7 +70,7 @@ class ProblemTwo(EdgecloudNames):
         together = {j for j in past.open_jobs if round(m.zeta[j].value)}
         locked = {run.job for run in rows} - set(past.open_jobs)
         in_cloud = locked - {run.job for run in rows if run.place < len(instance.worker_list)}
-        holds = place_parameter_servers(instance, runs, together | in_cloud, past.ps_busy)
+        holds = place_parameter_servers(instance, runs, together | in_cloud, past.holds)
         return EdgecloudSolution(instance, runs, holds, self.formulation)
 
 
@@ -85,13 +81,12 @@ class EdgecloudProgram(ProblemTwo, OfflineProgram[EdgecloudSolution]):
     def load(self, solution: EdgecloudSolution) -> None:
         instance, cloud = self.instance, len(self.instance.worker_list)
         last = [solution.completion(job.name) or 0 for job in instance.jobs]
-        literal = self.formulation == "literal"
-        group = {w: g for g, ws in enumerate(instance.groups.values()) for w in ws}
         counts: Counter[tuple[str, object]] = Counter()
         seen: set[tuple[int, int]] = set()
         for j, chunk, place, first, end in solution.runs.rows():
             zeta = int(solution.all_cloud[j])
-            counts["s", (j, zeta, first)] += place == cloud
+            start = first if may_wait_in_cloud(instance, j) else self._from_cloud(j)
+            counts["s", (j, zeta, start)] += place == cloud
             if (j, chunk) not in seen and place == cloud:
                 counts["xc", j] += 1 - zeta
             elif (j, chunk) not in seen:
@@ -99,7 +94,7 @@ class EdgecloudProgram(ProblemTwo, OfflineProgram[EdgecloudSolution]):
             seen.add((j, chunk))
             for t in range(first, end + 1):
                 if place < cloud:
-                    counts["y", (j, group[place] if literal else place, t)] += 1
+                    counts["y", (j, place, t)] += 1
                 else:
                     counts["k1" if zeta else "k", (j, t)] += 1
         counts.update({("C", (j, t)): t <= last[j] for j, t in self.model.C})
@@ -109,13 +104,16 @@ class EdgecloudProgram(ProblemTwo, OfflineProgram[EdgecloudSolution]):
                 if not each.fixed:
                     each.set_value(int(counts[variable.local_name, key]), skip_validation=True)
 
+    def _from_cloud(self, j: int) -> int:
+        uploaded = int(self.instance.arrivals[j] + self.instance.cloud_upload[j])
+        return max(self.past.now, uploaded)
+
     def capacity_prices(self, duals: Duals) -> dict[str, Floats]:
         """Duals of (2d) as prices of the oracle: ``worker_capacity``, shape (W, T)."""
         prices = np.zeros((len(self.instance.worker_list), self.instance.horizon))
-        for (place, t), row in self.model.eq_2d.items():
+        for (w, t), row in self.model.eq_2d.items():
             if t <= self.instance.horizon:
-                price = max(0.0, -duals.get(row, 0.0))
-                prices[self.workers_of(place), t - 1] = price
+                prices[w, t - 1] = max(0.0, -duals.get(row, 0.0))
         return {"worker_capacity": prices}
 
 
@@ -124,19 +122,18 @@ class EdgecloudSubproblem(ProblemTwo, Subproblem):
     """A job's part of the program of problem (2), with mutable prices and residual capacities."""
 
     def set(self, prices: Prices, room: Prices | None = None) -> None:
-        """``worker_capacity`` (W, T); in ``literal`` identical workers must have one price.
+        """``worker_capacity`` (W, T).
 
         Slots after T cost nothing, and are not for sale where `room` is given.
         """
         given = prices["worker_capacity"]
-        everything = float(len(self.instance.worker_list))
-        for place, t in self.model.price:
-            workers, inside = self.workers_of(place), t <= given.shape[1]
-            self.model.price[place, t] = float(given[workers[0], t - 1]) if inside else 0.0
-            free = everything
+        for w, t in self.model.price:
+            inside = t <= given.shape[1]
+            self.model.price[w, t] = float(given[w, t - 1]) if inside else 0.0
+            free = 1.0
             if room is not None:
-                free = float(room["worker_capacity"][workers, t - 1].sum()) if inside else 0.0
-            self.model.residual[place, t] = free
+                free = float(room["worker_capacity"][w, t - 1]) if inside else 0.0
+            self.model.residual[w, t] = free
 
 
 def program_bytes(instance: EdgecloudInstance, jobs: Iterable[int]) -> float:
@@ -172,15 +169,14 @@ def build_subproblem(
     past, last = Past(open_jobs=[position]), {position: _last_at_any_prices(instance, position)}
     m = BUILDERS[formulation](read_sets(instance, formulation, past, last))
     cells = sorted({key[1:] for key in m.y})
-    everything = float(len(instance.worker_list))
     m.price = pyo.Param(cells, mutable=True, initialize=0.0, within=pyo.Reals)
-    m.residual = pyo.Param(cells, mutable=True, initialize=everything, within=pyo.Reals)
+    m.residual = pyo.Param(cells, mutable=True, initialize=1.0, within=pyo.Reals)
 
     @m.Constraint(list(m.y), doc="(2d) within what is left of the workers")
-    def residual_capacity(m: Model, j: int, place: int, t: int) -> Expr:
-        return m.y[j, place, t] <= m.residual[place, t]
+    def residual_capacity(m: Model, j: int, w: int, t: int) -> Expr:
+        return m.y[j, w, t] <= m.residual[w, t]
 
-    paid = (m.price[place, t] * y for (_, place, t), y in m.y.items())
+    paid = (m.price[w, t] * y for (_, w, t), y in m.y.items())
     m.objective.expr = m.objective.expr + pyo.quicksum(paid)
     return EdgecloudSubproblem(
         instance=instance, formulation=formulation, model=m, position=position, past=past, last=last
@@ -196,83 +192,69 @@ def _last_at_any_prices(instance: EdgecloudInstance, j: int) -> int:
     return max(instance.horizon, ready) + job.chunks * int(instance.edge_slots[j])
 
 
+def _slots_of(m: Model, j: int) -> dict[int, list[int]]:
+    """Slots in which an open job runs, by worker."""
+    found: dict[int, list[int]] = defaultdict(list)
+    for (i, w, t), works in m.y.items():
+        if i == j and works.value > 0.5:
+            found[w].append(t)
+    return found
+
+
 def _no_migration(
-    m: Model, instance: EdgecloudInstance, past: Past, last: int, j: int
+    m: Model, instance: EdgecloudInstance, past: Past, j: int
 ) -> list[ChunkRun] | None:
     """Runs of an open job in the program without migration."""
-    cloud, zeta = len(instance.worker_list), bool(round(m.zeta[j].value))
+    cloud, zeta = len(instance.worker_list), round(m.zeta[j].value)
     length = int((instance.cloud_slots if zeta else instance.edge_slots)[j])
-    begun: dict[int, list[tuple[int, int]]] = {}
+    begun: dict[int, list[tuple[int, int]]] = defaultdict(list)
     for (i, chunk), (place, done) in past.started.items():
         if i == j:
-            begun.setdefault(place, []).append((chunk, done))
+            begun[place].append((chunk, done))
     used = {chunk for chunks in begun.values() for chunk, _ in chunks}
     fresh = [c for c in range(instance.jobs[j].chunks, 0, -1) if c not in used]
     rows: list[ChunkRun] = []
+    running = _slots_of(m, j)
     for w in (w for _, workers in instance.places(instance.jobs[j]) for w in workers):
-        mine = begun.get(w, [])
-        count = round(m.x[j, w].value) - len(mine)
+        count = round(m.x[j, w].value) - len(begun[w])
         if count > len(fresh):
             return None
-        queue = [*mine, *((fresh.pop(), 0) for _ in range(count))]
-        first = min(past.now, instance.jobs[j].arrival)
-        slots = [t for t in range(first, last + 1) if (j, w, t) in m.y and m.y[j, w, t].value > 0.5]
-        for chunk, done in queue:
+        slots = running[w]
+        for chunk, done in [*begun[w], *((fresh.pop(), 0) for _ in range(count))]:
             own, slots = slots[: length - done], slots[length - done :]
             rows += [ChunkRun(j, chunk, w, t, t) for t in own]
         if slots:
             return None
-    running = [(c, length - done) for c, done in begun.get(cloud, ()) if done < length]
-    rows += [ChunkRun(j, c, cloud, past.now, past.now + left - 1) for c, left in running]
-    if may_wait_in_cloud(instance, j):
-        keys = [key for key in m.s if key[:2] == (j, int(zeta))]
-        starts = [key[2] for key in keys for _ in range(round(m.s[key].value))]
-    else:
-        count = instance.jobs[j].chunks if zeta else round(m.xc[j].value)
-        ready = max(past.now, int(instance.arrivals[j] + instance.cloud_upload[j]))
-        starts = [ready] * (count - len(begun.get(cloud, ())))
+    left = [(c, length - done) for c, done in begun[cloud] if done < length]
+    rows += [ChunkRun(j, c, cloud, past.now, past.now + more - 1) for c, more in left]
+    starts = [
+        t for (i, z, t), n in m.s.items() if (i, z) == (j, zeta) for _ in range(round(n.value))
+    ]
     if len(starts) != len(fresh):
         return None
     return rows + [ChunkRun(j, fresh.pop(), cloud, t, t + length - 1) for t in starts]
 
 
-def _literal(
-    m: Model, instance: EdgecloudInstance, past: Past, last: int, j: int,
-    taken: dict[tuple[int, int], set[int]],
-) -> list[ChunkRun] | None:  # fmt: skip
+def _literal(m: Model, instance: EdgecloudInstance, past: Past, j: int) -> list[ChunkRun] | None:
     """Runs of an open job in the printed program, dealt out to its chunks slot by slot."""
     cloud, chunks = len(instance.worker_list), instance.jobs[j].chunks
     zeta = bool(round(m.zeta[j].value))
     left = chunks * int((instance.cloud_slots if zeta else instance.edge_slots)[j])
     left -= sum(run.last - run.first + 1 for run in past.rows if run.job == j)
-    if zeta and not may_wait_in_cloud(instance, j):
-        ready = max(past.now, int(instance.arrivals[j] + instance.cloud_upload[j]))
-        full, rest = divmod(left, chunks)
-        ends = [ready + full - 1 + (c < rest) for c in range(chunks)]
-        return [ChunkRun(j, c + 1, cloud, ready, end) for c, end in enumerate(ends) if end >= ready]
-    lanes: dict[tuple[int, int], int] = {}  # chunk of each (place, which) in the slot before
-    in_cloud = m.k1 if zeta else m.k
+    units: dict[int, list[tuple[int, int]]] = defaultdict(list)  # (place, which) by slot
+    for w, slots in _slots_of(m, j).items():
+        for t in slots:
+            units[t].append((w, 0))
+    for (i, t), workers in (m.k1 if zeta else m.k).items():
+        if i == j:
+            units[t] += [(cloud, number) for number in range(round(workers.value))]
+    lanes: dict[tuple[int, int], int] = {}  # chunk of each unit in the slot before
     rows: list[ChunkRun] = []
-    for t in range(min(past.now, instance.jobs[j].arrival), last + 1):
-        units: list[tuple[int, int]] = []
-        for g, workers in enumerate(instance.groups.values()):
-            if (j, g, t) in m.y:
-                busy = {w for w in workers if t in past.busy.get(w, ())}
-                blocked = taken.setdefault((g, t), busy)
-                free = [w for w in workers if w not in blocked]
-                free.sort(key=lambda w: ((w, 0) not in lanes, w))
-                count = round(m.y[j, g, t].value)
-                if count > len(free):
-                    return None
-                blocked.update(free[:count])
-                units += [(w, 0) for w in free[:count]]
-        if (j, t) in in_cloud:
-            count = min(chunks - len(units), round(in_cloud[j, t].value))
-            units += [(cloud, i) for i in range(count)]
-        units = units[:left]
-        left -= len(units)
-        kept = {unit: lanes[unit] for unit in units if unit in lanes}
+    for t in sorted(units):
+        here = units[t][: min(chunks, left)]
+        left -= len(here)
+        kept = {unit: lanes[unit] for unit in here if unit in lanes}
         free = [c for c in range(chunks, 0, -1) if c not in kept.values()]
-        lanes = {unit: kept.get(unit) or free.pop() for unit in units}
+        lanes = {unit: kept.get(unit) or free.pop() for unit in here}
         rows += [ChunkRun(j, lane, place, t, t) for (place, _), lane in lanes.items()]
     return None if left > 0 else rows

@@ -14,16 +14,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
+
 from hindsched.instances.edgecloud.instance import EdgecloudInstance
 from hindsched.models.base import Hedge
 from hindsched.models.declared import Face, Symbol, symbols
 from hindsched.solutions.edgecloud.list_schedule import GreedySchedule, Past
+from hindsched.solutions.edgecloud.runs import Runs
 from hindsched.solutions.edgecloud.solution import EdgecloudSolution
 
 
 @dataclass(frozen=True)
 class Sets:
-    """Facts of the open jobs; a place is a worker, in ``literal`` a group of identical workers."""
+    """Facts of the open jobs of a past, by job."""
 
     instance: EdgecloudInstance
     past: Past
@@ -32,21 +35,21 @@ class Sets:
     chunks: dict[int, int]  # D
     edge_slots: dict[int, int]  # of a chunk where zeta = 0
     cloud_slots: dict[int, int]  # of a chunk where zeta = 1
+    has_cloud: dict[int, bool]  # whether the cloud has a worker for it
     from_cloud: dict[int, int]  # first slot in which the cloud may train (2i)
     waits: dict[int, bool]  # whether chunks may have to wait in the cloud, for a worker or a PS
     known: dict[int, int]  # last slot in which the job is unfinished whatever is done
     last: dict[int, int]  # last slot that it may need
     done: dict[int, dict[int, list[int]]]  # slots done by each started chunk, by worker
-    places: dict[int, list[int]]  # those of the job's worker type
-    size: list[int]  # workers of a place
-    server: list[int]  # where a place is
-    slots: dict[tuple[int, int], list[int]]  # in which (job, place) is open (2i)
-    taken: Counter[tuple[int, int]]  # workers that locked jobs take, by (place, slot)
+    places: dict[int, list[int]]  # workers of the job's type
+    server: list[int]  # where a worker is
+    slots: dict[tuple[int, int], list[int]]  # in which (job, worker) is open (2i)
+    stored: dict[tuple[int, int], int]  # chunks that all jobs have on servers so far
 
     @property
     def cells(self) -> list[tuple[int, int, int]]:
-        """All (job, place, slot)."""
-        return [(j, p, t) for (j, p), slots in self.slots.items() for t in slots]
+        """All (job, worker, slot)."""
+        return [(j, w, t) for (j, w), slots in self.slots.items() for t in slots]
 
     @property
     def limited_storage(self) -> list[tuple[int, int]]:
@@ -59,6 +62,12 @@ class Sets:
             if instance.storage_gb[s] < float("inf") and instance.chunk_gb[j] > 0
         ]
 
+    def starts(self, j: int, work: int) -> range:
+        """Slots in which a chunk of so many slots may start in the cloud: at once if none waits."""
+        latest = self.last[j] - work + 1 if self.has_cloud[j] else 0
+        latest = latest if self.waits[j] else min(latest, self.from_cloud[j])
+        return range(self.from_cloud[j], latest + 1)
+
     def begun_in_cloud(self, j: int) -> list[int]:
         """Slots done by each chunk of a job that has started in the cloud."""
         return self.done[j].get(len(self.instance.worker_list), [])
@@ -69,23 +78,12 @@ def read_sets(
 ) -> Sets:
     """The facts of a past's open jobs; `last` as from `last_slots`."""
     jobs, r = past.open_jobs, instance.arrivals.tolist()
-    literal = formulation == "literal"
-    members = list(instance.groups.values()) if literal else [
-        (w,) for w in range(len(instance.worker_list))
-    ]  # fmt: skip
-    server = [instance.worker_list[workers[0]][0] for workers in members]
-    kind = [instance.worker_list[workers[0]][2] for workers in members]
-    places = {
-        j: [p for p, own in enumerate(kind) if own == instance.jobs[j].worker_type] for j in jobs
-    }
-    taken = Counter(
-        (p, t) for p, workers in enumerate(members) for w in workers for t in past.busy.get(w, ())
-    )
+    server = [s for s, _, _ in instance.worker_list]
+    places = {j: [w for _, own in instance.places(instance.jobs[j]) for w in own] for j in jobs}
     slots: dict[tuple[int, int], list[int]] = {}
-    for j, place in [(j, place) for j, own in places.items() for place in own]:
-        first = max(past.now, r[j] + int(instance.upload[j, server[place]]))
-        open_ = range(first, last[j] + 1)
-        slots[j, place] = [t for t in open_ if taken[place, t] < len(members[place])]
+    for j, w in [(j, w) for j, own in places.items() for w in own]:
+        first, busy = max(past.now, r[j] + int(instance.upload[j, server[w]])), past.busy.get(w, ())
+        slots[j, w] = [t for t in range(first, last[j] + 1) if t not in busy]
     from_cloud = {j: max(past.now, r[j] + int(instance.cloud_upload[j])) for j in jobs}
     known = {}
     for j in jobs:
@@ -93,7 +91,7 @@ def read_sets(
             known[j] = max(run.last for run in past.rows if run.job == j)
             continue
         known[j] = r[j] + lone_time(instance, j, formulation) - 1
-        if not literal:  # a chunk is trained in one place, from now on
+        if formulation != "literal":  # a chunk is trained in one place, from now on
             ends = [
                 max(past.now, r[j] + int(instance.upload[j, s])) + int(instance.edge_slots[j])
                 for s, _ in instance.places(instance.jobs[j])
@@ -101,16 +99,17 @@ def read_sets(
             if instance.has_cloud(instance.jobs[j]):
                 ends.append(from_cloud[j] + int(instance.cloud_slots[j]))
             known[j] = max(known[j], min(ends) - 1)
+    before = EdgecloudSolution(instance, Runs.of(past.rows), Runs.of([]), formulation)
     return Sets(
         instance, past, jobs,
         arrival={j: r[j] for j in jobs},
         chunks={j: int(instance.chunks[j]) for j in jobs},
         edge_slots={j: int(instance.edge_slots[j]) for j in jobs},
         cloud_slots={j: int(instance.cloud_slots[j]) for j in jobs},
+        has_cloud={j: instance.has_cloud(instance.jobs[j]) for j in jobs},
         from_cloud=from_cloud, waits={j: may_wait_in_cloud(instance, j) for j in jobs},
         known=known, last=last, done={j: past.done_on(j) for j in jobs},
-        places=places, size=[len(workers) for workers in members],
-        server=server, slots=slots, taken=taken,
+        places=places, server=server, slots=slots, stored=before.stored_chunks(),
     )  # fmt: skip
 
 
@@ -172,12 +171,12 @@ def last_slots(
         j: max(lone_time(instance, j, formulation), past.now - r[j] if begun else 1) for j in jobs
     }
     upper = float("inf")
-    plan = GreedySchedule(instance, past).completion
+    limited = (instance.chunk_gb[jobs] > 0).any() and np.isfinite(instance.storage_gb).any()
+    limited |= any(instance.cloud_ps(instance.jobs[j].ps_type) is not None for j in jobs)
     if hedge is not None:
         upper = float("inf") if hedge.worst is None else hedge.worst
-    elif plan is not None and all(
-        instance.cloud_ps(instance.jobs[j].ps_type) is None for j in jobs
-    ):
+    elif not limited:
+        plan = GreedySchedule(instance, past).completion
         upper = float(sum(plan[j] - r[j] + 1 for j in jobs))
     if incumbent is not None and not past.rows and past.now == 1:
         upper = min(upper, incumbent.objective())
@@ -187,7 +186,7 @@ def last_slots(
     else:  # one job after another, behind everything that is fixed
         ready = [r[j] + max([0, *instance.upload[j], instance.cloud_upload[j]]) for j in jobs]
         taken = [t for slots in past.busy.values() for t in slots]
-        taken += [last for *_, last in (*past.cloud_busy, *past.ps_busy)]
+        taken += [held.last for held in past.holds]
         work = sum(int(instance.chunks[j] * instance.edge_slots[j]) for j in jobs)
         waits = 0 if hedge is None else hedge.last_arrival
         limits = dict.fromkeys(jobs, int(max([past.now, waits, *ready, *taken])) + work)
@@ -230,36 +229,28 @@ class EdgecloudNames(Face):
     SYMBOLS: ClassVar[Mapping[str, Symbol]] = symbols(
         """
         job: xc zeta alpha no_migration cut_mean_busy_time eq_4a; job, worker: x;
-        job, server: N; job, slot: C k k0 k1 a a_cloud pi eq_2c_cloud eq_2e_cloud eq_2g eq_2h
-        eq_2j_order eq_4e eq_6a_cloud; job, place, slot: y eq_2j residual_capacity;
-        job, server, slot: S eq_7a; job, group, slot: eq_6a eq_7a_peak;
+        job, server: N; job, slot: C k k1 a a_cloud pi eq_2c_cloud eq_2e eq_2e_cloud eq_2g eq_2h
+        eq_2j_order eq_4e eq_6a_cloud; job, worker, slot: y eq_2j residual_capacity;
+        job, server, slot: S eq_7a eq_7a_peak; job, group, slot: eq_6a;
         job, all in cloud, slot: s eq_2j_start; job, all in cloud, slots done: eq_2j_running;
-        job, slot, part: eq_2e; job, worker | job: eq_2b; job, slot | job: eq_2c;
-        job, all in cloud | job: eq_2b_cloud eq_2j_cloud; place, slot: eq_2d;
-        group, slot: beta eq_4b; worker type, slot: beta_cloud eq_2d_cloud eq_4b_cloud;
+        job, worker | job: eq_2b; job, slot | job: eq_2c; job, all in cloud | job: eq_2b_cloud;
+        worker, slot: eq_2d; group, slot: beta eq_4b;
+        worker type, slot: beta_cloud eq_2d_cloud eq_4b_cloud;
         PS type, slot: eq_2f eq_2f_cloud; server, slot: eta eq_7b
         """,
         """
-        chunks: x xc s N S; workers: y k k0 k1 eq_6a eq_6a_cloud; jobs: zeta C; PSs: a a_cloud;
+        chunks: x xc s N S; workers: y k k1 eq_6a eq_6a_cloud; jobs: zeta C; PSs: a a_cloud;
         share: cut_mean_busy_time; slots of job time a GB: eta eq_7b;
         slots of job time a chunk: alpha eq_2c eq_2c_cloud eq_4a eq_7a eq_7a_peak;
         slots of job time a worker-slot: beta beta_cloud residual_capacity eq_2b eq_2d eq_2d_cloud
         eq_4b eq_4b_cloud eq_4e
         """,
     )
-    """A place is a worker, or a group of identical ones in ``literal``."""
     OBJECTIVE_UNIT = "slots of job time"
     instance: EdgecloudInstance
 
-    def workers_of(self, place: int) -> list[int]:
-        """Workers of a place of problem (2)."""
-        groups = list(self.instance.groups.values())
-        return list(groups[place]) if self.formulation == "literal" else [place]
-
     def name_of(self, index: str, place: int) -> str | None:
         instance = self.instance
-        if index == "place":
-            index = "group" if self.formulation == "literal" else "worker"
         if index == "server":
             return instance.servers[place].name
         if index == "worker":

@@ -215,12 +215,12 @@ class EdgecloudDualPrice(DualPrice):
         if all("worker" not in row for row in rows) and max(taken) < in_cloud:
             counts = {}
         found = [row for row in rows if "ps" not in row]
-        base = oracle.priced.ps_row("cloud_parameter_servers", kind) - 1
+        base = oracle.priced.first("cloud_parameter_servers", kind) or 0
         for t in slots:
             free = (s for s, n in counts.items() if self._ps_use.get((s, kind, t), 0) < n)
             place = next(free, cloud)
             self._ps_use[place, kind, t] = self._ps_use.get((place, kind, t), 0) + 1
-            self._residual[base + t] = in_cloud - self._ps_use.get((cloud, kind, t), 0)
+            self._residual[base + t - 1] = in_cloud - self._ps_use.get((cloud, kind, t), 0)
             name = place_name(cluster, place)
             if found[-1].get("ps") == name and found[-1]["to"] == t - 1:
                 found[-1]["to"] = t

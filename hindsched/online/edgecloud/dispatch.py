@@ -41,7 +41,7 @@ from hindsched.online.edgecloud.resources import (
     run_changes,
 )
 from hindsched.solutions.base import Assignment
-from hindsched.solvers.kernels.edgecloud.preemptive_queue import QueueState
+from hindsched.solvers.kernels.edgecloud.preemptive_queue import QueueState, entry_of
 
 Increment = Literal["printed", "marginal"]
 DIGITS = 9  # Q is compared after rounding to this many digits, so that ties do not hang on rounding
@@ -172,7 +172,8 @@ class Dispatcher:
         """Exact increase of the worker's planned sum when chunk number `count` + 1 is added."""
         facts = (job.chunks * work, ready, work, 1.0 / job.chunks)
         before, after = (
-            self.queues.weighted_completion(worker, n, *facts) for n in (count, count + 1)
+            self.queues.weighted_completion(worker, entry_of(-1, n, *facts))
+            for n in (count, count + 1)
         )
         return after - before - job.arrival / job.chunks
 
@@ -214,7 +215,7 @@ class Dispatcher:
         key, weight = job.chunks * work, 1.0 / job.chunks
         for i, count in offer.counts.items():
             worker, ready = int(offer.workers[i]), float(offer.ready[i])
-            self.queues.insert(worker, index, count, key, ready, work, weight)
+            self.queues.insert(worker, entry_of(index, count, key, ready, work, weight))
 
 
 NewRows = dict[int, list[Assignment]]  # rows of a slot's decision by number of the job

@@ -24,7 +24,6 @@ from hindsched.solutions.edgecloud.runs import (
     EDGE_KEYS,
     PS_KEYS,
     ChunkRun,
-    Holds,
     Runs,
     active_spans,
     ps_place,
@@ -136,11 +135,11 @@ class State(ClusterState[EdgecloudJob]):
 
     def solution(self) -> EdgecloudSolution:
         """What ran, and who held which PS; open holds end with their job's activity."""
-        runs = Runs.of(np.array(self._runs, dtype=np.int64).reshape(-1, 5))
+        runs = Runs.of(self._runs)
         active: dict[int, list[tuple[int, int]]] = {}
         for j, first, last in active_spans(runs):
             active.setdefault(j, []).append((first, last))
-        holds: list[tuple[int, int, int, int]] = []
+        holds: list[ChunkRun] = []
         following: dict[int, int] = {}  # first slot of the job's next hold
         in_order = sorted(self._holds, key=lambda hold: hold[2])
         for j, place, first, end in reversed(in_order):
@@ -149,8 +148,8 @@ class State(ClusterState[EdgecloudJob]):
                 end = min([*ends, following.get(j, MOST_COUNT) - 1]) if ends else 0
             following[j] = first
             if first <= end:
-                holds.append((j, place, first, end))
-        return EdgecloudSolution(self.instance, runs, Holds.of(holds), self.formulation)
+                holds.append(ChunkRun(j, 0, place, first, end))
+        return EdgecloudSolution(self.instance, runs, Runs.of(holds), self.formulation)
 
 
 committed_rows = this_slot  # what has begun in the cloud goes on; the rest stays open

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import heapq
-import math
 from dataclasses import dataclass, field
-from fractions import Fraction
+from functools import cached_property
 
-from hindsched.instances.decimals import exactly
 from hindsched.instances.edgecloud.instance import EdgecloudInstance
 from hindsched.solutions.commitments import Commitments
 from hindsched.solutions.edgecloud.runs import ChunkRun, ps_place, worker_place
@@ -23,10 +21,22 @@ class Past:
     started: dict[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
     rows: list[ChunkRun] = field(default_factory=list)  # history, and all of locked jobs
     on_edge: set[int] = field(default_factory=set)  # open jobs with zeta = 0 for good
-    busy: dict[int, set[int]] = field(default_factory=dict)  # by worker: slots of locked jobs
-    cloud_busy: list[tuple[int, int, int]] = field(default_factory=list)  # (job, first, last)
-    # (job, server, first, last) of the PSs of locked jobs; the cloud is the last server
-    ps_busy: list[tuple[int, int, int, int]] = field(default_factory=list)
+    holds: list[ChunkRun] = field(default_factory=list)  # PSs of locked jobs
+
+    @cached_property
+    def locked(self) -> list[ChunkRun]:
+        """Runs of locked jobs."""
+        open_jobs = set(self.open_jobs)
+        return [run for run in self.rows if run.job not in open_jobs]
+
+    @cached_property
+    def busy(self) -> dict[int, set[int]]:
+        """Slots from `now` on in which locked jobs run, by place."""
+        found: dict[int, set[int]] = {}
+        for run in self.locked:
+            slots = range(max(run.first, self.now), run.last + 1)
+            found.setdefault(run.place, set()).update(slots)
+        return found
 
     def done_on(self, j: int) -> dict[int, list[int]]:
         """Slots done by each started chunk of a job, by place."""
@@ -39,20 +49,9 @@ class Past:
     def locked_ends(self) -> dict[int, int]:
         """Last slot of each locked job."""
         ends: dict[int, int] = {}
-        for run in self.rows:
-            if run.job not in self.open_jobs:
-                ends[run.job] = max(ends.get(run.job, 0), run.last)
+        for run in self.locked:
+            ends[run.job] = max(ends.get(run.job, 0), run.last)
         return ends
-
-    def stored_by_locked(self, instance: EdgecloudInstance) -> list[tuple[int, int, int]]:
-        """(job, server, last slot) of each chunk that a locked job stores on a server."""
-        ends, workers = self.locked_ends(), instance.worker_list
-        homes = {
-            (run.job, run.chunk, workers[run.place][0])
-            for run in self.rows
-            if run.job in ends and run.place < len(workers)
-        }
-        return [(j, s, ends[j]) for j, _, s in sorted(homes)]
 
 
 def read_past(instance: EdgecloudInstance, commitments: Commitments | None) -> Past:
@@ -72,7 +71,8 @@ def read_past(instance: EdgecloudInstance, commitments: Commitments | None) -> P
                 if row["ps"] != instance.cloud.name:
                     past.on_edge.add(j)
                 if locked:
-                    past.ps_busy.append((j, ps_place(instance, row, job.name), first, last))
+                    place = ps_place(instance, row, job.name)
+                    past.holds.append(ChunkRun(j, 0, place, first, last))
                 continue
             place, chunk = worker_place(instance, row, job.name), int(str(row["chunk"]))
             past.rows.append(ChunkRun(j, chunk, place, first, last))
@@ -81,11 +81,6 @@ def read_past(instance: EdgecloudInstance, commitments: Commitments | None) -> P
                     past.on_edge.add(j)
                 _, done = past.started.get((j, chunk), (place, 0))
                 past.started[j, chunk] = (place, done + last - first + 1)
-            elif place == cloud:
-                past.cloud_busy.append((j, first, last))
-            else:
-                slots = range(max(first, past.now), last + 1)
-                past.busy.setdefault(place, set()).update(slots)
         if not locked:
             past.open_jobs.append(j)
     return past
@@ -94,33 +89,32 @@ def read_past(instance: EdgecloudInstance, commitments: Commitments | None) -> P
 class GreedySchedule:
     """Jobs in order of arrival, each chunk where it ends first, never preempting.
 
-    `completion` has the last slot of each open job, or is None if storage or the cloud leave some
-    chunk no place; `rows` the runs of the chunks that had not started.
+    `completion` has the last slot of each open job; `rows` the runs of the chunks that had not
+    started. What servers can store and PSs are left out of account.
     """
 
     def __init__(self, instance: EdgecloudInstance, past: Past) -> None:
-        self.instance, self.past, now = instance, past, past.now
-        self.gb = [exactly(gb) for gb in instance.chunk_gb.tolist()]
+        self.instance, self.past = instance, past
         self.free = [
-            max([now, *(t + 1 for t in past.busy.get(w, ()))])
+            max([past.now, *(t + 1 for t in past.busy.get(w, ()))])
             for w in range(len(instance.worker_list))
         ]
         self.cloud_free: dict[str, list[int]] = {}
         for kind, count in (instance.cloud.workers or {}).items():
-            taken = [b for b in past.cloud_busy if instance.jobs[b[0]].worker_type == kind]
-            self.cloud_free[kind] = [max([now, *(last + 1 for _, _, last in taken)])] * count
-        self.stored = [  # (server, completion, GB)
-            (s, end, self.gb[j]) for j, s, end in past.stored_by_locked(instance)
-        ]
-        self.ends: dict[int, int] = {}
+            workers = [past.now] * count
+            for run in sorted(past.locked, key=lambda run: run.first):
+                there = run.place == len(self.free)
+                if there and instance.jobs[run.job].worker_type == kind:
+                    heapq.heapreplace(workers, max(run.last + 1, past.now))
+            self.cloud_free[kind] = workers
+        self.completion = dict.fromkeys(past.open_jobs, 1)
         self.rows: list[ChunkRun] = []
         self._go_on()
-        order = sorted(past.open_jobs, key=lambda j: (instance.arrivals[j], j))
-        placed = all(self._place(j) for j in order)
-        self.completion = {j: max(self.ends[j], 1) for j in order} if placed else None
+        for j in sorted(past.open_jobs, key=lambda j: (instance.arrivals[j], j)):
+            self._place(j)
 
     def _end(self, j: int, slot: int) -> None:
-        self.ends[j] = max(self.ends.get(j, 0), slot)
+        self.completion[j] = max(self.completion[j], slot)
 
     def _go_on(self) -> None:
         """What has started goes on where it is."""
@@ -131,87 +125,42 @@ class GreedySchedule:
                 self._end(j, self.free[place] - 1 if left else self.past.now - 1)
                 continue
             self._end(j, self.past.now + left - 1)
-            free = self.cloud_free.get(self.instance.jobs[j].worker_type)
-            if free is not None:
+            if free := self.cloud_free.get(self.instance.jobs[j].worker_type):
                 heapq.heapreplace(free, max(free[0], self.past.now + left))
 
-    def _place(self, j: int) -> bool:
+    def _place(self, j: int) -> None:
         """Place what has not started wholly at the edge or wholly in the cloud."""
+        instance, job, now = self.instance, self.instance.jobs[j], self.past.now
         begun = {chunk for i, chunk in self.past.started if i == j}
-        chunks = [c for c in range(1, self.instance.jobs[j].chunks + 1) if c not in begun]
-        at_edge, in_cloud = self._at_edge(j, chunks), self._in_cloud(j, chunks)
-        end = max([self.ends.get(j, 0), *(run.last for run in at_edge or ())])
-        cloud_end = max([run.last for run in in_cloud or ()], default=0)
-        if in_cloud is not None and (at_edge is None or cloud_end <= end):
-            self._end(j, cloud_end)
-            self.rows += in_cloud
-            if free := self.cloud_free.get(self.instance.jobs[j].worker_type):
-                for run in in_cloud:
-                    heapq.heapreplace(free, run.last + 1)
-            return True
-        if at_edge is None:
-            return False
-        self._end(j, end)
-        self.rows += at_edge
-        for run in at_edge:
-            self.free[run.place] = max(self.free[run.place], run.last + 1)
-            server = self.instance.worker_list[run.place][0]
-            self.stored.append((server, self.ends[j], self.gb[j]))
-        return True
-
-    def _at_edge(self, j: int, chunks: list[int]) -> list[ChunkRun] | None:
-        """Each chunk on the worker on which it ends first; None if they cannot be stored."""
-        instance, slots = self.instance, int(self.instance.edge_slots[j])
+        chunks = [c for c in range(1, job.chunks + 1) if c not in begun]
         ready = [int(instance.arrivals[j]) + delay for delay in instance.upload[j].tolist()]
-        heap = [
-            (max(self.free[w], ready[s], self.past.now) + slots, w)
-            for s, workers in instance.places(instance.jobs[j])
-            for w in workers
+        workers = [
+            (max(self.free[w], ready[s], now), w) for s, own in instance.places(job) for w in own
         ]
-        heapq.heapify(heap)
-        room = self._room(j)
-        found: list[ChunkRun] = []
-        for chunk in chunks:
-            while heap and room[instance.worker_list[heap[0][1]][0]] < 1:
-                heapq.heappop(heap)
-            if not heap:
-                return None
-            end, w = heap[0]
-            found.append(ChunkRun(j, chunk, w, end - slots, end - 1))
-            room[instance.worker_list[w][0]] -= 1
-            heapq.heapreplace(heap, (end + slots, w))
-        return found
+        ways = [self._dealt(j, chunks, workers, int(instance.edge_slots[j]))] if workers else []
+        if instance.has_cloud(job):
+            alone = j not in self.past.on_edge and instance.cloud_ps(job.ps_type) is None
+            slots = int((instance.cloud_slots if alone else instance.edge_slots)[j])
+            uploaded = max(now, int(instance.arrivals[j] + instance.cloud_upload[j]))
+            free = self.cloud_free.get(job.worker_type, [now] * len(chunks))
+            cloud = [(max(uploaded, begin), len(self.free)) for begin in free]
+            ways.insert(0, self._dealt(j, chunks, cloud, slots))
+        runs = min(ways, key=lambda way: max((run.last for run in way), default=0))
+        self.rows += runs
+        for run in runs:
+            self._end(j, run.last)
+            if run.place < len(self.free):
+                self.free[run.place] = max(self.free[run.place], run.last + 1)
+            elif free := self.cloud_free.get(job.worker_type):
+                heapq.heapreplace(free, run.last + 1)
 
-    def _in_cloud(self, j: int, chunks: list[int]) -> list[ChunkRun] | None:
-        """The chunks in the cloud, as early as its workers are free."""
-        instance, job = self.instance, self.instance.jobs[j]
-        if instance.cloud_workers(job.worker_type) == 0:
-            return None
-        ready = max(self.past.now, int(instance.arrivals[j] + instance.cloud_upload[j]))
-        alone = j not in self.past.on_edge and instance.cloud_ps(job.ps_type) is None
-        slots = int((instance.cloud_slots if alone else instance.edge_slots)[j])
-        heap = list(self.cloud_free.get(job.worker_type, ()))
-        found: list[ChunkRun] = []
+    def _dealt(
+        self, j: int, chunks: list[int], workers: list[tuple[int, int]], slots: int
+    ) -> list[ChunkRun]:
+        """Each chunk on the worker, by first free slot and place, on which it ends first."""
+        heap, found = sorted(workers), list[ChunkRun]()
         for chunk in chunks:
-            first = max([ready, *heap[:1]])
-            found.append(ChunkRun(j, chunk, len(self.free), first, first + slots - 1))
-            if heap:
-                heapq.heapreplace(heap, first + slots)
+            first, place = heap[0]
+            found.append(ChunkRun(j, chunk, place, first, first + slots - 1))
+            heapq.heapreplace(heap, (first + slots, place))
         return found
-
-    def _room(self, j: int) -> list[float]:
-        """How many chunks of a job each server can still store when it arrives."""
-        instance, gb = self.instance, self.gb[j]
-        if gb == 0:
-            return [math.inf] * len(instance.servers)
-        limits = instance.storage_gb.tolist()
-        left: list[float | Fraction] = [
-            limit if math.isinf(limit) else exactly(limit) for limit in limits
-        ]
-        for s, completion, taken in self.stored:
-            if completion >= instance.arrivals[j]:
-                left[s] -= taken
-        for (i, _), (place, _) in self.past.started.items():
-            if place < len(self.free):
-                left[instance.worker_list[place][0]] -= self.gb[i]
-        return [math.inf if math.isinf(amount) else amount // gb for amount in left]

@@ -28,18 +28,18 @@ PS_KEYS = {"ps", "from", "to"}
 
 
 class ChunkRun(NamedTuple):
-    """One chunk on one place without interruption."""
+    """One chunk on one place without interruption; chunk 0 is a PS, whose place is a server."""
 
     job: int
     chunk: int  # from 1
-    place: int  # position in `worker_list`; their number means the cloud
+    place: int  # position in `worker_list`, of a PS in `servers`; their number means the cloud
     first: int
     last: int
 
 
 @dataclass(frozen=True)
 class Runs:
-    """Runs of chunks, an array a field of `ChunkRun`, sorted by (job, chunk, first slot)."""
+    """Runs of chunks, or holds of PSs: an array a field of `ChunkRun`, sorted by its first two."""
 
     job: Ints
     chunk: Ints
@@ -48,35 +48,14 @@ class Runs:
     last: Ints
 
     @classmethod
-    def of(cls, rows: Sequence[ChunkRun] | Ints) -> Self:
-        """Build from runs in any order, or an array of their fields; touching runs are merged."""
+    def of(cls, rows: Sequence[ChunkRun]) -> Self:
+        """Build from runs in any order; touching runs are merged."""
         return cls(*_merge(np.array(rows, dtype=np.int64).reshape(-1, 5)).T)
 
     def rows(self) -> Iterator[ChunkRun]:
         """The runs one by one."""
         columns = (column.tolist() for column in vars(self).values())
         return map(ChunkRun._make, zip(*columns, strict=True))
-
-
-@dataclass(frozen=True)
-class Holds:
-    """Holds of PSs, one entry a hold, sorted by (job, first slot)."""
-
-    job: Ints
-    place: Ints  # position of the server; their number means the cloud
-    first: Ints
-    last: Ints
-
-    @classmethod
-    def of(cls, rows: Sequence[tuple[int, int, int, int]]) -> Self:
-        """Build from (job, place, first, last), in any order; touching holds are merged."""
-        table = np.array(rows, dtype=np.int64).reshape(-1, 4)
-        merged = _merge(np.insert(table, 1, 0, axis=1))
-        return cls(*np.delete(merged, 1, axis=1).T)
-
-    def rows(self) -> Iterator[tuple[int, int, int, int]]:
-        """The holds one by one."""
-        return zip(*(column.tolist() for column in vars(self).values()), strict=True)
 
 
 def _merge(table: Ints) -> Ints:
@@ -106,11 +85,10 @@ def loads(row: Ints, first: Ints, last: Ints, num_rows: int, slots: Ints) -> NDA
     return steps
 
 
-def read_runs(instance: EdgecloudInstance, assignments: Assignments) -> tuple[Runs, Holds]:
+def read_runs(instance: EdgecloudInstance, assignments: Assignments) -> tuple[Runs, Runs]:
     """What the rows of all jobs run and hold; `InputError` for what is no row of the instance."""
     runs: list[ChunkRun] = []
-    holds: list[tuple[int, int, int, int]] = []
-
+    holds: list[ChunkRun] = []
     for name, rows in assignments.items():
         j = instance.job_index(name)
         for number, row in enumerate(rows):
@@ -118,13 +96,13 @@ def read_runs(instance: EdgecloudInstance, assignments: Assignments) -> tuple[Ru
             span = read_span(where, row)
             if "ps" in row:
                 check_row_keys(where, row, PS_KEYS, PS_KEYS)
-                holds.append((j, ps_place(instance, row, where), *span))
+                holds.append(ChunkRun(j, 0, ps_place(instance, row, where), *span))
                 continue
             chunk = row.get("chunk")
             if type(chunk) is not int or not 1 <= chunk <= chunks:
                 raise InputError(f"{where}.chunk", chunk, f"must be in 1..{chunks}")
             runs.append(ChunkRun(j, chunk, worker_place(instance, row, where), *span))
-    return Runs.of(runs), Holds.of(holds)
+    return Runs.of(runs), Runs.of(holds)
 
 
 def worker_place(instance: EdgecloudInstance, row: Mapping[str, object], where: str) -> int:
@@ -154,9 +132,6 @@ def ps_place(instance: EdgecloudInstance, row: Mapping[str, object], where: str)
     return place
 
 
-Held = tuple[int, int, int, int]  # job, server or the cloud, first and last slot of a PS
-
-
 def active_spans(runs: Runs) -> list[tuple[int, int, int]]:
     """Maximal spans (job, first, last) in which a job runs, sorted by job and slot."""
     spans: list[tuple[int, int, int]] = []
@@ -172,8 +147,8 @@ def place_parameter_servers(
     instance: EdgecloudInstance,
     runs: Runs,
     together: Collection[int] | None = None,
-    kept: Sequence[Held] = (),
-) -> Holds:
+    kept: Sequence[ChunkRun] = (),
+) -> Runs:
     """Give every running job one PS in every slot, where there are enough of them.
 
     A job that finds no free PS in a slot holds none then, which is a violation of (2e). Jobs
@@ -183,20 +158,20 @@ def place_parameter_servers(
     if together is None:
         at_edge = runs.job[runs.place < len(instance.worker_list)]
         together = set(runs.job.tolist()) - set(at_edge.tolist())
-    fixed = {j for j, *_ in kept}
+    fixed = {held.job for held in kept}
     spans = [span for span in active_spans(runs) if span[0] not in fixed]
     rows = list(kept)
     for kind in sorted({job.ps_type for job in instance.jobs}):
         mine = [span for span in spans if instance.jobs[span[0]].ps_type == kind]
-        there = [held for held in kept if instance.jobs[held[0]].ps_type == kind]
+        there = [held for held in kept if instance.jobs[held.job].ps_type == kind]
         rows += _place_type(instance, kind, mine, set(together), there)
-    return Holds.of(rows)
+    return Runs.of(rows)
 
 
 def _place_type(
     instance: EdgecloudInstance, kind: str, spans: list[tuple[int, int, int]], together: set[int],
-    kept: list[Held],
-) -> list[Held]:  # fmt: skip
+    kept: list[ChunkRun],
+) -> list[ChunkRun]:  # fmt: skip
     """Holds of the PSs of one type: between two slots in which something begins or ends.
 
     The cloud's go to jobs that must have theirs there, then whoever holds a PS keeps it, then the
@@ -210,12 +185,12 @@ def _place_type(
         begins[first].append(j)
         ends[last + 1].append(j)
     change: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
-    for _, server, first, last in kept:
+    for _, _, server, first, last in kept:
         change[first].append((server, -1))
         change[last + 1].append((server, 1))
     active: set[int] = set()
     held: dict[int, int] = {}
-    rows: list[Held] = []
+    rows: list[ChunkRun] = []
     for slot, after in pairwise(sorted({*begins, *ends, *change})):
         active = (active - set(ends[slot])) | set(begins[slot])
         for server, by in change[slot]:
@@ -227,6 +202,6 @@ def _place_type(
             if place is not None:
                 now[j] = place
                 room[place] -= 1
-                rows.append((j, place, slot, after - 1))
+                rows.append(ChunkRun(j, 0, place, slot, after - 1))
         held = now
     return rows

@@ -19,7 +19,7 @@ from hindsched.arrays import Bools, Floats, Ints
 from hindsched.instances.edgecloud.instance import EdgecloudInstance, EdgecloudJob
 from hindsched.json_types import JsonObject
 from hindsched.solutions.base import Assignment, Assignments, Solution, TableRow, usage_table
-from hindsched.solutions.edgecloud.runs import Holds, Runs, loads, read_runs
+from hindsched.solutions.edgecloud.runs import Runs, loads, read_runs
 
 
 class EdgecloudSolution(Solution):
@@ -35,7 +35,7 @@ class EdgecloudSolution(Solution):
         self,
         instance: EdgecloudInstance,
         runs: Runs,
-        holds: Holds,
+        holds: Runs,
         formulation: str | None = None,
     ) -> None:
         self.instance = instance
@@ -61,7 +61,7 @@ class EdgecloudSolution(Solution):
                 where = {"server": names[workers[place][0]], "worker": workers[place][1]}
             row = {"chunk": chunk, **where, "from": first, "to": last}
             rows.setdefault(jobs[j].name, []).append(row)
-        for j, place, first, last in self.holds.rows():
+        for j, _, place, first, last in self.holds.rows():
             held: Assignment = {"ps": names[place], "from": first, "to": last}
             rows.setdefault(jobs[j].name, []).append(held)
         return rows

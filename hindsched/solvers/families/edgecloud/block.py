@@ -1,61 +1,188 @@
-"""One job of the edgecloud family at given prices: its cheapest schedule, exactly.
+"""The rows that an edgecloud oracle prices, and one job at given prices: its cheapest schedule.
 
-Under a branching's decisions (`RestrictedJob`) every completion c is looked at together: a group's
-n chunks take its workers' cheapest slots up to c, one layer after the other, and chunks in the
-cloud the cheapest window that has ended by c; what places charge is added up place by place. A
-completion is when the job stops paying for time, so that a decision "completes in k at the
-earliest" is a price of waiting and bars no schedule that is worth having.
+Without migration every completion c is looked at together: a group's n chunks take its workers'
+cheapest slots up to c, one layer after the other, and chunks in the cloud the cheapest window that
+has ended by c. A completion is when the job stops paying for time, so that a branching's decision
+"completes in k at the earliest" is a price of waiting and bars no schedule that is worth having.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from heapq import heappop, heappush, heapreplace
 from typing import Any
 
 import numpy as np
 
 from hindsched.arrays import Floats, Ints
 from hindsched.instances.decimals import loosened
+from hindsched.instances.edgecloud.instance import EdgecloudInstance
 from hindsched.models.edgecloud.sets import lone_time
-from hindsched.solvers.families.edgecloud.priced_rows import PS_SETS, SET_NAMES, PricedRows
+from hindsched.solutions.edgecloud.list_schedule import GreedySchedule, read_past
 from hindsched.solvers.kernels.edgecloud.cheapest_chunks import (
     cheapest_by_completion,
-    cheapest_units_by_completion,
     cheapest_windows,
 )
 from hindsched.solvers.oracles.base import Response
 from hindsched.solvers.oracles.decisions import COMPLETES, Feature, Limits, window_of
+from hindsched.solvers.oracles.rows import Rows, RowSet, slot_labels
 
+SET_NAMES = {"groups": "group_capacity", "types": "type_capacity", "servers": "worker_capacity"}
+AXIS_NAMES = {"groups": "group", "types": "type", "servers": "worker"}
 CHUNKS, CLOUD_CHUNKS = "chunks", "cloud_chunks"
+CLOUD = -1  # the place that is no row
+PS_SETS = ("parameter_servers", "cloud_parameter_servers")
+"""Rows of all PSs of a type, and of those in the cloud."""
+
+
+@dataclass(frozen=True)
+class Places:
+    """The rows of one layout, without slots: workers that share a price."""
+
+    labels: tuple[str, ...]
+    kinds: tuple[str, ...]  # worker type of each
+    members: tuple[tuple[int, ...], ...]  # as positions in `EdgecloudInstance.worker_list`
+
+
+def places_of(instance: EdgecloudInstance, layout: str) -> Places:
+    """The places of a layout."""
+    names = [server.name for server in instance.servers]
+    if layout == "servers":
+        found = instance.worker_list
+        labels = tuple(f"{names[s]}/{number}" for s, number, _ in found)
+        return Places(labels, tuple(k for *_, k in found), tuple((w,) for w in range(len(found))))
+    if layout == "groups":
+        groups = instance.groups
+        labels = tuple(f"{names[s]}/{kind}" for s, kind in groups)
+        return Places(labels, tuple(kind for _, kind in groups), tuple(groups.values()))
+    types = instance.workers_by_type
+    return Places(tuple(types), tuple(types), tuple(types.values()))
+
+
+def last_priced_slot(instance: EdgecloudInstance) -> int:
+    """Last slot of all layouts but ``servers``: no good schedule runs later."""
+    ends = [instance.horizon]
+    for j, job in enumerate(instance.jobs):
+        if instance.cloud_workers(job.worker_type) is None:
+            alone = int(instance.cloud_upload[j] + instance.cloud_slots[j])
+            ends.append(job.arrival + alone - 1)
+    if len(ends) <= len(instance.jobs):  # some cannot flee to an unlimited cloud
+        ends += GreedySchedule(instance, read_past(instance, None)).completion.values()
+    return max(ends)
+
+
+class PricedRows:
+    """Linking rows of an instance in the layout ``groups``, ``types`` or ``servers``."""
+
+    def __init__(self, instance: EdgecloudInstance, layout: str, last: int | None = None) -> None:
+        self.instance, self.layout = instance, layout
+        self.places = places_of(instance, layout)
+        self.last = instance.horizon if layout == "servers" else last_priced_slot(instance)
+        self.last = self.last if last is None else last
+        labels, cloud = self.places.labels, instance.cloud
+        slots = slot_labels(self.last, len(labels))
+        sets: list[RowSet] = []
+        self._first: dict[tuple[str, object], int] = {}
+        start = 0
+
+        def add(name: str, axis: str, named: Mapping[Any, tuple[str, float]]) -> None:
+            """A set of rows by key, each with its label and capacity; none if there is no key."""
+            nonlocal start
+            if not named and sets:
+                return
+            capacity = np.array([amount for _, amount in named.values()], dtype=float)
+            axes = ((axis, tuple(label for label, _ in named.values())), ("slot", slots))
+            sets.append(RowSet(name, axes, np.repeat(capacity[:, None], len(slots), axis=1)))
+            for key in named:
+                self._first[name, key] = start
+                start += len(slots)
+
+        members = self.places.members
+        sizes = {i: (label, len(members[i])) for i, label in enumerate(labels)}
+        add(SET_NAMES[layout], AXIS_NAMES[layout], sizes)
+        add("cloud_capacity", "type", {k: (k, n) for k, n in (cloud.workers or {}).items() if n})
+        if layout != "types":
+            limits = instance.storage_gb.tolist()
+            add("storage", "server", {
+                s: (server.name, limits[s])
+                for s, server in enumerate(instance.servers)
+                if server.storage_gb is not None
+            })  # fmt: skip
+        if layout == "servers":
+            edge = Counter[str]()
+            for (_, kind), number in instance.ps_counts.items():
+                edge[kind] += number
+            in_cloud = cloud.ps or {}
+            add(PS_SETS[0], "type", {k: (k, n + edge[k]) for k, n in in_cloud.items()})
+            add(PS_SETS[1], "type", {k: (k, n) for k, n in in_cloud.items()})
+        self.rows = Rows(sets)
+
+    def first(self, name: str, key: object) -> int | None:
+        """Flat index of the first row of a type or server in a set; None if it is unlimited."""
+        return self._first.get((name, key))
+
+    def server_of(self, row: int) -> int:
+        """Server of a place; the first one in the layout ``types``."""
+        return self.instance.worker_list[self.places.members[row][0]][0]
+
+    def places_of(self, j: int) -> list[tuple[int, int, int]]:
+        """A job's places, slots until a chunk is uploaded there, how many workers it so reaches.
+
+        In the layout ``types`` a place stands once for every delay.
+        """
+        found = []
+        for row, kind in enumerate(self.places.kinds):
+            if kind == self.instance.jobs[j].worker_type:
+                servers = (self.instance.worker_list[w][0] for w in self.places.members[row])
+                delays = Counter(int(self.instance.upload[j, s]) for s in servers)
+                found += [(row, delay, count) for delay, count in sorted(delays.items())]
+        return found
+
+
+class Use:
+    """What a schedule uses of the rows: some amount in each of some slots of a place."""
+
+    def __init__(self, priced: PricedRows) -> None:
+        self.priced = priced
+        self.rows: list[int] = []
+        self.amounts: list[float] = []
+
+    def add(self, name: str, key: object, slots: Iterable[int], amount: float) -> None:
+        """Add an amount of a set's rows; what is not priced does not count."""
+        base = self.priced.first(name, key)
+        if base is not None and amount:
+            kept = [base + t - 1 for t in slots if t <= self.priced.last]
+            self.rows += kept
+            self.amounts += [amount] * len(kept)
+
+
+Part = tuple[int, list[int], int]
+"""Place (or `CLOUD`), slots, and how many workers take them: chunks, or units of moving work."""
 
 
 @dataclass(frozen=True)
 class EdgecloudPlan:
     """A job's schedule."""
 
-    completion: int  # last slot
-    together: bool = False  # zeta: everything in the cloud
-    # slots of a chunk and how many chunks take them, on as many workers, by row of the layout
-    edge: dict[int, list[tuple[list[int], int]]] = field(default_factory=dict)
-    # first and last slot of each chunk in the cloud
-    cloud: list[tuple[int, int]] = field(default_factory=list)
-    # workers by (row, slot), in ``literal``
-    units: dict[tuple[int, int], int] = field(default_factory=dict)
+    completion: int  # last slot that the job pays for
+    together: bool  # zeta: everything in the cloud
+    parts: list[Part]
 
 
 class JobView:
     """One job at given prices and with what is left of each row (None: all).
 
-    Slots count from its arrival. `restricted`: decisions may keep it from the cloud and from most
-    workers.
+    Slots count from its arrival. `limits` of a branching's decisions hold at full capacity and
+    without migration.
     """
 
     def __init__(
         self, priced: PricedRows, formulation: str, block: int, prices: Floats,
-        residual: Floats | None, *, restricted: bool = False,
+        residual: Floats | None = None, limits: Limits | None = None,
     ) -> None:  # fmt: skip
-        self.priced, self.formulation, self.j, self.prices = priced, formulation, block, prices
+        self.priced, self.formulation, self.limits = priced, formulation, limits or {}
         instance = priced.instance
         self.job = job = instance.jobs[block]
         places = priced.places_of(block)
@@ -68,8 +195,11 @@ class JobView:
         self.limit = instance.cloud_workers(job.worker_type)
         self.ready = int(instance.cloud_upload[block])
         self.may_be_together = self.limit != 0 and instance.cloud_ps(job.ps_type) != 0
+        self.earliest = lone_time(instance, block, formulation) - 1
         few_ps = residual is not None and instance.cloud_ps(job.ps_type) is not None
-        self.length = self._length(restricted, few_ps)
+        low, high = (end - job.arrival for end in window_of(self.limits, COMPLETES))
+        self.length = max(0, min(self._length(few_ps), high + 1))
+        self.paid_until = max(low, 0)
         shape, own = (len(self.rows), self.length), SET_NAMES[priced.layout]
         self.price, self.free, self.extra = np.zeros(shape), np.zeros(shape), np.zeros(shape)
         self.free[:] = self.count[:, None]
@@ -92,18 +222,17 @@ class JobView:
             self.cloud_price[everywhere] = np.inf
             self.together_price[everywhere | in_cloud] = np.inf
 
-    def _length(self, restricted: bool, few_ps: bool) -> int:
+    def _length(self, few_ps: bool) -> int:
         """Slots from the arrival in which the best response must lie.
 
         Behind the last priced slot everything is free: there the job runs in waves on its workers
         at the edge, or on those of a cloud that has few; under decisions all on one worker.
         """
-        if self.limit is None and self.may_be_together and not (few_ps or restricted):
+        if self.limit is None and self.may_be_together and not (few_ps or self.limits):
             return self.ready + self.cloud_work
-        workers = int(self.count.sum()) if len(self.rows) and not restricted else int(restricted)
+        workers = 1 if self.limits else int(self.count.sum()) or self.limit or self.job.chunks
         alone = max([self.ready, *self.first.tolist()]) + 1
-        waves = -(-self.job.chunks // max(1, workers or self.limit or self.job.chunks))
-        tail = alone + waves * max(self.work, self.cloud_work)
+        tail = alone + -(-self.job.chunks // workers) * max(self.work, self.cloud_work)
         return max(0, self.priced.last - self.job.arrival + 1) + tail
 
     def _series(self, source: Floats, name: str, key: object, beyond: float = 0.0) -> Floats:
@@ -133,40 +262,58 @@ class JobView:
                 least = np.minimum.accumulate(self._series(residual, "storage", server, np.inf))
                 self.room[server] = np.floor(loosened(least, instance.storage_gb[server]) / gb)
 
-    def no_migration(self) -> Response | None:
-        """Chunks stay on their workers."""
-        best, c, all_in, mixed = self._search()
-        if best == np.inf:
-            return None
-        if c < 0:
-            windows = self._windows(all_in, self.cloud_work, self.together_price, self.job.chunks)
-            return self._answer(EdgecloudPlan(self._slot(all_in), True, {}, windows), best)
-        return self._answer(self._plan(c, mixed[:, c]), best)
-
     def value(self) -> float:
         """The best response's value alone, which is all that a bound needs."""
-        return self._moving()[0] if self.formulation == "literal" else self._search()[0]
+        return (self._moving() if self.formulation == "literal" else self._staying())[0]
 
-    def _search(self) -> tuple[float, int, int, Floats]:
-        """Value, completion (-1: all in the cloud), completion there, and chunk prices there."""
-        D = self.job.chunks
+    def best(self) -> Response | None:
+        """The cheapest schedule, or None if there is none."""
+        if any(low > high for low, high in self.limits.values()) or not self.length:
+            return None
+        if self.formulation == "literal":
+            value, c, together, units = self._moving()
+            parts = [(self._row(i), [self._slot(t)], number) for i, t, number in units]
+        else:
+            value, c, together, homes = self._staying()
+            parts = self._parts(c, together, homes)
+        if value == np.inf:
+            return None
+        c = max(c, self.paid_until)
+        return self._answer(EdgecloudPlan(self._slot(c), together, parts), value)
+
+    def _slot(self, index: int) -> int:
+        return self.job.arrival + index
+
+    def _row(self, i: int) -> int:
+        return self.rows[i] if i < len(self.rows) else CLOUD
+
+    # Chunks stay on their workers
+
+    def _staying(self) -> tuple[float, int, bool, list[int]]:
+        """Value, completion, if all is in the cloud, and chunks by place, the cloud last."""
+        D, limits = self.job.chunks, self.limits
+        features = [Feature(CHUNKS, (row,)) for row in self.rows] + [Feature(CLOUD_CHUNKS)]
+        least, most = np.array([window_of(limits, of) for of in features]).clip(max=D).T
         together = np.full(self.length, np.inf)
         mixed = np.full((1, self.length), np.inf)
         if self.limit != 0:
             mixed = self._cloud_costs(self.cloud_price, self.work)
-            if self.may_be_together:
+            if self.may_be_together and most[-1] == D and not least[:-1].any():
                 costs = self._cloud_costs(self.together_price, self.cloud_work)
                 together = costs.sum(axis=0) if len(costs) == D else D * costs[0]
                 together[self.windows(self.cloud_work) < D] = np.inf
-        times = np.arange(1, self.length + 1) + together
+        times = np.maximum(np.arange(self.length), self.paid_until) + 1.0 + together
         all_in = int(np.argmin(times)) if self.length else -1
         limit = float(times[all_in]) if self.length else np.inf
-        earliest = lone_time(self.priced.instance, self.j, "no-migration") - 1
-        best, c = cheapest_by_completion(
+        earliest = max(self.earliest, min(self.paid_until, self.length - 1))
+        best, c, homes = cheapest_by_completion(
             self.first, self.count, self.price, self.extra, self.work, D, mixed,
-            self.windows(self.work), self.owner, self.room, limit, earliest,
+            self.windows(self.work), self.owner, self.room, least, most, limit, earliest,
+            self.paid_until,
         )  # fmt: skip
-        return float(best), int(c), all_in, mixed
+        if c < 0:
+            return float(best), all_in, True, [0] * len(self.rows) + [D]
+        return float(best), int(c), False, homes.tolist()
 
     def windows(self, work: int) -> Ints:
         """Most chunks that can have ended in the cloud by each slot: its workers one after another.
@@ -188,140 +335,101 @@ class JobView:
         if self.cloud_room is None:
             return cheapest_windows(price, self.ready, work)[None, :]
         costs = np.full((self.job.chunks, self.length), np.inf)
-        for k, (first, cost) in enumerate(self._in_turn(price, work, self.job.chunks)):
-            costs[k, first + work - 1 :] = cost
+        for k, first in enumerate(self._in_turn(price, work, self.job.chunks)):
+            costs[k, first + work - 1 :] = price[first : first + work].sum()
         return costs
 
-    def _in_turn(self, price: Floats, work: int, chunks: int) -> list[tuple[int, float]]:
-        """First slot and cost of chunks that take the earliest windows left."""
+    def _in_turn(self, price: Floats, work: int, chunks: int) -> list[int]:
+        """First slots of chunks that take the earliest windows left."""
         assert self.cloud_room is not None
         room = self.cloud_room.copy()
-        found: list[tuple[int, float]] = []
+        found: list[int] = []
         first = self.ready
         while len(found) < chunks and first + work <= self.length:
             window = slice(first, first + work)
-            cost = float(price[window].sum())
-            if room[window].min() < 1 or cost == np.inf:
+            if room[window].min() < 1 or price[window].sum() == np.inf:
                 first += 1
                 continue
             room[window] -= 1
-            found.append((first, cost))
+            found.append(first)
         return found
 
-    def _slot(self, index: int) -> int:
-        return self.job.arrival + index
-
-    def _windows(self, end: int, work: int, price: Floats, chunks: int) -> list[tuple[int, int]]:
-        """First and last slots of chunks in the cloud that have ended by `end`, cheapest first."""
+    def _parts(self, c: int, together: bool, homes: list[int]) -> list[Part]:
+        """Slots of so many chunks at each place, in layers of its workers, and in the cloud."""
+        parts: list[Part] = []
+        for i, number in enumerate(homes[:-1]):
+            slots = np.arange(self.first[i], c + 1)
+            ranked = slots[np.argsort(self.price[i, slots], kind="stable")] + self.job.arrival
+            for layer in range(-(-number // int(self.count[i]))):
+                chunk = np.sort(ranked[layer * self.work : (layer + 1) * self.work]).tolist()
+                in_layer = min(int(self.count[i]), number - layer * int(self.count[i]))
+                parts.append((self.rows[i], chunk, in_layer))
+        work, price = self.work, self.cloud_price
+        if together:
+            work, price = self.cloud_work, self.together_price
         if self.cloud_room is not None:
-            firsts = [first for first, _ in self._in_turn(price, work, chunks)]
+            firsts = self._in_turn(price, work, homes[-1])
+        elif homes[-1]:
+            starts = range(self.ready, c - work + 2)
+            cheapest = min(starts, key=lambda t: (float(price[t : t + work].sum()), t), default=0)
+            firsts = [cheapest] * homes[-1]
         else:
-            starts = range(self.ready, end - work + 2)
-            firsts = [min(starts, key=lambda t: (float(price[t : t + work].sum()), t))] * chunks
-        return [(self._slot(first), self._slot(first + work - 1)) for first in firsts]
+            firsts = []
+        windows = ([self._slot(t) for t in range(first, first + work)] for first in firsts)
+        return parts + [(CLOUD, window, 1) for window in windows]
 
-    def _plan(self, c: int, cloud: Floats) -> EdgecloudPlan:
-        """The schedule behind `cheapest_by_completion`; `cloud` has the prices there by `c`."""
-        edge: dict[int, list[tuple[list[int], int]]] = {row: [] for row in self.rows}
-        ranked: list[list[int]] = []
-        for i in range(len(self.rows)):
-            begin = int(self.first[i])
-            order = np.argsort(self.price[i, begin : c + 1], kind="stable") + begin
-            ranked.append(order.tolist())
-        layer = [0] * len(self.rows)
-        left, sent = self.job.chunks, 0
-        space = self.room[:, c].tolist() if len(self.room) else None
-        sky = int(self.windows(self.work)[c])
-        taken: list[tuple[int, int, int]] = []
-        while left:
-            which, cheapest = -1, float(cloud[min(sent, len(cloud) - 1)])
-            cheapest = cheapest if sent < sky else np.inf
-            for i, server in enumerate(self.owner.tolist()):
-                slots = ranked[i][layer[i] * self.work : (layer[i] + 1) * self.work]
-                if len(slots) == self.work and (space is None or space[server] >= 1):
-                    step = float(self.price[i, slots].sum()) + float(self.extra[i, c])
-                    if step < cheapest or (which == -1 and step <= cheapest):
-                        which, cheapest = i, step
-            if which == -1:
-                number = min(left, sky - sent) if sent + 1 >= len(cloud) else 1
-                sent += number
-                left -= number
-                continue
-            number = min(left, int(self.count[which]))
-            if space is not None:
-                number = int(min(number, space[self.owner[which]]))
-                space[self.owner[which]] -= number
-            taken.append((which, layer[which], number))
-            layer[which] += 1
-            left -= number
-        for i, depth, number in taken:
-            slots = ranked[i][depth * self.work : (depth + 1) * self.work]
-            chunk = sorted(self._slot(t) for t in slots)
-            edge[self.rows[i]].append((chunk, number))
-        windows = self._windows(c, self.work, self.cloud_price, sent) if sent else []
-        return EdgecloudPlan(self._slot(c), False, {r: s for r, s in edge.items() if s}, windows)
+    # Work moves
 
-    def _moving(self) -> tuple[float, int, bool, Any]:
-        """Value, completion (-1: none), if all is in the cloud; first slots, workers, prices."""
-        D, instance = self.job.chunks, self.priced.instance
-        earliest = lone_time(instance, self.j, "literal") - 1
+    def _moving(self) -> tuple[float, int, bool, list[tuple[int, int, int]]]:
+        """Value, completion, if all is in the cloud, and units by place and slot."""
         first, free, price = self.first, self._within_storage(), self.price
+        skip, D = len(self.rows), self.job.chunks
         if self.limit != 0:
             first = np.append(first, self.ready)
             room = np.full(self.length, float(D if self.limit is None else min(D, self.limit)))
             if self.cloud_room is not None:
                 room = np.minimum(room, self.cloud_room)
-            free = np.vstack((free, room))
-            price = np.vstack((price, self.cloud_price))
-        best, c, together = np.inf, -1, False
+            free, price = np.vstack((free, room)), np.vstack((price, self.cloud_price))
+        best, c, units = np.inf, -1, list[tuple[int, int, int]]()
         if self.may_be_together:
-            cloud = slice(len(self.rows), None)
             wholly = self.together_price[None, :]
-            best, c = cheapest_units_by_completion(
-                first[cloud], free[cloud], wholly, self.cloud_work, D, np.inf, 0
+            best, c, units = self._cheapest_units(
+                first[skip:], free[skip:], wholly, self.cloud_work, 0, best
             )
-            together = c >= 0
-        better, at = cheapest_units_by_completion(
-            first, free, price, self.work, D, best, max(0, earliest)
-        )
-        if at >= 0:
-            best, c, together = better, at, False
-        if together:
-            price = np.vstack((self.price, self.together_price))
-        return float(best), int(c), together, (first, free, price)
+            units = [(skip, t, number) for _, t, number in units]
+        mixed = self._cheapest_units(first, free, price, self.work, self.earliest, best)
+        return (best, c, True, units) if mixed[1] < 0 else (*mixed[:2], False, mixed[2])
 
-    def literal(self) -> Response | None:
-        """Work may move."""
-        D, (best, c, together, (first, free, price)) = self.job.chunks, self._moving()
-        if c < 0:
-            return None
-        units: dict[tuple[int, int], int] = {}
-        work = self.cloud_work if together else self.work
-        rows = [*self.rows, *([len(self.priced.places.labels)] if self.limit != 0 else [])]
-        skip = len(self.rows) if together else 0
-        left = D * work
-        options: list[tuple[float, int, int, int]] = []
-        for t in range(c + 1):
-            here = [
-                (float(price[i, t]), i, int(free[i, t]))
-                for i in range(skip, len(rows))
-                if t >= first[i] and free[i, t] > 0 and price[i, t] < np.inf
-            ]
-            room_left = D
-            for value, i, number in sorted(here):
-                number = min(number, room_left)
-                if number:
-                    options.append((value, t, i, number))
-                    room_left -= number
-        for _, t, i, number in sorted(options):
-            number = min(number, left)
-            if number:
-                key = rows[i], self._slot(t)
-                units[key] = units.get(key, 0) + number
-                left -= number
-        last = max(t for _, t in units)
-        plan = EdgecloudPlan(max(last, self._slot(c)), together, units=units)
-        return self._answer(plan, best)
+    def _cheapest_units(
+        self, first: Ints, free: Floats, price: Floats, work: int, earliest: int, best: float
+    ) -> tuple[float, int, list[tuple[int, int, int]]]:
+        """Value, completion and units of the cheapest ``D work``, at most D a slot; -1 for none.
+
+        The units chosen are kept in a heap, the dearest on top, which makes room for cheaper ones.
+        """
+        need, held, paid, c = self.job.chunks * work, 0, 0.0, -1
+        chosen: list[tuple[float, int, int, int]] = []
+        units: list[tuple[float, int, int, int]] = []
+        for t in range(self.length):
+            if t + 1 >= best:
+                break
+            room = self.job.chunks
+            for i in np.argsort(price[:, t], kind="stable").tolist():
+                cost, number = float(price[i, t]), int(min(room, free[i, t]))
+                if t >= first[i] and number > 0 and cost < np.inf:
+                    heappush(chosen, (-cost, -t, i, number))
+                    held, paid, room = held + number, paid + number * cost, room - number
+            while held > need:
+                cost, *where, number = chosen[0]
+                spare = min(number, held - need)
+                held, paid = held - spare, paid + spare * cost
+                if spare == number:
+                    heappop(chosen)
+                else:
+                    heapreplace(chosen, (cost, *where, number - spare))
+            if held == need and t >= earliest and t + 1 + paid < best:
+                best, c, units = t + 1 + paid, t, list(chosen)
+        return best, c, [(i, -t, number) for _, t, i, number in units]
 
     def _within_storage(self) -> Floats:
         """Workers left of each row, only as many on a server as it can store chunks throughout."""
@@ -335,151 +443,20 @@ class JobView:
 
     def _answer(self, plan: EdgecloudPlan, value: float) -> Response:
         """A plan and what it uses of the rows."""
-        priced, job, gb = self.priced, self.job, self.job.chunk_gb or 0.0
-        rows: list[int] = []
-        amounts: list[float] = []
-
-        def use(name: str, key: object, slots: Iterable[int], amount: float) -> None:
-            base = priced.first(name, key)
-            if base is not None and amount:
-                kept = [base + t - 1 for t in slots if t <= priced.last]
-                rows.extend(kept)
-                amounts.extend([amount] * len(kept))
-
-        own, stay = SET_NAMES[priced.layout], range(job.arrival, plan.completion + 1)
-        running: set[int] = set()
-        for row, parts in plan.edge.items():
-            for slots, number in parts:
-                running.update(slots)
-                use(own, row, slots, float(number))
-                use("storage", priced.server_of(row), stay, gb * number)
-        for first, last in plan.cloud:
-            running.update(range(first, last + 1))
-            use("cloud_capacity", job.worker_type, range(first, last + 1), 1.0)
-        for (row, t), number in plan.units.items():
-            running.add(t)
-            if row == len(priced.places.labels):
-                use("cloud_capacity", job.worker_type, (t,), float(number))
-            else:
-                use(own, row, (t,), float(number))
-                use("storage", priced.server_of(row), (t,), gb * number)
+        job, gb, use = self.job, self.job.chunk_gb or 0.0, Use(self.priced)
+        stay = range(job.arrival, plan.completion + 1)
+        for row, slots, number in plan.parts:
+            if row == CLOUD:
+                use.add("cloud_capacity", job.worker_type, slots, float(number))
+                continue
+            use.add(SET_NAMES[self.priced.layout], row, slots, float(number))
+            stored = slots if self.formulation == "literal" else stay
+            use.add("storage", self.priced.server_of(row), stored, gb * number)
+        running = sorted({t for _, slots, _ in plan.parts for t in slots})
         for name in PS_SETS[: 1 + plan.together]:  # one PS wherever it runs
-            use(name, job.ps_type, sorted(running), 1.0)
-        index, place = np.unique(np.array(rows, dtype=np.int64), return_inverse=True)
+            use.add(name, job.ps_type, running, 1.0)
+        index, place = np.unique(np.array(use.rows, dtype=np.int64), return_inverse=True)
         summed = np.zeros(index.size)
-        np.add.at(summed, place, np.array(amounts))
+        np.add.at(summed, place, np.array(use.amounts))
         time = float(plan.completion - job.arrival + 1)
         return Response(value, time, index, summed, plan)
-
-
-class RestrictedJob(JobView):
-    """One job without migration on ``groups``, within `limits` of its decisions."""
-
-    def __init__(self, priced: PricedRows, block: int, prices: Floats, limits: Limits) -> None:
-        super().__init__(priced, "no-migration", block, prices, None, restricted=True)
-        self.limits = limits
-        self.is_empty = any(low > high for low, high in limits.values())
-
-    def best(self) -> Response | None:
-        """The cheapest schedule, or None if none is within limits."""
-        low, high = (end - self.job.arrival for end in window_of(self.limits, COMPLETES))
-        if self.is_empty or high < 0:
-            return None
-        tables = [self._charges(i) for i in range(len(self.rows))]
-        sky_low, sky_high = window_of(self.limits, Feature(CLOUD_CHUNKS))
-        numbers = np.arange(self.job.chunks + 1)
-        out = (numbers < sky_low) | (numbers > sky_high)
-        window = np.full(self.length, np.inf)
-        if self.limit != 0:
-            window = cheapest_windows(self.cloud_price, self.ready, self.work)
-        sky = _times(window, numbers)
-        sky[:, out] = np.inf
-        sky[self.windows(self.work)[:, None] < numbers] = np.inf
-        sums = [sky]
-        for table in tables:
-            sums.append(_add(sums[-1], table))
-        mixed = sums[-1][:, -1].copy()
-        mixed[: lone_time(self.priced.instance, self.j, "no-migration") - 1] = np.inf
-        together = np.full(self.length, np.inf)
-        if self.may_be_together and not out[-1] and all(table[-1, 0] == 0 for table in tables):
-            window = cheapest_windows(self.cloud_price, self.ready, self.cloud_work)
-            together = self.job.chunks * window
-            together[self.windows(self.cloud_work) < self.job.chunks] = np.inf
-        begin, end = min(max(low, 0), self.length - 1), min(high, self.length - 1) + 1
-        times = np.maximum(np.arange(begin, end), low) + 1.0
-        values = times + np.minimum(mixed, together)[begin:end]
-        at = int(np.argmin(values))
-        if not np.isfinite(values[at]):
-            return None
-        c, completion = begin + at, self._slot(int(times[at]) - 1)
-        if together[c] <= mixed[c]:
-            windows = self._windows(c, self.cloud_work, self.cloud_price, self.job.chunks)
-            plan = EdgecloudPlan(completion, True, {}, windows)
-        else:
-            plan = self._restricted_plan(c, completion, tables, sums)
-        found = self._answer(plan, 0.0)
-        value = found.objective + float(self.prices[found.rows] @ found.amounts)
-        return Response(value, found.objective, found.rows, found.amounts, plan)
-
-    def _charges(self, i: int) -> Floats:
-        """What a place charges for 0, 1, ... chunks if the job completes by c, (L, D + 1)."""
-        slots, most, count = np.arange(self.length), self.job.chunks, int(self.count[i])
-        low, high = window_of(self.limits, Feature(CHUNKS, (self.rows[i],)))
-        free = (slots >= self.first[i]) & (slots[:, None] >= slots)
-        sums = np.zeros((self.length, self.length + 1))
-        np.cumsum(np.sort(np.where(free, self.price[i], np.inf), axis=1), axis=1, out=sums[:, 1:])
-        found = np.full((self.length, most + 1), np.inf)
-        for n in range(low, min(high, most) + 1):
-            layers, more = divmod(n, count)
-            if (layers + (more > 0)) * self.work > self.length:
-                break
-            cost = count * sums[:, layers * self.work]
-            if more:
-                with np.errstate(invalid="ignore"):
-                    last = sums[:, (layers + 1) * self.work] - sums[:, layers * self.work]
-                cost = cost + more * np.nan_to_num(last, nan=np.inf, posinf=np.inf)
-            found[:, n] = cost + n * self.extra[i]
-        return found
-
-    def _restricted_plan(
-        self, c: int, completion: int, tables: list[Floats], sums: list[Floats]
-    ) -> EdgecloudPlan:
-        left = self.job.chunks
-        edge: dict[int, list[tuple[list[int], int]]] = {}
-        for i in reversed(range(len(tables))):
-            ways = tables[i][c, : left + 1] + sums[i][c, left::-1]
-            n = int(np.argmin(ways))
-            left -= n
-            if n:
-                edge[self.rows[i]] = self._chunks(i, n, c)
-        windows = self._windows(c, self.work, self.cloud_price, left) if left else []
-        return EdgecloudPlan(completion, False, edge, windows)
-
-    def _chunks(self, i: int, n: int, c: int) -> list[tuple[list[int], int]]:
-        """Slots of a place's n chunks, and how many workers take them."""
-        slots = np.arange(self.first[i], c + 1)
-        ranked = slots[np.argsort(self.price[i, slots], kind="stable")]
-        found = []
-        for layer in range(-(-n // int(self.count[i]))):
-            number = min(int(self.count[i]), n - layer * int(self.count[i]))
-            part = np.sort(ranked[layer * self.work : (layer + 1) * self.work])
-            found.append(([self._slot(int(t)) for t in part], number))
-        return found
-
-
-def _times(window: Floats, numbers: Ints) -> Floats:
-    """Price of so many windows by completion; none costs nothing."""
-    found = np.full((window.size, numbers.size), np.inf)
-    found[:, 0] = 0.0
-    found[:, 1:] = window[:, None] * numbers[1:]
-    return found
-
-
-def _add(one: Floats, other: Floats) -> Floats:
-    """Least cost of 0, 1, ... chunks in two sets of places."""
-    found = np.full_like(one, np.inf)
-    for n in range(one.shape[1]):
-        if np.isfinite(other[:, n]).any():
-            shifted = one[:, : one.shape[1] - n] + other[:, n : n + 1]
-            found[:, n:] = np.minimum(found[:, n:], shifted)
-    return found

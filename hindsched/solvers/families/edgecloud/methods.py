@@ -2,7 +2,8 @@
 
 ``relaxation`` solves LP (4)+, type by type where nothing couples the types, and certifies its duals
 with the exact blocks of problem (2), which proves at least as much. ``bound`` improves those prices
-by the subgradient method, ``tree`` goes on from there. ``search`` anneals over orders of the jobs.
+by the subgradient method, ``tree`` goes on from there. ``search`` is a
+neighbourhood search from simple schedules.
 ``auto`` does all of them, the search beside the bound where there is a second core.
 """
 
@@ -71,9 +72,8 @@ def lp_4_plus(
     oracle = EdgecloudOracle(instance, formulation, layout)
     last = relaxation_last_slots(instance, range(len(instance.jobs)))
     schedule = GreedySchedule(instance, read_past(instance, None)).completion
-    if schedule is not None:
-        makespan = max(schedule.values(), default=1)
-        last = {j: min(slot, makespan) for j, slot in last.items()}
+    makespan = max(schedule.values(), default=1)
+    last = {j: min(slot, makespan) for j, slot in last.items()}
     coupled = np.isfinite(instance.storage_gb).any() and (instance.chunk_gb > 0).any()
     kinds: list[str | None] = [*sorted({job.worker_type for job in instance.jobs})]
     if coupled and layout != "types":

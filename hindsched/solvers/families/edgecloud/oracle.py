@@ -3,8 +3,9 @@
 Linking rows are (2d), a worker trains one job at a time, in three layouts: ``groups`` has a row a
 (server, worker type, slot), which loses nothing because such workers are identical; ``types`` adds
 up all workers of a type, a relaxation for large instances; ``servers`` has a row a worker, on which
-schedules are placed, over the slots 1..horizon. A finite cloud and limited storage (7b) add rows of
-their own (storage not in ``types``). Slots behind the last row are free.
+schedules are placed, over the slots 1..horizon unless `last` says otherwise. A finite cloud and
+limited storage (7b) add rows of their own (storage not in ``types``). Slots behind the last row are
+free.
 
 A block is one job of problem (2) itself, with whole chunks, so that with the duals of LP (4)+ the
 bound is at least the value of that program. Where the cloud is finite or PSs are, the block ignores
@@ -15,6 +16,7 @@ and in ``literal`` the first workers of a server that stores little.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -29,19 +31,8 @@ from hindsched.instances.edgecloud.instance import EdgecloudInstance
 from hindsched.solutions.base import Assignment, Solution
 from hindsched.solutions.edgecloud.runs import ChunkRun, Runs, active_spans
 from hindsched.solutions.edgecloud.solution import EdgecloudSolution
-from hindsched.solvers.families.edgecloud.block import (
-    CHUNKS,
-    CLOUD_CHUNKS,
-    EdgecloudPlan,
-    JobView,
-    RestrictedJob,
-)
-from hindsched.solvers.families.edgecloud.priced_rows import (
-    AXIS_NAMES,
-    PS_SETS,
-    SET_NAMES,
-    PricedRows,
-)
+from hindsched.solvers.families.edgecloud import block as blocks
+from hindsched.solvers.families.edgecloud.block import CLOUD, JobView, Part, PricedRows, Use
 from hindsched.solvers.oracles.base import BlockOracle, Response
 from hindsched.solvers.oracles.decisions import COMPLETES, COMPLETION, Axes, Feature, Limits
 
@@ -65,16 +56,20 @@ class EdgecloudOracle(BlockOracle):
     sense: ClassVar[Literal["max", "min"]] = "min"
     instance: EdgecloudInstance
 
-    def __init__(self, instance: EdgecloudInstance, formulation: str, layout: str) -> None:
+    def __init__(
+        self, instance: EdgecloudInstance, formulation: str, layout: str, last: int | None = None
+    ) -> None:
         self.instance = instance
         self.formulation = formulation
         self.layout = layout
-        self.priced = PricedRows(instance, layout)
+        self.priced = PricedRows(instance, layout, last)
         self.last = self.priced.last
         self.rows = self.priced.rows
-        if formulation == "no-migration" and layout in TREE_ROWS:
-            places = (AXIS_NAMES[layout], self.priced.places.labels)
-            found: dict[str, Axes] = {COMPLETION: (), CLOUD_CHUNKS: (), CHUNKS: (places,)}
+        if layout in tree_rows(instance, formulation):
+            places = (blocks.AXIS_NAMES[layout], self.priced.places.labels)
+            found: dict[str, Axes] = {
+                COMPLETION: (), blocks.CLOUD_CHUNKS: (), blocks.CHUNKS: (places,),
+            }  # fmt: skip
             self.features, self.step = MappingProxyType(found), Fraction(1)
 
     def best_response(
@@ -83,20 +78,19 @@ class EdgecloudOracle(BlockOracle):
         """Best schedule of one job; a residual is known in the layout ``servers`` only."""
         if residual is not None and self.layout != "servers":
             raise TypeError(f"layout {self.layout} does not place schedules on servers")
-        view = JobView(self.priced, self.formulation, block, prices, residual)
-        return view.literal() if self.formulation == "literal" else view.no_migration()
+        return JobView(self.priced, self.formulation, block, prices, residual).best()
 
     def paid(self, prices: Floats) -> Floats:
         """Prices without those of PSs, for which no block pays."""
         found = prices.copy()
-        for name in self.rows.slices.keys() & set(PS_SETS):
+        for name in self.rows.slices.keys() & set(blocks.PS_SETS):
             found[self.rows.slices[name]] = 0.0
         return found
 
     def values(self, prices: Floats) -> Floats:
         """Values of all blocks; the schedules behind them are not written down."""
         jobs = range(self.num_blocks)
-        views = (JobView(self.priced, self.formulation, j, prices, None) for j in jobs)
+        views = (JobView(self.priced, self.formulation, j, prices) for j in jobs)
         return np.array([view.value() for view in views])
 
     def bound(self, prices: Floats) -> float:
@@ -107,45 +101,41 @@ class EdgecloudOracle(BlockOracle):
 
     def restricted_response(self, block: int, prices: Floats, limits: Limits) -> Response | None:
         """Best schedule of one job within limits; see the base class."""
-        if not limits:
-            return self.best_response(block, prices)
-        return RestrictedJob(self.priced, block, prices, limits).best()
+        return JobView(self.priced, self.formulation, block, prices, limits=limits).best()
 
     def features_of(self, block: int, response: Response) -> dict[Feature, int]:
         """Completion, and chunks by place and in the cloud."""
-        plan: EdgecloudPlan = response.plan
-        found = {COMPLETES: plan.completion, Feature(CLOUD_CHUNKS): len(plan.cloud)}
-        for row, parts in plan.edge.items():
-            found[Feature(CHUNKS, (row,))] = sum(number for _, number in parts)
+        found = defaultdict(int, {COMPLETES: response.plan.completion})
+        for row, _, number in response.plan.parts:
+            place = Feature(blocks.CLOUD_CHUNKS) if row == CLOUD else Feature(blocks.CHUNKS, (row,))
+            found[place] += number
         return found
 
     def place(self, responses: Sequence[Response | None]) -> Solution | None:
         """Solution with all schedules at once; chunks of a group go to the first free worker."""
         if self.layout != "groups" or self.formulation == "literal":
             return super().place(responses)
-        parts = [
+        todo = [
             (slots, block, row, number)
-            for block, response in enumerate(responses)
-            if response is not None
-            for row, found in response.plan.edge.items()
-            for slots, number in found
-        ]
-        taken: dict[int, set[int]] = {}
-        edges: list[dict[int, list[tuple[list[int], int]]]] = [{} for _ in responses]
-        for slots, block, row, number in sorted(parts):
-            free = [
-                worker
-                for worker in self.priced.places.members[row]
-                if taken.setdefault(worker, set()).isdisjoint(slots)
-            ]
+            for block, response in enumerate(responses) if response is not None
+            for row, slots, number in response.plan.parts
+        ]  # fmt: skip
+        taken: dict[int, set[int]] = defaultdict(set)
+        parts: list[list[Part]] = [[] for _ in responses]
+        for slots, block, row, number in sorted(todo):
+            if row == CLOUD:
+                parts[block].append((row, slots, number))
+                continue
+            members = self.priced.places.members[row]
+            free = [worker for worker in members if taken[worker].isdisjoint(slots)]
             if len(free) < number:
                 return None
             for worker in free[:number]:
-                taken[worker] |= set(slots)
-                edges[block].setdefault(worker, []).append((slots, 1))
+                taken[worker].update(slots)
+                parts[block].append((worker, slots, 1))
         placed = [
-            None if response is None else replace(response, plan=replace(response.plan, edge=edge))
-            for response, edge in zip(responses, edges, strict=True)
+            None if one is None else replace(one, plan=replace(one.plan, parts=own))
+            for one, own in zip(responses, parts, strict=True)
         ]
         return EdgecloudOracle(self.instance, self.formulation, "servers").place(placed)
 
@@ -153,70 +143,46 @@ class EdgecloudOracle(BlockOracle):
         """Rows of the solution file in the layout ``servers``; the PS in the cloud if it may be."""
         if self.layout != "servers":
             return super().assignments(block, response)
-        plan: EdgecloudPlan = response.plan
-        job = self.instance.jobs[block]
-        cloud = len(self.instance.worker_list)
-        runs: list[ChunkRun] = []
-        chunk = 0
-        for row, parts in plan.edge.items():
-            for slots, _ in parts:  # one worker a row: one chunk a part
-                chunk += 1
-                runs += [ChunkRun(block, chunk, row, t, t) for t in slots]
-        for first, last in plan.cloud:
-            chunk += 1
-            runs.append(ChunkRun(block, chunk, cloud, first, last))
-        by_slot: dict[int, list[int]] = {}
-        for (row, t), units in plan.units.items():
-            by_slot.setdefault(t, []).extend([min(row, cloud)] * units)
-        for t, found in by_slot.items():
-            lanes = enumerate(sorted(found), 1)
-            runs += [ChunkRun(block, lane, place, t, t) for lane, place in lanes]
-        merged = Runs.of(runs)
-        rows: list[Assignment] = []
-        for _, number, place, first, last in merged.rows():
-            where: Assignment = {"server": self.instance.cloud.name}
-            if place < cloud:
-                s, worker, _ = self.instance.worker_list[place]
-                where = {"server": self.instance.servers[s].name, "worker": worker}
-            rows.append({"chunk": number, **where, "from": first, "to": last})
-        name = self.instance.cloud.name if self.instance.cloud_ps(job.ps_type) != 0 else None
-        if name is None:
-            name = next(s.name for s in self.instance.servers if job.ps_type in s.ps)
-        rows += [{"ps": name, "from": a, "to": b} for _, a, b in active_spans(merged)]
-        return rows
+        job, servers = self.instance.jobs[block], self.instance.servers
+        lanes: dict[int, int] = defaultdict(int)  # chunks so far, in ``literal`` by slot
+        rows: list[ChunkRun] = []
+        for row, slots, number in sorted(response.plan.parts):
+            place = len(self.instance.worker_list) if row == CLOUD else row
+            lane = slots[0] if self.formulation == "literal" else 0
+            for _ in range(number):
+                lanes[lane] += 1
+                rows += [ChunkRun(block, lanes[lane], place, t, t) for t in slots]
+        runs, ps = Runs.of(rows), len(servers)
+        if self.instance.cloud_ps(job.ps_type) == 0:
+            ps = next(s for s, server in enumerate(servers) if job.ps_type in server.ps)
+        holds = Runs.of(
+            [ChunkRun(block, 0, ps, first, last) for _, first, last in active_spans(runs)]
+        )
+        return EdgecloudSolution(self.instance, runs, holds).assignments()[job.name]
 
     def use_of(self, solution: Solution) -> list[Response | None]:
         """Use of this layout's rows by a solution; see the base class."""
         assert isinstance(solution, EdgecloudSolution)
         instance, priced = self.instance, self.priced
         home = {w: row for row, members in enumerate(priced.places.members) for w in members}
-        rows: list[list[int]] = [[] for _ in instance.jobs]
-        amounts: list[list[float]] = [[] for _ in instance.jobs]
-
-        def use(j: int, name: str, key: object, first: int, last: int, amount: float) -> None:
-            base = priced.first(name, key)
-            if base is not None:
-                slots = range(first, min(last, self.last) + 1)
-                rows[j] += [base + t - 1 for t in slots]
-                amounts[j] += [amount] * len(slots)
-
+        uses = [Use(priced) for _ in instance.jobs]
         for j, _, place, first, last in solution.runs.rows():
+            name, key = "cloud_capacity", instance.jobs[j].worker_type
             if place in home:
-                use(j, SET_NAMES[self.layout], home[place], first, last, 1.0)
-            else:
-                use(j, "cloud_capacity", instance.jobs[j].worker_type, first, last, 1.0)
+                name, key = blocks.SET_NAMES[self.layout], home[place]
+            uses[j].add(name, key, range(first, last + 1), 1.0)
         for (j, s), count in solution.stored_chunks().items():
-            if gb := instance.jobs[j].chunk_gb:
-                end = solution.completion(instance.jobs[j].name) or 0
-                use(j, "storage", s, instance.jobs[j].arrival, end, count * gb)
-        for j, server, first, last in solution.holds.rows():
-            for name in PS_SETS[: 1 + (server == len(instance.servers))]:
-                use(j, name, instance.jobs[j].ps_type, first, last, 1.0)
+            job = instance.jobs[j]
+            stay = range(job.arrival, (solution.completion(job.name) or 0) + 1)
+            uses[j].add("storage", s, stay, count * (job.chunk_gb or 0.0))
+        for j, _, server, first, last in solution.holds.rows():
+            for name in blocks.PS_SETS[: 1 + (server == len(instance.servers))]:
+                uses[j].add(name, instance.jobs[j].ps_type, range(first, last + 1), 1.0)
         found: list[Response | None] = []
-        for j, job in enumerate(instance.jobs):
-            time, index = float(solution.job_completion_times[j]), np.array(rows[j], dtype=np.int64)
-            plan = solution.completion(job.name)
-            found.append(Response(time, time, index, np.array(amounts[j]), plan))
+        for j, use in enumerate(uses):
+            time, index = float(solution.job_completion_times[j]), np.array(use.rows, np.int64)
+            plan = solution.completion(instance.jobs[j].name)
+            found.append(Response(time, time, index, np.array(use.amounts), plan))
         return found
 
     def prices_on_servers(self, prices: Floats) -> Floats:
@@ -237,7 +203,7 @@ class EdgecloudOracle(BlockOracle):
         on_workers = np.zeros((len(self.instance.worker_list), target.last))
         for row, members in enumerate(self.priced.places.members):
             for w in members:
-                on_workers[w, :width] = mine[SET_NAMES[self.layout]][row, :width]
+                on_workers[w, :width] = mine[blocks.SET_NAMES[self.layout]][row, :width]
         arrays = {"worker_capacity": on_workers}
         for name in ("cloud_capacity", "storage"):
             if name in mine and name in target.rows.slices:

@@ -5,9 +5,7 @@ is the c with the smallest ``c + P(c)``. Slots are counted from the job's arriva
 
 Without migration a worker's chunks take its cheapest slots up to c, so that the next chunk on a
 worker costs the next ``work`` smallest prices: increments rise, and the cheapest increments over
-all workers are optimal, also if a server can store only so many. With migration any
-``chunks * work`` units will do, at most one a chunk and slot. Both are greedy over sorted prices,
-kept sorted as c grows.
+all workers are optimal, also if a server can store only so many, or a place must have some.
 """
 
 from __future__ import annotations
@@ -23,26 +21,28 @@ from hindsched.solvers.kernels.stable_order import copy_to
 @njit(cache=True)
 def cheapest_by_completion(
     first: Any, count: Any, price: Any, extra: Any, work: int, chunks: int, cloud: Any,
-    windows: Any, owner: Any, room: Any, best: float, earliest: int,
+    windows: Any, owner: Any, room: Any, least: Any, most: Any, best: float, earliest: int,
+    paid_until: int,
 ) -> Any:  # fmt: skip
-    """Best value and completion when every chunk stays on one worker; -1 if nothing beats `best`.
+    """Best value, completion and chunks by place; the completion is -1 if nothing beats `best`.
 
     Groups, (G,), of `count` identical workers from slot `first` on, of the servers `owner`. `price`
     of a worker slot, (G, L), inf where it is taken; `extra`, (G, L), is what a chunk pays beside,
     if the job completes in that slot (storage). `cloud`, (K, L), has the price of the first,
     second, ... chunk in the cloud that has ended by that slot, further ones as in the last row;
     `windows`, (L,), the most that can have. `room`, (S, L), are the chunks that each server can
-    store; no rows for no limit. The job cannot complete before `earliest`.
+    store; no rows for no limit. `least` and `most`, (G + 1,), limit the chunks of each group and,
+    last, of the cloud. The job cannot complete before `earliest`, and pays until `paid_until`.
     """
     groups, length = price.shape
-    ranked = np.empty((groups, length))
+    ranked, total = np.empty((groups, length)), np.zeros((groups, length + 1))
     size = np.zeros(groups, dtype=np.int64)
-    total = np.zeros((groups, length + 1))
-    layer = np.empty(groups, dtype=np.int64)
+    taken, best_taken = np.zeros(groups + 1, dtype=np.int64), np.zeros(groups + 1, dtype=np.int64)
     space = np.empty(room.shape[0])
     found = -1
     for c in range(length):
-        if c + 1 >= best:
+        time = max(c, paid_until) + 1.0
+        if time >= best:
             break
         for g in range(groups):
             if c >= first[g] and price[g, c] < np.inf:
@@ -52,98 +52,52 @@ def cheapest_by_completion(
                     column -= 1
                 ranked[g, column] = price[g, c]
                 size[g] += 1
-        sky = min(chunks, windows[c])
-        most = 0.0 if cloud[-1, c] == np.inf else float(sky)  # that can have ended by c
+        room_left = 0.0 if cloud[-1, c] == np.inf else float(windows[c])  # for chunks, by c
         for g in range(groups):
-            most += size[g] // work * count[g]
-        if c < earliest or most < chunks - cloud.shape[0] + 1:
+            room_left += size[g] // work * count[g]
+        if c < earliest or room_left < chunks - cloud.shape[0] + 1:
             continue
         for g in range(groups):
             for i in range(size[g]):
                 total[g, i + 1] = total[g, i] + ranked[g, i]
-            layer[g] = 0
-        left, cost, sent = chunks, c + 1.0, 0
+        taken[:] = 0
+        left, cost = chunks, time
         copy_to(space, room[:, c])
         while left > 0 and cost < best:
-            which, cheapest = -1, cloud[sent, c] if sky > 0 else np.inf
-            for g in range(groups):
-                begin, end = layer[g] * work, (layer[g] + 1) * work
-                if end <= size[g] and (space.size == 0 or space[owner[g]] >= 1):
-                    step = total[g, end] - total[g, begin] + extra[g, c]
-                    if step < cheapest or (which == -1 and step == cheapest and step < np.inf):
-                        which, cheapest = g, step
-            if cheapest == np.inf:
-                cost = np.inf
-            elif which == -1:
-                taken = 1 if sent + 1 < cloud.shape[0] else min(left, sky)
-                sky -= taken
-                sent = min(sent + 1, cloud.shape[0] - 1)
-                cost += taken * cheapest
-                left -= taken
-            else:
-                taken = min(left, count[which])
-                if space.size:
-                    taken = int(min(float(taken), space[owner[which]]))
-                    space[owner[which]] -= taken
-                cost += taken * cheapest
-                left -= taken
-                layer[which] += 1
-        if cost < best:
-            best, found = cost, c
-    return best, found
-
-
-@njit(cache=True)
-def cheapest_units_by_completion(
-    first: Any, count: Any, price: Any, work: int, chunks: int, best: float, earliest: int
-) -> Any:
-    """Best value and completion when work may move between workers and slots; -1 as above.
-
-    Arrays as for `cheapest_by_completion`, but `count` is by group and slot, (G, L), and the cloud
-    is a group.
-    """
-    groups, length = price.shape
-    ranked = np.empty(groups * length)
-    amount = np.empty(groups * length)
-    used = np.zeros(groups, dtype=np.bool_)
-    size, found = 0, -1
-    need, held = float(work) * chunks, 0.0
-    for c in range(length):
-        if c + 1 >= best:
-            break
-        room = float(chunks)
-        used[:] = False
-        while room > 0:
-            which = -1
-            for g in range(groups):
-                open_ = not used[g] and c >= first[g] and count[g, c] > 0
-                if open_ and (which == -1 or price[g, c] < price[which, c]):
-                    which = g
-            if which == -1 or price[which, c] == np.inf:
+            which, cheapest, number = -1, np.inf, 0
+            for g in range(groups + 1):
+                if g == groups:
+                    row = min(taken[g], cloud.shape[0] - 1)
+                    step = cloud[row, c]
+                    offered = windows[c] - taken[g] if row + 1 == cloud.shape[0] else 1
+                else:
+                    layer = taken[g] // count[g] + 1
+                    if layer * work > size[g]:
+                        continue
+                    step = total[g, layer * work] - total[g, (layer - 1) * work] + extra[g, c]
+                    offered = layer * count[g] - taken[g]
+                    if space.size:
+                        offered = int(min(float(offered), space[owner[g]]))
+                offered = min(offered, most[g] - taken[g])
+                if offered < 1 or step == np.inf:
+                    continue
+                if taken[g] < least[g]:
+                    which, cheapest, number = g, step, min(offered, least[g] - taken[g])
+                    break
+                if step < cheapest:
+                    which, cheapest, number = g, step, offered
+            if which == -1:
                 break
-            used[which] = True
-            units = min(room, float(count[which, c]))
-            room -= units
-            held += units
-            column = size
-            while column > 0 and ranked[column - 1] > price[which, c]:
-                ranked[column] = ranked[column - 1]
-                amount[column] = amount[column - 1]
-                column -= 1
-            ranked[column], amount[column] = price[which, c], units
-            size += 1
-        if c < earliest or held < need:
-            continue
-        left, cost = need, c + 1.0
-        for i in range(size):
-            units = min(left, amount[i])
-            cost += units * ranked[i]
-            left -= units
-            if left <= 0 or cost >= best:
-                break
-        if left <= 0 and cost < best:
+            number = min(number, left)
+            if which < groups and space.size:
+                space[owner[which]] -= number
+            taken[which] += number
+            left -= number
+            cost += number * cheapest
+        if left == 0 and cost < best and np.all(taken >= least):
             best, found = cost, c
-    return best, found
+            best_taken[:] = taken
+    return best, found, best_taken
 
 
 @njit(cache=True)

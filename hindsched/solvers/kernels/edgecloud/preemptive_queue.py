@@ -5,8 +5,7 @@ they became available, then by order of arrival. Identical chunks of one job on 
 entry with a count, because they tie and run one after the other. Times are real numbers: with
 integer data every event falls on an integer.
 
-State arrays have one row a worker and one column an entry, in order of priority; ``size`` says how
-many columns of a row are in use, ``clock`` up to when a worker has been advanced.
+A queue is an array of entries in order of priority, with the columns below.
 """
 
 from __future__ import annotations
@@ -17,21 +16,20 @@ import numpy as np
 from numba import njit
 
 from hindsched.arrays import Floats, Ints
-from hindsched.solvers.kernels.stable_order import copy_to
 
+KEY, AVAILABLE, LEFT, WORK, WEIGHT, JOB = range(6)
+"""Key, first time, remaining work, work of a chunk, weight of a chunk, number of the job."""
 TINY = 1e-9
 """Remaining work below this is none: only real-valued data ever leaves any."""
 
 
 class QueueState:
-    """The queues of all workers; `capacity` entries a worker at first, more when needed."""
+    """The queues of all workers, advanced to `now`; `capacity` entries a worker at first."""
 
     def __init__(self, workers: int, capacity: int = 16) -> None:
-        self.clock = np.zeros(workers)
+        self.now = 0.0
         self.size = np.zeros(workers, dtype=np.int64)
-        self.job = np.zeros((workers, capacity), dtype=np.int64)
-        # key, available from, remaining work, work of one chunk, weight of one chunk
-        self.data = np.zeros((workers, capacity, 5))
+        self.data = np.zeros((workers, capacity, 6))
         self._load_kernels()
 
     def _load_kernels(self) -> None:
@@ -39,47 +37,55 @@ class QueueState:
         self.advance(0.0)
         self.running()
         self.outlook(np.zeros(0, dtype=np.int64), np.zeros(0), 0.0)
-        if self.size.size:
-            self.weighted_completion(0, 0, 0.0, 0.0, 1.0, 0.0)
-            self.planned_end(0, 0)
+        _run(np.zeros((0, 6)), 0.0, np.inf, np.zeros(0))
 
-    def insert(
-        self, worker: int, job: int, count: int, key: float, available: float, work: float,
-        weight: float,
-    ) -> None:  # fmt: skip
-        """Add `count` identical chunks of a job to a worker that is advanced to now."""
-        if self.size[worker] == self.job.shape[1]:
-            self.job = np.concatenate((self.job, np.zeros_like(self.job)), axis=1)
+    def queue(self, worker: int) -> Floats:
+        """A worker's entries."""
+        found: Floats = self.data[worker, : self.size[worker]]
+        return found
+
+    def _with(self, worker: int, entry: Floats) -> Floats:
+        """A worker's entries and a new one, behind those that it does not beat."""
+        queue = self.queue(worker)
+        behind = (queue[:, KEY] < entry[KEY]) | (
+            (queue[:, KEY] == entry[KEY]) & (queue[:, AVAILABLE] <= entry[AVAILABLE])
+        )
+        return np.insert(queue, int(behind.sum()), entry, axis=0)
+
+    def insert(self, worker: int, entry: Floats) -> None:
+        """Add an entry, see `entry_of`, to a worker."""
+        queue = self._with(worker, entry)
+        if len(queue) > self.data.shape[1]:
             self.data = np.concatenate((self.data, np.zeros_like(self.data)), axis=1)
-        entry = np.array((key, available, count * work, work, weight))
-        _insert(self.size, self.job, self.data, worker, job, entry)
+        self.size[worker] = len(queue)
+        self.queue(worker)[:] = queue
 
     def remove(self, worker: int, job: int) -> None:
         """Take a job's chunks away from a worker again."""
-        size = int(self.size[worker])
-        kept = [c for c in range(size) if self.job[worker, c] != job]
-        self.job[worker, : len(kept)] = self.job[worker, kept]
-        self.data[worker, : len(kept)] = self.data[worker, kept]
+        kept = self.queue(worker)[self.queue(worker)[:, JOB] != job]
         self.size[worker] = len(kept)
+        self.queue(worker)[:] = kept
 
     def advance(self, now: float) -> None:
         """Let every worker run up to `now`."""
-        _advance_all(self.clock, self.size, self.job, self.data, float(now))
+        _advance(self.data, self.size, self.now, float(now))
+        self.now = float(now)
+
+    def _in_use(self) -> Any:
+        return np.arange(self.data.shape[1]) < self.size[:, None]
 
     def hold_back(self, job: int, until: float) -> None:
         """Let no worker run a job before `until`; its place in the queues stays."""
-        columns = np.arange(self.job.shape[1])
-        mine = (self.job == job) & (columns[None, :] < self.size[:, None])
-        self.data[..., 1][mine] = np.maximum(self.data[..., 1][mine], until)
+        mine = self._in_use() & (self.data[..., JOB] == job)
+        self.data[..., AVAILABLE][mine] = np.maximum(self.data[..., AVAILABLE][mine], until)
 
     def unfinished(self) -> set[int]:
         """Jobs with work left on some worker."""
-        columns = np.arange(self.job.shape[1])
-        return set(np.unique(self.job[columns[None, :] < self.size[:, None]]).tolist())
+        return set(self.data[..., JOB][self._in_use()].astype(int).tolist())
 
     def running(self) -> Ints:
-        """Job that each worker is about to run at its clock, -1 if none, shape (workers,)."""
-        jobs: Ints = _running(self.clock, self.size, self.job, self.data)
+        """Job that each worker is about to run now, -1 if none, shape (workers,)."""
+        jobs: Ints = _running(self.data, self.size, self.now)
         return jobs
 
     def outlook(self, workers: Ints, ready: Floats, key: float) -> Floats:
@@ -88,218 +94,102 @@ class QueueState:
         By worker, (len(workers), 3): remaining work of key at most `key`; weight of the unfinished
         chunks of larger key; the same with each chunk's weight scaled by its unfinished share.
         """
-        found: Floats = _outlook(self.clock, self.size, self.data, workers, ready, key)
+        found: Floats = _outlook(self.data, self.size, self.now, workers, ready, key)
         return found
 
-    def weighted_completion(
-        self, worker: int, count: int, key: float, available: float, work: float, weight: float
-    ) -> float:
-        """Sum of weight x completion over a worker's chunks after `count` more are added."""
-        entry = np.array((key, available, count * work, work, weight))
-        total: float = _weighted_completion(self.clock, self.size, self.data, worker, entry)
-        return total
+    def weighted_completion(self, worker: int, entry: Floats) -> float:
+        """Sum of weight x completion over a worker's chunks and those of one more entry."""
+        queue = self._with(worker, entry)
+        return float(_run(queue, self.now, np.inf, np.zeros(len(queue))))
 
     def planned_end(self, worker: int, job: int) -> float:
         """When a job's last chunk on a worker ends if nothing more arrives."""
-        end: float = _planned_end(self.clock, self.size, self.job, self.data, worker, job)
-        return end
+        queue = self.queue(worker).copy()
+        ends = np.zeros(len(queue))
+        _run(queue, self.now, np.inf, ends)
+        return float(ends[queue[:, JOB] == job].max())
+
+
+def entry_of(
+    job: int, count: int, key: float, available: float, work: float, weight: float
+) -> Floats:
+    """`count` identical chunks of a job."""
+    return np.array((key, available, count * work, work, weight, job))
 
 
 @njit(cache=True)
-def _goes_before(data: Any, worker: int, column: int, entry: Any) -> bool:
-    """Whether a new entry goes before an old one: smaller key, then earlier available."""
-    if entry[0] != data[worker, column, 0]:
-        return bool(entry[0] < data[worker, column, 0])
-    return bool(entry[1] < data[worker, column, 1])
+def _run(queue: Any, now: float, end: float, ends: Any) -> float:
+    """Run a queue from `now` to `end`; what remains stays in it, `ends` says when entries ended.
 
-
-@njit(cache=True)
-def _insert(size: Any, job: Any, data: Any, worker: int, name: int, entry: Any) -> None:
-    column = size[worker]
-    while column > 0 and _goes_before(data, worker, column - 1, entry):
-        copy_to(data[worker, column], data[worker, column - 1])
-        job[worker, column] = job[worker, column - 1]
-        column -= 1
-    copy_to(data[worker, column], entry)
-    job[worker, column] = name
-    size[worker] += 1
-
-
-@njit(cache=True)
-def _top(available: Any, remaining: Any, size: int, now: float) -> tuple[int, float]:
-    """First available unfinished entry, and when one before it becomes available."""
-    soonest = np.inf
-    for column in range(size):
-        if remaining[column] <= TINY:
-            continue
-        if available[column] <= now:
-            return column, soonest
-        soonest = min(soonest, available[column])
-    return -1, soonest
-
-
-@njit(cache=True)
-def _advance(data: Any, size: int, remaining: Any, start: float, end: float) -> None:
-    """Run one worker's queue over [start, end); `remaining` is changed."""
-    now = start
+    Returns the sum of weight x completion of the chunks that ended.
+    """
+    total = 0.0
     while now < end:
-        column, soonest = _top(data[:, 1], remaining, size, now)
-        if column < 0:
-            if soonest >= end:
-                return
-            now = soonest
+        top, until = -1, end
+        for i in range(len(queue)):
+            if queue[i, LEFT] > TINY:
+                if queue[i, AVAILABLE] <= now:
+                    top = i
+                    until = min(until, now + queue[i, LEFT])
+                    break
+                until = min(until, queue[i, AVAILABLE])
+        if top < 0:
+            if until == end:
+                break
+            now = until
             continue
-        until = min(end, soonest, now + remaining[column])
-        remaining[column] -= until - now
+        work, left = queue[top, WORK], queue[top, LEFT]
+        after = left - (until - now)
+        chunks = np.ceil(left / work - TINY) - 1  # whole chunks behind the one that runs
+        while chunks * work >= after - TINY and chunks >= 0:
+            total += queue[top, WEIGHT] * (now + left - chunks * work)
+            chunks -= 1
+        queue[top, LEFT] = after
+        ends[top] = until
         now = until
+    return total
 
 
 @njit(cache=True)
-def _advance_all(clock: Any, size: Any, job: Any, data: Any, now: float) -> None:
-    for worker in range(clock.size):
+def _advance(data: Any, size: Any, now: float, end: float) -> None:
+    ends = np.zeros(data.shape[1])
+    for worker in range(size.size):
         if size[worker]:
-            _advance(data[worker], size[worker], data[worker, :, 2], clock[worker], now)
+            _run(data[worker, : size[worker]], now, end, ends)
             kept = 0
-            for column in range(size[worker]):
-                if data[worker, column, 2] > TINY:
-                    if kept < column:
-                        copy_to(data[worker, kept], data[worker, column])
-                        job[worker, kept] = job[worker, column]
+            for i in range(size[worker]):
+                if data[worker, i, LEFT] > TINY:
+                    for column in range(data.shape[2]):
+                        data[worker, kept, column] = data[worker, i, column]
                     kept += 1
             size[worker] = kept
-        clock[worker] = now
 
 
 @njit(cache=True)
-def _running(clock: Any, size: Any, job: Any, data: Any) -> Any:
-    jobs = np.full(clock.size, -1, dtype=np.int64)
-    for worker in range(clock.size):
-        top, _ = _top(data[worker, :, 1], data[worker, :, 2], size[worker], clock[worker])
-        if top >= 0:
-            jobs[worker] = job[worker, top]
+def _running(data: Any, size: Any, now: float) -> Any:
+    jobs = np.full(size.size, -1, dtype=np.int64)
+    for worker in range(size.size):
+        for i in range(size[worker]):
+            if data[worker, i, LEFT] > TINY and data[worker, i, AVAILABLE] <= now:
+                jobs[worker] = int(data[worker, i, JOB])
+                break
     return jobs
 
 
 @njit(cache=True)
-def _outlook(clock: Any, size: Any, data: Any, workers: Any, ready: Any, key: float) -> Any:
-    found = np.zeros((workers.size, 3))
-    for i in range(workers.size):
-        worker = workers[i]
-        count = size[worker]
-        remaining = data[worker, :count, 2].copy()
-        _advance(data[worker], count, remaining, clock[worker], ready[i])
-        for column in range(count):
-            left = remaining[column]
-            if left <= TINY or data[worker, column, 1] > ready[i]:
+def _outlook(data: Any, size: Any, now: float, workers: Any, ready: Any, key: float) -> Any:
+    found, ends = np.zeros((workers.size, 3)), np.zeros(data.shape[1])
+    for row in range(workers.size):
+        queue = data[workers[row], : size[workers[row]]].copy()
+        _run(queue, now, ready[row], ends)
+        for i in range(len(queue)):
+            left = queue[i, LEFT]
+            if left <= TINY or queue[i, AVAILABLE] > ready[row]:
                 continue
-            if data[worker, column, 0] <= key:
-                found[i, 0] += left
+            if queue[i, KEY] <= key:
+                found[row, 0] += left
             else:
-                share = left / data[worker, column, 3]
-                found[i, 1] += np.ceil(share - TINY) * data[worker, column, 4]
-                found[i, 2] += share * data[worker, column, 4]
+                share = left / queue[i, WORK]
+                found[row, 1] += np.ceil(share - TINY) * queue[i, WEIGHT]
+                found[row, 2] += share * queue[i, WEIGHT]
     return found
-
-
-@njit(cache=True)
-def _weighted_completion(clock: Any, size: Any, data: Any, worker: int, entry: Any) -> float:
-    count = size[worker]
-    plan = np.empty((count + 1, data.shape[2]))
-    for column in range(count):
-        copy_to(plan[column], data[worker, column])
-    if entry[2] > 0:
-        column = count
-        while column > 0 and _goes_before(data, worker, column - 1, entry):
-            copy_to(plan[column], plan[column - 1])
-            column -= 1
-        copy_to(plan[column], entry)
-        count += 1
-    remaining = plan[:, 2].copy()
-    now, total = clock[worker], 0.0
-    while True:
-        column, soonest = _top(plan[:, 1], remaining, count, now)
-        if column < 0:
-            if soonest == np.inf:
-                return total
-            now = soonest
-            continue
-        until = min(soonest, now + remaining[column])
-        work, left = plan[column, 3], remaining[column]
-        after = left - (until - now)
-        chunks = np.ceil(left / work - TINY) - 1  # whole chunks behind the one that runs
-        while chunks * work >= after - TINY and chunks >= 0:
-            total += plan[column, 4] * (now + left - chunks * work)
-            chunks -= 1
-        remaining[column] = after
-        now = until
-
-
-@njit(cache=True)
-def _planned_end(clock: Any, size: Any, job: Any, data: Any, worker: int, name: int) -> float:
-    count = size[worker]
-    remaining = data[worker, :count, 2].copy()
-    now, end = clock[worker], 0.0
-    while True:
-        column, soonest = _top(data[worker, :, 1], remaining, count, now)
-        if column < 0:
-            if soonest == np.inf:
-                return end
-            now = soonest
-            continue
-        until = min(soonest, now + remaining[column])
-        remaining[column] -= until - now
-        now = until
-        if job[worker, column] == name and remaining[column] <= TINY:
-            end = now
-
-
-def serve(worker: Ints, available: Floats, key: Floats, work: Floats) -> tuple[Ints, Floats]:
-    """Run all queues to the end: the chunk of each segment, and its begin and end, (segments, 2).
-
-    Chunks, (n,), in order of dispatch. Touching segments of a chunk are joined.
-    """
-    order = np.lexsort((np.arange(worker.size), available, worker))
-    available, key, work = (np.asarray(part, dtype=float) for part in (available, key, work))
-    entry, span = _serve(worker[order], available[order], key[order], work[order])
-    return order[entry], span
-
-
-@njit(cache=True)
-def _serve(worker: Any, available: Any, key: Any, work: Any) -> Any:
-    n = worker.size
-    entry = np.empty(2 * n, dtype=np.int64)
-    span = np.empty((2 * n, 2))
-    segments, i, now = 0, 0, 0.0
-    active = np.empty(n, dtype=np.int64)
-    remaining = work.copy()
-    waiting = 0
-    current = -1
-    while i < n or waiting > 0:
-        if waiting == 0:
-            if worker[i] != current:
-                current, now = worker[i], available[i]
-            now = max(now, available[i])
-        while i < n and worker[i] == current and available[i] <= now:
-            place = waiting
-            while place > 0 and key[active[place - 1]] <= key[i]:
-                active[place] = active[place - 1]
-                place -= 1
-            active[place] = i
-            waiting += 1
-            i += 1
-        top = active[waiting - 1]
-        until = now + remaining[top]
-        if i < n and worker[i] == current:
-            until = min(until, available[i])
-        if segments and entry[segments - 1] == top and span[segments - 1, 1] == now:
-            span[segments - 1, 1] = until
-        else:
-            entry[segments] = top
-            span[segments, 0] = now
-            span[segments, 1] = until
-            segments += 1
-        remaining[top] -= until - now
-        now = until
-        if remaining[top] <= TINY:
-            waiting -= 1
-    return entry[:segments], span[:segments]

@@ -1,0 +1,385 @@
+"""Problem (2) without migration and as printed, as mixed-integer programs of some open jobs.
+
+``y[j,w,t]``       1 if edge worker w trains job j in slot t
+``zeta[j]``        1 if the whole job, with its PS, is in the cloud
+``C[j,t]``         1 while job j is unfinished
+``a``, ``a_cloud`` [j,t]: 1 if the job needs a PS, and in the cloud; where the cloud's are finite
+``S[j,s,t]``       the job's chunks that server s stores; where storage is limited
+
+`no_migration` keeps every chunk on one worker, which is what A_online is allowed to do. Chunks of a
+job are identical and so is their order on a worker, so no chunk index is needed. (2e) and (2f) bind
+only where the cloud's PSs are finite, because n_j for zeta = 0 does not depend on where the PS is.
+
+``x[j,w]``         chunks of job j on edge worker w
+``xc[j]``          chunks of job j in the cloud while zeta = 0
+``s[j,z,t]``       chunks that start in the cloud in slot t, z = zeta
+
+`literal` is (2) as printed, with a named constraint per equation number. Nothing in it names a
+chunk, so that work may move and split from slot to slot. (2a) and (2i) are kept by the index sets.
+
+``k``, ``k1`` [j,t]  cloud workers that train job j in slot t while zeta = 0, and while zeta = 1
+``N[j,s]``         chunks of job j that server s stores
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+from fractions import Fraction
+
+import pyomo.environ as pyo
+from pyomo.environ import quicksum as total
+
+from hindsched.instances.decimals import common_step, exactly
+from hindsched.models.algebra import Expr, Model, binary, whole
+from hindsched.models.edgecloud.sets import Sets
+
+Running = Mapping[tuple[int, int], list[Expr]]
+"""What counts a job's workers in the cloud, by (job, slot)."""
+MOST_STEPS = 10_000
+"""Largest coefficient of a row of whole numbers: solvers' tolerances are far below 1 there."""
+
+
+def no_migration(f: Sets, relax: bool = False) -> Model:
+    """Problem (2) with every chunk on one worker."""
+    m = pyo.ConcreteModel("edgecloud_no_migration")
+    add_variables(m, f, relax)
+    # a job is at the edge as well (z = 0) or wholly in the cloud (z = 1)
+    length = {(j, z): (f.edge_slots, f.cloud_slots)[z][j] for j in f.jobs for z in (0, 1)}
+    begun = {j: f.begun_in_cloud(j) for j in f.jobs}
+    m.x = pyo.Var(
+        list(f.slots), domain=whole(relax),
+        bounds=lambda _, j, w: (len(f.done[j].get(w, ())), f.chunks[j]),
+        doc="(2c) chunks on an edge worker, at least those that have started there",
+    )  # fmt: skip
+    m.xc = pyo.Var(
+        f.jobs, domain=whole(relax),
+        bounds=lambda _, j: (0, f.chunks[j] if f.has_cloud[j] else 0),
+        doc="(2c) chunks in the cloud while the PS is elsewhere",
+    )  # fmt: skip
+    m.s = pyo.Var(
+        [(j, z, t) for (j, z), work in length.items() for t in f.starts(j, work)],
+        domain=whole(relax), doc="(2) chunks that start in the cloud",
+    )  # fmt: skip
+
+    @m.Constraint(f.jobs, doc="(2c) every chunk has one home")
+    def eq_2c(m: Model, j: int) -> Expr:
+        at_edge = total(m.x[j, w] for w in f.places[j])
+        return at_edge + m.xc[j] + f.chunks[j] * m.zeta[j] == f.chunks[j]
+
+    @m.Constraint(list(f.slots), doc="(2b) on it, a chunk is trained for all epochs")
+    def eq_2b(m: Model, j: int, w: int) -> Expr:
+        trained = sum(f.done[j].get(w, ())) + total(m.y[j, w, t] for t in f.slots[j, w])
+        return trained == f.edge_slots[j] * m.x[j, w]
+
+    @m.Constraint([j for j in f.jobs if begun[j]], doc="(ours) what has begun in the cloud stays")
+    def no_migration(m: Model, j: int) -> Expr:
+        return m.xc[j] + f.chunks[j] * m.zeta[j] >= len(begun[j])
+
+    @m.Constraint(
+        [key for key in length if f.has_cloud[key[0]]], doc="(2b) chunks there start once"
+    )
+    def eq_2b_cloud(m: Model, j: int, z: int) -> Expr:
+        started = len(begun[j])
+        fresh = total(m.s[j, z, t] for t in f.starts(j, length[j, z]))
+        if z:
+            return fresh == (f.chunks[j] - started) * m.zeta[j]
+        return fresh == m.xc[j] - started * (1 - m.zeta[j])
+
+    # Nothing is preempted in the cloud: a start fixes the end.
+    def until(m: Model, j: int, share: Expr, end: int) -> Expr:
+        return pyo.Constraint.Skip if end <= f.known[j] else share <= unfinished(m, f, j, end)
+
+    going_on = {(j, z, d) for j, z in length for d in begun[j] if d < length[j, z]}
+
+    @m.Constraint(sorted(going_on), doc="(2j) unfinished until what runs in the cloud has ended")
+    def eq_2j_running(m: Model, j: int, z: int, done: int) -> Expr:
+        end = f.past.now - done - 1 + length[j, z]
+        return until(m, j, m.zeta[j] if z else 1 - m.zeta[j], end)
+
+    @m.Constraint(list(m.s), doc="(2j) unfinished until what starts in the cloud has ended")
+    def eq_2j_start(m: Model, j: int, z: int, t: int) -> Expr:
+        return until(m, j, m.s[j, z, t] / f.chunks[j], t + length[j, z] - 1)
+
+    cloud: dict[tuple[int, int], list[Expr]] = defaultdict(list)
+    for j, z, t in m.s:
+        for slot in range(t, t + length[j, z]):
+            cloud[j, slot].append(m.s[j, z, t])
+    for (j, z), done in ((key, done) for key in length for done in begun[key[0]]):
+        for slot in range(f.past.now, f.past.now + length[j, z] - done):
+            cloud[j, slot].append(m.zeta[j] if z else 1 - m.zeta[j])
+    mean_end = {  # of the job's chunks in the cloud
+        j: total(
+            (t + length[j, z] - f.arrival[j]) / f.chunks[j] * m.s[j, z, t]
+            for z in (0, 1) for t in f.starts(j, length[j, z])
+        )
+        for j in f.jobs
+    }  # fmt: skip
+    add_capacities(m, f, cloud)
+    add_completion(m, f, mean_end)
+    add_parameter_servers(m, f, cloud, relax)
+    stored = {
+        (j, s): total(m.x[j, w] for w in f.places[j] if f.server[w] == s)
+        for j, s in f.limited_storage
+    }
+    add_storage(m, f, stored)
+    return m
+
+
+def literal(f: Sets, relax: bool = False) -> Model:
+    """Problem (2) as printed."""
+    m = pyo.ConcreteModel("edgecloud_literal")
+    add_variables(m, f, relax)
+    done = {j: sum(map(sum, f.done[j].values())) for j in f.jobs}
+    open_ = [
+        (j, t) for j in f.jobs for t in range(f.from_cloud[j], f.last[j] + 1) if f.has_cloud[j]
+    ]
+
+    def is_alone_there(j: int, t: int) -> bool:
+        """Whether a job that is wholly in the cloud may still run in a slot."""
+        left = -(-(f.chunks[j] * f.cloud_slots[j] - done[j]) // f.chunks[j])
+        return not m.zeta[j].fixed and (f.waits[j] or t < f.from_cloud[j] + left)
+
+    most = {"domain": whole(relax), "bounds": lambda _, j, t: (0, f.chunks[j])}
+    m.k = pyo.Var(open_, **most, doc="(2) cloud workers while the PS is elsewhere")
+    m.k1 = pyo.Var(
+        [key for key in open_ if is_alone_there(*key)], **most,
+        doc="(2) cloud workers while everything is there",
+    )  # fmt: skip
+    mixed: dict[tuple[int, int], list[Expr]] = defaultdict(list)
+    for j, w, t in m.y:
+        mixed[j, t].append(m.y[j, w, t])
+    for key, workers in m.k.items():
+        mixed[key].append(workers)
+    slots = {j: [t for i, t in mixed if i == j] for j in f.jobs}
+
+    @m.Constraint(f.jobs, doc="(2b) all epochs over all chunks are trained")
+    def eq_2b(m: Model, j: int) -> Expr:
+        need = f.chunks[j] * f.edge_slots[j]
+        trained = total(part for t in slots[j] for part in mixed[j, t])
+        return trained + need * m.zeta[j] >= need - done[j]
+
+    @m.Constraint(
+        [j for j in f.jobs if not m.zeta[j].fixed],
+        doc="(2b) all of them, where everything is in the cloud",
+    )
+    def eq_2b_cloud(m: Model, j: int) -> Expr:
+        trained = total(m.k1[j, t] for t in slots[j] if (j, t) in m.k1) + done[j]
+        return trained >= f.chunks[j] * f.cloud_slots[j] * m.zeta[j]
+
+    @m.Constraint(list(mixed), doc="(2c) one worker a chunk at most, none after the completion")
+    def eq_2c(m: Model, j: int, t: int) -> Expr:
+        return total(mixed[j, t]) <= f.chunks[j] * unfinished(m, f, j, t)
+
+    @m.Constraint(list(m.k1), doc="(2c) the same in the cloud")
+    def eq_2c_cloud(m: Model, j: int, t: int) -> Expr:
+        return m.k1[j, t] <= f.chunks[j] * unfinished(m, f, j, t)
+
+    @m.Constraint(list(mixed), doc="(2g) nothing at the edge while everything is in the cloud")
+    def eq_2g(m: Model, j: int, t: int) -> Expr:
+        if m.zeta[j].fixed:
+            return pyo.Constraint.Skip
+        return total(mixed[j, t]) <= f.chunks[j] * (1 - m.zeta[j])
+
+    @m.Constraint(list(m.k1), doc="(2h) nothing of the kind unless everything is in the cloud")
+    def eq_2h(m: Model, j: int, t: int) -> Expr:
+        return m.k1[j, t] <= f.chunks[j] * m.zeta[j]
+
+    cloud = {key: [each[key] for each in (m.k, m.k1) if key in each] for key in open_}
+    mean_end = {
+        j: total(share(f, j, t, f.edge_slots[j]) * m.k[j, t] for t in slots[j] if (j, t) in m.k)
+        + total(share(f, j, t, f.cloud_slots[j]) * m.k1[j, t] for t in slots[j] if (j, t) in m.k1)
+        for j in f.jobs
+    }
+    add_capacities(m, f, cloud)
+    add_completion(m, f, mean_end)
+    add_parameter_servers(m, f, cloud, relax)
+    m.N = pyo.Var(
+        [key for key in f.limited_storage if any(key == (j, f.server[w]) for j, w, _ in m.y)],
+        bounds=lambda _, j, s: (f.stored.get((j, s), 0), f.chunks[j]),
+        doc="(7) chunks that a server stores",
+    )
+    there: dict[tuple[int, int, int], list[Expr]] = defaultdict(list)
+    for j, w, t in m.y:
+        there[j, f.server[w], t].append(m.y[j, w, t])
+
+    @m.Constraint([key for key in there if key[:2] in m.N], doc="(7a) it stores what it trains")
+    def eq_7a_peak(m: Model, j: int, s: int, t: int) -> Expr:
+        return m.N[j, s] >= total(there[j, s, t])
+
+    add_storage(m, f, dict(m.N.items()))
+    return m
+
+
+def unfinished(m: Model, f: Sets, j: int, t: int) -> Expr:
+    """C[j, t]: 1 where that is known, 0 behind the last slot."""
+    return 1.0 if t <= f.known[j] else m.C[j, t] if t <= f.last[j] else 0.0
+
+
+def job_time(m: Model, f: Sets, j: int) -> Expr:
+    """Completion - arrival + 1."""
+    later = total(m.C[j, t] for t in range(f.known[j] + 1, f.last[j] + 1))
+    return f.known[j] - f.arrival[j] + 1 + later
+
+
+def add_variables(m: Model, f: Sets, relax: bool) -> None:
+    """What runs at the edge, what is unfinished and what is wholly in the cloud."""
+    m.y = pyo.Var(f.cells, domain=binary(relax), doc="(2) whether a worker trains the job")
+    m.zeta = pyo.Var(
+        f.jobs, domain=binary(relax), doc="(2g) the whole job, with its PS, is in the cloud"
+    )
+    ends = [(j, t) for j in f.jobs for t in range(f.known[j] + 1, f.last[j] + 1)]
+    m.C = pyo.Var(ends, domain=binary(relax), doc="(2j) the job is unfinished in this slot")
+    for j in f.jobs:
+        no_ps = f.instance.cloud_ps(f.instance.jobs[j].ps_type) == 0
+        if no_ps or not f.has_cloud[j] or j in f.past.on_edge:
+            m.zeta[j].fix(0)
+
+
+def add_capacities(m: Model, f: Sets, cloud: Running) -> None:
+    """(2d), at the edge and for what runs in a limited cloud."""
+    at: dict[tuple[int, int], list[Expr]] = defaultdict(list)
+    for (_, w, t), works in m.y.items():
+        at[w, t].append(works)
+    in_cloud: dict[tuple[str, int], list[Expr]] = defaultdict(list)
+    for (j, t), parts in cloud.items():
+        in_cloud[f.instance.jobs[j].worker_type, t] += parts
+    limited = [key for key in in_cloud if f.instance.cloud_workers(key[0]) is not None]
+    locked = Counter(
+        (f.instance.jobs[run.job].worker_type, t)
+        for run in f.past.locked
+        if run.place == len(f.server)
+        for t in range(run.first, run.last + 1)
+    )
+
+    @m.Constraint(list(at), doc="(2d) a worker trains one job at a time")
+    def eq_2d(m: Model, w: int, t: int) -> Expr:
+        return total(at[w, t]) <= 1
+
+    @m.Constraint(limited, doc="(2d) the cloud's workers of a type")
+    def eq_2d_cloud(m: Model, kind: str, t: int) -> Expr:
+        return total(in_cloud[kind, t]) <= (f.instance.cloud_workers(kind) or 0) - locked[kind, t]
+
+
+def add_completion(m: Model, f: Sets, cloud_time: Mapping[int, Expr]) -> None:
+    """(2j), the objective (2), and what integrality implies.
+
+    With rate at most 1 / p a slot, completion >= mean busy time + p / 2. `cloud_time` is what the
+    cloud adds to the mean over the job's chunks.
+    """
+
+    @m.Constraint(list(m.y), doc="(2j) a job that runs is unfinished")
+    def eq_2j(m: Model, j: int, w: int, t: int) -> Expr:
+        return pyo.Constraint.Skip if t <= f.known[j] else m.y[j, w, t] <= m.C[j, t]
+
+    @m.Constraint(list(m.C), doc="(2j) what is unfinished was so before")
+    def eq_2j_order(m: Model, j: int, t: int) -> Expr:
+        return m.C[j, t] >= m.C[j, t + 1] if t < f.last[j] else pyo.Constraint.Skip
+
+    @m.Constraint(f.jobs, doc="(ours) a job takes the mean busy time and half a chunk")
+    def cut_mean_busy_time(m: Model, j: int) -> Expr:
+        if f.done[j]:
+            return pyo.Constraint.Skip
+        at_edge = total(
+            share(f, j, t, f.edge_slots[j]) * m.y[j, w, t]
+            for w in f.places[j] for t in f.slots[j, w]
+        )  # fmt: skip
+        return job_time(m, f, j) >= at_edge + cloud_time[j]
+
+    ends = f.past.locked_ends()
+    decided = sum(end - int(f.instance.arrivals[j]) + 1 for j, end in ends.items())
+    m.objective = pyo.Objective(
+        expr=total(job_time(m, f, j) for j in f.jobs) + float(decided),
+        doc="(2) total completion time of the jobs",
+    )
+
+
+def share(f: Sets, j: int, t: int, work: int) -> float:
+    """What a worker's slot adds to the mean of "mean busy time + p / 2" over the job's chunks."""
+    return ((t + 0.5 - f.arrival[j]) / work + 0.5) / f.chunks[j]
+
+
+def add_parameter_servers(m: Model, f: Sets, cloud: Running, relax: bool) -> None:
+    """Enough PSs for all running jobs, where the cloud's are finite (2e), (2f).
+
+    A placement of PSs exists exactly when in each slot the jobs with zeta = 1 find a PS in the
+    cloud and all running jobs together a PS somewhere, because (2) lets a PS change between slots.
+    Those that locked jobs hold stay where they are.
+    """
+    instance = f.instance
+    kinds = {j: instance.jobs[j].ps_type for j in f.jobs}
+    in_cloud = {kind: instance.cloud_ps(kind) for kind in kinds.values()}
+    runs: dict[tuple[int, int], list[Expr]] = defaultdict(list)
+    for (j, _, t), works in m.y.items():
+        runs[j, t].append(works)
+    for key, parts in cloud.items():
+        runs[key] += parts
+    runs = {key: parts for key, parts in runs.items() if in_cloud[kinds[key[0]]] is not None}
+    if not runs:
+        return
+    m.a = pyo.Var(list(runs), domain=binary(relax), doc="(2e) the job needs a PS")
+    m.a_cloud = pyo.Var(list(runs), domain=binary(relax), doc="(2e) it needs one in the cloud")
+    by_type: dict[tuple[str, int], list[int]] = defaultdict(list)
+    for j, t in runs:
+        by_type[kinds[j], t].append(j)
+    held = Counter(
+        (instance.jobs[j].ps_type, server == len(instance.servers), t)
+        for j, _, server, first, last in f.past.holds
+        for t in range(first, last + 1)
+    )
+
+    @m.Constraint(list(runs), doc="(2e) a running job has a PS")
+    def eq_2e(m: Model, j: int, t: int) -> Expr:
+        return total(runs[j, t]) <= f.chunks[j] * m.a[j, t]
+
+    @m.Constraint(list(runs), doc="(2e) where everything is in the cloud, it is there")
+    def eq_2e_cloud(m: Model, j: int, t: int) -> Expr:
+        return m.a_cloud[j, t] >= m.a[j, t] + m.zeta[j] - 1
+
+    @m.Constraint(list(by_type), doc="(2f) no more PSs than there are")
+    def eq_2f(m: Model, kind: str, t: int) -> Expr:
+        there = sum(n for (_, own), n in instance.ps_counts.items() if own == kind)
+        left = (in_cloud[kind] or 0) + there - held[kind, False, t] - held[kind, True, t]
+        return total(m.a[j, t] for j in by_type[kind, t]) <= left
+
+    @m.Constraint(list(by_type), doc="(2f) no more in the cloud than there are")
+    def eq_2f_cloud(m: Model, kind: str, t: int) -> Expr:
+        left = (in_cloud[kind] or 0) - held[kind, True, t]
+        return total(m.a_cloud[j, t] for j in by_type[kind, t]) <= left
+
+
+def add_storage(m: Model, f: Sets, here: Mapping[tuple[int, int], Expr]) -> None:
+    """What a server stores fits (7b); chunks are stored from arrival to completion (7a), (7c).
+
+    A chunk that is placed later than its job arrived needs its room from the arrival on, too.
+    `here` are the chunks that a server ever stores, by (job, server).
+    """
+    if not here:
+        return
+    room = {s: exactly(float(f.instance.storage_gb[s])) for _, s in here}
+    size = {j: exactly(float(f.instance.chunk_gb[j])) for j, _ in here}
+    keys = [(j, s, t) for j, s in here for t in range(f.arrival[j], f.last[j] + 1)]
+    by_server: dict[tuple[int, int], list[int]] = defaultdict(list)
+    for j, s, t in keys:
+        by_server[s, t].append(j)
+    locked: dict[tuple[int, int], Fraction] = defaultdict(Fraction)
+    for j, end in f.past.locked_ends().items():
+        for s in (s for i, s in f.stored if i == j):
+            for t in range(int(f.instance.arrivals[j]), end + 1):
+                locked[s, t] += f.stored[j, s] * exactly(float(f.instance.chunk_gb[j]))
+    m.S = pyo.Var(
+        keys, bounds=lambda _, j, s, t: (0, min(f.chunks[j], room[s] // size[j])),
+        doc="(7) chunks stored on a server",
+    )  # fmt: skip
+
+    @m.Constraint(keys, doc="(7a), (7c) chunks are stored from arrival to completion")
+    def eq_7a(m: Model, j: int, s: int, t: int) -> Expr:
+        return m.S[j, s, t] >= here[j, s] - f.chunks[j] * (1 - unfinished(m, f, j, t))
+
+    @m.Constraint(list(by_server), doc="(7b) what a server stores fits")
+    def eq_7b(m: Model, s: int, t: int) -> Expr:
+        sizes = {j: size[j] for j in by_server[s, t]}
+        step = common_step(sizes.values())  # what is stored is a whole multiple of it: no hair fits
+        unit = max(sizes.values()) if max(sizes.values()) > MOST_STEPS * step else step
+        used = total(float(gb / unit) * m.S[j, s, t] for j, gb in sizes.items())
+        return used <= float((room[s] - locked[s, t]) // step * step / unit)

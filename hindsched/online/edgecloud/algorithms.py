@@ -21,7 +21,6 @@ from hindsched.online.edgecloud.resources import (
     ParameterServers,
     StorageLedger,
     no_room,
-    place_name,
 )
 from hindsched.online.engines.dual_price import DualPrice
 from hindsched.online.engines.reoptimise import FEW_HEURISTICS, Reoptimise
@@ -38,6 +37,7 @@ from hindsched.online.protocol import (
 from hindsched.online.registry import Factory
 from hindsched.solutions.base import Assignment
 from hindsched.solutions.edgecloud.list_schedule import read_past
+from hindsched.solutions.edgecloud.runs import place_name
 from hindsched.solvers.families.edgecloud.methods import program_columns
 from hindsched.solvers.families.edgecloud.oracle import EdgecloudOracle
 from hindsched.solvers.oracles.base import BlockOracle, build_oracle
@@ -104,7 +104,6 @@ class Edgecloud(OnlineAlgorithm):
         for index in self._storing - unfinished:
             self._storage.end(self._jobs[index].name, slot - 1)
         self._storing &= unfinished
-        self._storage.forget_before(slot)
 
     def report(self) -> Report:
         """Sums of alpha (the printed dual) and of the corrected alpha'', and the cloud's share."""

@@ -15,8 +15,6 @@ from hindsched.instances.edgecloud.instance import EdgecloudInstance, EdgecloudJ
 from hindsched.online.edgecloud.resources import (
     StorageLedger,
     no_room,
-    place_name,
-    whole_job_rows,
 )
 from hindsched.online.engines.batching import (
     Admission,
@@ -28,6 +26,7 @@ from hindsched.online.engines.batching import (
 )
 from hindsched.online.protocol import Capabilities, Decision, Environment
 from hindsched.solutions.base import Assignment
+from hindsched.solutions.edgecloud.runs import ChunkRun, row_of
 
 Column = tuple[bool, str]  # in the cloud or not, and worker type
 
@@ -273,19 +272,16 @@ class BatchSche(GeometricBatches):
         """Chunks dealt out to the workers in turn, one after the other on each."""
         job, offer = admission.job, admission.offer
         plan: Window = offer.plan
-        spans = [(number * plan.work, w) for w, share in plan.workers for number in range(share)]
-        first = base + offer.start
-        ps = self._ps[job.name]
-        if plan.column is None or plan.column[0]:
-            begins = sorted(first + begin for begin, _ in spans)
-            in_cloud = [(begin, begin + plan.work - 1) for begin in begins]
-            return whole_job_rows(self.cluster, job, in_cloud, ps)
-        rows: list[Assignment] = []
-        qualified = self.cluster.workers_by_type[job.worker_type]
-        for number, (begin, w) in enumerate(sorted(spans), 1):
-            s, position, _ = self.cluster.worker_list[qualified[w]]
-            where = {"server": self.cluster.servers[s].name, "worker": position}
-            begin += first
-            rows.append({"chunk": number, **where, "from": begin, "to": begin + plan.work - 1})
-        last = max(row["to"] for row in rows)
-        return [*rows, {"ps": place_name(self.cluster, ps), "from": first, "to": last}]
+        first, cluster = base + offer.start, self.cluster
+        cloud, workers = len(cluster.worker_list), cluster.workers_by_type.get(job.worker_type, ())
+        at_edge = plan.column is not None and not plan.column[0]
+        begins = sorted(
+            (first + number * plan.work, workers[w] if at_edge else cloud)
+            for w, share in plan.workers for number in range(share)
+        )  # fmt: skip
+        runs = [
+            ChunkRun(0, number, place, begin, begin + plan.work - 1)
+            for number, (begin, place) in enumerate(begins, 1)
+        ]
+        held = ChunkRun(0, 0, self._ps[job.name], first, max(run.last for run in runs))
+        return [row_of(cluster, run) for run in (*runs, held)]

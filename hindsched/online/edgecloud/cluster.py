@@ -24,12 +24,12 @@ from hindsched.online.edgecloud.resources import (
     Running,
     StorageLedger,
     no_room,
-    place_name,
     run_changes,
     whole_job_rows,
 )
 from hindsched.online.protocol import Environment
 from hindsched.solutions.base import Assignment
+from hindsched.solutions.edgecloud.runs import place_name
 
 Offload = Literal["narrow", "waiting", "never"]
 
@@ -81,7 +81,6 @@ class EdgecloudCluster(Cluster[EdgecloudJob]):
         most = gang_width(self.gangs, lambda: self.drawn_workers(job), most)
         self._reserved[job.name] = {}
         if self._storage.limited and job.chunk_gb:
-            self._storage.forget_before(self._slot)
             most, self._reserved[job.name] = self._storage.reserve(job, self._slot, most)
         if not most and not self.instance.has_cloud(job):
             raise no_room(job)

@@ -37,10 +37,10 @@ from hindsched.online.edgecloud.resources import (
     CloudWorkers,
     ParameterServers,
     no_room,
-    place_name,
     run_changes,
 )
 from hindsched.solutions.base import Assignment
+from hindsched.solutions.edgecloud.runs import ChunkRun, place_name, row_of
 from hindsched.solvers.kernels.edgecloud.preemptive_queue import QueueState, entry_of
 
 Increment = Literal["printed", "marginal"]
@@ -289,8 +289,8 @@ class Serving:
             last = slot + one.slots - 1
             self._waiting[self._jobs[one.index].worker_type].remove(one)
             self._in_cloud.append((one.index, last))
-            row = {"chunk": one.chunk, "server": self.cluster.cloud.name}
-            rows.setdefault(one.index, []).append({**row, "from": slot, "to": last})
+            run = ChunkRun(one.index, one.chunk, len(self.cluster.worker_list), slot, last)
+            rows.setdefault(one.index, []).append(row_of(self.cluster, run))
         self._follow_workers(slot, rows)
         return rows
 

@@ -20,6 +20,7 @@ from hindsched.instances.decimals import exactly
 from hindsched.instances.edgecloud.instance import EdgecloudInstance, EdgecloudJob
 from hindsched.online.protocol import draws
 from hindsched.solutions.base import Assignment
+from hindsched.solutions.edgecloud.runs import ChunkRun, row_of
 
 Span = tuple[int, int]
 Running = dict[int, tuple[Any, int]]  # job and chunk by edge worker
@@ -29,11 +30,6 @@ def no_room(job: EdgecloudJob) -> Refused:
     """What a job meets for which nobody who does not see the future can find a place."""
     detail = "no server has had room since it arrived, and the cloud has no worker for it"
     return Refused("(7b)", f"job {job.name}", detail)
-
-
-def place_name(cluster: EdgecloudInstance, server: int) -> str:
-    """Name of a server by position; their number means the cloud."""
-    return cluster.servers[server].name if server < len(cluster.servers) else cluster.cloud.name
 
 
 class ParameterServers:
@@ -145,12 +141,6 @@ class StorageLedger:
         """A job completes in `slot`."""
         self._ends[name] = slot
 
-    def forget_before(self, slot: int) -> None:
-        """Drop jobs that ended before `slot`, if no job that came earlier waits any more."""
-        for held in self._held.values():
-            for name in [name for name in held if self._ends.get(name, slot) < slot]:
-                del held[name]
-
 
 class CloudWorkers:
     """When the cloud's workers are free where they are numbered; elsewhere they are at once."""
@@ -245,13 +235,10 @@ def whole_job_rows(
     cluster: EdgecloudInstance, job: EdgecloudJob, spans: list[Span], ps: int
 ) -> list[Assignment]:
     """Rows of a job whose chunks run in the cloud over `spans`, with its PS on server `ps`."""
-    cloud = cluster.cloud.name
-    rows: list[Assignment] = [
-        {"chunk": chunk, "server": cloud, "from": first, "to": last}
-        for chunk, (first, last) in enumerate(spans, 1)
-    ]
-    first, last = min(spans)[0], max(end for _, end in spans)
-    return [*rows, {"ps": place_name(cluster, ps), "from": first, "to": last}]
+    cloud = len(cluster.worker_list)
+    runs = [ChunkRun(0, chunk, cloud, *span) for chunk, span in enumerate(spans, 1)]
+    held = ChunkRun(0, 0, ps, min(spans)[0], max(end for _, end in spans))
+    return [row_of(cluster, run) for run in (*runs, held)]
 
 
 def run_changes(
@@ -264,7 +251,7 @@ def run_changes(
         if was is not None and was != runs:
             rows.setdefault(was[0], []).append({"chunk": was[1], "to": slot - 1})
         if runs is not None and was != runs:
-            s, number, _ = cluster.worker_list[worker]
-            place = {"server": cluster.servers[s].name, "worker": number}
-            rows.setdefault(runs[0], []).append({"chunk": runs[1], **place, "from": slot})
+            row = row_of(cluster, ChunkRun(0, runs[1], worker, slot, slot))
+            del row["to"]
+            rows.setdefault(runs[0], []).append(row)
     return rows

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from hindsched.arrays import Ints
 from hindsched.errors import InputError
 from hindsched.instances.edgecloud.instance import EdgecloudInstance
-from hindsched.solutions.base import Assignments
+from hindsched.solutions.base import Assignment, Assignments
 from hindsched.solutions.rows import check_row_keys, read_span
 
 EDGE_KEYS = {"chunk", "server", "worker", "from", "to"}
@@ -130,6 +130,23 @@ def ps_place(instance: EdgecloudInstance, row: Mapping[str, object], where: str)
     if place is None:
         raise InputError(f"{where}.ps", row["ps"], "must name a server or the cloud")
     return place
+
+
+def place_name(instance: EdgecloudInstance, server: int) -> str:
+    """Name of a server by position; their number means the cloud."""
+    servers = instance.servers
+    return servers[server].name if server < len(servers) else instance.cloud.name
+
+
+def row_of(instance: EdgecloudInstance, run: ChunkRun) -> Assignment:
+    """A run or a hold as a row of the file."""
+    span: Assignment = {"from": run.first, "to": run.last}
+    if run.chunk == 0:
+        return {"ps": place_name(instance, run.place), **span}
+    if run.place == len(instance.worker_list):
+        return {"chunk": run.chunk, "server": instance.cloud.name, **span}
+    server, number, _ = instance.worker_list[run.place]
+    return {"chunk": run.chunk, "server": place_name(instance, server), "worker": number, **span}
 
 
 def active_spans(runs: Runs) -> list[tuple[int, int, int]]:

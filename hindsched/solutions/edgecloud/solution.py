@@ -19,7 +19,7 @@ from hindsched.arrays import Bools, Floats, Ints
 from hindsched.instances.edgecloud.instance import EdgecloudInstance, EdgecloudJob
 from hindsched.json_types import JsonObject
 from hindsched.solutions.base import Assignment, Assignments, Solution, TableRow, usage_table
-from hindsched.solutions.edgecloud.runs import Runs, loads, read_runs
+from hindsched.solutions.edgecloud.runs import Runs, loads, read_runs, row_of
 
 
 class EdgecloudSolution(Solution):
@@ -52,18 +52,10 @@ class EdgecloudSolution(Solution):
 
     def assignments(self) -> dict[str, list[Assignment]]:
         """Rows in the file's form."""
-        jobs, workers = self.instance.jobs, self.instance.worker_list
-        names = [*(server.name for server in self.instance.servers), self.instance.cloud.name]
         rows: dict[str, list[Assignment]] = {}
-        for j, chunk, place, first, last in self.runs.rows():
-            where: Assignment = {"server": names[-1]}
-            if place < len(workers):
-                where = {"server": names[workers[place][0]], "worker": workers[place][1]}
-            row = {"chunk": chunk, **where, "from": first, "to": last}
-            rows.setdefault(jobs[j].name, []).append(row)
-        for j, _, place, first, last in self.holds.rows():
-            held: Assignment = {"ps": names[place], "from": first, "to": last}
-            rows.setdefault(jobs[j].name, []).append(held)
+        for run in (*self.runs.rows(), *self.holds.rows()):
+            name = self.instance.jobs[run.job].name
+            rows.setdefault(name, []).append(row_of(self.instance, run))
         return rows
 
     @cached_property

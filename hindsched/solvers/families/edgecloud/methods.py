@@ -2,14 +2,12 @@
 
 ``relaxation`` solves LP (4)+, type by type where nothing couples the types, and certifies its duals
 with the exact blocks of problem (2), which proves at least as much. ``bound`` improves those prices
-by the subgradient method, ``tree`` goes on from there. ``search`` is a
-neighbourhood search from simple schedules.
-``auto`` does all of them, the search beside the bound where there is a second core.
+by the subgradient method, ``tree`` goes on from there. ``search`` is a neighbourhood search from
+simple schedules. ``auto`` does all of them, one after the other.
 """
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
@@ -31,7 +29,6 @@ from hindsched.solvers.families.edgecloud.oracle import EdgecloudOracle
 from hindsched.solvers.families.edgecloud.search import best_incumbent, search
 from hindsched.solvers.methods.base import DEFAULT_SECONDS, Method, Run, solve_milp
 from hindsched.solvers.oracles.base import build_oracle
-from hindsched.solvers.parallel import threads_of
 from hindsched.solvers.tree.method import (
     MOST_BEFORE_TREE,
     SHARE_BEFORE_TREE,
@@ -45,8 +42,8 @@ EXACT_COLUMNS = 60_000
 PROGRAM_COLUMNS = 40_000
 """Chunk-slot variables of the offline program up to which ``auto`` solves it."""
 SHARE_OF_FIRST_SEARCH, SHARE_OF_SEARCH = 0.05, 0.4
-"""Shares of the time that ``auto`` gives to the search before anything else: where it goes on
-beside the bound or the program follows, and where neither does."""
+"""Shares of the time that ``auto`` gives to the search at most: where the program follows, and
+where only the bound does."""
 SHARE_OF_BOUND = 0.3
 """Share of the time that ``auto`` gives to better prices before the offline program."""
 
@@ -163,21 +160,11 @@ def auto(
         run = Run(instance, formulation, options, on_progress, stop, "lp+search")
         columns = program_columns(instance, formulation, read_past(instance, None))
         small = columns <= PROGRAM_COLUMNS
-        alone = small or threads_of(options) == 1
-        before = SHARE_OF_FIRST_SEARCH if small or not alone else SHARE_OF_SEARCH
-        first = options.with_time(before * run.clock.seconds)
-        found = search(instance, formulation, first, on_progress)
-        run.take(found)
+        first = SHARE_OF_FIRST_SEARCH if small else SHARE_OF_SEARCH
+        run.take(search(instance, formulation, options.with_time(first * run.clock.seconds)))
         left = run.clock.seconds_left
         within = options.with_time(SHARE_OF_BOUND * min(left, DEFAULT_SECONDS) if small else left)
-        target = run.objective
-        if alone or found.stopped_by is not StoppedBy.TIME_LIMIT:
-            proven = bound(instance, formulation, within, on_progress, target)
-        else:
-            with ThreadPoolExecutor(max_workers=1) as pool:
-                beside = pool.submit(search, instance, formulation, within)
-                proven = bound(instance, formulation, within, on_progress, target)
-            run.take(beside.result())
+        proven = bound(instance, formulation, within, on_progress, run.objective)
         run.take(replace(proven, details={**proven.details, "program_columns": columns}))
         if small and not run.is_closed and not stop.is_set():
             run.solve_program()

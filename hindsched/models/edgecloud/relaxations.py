@@ -145,7 +145,7 @@ def build_fractional(
     last slots by job, in place of `relaxation_last_slots`.
     """
     jobs = [j for j, job in enumerate(instance.jobs) if worker_type in (None, job.worker_type)]
-    last = relaxation_last_slots(instance, jobs) if last is None else last
+    last = relaxation_last_slots(instance) if last is None else last
     edge, half = instance.edge_slots.tolist(), 0.5 if plus else 0.0
     return _flow_time(instance, jobs, last, layout, at_once, edge, half)
 
@@ -156,7 +156,7 @@ def build_ilp_4(instance: EdgecloudInstance, *, relax: bool = False) -> FlowTime
     With limited storage it has the rows of (8). `relax` drops integrality (4h).
     """
     jobs = range(len(instance.jobs))
-    last, slots = relaxation_last_slots(instance, jobs), instance.cloud_slots.tolist()
+    last, slots = relaxation_last_slots(instance), instance.cloud_slots.tolist()
     return _flow_time(instance, jobs, last, "groups", True, slots, 0.0, whole=not relax)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -197,30 +197,9 @@ def last_slots(
     return limits
 
 
-def relaxation_last_slots(instance: EdgecloudInstance, jobs: Sequence[int]) -> dict[int, int]:
-    """Last slot that an optimal solution of the linear programs (4) can use, by job.
-
-    With an unlimited cloud a unit at the edge behind the cloud's window is never cheaper than one
-    in the window. Without one, once all chunks are uploaded a job that waits either runs with all
-    its chunks or finds the group full, which bounds how long it can wait.
-    """
-    last: dict[int, int] = {}
-    for j in jobs:
-        kind = instance.jobs[j].worker_type
-        cloud = instance.cloud_workers(kind)
-        if cloud is None:
-            ready = instance.jobs[j].arrival + int(instance.cloud_upload[j])
-            last[j] = ready + int(instance.cloud_slots[j]) - 1
-            continue
-        same = [i for i, job in enumerate(instance.jobs) if job.worker_type == kind]
-        sizes = [len(workers) for (_, own), workers in instance.groups.items() if own == kind]
-        work = sum(int(instance.chunks[i] * instance.edge_slots[i]) for i in same)
-        ready = max(
-            instance.jobs[i].arrival + max(instance.jobs[i].upload_slots.values()) for i in same
-        )
-        longest = max(int(instance.edge_slots[i]) for i in same)
-        last[j] = ready + longest + -(-work // min([*sizes, *([cloud] if cloud else [])]))
-    return last
+def relaxation_last_slots(instance: EdgecloudInstance) -> dict[int, int]:
+    """Last slot of each job in the relaxations of (2): no optimal schedule of (2) needs more."""
+    return last_slots(instance, "literal", Past(open_jobs=list(range(len(instance.jobs)))))
 
 
 class EdgecloudNames(Face):

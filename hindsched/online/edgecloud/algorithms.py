@@ -6,11 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import ClassVar
 
-import numpy as np
-
-from hindsched.errors import SolveFailed
 from hindsched.instances.base import JobRecord
-from hindsched.instances.decimals import loosened
 from hindsched.instances.edgecloud.instance import EdgecloudInstance, EdgecloudJob
 from hindsched.online.baselines.infeasible_baselines import relaxing_baselines
 from hindsched.online.edgecloud.batchsche import BatchSche
@@ -153,9 +149,6 @@ class AllCloud(OnlineAlgorithm):
         return Decision(self.site.start(slot), tuple(job.name for job in arrivals))
 
 
-DOUBLINGS = 12  # how often the horizon is doubled before a job counts as impossible to place
-
-
 class EdgecloudDualPrice(DualPrice):
     """Best responses to the duals of the relaxed program without migration.
 
@@ -167,34 +160,24 @@ class EdgecloudDualPrice(DualPrice):
         """Begin with an empty cluster, prices 0 and all PSs free."""
         super().start(environment)
         self._ps_use: dict[tuple[int, str, int], int] = {}  # (place, type, slot) -> PSs taken
+        self._until = 0  # last slot in which anything is taken
 
     def _respond(self, oracle: BlockOracle, block: int) -> list[Assignment] | None:
         assert isinstance(oracle, EdgecloudOracle)
-        cluster: EdgecloudInstance = self._environment.cluster
-        job = oracle.instance.jobs[block]
-        if not cluster.has_cloud(job) and not self._can_be_stored(job):
-            raise no_room(job)
-        for _ in range(DOUBLINGS):
+        instance, job = oracle.instance, oracle.instance.jobs[block]
+        alone = max(job.upload_slots.values()) + int(job.chunks * instance.edge_slots[block])
+        while True:
+            cluster = self._environment.cluster
             if oracle.rows.size != self._residual.size:
-                longer = self._environment.cluster.with_jobs(oracle.instance.jobs)
+                longer = cluster.with_jobs(instance.jobs)
                 oracle = build_oracle(longer, self._environment.formulation, rows="servers")
             rows = super()._respond(oracle, block)
             if rows is not None:
+                self._until = max([self._until, *(row["to"] for row in rows)])
                 return self._with_ps(oracle, job, rows)
+            if cluster.horizon >= max(self._until, job.arrival) + alone:  # it waits for nothing
+                raise no_room(job)
             self._lengthen()
-        raise SolveFailed(f"dual-price finds no place for {oracle.block_name(block)}")
-
-    def _can_be_stored(self, job: EdgecloudJob) -> bool:
-        """Whether the edge has room for all chunks, if it has it from the arrival on."""
-        cluster: EdgecloudInstance = self._environment.cluster
-        left = self._layout.unpack(self._residual).get("storage")
-        limited = np.flatnonzero(np.isfinite(cluster.storage_gb)).tolist()
-        servers = [s for s, _ in cluster.places(job)]
-        if not job.chunk_gb or left is None or not set(servers) <= set(limited):
-            return bool(servers)
-        free = np.array([left[limited.index(s), job.arrival - 1] for s in servers])
-        room = loosened(free, cluster.storage_gb[servers]) // job.chunk_gb
-        return bool(room.sum() >= job.chunks)
 
     def _with_ps(
         self, oracle: BlockOracle, job: EdgecloudJob, rows: list[Assignment]

@@ -35,7 +35,7 @@ Column = tuple[bool, str]  # in the cloud or not, and worker type
 class Window:
     """A job's place in a sub-round."""
 
-    column: Column | None  # which workers are priced; None in an unlimited cloud
+    column: Column
     workers: list[tuple[int, int]]  # by position in the column, and the chunks each trains in turn
     work: int  # slots a chunk
     together: bool  # zeta: everything in the cloud
@@ -44,7 +44,8 @@ class Window:
 class EdgeCloudRound(BatchRound):
     """A sub-round: empty workers and PSs at the edge, and the cloud.
 
-    It is `slots` long and begins after slot `base`; its batch is planned in slot `now`.
+    It is `slots` long and begins after slot `base`; its batch is planned in slot `now`. An
+    unlimited cloud has no column: it costs nothing.
     """
 
     def __init__(
@@ -68,52 +69,32 @@ class EdgeCloudRound(BatchRound):
         self.ps: dict[str, int] = {}  # job -> server of its PS
 
     def offer(self, job: EdgecloudJob, limit: float) -> Offer | None:
-        """Cheapest window; an unlimited cloud's costs nothing."""
-        found = [o for o in (self._at_edge(job), self._in_cloud(job)) if o is not None]
-        found = [o for o in found if o.cost < limit]
-        return min(found, key=lambda o: (o.cost, o.last, o.plan.together), default=None)
+        """Cheapest window at the edge or in the cloud."""
+        cluster, found = self.cluster, list[Offer | None]()
+        workers = cluster.workers_by_type.get(job.worker_type, ())
+        servers = [cluster.servers[cluster.worker_list[w][0]].name for w in workers]
+        ready = np.array([self._ready(job, name) for name in servers], dtype=np.int64)
+        for size in sorted({-(-job.chunks // waves) for waves in range(1, job.chunks + 1)}):
+            if size <= len(workers):
+                found.append(self._cheapest(job, (False, job.worker_type), ready, size, False))
+        if cluster.has_cloud(job):
+            count = cluster.cloud_workers(job.worker_type)
+            count = job.chunks if count is None else count
+            begins = np.full(count, self._ready(job, cluster.cloud.name))
+            together, size = cluster.cloud_ps(job.ps_type) != 0, min(job.chunks, count)
+            found.append(self._cheapest(job, (True, job.worker_type), begins, size, together))
+        offers = [offer for offer in found if offer is not None and offer.cost < limit]
+        return min(offers, key=lambda o: (round(o.cost, 9), o.last, o.plan.column), default=None)
 
     def _ready(self, job: EdgecloudJob, name: str) -> int:
         """First slot of the sub-round, from 0, in which a chunk sent to `name` is uploaded."""
         return max(0, job.arrival + job.upload_slots[name] - self.base - 1)
 
-    def _in_cloud(self, job: EdgecloudJob) -> Offer | None:
-        count = self.cluster.cloud_workers(job.worker_type)
-        if count == 0:
-            return None
-        together = self.cluster.cloud_ps(job.ps_type) != 0
-        work = job.chunk_slots(self.cluster.slot_seconds, in_cloud=together)
-        ready = self._ready(job, self.cluster.cloud.name)
-        if count is not None:
-            size = min(job.chunks, count)
-            begins = np.full(count, ready)
-            return self._cheapest(job, (True, job.worker_type), begins, size, work, together)
-        starts = np.flatnonzero(self._with_ps(job, work, together))
-        starts = starts[starts >= ready]
-        if not starts.size:
-            return None
-        plan = Window(None, [(c, 1) for c in range(job.chunks)], work, together)
-        return Offer(int(starts[0]) + 1, work, np.zeros(len(self.columns)), 0.0, plan)
-
-    def _at_edge(self, job: EdgecloudJob) -> Offer | None:
-        workers = self.cluster.workers_by_type.get(job.worker_type, ())
-        if not workers:
-            return None
-        servers = [self.cluster.worker_list[w][0] for w in workers]
-        ready = np.array([self._ready(job, self.cluster.servers[s].name) for s in servers])
-        work = job.chunk_slots(self.cluster.slot_seconds, in_cloud=False)
-        column = (False, job.worker_type)
-        most = min(job.chunks, len(workers))
-        sizes = sorted({-(-job.chunks // waves) for waves in range(1, job.chunks + 1)})
-        offers = (self._cheapest(job, column, ready, n, work, False) for n in sizes if n <= most)
-        found = [offer for offer in offers if offer is not None]
-        return min(found, key=lambda offer: (round(offer.cost, 9), offer.last), default=None)
-
     def _cheapest(
-        self, job: EdgecloudJob, column: Column, ready: Ints, size: int, work: int,
-        together: bool,
-    ) -> Offer | None:  # fmt: skip
+        self, job: EdgecloudJob, column: Column, ready: Ints, size: int, together: bool
+    ) -> Offer | None:
         """The cheapest window on the numbered workers of a column, the earliest of those."""
+        work = job.chunk_slots(self.cluster.slot_seconds, in_cloud=together)
         groups, room = [range(ready.size)], [math.inf]
         if not column[0]:  # by server, and how many chunks each can store
             stored, places = self.storage.room(job, self.now), self.cluster.places(job)
@@ -124,7 +105,8 @@ class EdgeCloudRound(BatchRound):
         if waves is None or waves * work > self.slots:
             return None
         length = waves * work
-        taken = np.cumsum(np.pad(self.busy[column], ((0, 0), (1, 0))), axis=1)
+        busy = self.busy.get(column, np.zeros((ready.size, self.slots), dtype=bool))
+        taken = np.cumsum(np.pad(busy, ((0, 0), (1, 0))), axis=1)
         free = taken[:, length:] == taken[:, :-length]
         free &= np.arange(free.shape[1])[None, :] >= ready[:, None]
         holds = np.zeros(free.shape[1])
@@ -133,17 +115,16 @@ class EdgeCloudRound(BatchRound):
         starts = np.flatnonzero((holds >= job.chunks) & self._with_ps(job, length, together))
         if not starts.size:
             return None
-        position = self.columns.index(column)
-        paid = np.concatenate(([0.0], np.cumsum(self.ledger.prices()[:, position])))
+        of_column = np.array([own == column for own in self.columns], dtype=float)
+        paid = np.concatenate(([0.0], np.cumsum(self.ledger.prices() @ of_column)))
         price = paid[starts + length] - paid[starts]
         best = int(np.argmin(np.round(price, 9)))
         first = int(starts[best])
         open_ = [[w for w in group if free[w, first]] for group in groups]
         chosen = _deal(job.chunks, size, waves, open_, room)
-        demand = np.zeros(len(self.columns))
-        demand[position] = len(chosen)
         plan = Window(column, chosen, work, together)
-        return Offer(first + 1, length, demand, len(chosen) * float(price[best]), plan)
+        cost = len(chosen) * float(price[best])
+        return Offer(first + 1, length, len(chosen) * of_column, cost, plan)
 
     def _with_ps(self, job: EdgecloudJob, length: int, together: bool) -> Bools:
         """Starts, from 0, of the windows in which a PS is free throughout."""
@@ -161,10 +142,9 @@ class EdgeCloudRound(BatchRound):
         self.ledger.book(offer)
         self.ps[job.name] = self._take_ps(job, offer)
         plan: Window = offer.plan
-        if plan.column is None:
-            return
-        workers = [w for w, _ in plan.workers]
-        self.busy[plan.column][workers, offer.start - 1 : offer.last] = True
+        if plan.column in self.busy:
+            workers = [w for w, _ in plan.workers]
+            self.busy[plan.column][workers, offer.start - 1 : offer.last] = True
         if not plan.column[0]:
             qualified = self.cluster.workers_by_type[job.worker_type]
             for w, chunks in plan.workers:
@@ -274,9 +254,8 @@ class BatchSche(GeometricBatches):
         plan: Window = offer.plan
         first, cluster = base + offer.start, self.cluster
         cloud, workers = len(cluster.worker_list), cluster.workers_by_type.get(job.worker_type, ())
-        at_edge = plan.column is not None and not plan.column[0]
         begins = sorted(
-            (first + number * plan.work, workers[w] if at_edge else cloud)
+            (first + number * plan.work, cloud if plan.column[0] else workers[w])
             for w, share in plan.workers for number in range(share)
         )  # fmt: skip
         runs = [

@@ -111,7 +111,7 @@ class Dispatcher:
         closed = self.cluster.cloud_workers(job.worker_type) == 0
         if closed or (not self.use_cloud and fits >= job.chunks):
             self._spread(dispatch, job, offer, None, edge_work)
-            self._insert(index, job, offer, edge_work)
+            self._insert(self._entries(index, job, offer, edge_work))
             return dispatch
         ready = float(job.arrival + job.upload_slots[self.cluster.cloud.name])
         dispatch.corrected_alpha = min(dispatch.corrected_alpha, (ready - job.arrival) / job.chunks)
@@ -129,16 +129,14 @@ class Dispatcher:
             return whole
         mixed = self._cloud.spans(job, job.chunks, ready, edge_work)
         self._spread(dispatch, job, offer, mixed, edge_work, not may_be_together)
-        self._insert(index, job, offer, edge_work)
+        entries = self._entries(index, job, offer, edge_work)
         if self.escape and may_be_together:
             ends = [end for _, _, end in dispatch.cloud]
-            used = [int(offer.workers[i]) for i in offer.counts]
-            ends += [self.queues.planned_end(worker, index) for worker in used]
+            ends += [self.queues.planned_end(*each) for each in entries]
             if max(ends) > max(end for _, end in together):
-                for worker in used:
-                    self.queues.remove(worker, index)
                 self._cloud.book(job, together)
                 return whole
+        self._insert(entries)
         self._cloud.book(job, mixed[: len(dispatch.cloud)])
         return dispatch
 
@@ -211,11 +209,17 @@ class Dispatcher:
             else:
                 raise no_room(job)
 
-    def _insert(self, index: int, job: EdgecloudJob, offer: _Offer, work: float) -> None:
+    def _entries(
+        self, index: int, job: EdgecloudJob, offer: _Offer, work: float
+    ) -> list[tuple[int, Floats]]:
+        """Workers, and the entry of the chunks that each gets."""
+        facts = [(int(offer.workers[i]), n, float(offer.ready[i])) for i, n in offer.counts.items()]
         key, weight = job.chunks * work, 1.0 / job.chunks
-        for i, count in offer.counts.items():
-            worker, ready = int(offer.workers[i]), float(offer.ready[i])
-            self.queues.insert(worker, entry_of(index, count, key, ready, work, weight))
+        return [(w, entry_of(index, n, key, ready, work, weight)) for w, n, ready in facts]
+
+    def _insert(self, entries: list[tuple[int, Floats]]) -> None:
+        for worker, entry in entries:
+            self.queues.insert(worker, entry)
 
 
 NewRows = dict[int, list[Assignment]]  # rows of a slot's decision by number of the job

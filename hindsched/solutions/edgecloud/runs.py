@@ -1,4 +1,4 @@
-"""Rows of the edgecloud family as arrays: runs of chunks, holds of PSs, and their load.
+"""Rows of the edgecloud family as arrays: runs of chunks and holds of PSs.
 
 Problem (2) lets a job's PS change from slot to slot, so that a placement exists exactly when in
 each slot there are enough PSs: cloud PSs for the jobs with zeta = 1, any PSs for all others. The
@@ -14,7 +14,6 @@ from itertools import pairwise
 from typing import NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hindsched.arrays import Ints
 from hindsched.errors import InputError
@@ -70,19 +69,6 @@ def _merge(table: Ints) -> Ints:
     merged = table[starts]
     merged[:, 4] = table[ends, 4]
     return merged
-
-
-def loads(row: Ints, first: Ints, last: Ints, num_rows: int, slots: Ints) -> NDArray[np.int32]:
-    """How many intervals of each row cover some slots, shape (num_rows, slots).
-
-    `slots` are increasing and hold every interval's begin and the slot behind its end: between two
-    of those nothing changes, so that ten million slots cost as much as ten.
-    """
-    steps = np.zeros((num_rows, slots.size), dtype=np.int32)
-    np.add.at(steps, (row, np.searchsorted(slots, first)), 1)
-    np.add.at(steps, (row, np.searchsorted(slots, last + 1)), -1)
-    np.cumsum(steps, axis=1, out=steps)
-    return steps
 
 
 def read_runs(instance: EdgecloudInstance, assignments: Assignments) -> tuple[Runs, Runs]:

@@ -10,6 +10,7 @@ In ``literal`` a chunk number is only a lane: problem (2) as printed lets work m
 from __future__ import annotations
 
 import math
+from collections import Counter
 from functools import cached_property
 from typing import Any, Self
 
@@ -19,7 +20,7 @@ from hindsched.arrays import Bools, Floats, Ints
 from hindsched.instances.edgecloud.instance import EdgecloudInstance, EdgecloudJob
 from hindsched.json_types import JsonObject
 from hindsched.solutions.base import Assignment, Assignments, Solution, TableRow, usage_table
-from hindsched.solutions.edgecloud.runs import Runs, loads, read_runs, row_of
+from hindsched.solutions.edgecloud.runs import Runs, read_runs, row_of
 
 
 class EdgecloudSolution(Solution):
@@ -79,18 +80,13 @@ class EdgecloudSolution(Solution):
     @cached_property
     def shortfall(self) -> Ints:
         """Chunk-slots that are missing to each job's work, shape (J,); 0 where it is done."""
-        runs, chunks = self.runs, self.instance.chunks
-        length = runs.last - runs.first + 1
-        missing: Ints
-        if self.formulation == "literal":
-            done = np.bincount(runs.job, weights=length, minlength=chunks.size).astype(np.int64)
-            missing = np.maximum(0, chunks * self.chunk_slots - done)
-            return missing
-        offsets = np.concatenate(([0], np.cumsum(chunks)))  # in a flat list of all chunks
-        flat = offsets[runs.job] + runs.chunk - 1
-        done = np.bincount(flat, weights=length, minlength=int(offsets[-1])).astype(np.int64)
-        short = np.maximum(0, np.repeat(self.chunk_slots, chunks) - done)
-        missing = np.diff(np.concatenate(([0], np.cumsum(short)))[offsets])
+        runs, need = self.runs, self.chunk_slots
+        lanes, lane = np.unique((runs.job, runs.chunk), axis=1, return_inverse=True)
+        done = np.bincount(lane.ravel(), weights=runs.last - runs.first + 1)
+        if self.formulation != "literal":  # more than a chunk needs makes up for no other
+            done = np.minimum(done, need[lanes[0]])
+        total = np.bincount(lanes[0], weights=done, minlength=need.size).astype(np.int64)
+        missing: Ints = np.maximum(0, self.instance.chunks * need - total)
         return missing
 
     @cached_property
@@ -117,21 +113,19 @@ class EdgecloudSolution(Solution):
 
         In ``literal``, where chunks have no home, the largest number that it trains there at once.
         """
-        runs = self.runs
-        servers = np.array([s for s, _, _ in self.instance.worker_list] + [-1])[runs.place]
-        on_edge = servers >= 0
-        if self.formulation == "literal":
-            pairs = np.unique(np.column_stack((runs.job, servers))[on_edge], axis=0)
-            stored: dict[tuple[int, int], int] = {}
-            for j, s in pairs.tolist():
-                mine = on_edge & (runs.job == j) & (servers == s)
-                first, last = runs.first[mine], runs.last[mine]
-                slots = np.unique(np.concatenate((first, last + 1)))
-                stored[j, s] = int(loads(np.zeros_like(first), first, last, 1, slots).max())
-            return stored
-        chunks = np.unique(np.column_stack((runs.job, servers, runs.chunk))[on_edge], axis=0)
-        pairs, counts = np.unique(chunks[:, :2], axis=0, return_counts=True)
-        return {(j, s): n for (j, s), n in zip(pairs.tolist(), counts.tolist(), strict=True)}
+        at_edge = [
+            (run.job, self.instance.worker_list[run.place][0], run)
+            for run in self.runs.rows() if run.place < len(self.instance.worker_list)
+        ]  # fmt: skip
+        if self.formulation != "literal":
+            return Counter((j, s) for j, s, _ in {(j, s, run.chunk) for j, s, run in at_edge})
+        at_once = Counter(
+            (j, s, t) for j, s, run in at_edge for t in range(run.first, run.last + 1)
+        )
+        stored: dict[tuple[int, int], int] = {}
+        for (j, s, _), count in at_once.items():
+            stored[j, s] = max(stored.get((j, s), 0), count)
+        return stored
 
     @cached_property
     def preemptions(self) -> Ints:
@@ -201,9 +195,10 @@ class EdgecloudSolution(Solution):
         kind_of = np.array([kinds.index(job.worker_type) for job in instance.jobs], dtype=np.int64)
         names = [*(server.name for server in instance.servers), instance.cloud.name]
         row = self._servers[runs.place] * len(kinds) + kind_of[runs.job]
-        slots = np.arange(1, int(runs.last.max(initial=0)) + 2)
-        used = loads(row, runs.first, runs.last, len(names) * len(kinds), slots)
-        used = used.T.reshape(-1, len(names), len(kinds))
+        used = np.zeros((int(runs.last.max(initial=0)) + 2, len(names) * len(kinds)), np.int64)
+        np.add.at(used, (runs.first, row), 1)
+        np.add.at(used, (runs.last + 1, row), -1)
+        used = np.cumsum(used, axis=0)[1:].reshape(-1, len(names), len(kinds))
         most = [[len(instance.groups.get((s, kind), ())) for kind in kinds]
                 for s in range(len(names))]  # fmt: skip
         table = usage_table(used, np.array(most), names, kinds)

@@ -10,8 +10,7 @@ from hindsched.instances.edgecloud.generator import generate
 from hindsched.solvers.door.api import solve
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.families.edgecloud import methods
-from hindsched.solvers.families.edgecloud.methods import lp_4_plus
-from hindsched.solvers.families.edgecloud.search import best_incumbent
+from hindsched.solvers.families.edgecloud.methods import best_incumbent, lp_4_plus
 from tests.brute_force.edgecloud import optimum
 from tests.strategies.edgecloud import tiny_instances
 

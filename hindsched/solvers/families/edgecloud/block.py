@@ -15,16 +15,14 @@ from heapq import heappop, heappush, heapreplace
 from typing import Any
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 
 from hindsched.arrays import Floats, Ints
 from hindsched.instances.decimals import loosened
 from hindsched.instances.edgecloud.instance import EdgecloudInstance
 from hindsched.models.edgecloud.sets import lone_time
 from hindsched.solutions.edgecloud.list_schedule import GreedySchedule, read_past
-from hindsched.solvers.kernels.edgecloud.cheapest_chunks import (
-    cheapest_by_completion,
-    cheapest_windows,
-)
+from hindsched.solvers.kernels.edgecloud.cheapest_chunks import cheapest_by_completion
 from hindsched.solvers.oracles.base import Response
 from hindsched.solvers.oracles.decisions import COMPLETES, Feature, Limits, window_of
 from hindsched.solvers.oracles.rows import Rows, RowSet, slot_labels
@@ -37,28 +35,15 @@ PS_SETS = ("parameter_servers", "cloud_parameter_servers")
 """Rows of all PSs of a type, and of those in the cloud."""
 
 
-@dataclass(frozen=True)
-class Places:
-    """The rows of one layout, without slots: workers that share a price."""
-
-    labels: tuple[str, ...]
-    kinds: tuple[str, ...]  # worker type of each
-    members: tuple[tuple[int, ...], ...]  # as positions in `EdgecloudInstance.worker_list`
-
-
-def places_of(instance: EdgecloudInstance, layout: str) -> Places:
-    """The places of a layout."""
+def places_of(instance: EdgecloudInstance, layout: str) -> dict[str, tuple[int, ...]]:
+    """The rows of a layout, without slots, by label: edge workers that share a price."""
     names = [server.name for server in instance.servers]
     if layout == "servers":
-        found = instance.worker_list
-        labels = tuple(f"{names[s]}/{number}" for s, number, _ in found)
-        return Places(labels, tuple(k for *_, k in found), tuple((w,) for w in range(len(found))))
+        numbered = enumerate(instance.worker_list)
+        return {f"{names[s]}/{number}": (w,) for w, (s, number, _) in numbered}
     if layout == "groups":
-        groups = instance.groups
-        labels = tuple(f"{names[s]}/{kind}" for s, kind in groups)
-        return Places(labels, tuple(kind for _, kind in groups), tuple(groups.values()))
-    types = instance.workers_by_type
-    return Places(tuple(types), tuple(types), tuple(types.values()))
+        return {f"{names[s]}/{kind}": workers for (s, kind), workers in instance.groups.items()}
+    return dict(instance.workers_by_type)
 
 
 def last_priced_slot(instance: EdgecloudInstance) -> int:
@@ -78,11 +63,11 @@ class PricedRows:
 
     def __init__(self, instance: EdgecloudInstance, layout: str, last: int | None = None) -> None:
         self.instance, self.layout = instance, layout
-        self.places = places_of(instance, layout)
+        places = places_of(instance, layout)
+        self.labels, self.members = tuple(places), tuple(places.values())
         self.last = instance.horizon if layout == "servers" else last_priced_slot(instance)
         self.last = self.last if last is None else last
-        labels, cloud = self.places.labels, instance.cloud
-        slots = slot_labels(self.last, len(labels))
+        cloud, slots = instance.cloud, slot_labels(self.last, len(places))
         sets: list[RowSet] = []
         self._first: dict[tuple[str, object], int] = {}
         start = 0
@@ -99,8 +84,7 @@ class PricedRows:
                 self._first[name, key] = start
                 start += len(slots)
 
-        members = self.places.members
-        sizes = {i: (label, len(members[i])) for i, label in enumerate(labels)}
+        sizes = {i: (label, len(own)) for i, (label, own) in enumerate(places.items())}
         add(SET_NAMES[layout], AXIS_NAMES[layout], sizes)
         add("cloud_capacity", "type", {k: (k, n) for k, n in (cloud.workers or {}).items() if n})
         if layout != "types":
@@ -125,7 +109,7 @@ class PricedRows:
 
     def server_of(self, row: int) -> int:
         """Server of a place; the first one in the layout ``types``."""
-        return self.instance.worker_list[self.places.members[row][0]][0]
+        return self.instance.worker_list[self.members[row][0]][0]
 
     def places_of(self, j: int) -> list[tuple[int, int, int]]:
         """A job's places, slots until a chunk is uploaded there, how many workers it so reaches.
@@ -133,9 +117,9 @@ class PricedRows:
         In the layout ``types`` a place stands once for every delay.
         """
         found = []
-        for row, kind in enumerate(self.places.kinds):
-            if kind == self.instance.jobs[j].worker_type:
-                servers = (self.instance.worker_list[w][0] for w in self.places.members[row])
+        for row, members in enumerate(self.members):
+            if self.instance.worker_list[members[0]][2] == self.instance.jobs[j].worker_type:
+                servers = (self.instance.worker_list[w][0] for w in members)
                 delays = Counter(int(self.instance.upload[j, s]) for s in servers)
                 found += [(row, delay, count) for delay, count in sorted(delays.items())]
         return found
@@ -333,7 +317,11 @@ class JobView:
         chunks take the earliest windows, one after the other; then this is one way, not the best.
         """
         if self.cloud_room is None:
-            return cheapest_windows(price, self.ready, work)[None, :]
+            cheapest = np.full((1, self.length), np.inf)
+            if self.ready + work <= self.length:
+                windows = sliding_window_view(price[self.ready :], work).sum(axis=1)
+                cheapest[0, self.ready + work - 1 :] = np.minimum.accumulate(windows)
+            return cheapest
         costs = np.full((self.job.chunks, self.length), np.inf)
         for k, first in enumerate(self._in_turn(price, work, self.job.chunks)):
             costs[k, first + work - 1 :] = price[first : first + work].sum()

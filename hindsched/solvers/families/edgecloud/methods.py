@@ -13,11 +13,13 @@ from typing import Any
 
 import numpy as np
 
+from hindsched.arrays import Floats, Ints
 from hindsched.errors import SolveFailed
 from hindsched.instances.base import Instance
 from hindsched.instances.edgecloud.instance import EdgecloudInstance
 from hindsched.models.edgecloud.relaxations import build_fractional
 from hindsched.models.edgecloud.sets import last_slots, relaxation_last_slots
+from hindsched.solutions.base import Solution
 from hindsched.solutions.edgecloud.list_schedule import GreedySchedule, Past, read_past
 from hindsched.solvers.bounds.lagrangian import subgradient_bound
 from hindsched.solvers.certificates.certificate import Certificate, certify
@@ -25,10 +27,11 @@ from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import solve_program
 from hindsched.solvers.door.result import Progress, Result, Status, StoppedBy
 from hindsched.solvers.door.work import Clock, catch_interrupt
+from hindsched.solvers.families.edgecloud.block import last_priced_slot
 from hindsched.solvers.families.edgecloud.oracle import EdgecloudOracle
-from hindsched.solvers.families.edgecloud.search import best_incumbent, search
-from hindsched.solvers.methods.base import DEFAULT_SECONDS, Method, Run, solve_milp
-from hindsched.solvers.oracles.base import build_oracle
+from hindsched.solvers.methods.base import DEFAULT_SECONDS, Method, Run, better, solve_milp
+from hindsched.solvers.oracles.base import Response, build_oracle
+from hindsched.solvers.search import NeighbourhoodSearch
 from hindsched.solvers.tree.method import (
     MOST_BEFORE_TREE,
     SHARE_BEFORE_TREE,
@@ -46,11 +49,17 @@ SHARE_OF_FIRST_SEARCH, SHARE_OF_SEARCH = 0.05, 0.4
 where only the bound does."""
 SHARE_OF_BOUND = 0.3
 """Share of the time that ``auto`` gives to better prices before the offline program."""
+SPREADS = (0.0, 1.5, 6.0)
+"""How many slots later a slot of work a worker lets a job come in its turn: by arrival, or short
+jobs first."""
+PATIENCE = 500
+"""Neighbourhoods without a gain that end the search, and as many again a job."""
+PATIENCE_A_JOB = 20
 
 
 def lp_layout(instance: EdgecloudInstance) -> str:
     """``groups`` where LP (4)+ stays small enough for it, else ``types``."""
-    last = relaxation_last_slots(instance, range(len(instance.jobs)))
+    last = relaxation_last_slots(instance)
     columns = sum(
         (last[j] - job.arrival + 1) * len(instance.places(job))
         for j, job in enumerate(instance.jobs)
@@ -67,7 +76,7 @@ def lp_4_plus(
     """
     layout = lp_layout(instance)
     oracle = EdgecloudOracle(instance, formulation, layout)
-    last = relaxation_last_slots(instance, range(len(instance.jobs)))
+    last = relaxation_last_slots(instance)
     schedule = GreedySchedule(instance, read_past(instance, None)).completion
     makespan = max(schedule.values(), default=1)
     last = {j: min(slot, makespan) for j, slot in last.items()}
@@ -140,6 +149,77 @@ def bound(
         stopped_by=stopped_by, bound=certificate.bound, certificate=certificate,
         backend="LP (4)+, subgradient", details=details,
     )  # fmt: skip
+
+
+def best_incumbent(instance: EdgecloudInstance, formulation: str) -> Solution | None:
+    """The best of a few schedules without a search: insertion in some orders of the jobs."""
+    best: Solution | None = None
+    oracle, load = _placing(instance, formulation), _load(instance)
+    for spread in SPREADS:
+        order = np.argsort(instance.arrivals + spread * load, kind="stable")
+        best = better(best, _inserted(oracle, order))
+    return best
+
+
+def _load(instance: EdgecloudInstance) -> Floats:
+    """Slots that each job takes on all of its workers at the edge."""
+    workers = [sum(len(own) for _, own in instance.places(job)) for job in instance.jobs]
+    found: Floats = instance.edge_slots * instance.chunks / np.maximum(1, workers)
+    return found
+
+
+def _placing(instance: EdgecloudInstance, formulation: str) -> EdgecloudOracle:
+    """The oracle over the slots of a schedule by arrival, and the longest job behind it."""
+    longest = (_load(instance) + instance.edge_slots).max(initial=0)
+    last = last_priced_slot(instance) + int(longest)
+    return EdgecloudOracle(instance, formulation, "servers", last)
+
+
+def _inserted(oracle: EdgecloudOracle, order: Ints) -> Solution | None:
+    """Each job at its best in what those before it leave; None if one finds no room."""
+    free = np.zeros(oracle.rows.size)
+    left = oracle.rows.capacity.astype(float)
+    found: list[Response | None] = [None] * len(order)
+    for block in order.tolist():
+        response = found[block] = oracle.best_response(block, free, left)
+        if response is None:
+            return None
+        np.subtract.at(left, response.rows, response.amounts)
+    solution = oracle.place(found)
+    return solution if solution is not None and solution.is_feasible() else None
+
+
+def search(
+    instance: Instance, formulation: str, options: SolveOptions, on_progress: Progress | None = None
+) -> Result:
+    """Neighbourhood search from the best simple schedule, until it hardly gains; no bound."""
+    assert isinstance(instance, EdgecloudInstance)
+    with catch_interrupt() as interrupted:
+        run = Run(instance, formulation, options, on_progress, interrupted, "search")
+        run.offer(best_incumbent(instance, formulation))
+        found = NeighbourhoodSearch(
+            _placing(instance, formulation), seed=options.seed, start=run.known.solution
+        )
+        patience = PATIENCE + PATIENCE_A_JOB * len(instance.jobs)
+        best, since = found.objective, 0
+
+        def settled() -> bool:
+            nonlocal best, since
+            if found.objective != best:
+                best, since = found.objective, found.iterations
+            return found.iterations - since > patience
+
+        def stop() -> bool:
+            run.tell(f"{found.iterations} neighbourhoods")
+            return settled() or run.clock.is_over
+
+        if not found.is_complete:
+            found.construct(stop)
+        found.improve(stop)
+        run.offer(found.solution())
+        result = run.result("neighbourhood search")
+    converged = not found.is_complete or settled()
+    return replace(result, stopped_by=StoppedBy.CONVERGED) if converged else result
 
 
 def milp(

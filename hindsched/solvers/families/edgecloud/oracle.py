@@ -66,7 +66,7 @@ class EdgecloudOracle(BlockOracle):
         self.last = self.priced.last
         self.rows = self.priced.rows
         if layout in tree_rows(instance, formulation):
-            places = (blocks.AXIS_NAMES[layout], self.priced.places.labels)
+            places = (blocks.AXIS_NAMES[layout], self.priced.labels)
             found: dict[str, Axes] = {
                 COMPLETION: (), blocks.CLOUD_CHUNKS: (), blocks.CHUNKS: (places,),
             }  # fmt: skip
@@ -126,7 +126,7 @@ class EdgecloudOracle(BlockOracle):
             if row == CLOUD:
                 parts[block].append((row, slots, number))
                 continue
-            members = self.priced.places.members[row]
+            members = self.priced.members[row]
             free = [worker for worker in members if taken[worker].isdisjoint(slots)]
             if len(free) < number:
                 return None
@@ -164,7 +164,7 @@ class EdgecloudOracle(BlockOracle):
         """Use of this layout's rows by a solution; see the base class."""
         assert isinstance(solution, EdgecloudSolution)
         instance, priced = self.instance, self.priced
-        home = {w: row for row, members in enumerate(priced.places.members) for w in members}
+        home = {w: row for row, members in enumerate(priced.members) for w in members}
         uses = [Use(priced) for _ in instance.jobs]
         for j, _, place, first, last in solution.runs.rows():
             name, key = "cloud_capacity", instance.jobs[j].worker_type
@@ -198,18 +198,15 @@ class EdgecloudOracle(BlockOracle):
 
     def _on(self, target: EdgecloudOracle, prices: Floats) -> Floats:
         """Prices on the rows of a layout with a row a worker."""
-        mine = self.rows.unpack(prices)
-        width = min(self.last, target.last)
-        on_workers = np.zeros((len(self.instance.worker_list), target.last))
-        for row, members in enumerate(self.priced.places.members):
-            for w in members:
-                on_workers[w, :width] = mine[blocks.SET_NAMES[self.layout]][row, :width]
-        arrays = {"worker_capacity": on_workers}
-        for name in ("cloud_capacity", "storage"):
-            if name in mine and name in target.rows.slices:
-                wide = np.zeros((mine[name].shape[0], target.last))
-                wide[:, :width] = mine[name][:, :width]
-                arrays[name] = wide
+        mine, width = self.rows.unpack(prices), min(self.last, target.last)
+        owner = {w: row for row, members in enumerate(self.priced.members) for w in members}
+        rows = [owner[w] for w in range(len(owner))]
+        mine["worker_capacity"] = mine[blocks.SET_NAMES[self.layout]][rows]
+        arrays = {}
+        for name in target.rows.slices.keys() & {"worker_capacity", "cloud_capacity", "storage"}:
+            if name in mine:
+                arrays[name] = np.zeros((len(mine[name]), target.last))
+                arrays[name][:, :width] = mine[name][:, :width]
         return target.rows.pack(arrays)
 
 

@@ -98,24 +98,3 @@ def cheapest_by_completion(
             best, found = cost, c
             best_taken[:] = taken
     return best, found, best_taken
-
-
-@njit(cache=True)
-def cheapest_windows(price: Any, first: int, work: int) -> Any:
-    """Smallest sum of `work` consecutive prices from `first` on that has ended by each slot, (L,).
-
-    inf where none has ended.
-    """
-    length = price.size
-    best = np.full(length, np.inf)
-    priced = length
-    while priced > 0 and price[priced - 1] == 0:
-        priced -= 1
-    for end in range(first + work - 1, length):
-        total = 0.0
-        for t in range(end - work + 1, min(end + 1, priced)):
-            total += price[t]
-        best[end] = total
-        if end > 0 and best[end - 1] < total:
-            best[end] = best[end - 1]
-    return best

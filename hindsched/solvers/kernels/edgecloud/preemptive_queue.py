@@ -60,12 +60,6 @@ class QueueState:
         self.size[worker] = len(queue)
         self.queue(worker)[:] = queue
 
-    def remove(self, worker: int, job: int) -> None:
-        """Take a job's chunks away from a worker again."""
-        kept = self.queue(worker)[self.queue(worker)[:, JOB] != job]
-        self.size[worker] = len(kept)
-        self.queue(worker)[:] = kept
-
     def advance(self, now: float) -> None:
         """Let every worker run up to `now`."""
         _advance(self.data, self.size, self.now, float(now))
@@ -102,12 +96,12 @@ class QueueState:
         queue = self._with(worker, entry)
         return float(_run(queue, self.now, np.inf, np.zeros(len(queue))))
 
-    def planned_end(self, worker: int, job: int) -> float:
-        """When a job's last chunk on a worker ends if nothing more arrives."""
-        queue = self.queue(worker).copy()
+    def planned_end(self, worker: int, entry: Floats) -> float:
+        """When the last chunk of one more entry ends if nothing else arrives."""
+        queue = self._with(worker, entry)
         ends = np.zeros(len(queue))
         _run(queue, self.now, np.inf, ends)
-        return float(ends[queue[:, JOB] == job].max())
+        return float(ends[queue[:, JOB] == entry[JOB]].max())
 
 
 def entry_of(

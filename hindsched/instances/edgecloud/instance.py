@@ -252,10 +252,9 @@ class EdgecloudInstance(base.Instance):
 
     @base.cluster_property
     def _places(self) -> dict[str, list[tuple[int, tuple[int, ...]]]]:
-        found: dict[str, list[tuple[int, tuple[int, ...]]]] = {}
-        for (s, kind), workers in self.groups.items():
-            found.setdefault(kind, []).append((s, workers))
-        return found
+        kinds = _positions(kind for _, kind in self.groups)
+        groups = [(s, workers) for (s, _), workers in self.groups.items()]
+        return {kind: [groups[g] for g in own] for kind, own in kinds.items()}
 
     def places(self, job: base.JobRecord) -> list[tuple[int, tuple[int, ...]]]:
         """(server, qualified workers on it) of every server where `job` can run, in order."""

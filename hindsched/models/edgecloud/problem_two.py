@@ -84,7 +84,7 @@ def no_migration(f: Sets, relax: bool = False) -> Model:
         fresh = total(m.s[j, z, t] for t in f.starts(j, length[j, z]))
         if z:
             return fresh == (f.chunks[j] - started) * m.zeta[j]
-        return fresh == m.xc[j] - started * (1 - m.zeta[j])
+        return fresh == m.xc[j] - (started * (1 - m.zeta[j]) if started else 0)
 
     # Nothing is preempted in the cloud: a start fixes the end.
     def until(m: Model, j: int, share: Expr, end: int) -> Expr:

@@ -9,7 +9,6 @@ moving a job that would end later to the cloud only helps.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
@@ -126,32 +125,21 @@ def lone_time(instance: EdgecloudInstance, j: int, formulation: str) -> int:
     edge, from_cloud = int(instance.edge_slots[j]), int(instance.cloud_upload[j])
     limit = instance.cloud_workers(job.worker_type)
     cloud_workers = job.chunks if limit is None else min(limit, job.chunks)
-    workers: Counter[int] = Counter()  # that can be used, by their upload
-    for s, members in instance.places(job):
-        workers[int(instance.upload[j, s])] += len(members)
-    if cloud_workers:
-        workers[from_cloud] += cloud_workers
-    delays = sorted(workers.items())
+    uploads = [int(instance.upload[j, s]) for s, own in instance.places(job) for _ in own]
+    uploads = sorted([*uploads, *[from_cloud] * cloud_workers])[: job.chunks]
 
     def done_in(time: int) -> int:
         """Chunk-slots trained within `time`; without migration those of whole chunks alone."""
-        if not literal:
-            return edge * sum(n * (max(0, time - delay) // edge) for delay, n in delays)
-        total, at_once = 0, 0
-        for (delay, n), until in zip(delays, [*(d for d, _ in delays[1:]), time], strict=True):
-            at_once = min(job.chunks, at_once + n)
-            total += at_once * max(0, min(until, time) - delay)
-        return total
+        trained = (max(0, time - upload) for upload in uploads)
+        return sum(slots if literal else slots // edge * edge for slots in trained)
 
-    times: list[int] = []
+    most = uploads[-1] + edge * job.chunks
+    times = [bisect_left(range(most), edge * job.chunks, lo=1, key=done_in)]
     if cloud_workers:
         all_cloud = int(instance.cloud_slots[j])
         waves = -(-job.chunks // cloud_workers) * all_cloud
         work = -(-job.chunks * all_cloud // cloud_workers)
         times.append(from_cloud + (work if literal else waves))
-    if delays:
-        most = max(from_cloud, delays[-1][0]) + edge * job.chunks
-        times.append(bisect_left(range(most), edge * job.chunks, lo=1, key=done_in))
     return min(times)
 
 

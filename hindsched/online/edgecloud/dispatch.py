@@ -26,12 +26,13 @@ order in which they are ready.
 from __future__ import annotations
 
 import heapq
+from collections import Counter
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 
-from hindsched.arrays import Floats, Ints
+from hindsched.arrays import Floats
 from hindsched.instances.edgecloud.instance import EdgecloudInstance, EdgecloudJob
 from hindsched.online.edgecloud.resources import (
     CloudWorkers,
@@ -41,9 +42,10 @@ from hindsched.online.edgecloud.resources import (
 )
 from hindsched.solutions.base import Assignment
 from hindsched.solutions.edgecloud.runs import ChunkRun, place_name, row_of
-from hindsched.solvers.kernels.edgecloud.preemptive_queue import QueueState, entry_of
+from hindsched.solvers.kernels.edgecloud.preemptive_queue import LEFT, QueueState, entry_of
 
 Increment = Literal["printed", "marginal"]
+Span = tuple[float, float]
 DIGITS = 9  # Q is compared after rounding to this many digits, so that ties do not hang on rounding
 
 
@@ -58,18 +60,64 @@ class Dispatch:
     corrected_alpha: float = np.inf  # alpha'' of each of the job's chunks
 
 
-@dataclass
-class _Offer:
-    """What the edge offers an arriving job: its workers, and Q of the next chunk on each."""
+class _Edge:
+    """What the edge offers an arriving job: Q of the next chunk on each worker with room (5)."""
 
-    workers: Ints
-    servers: list[int]
-    ready: Floats
-    first: list[float]  # printed: of the first chunk; marginal: of the next
-    heap: list[tuple[float, int]]
-    room: list[float]
-    corrected_alpha: float
-    counts: dict[int, int] = field(default_factory=dict)
+    def __init__(
+        self, dispatcher: Dispatcher, index: int, job: EdgecloudJob, work: float,
+        room: list[float] | None,
+    ) -> None:  # fmt: skip
+        cluster, D = dispatcher.cluster, job.chunks
+        self.queues, self.job, self.work = dispatcher.queues, job, work
+        self.is_printed = dispatcher.increment == "printed"
+        self.workers = cluster.workers_by_type.get(job.worker_type, ())
+        self.servers = [cluster.worker_list[w][0] for w in self.workers]
+        names = (cluster.servers[s].name for s in self.servers)
+        delay = np.array([job.upload_slots[name] for name in names], dtype=float)
+        ready = job.arrival + delay
+        # the job's chunks so far on each worker, none at first
+        self.entries = [entry_of(index, 0, D * work, when, work, 1.0 / D) for when in ready]
+        outlook = self.queues.outlook(np.array(self.workers, dtype=np.int64), ready, D * work)
+        waited = (delay + outlook[:, 0]) / D
+        self.corrected_alpha = float((waited + work * outlook[:, 2]).min(initial=np.inf))
+        if self.is_printed:
+            self.q = (waited + work / D + work * outlook[:, 1]).tolist()
+        else:
+            self.q = [self._marginal(i) for i in range(len(self.workers))]
+        self.room = [np.inf] * len(cluster.servers) if room is None else list(room)
+        self.heap = [(round(q, DIGITS), i) for i, q in enumerate(self.q)]
+        heapq.heapify(self.heap)
+
+    def _marginal(self, i: int) -> float:
+        """Exact increase of a worker's planned sum of weighted completions by one more chunk."""
+        more = self.entries[i].copy()
+        more[LEFT] += self.work
+        before, after = (
+            self.queues.weighted_completion(self.workers[i], entry)
+            for entry in (self.entries[i], more)
+        )
+        return after - before - self.job.arrival / self.job.chunks
+
+    def best(self) -> float:
+        """Smallest Q of a worker on a server with room; inf if there is none."""
+        while self.heap and self.room[self.servers[self.heap[0][1]]] < 1:
+            heapq.heappop(self.heap)
+        return self.heap[0][0] if self.heap else np.inf
+
+    def take(self) -> tuple[int, float]:
+        """The worker of the smallest Q takes a chunk; then only its Q is computed anew."""
+        i = self.heap[0][1]
+        self.entries[i][LEFT] += self.work
+        self.room[self.servers[i]] -= 1
+        alpha = self.q[i]
+        self.q[i] = alpha + self.work / self.job.chunks if self.is_printed else self._marginal(i)
+        heapq.heapreplace(self.heap, (round(self.q[i], DIGITS), i))
+        return self.workers[i], alpha
+
+    def taken(self) -> list[tuple[int, Floats]]:
+        """Workers that took chunks, and their entries."""
+        pairs = zip(self.workers, self.entries, strict=True)
+        return [(worker, entry) for worker, entry in pairs if entry[LEFT] > 0]
 
 
 class Dispatcher:
@@ -87,11 +135,6 @@ class Dispatcher:
         self.cluster, self.increment = cluster, increment
         self.escape, self.use_cloud = escape, use_cloud
         self.queues = QueueState(len(cluster.worker_list))
-        self._names = [server.name for server in cluster.servers]
-        self._workers = {
-            kind: np.array(found, dtype=np.int64) for kind, found in cluster.workers_by_type.items()
-        }
-        self._server = np.array([s for s, _, _ in cluster.worker_list], dtype=np.int64)
         self._cloud = CloudWorkers(cluster)
 
     def place(
@@ -105,133 +148,60 @@ class Dispatcher:
         and 1, `room` the chunks that each server can still store (None if storage is unlimited).
         `Refused` by (7b) if neither edge nor cloud can take some chunk.
         """
-        offer = self._offer(job, edge_work, room)
-        dispatch = Dispatch(corrected_alpha=offer.corrected_alpha)
-        fits = sum(int(min(offer.room[s], job.chunks)) for s in set(offer.servers))
+        D, r = job.chunks, job.arrival
+        edge = _Edge(self, index, job, edge_work, room)
+        found = Dispatch(corrected_alpha=edge.corrected_alpha)
+        fits = sum(int(min(edge.room[s], D)) for s in set(edge.servers))
         closed = self.cluster.cloud_workers(job.worker_type) == 0
-        if closed or (not self.use_cloud and fits >= job.chunks):
-            self._spread(dispatch, job, offer, None, edge_work)
-            self._insert(self._entries(index, job, offer, edge_work))
-            return dispatch
-        ready = float(job.arrival + job.upload_slots[self.cluster.cloud.name])
-        dispatch.corrected_alpha = min(dispatch.corrected_alpha, (ready - job.arrival) / job.chunks)
-        together = self._cloud.spans(job, job.chunks, ready, cloud_work)
+        together, mixed = list[Span](), list[Span]()
+        if not closed and (self.use_cloud or fits < D):
+            ready = float(r + job.upload_slots[self.cluster.cloud.name])
+            found.corrected_alpha = min(found.corrected_alpha, (ready - r) / D)
+            together = self._cloud.spans(job, D, ready, cloud_work) if may_be_together else []
+            mixed = self._cloud.spans(job, D, ready, edge_work)
         whole = Dispatch(
             together=True,
             cloud=[(chunk, *span) for chunk, span in enumerate(together, 1)],
-            alphas=[(end - job.arrival) / job.chunks for _, end in together],
-            corrected_alpha=dispatch.corrected_alpha,
+            alphas=[(end - r) / D for _, end in together],
+            corrected_alpha=found.corrected_alpha,
         )
-        mean = sum(end for _, end in together) / job.chunks
-        q_together = round((mean - job.arrival) / job.chunks, DIGITS)
-        if may_be_together and (not offer.heap or q_together < offer.heap[0][0]):
+        if together and round(sum(whole.alphas) / D, DIGITS) < edge.best():
             self._cloud.book(job, together)
             return whole
-        mixed = self._cloud.spans(job, job.chunks, ready, edge_work)
-        self._spread(dispatch, job, offer, mixed, edge_work, not may_be_together)
-        entries = self._entries(index, job, offer, edge_work)
-        if self.escape and may_be_together:
-            ends = [end for _, _, end in dispatch.cloud]
-            ends += [self.queues.planned_end(*each) for each in entries]
+        for chunk in range(1, D + 1):
+            in_cloud = np.inf  # the first chunk goes there only with all others, if it may
+            if mixed and (chunk > 1 or not together):
+                in_cloud = (mixed[len(found.cloud)][1] - r) / D
+            if edge.best() <= round(in_cloud, DIGITS) and edge.heap:
+                worker, alpha = edge.take()
+                found.workers.append((chunk, worker))
+            elif in_cloud < np.inf:
+                alpha = in_cloud
+                found.cloud.append((chunk, *mixed[len(found.cloud)]))
+            else:
+                raise no_room(job)
+            found.alphas.append(alpha)
+        if self.escape and together:
+            ends = [end for _, _, end in found.cloud]
+            ends += [self.queues.planned_end(*each) for each in edge.taken()]
             if max(ends) > max(end for _, end in together):
                 self._cloud.book(job, together)
                 return whole
-        self._insert(entries)
-        self._cloud.book(job, mixed[: len(dispatch.cloud)])
-        return dispatch
-
-    def _offer(self, job: EdgecloudJob, work: float, room: list[float] | None) -> _Offer:
-        """Q of a first chunk on every qualified worker of a server with room (5)."""
-        D = job.chunks
-        workers = self._workers.get(job.worker_type, np.zeros(0, dtype=np.int64))
-        servers = self._server[workers].tolist()
-        delay = np.array([job.upload_slots[self._names[s]] for s in servers], dtype=float)
-        ready = job.arrival + delay
-        outlook = self.queues.outlook(workers, ready, D * work)
-        corrected = np.inf
-        if workers.size:
-            waited = (delay + outlook[:, 0]) / D
-            corrected = float((waited + work * outlook[:, 2]).min())
-        if self.increment == "printed":
-            first = (delay + outlook[:, 0] + work) / D + work * outlook[:, 1]
-        else:
-            pairs = zip(workers.tolist(), ready.tolist(), strict=True)
-            first = np.array([self._marginal(w, job, 0, when, work) for w, when in pairs])
-        left = [np.inf] * len(self._names) if room is None else list(room)
-        heap = [
-            (round(q, DIGITS), i) for i, q in enumerate(first.tolist()) if left[servers[i]] >= 1
-        ]
-        heapq.heapify(heap)
-        return _Offer(workers, servers, ready, first.tolist(), heap, left, corrected)
-
-    def _marginal(
-        self, worker: int, job: EdgecloudJob, count: int, ready: float, work: float
-    ) -> float:
-        """Exact increase of the worker's planned sum when chunk number `count` + 1 is added."""
-        facts = (job.chunks * work, ready, work, 1.0 / job.chunks)
-        before, after = (
-            self.queues.weighted_completion(worker, entry_of(-1, n, *facts))
-            for n in (count, count + 1)
-        )
-        return after - before - job.arrival / job.chunks
-
-    def _spread(
-        self,
-        dispatch: Dispatch, job: EdgecloudJob, offer: _Offer,
-        mixed: list[tuple[float, float]] | None, work: float, cloud_first: bool = False,
-    ) -> None:  # fmt: skip
-        """Each chunk to the smallest Q; then recompute only the worker that took it."""
-        heap, room, D = offer.heap, offer.room, job.chunks
-        for chunk in range(1, D + 1):
-            while heap and room[offer.servers[heap[0][1]]] < 1:
-                heapq.heappop(heap)
-            in_cloud = np.inf
-            if mixed is not None and (chunk > 1 or cloud_first or not heap):
-                in_cloud = (mixed[len(dispatch.cloud)][1] - job.arrival) / D
-            if heap and heap[0][0] <= round(in_cloud, DIGITS):
-                i = heap[0][1]
-                count = offer.counts[i] = offer.counts.get(i, 0) + 1
-                room[offer.servers[i]] -= 1
-                worker = int(offer.workers[i])
-                dispatch.workers.append((chunk, worker))
-                if self.increment == "printed":
-                    dispatch.alphas.append(offer.first[i] + (count - 1) * work / D)
-                    after = offer.first[i] + count * work / D
-                else:
-                    dispatch.alphas.append(offer.first[i])
-                    after = self._marginal(worker, job, count, float(offer.ready[i]), work)
-                    offer.first[i] = after
-                heapq.heapreplace(heap, (round(after, DIGITS), i))
-            elif in_cloud < np.inf:
-                assert mixed is not None
-                dispatch.alphas.append(in_cloud)
-                dispatch.cloud.append((chunk, *mixed[len(dispatch.cloud)]))
-            else:
-                raise no_room(job)
-
-    def _entries(
-        self, index: int, job: EdgecloudJob, offer: _Offer, work: float
-    ) -> list[tuple[int, Floats]]:
-        """Workers, and the entry of the chunks that each gets."""
-        facts = [(int(offer.workers[i]), n, float(offer.ready[i])) for i, n in offer.counts.items()]
-        key, weight = job.chunks * work, 1.0 / job.chunks
-        return [(w, entry_of(index, n, key, ready, work, weight)) for w, n, ready in facts]
-
-    def _insert(self, entries: list[tuple[int, Floats]]) -> None:
-        for worker, entry in entries:
+        for worker, entry in edge.taken():
             self.queues.insert(worker, entry)
+        self._cloud.book(job, mixed[: len(found.cloud)])
+        return found
 
 
 NewRows = dict[int, list[Assignment]]  # rows of a slot's decision by number of the job
 
 
-@dataclass
-class _CloudChunk:
-    """A chunk that waits for the cloud."""
+class _CloudChunk(NamedTuple):
+    """A chunk that waits for the cloud; those that are ready first come first."""
 
+    ready: int
     index: int
     chunk: int
-    ready: int
     slots: int
 
 
@@ -247,15 +217,14 @@ class Serving:
         self._chunks: dict[tuple[int, int], list[int]] = {}  # (worker, job) -> chunks in order
         self._done: dict[tuple[int, int], int] = {}  # slots of work done on them
         self._current: dict[int, tuple[int, int]] = {}  # worker -> (job, chunk)
-        self._waiting: dict[str, list[_CloudChunk]] = {}
+        self._waiting: list[_CloudChunk] = []
         self._in_cloud: list[tuple[int, int]] = []  # (job, last slot) of what runs there
 
     def may_be_together(self, job: EdgecloudJob) -> bool:
         """Whether a job may go to the cloud as a whole: a PS is free there, nobody waits for it."""
         if self.cluster.cloud_ps(job.ps_type) is None:
             return True
-        queue = {one.index for chunks in self._waiting.values() for one in chunks}
-        first = queue & self._together - self._ps.held.keys()
+        first = {one.index for one in self._waiting} & self._together - self._ps.held.keys()
         taken = any(self._jobs[index].ps_type == job.ps_type for index in first)
         return self._ps.in_cloud(job.ps_type) > 0 and not taken
 
@@ -268,16 +237,15 @@ class Serving:
             self._together.add(index)
         uploaded = job.arrival + job.upload_slots.get(self.cluster.cloud.name, 0)
         as_planned = self.cluster.cloud_ps(job.ps_type) is None
-        waiting = self._waiting.setdefault(job.worker_type, [])
         for chunk, begin, _ in found.cloud:
             ready = int(begin) if as_planned else uploaded
-            waiting.append(_CloudChunk(index, chunk, ready, work[found.together]))
-        waiting.sort(key=lambda one: one.ready)
+            self._waiting.append(_CloudChunk(ready, index, chunk, work[found.together]))
+        self._waiting.sort()
 
     def in_cloud(self, slot: int) -> set[int]:
         """Jobs with chunks in the cloud that have not ended before `slot`."""
-        waiting = {one.index for chunks in self._waiting.values() for one in chunks}
-        return waiting | {index for index, last in self._in_cloud if last >= slot}
+        running = {index for index, last in self._in_cloud if last >= slot}
+        return running | {one.index for one in self._waiting}
 
     def step(self, slot: int) -> NewRows:
         """PSs for whoever can run, then what begins, goes on and ends."""
@@ -291,10 +259,11 @@ class Serving:
                 rows.setdefault(index, []).append(row)
         for one in starts:
             last = slot + one.slots - 1
-            self._waiting[self._jobs[one.index].worker_type].remove(one)
             self._in_cloud.append((one.index, last))
             run = ChunkRun(one.index, one.chunk, len(self.cluster.worker_list), slot, last)
             rows.setdefault(one.index, []).append(row_of(self.cluster, run))
+        begun = set(starts)
+        self._waiting = [one for one in self._waiting if one not in begun]
         self._follow_workers(slot, rows)
         return rows
 
@@ -321,14 +290,15 @@ class Serving:
 
     def _can_start(self, slot: int, without: set[int]) -> list[_CloudChunk]:
         """The first chunks of each type that find a worker in the cloud."""
+        busy = Counter(self._jobs[index].worker_type for index, _ in self._in_cloud)
         found: list[_CloudChunk] = []
-        for kind, waiting in self._waiting.items():
-            ready = [one for one in waiting if one.ready <= slot and one.index not in without]
+        for one in self._waiting:
+            kind = self._jobs[one.index].worker_type
             limit = self.cluster.cloud_workers(kind)
-            if ready and limit is not None:
-                busy = sum(self._jobs[i].worker_type == kind for i, _ in self._in_cloud)
-                ready = ready[: limit - busy]
-            found += ready
+            is_free = limit is None or busy[kind] < limit
+            if one.ready <= slot and one.index not in without and is_free:
+                busy[kind] += 1
+                found.append(one)
         return found
 
     def _follow_workers(self, slot: int, rows: NewRows) -> None:

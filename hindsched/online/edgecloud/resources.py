@@ -95,34 +95,29 @@ class StorageLedger:
         limits = enumerate(cluster.storage_gb.tolist())
         self._limits = {s: exactly(limit) for s, limit in limits if math.isfinite(limit)}
         self.limited = bool(self._limits)
-        # by limited server: arrival, GB by job
-        self._held: dict[int, dict[str, tuple[int, Fraction]]] = {s: {} for s in self._limits}
+        self._held: dict[tuple[int, str], tuple[int, Fraction]] = {}  # (server, job): arrival, GB
         self._ends: dict[str, int] = {}
 
     def room(self, job: EdgecloudJob, slot: int) -> list[float]:
         """Chunks of a job that each server can take in `slot`; inf where nothing limits them."""
         left = [math.inf] * len(self.cluster.servers)
-        if job.chunk_gb:
-            for s, limit in self._limits.items():
-                left[s] = (limit - self._peak(s, job, slot)) // exactly(job.chunk_gb)
+        for s, limit in self._limits.items() if job.chunk_gb else ():
+            held = [
+                (arrival, self._ends.get(name, math.inf), gb)
+                for (server, name), (arrival, gb) in self._held.items() if server == s
+            ]  # fmt: skip
+            rises = {job.arrival, *(begin for begin, _, _ in held if job.arrival < begin <= slot)}
+            stored = [[gb for begin, end, gb in held if begin <= t <= end] for t in rises]
+            most = max(sum(sizes, Fraction()) for sizes in stored)
+            left[s] = (limit - most) // exactly(job.chunk_gb or 0.0)
         return left
-
-    def _peak(self, server: int, job: EdgecloudJob, slot: int) -> Fraction:
-        """Most GB stored at once on a server from a job's arrival to `slot`."""
-        held = [
-            (arrival, self._ends.get(name, math.inf), gb)
-            for name, (arrival, gb) in self._held[server].items()
-        ]
-        rises = {job.arrival} | {arrival for arrival, _, _ in held if job.arrival < arrival <= slot}
-        stored = [[gb for begin, end, gb in held if begin <= t <= end] for t in rises]
-        return max(sum(sizes, Fraction()) for sizes in stored)
 
     def store(self, job: EdgecloudJob, server: int, chunks: int = 1) -> None:
         """Put chunks of a job on a server."""
         if job.chunk_gb and server in self._limits:
-            _, before = self._held[server].get(job.name, (job.arrival, Fraction()))
+            _, before = self._held.get((server, job.name), (job.arrival, Fraction()))
             more = chunks * exactly(job.chunk_gb)
-            self._held[server][job.name] = (job.arrival, before + more)
+            self._held[server, job.name] = (job.arrival, before + more)
 
     def reserve(self, job: EdgecloudJob, slot: int, workers: int) -> tuple[int, dict[int, int]]:
         """Reserve room for a job's workers: how many that leaves, and those by limited server."""

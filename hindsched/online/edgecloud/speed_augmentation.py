@@ -6,7 +6,6 @@ it, so a chunk takes ``E B / (n_j (1 + epsilon))`` exactly; uploads are not fast
 
 from __future__ import annotations
 
-import heapq
 import math
 from dataclasses import dataclass
 
@@ -16,7 +15,7 @@ from hindsched.arrays import Floats, Ints
 from hindsched.errors import InputError
 from hindsched.instances.edgecloud.instance import EdgecloudInstance
 from hindsched.online.edgecloud.dispatch import Dispatch, Dispatcher, Increment
-from hindsched.solvers.kernels.edgecloud.preemptive_queue import TINY
+from hindsched.solvers.kernels.edgecloud.preemptive_queue import run_queue
 
 
 @dataclass(frozen=True)
@@ -75,9 +74,15 @@ def run_with_speed(
     worker, job = np.array(at_edge, dtype=np.int64).reshape(-1, 2).T
     server = np.array([s for s, _, _ in instance.worker_list], dtype=np.int64)
     ready: Floats = arrival[job] + instance.upload[job, server[worker]].astype(float)
-    entry, span = _served(worker, ready, chunks[job] * edge[job], edge[job])
-    end = np.zeros(len(worker))
-    np.maximum.at(end, entry, span[:, 1])
+    end, middle = np.zeros(len(worker)), np.zeros(len(worker))  # of the service of a chunk
+    for w in np.unique(worker):
+        mine = np.flatnonzero(worker == w)
+        mine = mine[np.lexsort((ready[mine], (chunks * edge)[job[mine]]))]
+        p, D = edge[job[mine]], chunks[job[mine]]
+        queue = np.column_stack((D * p, ready[mine], p, p, 1.0 / D, job[mine].astype(float)))
+        served = np.zeros((len(mine), 2))
+        run_queue(queue, 0.0, np.inf, served)
+        end[mine], middle[mine] = served[:, 0], served[:, 1] / p
     away = [(j, *times) for j, dispatch in found.items() for _, *times in dispatch.cloud]
     in_cloud, begun, ended = np.array(away, dtype=float).reshape(-1, 3).T
     jobs = np.concatenate([job, in_cloud.astype(np.int64)])
@@ -85,44 +90,13 @@ def run_with_speed(
     times = np.zeros(len(instance.jobs))
     np.maximum.at(times, jobs, late)
     flow = float((late / chunks[jobs]).sum())
-    served, elsewhere = job[entry], in_cloud.astype(np.int64)
-    share = (span[:, 1] - span[:, 0]) / (edge[served] * chunks[served])
-    fractional = (span.mean(axis=1) - arrival[served]) @ share
-    fractional += (((begun + ended) / 2 - arrival[elsewhere]) / chunks[elsewhere]).sum()
+    middles = np.concatenate([middle, (begun + ended) / 2]) - arrival[jobs]
+    fractional = float((middles / chunks[jobs]).sum())
     dispatches = tuple(found[j] for j in range(len(instance.jobs)))
     alpha = np.array([dispatch.corrected_alpha for dispatch in dispatches])
     bound = float((alpha * chunks).sum()) - flow / (1.0 + epsilon)
     slack = _worst_slack(instance, alpha, edge, (worker, job, end))
-    return SpeedRun(epsilon, times, dispatches, bound, slack, flow, float(fractional))
-
-
-def _served(worker: Ints, ready: Floats, key: Floats, work: Floats) -> tuple[Ints, Floats]:
-    """Run all queues to the end: the chunk of each segment, and its begin and end, (segments, 2).
-
-    A worker serves the smallest key, then what became ready first, then the order of dispatch.
-    """
-    entry: list[int] = []
-    span: list[tuple[float, float]] = []
-    for w in np.unique(worker):
-        mine = np.flatnonzero(worker == w)
-        coming = sorted(mine.tolist(), key=lambda i: (ready[i], i), reverse=True)
-        waiting: list[tuple[float, float, int]] = []
-        left, now = dict(zip(mine.tolist(), work[mine].tolist(), strict=True)), 0.0
-        while coming or waiting:
-            if not waiting:
-                now = max(now, float(ready[coming[-1]]))
-            while coming and ready[coming[-1]] <= now:
-                i = coming.pop()
-                heapq.heappush(waiting, (float(key[i]), float(ready[i]), i))
-            top = waiting[0][2]
-            until = min([now + left[top], *(float(ready[i]) for i in coming[-1:])])
-            entry.append(top)
-            span.append((now, until))
-            left[top] -= until - now
-            now = until
-            if left[top] <= TINY:
-                heapq.heappop(waiting)
-    return np.array(entry, dtype=np.int64), np.array(span).reshape(-1, 2)
+    return SpeedRun(epsilon, times, dispatches, bound, slack, flow, fractional)
 
 
 def _worst_slack(

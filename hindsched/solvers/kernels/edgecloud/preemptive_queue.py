@@ -37,7 +37,7 @@ class QueueState:
         self.advance(0.0)
         self.running()
         self.outlook(np.zeros(0, dtype=np.int64), np.zeros(0), 0.0)
-        _run(np.zeros((0, 6)), 0.0, np.inf, np.zeros(0))
+        run_queue(np.zeros((0, 6)), 0.0, np.inf, np.zeros((0, 2)))
 
     def queue(self, worker: int) -> Floats:
         """A worker's entries."""
@@ -94,14 +94,14 @@ class QueueState:
     def weighted_completion(self, worker: int, entry: Floats) -> float:
         """Sum of weight x completion over a worker's chunks and those of one more entry."""
         queue = self._with(worker, entry)
-        return float(_run(queue, self.now, np.inf, np.zeros(len(queue))))
+        return float(run_queue(queue, self.now, np.inf, np.zeros((len(queue), 2))))
 
     def planned_end(self, worker: int, entry: Floats) -> float:
         """When the last chunk of one more entry ends if nothing else arrives."""
         queue = self._with(worker, entry)
-        ends = np.zeros(len(queue))
-        _run(queue, self.now, np.inf, ends)
-        return float(ends[queue[:, JOB] == entry[JOB]].max())
+        ends = np.zeros((len(queue), 2))
+        run_queue(queue, self.now, np.inf, ends)
+        return float(ends[queue[:, JOB] == entry[JOB], 0].max())
 
 
 def entry_of(
@@ -112,10 +112,11 @@ def entry_of(
 
 
 @njit(cache=True)
-def _run(queue: Any, now: float, end: float, ends: Any) -> float:
-    """Run a queue from `now` to `end`; what remains stays in it, `ends` says when entries ended.
+def run_queue(queue: Any, now: float, end: float, ends: Any) -> float:
+    """Run a queue from `now` to `end`; what remains stays in it.
 
-    Returns the sum of weight x completion of the chunks that ended.
+    `ends`, (n, 2), gets when entries were last served, and the integral of the time over their
+    service. Returns the sum of weight x completion of the chunks that ended.
     """
     total = 0.0
     while now < end:
@@ -139,17 +140,18 @@ def _run(queue: Any, now: float, end: float, ends: Any) -> float:
             total += queue[top, WEIGHT] * (now + left - chunks * work)
             chunks -= 1
         queue[top, LEFT] = after
-        ends[top] = until
+        ends[top, 0] = until
+        ends[top, 1] += (until * until - now * now) / 2
         now = until
     return total
 
 
 @njit(cache=True)
 def _advance(data: Any, size: Any, now: float, end: float) -> None:
-    ends = np.zeros(data.shape[1])
+    ends = np.zeros((data.shape[1], 2))
     for worker in range(size.size):
         if size[worker]:
-            _run(data[worker, : size[worker]], now, end, ends)
+            run_queue(data[worker, : size[worker]], now, end, ends)
             kept = 0
             for i in range(size[worker]):
                 if data[worker, i, LEFT] > TINY:
@@ -172,10 +174,10 @@ def _running(data: Any, size: Any, now: float) -> Any:
 
 @njit(cache=True)
 def _outlook(data: Any, size: Any, now: float, workers: Any, ready: Any, key: float) -> Any:
-    found, ends = np.zeros((workers.size, 3)), np.zeros(data.shape[1])
+    found, ends = np.zeros((workers.size, 3)), np.zeros((data.shape[1], 2))
     for row in range(workers.size):
         queue = data[workers[row], : size[workers[row]]].copy()
-        _run(queue, now, ready[row], ends)
+        run_queue(queue, now, ready[row], ends)
         for i in range(len(queue)):
             left = queue[i, LEFT]
             if left <= TINY or queue[i, AVAILABLE] > ready[row]:

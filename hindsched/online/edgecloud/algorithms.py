@@ -69,7 +69,7 @@ class Edgecloud(OnlineAlgorithm):
     def step(self, slot: int, arrivals: tuple[EdgecloudJob, ...]) -> Decision:
         """Dispatch what arrived, then let the chunks be served."""
         self.dispatcher.queues.advance(slot)
-        if arrivals:
+        if arrivals and self._storage.limited:
             self._clear_storage(slot)
         for job in arrivals:
             self._dispatch(slot, job)
@@ -82,20 +82,17 @@ class Edgecloud(OnlineAlgorithm):
         )
         index = len(self._jobs)
         self._jobs.append(job)
-        room = self._storage.room(job, slot) if self._storage.limited and job.chunk_gb else None
+        room = self._storage.room(job, slot)
         together = self.serving.may_be_together(job)
         found = self.dispatcher.place(index, job, float(edge), float(cloud), room, together)
         self.dispatches[job.name] = found
         self.serving.add(index, job, found, (edge, cloud))
-        if room is not None:
-            for _, worker in found.workers:
-                self._storage.store(job, self.cluster.worker_list[worker][0])
-            self._storing.add(index)
+        for _, worker in found.workers:
+            self._storage.store(job, self.cluster.worker_list[worker][0])
+        self._storing.add(index)
 
     def _clear_storage(self, slot: int) -> None:
         """Let go what jobs stored that have ended."""
-        if not self._storing:
-            return
         unfinished = self.dispatcher.queues.unfinished() | self.serving.in_cloud(slot)
         for index in self._storing - unfinished:
             self._storage.end(self._jobs[index].name, slot - 1)

@@ -121,7 +121,7 @@ class EdgeCloudRound(BatchRound):
         best = int(np.argmin(np.round(price, 9)))
         first = int(starts[best])
         open_ = [[w for w in group if free[w, first]] for group in groups]
-        chosen = _deal(job.chunks, size, waves, open_, room)
+        chosen = _deal(job.chunks, waves, open_, room)
         plan = Window(column, chosen, work, together)
         cost = len(chosen) * float(price[best])
         return Offer(first + 1, length, len(chosen) * of_column, cost, plan)
@@ -174,20 +174,16 @@ def _waves(chunks: int, size: int, workers: list[int], room: list[float]) -> int
 
 
 def _deal(
-    chunks: int, size: int, waves: int, open_: list[list[int]], room: list[float]
+    chunks: int, waves: int, open_: list[list[int]], room: list[float]
 ) -> list[tuple[int, int]]:
-    """Free workers and how many chunks each takes: as even as their servers' room allows."""
-    shares: dict[int, int] = {}
+    """Free workers and how many chunks each takes: all of its waves, as its server has room."""
+    shares: list[tuple[int, int]] = []
     for group, left in zip(open_, room, strict=True):
-        for worker in group[: int(min(left, len(group)))]:
-            shares[worker] = int(min(waves, left))
-            left -= shares[worker]
-    first = dict(list(shares.items())[:size])
-    shares = first if sum(first.values()) >= chunks else shares
-    for _ in range(sum(shares.values()) - chunks):  # from the last of the largest on
-        last = max(reversed(shares), key=shares.__getitem__)
-        shares[last] -= 1
-    return [(worker, share) for worker, share in shares.items() if share]
+        for worker in group:
+            share = int(min(waves, left, chunks))
+            left, chunks = left - share, chunks - share
+            shares += [(worker, share)] if share else []
+    return shares
 
 
 class BatchSche(GeometricBatches):

@@ -8,8 +8,6 @@ the job runs without a break from that slot on, or until a later hold of the job
 
 from __future__ import annotations
 
-from collections import Counter
-
 import numpy as np
 
 from hindsched.errors import InputError, Refused
@@ -47,14 +45,10 @@ class State(ClusterState[EdgecloudJob]):
     def __init__(self, instance: EdgecloudInstance, environment: Environment) -> None:
         super().__init__(instance, environment)
         self._index = {job.name: j for j, job in enumerate(instance.jobs)}
-        self._cloud = len(instance.worker_list)
         self._runs: list[ChunkRun] = []
-        self._run_slots: dict[int, Counter[int]] = {}
         self._last = 0
         self._open: dict[tuple[int, int], Assignment] = {}
-        self._on_edge: set[int] = set()
         self._holds: list[tuple[int, int, int, int | None]] = []
-        self._unsettled = set(range(len(instance.jobs)))
 
     def relaxed(self, formulation: str) -> str:
         """Work may move."""
@@ -75,8 +69,6 @@ class State(ClusterState[EdgecloudJob]):
         read_span(where, {"from": 1, "to": row.get("from", MOST_COUNT), **row})
         if "ps" in row:
             place = ps_place(self.instance, row, where)
-            if place < len(self.instance.servers):
-                self._on_edge.add(j)
             self._holds.append((j, place, row["from"], row.get("to")))
             return
         key, most = (j, row["chunk"]), self.jobs[name].chunks
@@ -101,27 +93,14 @@ class State(ClusterState[EdgecloudJob]):
         """Add a run of a chunk whose ends are known."""
         place = worker_place(self.instance, row, self.instance.jobs[j].name)
         self._runs.append(ChunkRun(j, row["chunk"], place, row["from"], row["to"]))
-        slots = self._run_slots.setdefault(j, Counter())
-        slots[row["chunk"]] += row["to"] - row["from"] + 1
         self._last = max(self._last, row["to"])
-        if place != self._cloud:
-            self._on_edge.add(j)
-
-    def _is_settled(self, j: int) -> bool:
-        """Whether all work of a job is decided."""
-        chunks, slots = self.instance.jobs[j].chunks, self._run_slots.get(j, Counter())
-        in_cloud = j not in self._on_edge
-        need = int((self.instance.cloud_slots if in_cloud else self.instance.edge_slots)[j])
-        if self.formulation == "literal":
-            return slots.total() >= chunks * need
-        return sum(n >= need for n in slots.values()) >= chunks
 
     def is_over(self, slot: int) -> bool:
         """Whether every job is done after `slot`."""
-        if self._open or slot < self._last:
+        latest = int(self.instance.arrivals.max(initial=0))
+        if self._open or slot < max(self._last, latest):
             return False
-        self._unsettled -= {j for j in self._unsettled if self._is_settled(j)}
-        return not self._unsettled
+        return not self.solution().shortfall.any()
 
     @property
     def slots_to_play(self) -> int:

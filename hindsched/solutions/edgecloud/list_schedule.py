@@ -151,8 +151,8 @@ class GreedySchedule:
             self._end(j, run.last)
             if run.place < len(self.free):
                 self.free[run.place] = max(self.free[run.place], run.last + 1)
-            elif free := self.cloud_free.get(job.worker_type):
-                heapq.heapreplace(free, run.last + 1)
+            elif job.worker_type in self.cloud_free:
+                heapq.heapreplace(self.cloud_free[job.worker_type], run.last + 1)
 
     def _dealt(
         self, j: int, chunks: list[int], workers: list[tuple[int, int]], slots: int

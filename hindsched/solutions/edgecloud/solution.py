@@ -143,15 +143,15 @@ class EdgecloudSolution(Solution):
         Where work moves (``literal``) a chunk number is a lane that carries an equal share of the
         job's chunks, and each server on which it runs needs them uploaded.
         """
-        runs, instance = self.runs, self.instance
+        instance, servers = self.instance, self._servers
         delay = np.column_stack((instance.upload, instance.cloud_upload))
-        homes = np.column_stack((runs.job, runs.chunk, self._servers[runs.place]))
-        job, _, server = np.unique(homes, axis=0).T
+        homes = {(run.job, run.chunk, int(servers[run.place])) for run in self.runs.rows()}
+        lanes = Counter(j for j, _ in {home[:2] for home in homes})
         upload, in_cloud = np.zeros(len(instance.jobs)), np.zeros(len(instance.jobs), dtype=int)
-        lanes = np.bincount(np.unique(homes[:, :2], axis=0)[:, 0], minlength=len(instance.jobs))
-        np.add.at(upload, job, delay[job, server])
-        np.add.at(in_cloud, job, server == len(instance.servers))
-        return upload * instance.chunks / np.maximum(1, lanes), in_cloud
+        for j, _, server in homes:
+            upload[j] += delay[j, server] * instance.chunks[j] / lanes[j]
+            in_cloud[j] += server == len(instance.servers)
+        return upload, in_cloud
 
     @property
     def _servers(self) -> Ints:
@@ -198,10 +198,10 @@ class EdgecloudSolution(Solution):
         used = np.zeros((int(runs.last.max(initial=0)) + 2, len(names) * len(kinds)), np.int64)
         np.add.at(used, (runs.first, row), 1)
         np.add.at(used, (runs.last + 1, row), -1)
-        used = np.cumsum(used, axis=0)[1:].reshape(-1, len(names), len(kinds))
         most = [[len(instance.groups.get((s, kind), ())) for kind in kinds]
                 for s in range(len(names))]  # fmt: skip
-        table = usage_table(used, np.array(most), names, kinds)
+        by_slot = np.cumsum(used, axis=0)[1:].reshape(-1, len(names), len(kinds))
+        table = usage_table(by_slot, np.array(most), names, kinds)
         for one in table:
             if one["server"] == instance.cloud.name:
                 one["capacity"] = instance.cloud_workers(one["resource"])

@@ -408,13 +408,13 @@ class JobView:
                     heappush(chosen, (-cost, -t, i, number))
                     held, paid, room = held + number, paid + number * cost, room - number
             while held > need:
-                cost, *where, number = chosen[0]
+                cost, slot, i, number = chosen[0]
                 spare = min(number, held - need)
                 held, paid = held - spare, paid + spare * cost
                 if spare == number:
                     heappop(chosen)
                 else:
-                    heapreplace(chosen, (cost, *where, number - spare))
+                    heapreplace(chosen, (cost, slot, i, number - spare))
             if held == need and t >= earliest and t + 1 + paid < best:
                 best, c, units = t + 1 + paid, t, list(chosen)
         return best, c, [(i, -t, number) for _, t, i, number in units]

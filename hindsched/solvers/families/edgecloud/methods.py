@@ -52,9 +52,8 @@ SHARE_OF_BOUND = 0.3
 SPREADS = (0.0, 1.5, 6.0)
 """How many slots later a slot of work a worker lets a job come in its turn: by arrival, or short
 jobs first."""
-PATIENCE = 500
-"""Neighbourhoods without a gain that end the search, and as many again a job."""
-PATIENCE_A_JOB = 20
+NEIGHBOURHOODS = 200
+"""How many a search tries, a job."""
 
 
 def lp_layout(instance: EdgecloudInstance) -> str:
@@ -192,7 +191,7 @@ def _inserted(oracle: EdgecloudOracle, order: Ints) -> Solution | None:
 def search(
     instance: Instance, formulation: str, options: SolveOptions, on_progress: Progress | None = None
 ) -> Result:
-    """Neighbourhood search from the best simple schedule, until it hardly gains; no bound."""
+    """Neighbourhood search from the best simple schedule; no bound."""
     assert isinstance(instance, EdgecloudInstance)
     with catch_interrupt() as interrupted:
         run = Run(instance, formulation, options, on_progress, interrupted, "search")
@@ -200,26 +199,17 @@ def search(
         found = NeighbourhoodSearch(
             _placing(instance, formulation), seed=options.seed, start=run.known.solution
         )
-        patience = PATIENCE + PATIENCE_A_JOB * len(instance.jobs)
-        best, since = found.objective, 0
-
-        def settled() -> bool:
-            nonlocal best, since
-            if found.objective != best:
-                best, since = found.objective, found.iterations
-            return found.iterations - since > patience
+        most = NEIGHBOURHOODS * len(instance.jobs)
 
         def stop() -> bool:
             run.tell(f"{found.iterations} neighbourhoods")
-            return settled() or run.clock.is_over
+            return found.iterations >= most or run.clock.is_over
 
         if not found.is_complete:
             found.construct(stop)
         found.improve(stop)
         run.offer(found.solution())
-        result = run.result("neighbourhood search")
-    converged = not found.is_complete or settled()
-    return replace(result, stopped_by=StoppedBy.CONVERGED) if converged else result
+        return run.result("neighbourhood search")
 
 
 def milp(

@@ -167,10 +167,11 @@ class EdgecloudOracle(BlockOracle):
         home = {w: row for row, members in enumerate(priced.members) for w in members}
         uses = [Use(priced) for _ in instance.jobs]
         for j, _, place, first, last in solution.runs.rows():
-            name, key = "cloud_capacity", instance.jobs[j].worker_type
+            slots = range(first, last + 1)
             if place in home:
-                name, key = blocks.SET_NAMES[self.layout], home[place]
-            uses[j].add(name, key, range(first, last + 1), 1.0)
+                uses[j].add(blocks.SET_NAMES[self.layout], home[place], slots, 1.0)
+            else:
+                uses[j].add("cloud_capacity", instance.jobs[j].worker_type, slots, 1.0)
         for (j, s), count in solution.stored_chunks().items():
             job = instance.jobs[j]
             stay = range(job.arrival, (solution.completion(job.name) or 0) + 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import ClassVar
@@ -33,7 +34,7 @@ from hindsched.online.protocol import (
 from hindsched.online.registry import Factory
 from hindsched.solutions.base import Assignment
 from hindsched.solutions.edgecloud.list_schedule import read_past
-from hindsched.solutions.edgecloud.runs import place_name
+from hindsched.solutions.edgecloud.runs import ChunkRun, Runs, row_of
 from hindsched.solvers.families.edgecloud.methods import program_columns
 from hindsched.solvers.families.edgecloud.oracle import EdgecloudOracle
 from hindsched.solvers.oracles.base import BlockOracle, build_oracle
@@ -156,7 +157,7 @@ class EdgecloudDualPrice(DualPrice):
     def start(self, environment: Environment) -> None:
         """Begin with an empty cluster, prices 0 and all PSs free."""
         super().start(environment)
-        self._ps_use: dict[tuple[int, str, int], int] = {}  # (place, type, slot) -> PSs taken
+        self._ps_use = Counter[tuple[int, str, int]]()  # PSs taken by (place, type, slot)
         self._until = 0  # last slot in which anything is taken
 
     def _respond(self, oracle: BlockOracle, block: int) -> list[Assignment] | None:
@@ -182,30 +183,24 @@ class EdgecloudDualPrice(DualPrice):
         """The same rows with PSs that are free where they are numbered, at the edge if possible."""
         assert isinstance(oracle, EdgecloudOracle)
         cluster: EdgecloudInstance = self._environment.cluster
-        kind = job.ps_type
+        kind, cloud, use = job.ps_type, len(cluster.servers), self._ps_use
         in_cloud = cluster.cloud_ps(kind)
         if in_cloud is None:
             return rows
-        cloud = len(cluster.servers)
+        spans = [range(row["from"], row["to"] + 1) for row in rows if "ps" in row]
+        slots = [t for span in spans for t in span]
         counts = {s: n for (s, k), n in cluster.ps_counts.items() if k == kind}
-        spans = [(row["from"], row["to"]) for row in rows if "ps" in row]
-        slots = [t for first, last in spans for t in range(first, last + 1)]
-        taken = [self._ps_use.get((cloud, kind, t), 0) for t in slots]
-        if all("worker" not in row for row in rows) and max(taken) < in_cloud:
-            counts = {}
-        found = [row for row in rows if "ps" not in row]
+        if all("worker" not in row for row in rows):
+            counts = counts if any(use[cloud, kind, t] >= in_cloud for t in slots) else {}
         base = oracle.priced.first("cloud_parameter_servers", kind) or 0
+        holds: list[ChunkRun] = []
         for t in slots:
-            free = (s for s, n in counts.items() if self._ps_use.get((s, kind, t), 0) < n)
-            place = next(free, cloud)
-            self._ps_use[place, kind, t] = self._ps_use.get((place, kind, t), 0) + 1
-            self._residual[base + t - 1] = in_cloud - self._ps_use.get((cloud, kind, t), 0)
-            name = place_name(cluster, place)
-            if found[-1].get("ps") == name and found[-1]["to"] == t - 1:
-                found[-1]["to"] = t
-            else:
-                found.append({"ps": name, "from": t, "to": t})
-        return found
+            place = next((s for s, n in counts.items() if use[s, kind, t] < n), cloud)
+            use[place, kind, t] += 1
+            self._residual[base + t - 1] = in_cloud - use[cloud, kind, t]
+            holds.append(ChunkRun(0, 0, place, t, t))
+        found = [row for row in rows if "ps" not in row]
+        return [*found, *(row_of(cluster, hold) for hold in Runs.of(holds).rows())]
 
     def _lengthen(self) -> None:
         """Double the horizon; the new slots are free and cost nothing."""

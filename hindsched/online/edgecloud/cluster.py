@@ -79,9 +79,7 @@ class EdgecloudCluster(Cluster[EdgecloudJob]):
         qualified = len(self.instance.workers_by_type.get(job.worker_type, ()))
         most = min(job.chunks, qualified)
         most = gang_width(self.gangs, lambda: self.drawn_workers(job), most)
-        self._reserved[job.name] = {}
-        if self._storage.limited and job.chunk_gb:
-            most, self._reserved[job.name] = self._storage.reserve(job, self._slot, most)
+        most, self._reserved[job.name] = self._storage.reserve(job, self._slot, most)
         if not most and not self.instance.has_cloud(job):
             raise no_room(job)
         self._most[job.name] = most
@@ -259,20 +257,17 @@ class EdgecloudCluster(Cluster[EdgecloudJob]):
             worker: (name, chunk)
             for name, chunks in self._chunks.items() for worker, chunk in chunks.items()
         }  # fmt: skip
-        new = [self._rows, run_changes(self.instance, slot, self._current, now)]
+        parts = [self._rows, run_changes(self.instance, slot, self._current, now)]
         self._current = now
         for name, (job, _) in running.items():
             if name not in self._ps.held:
                 place = self._ps.take(name, job, slot)
                 assert place is not None, "a PS was counted for it"
-                new.append({name: [{"ps": place_name(self.instance, place), "from": slot}]})
+                parts.append({name: [{"ps": place_name(self.instance, place), "from": slot}]})
         self._site.events.discard(slot)
-        new.append(self._site.start(slot))
-        rows: dict[str, list[Assignment]] = {}
-        for part in new:
-            for name, given in part.items():
-                rows.setdefault(name, []).extend(given)
-        return rows
+        parts.append(self._site.start(slot))
+        names = dict.fromkeys(name for part in parts for name in part)
+        return {name: [row for part in parts for row in part.get(name, ())] for name in names}
 
 
 build_cluster = EdgecloudCluster

@@ -76,13 +76,12 @@ def lp_4_plus(
     layout = lp_layout(instance)
     oracle = EdgecloudOracle(instance, formulation, layout)
     last = relaxation_last_slots(instance)
-    schedule = GreedySchedule(instance, read_past(instance, None)).completion
-    makespan = max(schedule.values(), default=1)
-    last = {j: min(slot, makespan) for j, slot in last.items()}
-    coupled = np.isfinite(instance.storage_gb).any() and (instance.chunk_gb > 0).any()
     kinds: list[str | None] = [*sorted({job.worker_type for job in instance.jobs})]
-    if coupled and layout != "types":
-        kinds = [None]
+    if np.isfinite(instance.storage_gb).any() and (instance.chunk_gb > 0).any():
+        kinds = kinds if layout == "types" else [None]
+    else:  # without limits of storage a list schedule ends soon enough
+        ends = GreedySchedule(instance, read_past(instance, None)).completion.values()
+        last = {j: min(slot, max(ends)) for j, slot in last.items()}
     prices = np.zeros(oracle.rows.size)
     value, columns = 0.0, 0
     unfinished: StoppedBy | None = None

@@ -200,7 +200,7 @@ class _CloudChunk(NamedTuple):
     """A chunk that waits for the cloud; those that are ready first come first."""
 
     ready: int
-    index: int
+    job: int
     chunk: int
     slots: int
 
@@ -224,7 +224,7 @@ class Serving:
         """Whether a job may go to the cloud as a whole: a PS is free there, nobody waits for it."""
         if self.cluster.cloud_ps(job.ps_type) is None:
             return True
-        first = {one.index for one in self._waiting} & self._together - self._ps.held.keys()
+        first = {one.job for one in self._waiting} & self._together - self._ps.held.keys()
         taken = any(self._jobs[index].ps_type == job.ps_type for index in first)
         return self._ps.in_cloud(job.ps_type) > 0 and not taken
 
@@ -245,7 +245,7 @@ class Serving:
     def in_cloud(self, slot: int) -> set[int]:
         """Jobs with chunks in the cloud that have not ended before `slot`."""
         running = {index for index, last in self._in_cloud if last >= slot}
-        return running | {one.index for one in self._waiting}
+        return running | {one.job for one in self._waiting}
 
     def step(self, slot: int) -> NewRows:
         """PSs for whoever can run, then what begins, goes on and ends."""
@@ -259,9 +259,9 @@ class Serving:
                 rows.setdefault(index, []).append(row)
         for one in starts:
             last = slot + one.slots - 1
-            self._in_cloud.append((one.index, last))
-            run = ChunkRun(one.index, one.chunk, len(self.cluster.worker_list), slot, last)
-            rows.setdefault(one.index, []).append(row_of(self.cluster, run))
+            self._in_cloud.append((one.job, last))
+            run = ChunkRun(one.job, one.chunk, len(self.cluster.worker_list), slot, last)
+            rows.setdefault(one.job, []).append(row_of(self.cluster, run))
         begun = set(starts)
         self._waiting = [one for one in self._waiting if one not in begun]
         self._follow_workers(slot, rows)
@@ -273,7 +273,7 @@ class Serving:
         while True:
             starts = self._can_start(slot, without)
             active = set(np.unique(self.queues.running()).tolist()) - {-1}
-            active |= {i for i, _ in self._in_cloud} | {one.index for one in starts}
+            active |= {i for i, _ in self._in_cloud} | {one.job for one in starts}
             for index in self._ps.held.keys() - active:
                 self._ps.give_back(index)
             failed = []
@@ -293,10 +293,10 @@ class Serving:
         busy = Counter(self._jobs[index].worker_type for index, _ in self._in_cloud)
         found: list[_CloudChunk] = []
         for one in self._waiting:
-            kind = self._jobs[one.index].worker_type
+            kind = self._jobs[one.job].worker_type
             limit = self.cluster.cloud_workers(kind)
             is_free = limit is None or busy[kind] < limit
-            if one.ready <= slot and one.index not in without and is_free:
+            if one.ready <= slot and one.job not in without and is_free:
                 busy[kind] += 1
                 found.append(one)
         return found

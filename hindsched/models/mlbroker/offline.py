@@ -39,7 +39,7 @@ from hindsched.models.mlbroker.sets import (
     job_sets,
     most_rented,
 )
-from hindsched.solutions.mlbroker.solution import MlbrokerSolution, arc_prices
+from hindsched.solutions.mlbroker.solution import MlbrokerSolution, arc_prices, nobody
 from hindsched.solutions.mlbroker.transport import ship
 
 FORMS = {"tight": ("disaggregated",), "paper": ("printed",)}
@@ -55,12 +55,10 @@ class MlbrokerProgram(MlbrokerNames, OfflineProgram[MlbrokerSolution]):
     """The offline program (8), as printed or tight."""
 
     def extract(self) -> MlbrokerSolution:
-        instance = self.instance
-        shape = (len(instance.jobs), instance.horizon, len(instance.datacenters))
-        workers, ps = np.zeros(shape, dtype=np.int64), np.full(shape[:2], -1, dtype=np.int64)
+        workers, ps = nobody(self.instance)
         for job, block in self.model.job.items():
-            workers[job], ps[job] = _placements(instance, block)
-        return MlbrokerSolution(instance, workers, ps, self.formulation)
+            workers[job], ps[job] = _placements(self.instance, block)
+        return MlbrokerSolution(self.instance, workers, ps, self.formulation)
 
     def load(self, solution: MlbrokerSolution) -> None:
         instance, m, costs = self.instance, self.model, solution.costs

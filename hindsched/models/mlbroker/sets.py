@@ -16,7 +16,7 @@ from hindsched.instances.mlbroker.instance import MlbrokerInstance
 from hindsched.instances.mlbroker.slot import SlotData
 from hindsched.models.declared import Face, Symbol, symbols
 from hindsched.solutions.commitments import Commitments
-from hindsched.solutions.mlbroker.solution import arc_prices, parse_rows
+from hindsched.solutions.mlbroker.solution import arc_prices, nobody, parse_rows
 
 Place = tuple[int, int]
 """Slot and data centre."""
@@ -158,8 +158,7 @@ def fee_share(instance: MlbrokerInstance, r: int, k: int, theta: float, rho: flo
 
 def decided(instance: MlbrokerInstance, commitments: Commitments | None) -> tuple[Ints, Ints]:
     """What ran before ``now``, and locked jobs: workers (J, T, R), place of the PS (J, T) or -1."""
-    shape = len(instance.jobs), instance.horizon, len(instance.datacenters)
-    workers, server = np.zeros(shape, dtype=np.int64), np.full(shape[:2], -1)
+    workers, server = nobody(instance)
     if commitments is None:
         return workers, server
     for job, record in enumerate(instance.jobs):

@@ -44,7 +44,7 @@ from hindsched.errors import InputError
 from hindsched.instances.mlbroker.instance import MlbrokerInstance
 from hindsched.instances.mlbroker.slot import SlotData
 from hindsched.models.convex import ConvexPart, ConvexProgram
-from hindsched.models.declared import Symbol
+from hindsched.models.declared import IndexValue, Symbol
 from hindsched.models.mlbroker.sets import MlbrokerNames, big_m
 
 Price = Literal["paper", "chord"]
@@ -109,10 +109,10 @@ class RegularisedSlot:
             self.constraints["regulariser"] = z >= cp.rel_entr(v + epsilon, before + epsilon)
             switched = launch @ cp.sum(z - v, axis=1)
         if price == "chord":
-            rents = worker @ slot.chord.T, slot.server @ slot.chord.T
+            rents = [worker @ slot.chord.T, slot.server @ slot.chord.T]
             rent = cp.sum(cp.multiply(rents[0], y) + cp.multiply(rents[1], s))
         else:
-            rents = (self._bill(slot, worker, big_m(slot) if big is None else big),)
+            rents = [self._bill(slot, worker, big_m(slot) if big is None else big)]
             rent = cp.sum(cp.multiply(rents[0], self.variables["bill"]))
         self.static = sending[moves] @ q + talking[links] @ g + rent
         each = launch, sending[moves], talking[links], *rents
@@ -203,9 +203,9 @@ class SlotProgram(MlbrokerNames, ConvexProgram):
         view = SlotData.at(self.instance, self.slot)
         before = np.zeros(view.data.shape) if before is None else before
         program = RegularisedSlot(view, before, *self.kind, **values)
-        sizes = {"job": view.jobs, "datacenter": range(view.num_centers),
+        sizes: dict[str, Any] = {"job": view.jobs, "datacenter": range(view.num_centers),
                  "resource": range(len(self.instance.resources))}  # fmt: skip
-        ways = {
+        ways: dict[str, list[tuple[IndexValue, ...]]] = {
             name: [(view.jobs[j], r, q) for j, r, q in own.tolist()]
             for name, own in (("flow", program.flows), ("link", program.links))
         }

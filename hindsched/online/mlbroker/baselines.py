@@ -15,21 +15,21 @@ from hindsched.instances.mlbroker.slot import SlotData
 from hindsched.online.engines.reoptimise import Reoptimise
 from hindsched.online.mlbroker.dynamics import Broker
 from hindsched.online.protocol import Capabilities, Count, draws
+from hindsched.solutions.mlbroker.solution import MlbrokerSolution
 from hindsched.solvers.door.program import within_gap
 from hindsched.solvers.door.work import Clock
 from hindsched.solvers.families.mlbroker.bound import lagrangian_certificate
-from hindsched.solvers.families.mlbroker.methods import SHARE_OF_BOUND, slots_of, solution_of
+from hindsched.solvers.families.mlbroker.methods import SHARE_OF_BOUND
 from hindsched.solvers.families.mlbroker.oracle import MlbrokerOracle
 from hindsched.solvers.families.mlbroker.placements import (
     ONLINE_NODE_LIMIT,
+    Planner,
     best_responses,
-    first_of_plan,
-    improved_plans,
-    priced_block,
+    jobs_of,
     tiers_of,
 )
 from hindsched.solvers.kernels.mlbroker.geo_placement import best_placement
-from hindsched.solvers.kernels.mlbroker.geo_relocation import average_prices
+from hindsched.solvers.kernels.mlbroker.geo_relocation import average_prices, priced_job
 
 
 class Local(Broker):
@@ -94,8 +94,8 @@ class OasisStyle(Broker):
             worker_price, ps_price = average_prices(
                 int(view.needed[j]), view.worker[j], view.server[j], used, tiers_of(view)
             )
-            block = priced_block(view, j, worker_price, ps_price, launch[j])
-            _, _, workers[j], ps[j] = best_placement(block, ONLINE_NODE_LIMIT, np.inf)
+            block = priced_job(jobs_of(view, launch), j, worker_price, ps_price)
+            _, _, workers[j], ps[j] = best_placement(block, ONLINE_NODE_LIMIT)
             used += np.outer(workers[j], view.worker[j])
             used[ps[j]] += view.server[j]
         return workers, ps
@@ -134,26 +134,21 @@ class ReoptimiseWithForecasts(Reoptimise):
         left = (job.model_copy(update=own) for job, own in zip(live, data, strict=True))
         rest = self._environment.cluster.with_jobs(tuple(left))
         assert isinstance(rest, MlbrokerInstance)
-        names = [center.name for center in rest.datacenters]
         given = self._rolling.commitments().assignments
-        held = {
-            name: np.isin(names, [*row["workers"], row["ps"]])
-            for name, rows in given.items() for row in rows if row["to"] == slot - 1
-        }  # fmt: skip
+        held = np.zeros((len(live), len(rest.datacenters)), dtype=bool)
+        for j, job in enumerate(live):
+            for row in given.get(job.name, ()):
+                if row["to"] == slot - 1:
+                    for name in (*row["workers"], row["ps"]):
+                        held[j, rest.datacenter_index[name]] = True
         oracle = MlbrokerOracle(rest, "tight")
-        nowhere = np.zeros(len(names), dtype=bool)
         proven = lagrangian_certificate(
-            rest, oracle=oracle, clock=clock.first(SHARE_OF_BOUND * clock.seconds),
-            held=np.array([held.get(job.name, nowhere) for job in live]),
-        )  # fmt: skip
-        views = [SlotData.at(rest, t) for t in range(slot, rest.horizon + 1)]
-        answers = slots_of(rest, views, oracle.priced_within(proven.prices, {})[1])
-        costs = {
-            math.fsum(placement.cost for placement in plan): plan
-            for plan in improved_plans(views, held, clock, answers)
-        }
-        cost = min(costs)
-        self._plan = solution_of(rest, costs[cost], "tight").assignments()
+            rest, oracle=oracle, clock=clock.first(SHARE_OF_BOUND * clock.seconds), held=held
+        )
+        planner = Planner(rest, held, clock)
+        answers = planner.answered(oracle.priced_within(proven.prices, {})[1])
+        cost, plan = planner.best(answers)
+        self._plan = MlbrokerSolution(rest, *plan, "tight").assignments()
         self._count(slot, cost, proven.bound, not within_gap(cost, proven.bound, self.gap))
         return True
 
@@ -171,8 +166,8 @@ class RecedingHorizon(Broker):
     noise : float
         Deviation of the factor's logarithm, at most 10.
     relocation : bool
-        Whether the present slot's placement ends with the local search, a launch shared among the
-        slots in a row that the plan uses it in.
+        Whether the plan ends with the local search, a launch shared among the slots in a row that
+        it uses it in.
     """
 
     card = Capabilities(forecasts="the live jobs' data in later slots, exact or with noise")
@@ -191,14 +186,19 @@ class RecedingHorizon(Broker):
 
     def place(self, slot: int, view: SlotData, launch: Floats) -> tuple[Ints, Ints]:
         """Plan the window and return the present slot's part."""
-        views = [view]
-        for ahead in range(slot + 1, slot + self.window):
-            jobs = [job for job in self.live if job.departure >= ahead]
-            if not jobs:
-                break
-            views.append(SlotData.of(self.cluster, jobs, [self._data(j, ahead) for j in jobs]))
-        found = first_of_plan(views, self.present, self.relocation)
-        return found.workers, found.ps
+        jobs, held = [], np.zeros(view.data.shape, dtype=bool)
+        for j, job in enumerate(self.live):
+            last = min(job.departure, slot + self.window - 1)
+            data = [self._data(job, t) for t in range(slot + 1, last + 1)]
+            seen = {"arrival": slot, "departure": last, "data_gb": [view.data[j], *data]}
+            jobs.append(job.model_copy(update=seen))
+            if job.name in self.present:
+                held[j] = self.present[job.name]
+        planner = Planner(self.cluster.with_jobs(tuple(jobs)), held)
+        plan = planner.slot_by_slot(self.relocation)
+        if self.relocation:
+            _, plan = planner.improved(plan)
+        return plan[0][:, slot - 1], plan[1][:, slot - 1]
 
     def _data(self, job: MlbrokerJob, slot: int) -> Floats:
         data = np.array(job.data_gb[slot - job.arrival], dtype=float)

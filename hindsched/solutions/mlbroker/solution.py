@@ -58,6 +58,12 @@ class RealisedCosts:
         return {cost: float(np.sum(getattr(self, cost))) for cost in COSTS}
 
 
+def nobody(instance: MlbrokerInstance) -> tuple[Ints, Ints]:
+    """No workers, (J, T, R), and no PS, (J, T), to be filled in."""
+    shape = len(instance.jobs), instance.horizon, len(instance.datacenters)
+    return np.zeros(shape, dtype=np.int64), np.full(shape[:2], -1, dtype=np.int64)
+
+
 def rented(instance: MlbrokerInstance, workers: Ints, ps: Ints) -> Floats:
     """Units rented of each resource in each centre and slot, shape (T, R, K)."""
     centers = workers.shape[2]
@@ -159,8 +165,7 @@ class MlbrokerSolution(Solution):
         places = shape[1] * shape[2]
         needed = float(BYTES_A_PLACE * places + BYTES_A_JOB * shape[0] * places)
         check_memory(f"a schedule over {shape[1]} slots", needed)
-        workers = np.zeros(shape, dtype=np.int64)
-        ps = np.full(shape[:2], -1, dtype=np.int64)
+        workers, ps = nobody(instance)
         for name, rows in assignments.items():
             index = instance.job_index(name)
             for span, placed, center in parse_rows(instance, instance.jobs[index], rows):

@@ -12,16 +12,11 @@ tree certifies.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import replace
 from threading import Event
 
-import numpy as np
-
-from hindsched.arrays import Ints
 from hindsched.instances.base import Instance
 from hindsched.instances.mlbroker.instance import MlbrokerInstance
-from hindsched.instances.mlbroker.slot import SlotData
 from hindsched.solutions.mlbroker.solution import MlbrokerSolution
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.result import Progress, Result, Status, StoppedBy
@@ -32,7 +27,7 @@ from hindsched.solvers.families.mlbroker.bound import (
     relaxation_bound,
 )
 from hindsched.solvers.families.mlbroker.oracle import MlbrokerOracle
-from hindsched.solvers.families.mlbroker.placements import SlotPlacement, improved_plans
+from hindsched.solvers.families.mlbroker.placements import Plan, Planner
 from hindsched.solvers.methods.base import Method, Run, relaxation, solve_milp
 from hindsched.solvers.tree.method import (
     SHARE_BEFORE_TREE,
@@ -46,52 +41,15 @@ SMALL_JOB_SLOTS = 60
 SHARE_OF_BOUND = 0.6
 """Share of the time after which slots keep equal shares of the fees: prices are still certified,
 and the schedule that they lead to relocated."""
-Plans = Sequence[tuple[Ints, Ints]]
-"""Workers (life, R) and places of the PS (life,) by job."""
 
 
 def find_schedule(
     instance: MlbrokerInstance, formulation: str, clock: Clock | None = None,
-    plans: Plans | None = None,
+    answers: Plan | None = None,
 ) -> MlbrokerSolution:  # fmt: skip
-    """The best of `improved_plans` of all slots, first of what jobs answer to prices (`plans`)."""
-    views = _views(instance)
-    answers = None if plans is None else slots_of(instance, views, plans)
-    found = improved_plans(views, {}, clock, answers)
-    solutions = [solution_of(instance, plan, formulation) for plan in found]
-    return min(solutions, key=lambda solution: solution.objective())
-
-
-def _views(instance: MlbrokerInstance) -> list[SlotData]:
-    return [SlotData.at(instance, t) for t in range(1, instance.horizon + 1)]
-
-
-def slots_of(
-    instance: MlbrokerInstance, views: Sequence[SlotData], plans: Plans
-) -> list[SlotPlacement]:
-    """Every job's plan over its life, in the views of the last slots; without costs."""
-    index = {job.name: j for j, job in enumerate(instance.jobs)}
-    placed: list[SlotPlacement] = []
-    for t, view in enumerate(views, instance.horizon - len(views) + 1):
-        workers = np.zeros(view.data.shape, dtype=np.int64)
-        ps = np.zeros(len(view.jobs), dtype=np.int64)
-        for row, job in enumerate(index[name] for name in view.jobs):
-            step = t - instance.jobs[job].arrival
-            workers[row], ps[row] = plans[job][0][step], max(plans[job][1][step], 0)
-        placed.append(SlotPlacement(workers, ps, 0.0))
-    return placed
-
-
-def solution_of(
-    instance: MlbrokerInstance, plan: Sequence[SlotPlacement], formulation: str
-) -> MlbrokerSolution:
-    """A plan of the last slots as a solution."""
-    shape = (len(instance.jobs), instance.horizon, len(instance.datacenters))
-    workers, ps = np.zeros(shape, dtype=np.int64), np.full(shape[:2], -1, dtype=np.int64)
-    for t, placement in enumerate(plan, instance.horizon - len(plan)):
-        jobs = np.flatnonzero(instance.alive[:, t])
-        workers[jobs, t], ps[jobs, t] = placement.workers, placement.ps
-    return MlbrokerSolution(instance, workers, ps, formulation)
+    """The best plan that `Planner` finds, first from what jobs answer to prices."""
+    _, plan = Planner(instance, clock=clock).best(answers)
+    return MlbrokerSolution(instance, *plan, formulation)
 
 
 def milp(
@@ -113,7 +71,7 @@ def search(
     run = _run(instance, formulation, options, on_progress, "search")
     clock = None if options.time_limit is None else run.clock
     run.offer(find_schedule(run.instance, formulation, clock))
-    return run.result("tier prices, shortest paths, relocation")
+    return run.result("chord prices, relocation")
 
 
 def chord(
@@ -153,7 +111,7 @@ class BrokerRun(Run):
 
     instance: MlbrokerInstance
 
-    def certify(self, clock: Clock | None, iterations: int = ITERATIONS) -> Plans:
+    def certify(self, clock: Clock | None, iterations: int = ITERATIONS) -> Plan:
         """Prove a bound by prices, and return the jobs' best responses to them."""
         oracle = MlbrokerOracle(self.instance, self.known.formulation)
 
@@ -168,16 +126,15 @@ class BrokerRun(Run):
         backend, details = "fee sharing, pricing oracle", {"iterations": iterations}
         self.known = replace(self.known, backend=backend, details=details)
         self.prove(certificate)
-        return oracle.priced_within(certificate.prices, {})[1]
+        return Planner(self.instance).answered(oracle.priced_within(certificate.prices, {})[1])
 
     def close(self, share_of_bound: float, share: float) -> None:
         """Bound and search, in shares of the time."""
-        plans = self.certify(self.clock.first(share_of_bound * self.clock.seconds))
+        answers = self.certify(self.clock.first(share_of_bound * self.clock.seconds))
         instance, formulation = self.instance, self.known.formulation
-        answers = slots_of(instance, _views(instance), plans)
-        self.offer(solution_of(instance, answers, formulation))
+        self.offer(MlbrokerSolution(instance, *answers, formulation))
         clock = self.clock.first(share * self.clock.seconds - self.clock.gone)
-        self.offer(find_schedule(instance, formulation, clock, plans))
+        self.offer(find_schedule(instance, formulation, clock, answers))
 
 
 def _run(
@@ -199,7 +156,7 @@ def auto(
         run.close(SHARE_OF_BOUND, 1.0)
         size = int(run.instance.alive.sum()) * len(run.instance.datacenters)
         why = f"job-slots x centres = {size}, small up to {SMALL_JOB_SLOTS}"
-        backend = f"{run.known.backend}, shortest paths, relocation"
+        backend = f"{run.known.backend}, relocation"
         run.known = run.result(backend, why=why)
         if not run.is_closed and size <= SMALL_JOB_SLOTS and not stop.is_set():
             run.solve_program()

@@ -22,7 +22,7 @@ import numpy as np
 from hindsched.arrays import Bools, Floats, Ints
 from hindsched.errors import SolveFailed
 from hindsched.solutions.base import Solution
-from hindsched.solutions.mlbroker.solution import MlbrokerSolution
+from hindsched.solutions.mlbroker.solution import MlbrokerSolution, nobody
 from hindsched.solvers.door.standard_form import objective_factor
 from hindsched.solvers.door.work import spend
 from hindsched.solvers.families.mlbroker.oracle import PS, TIER, WORKERS, MlbrokerOracle
@@ -198,13 +198,10 @@ class TierNodes:
         """Placements with the largest shares, together, where nothing is mixed."""
         if splits:
             return None
-        instance = self.oracle.instance
-        shape = (len(instance.jobs), instance.horizon)
-        workers = np.zeros((*shape, len(instance.datacenters)), dtype=np.int64)
-        ps = np.full(shape, -1, dtype=np.int64)
+        workers, ps = nobody(self.oracle.instance)
         for life, one in shares[0].chosen.items():
             workers[life], ps[life] = one.workers, one.ps
-        return MlbrokerSolution(instance, workers, ps, self.oracle.formulation)
+        return MlbrokerSolution(self.oracle.instance, workers, ps, self.oracle.formulation)
 
     def _add(self, program: _Program, plans: Sequence[tuple[Ints, Ints]]) -> int:
         """Add the placements of the jobs' plans; return how many are new."""

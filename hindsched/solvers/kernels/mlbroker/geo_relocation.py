@@ -20,13 +20,13 @@ import numpy as np
 from numba import njit
 
 from hindsched.arrays import Floats, Ints
-from hindsched.solutions.mlbroker.transport import ship
 from hindsched.solvers.kernels.mlbroker.geo_placement import (
-    LEFT,
     PricedBlock,
     best_placement,
+    placement_cost,
     relaxed_best,
 )
+from hindsched.solvers.kernels.stable_order import copy_to
 
 
 class SlotJobs(NamedTuple):
@@ -72,182 +72,99 @@ def added_price(tier: tuple[float, float, float], used: float, more: float) -> f
 
 
 @njit(cache=True)
-def _joining_price(
-    workers: Ints, ps: int, worker: Floats, server: Floats, others: Floats, unit: Floats,
-    discounted: Floats, fee: Floats,
-) -> float:  # fmt: skip
-    """What a job's resources add to the tiered bill when the others use `others` (R, K).
-
-    It takes arrays, as does `_cost_beside`: counting references to those of a tuple would take a
-    quarter of the search's time.
-    """
-    centers, kinds = unit.shape
-    cost = 0.0
-    for r in range(centers):
-        if workers[r] == 0 and r != ps:
-            continue
-        for k in range(kinds):
-            more = workers[r] * worker[k]
-            if r == ps:
-                more += server[k]
-            if more > 0.0:
-                cost += added_price((unit[r, k], discounted[r, k], fee[r, k]), others[r, k], more)
-    return cost
-
-
-@njit(cache=True)
 def _cost_beside(
-    rent: float, workers: Ints, ps: int, data: Floats, capacity: float, exchange: Floats,
-    arc: Floats, launch: Floats, best: float,
+    job: PricedBlock, worker: Floats, server: Floats, tiers: Tiers, others: Floats, workers: Ints,
+    ps: int, best: float,
 ) -> float:  # fmt: skip
-    """Exact cost of a job that adds `rent` to the bill; infinite where it is not below `best`."""
-    fixed = rent
-    for r in range(data.size):
-        fixed += workers[r] * exchange[r, ps]
-        if workers[r] > 0 or r == ps:
-            fixed += launch[r]
-    rest = best * (1.0 + 1e-12) - fixed
-    if rest < 0.0:
-        return np.inf
-    cost, left, _ = ship(data, capacity * workers.astype(np.float64), arc, rest)
-    if left > LEFT * data.sum() or cost > rest:
-        return np.inf
-    return cost + fixed
+    """Exact cost of a job beside what the others use, (R, K); infinite if not below `best`.
+
+    `job` is priced at 0, `worker` and `server` are its demands, (K,).
+    """
+    unit, discounted, fee = tiers
+    rent = 0.0
+    for r in range(workers.size):
+        for k in range(others.shape[1]):
+            more = workers[r] * worker[k] + (server[k] if r == ps else 0.0)
+            if more > 0.0:
+                rent += added_price((unit[r, k], discounted[r, k], fee[r, k]), others[r, k], more)
+    return rent + placement_cost(job, workers, ps, best - rent)
 
 
 @njit(cache=True)
 def relocate(
     slot: SlotJobs, tiers: Tiers, workers: Ints, ps: Ints, passes: int, node_limit: int
-) -> int:
-    """Improve a slot's integer placement in place until no single job gains; the moves made.
+) -> None:
+    """Improve a slot's integer placement in place until no single job gains.
 
     `workers`, (J, R), and `ps`, (J,), must hold the data. The best response, of so many nodes, is
     among the neighbours unless `node_limit` is 0.
     """
-    worker, server = slot.worker, slot.server
     jobs, centers = workers.shape
-    kinds = worker.shape[1]
-    used, others = np.zeros((centers, kinds)), np.zeros((centers, kinds))
-    for j in range(jobs):
-        for k in range(kinds):
-            for r in range(centers):
-                used[r, k] += workers[j, r] * worker[j, k]
-            used[ps[j], k] += server[j, k]
-    moves = 0
+    others = np.empty((centers, slot.worker.shape[1]))
     nothing = np.zeros(centers)
-    for _ in range(passes):
+    neighbours = 2 * centers + centers * (1 + 3 * centers)
+    improved = True
+    while improved and passes > 0:
         improved = False
+        passes -= 1
         for j in range(jobs):
-            for r in range(centers):
-                for k in range(kinds):
-                    left = used[r, k] - workers[j, r] * worker[j, k]
-                    if r == ps[j]:
-                        left -= server[j, k]
-                    others[r, k] = left if left > 1e-12 * used[r, k] else 0.0
-            moved, ps[j] = _improve(
-                priced_job(slot, j, nothing, nothing), worker[j], server[j], workers[j], ps[j],
-                others, tiers, node_limit,
-            )  # fmt: skip
-            if moved:
+            others[:] = 0.0
+            for i in range(jobs):
+                for k in range(others.shape[1] if i != j else 0):
+                    others[ps[i], k] += slot.server[i, k]
+                    for r in range(centers):
+                        others[r, k] += workers[i, r] * slot.worker[i, k]
+            job = priced_job(slot, j, nothing, nothing)
+            given = job, slot.worker[j], slot.server[j], tiers, others
+            here = _cost_beside(*given, workers[j], ps[j], np.inf)
+            best, best_workers, best_ps = here * (1.0 - 1e-10), workers[j], ps[j]
+            for number in range(neighbours + (node_limit > 0)):
+                if number < neighbours:
+                    to, trial = _neighbour(
+                        number, workers[j], ps[j], slot.needed[j], slot.pinned[j]
+                    )
+                else:  # chords of what joining costs: what is above `best` at them is above it here
+                    each, serving = average_prices(
+                        slot.needed[j], slot.worker[j], slot.server[j], others, tiers
+                    )
+                    response = priced_job(slot, j, each, serving)
+                    _, _, trial, to = best_placement(response, node_limit, best)
+                if to >= 0:
+                    cost = _cost_beside(*given, trial, to, best)
+                    if cost < best:
+                        best, best_workers, best_ps = cost, trial, to
+            if best_ps != ps[j] or (best_workers != workers[j]).any():
                 improved = True
-                moves += 1
-            for r in range(centers):
-                for k in range(kinds):
-                    used[r, k] = others[r, k] + workers[j, r] * worker[j, k]
-                    if r == ps[j]:
-                        used[r, k] += server[j, k]
-        if not improved:
-            break
-    return moves
+                ps[j] = best_ps
+                copy_to(workers[j], best_workers)
 
 
 @njit(cache=True)
-def _improve(
-    job: PricedBlock, worker: Floats, server: Floats, workers: Ints, ps: int, others: Floats,
-    tiers: Tiers, node_limit: int,
-) -> tuple[bool, int]:  # fmt: skip
-    """Move one job to its cheapest neighbour in place; whether it moved, and its PS.
-
-    All neighbours pass through one call of the cost, which keeps the time to compile low.
-    """
-    data, capacity, needed, pinned, _, _, exchange, arc, launch = job
-    unit, discounted, fee = tiers
-    centers = workers.size
-    trial, best_workers = workers.copy(), workers.copy()
-    here = best = np.inf
-    best_ps = ps
-    total = 1 + 2 * centers + centers * (1 + 3 * centers) + 1
-    for number in range(total):
-        to = ps
-        if number == 0:
-            pass  # where it is
-        elif number < total - 1:
-            to = _neighbour(number - 1, workers, ps, needed, pinned, trial)
-        elif node_limit > 0:
-            each, serving = average_prices(needed, worker, server, others, tiers)
-            at = data, capacity, needed, pinned, each, serving, exchange, arc, launch
-            # chords of what joining costs: what is above `best` at them is above it here
-            _, _, response, to = best_placement(PricedBlock(*at), node_limit, best)
-            for r in range(centers):
-                trial[r] = response[r]
-        else:
-            to = -1
-        if to < 0:
-            continue
-        rent = _joining_price(trial, to, worker, server, others, unit, discounted, fee)
-        cost = _cost_beside(rent, trial, to, data, capacity, exchange, arc, launch, best)
-        if number == 0:
-            here = cost
-        if cost < best:
-            best = cost
-            best_ps = to
-            for r in range(centers):
-                best_workers[r] = trial[r]
-    if not best < here * (1.0 - 1e-10):
-        return False, ps
-    for r in range(centers):
-        workers[r] = best_workers[r]
-    return True, best_ps
-
-
-@njit(cache=True)
-def _neighbour(number: int, workers: Ints, ps: int, needed: int, pinned: Ints, trial: Ints) -> int:
-    """Write neighbour `number` of a placement into `trial`; its PS, or -1 if there is none."""
+def _neighbour(number: int, workers: Ints, ps: int, needed: int, pinned: Ints) -> tuple[int, Ints]:
+    """The PS, or -1 if there is no such neighbour, and the workers of neighbour `number`."""
     centers = workers.size
     if number < centers:  # everything into one centre
-        rest = needed
-        for i in range(centers):
-            trial[i] = pinned[i]
-            if i != number:
-                rest -= pinned[i]
-        trial[number] = max(pinned[number], rest)
-        return number
-    for i in range(centers):
-        trial[i] = workers[i]
+        trial = pinned.copy()
+        trial[number] += max(0, needed - pinned.sum())
+        return number, trial
+    trial = workers.copy()
     number -= centers
     if number < centers:  # the PS alone
-        return number if number != ps else -1
+        return number if number != ps else -1, trial
     number -= centers
     r = number // (1 + 3 * centers)
     number %= 1 + 3 * centers
-    if workers[r] == 0:
-        return -1
     if number == 0:  # a surplus worker gone
         trial[r] -= 1
-        placed = 0
-        for i in range(centers):
-            placed += trial[i]
-        return ps if placed >= needed and trial[r] >= pinned[r] else -1
+        return ps if trial.sum() >= needed and trial[r] >= pinned[r] else -1, trial
     q = (number - 1) // 3
     kind = (number - 1) % 3  # one worker, all workers, all with the PS
     count = 1 if kind == 0 else workers[r]
-    if q == r or (kind == 1 and count == 1) or (kind == 2 and ps != r):
-        return -1
-    if workers[r] - count < pinned[r]:
-        return -1
+    if q == r or workers[r] < max(1, count + pinned[r]) or (kind == 2 and ps != r):
+        return -1, trial
     trial[r] -= count
     trial[q] += count
-    return q if kind == 2 else ps
+    return q if kind == 2 else ps, trial
 
 
 @njit(cache=True)

@@ -12,11 +12,9 @@ from hindsched.instances.mlbroker.slot import SlotData
 from hindsched.online.simulator import simulate
 from hindsched.solvers.door.api import solve
 from hindsched.solvers.families.mlbroker import nodes
-from hindsched.solvers.families.mlbroker import oracle as in_oracle
 from hindsched.solvers.families.mlbroker.bound import lagrangian_certificate
 from hindsched.solvers.families.mlbroker.oracle import PS, TIER, WORKERS, MlbrokerOracle
 from hindsched.solvers.families.mlbroker.placements import relocated
-from hindsched.solvers.oracles.base import build_oracle
 from hindsched.solvers.oracles.decisions import Feature
 from hindsched.solvers.tree.node_program import Split
 from tests.strategies.mlbroker import make
@@ -81,33 +79,6 @@ def test_an_optimum_of_the_program_is_certified_by_a_tree(torn):
     assert found.proof == "certificate"
     assert found.certificate.num_leaves > 1
     assert found.certified_bound == found.certificate.bound
-
-
-def within_of(draw, oracle):
-    """Random limits on workers of a job and on a tier."""
-    jobs, broker = len(oracle.instance.jobs), len(oracle.instance.jobs)
-    job = int(draw.integers(jobs))
-    slot = oracle.instance.jobs[job].arrival - 1
-    place = int(draw.integers(len(oracle.instance.datacenters)))
-    return {
-        job: {Feature(WORKERS, (place, slot)): (0, int(draw.integers(2)))},
-        broker: {Feature(TIER, (place, 0, slot)): (0, 0)},
-    }
-
-
-@pytest.mark.parametrize("most", [100, 1])
-def test_answers_that_are_remembered_are_those_that_would_be_given(torn, monkeypatch, most):
-    monkeypatch.setattr(in_oracle, "MOST_ANSWERS", most)
-    draw = np.random.default_rng(0)
-    remembering = build_oracle(torn, "tight")
-    prices = [draw.uniform(0, 2, remembering.rows.size) for _ in range(3)]
-    for _ in range(40):
-        limits, at = within_of(draw, remembering), prices[int(draw.integers(3))]
-        bound, plans = remembering.priced_within(at, limits)
-        fresh, own = build_oracle(torn, "tight").priced_within(at, limits)
-        assert bound == fresh
-        for one, other in zip(plans, own, strict=True):
-            assert all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
 
 
 THIRD = 0.3333333333333333

@@ -274,6 +274,12 @@ class MlbrokerInstance(base.Instance):
         return alive
 
     @cached_property
+    def slots_left(self) -> Ints:
+        """Slots of a job's life from a slot on, shape (J, T)."""
+        left: Ints = np.cumsum(self.alive[:, ::-1], axis=1)[:, ::-1] * self.alive
+        return left
+
+    @cached_property
     def data(self) -> Floats:
         """D, GB, shape (J, T, R); 0 outside a job's life."""
         data = np.zeros((len(self.jobs), self.horizon, len(self.datacenters)))

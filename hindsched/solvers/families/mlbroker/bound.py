@@ -70,8 +70,9 @@ def lagrangian_certificate(
     oracle = oracle or MlbrokerOracle(instance, formulation)
     discount = np.zeros(next(s.shape for s in oracle.rows.sets if s.name == "discount"))
     index = {job.name: j for j, job in enumerate(instance.jobs)}
-    life = np.array([job.departure - job.arrival + 1 for job in instance.jobs], dtype=float)
-    deployment = oracle.amortised_launches()
+    left = instance.slots_left / np.maximum(instance.slots_left.max(axis=1, keepdims=True), 1)
+    share = oracle.launches[:, None] * left  # a launch is spread evenly over a job's life
+    deployment = np.repeat(share[None], len(instance.datacenters), axis=0)
     if held is not None:
         deployment[held.T] = 0.0
     total = 0.0
@@ -80,7 +81,7 @@ def lagrangian_certificate(
         if not slot.jobs:
             continue
         names = [index[name] for name in slot.jobs]
-        presence = slot.deployment / life[names]
+        presence = slot.deployment / instance.slots_left[names].max(axis=1)
         launch = np.repeat(presence[:, None], slot.num_centers, axis=1)
         if held is not None:
             launch[held[names]] = 0.0

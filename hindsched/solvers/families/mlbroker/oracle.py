@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, ClassVar, Literal
 
@@ -32,7 +31,7 @@ from hindsched.instances.base import Instance
 from hindsched.instances.mlbroker.instance import MlbrokerInstance
 from hindsched.models.mlbroker.sets import most_rented
 from hindsched.solutions.base import Assignment, Solution
-from hindsched.solutions.mlbroker.solution import MlbrokerSolution, arc_prices
+from hindsched.solutions.mlbroker.solution import MlbrokerSolution, arc_prices, nobody
 from hindsched.solvers.kernels.mlbroker.geo_placement import PricedBlock, restricted_placement
 from hindsched.solvers.oracles.base import BlockOracle, Response
 from hindsched.solvers.oracles.decisions import NEVER, Axes, Limits
@@ -46,8 +45,6 @@ CLOSE = 1e-9
 """Relative difference within which one of two numbers may be the larger for all that floats say."""
 NODE_LIMIT = 5_000
 """Nodes of one job's slot; beyond it the bound of the open nodes is used."""
-MOST_ANSWERS = 10_000
-"""Answers of jobs within limits that are remembered at most; at its end all are forgotten."""
 BROKER = "broker"
 WORKERS, PS, TIER = "workers", "ps", "tier"
 TREE_ROWS = ORACLE_ROWS
@@ -57,14 +54,6 @@ def tree_rows(instance: Instance, formulation: str) -> tuple[str, ...]:
     """Layouts that a tree can be grown on: of ``tight``, where no job has the broker's name."""
     named = any(job.name == BROKER for job in instance.jobs)
     return TREE_ROWS if formulation == "tight" and not named else ()
-
-
-@dataclass(frozen=True)
-class Plan:
-    """A job's placement over its life: workers (life, R) and PS positions (life,)."""
-
-    workers: Ints
-    ps: Ints
 
 
 class MlbrokerOracle(BlockOracle):
@@ -106,7 +95,6 @@ class MlbrokerOracle(BlockOracle):
         self._arcs = [arc_prices(instance, job, float(w[0])) for job in jobs]
         nobody = np.zeros((*instance.alive.shape, sizes[0]), dtype=np.int64)
         self._most = most_rented(instance, nobody) * instance.alive[:, :, None]  # H, (J, T, K)
-        self._answered: dict[tuple[Any, ...], tuple[float, float, Ints, Ints]] = {}
 
     @property
     def num_blocks(self) -> int:
@@ -135,17 +123,19 @@ class MlbrokerOracle(BlockOracle):
         discount, deployment = arrays["discount"], arrays["deployment"]
         if block == len(self.instance.jobs):
             _, worth, bought = self._tiers(discount, {block: limits})
-            if np.isinf(worth).any():
+            value, plan = float(worth.sum()), bought
+            rows, amounts = self._broker(bought)
+        else:
+            value, _, workers, ps = self._priced(block, discount, deployment, limits)
+            if math.isinf(value):
                 return None
-            return self._broker(bought, float(worth.sum()), float((self.fees * bought).sum()))
-        value, _, workers, ps = self._asked(block, discount, deployment, limits)
+            life, plan = self._life(block), (workers, ps)
+            bought = discount[:, :, block, life] < self.gains[:, :, None]  # (R, K, life)
+            launched = deployment[:, block, life] > float(self.launches[block])
+            _, rows, amounts = self._use(block, workers, ps, bought, launched)
         if math.isinf(value):
             return None
-        life = self._life(block)
-        bought = discount[:, :, block, life] < self.gains[:, :, None]  # (R, K, life)
-        launched = deployment[:, block, life] > float(self.launches[block])
-        objective, rows, amounts = self._cost_of(block, workers, ps, bought, launched)
-        return Response(value, objective, rows, amounts, Plan(workers, ps))
+        return Response(value, value - float(prices[rows] @ amounts), rows, amounts, plan)
 
     def place(self, responses: Sequence[Response | None]) -> Solution | None:
         """None: what solves a node also says how its jobs are placed."""
@@ -162,7 +152,7 @@ class MlbrokerOracle(BlockOracle):
         arrays = self.rows.unpack(prices)
         discount, deployment = arrays["discount"], arrays["deployment"]
         priced = [
-            self._asked(j, discount, deployment, limits.get(j, {}))
+            self._priced(j, discount, deployment, limits.get(j, {}))
             for j in range(len(self.instance.jobs))
         ]
         earned, worth, _ = self._tiers(discount, limits)
@@ -239,19 +229,6 @@ class MlbrokerOracle(BlockOracle):
             instance.exchange[job] * self._distance, self._arcs[job], launch,
         )  # fmt: skip
 
-    def _asked(
-        self, job: int, discount: Floats, deployment: Floats, limits: Limits
-    ) -> tuple[float, float, Ints, Ints]:
-        """`_priced`, which is often asked the same again: a decision changes one job's answer."""
-        life = self._life(job)
-        paid = discount[:, :, job, life].tobytes() + deployment[:, job, life].tobytes()
-        key = job, paid, frozenset(limits.items())
-        if key not in self._answered:
-            if len(self._answered) >= MOST_ANSWERS:
-                self._answered.clear()
-            self._answered[key] = self._priced(job, discount, deployment, limits)
-        return self._answered[key]
-
     def _priced(
         self, job: int, discount: Floats, deployment: Floats, limits: Limits
     ) -> tuple[float, float, Ints, Ints]:
@@ -300,122 +277,71 @@ class MlbrokerOracle(BlockOracle):
         value = math.fsum(terms)
         return value, abs(value) + CANCELLED * (lost + math.fsum(map(abs, terms))), workers, ps
 
-    def _cost_of(
-        self, job: int, workers: Ints, ps: Ints, bought: Any, launched: Any, keeps: bool = False
+    def _use(
+        self, job: int, workers: Ints, ps: Ints, bought: Any, launched: Any = None
     ) -> tuple[float, Ints, Floats]:
-        """Objective and use of the rows of a job's plan.
+        """Rent of a job's plan, and its use of the rows.
 
         The lower price is taken where `bought`, (R, K, life); `launched` is z, (R, life), None
-        derives it from the plan. `keeps`: v stays 1 once it is 1, as (8) is printed.
+        derives it from the plan, in which v stays 1 once it is 1 if (8) is as printed.
         """
-        instance, record = self.instance, self.instance.jobs[job]
-        first, last = record.arrival - 1, record.departure
-        centers = len(instance.datacenters)
-        is_ps = ps[:, None] == np.arange(centers)
+        instance, life = self.instance, self._life(job)
+        is_ps = ps[:, None] == np.arange(workers.shape[1])
         present = (workers > 0) | is_ps
-        if keeps:
+        if launched is None and self.formulation == "paper":
             present = np.logical_or.accumulate(present, axis=0)
-        before = np.vstack([np.zeros((1, centers), dtype=bool), present[:-1]])
+        before = np.vstack([np.zeros_like(present[:1]), present[:-1]])
         z = (present & ~before).T if launched is None else launched
         used = (
             workers[:, :, None] * instance.worker_demand[job]
             + is_ps[:, :, None] * instance.ps_demand[job]
         ).transpose(1, 2, 0)  # (R, K, life)
-        discounted = np.minimum(used * bought, self._most[job, first:last].T[None])
-        single = MlbrokerSolution(
-            instance.with_jobs((record,)),
-            _placed(workers, first, instance.horizon),
-            _placed(ps, first, instance.horizon, -1),
-            self.formulation,
-        )
-        w, costs = instance.weights, single.costs.by_cost
-        objective = w[0] * costs["transfer"] + w[3] * costs["communication"]
-        objective += float(
-            (self.unit_prices[:, :, None] * used - self.gains[:, :, None] * discounted).sum()
-        )
-        objective += float(self.launches[job]) * int(z.sum())
-        arrays = {"discount": discounted, "deployment": present.T * 1.0 - before.T - z}
-        rows, amounts = [], []
-        for name, values in arrays.items():
-            at = np.argwhere(values != 0)
-            full = [at[:, :-1].T, np.full((1, len(at)), job), at[:, -1:].T + first]
-            shape = next(s.shape for s in self.rows.sets if s.name == name)
-            index = np.ravel_multi_index(tuple(np.vstack(full).astype(np.int64)), shape)
-            rows.append(self.rows.slices[name].start + index)
-            amounts.append(values[tuple(at.T)])
-        return float(objective), np.concatenate(rows).astype(np.int64), np.concatenate(amounts)
+        discounted = np.minimum(used * bought, self._most[job, life].T[None])
+        rent = (self.unit_prices[:, :, None] * used - self.gains[:, :, None] * discounted).sum()
+        flat = np.zeros(self.rows.size)
+        arrays = self.rows.unpack(flat)
+        arrays["discount"][:, :, job, life] = discounted
+        arrays["deployment"][:, job, life] = present.T * 1.0 - before.T - z
+        rows = np.flatnonzero(flat)
+        return float(rent), rows, flat[rows]
 
-    def _broker(self, bought: Bools, value: float, objective: float) -> Response:
+    def _broker(self, bought: Bools) -> tuple[Ints, Floats]:
         """Use -H u of the broker's block at tiers `bought`, shape (T, R, K)."""
         use = -np.einsum("trk,jtk->rkjt", bought.astype(float), self._most)
-        rows = np.flatnonzero(use).astype(np.int64)
-        start = self.rows.slices["discount"].start
-        return Response(value, objective, rows + start, use.ravel()[rows], bought)
+        flat = self.rows.pack({"discount": use})
+        rows = np.flatnonzero(flat)
+        return rows, flat[rows]
 
     def use_of(self, solution: Solution) -> list[Response | None]:
         """A solution's plans as use of the rows; the tiers are bought where they pay."""
         assert isinstance(solution, MlbrokerSolution)
-        instance, costs = self.instance, solution.costs
+        instance, costs, w = self.instance, solution.costs, self.instance.weights
         tier = instance.discounted_price * costs.used + instance.tier_fee
         bought = tier < instance.unit_price * costs.used  # (T, R, K)
+        own = w[0] * costs.transfer + w[2] * costs.deployment + w[3] * costs.communication
         found: list[Response | None] = []
-        total = 0.0
-        for job, record in enumerate(instance.jobs):
-            life = slice(record.arrival - 1, record.departure)
-            objective, rows, amounts = self._cost_of(
-                job, solution.workers[job, life], solution.ps[job, life],
-                bought[life].transpose(1, 2, 0), None, keeps=self.formulation == "paper",
-            )  # fmt: skip
-            total += objective
-            plan = Plan(solution.workers[job, life], solution.ps[job, life])
+        for job in range(len(instance.jobs)):
+            life = self._life(job)
+            plan = solution.workers[job, life], solution.ps[job, life]
+            rent, rows, amounts = self._use(job, *plan, bought[life].transpose(1, 2, 0))
+            objective = rent + float(own[job].sum())
             found.append(Response(objective, objective, rows, amounts, plan))
-        fees = solution.objective() - total
-        found.append(self._broker(bought, fees, fees))
-        return found
+        fees = solution.objective() - sum(each.objective for each in found if each is not None)
+        return [*found, Response(fees, fees, *self._broker(bought), bought)]
 
     def assignments(self, block: int, response: Response) -> list[Assignment]:
         """Rows of the solution file for a job's plan; the broker has none."""
-        if not isinstance(response.plan, Plan):
+        if block == len(self.instance.jobs):
             return []
-        record, names = self.instance.jobs[block], [c.name for c in self.instance.datacenters]
-        return [
-            {
-                "from": record.arrival + step,
-                "to": record.arrival + step,
-                "workers": {names[r]: int(placed[r]) for r in np.flatnonzero(placed)},
-                "ps": names[int(center)],
-            }
-            for step, (placed, center) in enumerate(
-                zip(response.plan.workers, response.plan.ps, strict=True)
-            )
-        ]
+        workers, ps = nobody(self.instance)
+        life = self._life(block)
+        workers[block, life], ps[block, life] = response.plan
+        rows = MlbrokerSolution(self.instance, workers, ps).assignments()
+        return rows[self.block_name(block)]
 
     def bound(self, prices: Floats) -> float:
         """Bound at `prices`, rounded outward by the size of all that was summed or cancelled."""
-        found = self.bound_within(prices, {})
-        assert found is not None
-        return found
-
-    def responses(self, prices: Floats) -> Sequence[Response | None]:
-        """Best responses of all blocks."""
-        return [self.best_response(block, prices) for block in range(self.num_blocks)]
-
-    def amortised_launches(self) -> Floats:
-        """Deployment prices that spread a launch evenly over a job's life, shape (R, J, T)."""
-        shape = (len(self.instance.datacenters), len(self.instance.jobs), self.instance.horizon)
-        prices = np.zeros(shape)
-        for j, record in enumerate(self.instance.jobs):
-            life = record.departure - record.arrival + 1
-            left = np.arange(life, 0, -1) / life
-            prices[:, j, record.arrival - 1 : record.departure] = self.launches[j] * left
-        return prices
-
-
-def _placed(values: Ints, first: int, horizon: int, empty: int = 0) -> Ints:
-    """Lay a life's rows into the horizon, with a leading axis of one job."""
-    full = np.full((1, horizon, *values.shape[1:]), empty, dtype=np.int64)
-    full[0, first : first + len(values)] = values
-    return full
+        return self.priced_within(prices, {})[0]
 
 
 def build(instance: MlbrokerInstance, formulation: str, rows: str) -> MlbrokerOracle:

@@ -192,7 +192,7 @@ class Planner:
     def slot_by_slot(self, relocation: bool = True) -> Plan:
         """One slot after the other; without local search, in milliseconds, once it is late."""
         workers, ps = nobody(self.instance)
-        left = np.cumsum(self.instance.alive[:, ::-1], axis=1)[:, ::-1]  # slots of a job's life
+        left = self.instance.slots_left
         before = self._held.copy()
         for t, live, view in self._slots:
             launch = view.deployment[:, None] * ~before[live] / left[live, t][:, None]

@@ -90,7 +90,7 @@ def relaxed_by_place(block: PricedBlock) -> tuple[Floats, Floats]:
 def relaxed_best(block: PricedBlock) -> tuple[float, Floats, int]:
     """Least `relaxed_placement` over all places of the PS: cost, workers, PS."""
     costs, workers = relaxed_by_place(block)
-    ps = np.argmin(costs)
+    ps = int(np.argmin(costs))
     return costs[ps], workers[ps], ps
 
 

@@ -276,7 +276,8 @@ class MlbrokerInstance(base.Instance):
     @cached_property
     def slots_left(self) -> Ints:
         """Slots of a job's life from a slot on, shape (J, T)."""
-        left: Ints = np.cumsum(self.alive[:, ::-1], axis=1)[:, ::-1] * self.alive
+        alive = self.alive.astype(np.int64)
+        left: Ints = np.cumsum(alive[:, ::-1], axis=1)[:, ::-1] * alive
         return left
 
     @cached_property
@@ -305,6 +306,12 @@ class MlbrokerInstance(base.Instance):
         names = [center.name for center in self.datacenters]
         rows = [[name not in job.pinned_datacenters for name in names] for job in self.jobs]
         return np.array(rows, dtype=bool).reshape(len(rows), len(names))
+
+    def arc_prices(self, weight: float = 1.0) -> Floats:
+        """`weight` x price per GB, shape (J, R, R): infinite where pinned data would leave."""
+        closed = ~self.may_leave[:, :, None] & ~np.eye(len(self.datacenters), dtype=bool)
+        prices: Floats = np.where(closed, np.inf, weight * self.transfer_price)
+        return prices
 
     @cached_property
     def weights(self) -> Floats:

@@ -5,20 +5,13 @@ Prices are multiplied by the instance's cost weights, so that sums of them are o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from hindsched.arrays import Floats, Ints
-from hindsched.instances.base import amounts_of
-from hindsched.instances.mlbroker.instance import (
-    MlbrokerInstance,
-    MlbrokerJob,
-    workers_for,
-    workers_for_pinned,
-)
+from hindsched.instances.mlbroker.instance import MlbrokerInstance
 
 
 @dataclass(frozen=True)
@@ -27,6 +20,8 @@ class SlotData:
 
     jobs: tuple[str, ...]
     data: Floats  # D, GB, (J, R)
+    needed: Ints  # N, (J,)
+    pinned: Ints  # least workers in a centre for data that may not leave it, (J, R)
     capacity: Floats  # P, GB, (J,)
     exchange: Floats  # B, GB, (J,)
     deployment: Floats  # c, weighted USD, (J,)
@@ -39,52 +34,25 @@ class SlotData:
     fee: Floats  # e, the same
 
     @classmethod
-    def of(
-        cls,
-        cluster: MlbrokerInstance,
-        jobs: Sequence[MlbrokerJob],
-        data: Sequence[Sequence[float] | Floats] | Floats,
-    ) -> SlotData:
-        """The arrays of live jobs with the slot's `data` (or a forecast of it), GB, (J, R)."""
-        count, centers = len(jobs), len(cluster.datacenters)
-        weights = cluster.weights
-        arc = np.repeat((weights[0] * cluster.transfer_price)[None], count, axis=0)
-        for index, job in enumerate(jobs):
-            for name in job.pinned_datacenters:
-                center = cluster.datacenter_index[name]
-                arc[index, center] = np.inf
-                arc[index, center, center] = 0.0
-        return cls(
-            jobs=tuple(job.name for job in jobs),
-            data=np.array(data, dtype=float).reshape(count, centers),
-            capacity=np.array([job.capacity_gb for job in jobs], dtype=float),
-            exchange=np.array([job.exchange_gb for job in jobs], dtype=float),
-            deployment=weights[2] * np.array([job.deployment_usd for job in jobs], dtype=float),
-            worker=amounts_of([job.worker for job in jobs], cluster.resources),
-            server=amounts_of([job.ps for job in jobs], cluster.resources),
-            arc=arc,
-            distance=weights[3] * cluster.transfer_price,
-            unit=weights[1] * cluster.unit_price,
-            discounted=weights[1] * cluster.discounted_price,
-            fee=weights[1] * cluster.tier_fee,
-        )
-
-    @classmethod
     def at(cls, instance: MlbrokerInstance, slot: int) -> SlotData:
         """Collect the jobs of `instance` that live in `slot`."""
-        jobs = [job for job in instance.jobs if job.arrival <= slot <= job.departure]
-        return cls.of(instance, jobs, [job.data_gb[slot - job.arrival] for job in jobs])
-
-    @cached_property
-    def needed(self) -> Ints:
-        """N = ceil(sum_r D / P), exactly, shape (J,)."""
-        return workers_for(self.data, self.capacity)
-
-    @cached_property
-    def pinned(self) -> Ints:
-        """Least workers in a centre for data that may not leave it, exactly, shape (J, R)."""
-        stays = np.isinf(self.arc).sum(axis=2) == self.num_centers - 1
-        return workers_for_pinned(self.data, self.capacity[:, None], stays)
+        live, w = np.flatnonzero(instance.alive[:, slot - 1]), instance.weights
+        return cls(
+            jobs=tuple(instance.jobs[j].name for j in live),
+            data=instance.data[live, slot - 1],
+            needed=instance.workers_needed[live, slot - 1],
+            pinned=instance.workers_pinned[live, slot - 1],
+            capacity=instance.capacity[live],
+            exchange=instance.exchange[live],
+            deployment=w[2] * instance.deployment[live],
+            worker=instance.worker_demand[live],
+            server=instance.ps_demand[live],
+            arc=instance.arc_prices(w[0])[live],
+            distance=w[3] * instance.transfer_price,
+            unit=w[1] * instance.unit_price,
+            discounted=w[1] * instance.discounted_price,
+            fee=w[1] * instance.tier_fee,
+        )
 
     @cached_property
     def largest_use(self) -> Floats:

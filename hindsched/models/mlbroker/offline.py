@@ -39,7 +39,7 @@ from hindsched.models.mlbroker.sets import (
     job_sets,
     most_rented,
 )
-from hindsched.solutions.mlbroker.solution import MlbrokerSolution, arc_prices, nobody
+from hindsched.solutions.mlbroker.solution import MlbrokerSolution, nobody
 from hindsched.solutions.mlbroker.transport import ship
 
 FORMS = {"tight": ("disaggregated",), "paper": ("printed",)}
@@ -263,11 +263,11 @@ def _load_job(b: Model, job: int, solution: MlbrokerSolution, bought: Bools) -> 
     """Set a job's variables; `bought`, (T, R, K), says where the lower price is paid."""
     instance, paper = solution.instance, solution.formulation == "paper"
     centers = np.arange(len(instance.datacenters))
-    held = np.zeros(centers.size, dtype=bool)
+    held, arc = np.zeros(centers.size, dtype=bool), instance.arc_prices()[job]
     for t in range(instance.jobs[job].arrival, instance.jobs[job].departure + 1):
         placed, center = solution.workers[job, t - 1], int(solution.ps[job, t - 1])
         room = instance.capacity[job] * placed.astype(float)
-        _, _, flow = ship(instance.data[job, t - 1], room, arc_prices(instance, job), np.inf)
+        _, _, flow = ship(instance.data[job, t - 1], room, arc, np.inf)
         present = (placed > 0) | (centers == center) | (held & paper)
         link = np.outer(placed, centers == center)
         # as printed, workers beyond N may connect to a PS that is not there, for nothing

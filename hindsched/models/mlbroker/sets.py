@@ -16,7 +16,7 @@ from hindsched.instances.mlbroker.instance import MlbrokerInstance
 from hindsched.instances.mlbroker.slot import SlotData
 from hindsched.models.declared import Face, Symbol, symbols
 from hindsched.solutions.commitments import Commitments
-from hindsched.solutions.mlbroker.solution import arc_prices, nobody, parse_rows
+from hindsched.solutions.mlbroker.solution import nobody, parse_rows
 
 Place = tuple[int, int]
 """Slot and data centre."""
@@ -89,7 +89,7 @@ def job_sets(instance: MlbrokerInstance, job: int, placed: Ints | None = None) -
     if placed is None:
         placed = np.zeros((instance.horizon, len(centers)), dtype=np.int64)
     needed = {t: int(instance.workers_needed[job, t - 1]) for t in slots}
-    arc = arc_prices(instance, job, w[0])
+    arc = instance.arc_prices(w[0])[job]
     talk = w[3] * instance.exchange[job] * instance.transfer_price
     both = [(r, q) for r in centers for q in centers]
     places = [(t, r) for t in slots for r in centers]

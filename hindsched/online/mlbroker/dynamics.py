@@ -78,8 +78,11 @@ class Broker(OnlineAlgorithm):
         if not self.live:
             self.present = {}
             return NOTHING
-        data = [self.data_now[job.name] for job in self.live]
-        view = SlotData.of(self.cluster, self.live, data)
+        now = []
+        for job in self.live:
+            own = {"arrival": slot, "departure": slot, "data_gb": (self.data_now[job.name],)}
+            now.append(job.model_copy(update=own))
+        view = SlotData.at(self.cluster.with_jobs(tuple(now)), slot)
         workers, ps = self.place(slot, view, self.launch(view))
         rows: dict[str, Sequence[Assignment]] = {}
         for j, name in enumerate(view.jobs):

@@ -84,11 +84,12 @@ def realised_costs(
     jobs, slots, centers = workers.shape
     transfer, undelivered = np.zeros((jobs, slots)), np.zeros((jobs, slots))
     communication = np.zeros((jobs, slots))
+    arcs = instance.arc_prices()
     for job, slot in np.argwhere(instance.alive):
         demand = instance.data[job, slot]
         placed = workers[job, slot]
         room = instance.capacity[job] * placed
-        cost, left, _ = ship(demand, room, arc_prices(instance, job), np.inf)
+        cost, left, _ = ship(demand, room, arcs[job], np.inf)
         transfer[job, slot] = cost
         undelivered[job, slot] = left
         if ps[job, slot] >= 0:
@@ -117,16 +118,6 @@ def realised_costs(
         undelivered_gb=undelivered,
         weights=instance.weights,
     )
-
-
-def arc_prices(instance: MlbrokerInstance, job: int, weight: float = 1.0) -> Floats:
-    """`weight` x price per GB for a job, shape (R, R): infinite where pinned data would leave."""
-    prices: Floats = weight * instance.transfer_price
-    stays = ~instance.may_leave[job]
-    if stays.any():
-        prices[stays] = np.inf
-        np.fill_diagonal(prices, 0.0)
-    return prices
 
 
 class MlbrokerSolution(Solution):

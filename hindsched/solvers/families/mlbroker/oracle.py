@@ -31,7 +31,7 @@ from hindsched.instances.base import Instance
 from hindsched.instances.mlbroker.instance import MlbrokerInstance
 from hindsched.models.mlbroker.sets import most_rented
 from hindsched.solutions.base import Assignment, Solution
-from hindsched.solutions.mlbroker.solution import MlbrokerSolution, arc_prices, nobody
+from hindsched.solutions.mlbroker.solution import MlbrokerSolution, nobody
 from hindsched.solvers.kernels.mlbroker.geo_placement import PricedBlock, restricted_placement
 from hindsched.solvers.oracles.base import BlockOracle, Response
 from hindsched.solvers.oracles.decisions import NEVER, Axes, Limits
@@ -91,8 +91,7 @@ class MlbrokerOracle(BlockOracle):
             }  # fmt: skip
             self.features = MappingProxyType(found)
         self._distance = w[3] * instance.transfer_price * (formulation != "paper")
-        jobs = range(len(instance.jobs))
-        self._arcs = [arc_prices(instance, job, float(w[0])) for job in jobs]
+        self._arcs = instance.arc_prices(float(w[0]))
         nobody = np.zeros((*instance.alive.shape, sizes[0]), dtype=np.int64)
         self._most = most_rented(instance, nobody) * instance.alive[:, :, None]  # H, (J, T, K)
 

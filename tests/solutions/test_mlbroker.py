@@ -89,7 +89,6 @@ def test_missing_data_is_counted_never_clipped():
     assert broken["(8f)", "job j2, slot 1"] == 1
     assert broken["(8a)-(8b)", "job j2, slot 1"] == pytest.approx(8)
     assert solution.completion("j2") is None
-    assert solution.costs.undelivered_gb.sum() == pytest.approx(11)
 
 
 def test_pinned_data_must_stay():

@@ -26,7 +26,6 @@ from hindsched.solvers.families.mlbroker.placements import (
     Planner,
     best_responses,
     jobs_of,
-    tiers_of,
 )
 from hindsched.solvers.kernels.mlbroker.geo_placement import best_placement
 from hindsched.solvers.kernels.mlbroker.geo_relocation import average_prices, priced_job
@@ -89,12 +88,9 @@ class OasisStyle(Broker):
             return best_responses(view, launch, view.unit)
         workers = np.zeros(view.data.shape, dtype=np.int64)
         ps = np.zeros(len(view.jobs), dtype=np.int64)
-        used = np.zeros(view.unit.shape)
+        jobs, used = jobs_of(view, launch), np.zeros(view.unit.shape)
         for j in range(len(view.jobs)):
-            worker_price, ps_price = average_prices(
-                int(view.needed[j]), view.worker[j], view.server[j], used, tiers_of(view)
-            )
-            block = priced_job(jobs_of(view, launch), j, worker_price, ps_price)
+            block = priced_job(jobs, j, *average_prices(jobs, j, used))
             _, _, workers[j], ps[j] = best_placement(block, ONLINE_NODE_LIMIT)
             used += np.outer(workers[j], view.worker[j])
             used[ps[j]] += view.server[j]

@@ -1,6 +1,6 @@
 """The mlbroker family's solution: workers and parameter servers per slot, and what they cost.
 
-One function, `realised_costs`, accounts for every schedule, whoever made it:
+`MlbrokerSolution.costs` accounts for every schedule, whoever made it:
 
 - C1 (1): the cheapest transport of each job's data to its workers;
 - C2 (3): two-tier prices on the sum of all jobs' resources;
@@ -49,8 +49,6 @@ class RealisedCosts:
     deployment: Floats
     communication: Floats
     used: Floats  # units rented, over all jobs, (T, R, K)
-    undelivered_gb: Floats  # found no worker: (8a), (8b) fail by it, (J, T)
-    weights: Floats  # of C1..C4 in the objective
 
     @cached_property
     def by_cost(self) -> dict[str, float]:
@@ -62,62 +60,6 @@ def nobody(instance: MlbrokerInstance) -> tuple[Ints, Ints]:
     """No workers, (J, T, R), and no PS, (J, T), to be filled in."""
     shape = len(instance.jobs), instance.horizon, len(instance.datacenters)
     return np.zeros(shape, dtype=np.int64), np.full(shape[:2], -1, dtype=np.int64)
-
-
-def rented(instance: MlbrokerInstance, workers: Ints, ps: Ints) -> Floats:
-    """Units rented of each resource in each centre and slot, shape (T, R, K)."""
-    centers = workers.shape[2]
-    is_ps = ps[:, :, None] == np.arange(centers)
-    used: Floats = np.einsum("jtr,jk->trk", workers.astype(float), instance.worker_demand)
-    used += np.einsum("jtr,jk->trk", is_ps.astype(float), instance.ps_demand)
-    return used
-
-
-def realised_costs(
-    instance: MlbrokerInstance, workers: Ints, ps: Ints, formulation: str = "tight"
-) -> RealisedCosts:
-    """Account for an integer schedule; every algorithm and every optimum is judged by this.
-
-    `workers` is y, (J, T, R), 0 outside a job's life; `ps` the position of the PS's centre, (J, T),
-    -1 for none; the formulation says how C3 and C4 count, see the module.
-    """
-    jobs, slots, centers = workers.shape
-    transfer, undelivered = np.zeros((jobs, slots)), np.zeros((jobs, slots))
-    communication = np.zeros((jobs, slots))
-    arcs = instance.arc_prices()
-    for job, slot in np.argwhere(instance.alive):
-        demand = instance.data[job, slot]
-        placed = workers[job, slot]
-        room = instance.capacity[job] * placed
-        cost, left, _ = ship(demand, room, arcs[job], np.inf)
-        transfer[job, slot] = cost
-        undelivered[job, slot] = left
-        if ps[job, slot] >= 0:
-            per_worker = instance.exchange[job] * instance.transfer_price[:, ps[job, slot]]
-            if formulation == "paper":
-                nearest = np.argsort(per_worker)  # only as many workers as are needed talk
-                reached = np.cumsum(np.maximum(placed[nearest], 0))
-                talking = np.minimum(reached, int(instance.workers_needed[job, slot]))
-                communication[job, slot] = per_worker[nearest] @ np.diff(talking, prepend=0)
-            else:
-                communication[job, slot] = per_worker @ placed
-    present = (workers > 0) | (ps[:, :, None] == np.arange(centers))
-    if formulation == "paper":  # v stays 1 for free once it is 1
-        present = np.logical_or.accumulate(present, axis=1)
-    before = np.zeros_like(present)
-    before[:, 1:] = present[:, :-1]
-    launches = (present & ~before).sum(axis=2) * instance.alive
-    used = rented(instance, workers, ps)
-    full, tier = instance.unit_price * used, instance.discounted_price * used + instance.tier_fee
-    return RealisedCosts(
-        transfer=transfer,
-        resource=np.minimum(full, tier),  # F (2)
-        deployment=launches * instance.deployment[:, None],
-        communication=communication,
-        used=used,
-        undelivered_gb=undelivered,
-        weights=instance.weights,
-    )
 
 
 class MlbrokerSolution(Solution):
@@ -166,8 +108,39 @@ class MlbrokerSolution(Solution):
 
     @cached_property
     def costs(self) -> RealisedCosts:
-        """The accounting of the solution under its own formulation."""
-        return realised_costs(self.instance, self.workers, self.ps, self.formulation)
+        """The accounting, under the solution's own formulation."""
+        instance, paper = self.instance, self.formulation == "paper"
+        transfer = np.zeros(self.ps.shape)
+        communication, arcs = transfer.copy(), instance.arc_prices()
+        is_ps = self.ps[:, :, None] == np.arange(self.workers.shape[2])
+        for job, slot in np.argwhere(instance.alive):
+            placed, ps = self.workers[job, slot], self.ps[job, slot]
+            room = instance.capacity[job] * placed
+            transfer[job, slot], _, _ = ship(instance.data[job, slot], room, arcs[job], np.inf)
+            per_worker = instance.exchange[job] * instance.transfer_price[:, ps] * (ps >= 0)
+            if paper:  # only as many workers as are needed talk, the nearest
+                nearest = np.argsort(per_worker)
+                reached = np.cumsum(np.maximum(placed[nearest], 0))
+                talking = np.minimum(reached, int(instance.workers_needed[job, slot]))
+                communication[job, slot] = per_worker[nearest] @ np.diff(talking, prepend=0)
+            else:
+                communication[job, slot] = per_worker @ placed
+        present = (self.workers > 0) | is_ps
+        if paper:  # v stays 1 for free once it is 1
+            present = np.logical_or.accumulate(present, axis=1)
+        before = np.zeros_like(present)
+        before[:, 1:] = present[:, :-1]
+        launches = (present & ~before).sum(axis=2) * instance.alive
+        used = np.einsum("jtr,jk->trk", self.workers.astype(float), instance.worker_demand)
+        used += np.einsum("jtr,jk->trk", is_ps.astype(float), instance.ps_demand)
+        tier = instance.discounted_price * used + instance.tier_fee
+        return RealisedCosts(
+            transfer=transfer,
+            resource=np.minimum(instance.unit_price * used, tier),  # F (2)
+            deployment=launches * instance.deployment[:, None],
+            communication=communication,
+            used=used,
+        )
 
     def objective(self) -> float:
         """Weighted sum of C1..C4, USD."""
@@ -221,7 +194,9 @@ class MlbrokerSolution(Solution):
         served = np.flatnonzero(self.ps[index] >= 0)
         return {
             "start": int(served[0]) + 1 if served.size else None,
-            "value": float(sum(w * c for w, c in zip(costs.weights, summed.values(), strict=True))),
+            "value": float(
+                sum(w * c for w, c in zip(self.instance.weights, summed.values(), strict=True))
+            ),
             **summed,
             "worker_slots": int(self.workers[index].sum()),
         }

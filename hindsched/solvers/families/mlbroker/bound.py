@@ -24,8 +24,8 @@ from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import solve_program
 from hindsched.solvers.door.work import Clock, spend
 from hindsched.solvers.families.mlbroker.oracle import MlbrokerOracle
-from hindsched.solvers.families.mlbroker.placements import jobs_of, tiers_of, tight_placement
-from hindsched.solvers.kernels.mlbroker.geo_relocation import SlotJobs, Tiers, shared_bound
+from hindsched.solvers.families.mlbroker.placements import jobs_of, tight_placement
+from hindsched.solvers.kernels.mlbroker.geo_relocation import SlotJobs, shared_bound
 
 ITERATIONS = 400
 """Most subgradient steps a slot."""
@@ -85,7 +85,7 @@ def lagrangian_certificate(
         launch = np.repeat(presence[:, None], slot.num_centers, axis=1)
         if held is not None:
             launch[held[names]] = 0.0
-        jobs, tiers = jobs_of(slot, launch), tiers_of(slot)
+        jobs = jobs_of(slot, launch)
         if formulation == "paper":  # talk with the PS is free
             jobs = jobs._replace(distance=0.0 * slot.distance)
         spend()
@@ -93,7 +93,7 @@ def lagrangian_certificate(
         target, steps = np.inf, 1
         if iterations and not late:
             target, steps = tight_placement(slot, launch, relocation=False).cost, iterations
-        bound, shares = _share_fees(jobs, tiers, slot.largest_use, target, steps)
+        bound, shares = _share_fees(jobs, slot.largest_use, target, steps)
         discount[:, :, names, t - 1] = shares.transpose(1, 2, 0)
         total += bound
         if on_slot is not None:
@@ -103,21 +103,21 @@ def lagrangian_certificate(
 
 
 def _share_fees(
-    jobs: SlotJobs, tiers: Tiers, most: Floats, target: float, iterations: int
+    jobs: SlotJobs, most: Floats, target: float, iterations: int
 ) -> tuple[float, Floats]:
     """The best bound on a slot that shares of its fees prove, and those shares, (J, R, K).
 
     `most` is H, (J, K); no bound can pass `target`, the cost of a feasible placement of the slot.
     """
-    full = tiers.unit - tiers.discounted
+    full = jobs.unit - jobs.discounted
     together = most.sum(axis=0)
-    equal = np.divide(tiers.fee, together, out=np.zeros_like(full), where=together > 0)
+    equal = np.divide(jobs.fee, together, out=np.zeros_like(full), where=together > 0)
     shares = best_shares = np.repeat(np.minimum(equal, full)[None], len(most), axis=0)
     size = np.where(most > 0, most, 1.0)[:, None]  # steps are taken in money: lambda H
     direction = np.zeros_like(shares)
     best, step, stale = -np.inf, 1.0, 0
     for _ in range(iterations):
-        bound, gradient = shared_bound(jobs, tiers, most, shares)
+        bound, gradient = shared_bound(jobs, most, shares)
         if best == -np.inf or bound > best + 1e-9 * abs(best):
             best, best_shares, stale = bound, shares, 0
         elif stale + 1 >= PATIENCE:

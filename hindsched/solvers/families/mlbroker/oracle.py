@@ -92,8 +92,8 @@ class MlbrokerOracle(BlockOracle):
             self.features = MappingProxyType(found)
         self._distance = w[3] * instance.transfer_price * (formulation != "paper")
         self._arcs = instance.arc_prices(float(w[0]))
-        nobody = np.zeros((*instance.alive.shape, sizes[0]), dtype=np.int64)
-        self._most = most_rented(instance, nobody) * instance.alive[:, :, None]  # H, (J, T, K)
+        most = most_rented(instance, nobody(instance)[0])
+        self._most = most * instance.alive[:, :, None]  # H, (J, T, K)
 
     @property
     def num_blocks(self) -> int:

@@ -31,7 +31,6 @@ from hindsched.solvers.kernels.mlbroker.geo_placement import (
 )
 from hindsched.solvers.kernels.mlbroker.geo_relocation import (
     SlotJobs,
-    Tiers,
     priced_job,
     relocate,
 )
@@ -54,16 +53,11 @@ class SlotPlacement(NamedTuple):
     cost: float  # exact weighted cost of the slot, launches included
 
 
-def tiers_of(slot: SlotData) -> Tiers:
-    """The slot's tiers, as the kernels want them."""
-    return Tiers(slot.unit, slot.discounted, slot.fee)
-
-
 def jobs_of(slot: SlotData, launch: Floats) -> SlotJobs:
     """The slot's jobs, as the kernels want them."""
     return SlotJobs(
         slot.data, slot.capacity, slot.needed, slot.pinned, slot.worker, slot.server, slot.exchange,
-        slot.distance, slot.arc, launch,
+        slot.distance, slot.arc, launch, slot.unit, slot.discounted, slot.fee,
     )  # fmt: skip
 
 
@@ -85,7 +79,7 @@ def relocated(
     ps = np.array(ps, dtype=np.int64)
     if len(slot.jobs):
         nodes = ONLINE_NODE_LIMIT if respond else 0
-        relocate(jobs_of(slot, launch), tiers_of(slot), workers, ps, MOST_PASSES, nodes)
+        relocate(jobs_of(slot, launch), workers, ps, MOST_PASSES, nodes)
     return SlotPlacement(workers, ps, slot_cost(slot, launch, workers, ps))
 
 

@@ -30,7 +30,7 @@ from hindsched.solvers.kernels.stable_order import copy_to
 
 
 class SlotJobs(NamedTuple):
-    """The jobs of a slot."""
+    """The jobs of a slot, and the tiers of their bill."""
 
     data: Floats  # D, (J, R)
     capacity: Floats  # P, (J,)
@@ -42,14 +42,9 @@ class SlotJobs(NamedTuple):
     distance: Floats  # weighted d for communication, (R, R)
     arc: Floats  # weighted transfer price, infinite where pinned data would leave, (J, R, R)
     launch: Floats  # weighted launch cost, 0 where the job already runs, (J, R)
-
-
-class Tiers(NamedTuple):
-    """Weighted a, b and e, each of shape (R, K)."""
-
-    unit: Floats
-    discounted: Floats
-    fee: Floats
+    unit: Floats  # weighted a, (R, K)
+    discounted: Floats  # weighted b, the same
+    fee: Floats  # weighted e, the same
 
 
 @njit(cache=True)
@@ -62,9 +57,9 @@ def priced_job(slot: SlotJobs, j: int, worker_price: Floats, ps_price: Floats) -
 
 
 @njit(cache=True)
-def added_price(tier: tuple[float, float, float], used: float, more: float) -> float:
-    """What `more` units add to the two-tier price F of `used`, at (a, b, e)."""
-    unit, discounted, fee = tier
+def added_price(slot: SlotJobs, r: int, k: int, used: float, more: float) -> float:
+    """What `more` units add to the two-tier price F of `used`."""
+    unit, discounted, fee = slot.unit[r, k], slot.discounted[r, k], slot.fee[r, k]
     both = used + more
     before = min(unit * used, discounted * used + fee)
     after: float = min(unit * both, discounted * both + fee)
@@ -73,27 +68,22 @@ def added_price(tier: tuple[float, float, float], used: float, more: float) -> f
 
 @njit(cache=True)
 def _cost_beside(
-    job: PricedBlock, worker: Floats, server: Floats, tiers: Tiers, others: Floats, workers: Ints,
-    ps: int, best: float,
-) -> float:  # fmt: skip
-    """Exact cost of a job beside what the others use, (R, K); infinite if not below `best`.
+    slot: SlotJobs, job: PricedBlock, j: int, others: Floats, workers: Ints, ps: int, best: float
+) -> float:
+    """Exact cost of job j, priced at 0 in `job`, beside what the others use, (R, K).
 
-    `job` is priced at 0, `worker` and `server` are its demands, (K,).
+    Infinite if not below `best`.
     """
-    unit, discounted, fee = tiers
     rent = 0.0
     for r in range(workers.size):
-        for k in range(others.shape[1]):
-            more = workers[r] * worker[k] + (server[k] if r == ps else 0.0)
-            if more > 0.0:
-                rent += added_price((unit[r, k], discounted[r, k], fee[r, k]), others[r, k], more)
+        for k in range(others.shape[1] if workers[r] > 0 or r == ps else 0):
+            more = workers[r] * slot.worker[j, k] + (slot.server[j, k] if r == ps else 0.0)
+            rent += added_price(slot, r, k, others[r, k], more)
     return rent + placement_cost(job, workers, ps, best - rent)
 
 
 @njit(cache=True)
-def relocate(
-    slot: SlotJobs, tiers: Tiers, workers: Ints, ps: Ints, passes: int, node_limit: int
-) -> None:
+def relocate(slot: SlotJobs, workers: Ints, ps: Ints, passes: int, node_limit: int) -> None:
     """Improve a slot's integer placement in place until no single job gains.
 
     `workers`, (J, R), and `ps`, (J,), must hold the data. The best response, of so many nodes, is
@@ -115,8 +105,7 @@ def relocate(
                     for r in range(centers):
                         others[r, k] += workers[i, r] * slot.worker[i, k]
             job = priced_job(slot, j, nothing, nothing)
-            given = job, slot.worker[j], slot.server[j], tiers, others
-            here = _cost_beside(*given, workers[j], ps[j], np.inf)
+            here = _cost_beside(slot, job, j, others, workers[j], ps[j], np.inf)
             best, best_workers, best_ps = here * (1.0 - 1e-10), workers[j], ps[j]
             for number in range(neighbours + (node_limit > 0)):
                 if number < neighbours:
@@ -124,13 +113,11 @@ def relocate(
                         number, workers[j], ps[j], slot.needed[j], slot.pinned[j]
                     )
                 else:  # chords of what joining costs: what is above `best` at them is above it here
-                    each, serving = average_prices(
-                        slot.needed[j], slot.worker[j], slot.server[j], others, tiers
-                    )
+                    each, serving = average_prices(slot, j, others)
                     response = priced_job(slot, j, each, serving)
                     _, _, trial, to = best_placement(response, node_limit, best)
                 if to >= 0:
-                    cost = _cost_beside(*given, trial, to, best)
+                    cost = _cost_beside(slot, job, j, others, trial, to, best)
                     if cost < best:
                         best, best_workers, best_ps = cost, trial, to
             if best_ps != ps[j] or (best_workers != workers[j]).any():
@@ -168,39 +155,32 @@ def _neighbour(number: int, workers: Ints, ps: int, needed: int, pinned: Ints) -
 
 
 @njit(cache=True)
-def average_prices(
-    needed: int, worker: Floats, server: Floats, others: Floats, tiers: Tiers
-) -> tuple[Floats, Floats]:
+def average_prices(slot: SlotJobs, j: int, others: Floats) -> tuple[Floats, Floats]:
     """Average price per worker and per PS if the whole job joined each centre, shapes (R,), (R,).
 
     The prices of ``oasis-style``'s sequential variant: units are charged at what they would add to
-    the tiered bill if all `needed` workers and the PS came to the centre.
+    the tiered bill if all N workers and the PS came to the centre.
     """
-    unit, discounted, fee = tiers
     centers, kinds = others.shape
-    worker_price = np.zeros(centers)
-    server_price = np.zeros(centers)
+    worker_price, server_price = np.zeros(centers), np.zeros(centers)
     for r in range(centers):
         for k in range(kinds):
-            more = needed * worker[k] + server[k]
-            if more <= 0.0:
-                continue
-            price = added_price((unit[r, k], discounted[r, k], fee[r, k]), others[r, k], more)
-            worker_price[r] += worker[k] * price / more
-            server_price[r] += server[k] * price / more
+            more = slot.needed[j] * slot.worker[j, k] + slot.server[j, k]
+            if more > 0.0:
+                price = added_price(slot, r, k, others[r, k], more) / more
+                worker_price[r] += slot.worker[j, k] * price
+                server_price[r] += slot.server[j, k] * price
     return worker_price, server_price
 
 
 @njit(cache=True)
-def shared_bound(
-    slot: SlotJobs, tiers: Tiers, most: Floats, shares: Floats
-) -> tuple[float, Floats]:
+def shared_bound(slot: SlotJobs, most: Floats, shares: Floats) -> tuple[float, Floats]:
     """Bound on a slot's cost at given shares and its subgradient, (J, R, K).
 
     `most` is H, (J, K); `shares` are lambda, weighted USD per unit, (J, R, K); the gradient is ``w
     - H u`` at the jobs' relaxed best responses.
     """
-    unit, discounted, fee = tiers
+    unit, discounted, fee = slot.unit, slot.discounted, slot.fee
     worker, server = slot.worker, slot.server
     jobs, centers, kinds = shares.shape
     gradient = np.zeros_like(shares)

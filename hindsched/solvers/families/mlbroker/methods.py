@@ -52,64 +52,14 @@ def find_schedule(
     return MlbrokerSolution(instance, *plan, formulation)
 
 
-def milp(
-    instance: Instance, formulation: str, options: SolveOptions, on_progress: Progress | None
-) -> Result:
-    """Solve (8) by a mixed-integer solver, begun from a heuristic schedule."""
-    assert isinstance(instance, MlbrokerInstance)
-    clock, limit = Clock(math.inf), options.time_limit
-    begin = find_schedule(instance, formulation, None if limit is None else Clock(0.3 * limit))
-    return solve_milp(
-        instance, formulation, options.without(clock.gone), on_progress, incumbent=begin
-    )
-
-
-def search(
-    instance: Instance, formulation: str, options: SolveOptions, on_progress: Progress | None
-) -> Result:
-    """Find a schedule; no bound."""
-    run = _run(instance, formulation, options, on_progress, "search")
-    clock = None if options.time_limit is None else run.clock
-    run.offer(find_schedule(run.instance, formulation, clock))
-    return run.result("chord prices, relocation")
-
-
-def chord(
-    instance: Instance, formulation: str, options: SolveOptions, on_progress: Progress | None
-) -> Result:
-    """P_f (9) with the chord of the concave price, one linear program a job; not certified."""
-    assert isinstance(instance, MlbrokerInstance)
-    limit = None if is_counted() else options.time_limit
-    return Result(
-        instance=instance, formulation=formulation, method="chord", status=Status.NO_SOLUTION,
-        stopped_by=StoppedBy.CONVERGED,
-        bound=relaxation_bound(instance, "chord", time_limit=limit),
-        backend="highs, one program a job",
-    )  # fmt: skip
-
-
-def conditioned(
-    instance: Instance, formulation: str, options: SolveOptions, on_progress: Progress | None
-) -> Result:
-    """Chord price, given the place of each PS: certified, without any solver."""
-    run = _run(instance, formulation, options, on_progress, "conditioned")
-    run.certify(run.clock, 0)
-    return run.result()
-
-
-def bound(
-    instance: Instance, formulation: str, options: SolveOptions, on_progress: Progress | None
-) -> Result:
-    """Lagrangian bound with shared fees: certified, without any solver."""
-    run = _run(instance, formulation, options, on_progress, "bound")
-    run.certify(None if options.time_limit is None else run.clock)
-    return run.result()
-
-
 class BrokerRun(Run):
     """A solve of mlbroker: a certified bound, and schedules from what jobs answer to its prices."""
 
-    instance: MlbrokerInstance
+    @property
+    def instance(self) -> MlbrokerInstance:
+        """What is solved."""
+        assert isinstance(self.known.instance, MlbrokerInstance)
+        return self.known.instance
 
     def certify(self, clock: Clock | None, iterations: int = ITERATIONS) -> Plan:
         """Prove a bound by prices, and return the jobs' best responses to them."""
@@ -137,14 +87,58 @@ class BrokerRun(Run):
         self.offer(find_schedule(instance, formulation, clock, answers))
 
 
-def _run(
-    instance: Instance, formulation: str, options: SolveOptions, on_progress: Progress | None,
-    method: str, stop: Event | None = None,
-) -> BrokerRun:  # fmt: skip
+def milp(
+    instance: Instance, formulation: str, options: SolveOptions, on_progress: Progress | None
+) -> Result:
+    """Solve (8) by a mixed-integer solver, begun from a heuristic schedule."""
     assert isinstance(instance, MlbrokerInstance)
-    run = BrokerRun(instance, formulation, options, on_progress, stop or Event(), method)
-    run.instance = instance
-    return run
+    clock, limit = Clock(math.inf), options.time_limit
+    begin = find_schedule(instance, formulation, None if limit is None else Clock(0.3 * limit))
+    return solve_milp(
+        instance, formulation, options.without(clock.gone), on_progress, incumbent=begin
+    )
+
+
+def search(
+    instance: Instance, formulation: str, options: SolveOptions, on_progress: Progress | None
+) -> Result:
+    """Find a schedule; no bound."""
+    run = BrokerRun(instance, formulation, options, on_progress, Event(), "search")
+    clock = None if options.time_limit is None else run.clock
+    run.offer(find_schedule(run.instance, formulation, clock))
+    return run.result("chord prices, relocation")
+
+
+def chord(
+    instance: Instance, formulation: str, options: SolveOptions, on_progress: Progress | None
+) -> Result:
+    """P_f (9) with the chord of the concave price, one linear program a job; not certified."""
+    assert isinstance(instance, MlbrokerInstance)
+    limit = None if is_counted() else options.time_limit
+    return Result(
+        instance=instance, formulation=formulation, method="chord", status=Status.NO_SOLUTION,
+        stopped_by=StoppedBy.CONVERGED,
+        bound=relaxation_bound(instance, "chord", time_limit=limit),
+        backend="highs, one program a job",
+    )  # fmt: skip
+
+
+def conditioned(
+    instance: Instance, formulation: str, options: SolveOptions, on_progress: Progress | None
+) -> Result:
+    """Chord price, given the place of each PS: certified, without any solver."""
+    run = BrokerRun(instance, formulation, options, on_progress, Event(), "conditioned")
+    run.certify(run.clock, 0)
+    return run.result()
+
+
+def bound(
+    instance: Instance, formulation: str, options: SolveOptions, on_progress: Progress | None
+) -> Result:
+    """Lagrangian bound with shared fees: certified, without any solver."""
+    run = BrokerRun(instance, formulation, options, on_progress, Event(), "bound")
+    run.certify(None if options.time_limit is None else run.clock)
+    return run.result()
 
 
 def auto(
@@ -152,7 +146,7 @@ def auto(
 ) -> Result:
     """Bound and search; small instances also by the integer program."""
     with catch_interrupt() as stop:
-        run = _run(instance, formulation, options, on_progress, "bound+search", stop)
+        run = BrokerRun(instance, formulation, options, on_progress, stop, "bound+search")
         run.close(SHARE_OF_BOUND, 1.0)
         size = int(run.instance.alive.sum()) * len(run.instance.datacenters)
         why = f"job-slots x centres = {size}, small up to {SMALL_JOB_SLOTS}"
@@ -169,7 +163,7 @@ def tree(
     """Prove an optimum of ``tight`` by branch and bound on tiers and presence."""
     check_has_tree(instance, formulation)
     with catch_interrupt() as stop:
-        run = _run(instance, formulation, options, on_progress, "tree", stop)
+        run = BrokerRun(instance, formulation, options, on_progress, stop, "tree")
         run.close(SHARE_BEFORE_TREE, 0.5)
         return grow(run)
 

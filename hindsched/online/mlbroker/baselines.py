@@ -182,15 +182,13 @@ class RecedingHorizon(Broker):
 
     def place(self, slot: int, view: SlotData, launch: Floats) -> tuple[Ints, Ints]:
         """Plan the window and return the present slot's part."""
-        jobs, held = [], np.zeros(view.data.shape, dtype=bool)
+        jobs = []
         for j, job in enumerate(self.live):
             last = min(job.departure, slot + self.window - 1)
             data = [self._data(job, t) for t in range(slot + 1, last + 1)]
             seen = {"arrival": slot, "departure": last, "data_gb": [view.data[j], *data]}
             jobs.append(job.model_copy(update=seen))
-            if job.name in self.present:
-                held[j] = self.present[job.name]
-        planner = Planner(self.cluster.with_jobs(tuple(jobs)), held)
+        planner = Planner(self.cluster.with_jobs(tuple(jobs)), self.held())
         plan = planner.slot_by_slot(self.relocation)
         if self.relocation:
             _, plan = planner.improved(plan)

@@ -24,6 +24,8 @@ from hindsched.online.protocol import (
     OnlineAlgorithm,
 )
 from hindsched.solutions.base import Assignment
+from hindsched.solutions.mlbroker.solution import used_by
+from hindsched.solutions.rows import write_counts
 
 
 class State(ClusterState[MlbrokerJob]):
@@ -80,28 +82,21 @@ class Broker(OnlineAlgorithm):
             return NOTHING
         now = []
         for job in self.live:
-            own = {"arrival": slot, "departure": slot, "data_gb": (self.data_now[job.name],)}
-            now.append(job.model_copy(update=own))
+            today = {"arrival": slot, "departure": slot, "data_gb": (self.data_now[job.name],)}
+            now.append(job.model_copy(update=today))
         view = SlotData.at(self.cluster.with_jobs(tuple(now)), slot)
-        workers, ps = self.place(slot, view, self.launch(view))
+        workers, ps = self.place(slot, view, view.deployment[:, None] * ~self.held())
+        self.present = dict(zip(view.jobs, used_by(workers, ps), strict=True))
         rows: dict[str, Sequence[Assignment]] = {}
-        for j, name in enumerate(view.jobs):
-            used = workers[j] > 0
-            used[ps[j]] = True
-            self.present[name] = used
-            placed = {self.names[r]: int(workers[j, r]) for r in np.flatnonzero(workers[j])}
-            row = {"from": slot, "to": slot, "workers": placed, "ps": self.names[int(ps[j])]}
-            rows[name] = [row]
-        self.present = {name: self.present[name] for name in view.jobs}
-        admitted = tuple(job.name for job in arrivals)
-        return Decision(rows, admitted)
+        for name, own, center in zip(view.jobs, workers, ps.tolist(), strict=True):
+            placed = {"workers": write_counts(own, self.names), "ps": self.names[center]}
+            rows[name] = [{"from": slot, "to": slot, **placed}]
+        return Decision(rows, tuple(job.name for job in arrivals))
 
-    def launch(self, view: SlotData) -> Floats:
-        """Weighted launch cost of each job in each centre, 0 where it runs already, (J, R)."""
-        nowhere = np.zeros(view.num_centers, dtype=bool)
-        before = np.array([self.present.get(name, nowhere) for name in view.jobs])
-        cost: Floats = view.deployment[:, None] * ~before
-        return cost
+    def held(self) -> Bools:
+        """Where each live job ran in the slot before, (J, R)."""
+        nowhere = np.zeros(len(self.names), dtype=bool)
+        return np.array([self.present.get(job.name, nowhere) for job in self.live], dtype=bool)
 
     @abstractmethod
     def place(self, slot: int, view: SlotData, launch: Floats) -> tuple[Ints, Ints]:

@@ -19,7 +19,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from hindsched.arrays import Floats, Ints
+from hindsched.arrays import Bools, Floats, Ints
 from hindsched.errors import InputError
 from hindsched.instances.mlbroker.instance import COSTS, MlbrokerInstance, MlbrokerJob
 from hindsched.json_types import JsonObject
@@ -60,6 +60,12 @@ def nobody(instance: MlbrokerInstance) -> tuple[Ints, Ints]:
     """No workers, (J, T, R), and no PS, (J, T), to be filled in."""
     shape = len(instance.jobs), instance.horizon, len(instance.datacenters)
     return np.zeros(shape, dtype=np.int64), np.full(shape[:2], -1, dtype=np.int64)
+
+
+def used_by(workers: Ints, ps: Ints) -> Bools:
+    """Which centres jobs use, in the shape of `workers`: by a worker or the PS."""
+    used: Bools = (workers > 0) | (ps[..., None] == np.arange(workers.shape[-1]))
+    return used
 
 
 class MlbrokerSolution(Solution):
@@ -125,7 +131,7 @@ class MlbrokerSolution(Solution):
                 communication[job, slot] = per_worker[nearest] @ np.diff(talking, prepend=0)
             else:
                 communication[job, slot] = per_worker @ placed
-        present = (self.workers > 0) | is_ps
+        present = used_by(self.workers, self.ps)
         if paper:  # v stays 1 for free once it is 1
             present = np.logical_or.accumulate(present, axis=1)
         before = np.zeros_like(present)

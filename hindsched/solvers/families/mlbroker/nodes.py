@@ -85,13 +85,9 @@ class TierNodes:
         }
 
     def bound(
-        self,
-        decisions: Sequence[BranchDecision],
-        prices: Floats,
-        cutoff: float | None,
-        seconds: Callable[[], float | None],
-        known: Any = None,
-    ) -> NodeBound:
+        self, decisions: Sequence[BranchDecision], prices: Floats, cutoff: float | None,
+        seconds: Callable[[], float | None], known: Any = None,
+    ) -> NodeBound:  # fmt: skip
         """Find good prices for the solutions that obey `decisions`; see `NodeProgram.bound`."""
         limits = self._limits = limits_of(decisions)
         if any(low > high for own in limits.values() for low, high in own.values()):

@@ -47,13 +47,12 @@ NODE_LIMIT = 5_000
 """Nodes of one job's slot; beyond it the bound of the open nodes is used."""
 BROKER = "broker"
 WORKERS, PS, TIER = "workers", "ps", "tier"
-TREE_ROWS = ORACLE_ROWS
 
 
 def tree_rows(instance: Instance, formulation: str) -> tuple[str, ...]:
     """Layouts that a tree can be grown on: of ``tight``, where no job has the broker's name."""
     named = any(job.name == BROKER for job in instance.jobs)
-    return TREE_ROWS if formulation == "tight" and not named else ()
+    return ORACLE_ROWS if formulation == "tight" and not named else ()
 
 
 class MlbrokerOracle(BlockOracle):

@@ -21,7 +21,7 @@ import numpy as np
 from hindsched.arrays import Bools, Floats, Ints
 from hindsched.instances.mlbroker.instance import MlbrokerInstance
 from hindsched.instances.mlbroker.slot import SlotData
-from hindsched.solutions.mlbroker.solution import nobody
+from hindsched.solutions.mlbroker.solution import nobody, used_by
 from hindsched.solvers.door.work import Clock, spend
 from hindsched.solvers.kernels.mlbroker.geo_placement import (
     best_placement,
@@ -193,7 +193,7 @@ class Planner:
             moves = relocation and not self.is_late()
             placed = tight_placement(view, launch, relocation=moves)
             workers[live, t], ps[live, t] = placed.workers, placed.ps
-            before[live] = _used(placed.workers, placed.ps)
+            before[live] = used_by(placed.workers, placed.ps)
         return workers, ps
 
     def improved(self, plan: Plan) -> tuple[float, Plan]:
@@ -230,7 +230,7 @@ class Planner:
 
         Both of shape (J, T, R); a launch costs nothing where the slot before had the job there.
         """
-        instance, used = self.instance, _used(*plan)
+        instance, used = self.instance, used_by(*plan)
         before, runs = np.zeros_like(used), np.ones(used.shape)
         before[:, 1:] = used[:, :-1]
         before[np.arange(len(used)), instance.alive.argmax(axis=1)] = self._held
@@ -238,9 +238,3 @@ class Planner:
             runs[:, t] += used[:, t + 1] * runs[:, t + 1]
         launch = instance.weights[2] * instance.deployment[:, None, None]
         return launch * ~before, runs
-
-
-def _used(workers: Ints, ps: Ints) -> Bools:
-    """Which centres jobs use, in the shape of `workers`."""
-    used: Bools = (workers > 0) | (ps[..., None] == np.arange(workers.shape[-1]))
-    return used

@@ -38,16 +38,15 @@ def test_a_plan_costs_its_value_where_no_presence_is_rewarded(tiny: Any, seed: i
     rows = {}
     for j, job in enumerate(tiny.jobs):
         found = oracle.best_response(j, prices)
-        cost = found.objective + float(prices[found.rows] @ found.amounts)
-        assert cost == pytest.approx(found.value, rel=1e-7, abs=1e-7)
         rows[job.name] = oracle.assignments(j, found)
-        assert [row["from"] for row in rows[job.name]] == list(
-            range(job.arrival, job.departure + 1)
-        )
-        alone = build_solution(tiny.with_jobs((job,)), {job.name: rows[job.name]}, "tight")
-        life = slice(job.arrival - 1, job.departure)
-        assert alone.workers[0, life].tolist() == found.plan.workers.tolist()
-        assert alone.ps[0, life].tolist() == found.plan.ps.tolist()
+        costs = build_solution(tiny.with_jobs((job,)), {job.name: rows[job.name]}, "tight").costs
+        use = np.zeros(oracle.rows.size)
+        use[found.rows] = found.amounts
+        discounted = oracle.rows.unpack(use)["discount"][:, :, j]
+        rent = oracle.unit_prices * costs.used - oracle.gains * discounted.transpose(2, 0, 1)
+        moved = costs.transfer * tiny.weights[0] + costs.communication * tiny.weights[3]
+        assert found.objective == pytest.approx(rent.sum() + moved.sum(), rel=1e-7, abs=1e-7)
+        assert found.value == pytest.approx(found.objective + prices @ use, rel=1e-7, abs=1e-7)
     solution = build_solution(tiny, rows, "tight")
     assert solution.violations() == []
     own = oracle.use_of(solution)

@@ -55,13 +55,6 @@ def dependent_round(parts: Floats, weights: Floats, generator: np.random.Generat
     return np.rint(p).astype(np.int64)
 
 
-def snapped(fractional: Floats) -> Floats:
-    """Fractional workers with values near an integer made integer."""
-    nearest = np.rint(fractional)
-    value: Floats = np.where(np.abs(fractional - nearest) < SNAP, nearest, fractional)
-    return np.maximum(value, 0.0)
-
-
 def round1(fractional: Floats, weights: Floats, slot: int, seed: int, purpose: str) -> Ints:
     """Round1_y: in each centre over the jobs, keeping the units of one resource.
 
@@ -98,7 +91,8 @@ def round_workers(
     ``paper`` takes the largest of the K + 1 roundings of Algorithm 2, ``round2`` the second alone,
     ``independent`` (IR) the nearest integer, ``greedy`` (GR) the next one up.
     """
-    value = snapped(fractional)
+    nearest = np.rint(fractional)
+    value = np.where(np.abs(fractional - nearest) < SNAP, nearest, np.maximum(fractional, 0.0))
     if method == "independent":
         return np.floor(value + 0.5).astype(np.int64)
     if method == "greedy":

@@ -80,11 +80,7 @@ class MlbrokerSolution(Solution):
     instance: MlbrokerInstance
 
     def __init__(
-        self,
-        instance: MlbrokerInstance,
-        workers: Ints,
-        ps: Ints,
-        formulation: str | None = None,
+        self, instance: MlbrokerInstance, workers: Ints, ps: Ints, formulation: str | None = None
     ) -> None:
         self.instance = instance
         self.formulation = instance.check_formulation(formulation)
@@ -164,15 +160,11 @@ class MlbrokerSolution(Solution):
         found: dict[str, list[Assignment]] = {}
         for job, workers, ps in zip(self.instance.jobs, self.workers, self.ps, strict=True):
             rows = [
-                {
-                    "from": first,
-                    "to": last,
-                    "workers": write_counts(workers[first - 1], names),
-                    "ps": names[int(ps[first - 1])],
-                }
+                {"from": first, "to": last, "workers": write_counts(workers[first - 1], names),
+                 "ps": names[int(ps[first - 1])]}
                 for first, last in stretches(np.column_stack([workers, ps]))
                 if ps[first - 1] >= 0
-            ]
+            ]  # fmt: skip
             if rows:
                 found[job.name] = rows
         return found

@@ -115,14 +115,6 @@ def tight_placement(slot: SlotData, launch: Floats, *, relocation: bool = True) 
     return SlotPlacement(workers, ps, slot_cost(slot, launch, workers, ps))
 
 
-def tier_prices(slot: SlotData, placement: SlotPlacement) -> Floats:
-    """Marginal unit prices (R, K) at what a placement rents."""
-    used = slot.rented(placement.workers, placement.ps)
-    bought = slot.discounted * used + slot.fee < slot.unit * used
-    price: Floats = np.where(bought, slot.discounted, slot.unit)
-    return price
-
-
 def priced_placement(
     slot: SlotData, launch: Floats, *, starts: Iterable[Floats] = (), relocation: bool = False
 ) -> tuple[SlotPlacement, Floats]:
@@ -131,8 +123,7 @@ def priced_placement(
     Returns the cheapest placement, with `relocation` improved by the local search, and the unit
     prices that led to it, (R, K).
     """
-    best: SlotPlacement | None = None
-    best_price = slot.unit
+    found: list[tuple[SlotPlacement, Floats]] = []
     seen: set[bytes] = set()
     for start in (slot.unit, slot.chord, slot.discounted, *starts):
         price = start
@@ -141,11 +132,11 @@ def priced_placement(
                 break
             seen.add(price.tobytes())
             workers, ps = best_responses(slot, launch, price)
-            found = SlotPlacement(workers, ps, slot_cost(slot, launch, workers, ps))
-            if best is None or found.cost < best.cost:
-                best, best_price = found, price
-            price = tier_prices(slot, found)
-    assert best is not None, "full prices are always tried"
+            cost, used = slot_cost(slot, launch, workers, ps), slot.rented(workers, ps)
+            found.append((SlotPlacement(workers, ps, cost), price))
+            bought = slot.discounted * used + slot.fee < slot.unit * used
+            price = np.where(bought, slot.discounted, slot.unit)
+    best, best_price = min(found, key=lambda one: one[0].cost)
     if relocation:
         best = relocated(slot, launch, best.workers, best.ps)
     return best, best_price

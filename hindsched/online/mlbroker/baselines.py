@@ -27,8 +27,11 @@ from hindsched.solvers.families.mlbroker.placements import (
     best_responses,
     jobs_of,
 )
-from hindsched.solvers.kernels.mlbroker.geo_placement import best_placement
-from hindsched.solvers.kernels.mlbroker.geo_relocation import average_prices, priced_job
+from hindsched.solvers.kernels.mlbroker.geo_placement import (
+    average_prices,
+    best_placement,
+    priced_job,
+)
 
 
 class Local(Broker):

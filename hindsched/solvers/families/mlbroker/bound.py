@@ -25,7 +25,7 @@ from hindsched.solvers.door.program import solve_program
 from hindsched.solvers.door.work import Clock, spend
 from hindsched.solvers.families.mlbroker.oracle import MlbrokerOracle
 from hindsched.solvers.families.mlbroker.placements import jobs_of, tight_placement
-from hindsched.solvers.kernels.mlbroker.geo_relocation import SlotJobs, shared_bound
+from hindsched.solvers.kernels.mlbroker.geo_placement import SlotJobs, shared_bound
 
 ITERATIONS = 400
 """Most subgradient steps a slot."""

@@ -24,15 +24,13 @@ from hindsched.instances.mlbroker.slot import SlotData
 from hindsched.solutions.mlbroker.solution import nobody, used_by
 from hindsched.solvers.door.work import Clock, spend
 from hindsched.solvers.kernels.mlbroker.geo_placement import (
+    SlotJobs,
     best_placement,
     placement_cost,
-    relaxed_best,
-    round_largest_remainder,
-)
-from hindsched.solvers.kernels.mlbroker.geo_relocation import (
-    SlotJobs,
     priced_job,
+    relaxed_best,
     relocate,
+    round_largest_remainder,
 )
 
 ONLINE_NODE_LIMIT = 2_000

@@ -36,20 +36,6 @@ def workers_for(data: Floats, capacity: Floats | float) -> Ints:
     return ceil_exactly(data.sum(axis=-1) / capacity, exact, certain)
 
 
-def workers_for_pinned(data: Floats, capacity: Floats, stays: Bools) -> Ints:
-    """Least workers in each centre, exactly: ceil(D / P) where data `stays` (mask), 0 elsewhere.
-
-    Together with `workers_for` in all they are enough: what may leave finds the room that is left.
-    """
-    where = np.broadcast_to(stays, data.shape)
-    found = np.zeros(data.shape, dtype=np.int64)
-    if where.any():
-        found[where] = workers_for(
-            data[where][:, None], np.broadcast_to(capacity, data.shape)[where]
-        )
-    return found
-
-
 class TierPrice(base.Record):
     """A concave two-tier price: ``min(unit h, discounted h + (unit - discounted) threshold)``.
 
@@ -295,10 +281,12 @@ class MlbrokerInstance(base.Instance):
 
     @cached_property
     def workers_pinned(self) -> Ints:
-        """Least workers in a centre for data that may not leave it, exactly, shape (J, T, R)."""
-        return workers_for_pinned(
-            self.data, self.capacity[:, None, None], ~self.may_leave[:, None, :]
-        )
+        """Least workers in a centre for data that may not leave it, exactly, shape (J, T, R).
+
+        With `workers_needed` in all they are enough: what may leave finds the room that is left.
+        """
+        stays = np.where(self.may_leave[:, None, :], 0.0, self.data)
+        return workers_for(stays[..., None], self.capacity[:, None, None])
 
     @cached_property
     def may_leave(self) -> Bools:

@@ -14,7 +14,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from threading import Event
-from typing import Any
+from typing import Any, NamedTuple
 
 import highspy
 import numpy as np
@@ -45,8 +45,7 @@ Life = tuple[int, int]
 _OPTIMAL = highspy.HighsModelStatus.kOptimal
 
 
-@dataclass(frozen=True)
-class PricedPlacement:
+class PricedPlacement(NamedTuple):
     """A placement of one job in one slot."""
 
     workers: Ints  # (R,)
@@ -80,9 +79,8 @@ class TierNodes:
         self.oracle, self._interrupted = oracle, interrupted
         self._limits: Mapping[int, Limits] = {}
         alive = np.argwhere(oracle.instance.alive).tolist()
-        self._known: dict[Life, dict[tuple[int, ...], PricedPlacement]] = {
-            (j, t): {} for j, t in alive
-        }
+        self._known: dict[Life, dict[tuple[int, ...], PricedPlacement]]
+        self._known = {(j, t): {} for j, t in alive}
 
     def bound(
         self, decisions: Sequence[BranchDecision], prices: Floats, cutoff: float | None,
@@ -201,24 +199,22 @@ class TierNodes:
 
     def _add(self, program: _Program, plans: Sequence[tuple[Ints, Ints]]) -> int:
         """Add the placements of the jobs' plans; return how many are new."""
-        added = 0
+        instance, added = self.oracle.instance, 0
         for (j, t), placements in self._known.items():
-            step = t - (self.oracle.instance.jobs[j].arrival - 1)
+            step = t - (instance.jobs[j].arrival - 1)
             workers, ps = plans[j][0][step], int(plans[j][1][step])
             key = (*workers.tolist(), ps)
-            if key not in placements:
-                placements[key] = self._placement(j, t, workers.copy(), ps)
-                program.add((j, t), placements[key])
-                added += 1
+            if key in placements:
+                continue
+            at, nothing = np.arange(workers.size) == ps, np.zeros(workers.size)
+            block = self.oracle.priced_block(j, t, nothing, nothing, nothing)
+            cost = placement_cost(block, workers, np.int64(ps), np.inf)
+            use = workers[:, None] * instance.worker_demand[j] + at[:, None] * instance.ps_demand[j]
+            found = PricedPlacement(workers.copy(), ps, cost, use, (workers > 0) | at)
+            placements[key] = found
+            program.add((j, t), found)
+            added += 1
         return added
-
-    def _placement(self, j: int, t: int, workers: Ints, ps: int) -> PricedPlacement:
-        instance, nothing = self.oracle.instance, np.zeros(workers.size)
-        block = self.oracle.priced_block(j, t, nothing, nothing, nothing)
-        at = np.arange(workers.size) == ps
-        use = workers[:, None] * instance.worker_demand[j] + at[:, None] * instance.ps_demand[j]
-        cost = placement_cost(block, workers, np.int64(ps), np.inf)
-        return PricedPlacement(workers, ps, float(cost), use, (workers > 0) | at)
 
 
 def _between(job: int, feature: Feature, ways: list[tuple[float, PricedPlacement]]) -> list[Split]:

@@ -181,21 +181,21 @@ class MlbrokerOracle(BlockOracle):
 
     def within(self, job: int, t: int, limits: Limits) -> tuple[Ints, Ints, Any, Any, bool]:
         """Least and most workers by centre, where the PS may and must be, if nothing can."""
-        windows = [
-            (feature.name, feature.index[0], *window)
-            for feature, window in limits.items()
-            if feature.name in (WORKERS, PS) and feature.index[1] == t
-        ]
-        workers = np.array([(0, NEVER)] * len(self.instance.datacenters))
-        serves = workers.copy()
-        for name, center, low, high in windows:
-            (workers if name == WORKERS else serves)[center] = low, high
-        must = serves[:, 0] > 0
-        may = (serves[:, 1] > 0) & (must if must.any() else True)
-        empty = (workers[:, 0] > np.minimum(workers[:, 1], self.crew(job, t))).any()
-        empty |= (serves[:, 0] > np.minimum(serves[:, 1], 1)).any() or must.sum() > 1
-        least, most = workers[:, 0].copy(), workers[:, 1].copy()  # as kernels are compiled
-        return least, most, may, must, bool(empty or not may.any())
+        size, empty = len(self.instance.datacenters), False
+        least, most = np.zeros(size, dtype=np.int64), np.full(size, NEVER)
+        may, must = np.ones(size, dtype=bool), np.zeros(size, dtype=bool)
+        for feature, (low, high) in limits.items():
+            if feature.name == TIER or feature.index[1] != t:
+                continue
+            r, top = feature.index[0], 1
+            if feature.name == WORKERS:
+                least[r], most[r], top = low, high, self.crew(job, t)
+            else:
+                may[r], must[r] = high > 0, low > 0
+            empty |= low > min(high, top)
+        if must.any():
+            may &= must
+        return least, most, may, must, bool(empty or must.sum() > 1 or not may.any())
 
     def crew(self, job: int, t: int) -> int:
         """Most workers of a job in one centre in a slot: max(N, 1)."""

@@ -2,7 +2,7 @@
 
     python benchmarks/oasis.py [--seconds 60] [--model-jobs 10]
 
-Two tables, each with its rivals in the same run: our form of the offline program against the
+Two tables, each with its rivals in the same run: the strong and the cumulative form against the
 printed one (T = 10, 10 jobs, 5, 10 and 25 servers of each role); a decision of OASiS by the
 worker-slot program, by the paper's chunk program and by the integer program (T = 100, 50 + 50
 servers).

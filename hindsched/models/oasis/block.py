@@ -1,4 +1,4 @@
-"""One oasis job as a Pyomo block, in two forms; the way from its variables to counts and back.
+"""One oasis job as a Pyomo block, in three forms; the way from its variables to counts and back.
 
 ===============  ===========================================  =============  ===================
 paper            meaning                                      here           indices
@@ -7,6 +7,7 @@ paper            meaning                                      here           ind
 ``z_ik(t)``      parameter servers (PSs) of the job           ``z``          server, slot
 ``x_i``          the job is admitted                          ``admitted``   (``x``, printed)
 ``t_i``          the slot in which it ends                    ``u``          end: 1 where it is
+(ours)           workers, if the job ends by this end         ``n``          end, slot
 (ours)           workers up to and with this slot             ``done``       slot
 (ours)           share of the job that has ended by a slot    ``ended``      slot
 ===============  ===========================================  =============  ===================
@@ -15,10 +16,13 @@ paper            meaning                                      here           ind
     (2), (3), (6)-(10) as in the paper, one rule an equation number. Only (8), the largest t with a
     worker, is no linear one. With a binary for each slot it reads: one end if the job is admitted,
     no worker after it, a worker in it.
+``strong``
+    Per end slot: exactly the work is done by it, and no more workers than can run if the job ends
+    by it. Asking for exactly the work loses nothing: dropping a worker keeps a schedule feasible
+    and never delays it.
 ``cumulative``
-    The work done and the share that has ended are accumulated over the slots: exactly the work is
-    done by the end, and no more workers run than can if the job ends by it. Asking for exactly the
-    work loses nothing: dropping a worker keeps a schedule feasible and never delays it.
+    As strong, but the work done and the share that has ended are accumulated over the slots: as
+    many rows as slots instead of their square, and nearly as tight.
 """
 
 from __future__ import annotations
@@ -48,8 +52,9 @@ RELAXED = Domains(pyo.NonNegativeReals, pyo.UnitInterval)
 
 
 def add_job(
-    b: Model, job: JobSets, domains: Domains, *, must_run: bool = False, may_give_up: bool = False
-) -> None:
+    b: Model, job: JobSets, form: str, domains: Domains, *, must_run: bool = False,
+    may_give_up: bool = False,
+) -> None:  # fmt: skip
     """Fill a block with a job's ``y``, ``z``, ``u``, ``admitted``, ``utility`` and rules by number.
 
     In the subproblem it `must_run`. Where it `may_give_up` it may begin and be dropped, which is
@@ -71,6 +76,8 @@ def add_job(
     _add_ps_rules(b, job, job.worker_slots, job.ps_slots)
     if may_give_up:
         _end_or_give_up(b, job)
+    elif form == "strong":
+        _end_by_exact_work(b, job)
     else:
         _end_by_sums(b, job)
     if must_run and not job.ends:
@@ -106,6 +113,27 @@ def _add_ps_rules(
         return b.servers[t] <= b.workers[t]
 
 
+def _end_by_exact_work(b: Model, job: JobSets) -> None:
+    """Strong form: the workers of a slot are split over the ends by which the job may end."""
+    busy = [t for t in job.worker_slots if job.most[t] > 0]
+    pairs = [(e, t) for e in job.ends for t in busy if t <= e]
+    b.n = pyo.Var(
+        pairs, domain=pyo.NonNegativeReals, doc="(ours) workers, if the job ends by this slot"
+    )
+
+    @b.Constraint(list(job.ends), doc="(2) exactly the work is done by the end")
+    def eq_2(b: Model, e: int) -> Expr:
+        return total(b.n[e, t] for t in busy if t <= e) == job.work * b.u[e]
+
+    @b.Constraint(pairs, doc="(3) no more workers at once than chunks, none after the end")
+    def eq_3(b: Model, e: int, t: int) -> Expr:
+        return b.n[e, t] <= job.most[t] * b.u[e]
+
+    @b.Constraint(job.worker_slots, doc="(8) the workers of a slot, whatever the end")
+    def eq_8(b: Model, t: int) -> Expr:
+        return b.workers[t] == total(b.n[e, t] for e in job.ends if (e, t) in b.n)
+
+
 def _end_or_give_up(b: Model, job: JobSets) -> None:
     """Without (8): workers may be there without admission, and more than are needed."""
 
@@ -120,7 +148,7 @@ def _end_or_give_up(b: Model, job: JobSets) -> None:
 
 
 def _end_by_sums(b: Model, job: JobSets) -> None:
-    """The work done keeps ahead of the share of the job that has ended."""
+    """Cumulative form: the work done keeps ahead of the share of the job that has ended."""
     slots = [t for t in job.worker_slots if t <= max(job.ends, default=0)]
     before = dict(zip(slots[1:], slots, strict=False))
     b.done = pyo.Var(slots, bounds=(0, job.work), doc="(ours) workers up to and with this slot")
@@ -234,7 +262,10 @@ def load_job(
         var.set_value(int(e == end))
     if block.component("x") is not None:
         block.x.set_value(int(end is not None))
-    if block.component("done") is not None:
+    elif block.component("n") is not None:  # strong; neither where jobs may be given up
+        for (e, t), var in block.n.items():
+            var.set_value(int(in_slot[t - 1]) if e == end else 0)
+    elif block.component("done") is not None:
         done = np.cumsum(in_slot)
         for t in block.done:
             block.done[t].set_value(int(done[t - 1]))

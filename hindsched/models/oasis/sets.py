@@ -102,6 +102,11 @@ class JobSets:
     most: dict[int, int]  # most workers at once under (3), (6), (7) and what fits, by slot
     ends: dict[int, float]  # utility by end that can be reached; of equal utility only the last
 
+    @property
+    def size(self) -> int:
+        """Number of (end, slot) pairs of the strong form."""
+        return sum(end - self.first + 1 for end in self.ends)
+
     def done_by(self, end: int) -> JobSets:
         """The same job with this end alone, or none if it cannot be done by then."""
         most = {t: own for t, own in self.most.items() if t <= end}

@@ -9,12 +9,11 @@ from __future__ import annotations
 import importlib.util
 import io
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import wraps
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -31,9 +30,6 @@ if TYPE_CHECKING:
     from hindsched.solvers.certificates.certificate import Certificate
 
 __all__ = ["gantt", "losses", "policy", "prices", "ratios", "save", "utilisation"]
-
-P = ParamSpec("P")
-R = TypeVar("R")
 
 # Okabe and Ito's colours, told apart under every common colour-vision deficiency; black and yellow
 # such that they are seen on white and on black.
@@ -65,20 +61,15 @@ def has_matplotlib() -> bool:
     return importlib.util.find_spec("matplotlib") is not None
 
 
-def check_matplotlib() -> None:
-    """Say what to install where pictures cannot be drawn."""
-    if not has_matplotlib():
-        raise InputError("pictures", "matplotlib", f"is not installed: {INSTALL}")
-
-
 @contextmanager
 def look() -> Iterator[None]:
-    """Our settings for as long as the context lasts; only these are put back at its end.
+    """The common look, also of a function that it decorates; only its settings are put back.
 
     ``rc_context`` puts back all settings, among them ``interactive``, which a notebook's backend
     switches on the first time that something is drawn: nothing would be shown ever after.
     """
-    check_matplotlib()
+    if not has_matplotlib():
+        raise InputError("pictures", "matplotlib", f"is not installed: {INSTALL}")
     import matplotlib as mpl
 
     before = {name: mpl.rcParams[name] for name in RC}
@@ -87,17 +78,6 @@ def look() -> Iterator[None]:
         yield
     finally:
         mpl.rcParams.update(before)
-
-
-def common_look(draw: Callable[P, R]) -> Callable[P, R]:
-    """Let a function draw in the common look and leave matplotlib's settings alone."""
-
-    @wraps(draw)
-    def wrapper(*args: P.args, **kwargs: P.kwargs) -> R:
-        with look():
-            return draw(*args, **kwargs)
-
-    return wrapper
 
 
 def new_axes(width: float = 6.4, height: float = 3.6) -> Axes:
@@ -136,7 +116,7 @@ def render(figure: Figure | SubFigure, kind: str) -> bytes:
     return buffer.getvalue()
 
 
-@common_look
+@look()
 def gantt(solution: Any, ax: Axes | None = None, *, most: int | None = None) -> Axes:
     """Draw when each job runs: a bar a job, the darker the more workers are at work.
 
@@ -192,7 +172,7 @@ def gantt(solution: Any, ax: Axes | None = None, *, most: int | None = None) -> 
     return ax
 
 
-@common_look
+@look()
 def utilisation(solution: Any, resource: str | None = None, ax: Axes | None = None) -> Axes:
     """Draw used over capacity by server and slot.
 
@@ -214,7 +194,14 @@ def utilisation(solution: Any, resource: str | None = None, ax: Axes | None = No
     resource, servers, share = used_shares(solution, resource)
     ax = ax or new_axes(7.2, min(10.0, max(2.4, 1.3 + 0.16 * len(servers))))
     most = max(1.0, float(share.max(initial=0.0)))
-    image = _heat_map(ax, share, servers, (1, share.shape[1]), most)
+    last = share.shape[1]
+    image = ax.imshow(
+        share, aspect="auto", cmap=SEQUENTIAL, vmin=0, vmax=most, interpolation="nearest",
+        extent=(0.5, last + 0.5, len(servers) - 0.5, -0.5),
+    )  # fmt: skip
+    _label_rows(ax, servers)
+    _slot_axis(ax, 1, last)
+    ax.grid(False)
     ax.set_ylabel("server")
     name, of = solution.instance.name, solution.capacity_name
     ax.set_title(f"{name}: {resource}, {np.mean(share):.0%} of {of} on average")
@@ -248,7 +235,7 @@ def used_shares(solution: Solution, resource: str | None = None) -> tuple[str, l
     return chosen, list(own.index), own.to_numpy()
 
 
-@common_look
+@look()
 def prices(certificate: Any, ax: Axes | None = None) -> Axes:
     """Draw price x capacity per slot, one line per row set and resource.
 
@@ -312,7 +299,7 @@ def price_lines(
     return {name: line for name, line in lines.items() if sizes[name] > least}
 
 
-@common_look
+@look()
 def ratios(comparison: Any, ax: Axes | None = None, *, family: str | None = None) -> Axes:
     """Draw a line from lower to upper end per algorithm and instance; 1 is perfect.
 
@@ -370,7 +357,7 @@ def ratios(comparison: Any, ax: Axes | None = None, *, family: str | None = None
     return ax
 
 
-@common_look
+@look()
 def losses(found: Any, ax: Axes | None = None) -> Axes:
     """Draw each algorithm's ratio as the price of not knowing times its own loss.
 
@@ -435,7 +422,7 @@ def _bar_axis(ax: Axes, names: list[str]) -> None:
     ax.grid(False, axis="y")
 
 
-@common_look
+@look()
 def policy(found: Any, ax: Axes | None = None) -> Axes:
     """Draw what the best policy found does in each future: a lane a job, a bar where it runs.
 
@@ -512,21 +499,6 @@ def _label_rows(ax: Axes, labels: list[str], most: int = LABELS_SHOWN) -> range:
     shown = range(0, len(labels), max(1, -(-len(labels) // most)))
     ax.set_yticks(list(shown), [labels[index] for index in shown])
     return shown
-
-
-def _heat_map(
-    ax: Axes, values: Any, labels: list[str], slots: tuple[int, int], most: float | None
-) -> Any:
-    """Draw a matrix, a row a label and a column a slot."""
-    extent = (slots[0] - 0.5, slots[1] + 0.5, len(labels) - 0.5, -0.5)
-    image = ax.imshow(
-        values, aspect="auto", cmap=SEQUENTIAL, vmin=0, vmax=most, interpolation="nearest",
-        extent=extent,
-    )  # fmt: skip
-    _label_rows(ax, labels)
-    _slot_axis(ax, *slots)
-    ax.grid(False)
-    return image
 
 
 def _colour_bar(ax: Axes, mapped: Any, label: str) -> Any:

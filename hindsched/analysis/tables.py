@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
-import math
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from enum import Enum
 from functools import lru_cache
 from itertools import pairwise
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
+from pydantic_core import to_jsonable_python
 
 from hindsched.json_types import JsonObject
 from hindsched.printable import printable
@@ -28,23 +24,15 @@ MOST_SLOTS = 1_000_000  # a schedule that ends later has no rows by slot
 
 def jsonable(value: object) -> Any:
     """Convert to JSON data; infinities and NaN become None, for JSON has no word for them."""
-    if value is None or isinstance(value, str | bool | int):
-        return str(value) if isinstance(value, Enum) else value
-    if isinstance(value, np.generic):
-        return jsonable(value.item())
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
+    return to_jsonable_python(value, inf_nan_mode="null", fallback=_as_builtin)
+
+
+def _as_builtin(value: Any) -> Any:
+    """What pydantic does not know: views of mappings, numbers and arrays of numpy."""
     if isinstance(value, Mapping):
-        return {str(key): jsonable(item) for key, item in value.items()}
-    if isinstance(value, np.ndarray):
-        return jsonable(value.tolist())
-    if isinstance(value, list | tuple | set | frozenset):
-        items = sorted(value) if isinstance(value, set | frozenset) else value
-        return [jsonable(item) for item in items]
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return jsonable(dataclasses.asdict(value))
-    if isinstance(value, Path):
-        return str(value)
+        return dict(value)
+    if hasattr(value, "tolist"):
+        return value.tolist()
     raise TypeError(f"{type(value).__name__} has no JSON form")
 
 
@@ -53,11 +41,8 @@ def to_csv(table: pd.DataFrame) -> str:
 
     Control characters and marks that turn text around are spelled out.
     """
-    plain = {
-        str(name): [_plain(v) if isinstance(v, str) else v for v in table[name].to_numpy(object)]
-        for name in table
-        if table[name].dtype == object or table[name].dtype == "str"
-    }
+    texts = table.loc[:, [dtype in (object, "str") for dtype in table.dtypes]]
+    plain = texts.map(lambda value: _plain(value) if isinstance(value, str) else value)
     return table.assign(**plain).to_csv(index=False)
 
 

@@ -19,12 +19,12 @@ from hindsched.solvers.door.result import Status
 def test_numpy_enums_and_infinities():
     data = {
         "count": np.int64(3), "flag": np.bool_(True), "array": np.array([[1.0, math.inf]]),
-        "nothing": math.nan, "status": Status.OPTIMAL, "path": Path("a/b"), "set": {"b", "a"},
+        "nothing": math.nan, "status": Status.OPTIMAL, "path": Path("a/b"),
         1: (2, 3),
     }  # fmt: skip
     assert json.loads(json.dumps(jsonable(data), allow_nan=False)) == {
         "count": 3, "flag": True, "array": [[1.0, None]], "nothing": None, "status": "optimal",
-        "path": "a/b", "set": ["a", "b"], "1": [2, 3],
+        "path": "a/b", "1": [2, 3],
     }  # fmt: skip
     with pytest.raises(TypeError, match="object has no JSON form"):
         jsonable({"x": object()})

@@ -12,7 +12,7 @@ from functools import cache, partial
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from hindsched.analysis.plots import GREY, MARKERS, colour, common_look
+from hindsched.analysis.plots import GREY, MARKERS, colour, look
 from hindsched.arrays import Floats
 from hindsched.errors import InputError
 from hindsched.instances.base import Instance, check_family, family_module, has_module
@@ -267,7 +267,7 @@ def figure(family: str, number: str) -> Figure:
     return known[number]
 
 
-@common_look
+@look()
 def draw(
     frame: pd.DataFrame, plot: Plot, *, title: str = "", levels: Sequence[float] = ()
 ) -> Picture:

@@ -16,8 +16,8 @@ from hindsched.analysis.plots import (
     GREY,
     NO_PICTURES,
     PALETTE,
-    common_look,
     has_matplotlib,
+    look,
     new_axes,
     render,
 )
@@ -124,7 +124,7 @@ def write_folder(audit: Audit, folder: str | Path) -> list[Path]:
     return [*written, *(place / name for name in content)]
 
 
-@common_look
+@look()
 def plot_use(audit: Audit) -> Axes:
     """Draw GPUs in use over time: the log's, the best schedule's, and how many there are."""
     log, room, held = audit.log, audit.instance.total_gpus, held_rows(audit.log)
@@ -150,7 +150,7 @@ def plot_use(audit: Audit) -> Axes:
     return ax
 
 
-@common_look
+@look()
 def plot_policies(audit: Audit) -> Axes:
     """Draw every scheduler's value beside the interval of the best possible."""
     frame, verdict = audit.to_frame(), audit.verdict

@@ -80,8 +80,8 @@ $(VENV)/bin/python:
 	$(BIN)/python -m pip install --quiet --upgrade pip
 
 $(VENV)/.installed: pyproject.toml | $(VENV)/bin/python
-	@echo "installing into $(VENV), 560 MB, half a minute or more"
-	$(BIN)/python -m pip install --quiet --no-compile --editable .
+	@echo "installing into $(VENV), 600 MB, half a minute or more"
+	$(BIN)/python -m pip install --quiet --no-compile --editable ".[plots]"
 	touch $@
 
 $(VENV)/.installed-dev: pyproject.toml | $(VENV)/bin/python

@@ -24,6 +24,7 @@ from hindsched.instances.io import write_bytes
 from hindsched.solutions.base import Solution
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure, SubFigure
 
@@ -46,7 +47,8 @@ RC = {
     "axes.labelsize": 9, "axes.prop_cycle": "cycler('color', ['" + "', '".join(PALETTE) + "'])",
     "figure.constrained_layout.use": True, "font.size": 9, "grid.alpha": 0.35,
     "grid.linewidth": 0.6, "legend.fontsize": 8, "legend.frameon": False, "svg.fonttype": "path",
-    "svg.hashsalt": "hindsched", "xtick.labelsize": 8, "ytick.labelsize": 8,
+    "svg.hashsalt": "hindsched", "text.parse_math": False, "xtick.labelsize": 8,
+    "ytick.labelsize": 8,
 }  # fmt: skip
 LABELS_SHOWN, LINES_SHOWN = 40, 8
 VISIBLE = 1e-3  # bars and lines below this share of the largest are left out
@@ -103,14 +105,15 @@ def save(picture: Axes | Figure | SubFigure, path: str | Path) -> None:
     write_bytes(render(figure, kind), path)
 
 
-def render(figure: Figure | SubFigure, kind: str) -> bytes:
-    """Draw a figure as the bytes of a file of this kind, and close it."""
+def render(figure: Figure | SubFigure, kind: str, fonts: str = "path") -> bytes:
+    """Draw a figure as the bytes of a file of this kind, and close it; `fonts` of an SVG."""
     import matplotlib.pyplot as plt
 
     root = figure.get_figure(root=True)
     assert root is not None
     buffer, metadata = io.BytesIO(), {"Date": None} if kind == "svg" else {}
     with look():
+        plt.rcParams["svg.fonttype"] = fonts
         root.savefig(buffer, format=kind, dpi=DOTS_PER_INCH, metadata=metadata)
     plt.close(root)
     return buffer.getvalue()
@@ -322,38 +325,54 @@ def ratios(comparison: Any, ax: Axes | None = None, *, family: str | None = None
     names = list(dict.fromkeys(frame["algorithm"])) if len(frame) else []
     if not names:
         raise InputError("family", family, "must have been compared")
+    from matplotlib.lines import Line2D
+
     ax = ax or new_axes(7.2, max(2.2, 1.1 + 0.42 * len(names)))
-    groups = list(frame.groupby("instance", sort=False))
-    has_legend = 1 < len(groups) <= LINES_SHOWN
-    offsets = np.linspace(-0.3, 0.3, len(groups)) if len(groups) > 1 else [0.0]
-    largest, drawn = 1.0, set()
-    for index, ((instance, own), offset) in enumerate(zip(groups, offsets, strict=True)):
-        label, series = (str(instance), index) if has_legend else (None, 0)
-        for row in own.itertuples():
-            ends = (row.ratio_lower, row.ratio_upper)
-            known = [e for e in ends if isinstance(e, int | float) and math.isfinite(e)]
-            if known:
-                ax.plot(
-                    known, [names.index(row.algorithm) + offset] * len(known), label=label,
-                    color=colour(series), marker=MARKERS[series % len(MARKERS)], ms=4, lw=1.6,
-                    mfc=colour(series) if len(known) == 2 else "white", zorder=2,
-                )  # fmt: skip
-                label = None
-                drawn.add(row.algorithm)
-                largest = max(largest, *known)
+    instances = list(dict.fromkeys(frame["instance"]))
+    has_legend = 1 < len(instances) <= LINES_SHOWN
+    offsets = np.linspace(-0.3, 0.3, len(instances)) if len(instances) > 1 else [0.0]
+    ends = frame[["ratio_lower", "ratio_upper"]].astype(float)
+    ends = ends.where(np.isfinite(ends))
+    for index, (instance, offset) in enumerate(zip(instances, offsets, strict=True)):
+        own = ends[frame["instance"] == instance]
+        places = frame.loc[own.index, "algorithm"].map(names.index) + offset
+        series = index if has_legend else 0
+        look_ = {"s": 14, "zorder": 2, "marker": MARKERS[series % len(MARKERS)]}
+        whole, part = own.dropna(), own.dropna(how="all")[lambda rows: rows.isna().any(axis=1)]
+        ax.hlines(places[whole.index], *whole.to_numpy().T, color=colour(series), lw=1.6)
+        for end in whole:
+            ax.scatter(whole[end], places[whole.index], color=colour(series), **look_)
+        ax.scatter(part.max(axis=1), places[part.index], fc="white", ec=colour(series), **look_)
+    largest = float(np.nanmax([1.0, *ends.to_numpy().ravel()]))
     if largest > LOG_BEYOND:
         _log_axis(ax, LOG_LEFT, largest * 1.1)
     _bar_axis(ax, names)
     for place in range(1, len(names)):
         ax.axhline(place - 0.5, color="#D5D5D5", lw=0.6, zorder=0)
-    for name in set(names) - drawn:
+    for name in set(names) - set(frame.loc[ends.notna().any(axis=1), "algorithm"]):
         ax.text(0.15, names.index(name), "no finite ratio", color=GREY, va="center", fontsize=8,
                 transform=ax.get_yaxis_transform())  # fmt: skip
     ax.set_xlabel("competitive ratio (1 is perfect; open ring: no upper end known)")
     title = family or ", ".join(dict.fromkeys(frame["family"]))
-    ax.set_title(f"{title}: {groups[0][0] if len(groups) == 1 else f'{len(groups)} instances'}")
-    if has_legend and drawn:
-        ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
+    several = f"{len(instances)} instances"
+    ax.set_title(f"{title}: {instances[0] if len(instances) == 1 else several}")
+    if has_legend:
+        shown = [Line2D([], [], color=colour(index)) for index in range(len(instances))]
+        ax.legend(shown, instances, loc="center left", bbox_to_anchor=(1.0, 0.5))
+    return ax
+
+
+@look()
+def profiles(frame: pd.DataFrame, ax: Axes | None = None) -> Axes:
+    """Draw performance profiles: rows of `Comparison.profile_frame` of one family."""
+    ax = ax or new_axes(7.2, 3.2)
+    for index, (name, own) in enumerate(frame.groupby("algorithm", sort=False)):
+        style = "-" if index < len(PALETTE) else "--"
+        ax.step(own["factor"], own["share"], style, where="post", color=colour(index), label=name)
+    _log_axis(ax, 1.0, max(1.02, float(frame["factor"].max())))
+    ax.set_xlabel("factor behind the best of all")
+    ax.set_ylabel("share of the instances")
+    ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
     return ax
 
 

@@ -23,14 +23,13 @@ from hindsched.kernel.__main__ import judge
 from hindsched.kernel.reading import exact_numbers
 from hindsched.solutions.base import Solution, Violation, read_solution
 from hindsched.solvers.door.options import DEFAULT_GAP
-from hindsched.solvers.door.result import Result, StoppedBy, relative_gap
+from hindsched.solvers.door.result import Result, relative_gap
 
 if TYPE_CHECKING:
     from hindsched.solvers.certificates.file import VerifiedBound
 
 QUICK_SECONDS = 5.0  # how long the command `verify` lets the kernel work unless told to wait
 SHORTEST_SECONDS, SHARE_OF_LIMIT = 1.0, 0.2  # at most so long, and so much of a solve's time limit
-INTERRUPTED_SECONDS = 1.0  # how long it works on a result that Ctrl-C has asked for
 STEPS_A_SECOND = 5_000_000  # the kernel's steps that take a second at most
 RAISED = {"steps": 10**18, "items": 2_000_000, "chunks": 10_000_000}
 """The kernel's limits that are raised: certificates of the papers' largest instances have more keys
@@ -194,8 +193,6 @@ def proof_of(result: Result, seconds: float = QUICK_SECONDS) -> Proof:
     certificate, solution, instance = result.certificate, result.solution, result.instance
     if result.proof != "certificate" or certificate is None:
         return result.proof
-    if result.stopped_by is StoppedBy.INTERRUPTED:
-        seconds = min(seconds, INTERRUPTED_SECONDS)
     if (limit := result.options.get("time_limit")) is not None:
         seconds = min(seconds, SHORTEST_SECONDS + SHARE_OF_LIMIT * cast(float, limit))
     if not has_kernel(instance.family):

@@ -7,12 +7,10 @@ import pytest
 
 import hindsched as hs
 from hindsched.analysis import verify as exact
-from hindsched.analysis.ratio import optimum_of
 from hindsched.analysis.verify import proof_of
 from hindsched.errors import InputError
-from hindsched.kernel import Interval, Refused
+from hindsched.kernel import Interval
 from hindsched.solutions.base import build_solution
-from hindsched.solvers.door.result import StoppedBy
 
 
 @pytest.fixture(scope="module")
@@ -22,20 +20,6 @@ def result():
 
 def test_the_kernel_reads_the_certificate(result):
     assert (result.proof, proof_of(result)) == ("certificate", "certificate")
-
-
-def test_nobody_waits_long_for_the_kernel_after_ctrl_c(result, monkeypatch):
-    steps = []
-
-    def bound(instance, certificate, limits):
-        steps.append(limits["steps"])
-        raise Refused("too much work (--limit steps=... raises it)")
-
-    monkeypatch.setattr(exact.kernel, "bound", bound)
-    for stopped_by in (StoppedBy.TIME_LIMIT, StoppedBy.INTERRUPTED):
-        assert proof_of(replace(result, stopped_by=stopped_by)) == "checked fast"
-    seconds = (exact.QUICK_SECONDS, exact.INTERRUPTED_SECONDS)
-    assert steps == [exact.STEPS_A_SECOND * each for each in seconds]
 
 
 def test_a_bound_that_the_kernel_refuses_is_loud(result):
@@ -50,14 +34,6 @@ def test_a_solution_that_beats_its_bound_is_loud_and_both_are_named(result, monk
     monkeypatch.setattr(exact.kernel, "bound", lambda *_: Interval(low, low))
     with pytest.raises(hs.SolveFailed, match="contradiction: the objective beats the bound"):
         proof_of(result)
-
-
-@pytest.mark.parametrize(("proof", "excess"), [("certificate", 1e-8), ("solver", 1e-5)])
-def test_an_online_schedule_beyond_the_bound_is_a_contradiction(proof, excess):
-    known = optimum_of("max", 1e-3, 2e-3, "feasible", proof=proof)
-    assert known.improved(2e-3, "luck").status == "optimal"
-    with pytest.raises(hs.SolveFailed, match=rf"luck reaches .* bound 0\.002 \({proof}\)"):
-        known.improved(2e-3 * (1 + excess), "luck")
 
 
 @pytest.fixture(scope="module")

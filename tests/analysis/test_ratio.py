@@ -118,7 +118,8 @@ def test_an_online_schedule_improves_the_optimum():
 
 
 @pytest.mark.parametrize(
-    ("optimum", "objective"), [(maximum(10.0, 20.0), 20.1), (minimum(10.0, 20.0), 9.9)]
+    ("optimum", "objective"),
+    [(maximum(10.0, 20.0), 20.000001), (minimum(10.0, 20.0), 9.9)],
 )
 def test_a_schedule_beyond_a_proven_bound_is_an_error(optimum, objective):
     with pytest.raises(SolveFailed, match="beyond the proven bound"):

@@ -10,13 +10,10 @@ from typer.testing import CliRunner
 import hindsched as hs
 from hindsched.analysis.compare import plan_tasks
 from hindsched.analysis.comparison import Comparison
-from hindsched.analysis.interval import Interval
-from hindsched.analysis.report.html import draw_gantt, draw_intervals, draw_profiles, render_report
+from hindsched.analysis.report.html import _pictures, render_report
 from hindsched.analysis.store import ResultStore
 from hindsched.analysis.sweep import run_tasks
-from hindsched.analysis.tables import job_spans
 from hindsched.cli.app import app
-from hindsched.solutions.base import read_solution
 from tests.analysis.records import offline, online
 
 
@@ -48,20 +45,12 @@ def test_the_commands_make_the_numbers_again(store, page, monkeypatch):
     assert checked.exit_code == 0, checked.output
 
 
-def test_pictures_show_what_the_numbers_say(store, page):
-    assert page.count("<svg") == 3  # ratios, profiles, the optimum's schedule
-    solution = read_solution(store.solution_file(store.records()[0]), store.instances()[0])
-    drawn = draw_gantt(solution)
-    assert drawn.count('stroke-width="7"') == sum(map(len, job_spans(solution).values()))
-    assert drawn in page
-
-
-def test_an_open_end_is_a_ring_and_names_are_text():
-    picture = draw_intervals({"<b>": [Interval(1.5, None), Interval(1.0, 20.0)], "b": []})
-    assert picture.count('fill="none"') == 1
-    assert "&lt;b&gt;" in picture
-    assert "<b>" not in picture
-    assert draw_profiles({"a": [(1.0, 1.0)]}).count("<path") == 3
+def test_a_family_has_two_pictures_in_which_names_are_text(page):
+    assert page.count("<svg") == 2  # ratios and profiles
+    shown = Comparison([offline("a", 1.0, 1.0), online("a", "<b>$x$", 0.5)])
+    pictures = "".join(picture for _, picture in _pictures(shown, "oasis"))
+    assert "&lt;b&gt;$x$" in pictures
+    assert "<b>" not in pictures
 
 
 def verdict(*records):

@@ -1,39 +1,31 @@
-"""One self-contained HTML page from a folder of results: verdict, tables, pictures, commands.
-
-The pictures are inline SVG, which needs no plotting library and no script.
-"""
+"""One self-contained HTML page from a folder of results: verdict, tables, pictures, commands."""
 
 from __future__ import annotations
 
-import math
+import re
 import shlex
-from collections.abc import Mapping, Sequence
-from html import escape
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hindsched.analysis import plots
 from hindsched.analysis.comparison import Comparison, InstanceComparison
-from hindsched.analysis.interval import Interval
-from hindsched.analysis.plots import PALETTE
 from hindsched.analysis.ratio import INVERSE_NOTE, STAR_NOTE, AlgorithmRatio
 from hindsched.analysis.statistics import Verdict, profile_rows
 from hindsched.analysis.store import REPORT, ResultStore
-from hindsched.analysis.tables import job_spans
 from hindsched.analysis.tasks import OFFLINE, Record, file_name
 from hindsched.instances.catalogue import shown_name
 from hindsched.instances.io import write_text
 from hindsched.json_types import JsonObject, Keywords
 from hindsched.printable import printable
-from hindsched.solutions.base import Solution, read_solution
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
 PROFILE_POINTS = 25
 OTHER_RULES = "other rules"
-MOST_JOBS_DRAWN = 60
-LEFT, WIDTH, LINE = 190, 560, 16  # pixels for names, for the picture, of a line of text
+RATIOS = "Ratios, a line an instance; open ring: no upper end"
+PROFILES = "On which share of the instances an algorithm is within a factor of the best of all"
 OPTIONS = {"method": "--method", "solver": "--solver", "time_limit": "--time-limit", "gap": "--gap"}
 
 
@@ -68,29 +60,19 @@ def render_report(store: ResultStore, comparison: Comparison | None = None) -> s
 def _family(store: ResultStore, comparison: Comparison, found: Verdict) -> JsonObject:
     """What the page says of a family."""
     items = [item for item in comparison.instances if item.family == found.family]
-    ratios = comparison.by_family.get(found.family, {})
-    points: dict[str, list[tuple[float, float]]] = {}
-    for point in profile_rows(ratios, PROFILE_POINTS):
-        points.setdefault(point["algorithm"], []).append((point["factor"], point["share"]))
     return {
         "word": found.family,
         "verdict": found,
         "proven": f"{sum(item.is_proven for item in found.optima)} of {len(found.optima)}",
         "algorithms": [one for one in comparison.summaries if one.family == found.family],
-        "intervals": draw_intervals(
-            {name: [row.ratio.interval for row in own] for name, own in ratios.items()}
-        ),
-        "profiles": draw_profiles(points),
+        "pictures": _pictures(comparison, found.family),
         "instances": [_instance(store, item) for item in items],
     }
 
 
 def _instance(store: ResultStore, item: InstanceComparison) -> JsonObject:
-    """What the page says of an instance: optimum, runs, commands, its schedule."""
+    """What the page says of an instance: optimum, runs, commands."""
     instance = next(one for one in store.instances() if one.name == item.instance)
-    path, picture = store.solution_file(item.offline), None
-    if path is not None and len(instance.jobs) <= MOST_JOBS_DRAWN:
-        picture = draw_gantt(read_solution(path, instance))
     return {
         "name": shown_name(instance),
         "jobs": len(instance.jobs),
@@ -101,7 +83,6 @@ def _instance(store: ResultStore, item: InstanceComparison) -> JsonObject:
         "simulate": f"hindsched simulate {_instance_file(item.instance)} --algorithm NAME --seed 0",
         "check": _check_command(store, item),
         "runs": [_run(row) for row in item.algorithms],
-        "schedule": picture,
     }
 
 
@@ -178,92 +159,25 @@ def _line(*words: object) -> str:
     return shlex.join(["hindsched", *(str(word) for word in words)])
 
 
-def draw_intervals(rows: Mapping[str, Sequence[Interval]]) -> str:
-    """A line an algorithm; on it each instance's ratio from lower to upper end."""
-    ends = [end for own in rows.values() for i in own for end in (i.lower, i.upper)]
-    largest = max([1.01, *(end for end in ends if end is not None and math.isfinite(end))])
-    least = min([1.0, *(end for end in ends if end is not None and end > 0)])
+def _pictures(comparison: Comparison, family: str) -> list[tuple[str, str]]:
+    """Captions and pictures of a family's ratios; none without matplotlib."""
+    import pandas as pd
 
-    def place(value: float) -> float:
-        return LEFT + WIDTH * math.log(max(value, least) / least) / math.log(largest / least)
-
-    parts = []
-    for at, (name, own) in enumerate(rows.items()):
-        y = at * LINE * 1.4 + LINE
-        parts.append(_text(LEFT - 8, y + 4, name, "end"))
-        for index, interval in enumerate(own):
-            if interval.lower is None or not math.isfinite(interval.lower):
-                continue
-            is_open = interval.upper is None or not math.isfinite(interval.upper)
-            upper = interval.lower if is_open else interval.upper
-            assert upper is not None
-            where = y + 6 * (index / max(1, len(own) - 1) - 0.5)
-            colour = PALETTE[at % 8]  # as in the profiles
-            fill = "none" if is_open else colour
-            first, last = place(interval.lower), place(upper)
-            parts.append(
-                f'<path d="M{first:.1f} {where:.1f}H{last:.1f}" stroke="{colour}"/>'
-                f'<circle cx="{last:.1f}" cy="{where:.1f}" r="2" fill="{fill}"'
-                f' stroke="{colour}"/>'
-            )
-    height = len(rows) * LINE * 1.4 + LINE
-    parts.append(f'<path d="M{place(1.0):.1f} 0V{height:.0f}" class="axis"/>')
-    ticks = dict.fromkeys([1.0, math.sqrt(least * largest), largest])
-    parts += [_text(place(tick), height + LINE, f"{tick:.3g}", "middle") for tick in ticks]
-    return _picture(LEFT + WIDTH + 30, height + 1.5 * LINE, parts)
+    found = comparison.by_family[family]
+    if not plots.has_matplotlib():
+        return []
+    rows = [
+        {"family": family, "instance": row.instance, "algorithm": name,
+         "ratio_lower": row.ratio.interval.lower, "ratio_upper": row.ratio.interval.upper}
+        for name, own in found.items() for row in own
+    ]  # fmt: skip
+    profiles = pd.DataFrame(profile_rows(found, PROFILE_POINTS))
+    return [(RATIOS, _markup(plots.ratios(pd.DataFrame(rows)))),
+            (PROFILES, _markup(plots.profiles(profiles)))]  # fmt: skip
 
 
-def draw_profiles(lines: Mapping[str, Sequence[tuple[float, float]]]) -> str:
-    """Performance profiles: share of the instances by the factor behind the best of all."""
-    height, top = 220, 6
-    largest = max([1.01, *(factor for points in lines.values() for factor, _ in points)])
-    parts = [f'<path d="M{LEFT} {top}V{height}H{LEFT + WIDTH}" class="axis" fill="none"/>']
-    for at, (name, points) in enumerate(lines.items()):
-        path = []
-        for factor, share in points:
-            x = LEFT + WIDTH * math.log(factor) / math.log(largest)
-            path.append(f"{x:.0f} {top + (height - top) * (1 - share):.0f}")
-        style = f'stroke="{PALETTE[at % 8]}" stroke-dasharray="{"5 3" if at >= 8 else "none"}"'
-        parts.append(f'<path d="M{"L".join(path)}" fill="none" {style}/>')
-        y = top + LINE * (at + 0.5)
-        parts.append(f'<path d="M2 {y}h18" {style}/>{_text(26, y + 4, name)}')
-    bottom = max(height, LINE * len(lines) + top)
-    for share in (0, 1):
-        parts.append(_text(LEFT - 5, top + (height - top) * (1 - share) + 4, f"{share:.0%}", "end"))
-    for factor in (1.0, largest):
-        x = LEFT + WIDTH * math.log(factor) / math.log(largest)
-        parts.append(_text(x, height + LINE, f"{factor:.3g} times", "middle"))
-    return _picture(LEFT + WIDTH + 40, bottom + 1.5 * LINE, parts)
-
-
-def draw_gantt(solution: Solution) -> str:
-    """When each job runs: a bar a span, the darker the more workers; a tick at its arrival."""
-    jobs, spans = solution.job_rows(), job_spans(solution)
-    last = max([1, solution.instance.horizon, *(s.last for own in spans.values() for s in own)])
-    most = max((s.workers for own in spans.values() for s in own), default=1.0)
-    line, step = 9, WIDTH / last
-    parts = []
-    for at, row in enumerate(jobs):
-        y = at * line + 1
-        arrival = LEFT + step * (row["arrival"] - 1)
-        parts.append(f'<path d="M{arrival:.0f} {y}v{line - 2}" class="axis"/>')
-        for span in spans.get(row["job"], []):
-            x, width = LEFT + step * (span.first - 1), step * (span.last - span.first + 1)
-            parts.append(
-                f'<path d="M{x:.0f} {y + 3}h{max(width, 0.5):.1f}" stroke="{PALETTE[0]}"'
-                f' stroke-width="7" opacity="{0.3 + 0.7 * span.workers / most:.2f}"/>'
-            )
-        if len(jobs) <= 30:
-            parts.append(_text(LEFT - 5, y + 7, str(row["job"]), "end"))
-    parts.append(_text(LEFT + WIDTH, len(jobs) * line + LINE, f"slot {last}", "end"))
-    return _picture(LEFT + WIDTH + 10, len(jobs) * line + 1.5 * LINE, parts)
-
-
-def _text(x: float, y: float, text: str, anchor: str = "start") -> str:
-    shown = escape(printable(text if len(text) <= 30 else f"{text[:28]}.."))
-    return f'<text x="{x:.0f}" y="{y:.0f}" text-anchor="{anchor}">{shown}</text>'
-
-
-def _picture(width: float, height: float, parts: Sequence[str]) -> str:
-    size = f'width="{width:.0f}" height="{height:.0f}" viewBox="0 0 {width:.0f} {height:.0f}"'
-    return f'<svg {size} role="img">{"".join(parts)}</svg>'
+def _markup(axes: Any) -> str:
+    """A picture as a part of a page, without what else an SVG file has."""
+    text = plots.render(axes.figure, "svg", "none").decode()
+    beside = r'<metadata>.*?</metadata>| xmlns(:\w+)?="[^"]*"'
+    return re.sub(beside, "", text[text.index("<svg") :], flags=re.DOTALL)

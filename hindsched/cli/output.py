@@ -82,26 +82,6 @@ def tell(text: str) -> None:
     out.print(text, markup=False, soft_wrap=True)
 
 
-def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Table:
-    """Make an aligned table; numbers are never cut, texts go on in the next line."""
-    made = Table(
-        title=title or None, title_justify="left", header_style="bold", box=SIMPLE_HEAD,
-        padding=(0, 1, 0, 0), pad_edge=False, show_edge=False,
-    )  # fmt: skip
-    for index, column in enumerate(columns):
-        values = [row[index] for row in rows]
-        numeric = any(isinstance(value, int | float) for value in values)
-        made.add_column(column, justify="right" if numeric else "left", overflow="fold")
-        if numeric:
-            made.columns[-1].min_width = max(len(cell(value)) for value in values)
-    for row in rows:
-        made.add_row(*(_text(value) for value in row))
-    console = out.console
-    if console.measure(made).maximum >= console.width:
-        made.padding = 0
-    return made
-
-
 def facts(data: Mapping[str, object]) -> Table:
     """Make a two-column table of facts."""
     made = Table(show_header=False, box=None, pad_edge=False)
@@ -115,10 +95,28 @@ def facts(data: Mapping[str, object]) -> Table:
 def rows_table(
     title: str, rows: Sequence[Mapping[str, Any]], columns: Sequence[str] | None = None
 ) -> Table:
-    """Make a table of records, by default with all that any of them has."""
+    """Make an aligned table of records, by default with all that any of them has.
+
+    Numbers are never cut, texts go on in the next line.
+    """
+    made = Table(
+        title=title or None, title_justify="left", header_style="bold", box=SIMPLE_HEAD,
+        padding=(0, 1, 0, 0), pad_edge=False, show_edge=False,
+    )  # fmt: skip
     names = columns or list(dict.fromkeys(key for row in rows for key in row))
-    shown = [name.replace("_", " ") for name in names]
-    return table(title, shown, [[row.get(name) for name in names] for row in rows])
+    for name in names:
+        values = [row.get(name) for row in rows]
+        numeric = any(isinstance(value, int | float) for value in values)
+        justify = "right" if numeric else "left"
+        made.add_column(name.replace("_", " "), justify=justify, overflow="fold")
+        if numeric:
+            made.columns[-1].min_width = max(len(cell(value)) for value in values)
+    for row in rows:
+        made.add_row(*(_text(row.get(name)) for name in names))
+    console = out.console
+    if console.measure(made).maximum >= console.width:
+        made.padding = 0
+    return made
 
 
 def _text(value: object) -> Text:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import hindsched as hs
 from hindsched.cli import settings as opt
-from hindsched.cli.output import Json, cell, emit_json, errors, out, say, table
-
-COLUMNS = ("algorithm", "objective", "ratio >=", "ratio <=", "OPT - ALG", "theorem", "note")
+from hindsched.cli.output import Json, cell, emit_json, errors, out, rows_table, say
 
 
 def ratio(
@@ -33,16 +31,16 @@ def ratio(
     else:
         name, optimum = shown_name(instance), found.optimum
         say(f"{name}: optimum in {optimum.interval} ({optimum.status}, {optimum.proof})")
-        rows = [
-            (
-                row.algorithm, row.objective, *row.ratio.interval.ends(),
-                str(row.ratio.difference),
-                row.theorem and f"{row.theorem['kind']} {cell(row.theorem['value'])}",
-                row.ratio.reason or "; ".join(row.errors),
-            )
-            for row in found.algorithms
-        ]  # fmt: skip
-        out.print(table(name, COLUMNS, rows))
+        rows = []
+        for row in found.algorithms:
+            lower, upper = row.ratio.interval.ends()
+            promised = row.theorem and f"{row.theorem['kind']} {cell(row.theorem['value'])}"
+            rows.append({
+                "algorithm": row.algorithm, "objective": row.objective, "ratio >=": lower,
+                "ratio <=": upper, "OPT - ALG": str(row.ratio.difference), "theorem": promised,
+                "note": row.ratio.reason or "; ".join(row.errors),
+            })  # fmt: skip
+        out.print(rows_table(name, rows))
         say(INVERSE_NOTE)
     for line in found.errors:
         say(f"failed: {line}")

@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hindsched.cli.output import emit_json, out, say, table, tell
+from hindsched.cli.output import emit_json, out, rows_table, say, tell
 
 if TYPE_CHECKING:
     from hindsched.analysis.comparison import Comparison
     from hindsched.analysis.store import ResultStore
 
-OPTIMA_COLUMNS = ("instance", "optimum in", "status", "proof", "gap", "seconds")
-RATIO_COLUMNS = ("algorithm", "on", "median ratio", "worst ratio", "ratio of sums", "note")
 RATIO_LEGEND = """\
 on: number of instances; [at least, at most] of a ratio, 1 is perfect; median, worst: over the
 instances; of sums: all OPT against all ALG; inf: earns nothing; proof: who vouches for the bound;
@@ -70,21 +68,20 @@ def show(comparison: Comparison, store: ResultStore, *, as_json: bool = False) -
     names = {item.name: shown_name(item) for item in store.instances()}
     width = min(out.console.width, MOST_COLUMNS)
     for family in dict.fromkeys(item.family for item in comparison.instances):
-        optima = []
-        for item in comparison.instances:
-            if item.family == family:
-                optimum, seconds = item.optimum, item.offline.get("seconds")
-                gap = "-" if optimum.gap is None else f"{optimum.gap:.2%}"
-                took = None if seconds is None else float(f"{seconds:.3g}")
-                name, known = names[item.instance], str(optimum.interval)
-                optima.append((name, known, optimum.status, optimum.proof, gap, took))
-        out.print(table(f"{family}: optima", OPTIMA_COLUMNS, optima), width=width)
+        optima = [
+            {"instance": names[item.instance], "optimum in": str(item.optimum.interval),
+             "status": item.optimum.status, "proof": item.optimum.proof,
+             "gap": None if item.optimum.gap is None else f"{item.optimum.gap:.2%}",
+             "seconds": item.offline.get("seconds")}
+            for item in comparison.instances if item.family == family
+        ]  # fmt: skip
+        out.print(rows_table(f"{family}: optima", optima), width=width)
         ratios = [
-            (one.label, one.instances,
-             *map(str, (one.median, one.worst, one.sums)), one.note)
+            {"algorithm": one.label, "on": one.instances, "median ratio": str(one.median),
+             "worst ratio": str(one.worst), "ratio of sums": str(one.sums), "note": one.note}
             for one in comparison.summaries if one.family == family
         ]  # fmt: skip
-        out.print(table(f"{family}: competitive ratios", RATIO_COLUMNS, ratios), width=width)
+        out.print(rows_table(f"{family}: competitive ratios", ratios), width=width)
     out.print(RATIO_LEGEND, markup=False)
     if any(one.starred for one in comparison.summaries):
         say(STAR_NOTE)

@@ -337,7 +337,7 @@ def ratios(comparison: Any, ax: Axes | None = None, *, family: str | None = None
         own = ends[frame["instance"] == instance]
         places = frame.loc[own.index, "algorithm"].map(names.index) + offset
         series = index if has_legend else 0
-        look_ = {"s": 14, "zorder": 2, "marker": MARKERS[series % len(MARKERS)]}
+        look_: Any = {"s": 14, "zorder": 2, "marker": MARKERS[series % len(MARKERS)]}
         whole, part = own.dropna(), own.dropna(how="all")[lambda rows: rows.isna().any(axis=1)]
         ax.hlines(places[whole.index], *whole.to_numpy().T, color=colour(series), lw=1.6)
         for end in whole:

@@ -40,14 +40,6 @@ COMMANDS = (
     score, figure, list_, schema, describe, report, new_family,
 )  # fmt: skip
 BAD_INPUT, FAILED = 2, 1
-WELCOME = """\
-hindsched: how good was an online scheduler, in hindsight, and can you prove it?
-
-  hindsched bench small                      solve, run every algorithm, report ratios with proof
-  hindsched generate oasis -o x.json         make an instance of your own
-  hindsched ratio x.json --algorithm oasis   one algorithm on one instance
-
-hindsched --help lists all commands, hindsched COMMAND --help explains one."""
 app = typer.Typer(
     name="hindsched",
     help="How good was an online scheduler for distributed ML jobs, in hindsight, with proof.",
@@ -89,7 +81,7 @@ def main(
             out.print(f"{name} {found[name]}", markup=False)
         raise typer.Exit(0)
     if context.invoked_subcommand is None:
-        out.print(WELCOME, markup=False)
+        out.print(context.get_help(), markup=False)
 
 
 def run(arguments: Sequence[str] | None = None) -> int:

@@ -6,7 +6,10 @@ that importing the package loads no solver.
 
 from __future__ import annotations
 
+import ast
 import importlib
+from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -38,40 +41,6 @@ if TYPE_CHECKING:
     from hindsched.solvers.model import model
     from hindsched.solvers.tree.method import certify_optimum
 
-_MODULES = {
-    "plot": "analysis.plots", "oasis": "instances.oasis", "batchsched": "instances.batchsched",
-    "astraea": "instances.astraea", "edgecloud": "instances.edgecloud",
-    "mlbroker": "instances.mlbroker",
-}  # fmt: skip
-_SOURCES = {
-    "analysis.audit.gang.audit": "audit",
-    "analysis.compare": "compare ratio sweep",
-    "analysis.foresight.foresight": "foresight",
-    "analysis.score.referee": "score",
-    "analysis.verify": "verify",
-    "analysis.worst": "check_witness worst",
-    "errors": "HindschedError InputError Refused SolveFailed",
-    "instances.catalogue": "named_instance suite",
-    "instances.from_dataframe": "instance",
-    "instances.gang.from_log": "gang",
-    "instances.generators.registry": "from_trace generate tree",
-    "instances.io": "families read schema write",
-    "instances.traces.logs": "read_log",
-    "instances.traces.table": "load_trace",
-    "online.external": "External",
-    "online.protocol": "Capabilities Decision OnlineAlgorithm",
-    "online.registry": "algorithms",
-    "online.simulator": "simulate",
-    "solutions.base": "build_solution read_solution write_solution",
-    "solvers.certificates.explain": "explain",
-    "solvers.certificates.file": "read_certificate write_certificate",
-    "solvers.door.api": "solve",
-    "solvers.door.result": "versions",
-    "solvers.model": "model",
-    "solvers.tree.method": "certify_optimum",
-}
-_SOURCE_OF = {name: module for module, names in _SOURCES.items() for name in names.split()}
-
 __all__ = [
     "Capabilities", "Decision", "External", "HindschedError", "InputError", "OnlineAlgorithm",
     "Refused", "SolveFailed", "algorithms", "astraea", "audit", "batchsched", "build_solution",
@@ -83,13 +52,26 @@ __all__ = [
 ]  # fmt: skip
 
 
+@cache
+def _origins() -> dict[str, tuple[str, str]]:
+    """Module and name there of each public name: what type checkers read above, said once."""
+    tree = ast.parse(Path(__file__).read_text(encoding="utf-8"))
+    imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+    return {
+        name.asname or name.name: (str(node.module), name.name)
+        for node in imports
+        for name in node.names
+        if str(node.module).startswith("hindsched.")
+    }
+
+
 def __getattr__(name: str) -> Any:
-    if name in _MODULES:
-        value: Any = importlib.import_module(f"hindsched.{_MODULES[name]}")
-    elif name in _SOURCE_OF:
-        value = getattr(importlib.import_module(f"hindsched.{_SOURCE_OF[name]}"), name)
-    else:
+    if name not in __all__:
         raise AttributeError(f"module 'hindsched' has no attribute {name!r}")
+    module, origin = _origins()[name]
+    value: Any = getattr(importlib.import_module(module), origin, None)
+    if value is None:  # a module
+        value = importlib.import_module(f"{module}.{origin}")
     globals()[name] = value
     return value
 

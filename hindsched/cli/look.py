@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from hindsched.cli import settings as opt
-from hindsched.cli.output import Json, cell, emit_json, facts, out, rows_table, say, tell
+from hindsched.cli.output import Json, answer, cell, emit_json, out, rows_table, say, tell
 from hindsched.errors import InputError
 from hindsched.json_types import JsonObject
 
@@ -104,8 +104,7 @@ def describe(file: opt.File, as_json: Json = False) -> None:
     from hindsched.instances.catalogue import best_known, best_on_file, shown_name
 
     instance = opt.load(file)
-    given = getattr(instance, "arrivals", None)  # jobs of gang say when they were submitted
-    arrivals = [job.arrival for job in instance.jobs] if given is None else given
+    arrivals = [instance.arrival_of(job) for job in instance.jobs]
     summary: JsonObject = {
         "family": instance.family, "instance": instance.name, "sense": instance.sense,
         "formulations": ", ".join(instance.formulations), "horizon": instance.horizon,
@@ -125,10 +124,7 @@ def describe(file: opt.File, as_json: Json = False) -> None:
     name = shown_name(instance)
     if name in best_on_file():
         summary["best_known_objective"], summary["best_known_bound"] = best_on_file()[name]
-    if as_json:
-        emit_json({**summary, "provenance": instance.provenance})
-        return
-    out.print(facts({**summary, "instance": name}))
-    for key, value in (instance.provenance or {}).items():
-        is_long = isinstance(value, dict) and len(value) > MOST_ENTRIES
-        tell(f"  {key}: {f'{len(value)} entries' if is_long else cell(value)}")
+    if answer(as_json, summary, {"provenance": instance.provenance}, instance=instance):
+        for key, value in (instance.provenance or {}).items():
+            is_long = isinstance(value, dict) and len(value) > MOST_ENTRIES
+            tell(f"  {key}: {f'{len(value)} entries' if is_long else cell(value)}")

@@ -217,7 +217,9 @@ class Foresight:
         }  # fmt: skip
 
     def __str__(self) -> str:
-        return "\n".join(self.sentences())
+        found = ", ".join(f"{name.replace('_', ' ')} {i}" for name, i in self.intervals.items())
+        first = f"{len(self.futures)} futures, policies that {self.policies}: {found}."
+        return "\n".join([first, *self.sentences(), "A job is known whole when it arrives."])
 
     def _repr_html_(self) -> str:
         """Notebooks show the intervals, the algorithms, and the sentences."""

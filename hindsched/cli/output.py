@@ -107,8 +107,8 @@ def rows_table(
     for name in names:
         values = [row.get(name) for row in rows]
         numeric = any(isinstance(value, int | float) for value in values)
-        justify = "right" if numeric else "left"
-        made.add_column(name.replace("_", " "), justify=justify, overflow="fold")
+        shown = name.replace("_", " ")
+        made.add_column(shown, justify="right" if numeric else "left", overflow="fold")
         if numeric:
             made.columns[-1].min_width = max(len(cell(value)) for value in values)
     for row in rows:

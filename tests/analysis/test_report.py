@@ -45,8 +45,8 @@ def test_the_commands_make_the_numbers_again(store, page, monkeypatch):
     assert checked.exit_code == 0, checked.output
 
 
-def test_a_family_has_two_pictures_in_which_names_are_text(page):
-    assert page.count("<svg") == 2  # ratios and profiles
+def test_a_family_has_three_pictures_in_which_names_are_text(page):
+    assert page.count("<svg") == 3  # ratios, profiles and the first instance's schedule
     shown = Comparison([offline("a", 1.0, 1.0), online("a", "<b>$x$", 0.5)])
     pictures = "".join(picture for _, picture in _pictures(shown, "oasis"))
     assert "&lt;b&gt;$x$" in pictures

@@ -217,9 +217,7 @@ class Foresight:
         }  # fmt: skip
 
     def __str__(self) -> str:
-        found = ", ".join(f"{name.replace('_', ' ')} {i}" for name, i in self.intervals.items())
-        first = f"{len(self.futures)} futures, policies that {self.policies}: {found}."
-        return "\n".join([first, *self.sentences(), "A job is known whole when it arrives."])
+        return "\n".join(self.sentences())
 
     def _repr_html_(self) -> str:
         """Notebooks show the intervals, the algorithms, and the sentences."""

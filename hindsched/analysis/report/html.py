@@ -18,6 +18,7 @@ from hindsched.instances.catalogue import shown_name
 from hindsched.instances.io import write_text
 from hindsched.json_types import JsonObject, Keywords
 from hindsched.printable import printable
+from hindsched.solutions.base import read_solution
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -66,6 +67,7 @@ def _family(store: ResultStore, comparison: Comparison, found: Verdict) -> JsonO
         "proven": f"{sum(item.is_proven for item in found.optima)} of {len(found.optima)}",
         "algorithms": [one for one in comparison.summaries if one.family == found.family],
         "pictures": _pictures(comparison, found.family),
+        "schedule": _schedule(store, items[0]),
         "instances": [_instance(store, item) for item in items],
     }
 
@@ -174,6 +176,15 @@ def _pictures(comparison: Comparison, family: str) -> list[tuple[str, str]]:
     profiles = pd.DataFrame(profile_rows(found, PROFILE_POINTS))
     return [(RATIOS, _markup(plots.ratios(pd.DataFrame(rows)))),
             (PROFILES, _markup(plots.profiles(profiles)))]  # fmt: skip
+
+
+def _schedule(store: ResultStore, item: InstanceComparison) -> str | None:
+    """The best schedule that was found offline, drawn as an example."""
+    path = store.solution_file(item.offline)
+    if path is None or not plots.has_matplotlib():
+        return None
+    (instance,) = (one for one in store.instances() if one.name == item.instance)
+    return _markup(plots.gantt(read_solution(path, instance)))
 
 
 def _markup(axes: Any) -> str:

@@ -19,8 +19,8 @@ import time
 from statistics import median
 
 from hindsched.instances.astraea.instance import AstraeaInstance
-from hindsched.instances.astraea.modes import modes
 from hindsched.instances.generators.registry import generate
+from hindsched.instances.modes import modes
 from hindsched.online.simulator import simulate
 from hindsched.solvers.door.api import solve
 from hindsched.solvers.door.options import SolveOptions

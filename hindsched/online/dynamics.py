@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from hindsched.arrays import Floats
 from hindsched.errors import InputError
 from hindsched.instances.base import JobRecord, Record
+from hindsched.instances.modes import ps_for
 from hindsched.online.protocol import Environment, draws
 from hindsched.solutions.base import Assignment
 
@@ -281,6 +282,9 @@ def fill(room: NDArray[Any], order: Iterable[int], count: int) -> Counts:
 class GangCluster(ServerCluster):
     """Servers on which a job's gang, of one pair of types, is placed as a whole, also to grow."""
 
+    always_typed = False
+    """Whether rows name their types also where there is one of each."""
+
     def __init__(self, environment: Environment, free: NDArray[Any]) -> None:
         self.instance: Any = environment.cluster
         names = [server.name for server in self.instance.servers]
@@ -308,6 +312,36 @@ class GangCluster(ServerCluster):
     def max_workers(self, job: JobRecord) -> int:
         """Most workers of the gang's types on the empty cluster."""
         return self.gang(job).workers
+
+    def demand(self, gang: Gang, role: str) -> Floats:
+        """What a worker or PS of the gang's types takes, (resources,)."""
+        instance = self.instance
+        found: Floats = instance.worker_demand[gang.worker_type]
+        if role == "workers":
+            return found
+        return instance.ps_demand[gang.ps_type] if instance.has_ps else np.zeros_like(found)
+
+    def unit(self, job: JobRecord, role: str) -> Floats:
+        """The `demand` of the job's gang."""
+        return self.demand(self.gang(job), role)
+
+    def num_ps(self, gang: Gang, elsewhere: int) -> int:
+        """PSs of a host that workers elsewhere need."""
+        ratio = self.instance.ps_ratio[gang.worker_type, gang.ps_type]
+        return int(ps_for(elsewhere, ratio)) if self.instance.has_ps else 0
+
+    def row(self, job: JobRecord, placement: Placement, first: int, last: int) -> Assignment:
+        """Row of the solution file."""
+        gang, row = self.gang(job), super().row(job, placement, first, last)
+        if not self.instance.has_ps:
+            del row["ps"]
+        for key, types, kind in (
+            ("worker_type", self.instance.worker_types, gang.worker_type),
+            ("ps_type", self.instance.ps_types or (), gang.ps_type),
+        ):
+            if types and (self.always_typed or len(types) > 1):
+                row[key] = getattr(types[kind], "name", types[kind])
+        return row
 
     def place(self, job: JobRecord, workers: int) -> Placement | None:
         """Book `workers` workers and their PSs."""

@@ -11,11 +11,13 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from hindsched.arrays import Ints
+from hindsched.arrays import Floats, Ints
 from hindsched.errors import InputError
-from hindsched.instances.base import Instance, JobRecord
+from hindsched.instances.base import JobRecord
+from hindsched.instances.modes import WindowInstance
 from hindsched.json_types import JsonObject
-from hindsched.solutions.base import Assignment, Assignments, Solution
+from hindsched.limits import check_memory
+from hindsched.solutions.base import Assignment, Assignments, Solution, TableRow, usage_table
 from hindsched.solutions.rows import (
     check_row_keys,
     read_counts,
@@ -62,10 +64,20 @@ class WindowRow:
         counts = ((self.workers, other.workers), (self.ps, other.ps))
         return types and all(a is b or np.array_equal(a, b) for a, b in counts)
 
+    def moved(self, slots: int) -> WindowRow:
+        """The same some slots later."""
+        return replace(self, first=self.first + slots, last=self.last + slots)
+
     def continues_as(self, other: WindowRow) -> bool:
         """Whether `other` follows at once and differs in its slots only."""
         follows = self.last + 1 == other.first and self.payment == other.payment
         return follows and self.same_placement(other)
+
+
+def row_use(instance: WindowInstance, row: WindowRow) -> Floats:
+    """What a row uses in each of its slots, shape (servers, resources)."""
+    used = np.outer(row.workers, instance.worker_demand[row.worker_type])
+    return used + np.outer(row.ps, instance.ps_demand[row.ps_type]) if row.ps_type >= 0 else used
 
 
 def merge_rows(rows: Iterable[WindowRow]) -> tuple[WindowRow, ...]:
@@ -94,9 +106,8 @@ class WindowSolution(Solution):
     def __init__(
         self, instance: Any, rows: Mapping[str, Sequence[WindowRow]], formulation: str | None = None
     ) -> None:
-        known: Instance = instance
-        self.instance = known
-        self.formulation = known.check_formulation(formulation)
+        self.instance: Any = instance  # a `WindowInstance`
+        self.formulation = instance.check_formulation(formulation)
         self.rows = {name: merge_rows(found) for name, found in rows.items() if found}
 
     @classmethod
@@ -181,6 +192,28 @@ class WindowSolution(Solution):
     def last_slot(self) -> int:
         """Last slot that any row uses; 0 without rows."""
         return max((row.last for rows in self.rows.values() for row in rows), default=0)
+
+    @cached_property
+    def use(self) -> Floats:
+        """Resources in use, shape (last_slot, servers, resources)."""
+        capacity = self.instance.server_capacity
+        check_memory(f"what runs in {self.last_slot} slots", capacity.nbytes * self.last_slot)
+        used = np.zeros((self.last_slot, *capacity.shape))
+        for rows in self.rows.values():
+            for row in rows:
+                used[row.first - 1 : row.last] += row_use(self.instance, row)
+        return used
+
+    def places(self) -> list[tuple[str, str]]:
+        """Servers, each with the resources that it has."""
+        servers, names = self.instance.servers, self.instance.capacity_names
+        cells = np.argwhere(self.instance.server_capacity > 0).tolist()
+        return [(servers[h].name, names[r]) for h, r in cells]
+
+    def usage_rows(self) -> list[TableRow]:
+        """Use and capacity per slot, server and resource, where something is used."""
+        instance, servers = self.instance, [server.name for server in self.instance.servers]
+        return usage_table(self.use, instance.server_capacity, servers, instance.capacity_names)
 
     def how_it_ran(self, job: str) -> JsonObject:
         """Start, most workers, whether on one server, pauses, and changes of any kind."""

@@ -20,7 +20,6 @@ after which the search returns to its best solution and warms up again.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -354,7 +353,6 @@ def search_of(
     *,
     seed: int = 0,
     start: Solution | None = None,
-    seconds_left: Callable[[], float] = lambda: math.inf,
 ) -> Search:
     """The search of an oracle's family, with one linking row a server; see `NeighbourhoodSearch`.
 
@@ -363,5 +361,5 @@ def search_of(
     family, found = oracle.instance.family, None
     if has_module("solvers.families", family, "search"):
         own = family_module("solvers.families", family, "search")
-        found = own.search_of(oracle, prices, seed=seed, start=start, seconds_left=seconds_left)
+        found = own.search_of(oracle, prices, seed=seed, start=start)
     return found or NeighbourhoodSearch(oracle, prices, seed=seed, start=start)

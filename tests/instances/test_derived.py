@@ -11,11 +11,10 @@ import pytest
 
 import hindsched as hs
 from hindsched.errors import InputError
-from hindsched.instances.astraea import modes as astraea_modes
 from hindsched.instances.base import LinearUtility, PowerUtility, SigmoidUtility
 from hindsched.instances.batchsched.instance import PARAMETER_SERVER, RING_ALLREDUCE
-from hindsched.instances.batchsched.modes import modes
-from hindsched.instances.modes import NEVER, Hosting, ps_ratios
+from hindsched.instances.decimals import same_ceilings
+from hindsched.instances.modes import NEVER, Hosting, durations, modes
 from tests.astraea_example import worked_example
 from tests.strategies.batchsched import instance, known_b
 from tests.strategies.edgecloud import instance as edgecloud_instance
@@ -123,7 +122,7 @@ def test_the_best_host_is_that_of_the_definition(seed):
     draws = np.random.default_rng(seed)
     servers = draws.integers(0, 12, (int(draws.integers(1, 4)), 2)).astype(float)
     worker, ps = draws.integers(1, 4, (2, 2)), draws.integers([0, 1], 6, (2, 2))
-    ratio = ps_ratios(worker[:, 1], ps[:, 1], 9)
+    ratio = np.array([[same_ceilings(b, big, 9) for big in ps[:, 1]] for b in worker[:, 1]])
     hosting = Hosting(servers, worker.astype(float), ps.astype(float), ratio)
     hosting.fewest_ps(3)  # a longer table is made when it is asked for
     table = hosting.fewest_ps(9)
@@ -136,11 +135,11 @@ def test_the_best_host_is_that_of_the_definition(seed):
 def test_astraea_by_hand():
     made = worked_example()
     j12 = made.jobs[1]  # E D M = 6; tc = 1, td = 2
-    length = astraea_modes.durations(made, j12)[0, 0]
+    length = durations(made, j12)[0, 0]
     assert length[1].tolist() == [6, 3, 2]  # centralised, 1-3 workers
     assert length[0].tolist() == [12, 6, 4]
     # No server holds 3 workers; distributed with 1 PS: at most 2 + 1 workers.
-    assert astraea_modes.modes(made, j12).tuples() == [
+    assert modes(made, j12).tuples() == [
         (0, 0, 1, 1, 6),
         (0, 0, 1, 2, 3),
         (0, 0, 0, 1, 12),
@@ -148,9 +147,9 @@ def test_astraea_by_hand():
         (0, 0, 0, 3, 4),
     ]
     endless = worked_example(slot_seconds=1e-15)
-    assert (astraea_modes.durations(endless, endless.jobs[0])[0, 0, 0] == astraea_modes.NEVER).all()
+    assert (durations(endless, endless.jobs[0])[0, 0, 0] == NEVER).all()
     wide = made.jobs[0].model_copy(update={"chunks": 10**6})
-    assert astraea_modes.durations(made, wide).shape == (1, 1, 2, 8)
+    assert durations(made, wide).shape == (1, 1, 2, 8)
 
 
 def test_formulations_of_astraea_take_tokens_in_any_order():

@@ -7,12 +7,9 @@ import pytest
 
 from hindsched.instances.batchsched.generator import generate
 from hindsched.instances.batchsched.instance import PARAMETER_SERVER, RING_ALLREDUCE
-from hindsched.instances.batchsched.modes import modes
-from hindsched.online.batchsched.algorithms import declared_estimates, theorem
-from hindsched.online.batchsched.rounds import greedy_right_to_left
-from hindsched.online.batchsched.theorem import densities
+from hindsched.online.batchsched.algorithms import GreedyRtl, declared_estimates, theorem
 from hindsched.online.engines.batching import ExponentialLedger, Offer
-from hindsched.online.simulator import simulate
+from hindsched.online.simulator import environment_of, simulate
 from tests.online.test_baselines import gangs
 from tests.strategies.batchsched import known_b
 
@@ -89,7 +86,7 @@ def test_theorem_and_estimates():
 
 def test_greedy_rtl_accepts_by_density_as_late_as_possible():
     inst = gangs((1, 2, 2), (1, 2, 2, {"weight": 5}), (1, 2, 2, {"weight": 3}))
-    density = densities(inst)
-    batch = [(job, modes(inst, job), density[j]) for j, job in enumerate(inst.jobs)]
-    found = greedy_right_to_left(inst, batch, 4)
+    algorithm = GreedyRtl()
+    algorithm.start(environment_of(inst, declared_estimates(inst), 0, "modes"))
+    found = {each.job.name: each.offer for each in algorithm.run_round(list(inst.jobs), 5)}
     assert {name: (s.start, s.last) for name, s in found.items()} == {"j1": (3, 4), "j2": (1, 2)}

@@ -119,4 +119,4 @@ def test_a_file_reads_back_with_payments(tmp_path):
     rows = {item["job"]: item for item in again.job_rows()}
     assert (rows["j12"]["start"], rows["j12"]["completion"], rows["j12"]["value"]) == (10, 12, 82)
     used = sum(item["used"] for item in again.usage_rows())
-    assert used == again.worker_use.sum() + again.ps_use.sum()
+    assert used == again.use.sum()

@@ -19,7 +19,7 @@ from hindsched.arrays import Floats, Ints
 from hindsched.errors import InputError
 from hindsched.instances import base
 from hindsched.instances.decimals import exact_step, exactly
-from hindsched.instances.modes import PREEMPTIVE, MinibatchTime, ps_ratios
+from hindsched.instances.modes import PREEMPTIVE, MinibatchTime, WindowInstance
 
 WORKER, PS = "worker", "ps"  # names of the single types when an instance gives bare numbers
 
@@ -117,7 +117,7 @@ def _counts(records: str, field: str, types: str) -> Callable[[AstraeaInstance],
     )
 
 
-class AstraeaInstance(base.Instance):
+class AstraeaInstance(WindowInstance):
     """Tenants, servers and jobs.
 
     Parameters
@@ -240,41 +240,49 @@ class AstraeaInstance(base.Instance):
     ps_count = base.cluster_property(_counts("servers", "ps", "ps_types"))  # C, (S, P)
 
     @base.cluster_property
-    def most_workers(self) -> int:
-        """Most workers of one type that the empty cluster holds; at least 1."""
-        return max(1, int(self.worker_count.sum(axis=0).max()))
+    def server_capacity(self) -> Floats:
+        """Counts of workers by type, then of PSs, as resources, (S, W + P)."""
+        counts: Floats = np.hstack([self.worker_count, self.ps_count]).astype(float)
+        return counts
 
     @base.cluster_property
-    def ps_ratio(self) -> Floats:
-        """b_w over b_p, shape (W, P), as `ps_for` takes it."""
-        return ps_ratios(self.worker_bandwidth, self.ps_bandwidth, self.most_workers)
+    def tenant_quota(self) -> Ints:
+        """Quotas of workers by type, then of PSs, (U, W + P)."""
+        quota: Ints = np.hstack([self.worker_quota, self.ps_quota])
+        return quota
+
+    @property
+    def capacity_names(self) -> tuple[str, ...]:
+        """Types of workers, then of PSs."""
+        return (*self.worker_types, *self.ps_types)
+
+    @base.cluster_property
+    def worker_demand(self) -> Floats:
+        """A worker takes one of its type, (W, W + P)."""
+        return np.eye(len(self.worker_types), self.server_capacity.shape[1])
+
+    @base.cluster_property
+    def ps_demand(self) -> Floats:
+        """A PS takes one of its type, (P, W + P)."""
+        split = len(self.worker_types)
+        return np.eye(len(self.ps_types), self.server_capacity.shape[1], split)
 
     @base.cluster_property
     def tenant_index(self) -> dict[str, int]:
         """Position of each tenant by name."""
         return {tenant.name: index for index, tenant in enumerate(self.tenants)}
 
-    def minibatch_times(self, job: AstraeaJob) -> Floats:
-        """``1 / n_j`` of (1): slots per mini-batch, shape (W, P, 2), last axis zeta = 0, 1."""
-        train = by_type([job.minibatch_slots], self.worker_types, float)[0]
-        update = by_type([job.update_slots], self.ps_types, float)[0]
-        together = train[:, None] + update[None, :]
-        with np.errstate(over="ignore"):  # a slot too short to count: the job never ends
-            seconds = 2 * job.gradient_mb * 8 / self.worker_bandwidth
-            apart = together + (seconds / self.slot_seconds)[:, None]
-        return np.stack([apart, together], axis=2)
-
     def certain_bound(self) -> float:
         """Every job that brings revenue completes in its first slot."""
         return base.rounded_up(max(0.0, self.revenue(job, job.arrival + 1)) for job in self.jobs)
 
     def exact_time(
-        self, job: AstraeaJob, worker_type: int, ps_type: int, together: bool
+        self, job: AstraeaJob, worker_type: int, ps_type: int, one_server: bool
     ) -> MinibatchTime:
         """``1 / n_j`` of (1), exactly."""
         train = by_type([job.minibatch_slots], self.worker_types, float)[0, worker_type]
         update = by_type([job.update_slots], self.ps_types, float)[0, ps_type]
-        sent = 0 if together else job.gradient_mb
+        sent = 0 if one_server else job.gradient_mb
         bandwidth = self.worker_bandwidth[worker_type]
         step = exact_step(train, sent, bandwidth, self.slot_seconds)
         return MinibatchTime(step + exactly(update))
@@ -326,24 +334,17 @@ def by_type(values: list[Any], types: tuple[str, ...], number: type) -> NDArray[
     return table
 
 
-def private_units(instance: AstraeaInstance) -> tuple[Ints, Ints]:
-    """Workers and PSs that a tenant would own if nothing were shared: (U, S, W) and (U, S, P).
+def private_units(instance: AstraeaInstance) -> Ints:
+    """Units of each type that tenants would own if nothing were shared, (U, S, W + P).
 
     Units are dealt out in the order of the servers and the tenants, so that an instance whose
     tenants own whole servers in one stretch (as generated and traced ones do) gives each its own.
     """
-    return (
-        _deal(instance.worker_quota, instance.worker_count),
-        _deal(instance.ps_quota, instance.ps_count),
-    )
-
-
-def _deal(quota: Ints, count: Ints) -> Ints:
-    """Overlap of the tenants' and the servers' stretches of each type's numbered units."""
+    quota, count = instance.tenant_quota, instance.server_capacity.astype(np.int64)
     ends_quota, ends_count = np.cumsum(quota, axis=0), np.cumsum(count, axis=0)
     last = np.minimum(ends_quota[:, None], ends_count[None])
     first = np.maximum((ends_quota - quota)[:, None], (ends_count - count)[None])
-    dealt: Ints = np.maximum(0, last - first)
+    dealt: Ints = np.maximum(0, last - first)  # where the stretches of numbered units overlap
     return dealt
 
 
@@ -351,16 +352,15 @@ def tenant_alone(
     instance: AstraeaInstance, tenant: int, jobs: tuple[AstraeaJob, ...] = ()
 ) -> AstraeaInstance:
     """The instance of a tenant (by position) alone on its own units (not validated again)."""
-    workers, ps = (units[tenant] for units in private_units(instance))
-    used = np.flatnonzero(workers.any(axis=1) | ps.any(axis=1))
+    own, split = private_units(instance)[tenant], len(instance.worker_types)
     servers = []
-    for s in used.tolist():
+    for s in np.flatnonzero(own.any(axis=1)).tolist():
         whole = instance.servers[s]
-        own = {
-            "workers": _as_given(workers[s], instance.worker_types, whole.workers),
-            "ps": _as_given(ps[s], instance.ps_types, whole.ps),
+        counts = {
+            "workers": _as_given(own[s, :split], instance.worker_types, whole.workers),
+            "ps": _as_given(own[s, split:], instance.ps_types, whole.ps),
         }
-        servers.append(whole.model_copy(update=own))
+        servers.append(whole.model_copy(update=counts))
     return instance.with_fields(
         servers=tuple(servers), tenants=(instance.tenants[tenant],), jobs=jobs
     )

@@ -12,17 +12,10 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from hindsched.arrays import Floats, Ints
+from hindsched.arrays import Floats
 from hindsched.instances import base
-from hindsched.instances.decimals import NEAR, WholeUnits, exact_step, exactly, times
-from hindsched.instances.modes import (
-    PREEMPTIVE,
-    Hosting,
-    MinibatchTime,
-    ps_for,
-    ps_ratios,
-    units,
-)
+from hindsched.instances.decimals import NEAR, exact_step, exactly, times
+from hindsched.instances.modes import PREEMPTIVE, MinibatchTime, WindowInstance, ps_for
 
 MOST_DURATION = 1_000_000
 """Jobs that cannot end within so many slots are mistakes: they would only exhaust the memory."""
@@ -83,7 +76,7 @@ class BatchschedJob(base.Record):
         return self.epochs * self.chunks * self.minibatches
 
 
-class BatchschedInstance(base.Instance):
+class BatchschedInstance(WindowInstance):
     """Jobs, servers and the worker and PS types that jobs may use.
 
     `horizon` bounds arrivals only: every job must finish.
@@ -151,7 +144,7 @@ class BatchschedInstance(base.Instance):
         if times != len(self.worker_types):
             yield base.BrokenRule(f"{where}.minibatch_slots", times, "one per worker type")
         updates = None if job.update_slots is None else len(job.update_slots)
-        if updates != (self.num_ps_types if self.has_ps else None):
+        if updates != (len(self.ps_types) if self.ps_types else None):
             rule = "one per PS type" if self.has_ps else "only for parameter-server"
             yield base.BrokenRule(f"{where}.update_slots", updates, rule)
         if (job.reduce_slots is None) != self.has_ps:
@@ -173,28 +166,13 @@ class BatchschedInstance(base.Instance):
         return self.architecture == PARAMETER_SERVER
 
     @property
-    def num_ps_types(self) -> int:
-        """Number of PS types P; 0 for Ring-AllReduce."""
-        return len(self.ps_types or ())
-
-    @base.cluster_property
-    def server_names(self) -> tuple[str, ...]:
-        """Names of the servers, in order."""
-        return tuple(server.name for server in self.servers)
+    def capacity_names(self) -> tuple[str, ...]:
+        """The resources."""
+        return self.resources
 
     server_capacity = base.cluster_property(base.amounts("servers", "capacity"))  # C
     worker_demand = base.cluster_property(base.amounts("worker_types", "demand"))  # e
     ps_demand = base.cluster_property(base.amounts("ps_types", "demand"))  # z
-
-    @base.cluster_property
-    def worker_room(self) -> Ints:
-        """How many workers of a type an empty server holds, shape (servers, worker types)."""
-        return units(self.server_capacity, self.worker_demand)
-
-    @base.cluster_property
-    def most_workers(self) -> int:
-        """Most workers of one type that the empty cluster holds; at least 1."""
-        return max(1, int(self.worker_room.sum(axis=0).max()))
 
     @base.cluster_property
     def worker_bandwidth(self) -> Floats:
@@ -207,52 +185,6 @@ class BatchschedInstance(base.Instance):
         """Bandwidth B in Mbps, shape (PS types,)."""
         column: Floats = self.ps_demand[:, self.resources.index(self.bandwidth_resource)]
         return column
-
-    @base.cluster_property
-    def ps_replacements(self) -> tuple[tuple[int, int], ...]:
-        """Pairs (better, worse) of PS types: no larger demand, no less bandwidth; first if equal.
-
-        The better one replaces the worse in any schedule, unless its updates take longer.
-        """
-
-        def replaces(better: int, p: int) -> bool:
-            less = self.ps_demand[better] <= self.ps_demand[p]
-            wide = self.ps_bandwidth[better] >= self.ps_bandwidth[p]
-            same = bool((self.ps_demand[better] == self.ps_demand[p]).all())
-            return bool(less.all() and wide) and (not same or better < p)
-
-        pairs = np.ndindex(len(self.ps_demand), len(self.ps_demand))
-        return tuple((better, p) for p, better in pairs if better != p and replaces(better, p))
-
-    @base.cluster_property
-    def ps_ratio(self) -> Floats:
-        """B over B, shape (worker types, PS types), as `ps_for` takes it."""
-        return ps_ratios(self.worker_bandwidth, self.ps_bandwidth, self.most_workers)
-
-    @base.cluster_property
-    def hosting(self) -> Hosting:
-        """Which numbers of workers some server's PSs can serve."""
-        return Hosting(self.server_capacity, self.worker_demand, self.ps_demand, self.ps_ratio)
-
-    @base.cluster_property
-    def whole_units(self) -> WholeUnits:
-        """Tables `server_capacity`, `worker_demand` and `ps_demand` as whole numbers."""
-        return WholeUnits.of(self.server_capacity, self.worker_demand, self.ps_demand)
-
-    @base.cluster_property
-    def usable_capacity(self) -> Floats:
-        """Most of C that any units can take, shape (servers, resources).
-
-        Whole workers and PSs take a multiple of the largest amount that every demand for the
-        resource is a multiple of: of 3 GPUs workers of 2 use 2.
-        """
-        capacity, workers, ps = self.whole_units.tables
-        step = np.gcd.reduce(np.concatenate([workers, ps]))
-        idle = capacity % np.maximum(step, 1)
-        usable = self.server_capacity.copy()
-        for h, r in np.argwhere(idle):
-            usable[h, r] = self.whole_units.amount(capacity[h, r] - idle[h, r], r)
-        return usable
 
     def exact_time(
         self, job: BatchschedJob, worker_type: int, ps_type: int, one_server: bool

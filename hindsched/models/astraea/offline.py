@@ -29,12 +29,10 @@ import pyomo.environ as pyo
 from pyomo.environ import quicksum as total
 
 from hindsched.arrays import Floats
-from hindsched.instances.astraea.instance import AstraeaInstance
-from hindsched.instances.astraea.modes import durations, modes, slot_modes
+from hindsched.instances.astraea.instance import AstraeaInstance, AstraeaJob
 from hindsched.instances.modes import PREEMPTIVE
 from hindsched.models.algebra import Expr, Model
 from hindsched.models.astraea.printed import AstraeaPrinted
-from hindsched.models.astraea.sets import UnitCluster, last_worthwhile_slot
 from hindsched.models.base import PRINTED, Commitments, Prices
 from hindsched.models.declared import Symbol, symbols
 from hindsched.models.windows.block import Paper
@@ -49,7 +47,7 @@ from hindsched.models.windows.program import (
     refuse_in_pieces,
     subproblem_model,
 )
-from hindsched.models.windows.sets import EmptyCluster, Pieces, fixed_rows, left_by
+from hindsched.models.windows.sets import fixed_rows, left_by, num_columns, sets_by_job
 from hindsched.solutions.astraea.solution import AstraeaSolution
 
 FORMS: dict[str, tuple[str, ...]] = {
@@ -89,6 +87,8 @@ QUOTA = symbols(
     "worker or PS type, slot: eq_3a; server, worker or PS type, slot: eq_9a",
     "revenue a worker or PS: eq_3a eq_9a",
 )
+SLOTS_AT_ONCE = 4096
+"""Of a search from the horizon back."""
 BYTES_A_COLUMN, BYTES_A_ROW = 1_000, 40
 """A column of Pyomo and its part in the rows; of a server and slot, what is free there."""
 
@@ -98,7 +98,7 @@ def family_of(instance: AstraeaInstance) -> Family:
     workers, ps = instance.worker_types, instance.ps_types
     split = len(workers)
     return Family(
-        UnitCluster.of(instance),
+        instance,
         Paper("z", "zeta", "3", "3i", "3j", "3k", "3l", "3i"),
         (
             Capacity("worker_capacity", "3c", "workers of a server", range(split)),
@@ -142,12 +142,31 @@ class AstraeaSubproblem(WindowSubproblem):
 def program_bytes(instance: AstraeaInstance, jobs: Iterable[int]) -> float:
     """Bytes of a program about some jobs, from below: room in every slot, columns by start."""
     must = instance.check_formulation(None).startswith("must-complete")
-    empty, columns = EmptyCluster(UnitCluster.of(instance)), 0
-    for job in (instance.jobs[i] for i in jobs):
-        last = instance.horizon if must else last_worthwhile_slot(instance, job)
-        columns += empty.num_columns(modes(instance, job), job.arrival + 1, last)
-    rows = instance.horizon * (instance.worker_count.size + instance.ps_count.size)
+    columns = num_columns(instance, spans(instance, jobs, must=must))
+    rows = instance.horizon * instance.server_capacity.size
     return float(BYTES_A_COLUMN * columns + BYTES_A_ROW * rows)
+
+
+def spans(
+    instance: AstraeaInstance, jobs: Iterable[int], *, must: bool, now: int = 1
+) -> dict[int, tuple[int, int]]:
+    """First and last slot of the jobs: an optional one has no columns that earn nothing."""
+    found = {}
+    for j in jobs:
+        job = instance.jobs[j]
+        last = instance.horizon if must else last_worthwhile_slot(instance, job)
+        found[j] = max(job.arrival + 1, now), last
+    return found
+
+
+def last_worthwhile_slot(instance: AstraeaInstance, job: AstraeaJob) -> int:
+    """Last slot at which completing the job earns something; 0 if none."""
+    for end in range(instance.horizon, job.arrival, -SLOTS_AT_ONCE):
+        slots = np.arange(max(job.arrival, end - SLOTS_AT_ONCE) + 1, end + 1)
+        worth = np.flatnonzero(instance.revenues(job, slots.astype(float)) > 0)
+        if worth.size:
+            return int(slots[worth[-1]])
+    return 0
 
 
 def build_offline(
@@ -168,20 +187,12 @@ def build_offline(
     model = pyo.ConcreteModel(name=instance.name)
     blocks, printed = {}, None
     if form == PRINTED:
-        printed = AstraeaPrinted(
-            model, instance, family.cluster, family.paper, jobs, instance.horizon, durations, relax
-        )
+        printed = AstraeaPrinted(model, instance, family.paper, jobs, instance.horizon, relax)
         revenue = printed.add(now, free, must)
     else:
-        empty, sets = EmptyCluster(family.cluster), {}
-        for j in jobs:
-            job = instance.jobs[j]
-            last = instance.horizon if must else last_worthwhile_slot(instance, job)
-            table, pieces = modes(instance, job), None
-            if form == SLOTS:
-                table, rates = slot_modes(instance, job)
-                pieces = Pieces(rates, job.total_minibatches)
-            sets[j] = empty.job_sets(table, max(job.arrival + 1, now), last, pieces=pieces)
+        sets = sets_by_job(
+            instance, spans(instance, jobs, must=must, now=now), in_pieces=form == SLOTS
+        )
         blocks = add_blocks(model, family, sets, relax)
 
         @model.Constraint(jobs if must else [], doc="(3k) every job runs once")
@@ -236,7 +247,7 @@ def build_subproblem(
     record = instance.jobs[position]
     if values is not None:
         last = int(np.flatnonzero(np.isfinite(values)).max(initial=0))
-    sets = EmptyCluster(family.cluster).job_sets(modes(instance, record), record.arrival + 1, last)
+    sets = sets_by_job(instance, {position: (record.arrival + 1, last)})[position]
     model, block, used, paid = subproblem_model(record.name, position, family, sets, "4a", "9a")
     in_all: dict[tuple[int, int], list[Expr]] = defaultdict(list)
     for (_, r, t), taken in used.items():

@@ -19,7 +19,7 @@ import pyomo.environ as pyo
 from pyomo.environ import quicksum as total
 
 from hindsched.arrays import Floats
-from hindsched.instances.astraea.modes import most_workers
+from hindsched.instances.modes import most_workers
 from hindsched.models.algebra import Expr, Model
 from hindsched.models.windows.printed import Printed
 from hindsched.solutions.capacity_timeline import CapacityTimeline

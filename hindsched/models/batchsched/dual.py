@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from hindsched.instances.batchsched.instance import BatchschedInstance
-from hindsched.instances.batchsched.modes import modes
 from hindsched.models.batchsched.offline import family_of
 from hindsched.models.declared import symbols
-from hindsched.models.windows.dual import ScheduleDual, dual_model, schedules
-from hindsched.models.windows.program import refuse_in_pieces
-from hindsched.models.windows.sets import EmptyCluster
+from hindsched.models.windows import dual
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
-class BatchschedDual(ScheduleDual):
+class BatchschedDual(dual.ScheduleDual):
     """(9)/(18): it bounds the round problem (7)/(16) up to a slot, not the offline one."""
 
     SYMBOLS = symbols(
@@ -28,14 +22,12 @@ def build_dual(
     instance: BatchschedInstance, formulation: str, *, last: int | None = None
 ) -> BatchschedDual:
     """Build (9)/(18), one row a schedule that ends by slot `last`; arrivals do not matter."""
-    refuse_in_pieces(formulation)
     last = instance.horizon if last is None else last
-    empty, family = EmptyCluster(instance), family_of(instance)
-    sets = {j: empty.job_sets(modes(instance, job), 1, last) for j, job in enumerate(instance.jobs)}
-    listed = schedules(empty, sets, lambda j, _: float(instance.jobs[j].weight))
+    spans = dict.fromkeys(range(len(instance.jobs)), (1, last))
     primal, row = ("(8)", "9a") if instance.has_ps else ("(17)", "18a")
-    return BatchschedDual(
-        instance=instance, formulation=formulation, family=family, listed=listed,
-        slots=last, whose=f"dual ({row[:-1]}) of {primal}, all jobs in slots 1 to {last},",
-        model=dual_model(instance.name, listed, len(instance.jobs), family, last, row),
+    found: BatchschedDual = dual.build(
+        BatchschedDual, family_of(instance), formulation, row, spans,
+        lambda j, _: float(instance.jobs[j].weight), last,
+        f"dual ({row[:-1]}) of {primal}, all jobs in slots 1 to {last},",
     )  # fmt: skip
+    return found

@@ -17,7 +17,6 @@ completes later than ``cmin_j + (UB - sum w cmin) / w_j``.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -29,9 +28,8 @@ from pyomo.environ import quicksum as total
 from hindsched.arrays import Floats
 from hindsched.errors import InputError
 from hindsched.instances.batchsched.instance import BatchschedInstance
-from hindsched.instances.batchsched.modes import durations, modes, slot_modes
 from hindsched.instances.decimals import exactly, how_many_left, loosened
-from hindsched.instances.modes import PREEMPTIVE, Modes
+from hindsched.instances.modes import PREEMPTIVE, modes, slot_modes
 from hindsched.limits import check_count, check_memory
 from hindsched.models.algebra import Expr, Model
 from hindsched.models.base import PRINTED, Commitments, Hedge, Prices
@@ -50,18 +48,17 @@ from hindsched.models.windows.program import (
     subproblem_model,
 )
 from hindsched.models.windows.sets import (
-    EmptyCluster,
     JobSets,
-    Pieces,
     fixed_rows,
     hosts,
     left_by,
+    num_columns,
     num_ps,
-    row_use,
+    sets_by_job,
 )
 from hindsched.solutions.batchsched.solution import BatchschedSolution
 from hindsched.solutions.capacity_timeline import CapacityTimeline
-from hindsched.solutions.window_solution import WindowRow
+from hindsched.solutions.window_solution import WindowRow, row_use
 
 FixedRows = dict[str, tuple[WindowRow, ...]]
 BYTES_A_COLUMN = 1_000
@@ -112,7 +109,7 @@ def family_of(instance: BatchschedInstance) -> Family:
             ),
         ),
         {
-            "server": instance.server_names,
+            "server": [server.name for server in instance.servers],
             "resource": instance.resources,
             "worker type": [kind.name for kind in instance.worker_types],
             "PS type": [kind.name for kind in instance.ps_types or ()],
@@ -162,30 +159,21 @@ def build_offline(
     now, family = commitments.now, family_of(instance)
     fixed = fixed_rows(instance, commitments, BatchschedSolution.read_row)
     jobs = [j for j, job in enumerate(instance.jobs) if job.name not in fixed]
-    tables = {j: modes(instance, instance.jobs[j]) for j in jobs}
     if incumbent is None:
         incumbent = plan_rest(instance, commitments)
-    pieces = dict[int, Pieces]()
-    ways = dict(tables)
-    if form == SLOTS:
-        for j in jobs:
-            ways[j], rates = slot_modes(instance, instance.jobs[j])
-            pieces[j] = Pieces(rates, instance.jobs[j].total_minibatches)
-    latest = _latest_completions(instance, fixed, now, incumbent, tables, pieces, hedge)
+    latest = _latest_completions(instance, fixed, now, incumbent, jobs, form == SLOTS, hedge)
     ends = [row.last for rows in fixed.values() for row in rows]
     slots = max([*ends, *(completion - 1 for completion in latest.values())], default=1)
     free, model = left_by(instance, fixed), pyo.ConcreteModel(name=instance.name)
     blocks, printed = {}, None
     if form == PRINTED:
-        paper = family.paper
-        printed = BatchschedPrinted(model, instance, instance, paper, jobs, slots, durations, relax)
+        printed = BatchschedPrinted(model, instance, family.paper, jobs, slots, relax)
         cost = printed.add(now, free, family.capacities[0].number)
     else:
-        empty = EmptyCluster(instance)
-        spans = {j: (ways[j], max(instance.jobs[j].arrival, now), latest[j] - 1) for j in jobs}
-        columns = sum(empty.num_columns(*span) for span in spans.values())
+        spans = {j: (max(instance.jobs[j].arrival, now), latest[j] - 1) for j in jobs}
+        columns = num_columns(instance, spans, in_pieces=form == SLOTS)
         _check_columns(f"the program of {instance.name}", columns, MOST_COLUMNS)
-        sets = {j: empty.job_sets(*span, pieces.get(j)) for j, span in spans.items()}
+        sets = sets_by_job(instance, spans, in_pieces=form == SLOTS)
         blocks = add_blocks(model, family, sets, relax)
 
         @model.Constraint(jobs, doc="(2a) every job runs once")
@@ -220,9 +208,8 @@ def build_max_weight(
     `last` is tau - 1 for (7b) as printed, tau with tight slots. The relaxation of (8), over whole
     schedules, is tighter (`dual.py`).
     """
-    family, empty = family_of(instance), EmptyCluster(instance)
-    model = pyo.ConcreteModel(name=f"round of {instance.name}")
-    sets = {j: empty.job_sets(modes(instance, job), 1, last) for j, job in enumerate(instance.jobs)}
+    family, model = family_of(instance), pyo.ConcreteModel(name=f"round of {instance.name}")
+    sets = sets_by_job(instance, dict.fromkeys(range(len(instance.jobs)), (1, last)))
     blocks = add_blocks(model, family, sets, relax)
     possible = [j for j, job in sets.items() if job.columns]
 
@@ -252,17 +239,16 @@ def build_subproblem(
     `sets` says what may be chosen; by default all.
     """
     refuse_in_pieces(formulation)
-    family = family_of(instance)
-    record, table = instance.jobs[position], modes(instance, instance.jobs[position])
+    family, record = family_of(instance), instance.jobs[position]
     if slots is None:
-        slots = max(j.arrival for j in instance.jobs) + int(table.duration.max())
+        longest = int(modes(instance, record).duration.max())
+        slots = max(j.arrival for j in instance.jobs) + longest
     if slots < 1:
         raise InputError("slots", slots, "must be at least 1")
-    name, span = f"the subproblem of {record.name}", (table, record.arrival, slots)
-    empty = EmptyCluster(instance)
-    columns = empty.num_columns(*span) if sets is None else len(sets.columns)
-    _check_columns(name, columns, MOST_IN_SUBPROBLEM)
-    sets = sets or empty.job_sets(*span)
+    span = {position: (record.arrival, slots)}
+    columns = num_columns(instance, span) if sets is None else len(sets.columns)
+    _check_columns(f"the subproblem of {record.name}", columns, MOST_IN_SUBPROBLEM)
+    sets = sets or sets_by_job(instance, span)[position]
     once = "12a" if instance.has_ps else "20a"
     model, block, _, paid = subproblem_model(
         record.name, position, family, sets, once, family.capacities[0].number
@@ -284,7 +270,7 @@ def _check_columns(what: str, columns: int, most: int) -> None:
 
 def _latest_completions(
     instance: BatchschedInstance, fixed: FixedRows, now: int, incumbent: BatchschedSolution,
-    tables: Mapping[int, Modes], pieces: Mapping[int, Pieces], hedge: Hedge | None,
+    open_jobs: list[int], in_pieces: bool, hedge: Hedge | None,
 ) -> dict[int, int]:  # fmt: skip
     """Latest completion t + L of every open job in a schedule no worse than the incumbent.
 
@@ -293,14 +279,16 @@ def _latest_completions(
     in the incumbent, or than if all then ran one after another, however small its weight; in pieces
     each in its slowest way.
     """
-    jobs = {j: instance.jobs[j] for j in tables}
-    least = {j: max(job.arrival, now) + int(tables[j].duration.min()) for j, job in jobs.items()}
+    jobs, longest, least = {j: instance.jobs[j] for j in open_jobs}, 0, dict[int, int]()
+    for j, job in jobs.items():
+        lengths = modes(instance, job).duration
+        least[j] = max(job.arrival, now) + int(lengths.min())
+        slowest = int(lengths.max())
+        if in_pieces:
+            slowest = math.ceil(job.total_minibatches / min(slot_modes(instance, job)[1]))
+        longest += slowest
     ends = [row.last + 1 for rows in fixed.values() for row in rows]
-    longest = [
-        math.ceil(pieces[j].work / min(pieces[j].rates)) if pieces else int(table.duration.max())
-        for j, table in tables.items()
-    ]
-    last = max([now, *ends, *(job.arrival for job in jobs.values())]) + sum(longest)
+    last = max([now, *ends, *(job.arrival for job in jobs.values())]) + longest
     # exact: what is left of large weights would be divided by the smallest
     weight = {j: exactly(job.weight) for j, job in jobs.items()}
     cost = Fraction()
@@ -311,7 +299,7 @@ def _latest_completions(
         cost += weight[j] * (completion + 1)
         last = max(last, completion + 1)
     if hedge is not None:
-        last = max(last, hedge.last_arrival + sum(longest))
+        last = max(last, hedge.last_arrival + longest)
         if hedge.worst is None:
             return dict.fromkeys(jobs, last)
         cost = exactly(hedge.worst)

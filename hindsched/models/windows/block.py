@@ -32,8 +32,9 @@ from pyomo.environ import quicksum as total
 
 from hindsched.arrays import Floats, Ints
 from hindsched.instances.decimals import common_step
+from hindsched.instances.modes import WindowInstance
 from hindsched.models.algebra import Expr, Model, binary, whole
-from hindsched.models.windows.sets import Column, JobSets, Pieces, WindowCluster, host_use, num_ps
+from hindsched.models.windows.sets import Column, JobSets, Pieces, host_use, num_ps
 from hindsched.solutions.window_solution import WindowRow
 
 MOST_WHOLE = 10**6
@@ -73,7 +74,7 @@ class JobBlock:
     """
 
     def __init__(
-        self, block: Model, cluster: WindowCluster, job: JobSets, paper: Paper, relax: bool
+        self, block: Model, cluster: WindowInstance, job: JobSets, paper: Paper, relax: bool
     ) -> None:
         self.block, self.cluster, self.job = block, cluster, job
         b, modes = block, job.modes

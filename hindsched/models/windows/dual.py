@@ -16,18 +16,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyomo.environ as pyo
 from pyomo.environ import quicksum as total
 
 from hindsched.arrays import Floats
+from hindsched.instances.modes import WindowInstance
 from hindsched.models.algebra import Expr, Model
 from hindsched.models.base import DualProgram
 from hindsched.models.windows.block import equation
-from hindsched.models.windows.program import Family, WindowFace
-from hindsched.models.windows.sets import Cell, EmptyCluster, JobSets, host_use
+from hindsched.models.windows.program import Family, WindowFace, refuse_in_pieces
+from hindsched.models.windows.sets import Cell, JobSets, Spans, host_use, sets_by_job
 
 
 class Schedule(NamedTuple):
@@ -49,8 +50,7 @@ class ScheduleDual(WindowFace, DualProgram):
         """Prices at the variables' values by the capacities' names, (servers, kinds, slots)."""
         found = np.array([max(0.0, price.value or 0.0) for price in self.model.price.values()])
         shape = (*self.family.cluster.server_capacity.shape, self.slots)
-        prices = found.astype(float).reshape(shape)
-        return {part.name: prices[:, list(part.kinds)] for part in self.family.capacities}
+        return self.family.by_name(found.astype(float).reshape(shape))
 
     def payoffs(self) -> Floats:
         """Payoffs at the variables' values."""
@@ -58,23 +58,23 @@ class ScheduleDual(WindowFace, DualProgram):
 
 
 def schedules(
-    empty: EmptyCluster, sets: Mapping[int, JobSets], worth: Callable[[int, int], float]
+    instance: WindowInstance, sets: Mapping[int, JobSets], worth: Callable[[int, int], float]
 ) -> list[Schedule]:
     """All schedules: the jobs' columns, with every way to place the workers beside no PS.
 
     `worth` gives a job's value by its last slot.
     """
-    cluster, found = empty.cluster, list[Schedule]()
+    found = list[Schedule]()
     for j, job in sets.items():
         for column in job.columns:
             k, first, n, g = column
             mode, last = job.modes[k], job.last_slot(column)
-            on_host = np.zeros_like(cluster.server_capacity, dtype=float)
+            on_host = np.zeros_like(instance.server_capacity)
             if n >= 0:
-                on_host[n] = host_use(cluster, mode, g)
-            room = [0 if h == n else most for h, most in enumerate(empty.room[mode.worker_type])]
-            for split in splits(mode.workers - g, room):
-                use = on_host + np.outer(split, cluster.worker_demand[mode.worker_type])
+                on_host[n] = host_use(instance, mode, g)
+            room = instance.worker_room[:, mode.worker_type].tolist()
+            for split in splits(mode.workers - g, [0 if h == n else m for h, m in enumerate(room)]):
+                use = on_host + np.outer(split, instance.worker_demand[mode.worker_type])
                 cells = {
                     (h, r, t): float(use[h, r])
                     for h, r in np.argwhere(use > 0).tolist() for t in range(first, last + 1)
@@ -93,16 +93,21 @@ def splits(count: int, room: Sequence[int]) -> list[tuple[int, ...]]:
     ]  # fmt: skip
 
 
-def dual_model(
-    name: str, listed: Sequence[Schedule], jobs: int, family: Family, slots: int, row: str
-) -> Model:
-    """The dual: least payoffs plus prices times capacities."""
-    number, capacity = row.rstrip("a"), family.cluster.server_capacity
-    servers, resources = map(range, capacity.shape)
-    m = pyo.ConcreteModel(name=f"dual of {name}")
+def build(
+    kind: type[ScheduleDual], family: Family, formulation: str, row: str,
+    spans: Spans, worth: Callable[[int, int], float], slots: int,
+    whose: str,
+) -> Any:  # fmt: skip
+    """The dual of a `kind`: least payoffs plus prices times capacities, one `row` a schedule."""
+    refuse_in_pieces(formulation)
+    instance, number = family.cluster, row.rstrip("a")
+    listed = schedules(instance, sets_by_job(instance, spans), worth)
+    servers, resources = map(range, instance.server_capacity.shape)
+    m = pyo.ConcreteModel(name=f"dual of {instance.name}")
     m.payoff = pyo.Var(
-        range(jobs), domain=pyo.NonNegativeReals, initialize=0, doc=f"({number}) payoff of a job"
-    )
+        range(len(instance.jobs)), domain=pyo.NonNegativeReals, initialize=0,
+        doc=f"({number}) payoff of a job",
+    )  # fmt: skip
     m.price = pyo.Var(
         servers, resources, range(1, slots + 1), domain=pyo.NonNegativeReals,
         initialize=0, doc=f"({number}) price of a server's resource",
@@ -116,7 +121,12 @@ def dual_model(
 
     m.objective = pyo.Objective(
         expr=total(m.payoff.values())
-        + total(float(capacity[h, r]) * price for (h, r, _), price in m.price.items()),
+        + total(
+            float(instance.server_capacity[h, r]) * price for (h, r, _), price in m.price.items()
+        ),
         sense=pyo.minimize, doc=f"({number}) payoffs and the worth of all capacity",
     )  # fmt: skip
-    return m
+    return kind(
+        instance=instance, formulation=formulation, family=family, listed=listed, slots=slots,
+        whose=whose, model=m,
+    )  # fmt: skip

@@ -17,18 +17,16 @@ linearised exactly:
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 import pyomo.environ as pyo
 from pyomo.environ import quicksum as total
 
-from hindsched.arrays import Ints
-from hindsched.instances.modes import units
+from hindsched.instances.modes import durations, units
 from hindsched.models.algebra import Expr, Model, binary, whole
 from hindsched.models.windows.block import Paper, equation
-from hindsched.models.windows.sets import WindowCluster
 from hindsched.solutions.window_solution import WindowRow
 
 Pace = tuple[int, int, int, int, int]
@@ -37,23 +35,19 @@ PLACE = {"m": 1, "p": 2, "q": 3}
 
 
 class Printed(ABC):
-    """A printed program in the making: its index sets and facts, and the rules of both papers.
-
-    `durations` gives a job's by types, q and number of workers.
-    """
+    """A printed program in the making: its index sets and facts, and the rules of both papers."""
 
     BY_SLOT: ClassVar[bool]
     """Whether counts have a slot."""
 
     def __init__(
-        self, model: Model, instance: Any, cluster: WindowCluster, paper: Paper, jobs: list[int],
-        slots: int, durations: Callable[[Any, Any], Ints], relax: bool,
-    ) -> None:  # fmt: skip
+        self, model: Model, instance: Any, paper: Paper, jobs: list[int], slots: int, relax: bool
+    ) -> None:
         self.model, self.instance, self.paper, self.jobs = model, instance, paper, jobs
         self.binary, self.whole = binary(relax), whole(relax)
-        worker, ps = cluster.worker_demand, cluster.ps_demand  # without PSs there are no types
-        room, ps_room = (units(cluster.server_capacity, each).tolist() for each in (worker, ps))
-        self.H, self.M, self.P = range(len(room)), range(len(worker)), range(len(ps))
+        room, ps = instance.worker_room.tolist(), instance.ps_demand  # without PSs no types of them
+        ps_room = units(instance.server_capacity, ps).tolist()
+        self.H, self.M, self.P = range(len(room)), range(len(room[0])), range(len(ps))
         self.T = range(1, slots + 1)
         self.over = [self.T] if self.BY_SLOT else []  # what counts have behind server and type
         self.times = [(t,) for t in self.T] if self.BY_SLOT else [()]

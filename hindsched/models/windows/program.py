@@ -13,13 +13,13 @@ from pyomo.environ import quicksum as total
 
 from hindsched.arrays import Floats
 from hindsched.errors import InputError
-from hindsched.instances.modes import in_pieces
+from hindsched.instances.modes import WindowInstance, in_pieces
 from hindsched.models.algebra import Expr, Model
 from hindsched.models.base import PRINTED, Duals, OfflineProgram, Prices, Subproblem, row_prices
 from hindsched.models.declared import Face
 from hindsched.models.windows.block import JobBlock, Paper, equation
 from hindsched.models.windows.printed import Printed
-from hindsched.models.windows.sets import Cell, JobSets, WindowCluster
+from hindsched.models.windows.sets import Cell, JobSets
 from hindsched.solutions.base import Solution
 from hindsched.solutions.capacity_timeline import CapacityTimeline
 from hindsched.solutions.window_solution import WindowRow
@@ -42,11 +42,15 @@ class Capacity(NamedTuple):
 class Family:
     """What a family says of one of its instances."""
 
-    cluster: WindowCluster  # the servers as the rules see them
+    cluster: WindowInstance  # the servers as the rules see them
     paper: Paper
     capacities: tuple[Capacity, ...]  # rows that link the jobs
     names: Mapping[str, Sequence[str]]  # by index
     solution: Callable[..., Any]  # of an instance, rows by job and a formulation
+
+    def by_name(self, values: Floats) -> dict[str, Floats]:
+        """Values by server, resource and slot, by the capacities' names."""
+        return {part.name: values[:, list(part.kinds)] for part in self.capacities}
 
     def solution_of(
         self, instance: Any, rows: Mapping[int, Sequence[WindowRow]], formulation: str,

@@ -7,21 +7,23 @@ server; a column (k, t, n, g) starts mode k in slot t with g workers beside the 
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, NamedTuple, Protocol, TypeVar
+from functools import cached_property
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from hindsched.arrays import Floats
 from hindsched.instances.base import Instance
 from hindsched.instances.decimals import NEAR, how_many_left, loosened
-from hindsched.instances.modes import Modes, ps_for, units
+from hindsched.instances.modes import Modes, WindowInstance, modes, ps_for, slot_modes
 from hindsched.solutions.base import Assignment
 from hindsched.solutions.capacity_timeline import CapacityTimeline
 from hindsched.solutions.commitments import Commitments
-from hindsched.solutions.window_solution import WindowRow
+from hindsched.solutions.window_solution import WindowRow, row_use
 
 Column = tuple[int, int, int, int]
 """Mode, first slot, host of the PSs (-1: none), workers on the host."""
@@ -44,30 +46,12 @@ class Mode(NamedTuple):
     duration: int
 
 
-class WindowCluster(Protocol):
-    """What the rules must know: capacities (servers, resources), what a unit of a type takes.
-
-    ``ps_ratio`` is the bandwidth of a worker over that of a PS, (worker types, PS types).
-    """
-
-    @property
-    def server_capacity(self) -> Floats: ...
-    @property
-    def worker_demand(self) -> Floats: ...
-    @property
-    def ps_demand(self) -> Floats: ...
-    @property
-    def ps_ratio(self) -> Floats: ...
-    @property
-    def has_ps(self) -> bool: ...
-
-
-def num_ps(cluster: WindowCluster, m: int, p: int, elsewhere: int) -> int:
+def num_ps(cluster: WindowInstance, m: int, p: int, elsewhere: int) -> int:
     """Least number of PSs on one host whose bandwidth covers the workers elsewhere, (2i)."""
     return max(1, math.ceil(elsewhere * cluster.ps_ratio[m, p] - NEAR))
 
 
-def host_use(cluster: WindowCluster, mode: Mode, on_host: int) -> Floats:
+def host_use(cluster: WindowInstance, mode: Mode, on_host: int) -> Floats:
     """What a mode's workers on the host and its PSs take, shape (resources,)."""
     used: Floats = on_host * cluster.worker_demand[mode.worker_type]
     if not cluster.has_ps:
@@ -76,14 +60,8 @@ def host_use(cluster: WindowCluster, mode: Mode, on_host: int) -> Floats:
     return used + ps * cluster.ps_demand[mode.ps_type]
 
 
-def row_use(cluster: WindowCluster, row: WindowRow) -> Floats:
-    """What a row uses in each of its slots, shape (servers, resources)."""
-    used = np.outer(row.workers, cluster.worker_demand[row.worker_type])
-    return used + np.outer(row.ps, cluster.ps_demand[row.ps_type]) if row.ps_type >= 0 else used
-
-
 def hosts(
-    cluster: WindowCluster, free: Floats, m: int, p: int, q: int, count: int
+    cluster: WindowInstance, free: Floats, m: int, p: int, q: int, count: int
 ) -> list[tuple[int, int]]:
     """(host, workers on it) that fit `free`, shape (servers, resources), which is `loosened`."""
     if not cluster.has_ps and not q:
@@ -117,8 +95,29 @@ class JobSets:
     pieces: Pieces | None = None  # where slots need not touch
     columns: list[Column] = field(default_factory=list)  # what may be chosen
     columns_of: dict[Span, list[Column]] = field(default_factory=dict)  # by window
-    servers_of: dict[Span, list[int]] = field(default_factory=dict)  # with room for its workers
     most_beside: dict[Beside, int] = field(default_factory=dict)  # beside no PS
+
+    def add(
+        self, k: int, t: int, places: Iterable[tuple[int, int]], room: Mapping[int, int]
+    ) -> None:
+        """Add columns of a mode from slot t on: hosts with their workers, room by server."""
+        mode, columns = self.modes[k], [(k, t, n, g) for n, g in places]
+        self.columns += columns
+        if mode.one_server or not columns:
+            return
+        span = mode.worker_type, mode.duration, t
+        self.columns_of.setdefault(span, []).extend(columns)
+        for h, most in room.items():
+            most = max(self.most_beside.get((*span, h), 0), min(most, mode.workers))
+            self.most_beside[*span, h] = most
+
+    @cached_property
+    def servers_of(self) -> Mapping[Span, list[int]]:
+        """Servers with room for a window's workers; read when all columns are there."""
+        found: dict[Span, list[int]] = defaultdict(list)
+        for *span, h in self.most_beside:
+            found[tuple(span)].append(h)
+        return found
 
     def last_slot(self, column: Column) -> int:
         """In which a column ends."""
@@ -132,11 +131,11 @@ class JobSets:
 class EmptyCluster:
     """Where modes can stand while nothing runs: the same for all jobs of a cluster."""
 
-    def __init__(self, cluster: WindowCluster) -> None:
+    def __init__(self, cluster: WindowInstance) -> None:
         self.cluster = cluster
         self._free = loosened(cluster.server_capacity, cluster.server_capacity)
         self._hosts: dict[tuple[int, int, int, int], list[tuple[int, int]]] = {}
-        self.room = units(cluster.server_capacity, cluster.worker_demand).T.tolist()
+        self.room = cluster.worker_room.T.tolist()
         """Workers that fit, by type and server."""
 
     def _ways(
@@ -160,23 +159,45 @@ class EmptyCluster:
         """Sets of a job that may run from slot `first` to `last`."""
         job = JobSets([Mode._make(mode) for mode in table.tuples()], pieces)
         for k, mode, starts, places in self._ways(table, first, last):
-            m, count, length = mode.worker_type, mode.workers, mode.duration
-            room = {h: most for h, most in enumerate(self.room[m]) if most}
+            room = {h: most for h, most in enumerate(self.room[mode.worker_type]) if most}
             for t in starts:
-                columns = [(k, t, n, g) for n, g in places]
-                job.columns += columns
-                if mode.one_server or not columns:
-                    continue
-                job.columns_of.setdefault((m, length, t), []).extend(columns)
-                job.servers_of[m, length, t] = list(room)
-                for h, most in room.items():
-                    cell = (m, length, t, h)
-                    job.most_beside[cell] = max(job.most_beside.get(cell, 0), min(most, count))
+                job.add(k, t, places, room)
         return job
 
 
+Spans = Mapping[int, tuple[int, int]]
+"""First and last slot of the jobs at these positions."""
+
+
+def _tables(
+    instance: WindowInstance, spans: Spans, in_pieces: bool
+) -> Iterator[tuple[int, Modes, Pieces | None]]:
+    """Modes of the jobs, of one slot where they run in pieces."""
+    for j in spans:
+        job: Any = instance.jobs[j]
+        if in_pieces:
+            table, rates = slot_modes(instance, job)
+            yield j, table, Pieces(rates, job.total_minibatches)
+        else:
+            yield j, modes(instance, job), None
+
+
+def sets_by_job(
+    instance: WindowInstance, spans: Spans, *, in_pieces: bool = False
+) -> dict[int, JobSets]:
+    """Sets of the jobs at these positions."""
+    empty, tables = EmptyCluster(instance), _tables(instance, spans, in_pieces)
+    return {j: empty.job_sets(table, *spans[j], pieces) for j, table, pieces in tables}
+
+
+def num_columns(instance: WindowInstance, spans: Spans, *, in_pieces: bool = False) -> int:
+    """How many columns the jobs at these positions have where all are kept."""
+    empty, tables = EmptyCluster(instance), _tables(instance, spans, in_pieces)
+    return sum(empty.num_columns(table, *spans[j]) for j, table, _ in tables)
+
+
 def priced_sets(
-    cluster: WindowCluster, table: Modes, free: Floats, prices: Floats,
+    cluster: WindowInstance, table: Modes, free: Floats, prices: Floats,
     most: Callable[[int, int], float],
 ) -> JobSets:  # fmt: skip
     """Sets of a job at prices, of columns alone that fit what is left and may cost little enough.
@@ -197,20 +218,15 @@ def priced_sets(
             fits = how_many_left(room, cluster.worker_demand[m], count)
             beside = np.where(each <= limit, fits, 0)
             least = float(each[beside > 0].min(initial=np.inf))
+            places = []
             for n, g in hosts(cluster, room, m, p, q, count):
                 others = count - g
                 cost = others * least if others else 0.0
                 if n >= 0:
                     cost += float(price[n] @ host_use(cluster, mode, g))
                 if cost <= limit and (q or others <= beside.sum() - min(beside[n], g)):
-                    job.columns.append((k, t, n, g))
-                    if not q:
-                        job.columns_of.setdefault((m, length, t), []).append((k, t, n, g))
-            for h in np.flatnonzero(beside).tolist() if (m, length, t) in job.columns_of else ():
-                cell = (m, length, t, h)
-                job.most_beside[cell] = max(job.most_beside.get(cell, 0), int(beside[h]))
-    for m, length, t, h in job.most_beside:
-        job.servers_of.setdefault((m, length, t), []).append(h)
+                    places.append((n, g))
+            job.add(k, t, places, {h: int(beside[h]) for h in np.flatnonzero(beside).tolist()})
     return job
 
 
@@ -230,7 +246,7 @@ def fixed_rows(
 
 
 def left_by(
-    cluster: WindowCluster, fixed: Mapping[str, Iterable[WindowRow]]
+    cluster: WindowInstance, fixed: Mapping[str, Iterable[WindowRow]]
 ) -> CapacityTimeline[Floats]:
     """What fixed rows leave of the servers, by slot."""
     free = CapacityTimeline(cluster.server_capacity)

@@ -7,11 +7,10 @@ import math
 import numpy as np
 
 from hindsched.instances.astraea.instance import AstraeaInstance, AstraeaJob
-from hindsched.instances.astraea.modes import modes
 from hindsched.instances.base import LinearUtility, PowerUtility
-from hindsched.instances.modes import ps_for
-from hindsched.models.astraea.sets import UnitCluster, last_worthwhile_slot
-from hindsched.models.windows.sets import EmptyCluster
+from hindsched.instances.modes import modes, ps_for
+from hindsched.models.astraea.offline import spans
+from hindsched.models.windows.sets import num_columns
 from hindsched.online.astraea.baselines import Batchsche, GandivaFair, Hived
 from hindsched.online.astraea.paper import Astraea, AstraeaLiteral, most_a_unit
 from hindsched.online.baselines.infeasible_baselines import relaxing_baselines
@@ -40,13 +39,8 @@ class AstraeaReoptimise(Reoptimise):
         """Columns of the jobs that have not begun."""
         known = self._rolling.instance
         assert isinstance(known, AstraeaInstance)
-        empty = EmptyCluster(UnitCluster.of(known))
-        return sum(
-            empty.num_columns(
-                modes(known, job), max(job.arrival + 1, slot), last_worthwhile_slot(known, job)
-            )
-            for job in known.jobs if job.name not in self._locked
-        )  # fmt: skip
+        open_jobs = [j for j, job in enumerate(known.jobs) if job.name not in self._locked]
+        return num_columns(known, spans(known, open_jobs, must=False, now=slot))
 
 
 ALGORITHMS: dict[str, Factory] = {

@@ -9,36 +9,22 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, Literal
 
-import numpy as np
-
-from hindsched.arrays import Floats
 from hindsched.instances.astraea.instance import (
     AstraeaInstance,
     AstraeaJob,
-    private_units,
     tenant_alone,
 )
-from hindsched.instances.astraea.modes import modes
-from hindsched.instances.base import JobRecord, LinearUtility
+from hindsched.instances.base import JobRecord
 from hindsched.online.baselines.baseline import FixedWidth
 from hindsched.online.baselines.ranked import comparable
 from hindsched.online.dynamics import Placement
-from hindsched.online.engines.batching import (
-    Admission,
-    BatchRound,
-    ExponentialLedger,
-    GeometricBatches,
-    Offer,
-    post_prices,
-)
+from hindsched.online.engines.batching import Admission
+from hindsched.online.engines.server_batches import ServerBatches
 from hindsched.online.protocol import Capabilities, Decision, Environment, OnlineAlgorithm, Report
 from hindsched.solutions.astraea.solution import AstraeaSolution
 from hindsched.solutions.base import Assignment
-from hindsched.solutions.window_solution import WindowRow
-from hindsched.solvers.families.astraea.oracle import ServerOracle
 
 
 class GandivaFair(FixedWidth):
@@ -149,89 +135,24 @@ class Hived(FixedWidth):
 
 
 Weights = Literal["unit", "value"]
-EARLIER = 1e-6  # share of a job's value that completing in the last slot of a round costs, for ties
 
 
-class TenantBatches(GeometricBatches):
+class TenantBatches(ServerBatches):
     """A_online on one tenant's own servers; names are those of the whole cluster."""
+
+    solution = AstraeaSolution
 
     def __init__(self, instance: AstraeaInstance, tenant: int, weights: Weights) -> None:
         super().__init__(alpha=None)
-        units = np.concatenate([units[tenant] for units in private_units(instance)], axis=1)
-        self.alone, self.weights = tenant_alone(instance, tenant), weights
-        # workers by type, then PSs by type, (servers, types)
-        self.capacity = units[units.any(axis=1)].astype(float)
-        self.split = len(instance.worker_types)
-        mean = self.capacity.mean(axis=0) if len(self.capacity) else np.ones(units.shape[1])
-        self.unit = np.where(mean > 0, mean, 1.0)  # in which volumes and prices count
-        self._volume: dict[str, float] = {}
-        self._density: dict[str, float] = {}
-
-    def volume(self, job: AstraeaJob) -> float:
-        """Least workers-and-PSs x slots in units of the mean server; inf if it never fits."""
-        if job.name not in self._volume:
-            table = modes(self.alone, job) if self.alone.servers else None
-            self._volume[job.name] = np.inf
-            if table is not None and len(table):
-                demand = table.workers / self.unit[table.worker_type]
-                demand = demand + 1 / self.unit[self.split + table.ps_type]
-                self._volume[job.name] = float((table.duration * demand).min())
-        return self._volume[job.name]
+        self.cluster, self.weights = tenant_alone(instance, tenant), weights
 
     def weight(self, job: AstraeaJob) -> float:
         """w_j, kept positive."""
         return 1.0 if self.weights == "unit" else max(1e-9, float(job.utility.value(1)))
 
     def run_round(self, jobs: list[JobRecord], horizon: int) -> list[Admission]:
-        """Algorithm 3 of batchsched: each job in turn its cheapest schedule, if worth its price."""
-        able = [job for job in jobs if np.isfinite(self.volume(job))]
-        if not able:
-            return []
-        self._density |= {job.name: self.weight(job) / self.volume(job) for job in able}
-        low, high = min(self._density.values()), max(self._density.values())
-        base = 2.0 * horizon * max(1, self.capacity.size) * high / low + 1.0
-        values = [self.weight(job) / low for job in able]
-        return post_prices(OwnRound(self, horizon, base), able, values)
-
-    def rows(self, admission: Admission, base: int) -> list[Assignment]:
-        """Rows of the solution file."""
-        row: WindowRow = admission.offer.plan
-        moved = replace(row, first=row.first + base, last=row.last + base)
-        return [AstraeaSolution.write_row(self.alone, moved)]
-
-
-class OwnRound(BatchRound):
-    """A sub-round on a tenant's servers, one price a server, type and slot."""
-
-    def __init__(self, own: TenantBatches, slots: int, base: float) -> None:
-        self.own, self._slots = own, slots
-        self.ledger = ExponentialLedger((own.capacity / own.unit).ravel(), slots, base)
-        self._window = own.alone.with_fields(horizon=slots)
-
-    def offer(self, job: AstraeaJob, limit: float) -> Offer | None:
-        """Cheapest schedule within the round; ties go to the earlier completion."""
-        own, split = self.own, self.own.split
-        tie = EARLIER * limit / self._slots
-        flat = LinearUtility(slope=-tie, intercept=limit)
-        local = job.model_copy(update={"arrival": 0, "utility": flat})
-        oracle = ServerOracle(self._window.with_jobs((local,)))
-
-        def packed(values: Floats) -> Floats:
-            by_server = values.reshape(self._slots, *own.capacity.shape).transpose(1, 2, 0)
-            parts = {"worker_capacity": by_server[:, :split], "ps_capacity": by_server[:, split:]}
-            return oracle.rows.pack(parts)
-
-        unit = np.tile(own.unit, len(own.capacity))
-        price, left = packed(self.ledger.prices() / unit), packed(self.ledger.residual * unit)
-        response = oracle.best_response(0, price, left)
-        cost = np.inf if response is None else response.objective - response.value
-        if response is None or cost >= limit:
-            return None
-        row: WindowRow = response.plan[0]
-        demand = np.zeros(own.capacity.shape)
-        demand[:, row.worker_type] = row.workers
-        demand[:, split + row.ps_type] = row.ps
-        return Offer(row.first, row.slots, (demand / own.unit).ravel(), cost, row)
+        """Nothing without servers."""
+        return super().run_round(jobs, horizon) if self.cluster.servers else []
 
 
 class Batchsche(OnlineAlgorithm):

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from hindsched.arrays import Ints
+from hindsched.arrays import Floats
 from hindsched.instances.astraea.instance import AstraeaInstance, AstraeaJob, private_units
-from hindsched.instances.astraea.modes import most_workers
-from hindsched.instances.modes import ps_for
+from hindsched.instances.modes import minibatch_times, most_workers
 from hindsched.online.cluster_state import OptionalJobsState, whole_window
 from hindsched.online.dynamics import (
     Counts,
@@ -21,7 +20,6 @@ from hindsched.online.dynamics import (
     gang_width,
 )
 from hindsched.online.protocol import Environment
-from hindsched.solutions.base import Assignment
 
 MOST_DRAWN = 8  # gang sizes that no file states are drawn from 1..min(8, D)
 
@@ -56,8 +54,8 @@ class AstraeaCluster(GangCluster):
 
     def __init__(self, environment: Environment) -> None:
         instance: AstraeaInstance = environment.cluster
-        super().__init__(environment, np.hstack([instance.worker_count, instance.ps_count]))
-        own = np.concatenate(private_units(instance), axis=2)
+        super().__init__(environment, instance.server_capacity.copy())
+        own = private_units(instance).astype(float)
         names = [tenant.name for tenant in instance.tenants]
         self._empty_homes = dict(zip(names, own, strict=True))
         self._homes = {name: units.copy() for name, units in self._empty_homes.items()}
@@ -73,7 +71,7 @@ class AstraeaCluster(GangCluster):
         """The widest gang up to the width wished for that fits at all."""
         most = most_workers(self.instance, job)
         wanted = gang_width(self.gangs, lambda: self.drawn_workers(job), most)
-        times = self.instance.minibatch_times(job)[:, :, 0]
+        times = minibatch_times(self.instance, job)[:, :, 0, 0]
         for count in range(wanted, 0, -1):
             for pair in np.argsort(times, axis=None, kind="stable"):
                 w, p = (int(k) for k in np.unravel_index(pair, times.shape))
@@ -91,57 +89,49 @@ class AstraeaCluster(GangCluster):
         """Size of the gang, as far as the empty cluster holds it."""
         return self.gang(job).workers
 
-    def unit(self, job: AstraeaJob, role: str) -> Ints:
-        """One of the gang's type: types of workers stand before those of PSs."""
-        gang, taken = self.gang(job), np.zeros(self.empty.shape[1], dtype=np.int64)
-        taken[gang.worker_type if role == "workers" else self._ps(gang)] = 1
-        return taken
-
-    def _ps(self, gang: Gang) -> int:
-        return len(self.instance.worker_types) + gang.ps_type
-
     def ps_needed(self, job: AstraeaJob, workers: int) -> int:
         """PSs that (3i) asks for beside a host with one worker."""
-        return self._needed(self.gang(job), workers - 1)
-
-    def _needed(self, gang: Gang, elsewhere: int) -> int:
-        return int(ps_for(elsewhere, self.instance.ps_ratio[gang.worker_type, gang.ps_type]))
+        return self.num_ps(self.gang(job), workers - 1)
 
     # Placement
 
-    def find(self, free: Ints, gang: Gang, workers: int) -> tuple[Counts, Counts] | None:
+    def _by_server(self, free: Floats, gang: Gang) -> tuple[Floats, Floats]:
+        """What is free of workers and of PSs of the gang's types, (servers,)."""
+        return free[:, gang.worker_type], free[:, len(self.instance.worker_types) + gang.ps_type]
+
+    def find(self, free: Floats, gang: Gang, workers: int) -> tuple[Counts, Counts] | None:
         """First fit in the order of the servers."""
-        room, ps = free[:, gang.worker_type], free[:, self._ps(gang)]
+        room, ps = self._by_server(free, gang)
         if workers < 1 or room.sum() < workers or not ps.any():
             return None
         servers = range(len(room))
         spread = fill(room, servers, workers)
         for host in servers:
-            needed = self._needed(gang, workers - spread.get(host, 0))
+            needed = self.num_ps(gang, workers - spread.get(host, 0))
             if ps[host] >= needed:
                 return spread, {host: needed} if needed else {}
         return self._around_hosts(free, gang, workers, servers)
 
-    def _best_fit(self, free: Ints, gang: Gang) -> tuple[Counts, Counts] | None:
+    def _best_fit(self, free: Floats, gang: Gang) -> tuple[Counts, Counts] | None:
         """The smallest server that takes all of a gang, else the fullest servers."""
-        room, ps, count = free[:, gang.worker_type], free[:, self._ps(gang)], gang.workers
+        (room, ps), count = self._by_server(free, gang), gang.workers
         if count < 1 or room.sum() < count or not ps.any():
             return None
         whole = np.flatnonzero((room >= count) & (ps >= 1))
         if whole.size:
             host = int(whole[np.argmin(room[whole])])
-            needed = self._needed(gang, 0)
+            needed = self.num_ps(gang, 0)
             return {host: count}, {host: needed} if needed else {}
         return self._around_hosts(free, gang, count, np.argsort(-room, kind="stable").tolist())
 
     def _around_hosts(
-        self, free: Ints, gang: Gang, count: int, order: Sequence[int]
+        self, free: Floats, gang: Gang, count: int, order: Sequence[int]
     ) -> tuple[Counts, Counts] | None:
         """First host in order that has the PSs needed once it is filled with workers first."""
-        room, ps = free[:, gang.worker_type], free[:, self._ps(gang)]
+        room, ps = self._by_server(free, gang)
         for host in order:
             spread = fill(room, (host, *(s for s in order if s != host)), count)
-            needed = self._needed(gang, count - spread.get(host, 0))
+            needed = self.num_ps(gang, count - spread.get(host, 0))
             if ps[host] >= needed:
                 return spread, {host: needed} if needed else {}
         return None
@@ -177,15 +167,6 @@ class AstraeaCluster(GangCluster):
             self._users[v] = self._users.get(v, 0) - sign
             if not self._users[v]:
                 del self._bound[v]
-
-    def row(self, job: AstraeaJob, placement: Placement, first: int, last: int) -> Assignment:
-        """Row of the solution file."""
-        gang, row = self.gang(job), super().row(job, placement, first, last)
-        if len(self.instance.worker_types) > 1:
-            row["worker_type"] = self.instance.worker_types[gang.worker_type]
-        if len(self.instance.ps_types) > 1:
-            row["ps_type"] = self.instance.ps_types[gang.ps_type]
-        return row
 
 
 build_cluster = AstraeaCluster

@@ -20,28 +20,26 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Annotated, ClassVar, Literal, NamedTuple
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
 
 from hindsched.arrays import Floats, Ints
 from hindsched.instances.astraea.instance import AstraeaInstance, AstraeaJob
-from hindsched.instances.astraea.modes import durations, modes
 from hindsched.instances.base import JobRecord
 from hindsched.instances.decimals import NEAR
-from hindsched.instances.modes import Modes
+from hindsched.instances.modes import Modes, durations, modes, ps_for
 from hindsched.models.astraea import offline as models
-from hindsched.models.base import Subproblem
+from hindsched.online.dynamics import fill
 from hindsched.online.engines.batching import Admission, ExponentialLedger, GeometricBatches, Offer
 from hindsched.online.engines.primal_dual import Engine
 from hindsched.online.protocol import Environment
 from hindsched.solutions.astraea.solution import AstraeaSolution
 from hindsched.solutions.base import Assignment
-from hindsched.solutions.window_solution import WindowRow
+from hindsched.solutions.window_solution import WindowRow, row_use
 from hindsched.solvers.door.subproblem import pays_more, solve_subproblem
-from hindsched.solvers.kernels.astraea.shared_window import best_offer, spread_workers
-from hindsched.solvers.kernels.ties import TIE
+from hindsched.solvers.families.windows.schedules import cheapest_row
 
 Origin = Literal["round", "arrival", "absolute"]
 Rounds = Annotated[int, Field(ge=1, le=10_000)]  # more are a mistake: Lemma 1 asks for hundreds
@@ -54,18 +52,16 @@ ROUNDING = 1e-9
 class TenantRound:
     """An empty cluster of some slots: room by server, use by tenant, prices by type.
 
-    `bases` are theta by worker type and by PS type.
+    Types of workers stand before those of PSs. `bases` are theta by worker type and by PS type.
     """
 
     def __init__(self, instance: AstraeaInstance, slots: int, bases: tuple[Floats, Floats]) -> None:
         self.instance, self.slots = instance, slots
         self.split = len(instance.worker_types)
-        total = [instance.worker_count.sum(axis=0), instance.ps_count.sum(axis=0)]
-        self.ledger = ExponentialLedger(np.concatenate(total), slots, np.concatenate(bases))
-        self.free_workers = np.repeat(instance.worker_count[None], slots, axis=0)
-        self.free_ps = np.repeat(instance.ps_count[None], slots, axis=0)
-        self.unused_workers = np.repeat(instance.worker_quota[None], slots, axis=0)
-        self.unused_ps = np.repeat(instance.ps_quota[None], slots, axis=0)
+        units = instance.server_capacity.astype(np.int64)
+        self.ledger = ExponentialLedger(units.sum(axis=0), slots, np.concatenate(bases))
+        self.free = np.repeat(units[None], slots, axis=0)  # (slots, servers, types)
+        self.unused = np.repeat(instance.tenant_quota[None], slots, axis=0)
 
     def offer(
         self, job: AstraeaJob, table: Modes, values: Floats, *, shared: bool,
@@ -75,46 +71,53 @@ class TenantRound:
 
         `values` are by the last slot, (slots + 1,); a lower payoff than `least` is not looked for.
         """
-        prices, tenant = self.ledger.prices(), self.instance.tenant_index[job.tenant]
-        best: Offer | None = None
-        chosen: tuple[int, int, int] = (0, 0, 0)
-        for w, p in np.ndindex(self.split, len(self.instance.ps_types)):
-            own = table.take((table.worker_type == w) & (table.ps_type == p))
-            if not len(own):
-                continue
-            if shared:
-                left = self.ledger.residual[:, [w, self.split + p]].astype(np.int64)
-                quota = left[:, 0], left[:, 1]
-            else:
-                quota = self.unused_workers[:, tenant, w], self.unused_ps[:, tenant, p]
-            parts = (self.free_workers[:, :, w], self.free_ps[:, :, p], *quota,
-                     prices[:, w], prices[:, self.split + p])  # fmt: skip
-            free = tuple(np.ascontiguousarray(part) for part in parts)
-            ratio = float(self.instance.ps_ratio[w, p])
-            payoff, cost, mode, start, host, num_ps = best_offer(
-                tuple(own.columns), values, free, ratio, least
-            )
-            if mode < 0:
-                continue
-            count, length = int(own.workers[mode]), int(own.duration[mode])
-            key = start + length, count, num_ps
-            tie = TIE * abs(values[start + length])
-            if best is not None and payoff <= least + tie and key >= chosen:
-                continue
-            least, chosen = max(least, payoff), key
-            workers, ps = np.zeros((2, len(self.instance.servers)), dtype=np.int64)
-            workers[host], ps[host] = count, num_ps
-            if not own.one_server[mode]:
-                workers = spread_workers(count, host, free[0], start, length)
-            best = self.offer_of(WindowRow(start + 1, start + length, w, p, workers, ps), cost)
-        return best
+        quota = self.unused[:, self.instance.tenant_index[job.tenant]]
+        if shared:
+            quota = self.ledger.residual.astype(np.int64)
+        servers, prices = len(self.instance.servers), self.ledger.prices()
+        last = int(np.flatnonzero(np.isfinite(values)).max(initial=0))
+        order = np.argsort(table.workers, kind="stable")  # the first mode takes a tie
+        found = cheapest_row(
+            self.instance, table.take(order), -values, (1, last), (1, last),
+            np.ascontiguousarray(self.free.transpose(1, 2, 0), dtype=float),
+            np.repeat(prices.T[None], servers, axis=0), quota=np.ascontiguousarray(quota.T),
+            limit=-least,
+        )  # fmt: skip
+        if found is None:
+            return None
+        return self.offer_of(self._placed(found[1], quota))
 
-    def offer_of(self, row: WindowRow, cost: float) -> Offer:
-        """Offer of a schedule that costs `cost`: its demand is by worker type, then by PS type."""
-        demand = np.zeros(self.ledger.capacity.size)
-        demand[row.worker_type] = row.num_workers
-        demand[self.split + row.ps_type] = int(row.ps.sum())
-        return Offer(row.first, row.slots, demand, float(cost), row)
+    def _placed(self, row: WindowRow, quota: Ints) -> WindowRow:
+        """The schedule where Algorithms 4 and 5 place it, as prices are alike on all servers.
+
+        Centralised: the server with the smallest room that takes all. Distributed: the host that
+        needs the fewest PSs (3i), the other workers on servers in order of room.
+        """
+        span, kinds = slice(row.first - 1, row.last), [row.worker_type, self.split + row.ps_type]
+        (room, ps), count = self.free[span][..., kinds].min(axis=0).T, row.num_workers
+        workers, held = np.zeros_like(room), np.zeros_like(room)
+        if row.one_server:
+            able = np.flatnonzero((room >= count) & (ps >= 1))
+            host = able[np.argmin(room[able])]
+            workers[host], held[host] = count, 1
+            return replace(row, workers=workers, ps=held)
+        on_host = np.minimum(count - 1, room)
+        needed = ps_for(count - on_host, self.instance.ps_ratio[row.worker_type, row.ps_type])
+        most = np.minimum(ps, quota[span, kinds[1]].min())
+        able = np.flatnonzero((needed <= most) & (room.sum() - room >= count - on_host))
+        host = able[np.argmin(needed[able])]
+        workers[host], held[host] = on_host[host], needed[host]
+        others = [s for s in np.argsort(room, kind="stable") if s != host]
+        for s, taken in fill(room, others, count - int(on_host[host])).items():
+            workers[s] = taken
+        return replace(row, workers=workers, ps=held)
+
+    def offer_of(self, row: WindowRow, cost: float | None = None) -> Offer:
+        """Offer of a schedule: its demand is by worker type, then by PS type; its cost, as said."""
+        demand = row_use(self.instance, row).sum(axis=0)
+        if cost is None:
+            cost = float((self.ledger.prices(row.first, row.last) @ demand).sum())
+        return Offer(row.first, row.slots, demand, cost, row)
 
     def end_phase(self) -> None:
         """Nothing: what is left is read from the servers themselves."""
@@ -122,23 +125,20 @@ class TenantRound:
     def book(self, job: AstraeaJob, offer: Offer, *, shared: bool) -> list[WindowRow]:
         """Take an offer's units; in phase 2 return its rows with what it pays in each slot."""
         row: WindowRow = offer.plan
-        span = slice(row.first - 1, row.last)
-        rows, num_ps = [row], int(row.ps.sum())
+        span, rows = slice(row.first - 1, row.last), [row]
         if shared:
-            prices = self.ledger.prices(row.first, row.last)
-            for_workers = (prices[:, row.worker_type] * row.num_workers).tolist()
-            for_ps = (prices[:, self.split + row.ps_type] * num_ps).tolist()
+            paid = self.ledger.prices(row.first, row.last) * offer.demand
+            for_workers, for_ps = paid[:, row.worker_type], paid[:, self.split + row.ps_type]
+            payments = zip(for_workers.tolist(), for_ps.tolist(), strict=True)
             rows = [
                 replace(row, first=slot, last=slot, payment=payment)
-                for slot, payment in enumerate(zip(for_workers, for_ps, strict=True), row.first)
+                for slot, payment in enumerate(payments, row.first)
             ]
         else:
             tenant = self.instance.tenant_index[job.tenant]
-            self.unused_workers[span, tenant, row.worker_type] -= row.num_workers
-            self.unused_ps[span, tenant, row.ps_type] -= num_ps
+            self.unused[span, tenant] -= offer.demand.astype(np.int64)
         self.ledger.book(offer)
-        self.free_workers[span, :, row.worker_type] -= row.workers
-        self.free_ps[span, :, row.ps_type] -= row.ps
+        self.free[span] -= row_use(self.instance, row).astype(np.int64)
         return rows
 
 
@@ -150,9 +150,9 @@ class ModelRound(TenantRound):
 
     def __init__(self, instance: AstraeaInstance, slots: int, bases: tuple[Floats, Floats]) -> None:
         super().__init__(instance, slots, bases)
-        self.kept: dict[str, tuple[Floats, Subproblem]] = {}
+        self.kept: dict[str, tuple[Floats, models.AstraeaSubproblem]] = {}
 
-    def _subproblem(self, job: AstraeaJob, values: Floats) -> Subproblem:
+    def _subproblem(self, job: AstraeaJob, values: Floats) -> models.AstraeaSubproblem:
         kept = self.kept.get(job.name)
         if kept is None or not np.array_equal(kept[0], values):
             local = job.model_copy(update={"arrival": 0})
@@ -170,26 +170,16 @@ class ModelRound(TenantRound):
         """Best schedule within the quota, by the solver."""
         if not np.isfinite(values).any():
             return None
-        split = self.split
+        program = self._subproblem(job, values)
         price = np.repeat(self.ledger.prices().T[None], len(self.instance.servers), axis=0)
-        tenant = self.instance.tenant_index[job.tenant]
-        quota = None
-        if not shared:
-            parts = (self.unused_workers[:, tenant], self.unused_ps[:, tenant])
-            quota = np.concatenate(parts, axis=1).astype(float)
-        free = self.free_workers.transpose(1, 2, 0), self.free_ps.transpose(1, 2, 0)
-        solution = solve_subproblem(
-            self._subproblem(job, values),
-            {"worker_capacity": price[:, :split], "ps_capacity": price[:, split:]},
-            {"worker_capacity": free[0].astype(float), "ps_capacity": free[1].astype(float)},
-            quota,
-        )
+        free = self.free.transpose(1, 2, 0).astype(float)
+        quota = self.unused[:, self.instance.tenant_index[job.tenant]].astype(float)
+        by_name = program.family.by_name
+        given = by_name(price), by_name(free), None if shared else quota
+        solution = solve_subproblem(program, *given)
         if solution is None:
             return None
-        row = solution.rows[job.name][0]
-        free_of_charge = self.offer_of(row, 0.0)
-        paid = self.ledger.prices(row.first, row.last) @ free_of_charge.demand
-        found = replace(free_of_charge, cost=float(paid.sum()))
+        found = self.offer_of(solution.rows[job.name][0])
         other = super().offer(job, table, values, shared=shared)
         if other is None:
             return found
@@ -256,7 +246,7 @@ class Astraea(GeometricBatches):
         self.cluster: AstraeaInstance = environment.cluster
         self._tables: dict[str, Modes] = {}
         self._rows: dict[str, list[WindowRow]] = {}
-        self._kept: dict[str, tuple[Floats, Subproblem]] = {}
+        self._kept: dict[str, tuple[Floats, models.AstraeaSubproblem]] = {}
 
     def table(self, job: AstraeaJob) -> Modes:
         """Modes of a job."""
@@ -322,7 +312,7 @@ class Astraea(GeometricBatches):
     def rows(self, admission: Admission, base: int) -> list[Assignment]:
         """Rows of the solution file, one a stretch of equal payment."""
         own = self._rows[admission.job.name]
-        moved = [replace(row, first=row.first + base, last=row.last + base) for row in own]
+        moved = [row.moved(base) for row in own]
         return [AstraeaSolution.write_row(self.cluster, row) for row in moved]
 
 
@@ -332,51 +322,44 @@ class Astraea(GeometricBatches):
 # nothing runs otherwise: ``t+ = t- + d - 1`` and prices that follow from what is booked (the
 # paper's own example does both). Quotas in phase 2 are a_w(t), frozen after phase 1.
 
-Placed = tuple[float, Ints, Ints]  # cost, workers and PSs by server
+Placed = tuple[float, Ints]  # cost, workers and PSs by server, (2, servers)
 
 
-class Window(NamedTuple):
-    """What Algorithms 4 and 5 are told of a window."""
+def min_cost_d(count: int, room: Ints, quota: int, prices: Floats, ratio: float) -> Placed | None:
+    """Algorithm 4, MINCOSTD; None for a cost of infinity.
 
-    num_workers: int  # D_w
-    workers: Ints  # free on each server throughout
-    ps: Ints
-    quota: int  # of *workers*, against which the printed lines hold PSs too
-    prices: Floats  # of a worker and of a PS, (slots, 2)
-    ratio: float  # b_w / b_p
-
-
-def min_cost_d(window: Window) -> Placed | None:
-    """Algorithm 4, MINCOSTD; None for a cost of infinity."""
-    most_here = np.minimum(window.num_workers - 1, window.workers)
+    `room` is what is free of workers and PSs on each server throughout a window, (2, servers);
+    `quota` is of *workers*, against which the printed lines hold PSs too; `prices` (slots, 2).
+    """
+    most_here = np.minimum(count - 1, room[0])
     best, fewest = -1, 0
     for s, on_host in enumerate(most_here.tolist()):
-        needed = math.ceil((window.num_workers - on_host) * window.ratio - NEAR)
-        there = min(needed, int(window.ps[s]), window.quota)
+        needed = math.ceil((count - on_host) * ratio - NEAR)
+        there = min(needed, int(room[1, s]), quota)
         if there >= 1 and (best < 0 or there < fewest):
             best, fewest = s, there
     if best < 0:
         return None
-    workers, ps = np.zeros_like(window.workers), np.zeros_like(window.ps)
-    workers[best], ps[best] = most_here[best], fewest
-    left = window.num_workers - int(workers[best])
-    for s in np.argsort(window.workers, kind="stable"):
+    placed = np.zeros_like(room)
+    placed[:, best] = most_here[best], fewest
+    left = count - int(placed[0, best])
+    for s in np.argsort(room[0], kind="stable"):
         if s != best:
-            workers[s] = min(int(window.workers[s]), left)
-            left -= int(workers[s])
+            placed[0, s] = min(int(room[0, s]), left)
+            left -= int(placed[0, s])
     if left > 0:
         return None
-    return float((window.prices @ [window.num_workers, fewest]).sum()), workers, ps
+    return float((prices @ [count, fewest]).sum()), placed
 
 
-def min_cost_c(window: Window) -> Placed | None:
+def min_cost_c(count: int, room: Ints, quota: int, prices: Floats, ratio: float) -> Placed | None:
     """Algorithm 5, MINCOSTC: any server that takes all; the first is taken. None for infinity."""
-    able = np.flatnonzero((window.workers >= window.num_workers) & (window.ps >= 1))
-    if window.quota < 1 or not able.size:
+    able = np.flatnonzero((room[0] >= count) & (room[1] >= 1))
+    if quota < 1 or not able.size:
         return None
-    workers, ps = np.zeros_like(window.workers), np.zeros_like(window.ps)
-    workers[able[0]], ps[able[0]] = window.num_workers, 1
-    return len(window.prices) * float(window.prices[0] @ [window.num_workers, 1]), workers, ps
+    placed = np.zeros_like(room)
+    placed[:, able[0]] = count, 1
+    return len(prices) * float(prices[0] @ [count, 1]), placed
 
 
 class LiteralRound(TenantRound):
@@ -387,7 +370,7 @@ class LiteralRound(TenantRound):
     def end_phase(self) -> None:
         """After phase 1: a_w(t) is what all tenants leave unused of their quotas."""
         if self._frozen is None:
-            self._frozen = self.unused_workers.sum(axis=1)
+            self._frozen = self.unused.sum(axis=1)
 
     def offer(
         self, job: AstraeaJob, table: Modes, values: Floats, *, shared: bool,
@@ -395,14 +378,13 @@ class LiteralRound(TenantRound):
     ) -> Offer | None:  # fmt: skip
         """Algorithm 3: the first of the best among all (slot, workers), centralised on ties."""
         length = durations(self.instance, job)
-        prices = self.ledger.prices()
-        tenant = self.instance.tenant_index[job.tenant]
+        quotas = self.unused[:, self.instance.tenant_index[job.tenant]]
+        if shared and self._frozen is not None:
+            quotas = np.maximum(quotas, self._frozen)
         best, chosen = 0.0, None
         for w, p in np.ndindex(length.shape[:2]):
-            quota = self.unused_workers[:, tenant, w]
-            if shared and self._frozen is not None:
-                quota = np.maximum(quota, self._frozen[:, w])
-            own = prices[:, [w, len(self.instance.worker_types) + p]]
+            kinds, ratio = [w, self.split + p], float(self.instance.ps_ratio[w, p])
+            quota, prices = quotas[:, w], self.ledger.prices()[:, kinds]
             for first, count in np.ndindex(self.slots, length.shape[3]):
                 here: tuple[float, Offer] | None = None
                 for zeta, place in ((0, min_cost_d), (1, min_cost_c)):  # lines 4-9
@@ -410,17 +392,13 @@ class LiteralRound(TenantRound):
                     span = slice(first, first + d)
                     if first + d > self.slots or quota[span].min() < count + 1:
                         continue
-                    workers = self.free_workers[span, :, w].min(axis=0)
-                    ps = self.free_ps[span, :, p].min(axis=0)
-                    ratio = float(self.instance.ps_ratio[w, p])
-                    placed = place(
-                        Window(count + 1, workers, ps, int(quota[span].min()), own[span], ratio)
-                    )
+                    room = self.free[span][..., kinds].min(axis=0).T
+                    placed = place(count + 1, room, int(quota[span].min()), prices[span], ratio)
                     if placed is None:
                         continue
                     payoff = float(values[first + d]) - placed[0]
                     if here is None or payoff >= here[0]:
-                        row = WindowRow(first + 1, first + d, w, p, placed[1], placed[2])
+                        row = WindowRow(first + 1, first + d, w, p, *placed[1])
                         here = payoff, self.offer_of(row, placed[0])
                 if here is not None and here[0] > best:
                     best, chosen = here

@@ -5,14 +5,8 @@ repairs: N-hat reset per (t, n), g <= N - 1, s >= 1 and the least sufficient, no
 infeasible. ``batchsched-exact`` places by the exact routine instead. ``batchsched-adaptive`` is
 exact and work-conserving.
 
-=================  ========================================================================
-``tau_i``          horizon of a batch               ``alpha``   number of sub-rounds
-``lambda``         base of the prices, ``2 tau H R F + 1`` with the batch's own horizon
-``F``              largest over smallest weight per least volume (`density_range`)
-=================  ========================================================================
-
-Resources are counted in units of their mean capacity a server, and weights in units of the
-smallest weight per least volume, as the assumption ``1 <= w / sum f <= F`` of the paper needs.
+``tau_i`` is a batch's horizon, ``alpha`` its number of sub-rounds; for lambda and F see
+`engines.server_batches`.
 """
 
 from __future__ import annotations
@@ -25,46 +19,35 @@ from pydantic import Field
 
 from hindsched.instances.base import Instance, JobRecord
 from hindsched.instances.batchsched.instance import BatchschedInstance, BatchschedJob
-from hindsched.instances.batchsched.modes import modes
-from hindsched.instances.modes import Modes
+from hindsched.instances.modes import modes
 from hindsched.json_types import JsonObject
 from hindsched.models.base import Subproblem
-from hindsched.models.windows.sets import EmptyCluster
+from hindsched.models.windows.sets import num_columns
 from hindsched.online.baselines.baseline import Drf, Fifo
 from hindsched.online.baselines.infeasible_baselines import relaxing, relaxing_baselines
 from hindsched.online.baselines.ranked import Tiresias, TiresiasL
-from hindsched.online.batchsched.baselines import AntMan, Wspt
-from hindsched.online.batchsched.rounds import LeftShift, ServerRound, greedy_right_to_left
-from hindsched.online.batchsched.theorem import (
-    OBSERVED_ALPHA,
-    densities,
-    least_volume,
-    resource_units,
-    theorem,
-)
-from hindsched.online.engines.batching import (
-    Admission,
-    GeometricBatches,
-    Offer,
-    Rows,
-    post_prices,
-)
+from hindsched.online.batchsched.baselines import AntMan, Wspt, after
+from hindsched.online.batchsched.rounds import ModelRound
+from hindsched.online.batchsched.theorem import OBSERVED_ALPHA, densities, theorem
+from hindsched.online.engines.batching import Admission, Offer, Rows
 from hindsched.online.engines.dual_price import DualPrice
 from hindsched.online.engines.primal_dual import Engine
 from hindsched.online.engines.reoptimise import Reoptimise
+from hindsched.online.engines.server_batches import ServerBatches, ServerRound, resource_units
 from hindsched.online.protocol import Count, Decision, Environment, Positive
 from hindsched.online.registry import Factory
 from hindsched.solutions.base import Assignment
 from hindsched.solutions.batchsched.solution import BatchschedSolution
+from hindsched.solutions.window_solution import WindowRow
 from hindsched.solvers.families.batchsched.oracle import ServerOracle
-from hindsched.solvers.families.batchsched.schedules import Schedule
+from hindsched.solvers.families.windows.schedules import ScheduleSearch
 from hindsched.solvers.oracles.base import BlockOracle
 
 Order = Literal["index", "weight", "density"]
 PriceBase = Annotated[float, Field(gt=1, allow_inf_nan=False)]
 
 
-class BatchschedOnline(GeometricBatches):
+class BatchschedOnline(ServerBatches):
     """A_online with Algorithm 4 (repaired) in alpha sub-rounds.
 
     Parameters
@@ -86,6 +69,7 @@ class BatchschedOnline(GeometricBatches):
     """
 
     greedy = True
+    solution = BatchschedSolution
 
     def __init__(
         self,
@@ -105,73 +89,34 @@ class BatchschedOnline(GeometricBatches):
         """Begin with no jobs."""
         super().start(environment)
         self.cluster: BatchschedInstance = environment.cluster
-        self._modes: dict[str, Modes] = {}
-        self._density: dict[str, float] = {}
-        self._kept: dict[str, tuple[int, Subproblem]] = {}
-
-    def modes_of(self, job: BatchschedJob) -> Modes:
-        """Modes of a job, prepared once."""
-        if job.name not in self._modes:
-            self._modes[job.name] = modes(self.cluster, job)
-        return self._modes[job.name]
-
-    def density(self, job: BatchschedJob) -> float:
-        """Weight per least volume of a job."""
-        if job.name not in self._density:
-            self._density[job.name] = float(job.weight) / least_volume(self.cluster, job)
-        return self._density[job.name]
+        self.kept: dict[str, tuple[int, Subproblem]] = {}
 
     def density_range(self) -> tuple[float, float]:
         """Smallest and largest density: declared, or of the jobs seen so far."""
-        if self.declared:
-            density = self.environment.estimates["density"]
-            low, high = density["lowest"], density["highest"]
-            return float(low), float(high)
-        return min(self._density.values()), max(self._density.values())
+        if not self.declared:
+            return super().density_range()
+        density = self.environment.estimates["density"]
+        return float(density["lowest"]), float(density["highest"])
 
     def base(self, horizon: int) -> float:
-        """``lambda = 2 tau H R F + 1``."""
+        """Lambda, as set or with F as scaled."""
         if self.price_base is not None:
             return self.price_base
-        low, high = self.density_range()
-        servers, resources = self.cluster.server_capacity.shape
-        return 2.0 * horizon * servers * resources * self.density_scale * high / low + 1.0
+        return self.density_scale * (super().base(horizon) - 1.0) + 1.0
 
-    def run_round(self, jobs: list[BatchschedJob], horizon: int) -> list[Admission]:
-        """Algorithm 3 on an empty cluster."""
-        for job in jobs:
-            self.density(job)
+    def ordered(self, jobs: list[BatchschedJob]) -> list[BatchschedJob]:
+        """As of `order`."""
         key: dict[str, Callable[[BatchschedJob], float]] = {
             "index": lambda job: 0.0,
             "weight": lambda job: -float(job.weight),
             "density": lambda job: -self.density(job),
         }
-        ordered = sorted(jobs, key=key[self.order])
-        last = horizon if self.tight_slots else horizon - 1
-        if last < 1:
-            return []
-        return self.plan_round(ordered, horizon, last)
+        return sorted(jobs, key=key[self.order])
 
-    def plan_round(self, jobs: list[BatchschedJob], horizon: int, last: int) -> list[Admission]:
-        """Post prices to the jobs in order."""
-        batch_round = ServerRound(
-            self.cluster, horizon, last, self.base(horizon), self.modes_of, self.greedy,
-            self.engine, self._kept,
-        )  # fmt: skip
-        unit = self.density_range()[0]
-        admitted = post_prices(batch_round, jobs, [float(job.weight) / unit for job in jobs])
-        units = np.broadcast_to(resource_units(self.cluster), self.cluster.server_capacity.shape)
-        resources = [*self.cluster.resources] * len(self.cluster.servers)
-        self.post(batch_round.ledger, resources, units=units.ravel(), worth=unit)
-        return admitted
-
-    def rows(self, admission: Admission, base: int) -> list[Assignment]:
-        """Row of the solution file."""
-        return self.written(admission.offer.plan.shifted(base))
-
-    def written(self, schedule: Schedule) -> list[Assignment]:
-        """Row of the solution file for a schedule in absolute slots."""
-        return [BatchschedSolution.write_row(self.cluster, schedule.row())]
+    def make_round(self, horizon: int, last: int, base: float) -> ServerRound:
+        """A sub-round of the engine; the model is always exact."""
+        kind = ModelRound if self.engine == "model" else ServerRound
+        return kind(self, horizon, last, base)
 
 
 class BatchschedExact(BatchschedOnline):
@@ -188,7 +133,8 @@ class BatchschedAdaptive(BatchschedExact):
     alpha, order, tight_slots, price_base, density_scale, declared, engine
         As in `BatchschedOnline`.
     left_shift : bool
-        Move every job of a planned batch to its earliest window (`LeftShift`): none ends later.
+        Move every job of a planned batch, in the order of their starts, to its earliest window, on
+        whatever servers; types, workers and duration stay. None ends later than planned.
     """
 
     def __init__(
@@ -202,20 +148,33 @@ class BatchschedAdaptive(BatchschedExact):
     def start(self, environment: Environment) -> None:
         """Begin with no jobs."""
         super().start(environment)
-        self._shift = LeftShift(self.cluster)
+        self._running: list[WindowRow] = []
 
     def settle(self, horizon: int, rows: Rows) -> Rows:
-        """Move the batch's jobs to their earliest windows, if so set."""
+        """Move the batch's jobs, which start after slot `horizon`, if so set; all others stay."""
         if not self.left_shift or not rows:
             return rows
-        planned = []
-        for job in self.batch:
-            if job.name in rows:
-                row = BatchschedSolution.read_row(self.cluster, job.name, rows[job.name][0])
-                planned.append((job, self.modes_of(job), Schedule.of(row, 0.0)))
-        placed = self._shift.shift(horizon, planned)
-        self.last_slot = self._shift.last
-        return {name: self.written(schedule) for name, schedule in placed.items()}
+        read = BatchschedSolution.read_row
+        planned = {name: read(self.cluster, name, own[0]) for name, own in rows.items()}
+        self._running = [row for row in self._running if row.last > horizon]
+        rows_now = [*self._running, *planned.values()]
+        search = ScheduleSearch(self.cluster, max(row.last for row in rows_now) - horizon)
+        for row in rows_now:
+            search.book(after(row, horizon))
+        jobs = {job.name: job for job in self.batch}
+        for name, row in sorted(planned.items(), key=lambda item: item[1].first):
+            own, table = row.moved(-horizon), self.modes_of(jobs[name])
+            search.book(own, sign=-1.0)
+            kind = row.worker_type, max(0, row.ps_type), row.num_workers, row.slots
+            columns = table.worker_type, table.ps_type, table.workers, table.duration
+            same = np.all([column == value for column, value in zip(columns, kind, strict=True)], 0)
+            found = search.cheapest(table.take(same), rate=1.0)
+            best = own if found is None or found.last > own.last else found
+            search.book(best)
+            self._running.append(best.moved(horizon))
+            rows[name] = [BatchschedSolution.write_row(self.cluster, self._running[-1])]
+        self.last_slot = max(row.last for row in self._running)
+        return rows
 
 
 class GreedyRtl(BatchschedAdaptive):
@@ -238,14 +197,17 @@ class GreedyRtl(BatchschedAdaptive):
 
     def plan_round(self, jobs: list[BatchschedJob], horizon: int, last: int) -> list[Admission]:
         """Accept by density, each as late as it fits."""
-        schedules = greedy_right_to_left(
-            self.cluster, [(job, self.modes_of(job), self.density(job)) for job in jobs], last
-        )
-        by_name = {job.name: job for job in jobs}
-        admitted = []
-        for name, schedule in schedules.items():
-            offer = Offer(schedule.start, schedule.duration, np.zeros(0), 0.0, schedule)
-            admitted.append(Admission(by_name[name], offer, float(by_name[name].weight), 0.0))
+        search, admitted = ScheduleSearch(self.cluster, last), list[Admission]()
+        # Prices that fall towards the deadline make the cheapest schedule the least volume, and
+        # among equal volumes the latest: the slope is too small to outweigh a difference in volume.
+        per_slot = 1.0 + 1e-6 / last * np.arange(last - 1, -1, -1)
+        search.prices[:] = (1.0 / resource_units(self.cluster))[:, None] * per_slot
+        for job in sorted(jobs, key=self.density, reverse=True):
+            row = search.cheapest(self.modes_of(job))
+            if row is not None:
+                search.book(row)
+                offer = Offer(row.first, row.slots, np.zeros(0), 0.0, row)
+                admitted.append(Admission(job, offer, float(job.weight), 0.0))
         return admitted
 
 
@@ -258,15 +220,16 @@ class BatchschedReoptimise(Reoptimise):
         """Columns of the jobs that have not begun."""
         known = self._rolling.instance
         assert isinstance(known, BatchschedInstance)
-        empty, tables = EmptyCluster(known), {job.name: modes(known, job) for job in known.jobs}
         planned = [row["to"] for rows in self._plan.values() for row in rows]
-        last = max([slot, *planned])  # then those that have no plan, one behind the other
-        new = (table.duration.max() for name, table in tables.items() if name not in self._plan)
-        self._slots = last + sum(map(int, new))
-        return sum(
-            empty.num_columns(tables[job.name], max(job.arrival, slot), self._slots)
-            for job in known.jobs if job.name not in self._locked
-        )  # fmt: skip
+        new = [job for job in known.jobs if job.name not in self._plan]
+        # those that have no plan come behind, one after the other
+        slots = max([slot, *planned]) + sum(int(modes(known, job).duration.max()) for job in new)
+        self._slots = slots
+        spans = {
+            j: (max(job.arrival, slot), slots)
+            for j, job in enumerate(known.jobs) if job.name not in self._locked
+        }  # fmt: skip
+        return num_columns(known, spans)
 
     def oracle_of(self, jobs: Sequence[JobRecord]) -> BlockOracle:
         """Oracle over as many slots as all known jobs need."""

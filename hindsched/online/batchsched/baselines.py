@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from statistics import median
 from typing import Literal
 
 from hindsched.instances.base import JobRecord
 from hindsched.instances.batchsched.instance import BatchschedInstance, BatchschedJob
-from hindsched.instances.batchsched.modes import modes
-from hindsched.instances.modes import Modes
+from hindsched.instances.modes import Modes, modes
 from hindsched.online.baselines.baseline import Baseline
-from hindsched.online.batchsched.rounds import after
 from hindsched.online.dynamics import Gangs
 from hindsched.online.protocol import (
     NOTHING,
@@ -22,7 +21,8 @@ from hindsched.online.protocol import (
     draws,
 )
 from hindsched.solutions.batchsched.solution import BatchschedSolution
-from hindsched.solvers.families.batchsched.schedules import Schedule, ScheduleSearch
+from hindsched.solutions.window_solution import WindowRow
+from hindsched.solvers.families.windows.schedules import ScheduleSearch
 
 
 class AntMan(Baseline):
@@ -128,10 +128,10 @@ class Wspt(OnlineAlgorithm):
     def start(self, environment: Environment) -> None:
         """Begin with an empty cluster."""
         self.cluster: BatchschedInstance = environment.cluster
-        self._running: list[Schedule] = []
+        self._running: list[WindowRow] = []
         self._waiting: list[JobRecord] = []
         self._modes: dict[str, Modes] = {}
-        self._plan: dict[str, Schedule] = {}
+        self._plan: dict[str, WindowRow] = {}
 
     def step(self, slot: int, arrivals: tuple[BatchschedJob, ...]) -> Decision:
         """Plan again if jobs arrived; start what is planned to start now."""
@@ -142,12 +142,11 @@ class Wspt(OnlineAlgorithm):
             self._plan_again(slot)
         rows = {}
         for job in list(self._waiting):
-            schedule = self._plan[job.name]
-            if schedule.start == slot:
-                rows[job.name] = [BatchschedSolution.write_row(self.cluster, schedule.row())]
-                self._running.append(schedule)
+            if self._plan[job.name].first == slot:
+                row = self._plan.pop(job.name)
+                rows[job.name] = [BatchschedSolution.write_row(self.cluster, row)]
+                self._running.append(row)
                 self._waiting.remove(job)
-                del self._plan[job.name]
         return Decision(rows, tuple(rows)) if rows else NOTHING
 
     def _density(self, job: BatchschedJob) -> float:
@@ -155,27 +154,31 @@ class Wspt(OnlineAlgorithm):
 
     def _plan_again(self, slot: int) -> None:
         """Plan from the densest arrival on, in a window that grows until every job fits."""
-        self._running = [schedule for schedule in self._running if schedule.last >= slot]
+        self._running = [row for row in self._running if row.last >= slot]
         self._waiting.sort(key=self._density, reverse=True)  # ties: by arrival
         first = min(i for i, job in enumerate(self._waiting) if job.name not in self._plan)
         shift = slot - 1
         shortest = [int(self._modes[job.name].duration.min()) for job in self._waiting]
-        planned = [schedule.last for schedule in [*self._running, *self._plan.values()]]
+        planned = [row.last for row in [*self._running, *self._plan.values()]]
         slots = max(planned, default=shift) - shift + 2 * max(shortest)
-        kept = [self._plan[job.name] for job in self._waiting[:first]]
-        booked = [*self._running, *kept]
+        booked = [*self._running, *(self._plan[job.name] for job in self._waiting[:first])]
         search = self._search_with(booked, shift, slots)
         for job in self._waiting[first:]:
             while (found := search.cheapest(self._modes[job.name], rate=1.0)) is None:
                 slots *= 2
                 search = self._search_with(booked, shift, slots)
             search.book(found)
-            self._plan[job.name] = found.shifted(shift)
+            self._plan[job.name] = found.moved(shift)
             booked.append(self._plan[job.name])
 
-    def _search_with(self, booked: list[Schedule], shift: int, slots: int) -> ScheduleSearch:
+    def _search_with(self, booked: list[WindowRow], shift: int, slots: int) -> ScheduleSearch:
         """Search over the `slots` after `shift`, in which these schedules are booked."""
         search = ScheduleSearch(self.cluster, slots)
-        for schedule in booked:
-            search.book(after(schedule, shift))
+        for row in booked:
+            search.book(after(row, shift))
         return search
+
+
+def after(row: WindowRow, now: int) -> WindowRow:
+    """The part of a schedule after slot `now`, counted from there."""
+    return replace(row, first=max(1, row.first - now), last=row.last - now)

@@ -10,9 +10,9 @@ from hindsched.arrays import Floats
 from hindsched.errors import Refused
 from hindsched.instances.batchsched.instance import BatchschedInstance, BatchschedJob
 from hindsched.instances.decimals import how_many_left, loosened
-from hindsched.instances.modes import ps_for
+from hindsched.instances.modes import most_workers
 from hindsched.online.cluster_state import ClusterState, whole_window
-from hindsched.online.dynamics import Counts, Gang, GangCluster, Placement, fill
+from hindsched.online.dynamics import Counts, Gang, GangCluster, fill
 from hindsched.online.protocol import Environment, Report
 from hindsched.solutions.base import Assignment
 from hindsched.solutions.batchsched.solution import BatchschedSolution
@@ -69,6 +69,7 @@ class BatchschedCluster(GangCluster):
     """
 
     instance: BatchschedInstance
+    always_typed = True
 
     def __init__(self, environment: Environment) -> None:
         capacity = environment.cluster.server_capacity
@@ -80,41 +81,24 @@ class BatchschedCluster(GangCluster):
         instance = self.instance
         options = sorted(
             (instance.exact_time(job, m, p, False).of(max(2, job.chunks)), m, p)
-            for m in range(len(instance.worker_types))
-            for p in range(max(1, instance.num_ps_types))
+            for m, p in np.ndindex(instance.ps_ratio.shape)
         )
         for few_ps in (False, True):
             for _, m, p in options:
-                for count in range(min(job.chunks, instance.most_workers), 0, -1):
+                for count in range(most_workers(instance, job), 0, -1):
                     gang = Gang(m, p, count, few_ps)
                     if self.find(self.empty, gang, count) is not None:
                         return gang
         raise Refused("(2h)", f"job {job.name}", "no pair of types fits the empty cluster")
 
-    def unit(self, job: BatchschedJob, role: str) -> Floats:
-        """Demand of a worker or PS of the gang's types."""
-        return self._unit(self.gang(job), role)
-
-    def _unit(self, gang: Gang, role: str) -> Floats:
-        demand: Floats = self.instance.worker_demand[gang.worker_type]
-        if role == "ps":
-            has_ps = self.instance.has_ps
-            demand = self.instance.ps_demand[gang.ps_type] if has_ps else np.zeros_like(demand)
-        return demand
-
     def ps_needed(self, job: BatchschedJob, workers: int) -> int:
         """PSs that (2i) asks for."""
-        return self._num_ps(self.gang(job), workers)
-
-    def _num_ps(self, gang: Gang, workers: int) -> int:
-        ratio = self.instance.ps_ratio
-        has_ps = self.instance.has_ps
-        return int(ps_for(workers, ratio[gang.worker_type, gang.ps_type])) if has_ps else 0
+        return self.num_ps(self.gang(job), workers)
 
     def find(self, free: Floats, gang: Gang, workers: int) -> tuple[Counts, Counts] | None:
         """The smallest server that takes all, else the PSs where most fit and workers around."""
-        worker, server = self._unit(gang, "workers"), self._unit(gang, "ps")
-        num_ps = self._num_ps(gang, workers)
+        worker, server = self.demand(gang, "workers"), self.demand(gang, "ps")
+        num_ps = self.num_ps(gang, workers)
         beside = min(1, num_ps) if gang.few_ps else num_ps
         alone = np.flatnonzero((workers * worker + beside * server <= free).all(axis=1))
         if alone.size:
@@ -133,16 +117,6 @@ class BatchschedCluster(GangCluster):
             if found is not None:
                 return found, {int(host): num_ps}
         return None
-
-    def row(self, job: BatchschedJob, placement: Placement, first: int, last: int) -> Assignment:
-        """Row of the solution file."""
-        gang, row = self.gang(job), super().row(job, placement, first, last)
-        row["worker_type"] = self.instance.worker_types[gang.worker_type].name
-        if self.instance.ps_types is None:
-            del row["ps"]
-        else:
-            row["ps_type"] = self.instance.ps_types[gang.ps_type].name
-        return row
 
 
 def _spread(free: Floats, count: int, worker: Floats) -> Counts | None:

@@ -23,9 +23,7 @@ import numpy as np
 from hindsched.arrays import Floats, Ints
 from hindsched.instances.astraea.instance import AstraeaInstance, AstraeaJob
 from hindsched.json_types import JsonObject
-from hindsched.limits import check_memory
-from hindsched.solutions.base import TableRow, usage_table
-from hindsched.solutions.window_solution import WindowSolution
+from hindsched.solutions.window_solution import WindowSolution, row_use
 
 
 class AstraeaSolution(WindowSolution):
@@ -46,46 +44,24 @@ class AstraeaSolution(WindowSolution):
             return None
         return self.instance.revenue(self.instance.jobs[self.instance.job_index(job)], completion)
 
-    def _use(self, role: str, count: Ints) -> Ints:
-        """Workers or PSs in use, shape (last_slot, S, types)."""
-        check_memory(f"what runs in {self.last_slot} slots", count.nbytes * self.last_slot)
-        used = np.zeros((self.last_slot, *count.shape), dtype=np.int64)
-        for rows in self.rows.values():
-            for row in rows:
-                kind = row.worker_type if role == "workers" else row.ps_type
-                used[row.first - 1 : row.last, :, kind] += getattr(row, role)
-        return used
-
-    @cached_property
-    def worker_use(self) -> Ints:
-        """Workers in use, shape (last_slot, S, W)."""
-        return self._use("workers", self.instance.worker_count)
-
-    @cached_property
-    def ps_use(self) -> Ints:
-        """PSs in use, shape (last_slot, S, P)."""
-        return self._use("ps", self.instance.ps_count)
-
     # Payments and gains
 
     @cached_property
-    def unused_quota(self) -> tuple[Ints, Ints]:
+    def unused_quota(self) -> Ints:
         """What tenants leave unused of their fair shares, (last_slot, tenants, types).
 
-        Of workers, then of PSs. Jobs that pay nothing run within the fair share; the rest of the
-        quota is on offer. Negative where unpaid jobs exceed it, which offline schedules may: (3)
-        knows no payments.
+        Types of workers stand before those of PSs. Jobs that pay nothing run within the fair share;
+        the rest of the quota is on offer. Negative where unpaid jobs exceed it, which offline
+        schedules may: (3) knows no payments.
         """
-        quotas = self.instance.worker_quota, self.instance.ps_quota
-        workers, ps = (np.repeat(quota[None], self.last_slot, axis=0) for quota in quotas)
-        tenant_of = {job.name: self.instance.tenant_index[job.tenant] for job in self.instance.jobs}
-        for name, rows in self.rows.items():
-            for row in rows:
+        left = np.repeat(self.instance.tenant_quota[None], self.last_slot, axis=0)
+        for job in self.instance.jobs:
+            tenant = self.instance.tenant_index[job.tenant]
+            for row in self.rows.get(job.name, ()):
                 if row.payment is None:
-                    span = slice(row.first - 1, row.last)
-                    workers[span, tenant_of[name], row.worker_type] -= row.num_workers
-                    ps[span, tenant_of[name], row.ps_type] -= int(row.ps.sum())
-        return workers, ps
+                    used = row_use(self.instance, row).sum(axis=0).astype(np.int64)
+                    left[row.first - 1 : row.last, tenant] -= used
+        return left
 
     def payments(self) -> dict[str, Fraction]:
         """What each tenant pays for its jobs, exactly, in order of the tenants."""
@@ -149,21 +125,6 @@ class AstraeaSolution(WindowSolution):
             "shared": bool(paying),
             **self.how_it_ran(job.name),
         }
-
-    def places(self) -> list[tuple[str, str]]:
-        """Servers, each with the types of workers and PSs that it has."""
-        instance = self.instance
-        types = (*instance.worker_types, *instance.ps_types)
-        counts = np.concatenate([instance.worker_count, instance.ps_count], axis=1)
-        return [(instance.servers[s].name, types[k]) for s, k in np.argwhere(counts > 0)]
-
-    def usage_rows(self) -> list[TableRow]:
-        """Use and capacity per slot, server and type, where something is used."""
-        instance, servers = self.instance, [server.name for server in self.instance.servers]
-        return [
-            *usage_table(self.worker_use, instance.worker_count, servers, instance.worker_types),
-            *usage_table(self.ps_use, instance.ps_count, servers, instance.ps_types),
-        ]
 
 
 def _mean_shares(quota: Ints) -> Floats:

@@ -58,7 +58,7 @@ def room_for(residual: Floats, demand: Floats) -> int:
     return max(0, most)
 
 
-UNLIMITED = 2**31 - 1
+UNLIMITED: int = np.int64(2**31 - 1)  # type: ignore[assignment]
 
 
 class Range(NamedTuple):

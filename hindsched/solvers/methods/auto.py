@@ -202,8 +202,7 @@ class BoundAndSearch(base.Run):
     def _new_search(self, seed: int, start: Solution | None) -> Search:
         servers = build_oracle(self.oracle.instance, self.oracle.formulation, rows="servers")
         prices = self.oracle.prices_on_servers(self.bounding.best.prices)
-        left = lambda: self.clock.seconds_left  # noqa: E731
-        return search_of(servers, prices, seed=seed, start=start, seconds_left=left)
+        return search_of(servers, prices, seed=seed, start=start)
 
     def _bound_for(self, clock: Clock) -> None:
         while not self._ends(clock) and not self.bounding.converged:

@@ -26,26 +26,13 @@ def test_offers_at_uniform_prices_are_the_best_responses(instance, seed):
     current = TenantRound(instance, slots, bases)
     num_w = len(instance.worker_types)
     oracle = build_oracle(instance, rows="servers")
-    current.free_workers -= rng.integers(0, 2, current.free_workers.shape)
-    current.free_ps -= rng.integers(0, 2, current.free_ps.shape)
-    np.maximum(current.free_workers, 0, out=current.free_workers)
-    np.maximum(current.free_ps, 0, out=current.free_ps)
-    current.ledger.use[:] = current.ledger.capacity - np.concatenate(
-        [current.free_workers.sum(axis=1), current.free_ps.sum(axis=1)], axis=1
-    )
-    price = current.ledger.prices()
-    servers = len(instance.servers)
-    prices = oracle.rows.pack(
-        {
-            "worker_capacity": np.repeat(price[None, :, :num_w], servers, axis=0).swapaxes(1, 2),
-            "ps_capacity": np.repeat(price[None, :, num_w:], servers, axis=0).swapaxes(1, 2),
-        }
-    )
-    residual = oracle.rows.pack(
-        {
-            "worker_capacity": current.free_workers.transpose(1, 2, 0),
-            "ps_capacity": current.free_ps.transpose(1, 2, 0),
-        }
+    current.free[:] = np.maximum(current.free - rng.integers(0, 2, current.free.shape), 0)
+    current.ledger.use[:] = current.ledger.capacity - current.free.sum(axis=1)
+    price = np.repeat(current.ledger.prices().T[None], len(instance.servers), axis=0)
+    free = current.free.transpose(1, 2, 0)
+    prices, residual = (
+        oracle.rows.pack({"worker_capacity": part[:, :num_w], "ps_capacity": part[:, num_w:]})
+        for part in (price, free)
     )
     for block, job in enumerate(instance.jobs):
         values = oracle.values_of(job)

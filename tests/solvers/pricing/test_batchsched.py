@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hindsched.instances.batchsched.modes import modes
 from hindsched.instances.decimals import loosened
-from hindsched.models.windows.sets import row_use
-from hindsched.solvers.families.batchsched.schedules import ScheduleSearch
-from hindsched.solvers.kernels.placement import Kinds, no_limits
-from hindsched.solvers.kernels.windows.window import Parts, cheapest_window
+from hindsched.instances.modes import modes
+from hindsched.solutions.window_solution import row_use
+from hindsched.solvers.families.windows.schedules import ScheduleSearch
+from hindsched.solvers.kernels.placement import UNLIMITED, Kinds, no_limits
+from hindsched.solvers.kernels.windows.window import cheapest_window
 from tests.brute_force.batchsched import cheapest_placement, placements
 from tests.strategies.batchsched import tiny_instances
 
@@ -28,12 +28,12 @@ def place(problem, greedy):
     )
     mode = tuple(np.array([value]) for value in (0, 0, 0, problem["N"], 1))
     kinds = Kinds(e[None], z[None], np.array([[problem["b"] / problem["B"]]]), True)
-    parts = (tuple(Parts.of(values[:, :, None])) for values in (omega, delta))
+    parts = (np.ascontiguousarray(values[:, :, None]) for values in (omega, delta))
     limits = tuple(no_limits(len(omega)))
     workers, ps = np.zeros((2, len(omega)), dtype=np.int64)
     cost, mode, _ = cheapest_window(
-        np.zeros(2), (1, 1), (1, 1), mode, tuple(kinds), *parts, 0.0, limits, limits, np.inf,
-        greedy, workers, ps,
+        np.zeros(2), (1, 1), (1, 1), mode, tuple(kinds), *parts, np.full((2, 1), UNLIMITED),
+        limits, limits, np.inf, greedy, workers, ps,
     )  # fmt: skip
     if mode >= 0:
         assert workers.sum() == problem["N"]
@@ -100,9 +100,9 @@ def test_a_search_finds_the_cheapest_of_all_schedules_and_keeps_its_books(instan
     table = modes(instance, job)
     alone = priced_schedules(instance, job, full_of(search), 0 * prices, 1, slots)
     found = search.cheapest(table)
-    assert (found and found.completion) == min((t for t, _ in alone), default=None)
-    search.reset(by_slot(prices))
-    search.residual[:] = loosened(by_slot(free), search.capacity[..., None])
+    assert (found and found.last + 1) == min((t for t, _ in alone), default=None)
+    search.prices[:] = by_slot(prices)
+    search.residual[:] = loosened(by_slot(free), instance.server_capacity[..., None])
     first, last = sorted(random.integers(1, slots + 3, 2).tolist())
     for rate in (0.0, 0.7):
         known = [
@@ -113,23 +113,22 @@ def test_a_search_finds_the_cheapest_of_all_schedules_and_keeps_its_books(instan
         found = search.cheapest(table, rate=rate, earliest=first, last=last)
         assert (found is None) == (not known)
         greedy = search.cheapest(table, rate=rate, earliest=first, last=last, greedy=True)
-        assert greedy is None or greedy.cost >= best - 1e-9
+        assert greedy is None or rate * (greedy.last + 1) + search.price(greedy) >= best - 1e-9
         if found is None:
             continue
-        assert found.cost == pytest.approx(best)
-        assert first <= found.start <= found.last == found.completion - 1 <= last
+        assert rate * (found.last + 1) + search.price(found) == pytest.approx(best)
+        assert first <= found.first <= found.last <= last
         dear = search.cheapest(table, rate=rate, limit=best - 1e-6, earliest=first, last=last)
         assert dear is None
         again = search.cheapest(table, rate=rate, limit=best + 1e-6, earliest=first, last=last)
-        assert again.cost == pytest.approx(best)
-        # A schedule is what its row says; booked it is gone, given back all is as before.
-        use = search.use(found)
-        assert use.tolist() == row_use(instance, found.row()).tolist()
+        assert rate * (again.last + 1) + search.price(again) == pytest.approx(best)
+        # Booked a schedule is gone, given back all is as before.
+        use = row_use(instance, found)
         before = search.residual.copy()
         search.book(found)
-        window = slice(found.start - 1, found.last)
+        window = slice(found.first - 1, found.last)
         taken = (before - search.residual).transpose(2, 0, 1)
-        assert taken[window] == pytest.approx(np.repeat(use[None], found.duration, axis=0))
+        assert taken[window] == pytest.approx(np.repeat(use[None], found.slots, axis=0))
         taken[window] = 0
         assert not taken.any()
         left = np.maximum(free, 0).astype(float)
@@ -139,13 +138,12 @@ def test_a_search_finds_the_cheapest_of_all_schedules_and_keeps_its_books(instan
         ]
         second = search.cheapest(modes(instance, other), rate=rate)
         assert (second is None) == (not rest)
-        assert second is None or second.cost == pytest.approx(min(rest))
-        later = found.shifted(1)
-        assert (later.start, later.last) == (found.start + 1, found.last + 1)
+        cost = second and rate * (second.last + 1) + search.price(second)
+        assert second is None or cost == pytest.approx(min(rest))
         search.book(found, sign=-1.0)
         assert search.residual == pytest.approx(before)
 
 
 def full_of(search):
     """Everything is free."""
-    return np.repeat(search.capacity[None], search.slots, axis=0)
+    return np.repeat(search.instance.server_capacity[None], search.slots, axis=0)

@@ -67,7 +67,8 @@ def _time(run: SimulationResult) -> Row:
 
 def _utilisation(run: SimulationResult) -> list[Row]:
     solution = solution_of(run)
-    used = solution.worker_use.sum(axis=(1, 2)) / solution.instance.worker_count.sum()
+    workers = len(solution.instance.worker_types)
+    used = solution.use[..., :workers].sum(axis=(1, 2)) / solution.instance.worker_count.sum()
     return [
         {"slot": slot + 1, "utilisation": float(share), "makespan": solution.last_slot}
         for slot, share in enumerate(used)

@@ -200,8 +200,7 @@ def contribution(instance: AstraeaInstance) -> Iterator[Row]:
     total = sum(gains.values())
     if not total > 0:
         return
-    workers, ps = solution.unused_quota
-    offered = workers[paying].sum(axis=(0, 2)) + ps[paying].sum(axis=(0, 2))
+    offered = solution.unused_quota[paying].sum(axis=(0, 2))
     for u, tenant in enumerate(instance.tenants):
         contributed = float(offered[u] / max(1, offered.sum()))
         gained = float(gains[tenant.name] / total)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from hindsched.instances.astraea.modes import modes
-from hindsched.instances.modes import PREEMPTIVE
+from hindsched.instances.modes import PREEMPTIVE, modes
 from hindsched.solvers.families.windows.methods import if_small
 from hindsched.solvers.methods.auto import generic_methods
 from hindsched.solvers.methods.base import Method

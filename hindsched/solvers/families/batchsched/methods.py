@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from hindsched.instances.base import Instance
 from hindsched.instances.batchsched.instance import BatchschedInstance
-from hindsched.instances.batchsched.modes import modes
-from hindsched.instances.modes import PREEMPTIVE
+from hindsched.instances.modes import PREEMPTIVE, modes
 from hindsched.solutions.base import Solution
 from hindsched.solvers.families.batchsched.schedules import as_solution, list_schedule
 from hindsched.solvers.families.windows.methods import if_small

@@ -8,38 +8,36 @@ cheapest at the prices are tried.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
-from typing import cast
+from collections.abc import Callable
+from typing import Any, cast
 
 import numpy as np
 
 from hindsched.arrays import Floats, Ints
 from hindsched.errors import SolveFailed
 from hindsched.instances.batchsched.instance import BatchschedInstance
-from hindsched.instances.batchsched.modes import fewest_ps, modes
-from hindsched.instances.modes import in_pieces
+from hindsched.instances.modes import fewest_ps, in_pieces, modes
 from hindsched.solutions.base import Solution
 from hindsched.solutions.batchsched.solution import BatchschedSolution
 from hindsched.solutions.window_solution import WindowRow
 from hindsched.solvers.door.work import spend
-from hindsched.solvers.families.batchsched.schedules import list_schedule
-from hindsched.solvers.kernels.batchsched.window_moves import improve, insert_all
+from hindsched.solvers.families.batchsched.schedules import as_solution, list_schedule
 from hindsched.solvers.kernels.batchsched.window_plan import (
+    TAKE,
     Cluster,
     Jobs,
     Plan,
     Prices,
     excess_costs,
+    improve,
+    insert_all,
     renew_room,
-    use_all,
+    use,
 )
 from hindsched.solvers.oracles.base import BlockOracle
 
 NEARLY = 8.0
 """Slots of delay above a job's cheapest mode at the prices up to which others are tried."""
-STEP = 0.2
-"""Slots of delay below which a schedule is no better than an earlier one."""
 UNPRICED = 0.05
 """Worth of all of a resource beside the share of the prices that is paid for it."""
 HOT, COLD = 8e-3, 8e-5
@@ -47,9 +45,6 @@ HOT, COLD = 8e-3, 8e-5
 above that of all jobs alone on the cluster."""
 FIRST_CYCLE = 1000
 """Moves in the first cycle; each further one is twice as long. At its end the best returns."""
-CYCLES_LEFT = 8.0
-"""A cycle takes all the time that is left where that is less than so many times the last one's: no
-time is left that would not do for a longer one."""
 MOVES = 10
 """Moves of one call."""
 MULTIPLES = (1.0, 0.6, 0.3, 1.2, 0.0)
@@ -59,22 +54,19 @@ MULTIPLES = (1.0, 0.6, 0.3, 1.2, 0.0)
 class WindowSearch:
     """The search, resumable; `objective` is that of the best schedules found so far.
 
-    `prices` are on the rows of the layout ``servers``; the last cycle ends with `seconds_left`.
+    `prices` are on the rows of the layout ``servers``.
     """
 
     def __init__(
-        self, oracle: BlockOracle, prices: Floats, *, seed: int = 0, start: Solution | None = None,
-        seconds_left: Callable[[], float] = lambda: math.inf,
-    ) -> None:  # fmt: skip
+        self, oracle: BlockOracle, prices: Floats, *, seed: int = 0, start: Solution | None = None
+    ) -> None:
         self.oracle, self.instance = oracle, cast(BatchschedInstance, oracle.instance)
         self.slots = oracle.rows.sets[0].shape[-1]
         self.random = np.random.Generator(np.random.PCG64(seed))
         self.iterations = 0
         self.objective: float | None = None
         self._best: dict[str, WindowRow] = {}
-        self._seconds_left = seconds_left
         self._cycle, self._cycle_begin = FIRST_CYCLE, 0
-        self._cycle_seconds, self._is_last = seconds_left(), False
         self._every = jobs_of(self.instance)
         alone = self._every.weight * (self._every.arrival + self._every.shortest + 1)
         self._least_possible = float(alone.sum())
@@ -105,12 +97,12 @@ class WindowSearch:
         before = np.zeros((self.slots + 1, len(by_slot)))
         np.cumsum(by_slot.T, axis=0, out=before[1:])
         first, use = every.first, instance.whole_units.tables[1] @ worth
-        volume = every.modes[:, 1] * every.modes[:, 2] * use[_types_of_modes(every)]
+        volume = every.modes[:, 1] * every.modes[:, 2] * use[every.modes[:, 5]]
         least = np.minimum.reduceat(volume, first[:, 0]) if len(first) else np.zeros(0)
         self._prices = Prices(
             np.ascontiguousarray((before @ instance.worker_demand.T).T),
             np.ascontiguousarray((before @ instance.ps_demand.T).T),
-            worth, every.weight / np.maximum(least, 1e-12), np.ones(1), np.full(1, STEP),
+            worth, every.weight / np.maximum(least, 1e-12),
         )  # fmt: skip
         self._jobs = only(every, excess_costs(every, self._prices, self.slots) <= NEARLY)
 
@@ -123,18 +115,19 @@ class WindowSearch:
         for multiple in MULTIPLES:
             spend()
             for jobs in (self._jobs, self._every):
-                plan, cluster = self._no_plan(), self._nothing_taken()
-                prices = self._prices._replace(multiple=np.full(1, multiple))
-                done, cost = insert_all(order, np.inf, prices, plan, cluster, jobs, self._word())
+                plan = self._no_plan()
+                done, cost = insert_all(
+                    order, multiple, np.inf, self._prices, plan, self._nothing_taken(), jobs,
+                    self._word(),
+                )  # fmt: skip
                 if done == len(order):
                     self._keep(plan, cost)
                     break
             if self.is_complete and stop():
                 break
         if not self.is_complete:  # the priced slots end where a list of all jobs has room
-            listed = list_schedule(self.instance).items()
-            rows: dict[str, Sequence[WindowRow]] = {name: (one.row(),) for name, one in listed}
-            self.adopt(BatchschedSolution(self.instance, rows, self.oracle.formulation))
+            listed = list_schedule(self.instance)
+            self.adopt(as_solution(self.instance, listed, self.oracle.formulation))
         self._return_to_best()
 
     def improve(self, stop: Callable[[], bool]) -> bool:
@@ -148,24 +141,24 @@ class WindowSearch:
                 self.construct()
                 if not self._has_plan:
                     break
-            self._move()
-            if self._share_of_cycle() >= 1:
-                self._next_cycle()
+            left, least = MOVES, self._cost[1]
+            above = max(0.0, float(least) - self._least_possible)
+            done = (self.iterations - self._cycle_begin) / self._cycle
+            heat = HOT * (COLD / HOT) ** min(1.0, done) * above
+            while left:
+                tried = improve(
+                    left, heat, self._cost, self._plan, self._cluster, self._prices, self._jobs,
+                    self._word(),
+                )  # fmt: skip
+                left -= tried
+                self.iterations += tried
+                if self._cost[1] < least:
+                    least = self._cost[1]
+                    self._keep(self._plan, float(least))
+            if self.iterations - self._cycle_begin >= self._cycle:
+                self._cycle, self._cycle_begin = 2 * self._cycle, self.iterations
+                self._return_to_best()
         return self.objective != before
-
-    def _move(self) -> None:
-        """Try a few moves, and keep each plan that is the best."""
-        left = MOVES
-        while left:
-            heat, least = (self._heat(0), self._heat(left)), self._cost[1]
-            tried = improve(
-                left, heat, self._cost, self._plan, self._cluster, self._prices, self._jobs,
-                self._word(),
-            )  # fmt: skip
-            left -= tried
-            self.iterations += tried
-            if self._cost[1] < least:
-                self._keep(self._plan, float(self._cost[1]))
 
     def adopt(self, solution: Solution) -> bool:
         """Take a feasible solution as the best if it is; the search returns to it in its time."""
@@ -181,31 +174,10 @@ class WindowSearch:
         """The best schedules as a checked solution."""
         if self.objective is None:
             return None
-        rows: dict[str, Sequence[WindowRow]] = {name: (row,) for name, row in self._best.items()}
-        found = BatchschedSolution(self.instance, rows, self.oracle.formulation)
+        found = as_solution(self.instance, self._best, self.oracle.formulation)
         if broken := found.violations():
             raise SolveFailed(f"the search broke {broken[0]}")
         return found
-
-    def _share_of_cycle(self, tried: int = 0) -> float:
-        """How much of the cycle is over: by its moves and these, in the last one by the time."""
-        if self._is_last:
-            return 1.0 - self._seconds_left() / self._cycle_seconds
-        return (self.iterations + tried - self._cycle_begin) / self._cycle
-
-    def _heat(self, tried: int) -> float:
-        """Mean worsening to accept after so many moves."""
-        above = max(0.0, float(self._cost[1]) - self._least_possible)
-        return HOT * (COLD / HOT) ** min(1.0, self._share_of_cycle(tried)) * above
-
-    def _next_cycle(self) -> None:
-        """Begin another cycle, twice as long, or as long as all the time left."""
-        left = self._seconds_left()
-        last = self._cycle_seconds - left
-        self._is_last = 0.0 < left < CYCLES_LEFT * last
-        self._cycle *= 2
-        self._cycle_begin, self._cycle_seconds = self.iterations, left
-        self._return_to_best()
 
     def _word(self) -> np.ndarray:
         """State of the kernel's own draws."""
@@ -218,8 +190,7 @@ class WindowSearch:
         return Plan(what, np.zeros((number, servers), dtype=np.int32))
 
     def _nothing_taken(self) -> Cluster:
-        free, room, total = self._empty
-        return Cluster(free.copy(), room.copy(), total.copy())
+        return Cluster(*(part.copy() for part in self._empty))
 
     def _keep(self, plan: Plan, cost: float) -> None:
         """Take a plan as the best if it is."""
@@ -252,7 +223,8 @@ class WindowSearch:
             plan.workers[j] = row.workers
         self._plan, self._cluster, self._has_plan = plan, self._nothing_taken(), True
         self._cost[:] = self.objective
-        use_all(plan, self._cluster, self._every)
+        for j in range(len(plan.what)):
+            use(TAKE, j, plan, self._cluster, self._every)
 
 
 def empty_cluster(jobs: Jobs, instance: BatchschedInstance, slots: int) -> Cluster:
@@ -269,20 +241,12 @@ def empty_cluster(jobs: Jobs, instance: BatchschedInstance, slots: int) -> Clust
     return cluster
 
 
-def search_of(
-    oracle: BlockOracle,
-    prices: Floats,
-    *,
-    seed: int = 0,
-    start: Solution | None = None,
-    seconds_left: Callable[[], float] = lambda: math.inf,
-) -> WindowSearch | None:
+def search_of(oracle: BlockOracle, prices: Floats, **more: Any) -> WindowSearch | None:
     """The search, if jobs run in one window and amounts are whole numbers of 64 bits."""
-    instance = cast(BatchschedInstance, oracle.instance)
-    tables = instance.whole_units.tables
+    tables = cast(BatchschedInstance, oracle.instance).whole_units.tables
     if in_pieces(oracle.formulation) or any(table.dtype != np.int64 for table in tables):
         return None
-    return WindowSearch(oracle, prices, seed=seed, start=start, seconds_left=seconds_left)
+    return WindowSearch(oracle, prices, **more)
 
 
 def jobs_of(instance: BatchschedInstance) -> Jobs:
@@ -290,34 +254,31 @@ def jobs_of(instance: BatchschedInstance) -> Jobs:
     _, worker, ps = instance.whole_units.tables
     size = instance.ps_demand @ (1.0 / np.maximum(instance.server_capacity.sum(axis=0), 1e-300))
     types, has_ps = np.arange(len(worker) + 1), instance.has_ps
-    first, groups, hosted = list[Ints](), list[Ints](), list[Ints]()
-    num_groups = num_hosted = 0
+    first, found, number = list[Ints](), list[Ints](), 0
     for job in instance.jobs:
         table = modes(instance, job)
-        fewest = fewest_ps(instance, table) if has_ps else np.zeros(len(table), dtype=np.int64)
+        fewest = fewest_ps(instance, table)
         taken = fewest * size[table.ps_type] if has_ps else fewest
         m, q, count, length = table.worker_type, table.one_server, table.workers, table.duration
         order = np.lexsort((taken, q, count, length, m))
         key = np.stack([m, q, count, length], axis=1)[order]
-        begin = np.flatnonzero(np.concatenate([[True], (key[1:] != key[:-1]).any(axis=1)]))
-        ends = np.append(begin[1:], len(key)) if has_ps else begin
-        pairs = np.stack([begin, ends], axis=1) + num_hosted
-        first.append(num_groups + np.searchsorted(key[begin, 0], types))
-        groups.append(np.concatenate([key[begin, 1:], pairs], axis=1))
-        hosted.append(np.stack([table.ps_type, fewest], axis=1)[order])
-        num_groups, num_hosted = num_groups + len(begin), num_hosted + len(key)
-    none = np.zeros((0, 5), dtype=np.int64)
-    modes_of_all = np.ascontiguousarray(np.concatenate([*groups, none]))
+        # of the PS types the one that takes least
+        chosen = np.concatenate([[True], (key[1:] != key[:-1]).any(axis=1)])
+        servers = np.stack([table.ps_type, fewest], axis=1)[order]
+        first.append(number + np.searchsorted(key[chosen, 0], types))
+        found.append(np.concatenate([key[:, 1:], servers, key[:, :1]], axis=1)[chosen])
+        number += len(found[-1])
+    none = np.zeros((0, 6), dtype=np.int64)
+    modes_of_all = np.ascontiguousarray(np.concatenate([*found, none]))
     starts = np.array(first, dtype=np.int64).reshape(-1, len(types))
     shortest = [int(modes_of_all[row[0] : row[-1], 2].min()) for row in starts]
     share = np.divide(1.0, worker, out=np.full(worker.shape, np.inf), where=worker > 0)
-    ratio = instance.ps_ratio if has_ps else np.zeros((len(worker), 1))
     return Jobs(
         np.array([job.arrival - 1 for job in instance.jobs], dtype=np.int64),
         np.array([job.weight for job in instance.jobs], dtype=float),
-        starts, modes_of_all, np.concatenate([*hosted, none[:, :2]]),
+        starts, modes_of_all,
         np.array(shortest, dtype=np.int64), worker.astype(float), ps.astype(float), share,
-        np.ascontiguousarray(ratio), has_ps,
+        instance.ps_ratio, has_ps,
     )  # fmt: skip
 
 
@@ -325,12 +286,3 @@ def only(jobs: Jobs, chosen: np.ndarray) -> Jobs:
     """The jobs with some of their modes."""
     before = np.concatenate([[0], np.cumsum(chosen)])
     return jobs._replace(first=before[jobs.first], modes=jobs.modes[chosen])
-
-
-def _types_of_modes(jobs: Jobs) -> Ints:
-    """Worker type of every mode."""
-    lengths = np.diff(jobs.first, axis=1).ravel()
-    return np.repeat(np.tile(np.arange(len(jobs.worker)), len(jobs.first)), lengths)
-
-
-__all__ = ["WindowSearch", "search_of"]

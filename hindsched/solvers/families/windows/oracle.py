@@ -16,26 +16,33 @@ import math
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from hindsched.arrays import Floats, Ints
 from hindsched.errors import InputError
 from hindsched.instances.base import Instance, JobRecord
-from hindsched.instances.modes import NEVER, PREEMPTIVE, Modes, in_pieces
-from hindsched.models.windows.sets import WindowCluster, row_use
-from hindsched.solutions.base import Solution
-from hindsched.solutions.window_solution import WindowRow
-from hindsched.solvers.kernels.placement import Kinds, no_limits
+from hindsched.instances.decimals import loosened
+from hindsched.instances.modes import (
+    NEVER,
+    PREEMPTIVE,
+    Modes,
+    WindowInstance,
+    fewest_ps,
+    in_pieces,
+    minibatch_times,
+    modes,
+)
+from hindsched.solutions.base import Assignment, Solution
+from hindsched.solutions.window_solution import WindowRow, WindowSolution, row_use
+from hindsched.solvers.families.windows.schedules import cheapest_row
+from hindsched.solvers.kernels.placement import no_limits
 from hindsched.solvers.kernels.windows.merged_server import (
     all_cheapest_slots,
     all_on_merged_server,
-    cheapest_on_merged_server,
-    cheapest_slots,
     undominated,
 )
-from hindsched.solvers.kernels.windows.window import Parts, cheapest_window
 from hindsched.solvers.oracles.base import BlockOracle, Response
 from hindsched.solvers.oracles.decisions import (
     COMPLETES,
@@ -45,6 +52,7 @@ from hindsched.solvers.oracles.decisions import (
     Limits,
     window_of,
 )
+from hindsched.solvers.oracles.rows import Rows, RowSet, slot_labels
 
 ROWS = ("cluster", "servers", PREEMPTIVE)
 """The layouts of both families."""
@@ -78,24 +86,47 @@ class EndCosts(NamedTuple):
 
 
 class WindowOracle(BlockOracle):
-    """What all layouts share: the problem, and the use of a given schedule."""
+    """What all layouts share: the problem, and the use of a given schedule.
 
-    cluster: WindowCluster
+    A family's class sets what stands first.
+    """
+
+    instance: Any  # a `WindowInstance`
     slots: int
+    first: Ints  # first slot that a job may use, (jobs,)
+    ends: EndCosts
+    outside_costs: Floats  # of what jobs do instead; 0 where they are optional, inf: nothing
 
-    def __init__(self, instance: Instance, formulation: str | None) -> None:
+    def __init__(self, instance: WindowInstance, formulation: str | None) -> None:
         self.instance = instance
         self.formulation = instance.check_formulation(formulation)
         self.exact = not in_pieces(self.formulation)
 
     @property
-    def sign(self) -> float:
-        """1 where values are costs, -1 where they are revenues."""
-        return 1.0 if self.sense == "min" else -1.0
+    @abstractmethod
+    def row_sets(self) -> Sequence[tuple[str, str, Sequence[str]]]:
+        """Name of each set of rows, its axis beside server and slot, and the axis' labels."""
 
     @abstractmethod
     def worth(self, solution: Any, job: JobRecord) -> float | None:
         """A job's part of a solution's objective; None if it has none."""
+
+    def lay_rows(self, *, servers: bool) -> None:
+        """Lay out the rows, of each server or of all merged."""
+        names = tuple(server.name for server in self.instance.servers)
+        usable, begin, sets = self.instance.usable_capacity, 0, list[RowSet]()
+        for name, axis, labels in self.row_sets:
+            units = usable[:, begin : begin + len(labels)]
+            units, begin = units if servers else units.sum(axis=0), begin + len(labels)
+            axes: Axes = ((axis, tuple(labels)), ("slot", slot_labels(self.slots, units.size)))
+            capacity = np.repeat(units[..., None], self.slots, axis=-1)
+            sets.append(RowSet(name, (("server", names), *axes) if servers else axes, capacity))
+        self.rows = Rows(sets)
+
+    @property
+    def sign(self) -> float:
+        """1 where values are costs, -1 where they are revenues."""
+        return 1.0 if self.sense == "min" else -1.0
 
     @cached_property
     def _first_row(self) -> Ints:
@@ -108,11 +139,8 @@ class WindowOracle(BlockOracle):
 
     def place_use(self, row: WindowRow) -> tuple[Ints, Floats]:
         """Flat rows that a schedule uses, and how much of each; slots beyond the last have none."""
-        used = row_use(self.cluster, row)
-        return self.window_use(used if self._first_row.ndim == 2 else used.sum(axis=0), row)
-
-    def window_use(self, used: Floats, row: Any) -> tuple[Ints, Floats]:
-        """Flat rows and amounts of what is used from slot ``row.first`` to ``row.last``."""
+        used = row_use(self.instance, row)
+        used = used if self._first_row.ndim == 2 else used.sum(axis=0)
         slots, at = np.arange(row.first - 1, min(row.last, self.slots)), used != 0
         rows = (self._first_row[at][:, None] + slots).ravel()
         return rows, np.repeat(used[at], len(slots))
@@ -131,13 +159,6 @@ class WindowOracle(BlockOracle):
         return found
 
 
-class Span(NamedTuple):
-    """First and last slot."""
-
-    first: int
-    last: int
-
-
 def end_to_end(choices: Sequence[Choices], width: int, kind: Any) -> tuple[Ints, Any, Floats]:
     """Choices of the jobs one behind the other: where each job's begin, numbers, demands."""
     first = np.cumsum([0, *(len(number) for number, _ in choices)], dtype=np.int64)
@@ -147,66 +168,54 @@ def end_to_end(choices: Sequence[Choices], width: int, kind: Any) -> tuple[Ints,
 
 
 class MergedOracle(WindowOracle):
-    """All servers merged into one; a family's class sets `rows` and `slots` and calls `prepare`."""
+    """All servers merged into one; a family's class calls `prepare`."""
 
     layout = "cluster"
 
-    def prepare(
-        self, choices: Sequence[Choices], first: Ints, ends: EndCosts, outside: Floats
-    ) -> None:
-        """Take what the jobs may do, from which slot on, what it costs, and what they do instead.
-
-        `outside` is 0 for optional jobs; infinite stands for nothing.
-        """
-        self._choices, self._first, self._ends, self._outside = choices, first, ends, outside
+    def prepare(self, choices: Sequence[Choices]) -> None:
+        """Lay out the rows; take what the jobs may do."""
+        self.lay_rows(servers=False)
         self._laid = end_to_end(choices, self.rows.size // self.slots, np.int64)
 
     def _by_slot(self, prices: Floats) -> Floats:
         """Prices, shape (slots, resources)."""
         return prices.reshape(-1, self.slots).T
 
-    def _prefix(self, prices: Floats) -> Floats:
-        by_slot = self._by_slot(prices)
-        prefix = np.zeros((len(by_slot) + 1, by_slot.shape[1]))
-        np.cumsum(by_slot, axis=0, out=prefix[1:])
-        return prefix
-
     def best_response(
         self, block: int, prices: Floats, residual: Floats | None = None
     ) -> Response | None:
         """Best schedule of a job on the merged server; only full capacity is known here."""
-        _refuse(residual)
-        durations, demands = self._choices[block]
-        rate, ends = float(self._ends.rate[block]), self._ends.table[self._ends.row[block]]
-        outside = math.inf if self.optional else float(self._outside[block])
-        cost, mode, start = cheapest_on_merged_server(
-            int(self._first[block]), rate, ends, outside, durations, demands, self._prefix(prices)
-        )
-        if mode < 0:
+        if residual is not None:
+            raise InputError("rows", "cluster", "schedules that fit need the layout servers")
+        outside = np.full(1, math.inf if self.optional else self.outside_costs[block])
+        costs, last, used = self.respond(slice(block, block + 1), outside, prices)
+        cost, end = float(costs[0]), int(last[0])
+        if end == 0:
             value = self.sign * cost
             return None if math.isinf(cost) else Response(value, value, NOTHING, np.zeros(0))
-        last = start - 1 + int(durations[mode])
-        use = self.window_use(demands[mode], Span(start, last))
-        objective = self.sign * rate * float(ends[last])
-        return Response(self.sign * cost, objective, *use, (mode, start))
+        objective = self.ends.rate[block] * self.ends.table[self.ends.row[block], end]
+        used = used.T.ravel()
+        rows = np.flatnonzero(used)
+        return Response(self.sign * cost, self.sign * objective, rows, used[rows], (end,))
 
     def block_values(self, prices: Floats) -> tuple[Floats, Floats]:
         """Values of all jobs and their total use at `prices`, in one compiled call."""
-        values, used = (
-            np.zeros(self.num_blocks),
-            np.zeros((self.slots, self.rows.size // self.slots)),
-        )
+        costs, _, used = self.respond(slice(None), self.outside_costs, prices)
+        return self.sign * costs, used.T.ravel()
+
+    def respond(self, jobs: slice, outside: Floats, prices: Floats) -> tuple[Floats, Ints, Floats]:
+        """Costs of some jobs, their last slots (0: outside) and their use, (slots, resources)."""
         begin, durations, demands = self._laid
+        by_slot = self._by_slot(prices)
+        prefix = np.zeros((self.slots + 1, by_slot.shape[1]))
+        np.cumsum(by_slot, axis=0, out=prefix[1:])
+        costs, last = np.zeros(len(outside)), np.zeros(len(outside), dtype=np.int64)
+        used, (rate, table, row) = np.zeros(by_slot.shape), self.ends
         all_on_merged_server(
-            begin, self._first, *self._ends, self._outside, durations, demands,
-            self._prefix(prices), values, used,
+            begin[:-1][jobs], begin[1:][jobs], self.first[jobs], rate[jobs], table, row[jobs],
+            outside, durations, demands, prefix, costs, last, used,
         )  # fmt: skip
-        return self.sign * values, used.T.ravel()
-
-
-def _refuse(residual: Floats | None) -> None:
-    if residual is not None:
-        raise InputError("rows", "cluster", "schedules that fit need the layout servers")
+        return costs, last, used
 
 
 class PiecesOracle(MergedOracle):
@@ -214,85 +223,63 @@ class PiecesOracle(MergedOracle):
 
     layout = PREEMPTIVE
 
-    def prepare_pieces(self, ways: Sequence[Choices], instead: Floats) -> None:
-        """Take the jobs' ways to run in a slot; `instead` is what else a job may do at what cost.
+    def prepare_pieces(self) -> None:
+        """Take the jobs' ways to run in a slot.
 
         Slots behind the priced ones are used as far as the costs of ending go.
         """
         self.exact = True
-        rate, table, row = self._ends
-        self._free = table.shape[1] - 1 - self.slots
-        self._ways, self._instead = ways, instead
-        self._laid_ways = end_to_end(ways, self.rows.size // self.slots, float)
-        self._work = np.array([float(job.total_minibatches) for job in self.instance.jobs])
+        rate, table, row = self.ends
+        jobs = self.instance.jobs
+        self._ways = [slot_ways(self.instance, job) for job in jobs]
+        self._laid_ways = end_to_end(self._ways, self.rows.size // self.slots, float)
+        self._work = np.array([float(job.total_minibatches) for job in jobs])
         self._by_end = rate[:, None] * table[row][:, 1:]
 
-    def best_response(
-        self, block: int, prices: Floats, residual: Floats | None = None
-    ) -> Response | None:
-        """Cheapest slots of a job at full capacity; `residual` is not known here."""
-        _refuse(residual)
-        priced = self._padded(prices)
-        used = np.zeros_like(priced)
-        cost, end = cheapest_slots(
-            int(self._first[block]) - 1, float(self._work[block]), *self._ways[block],
-            self._by_end[block], priced, float(self._instead[block]), used,
-        )  # fmt: skip
-        if end < 0 and np.isinf(cost):
-            return None
-        objective = cost if end < 0 else float(self._by_end[block, end])
-        used = used[: self.slots].T.ravel()
-        rows = np.flatnonzero(used)
-        plan = None if end < 0 else (end,)
-        return Response(self.sign * cost, self.sign * objective, rows, used[rows], plan)
-
-    def _padded(self, prices: Floats) -> Floats:
-        """Prices by slot and resource, and slots that are free."""
-        return np.ascontiguousarray(np.pad(self._by_slot(prices), ((0, self._free), (0, 0))))
-
-    def block_values(self, prices: Floats) -> tuple[Floats, Floats]:
-        """Values of all jobs and their total use at `prices`, in one compiled call."""
-        found, priced = np.zeros(self.num_blocks), self._padded(prices)
-        used = np.zeros_like(priced)
+    def respond(self, jobs: slice, outside: Floats, prices: Floats) -> tuple[Floats, Ints, Floats]:
+        """As of the base: the cheapest slots of the jobs."""
+        by_slot = self._by_slot(prices)
+        priced, used = np.zeros((2, self.ends.table.shape[1] - 1, by_slot.shape[1]))
+        priced[: self.slots] = by_slot  # behind them all is free
+        costs, last = np.zeros(len(outside)), np.zeros(len(outside), dtype=np.int64)
         begin, rates, demands = self._laid_ways
         all_cheapest_slots(
-            begin, self._first - 1, self._work, rates, demands, self._by_end, priced,
-            self._instead, found, used,
+            begin[:-1][jobs], begin[1:][jobs], self.first[jobs] - 1, self._work[jobs], rates,
+            demands, self._by_end[jobs], priced, outside, costs, last, used,
         )  # fmt: skip
-        return self.sign * found, used[: self.slots].T.ravel()
+        return costs, last, used[: self.slots]
 
 
-def merged_modes(cluster: WindowCluster, table: Modes, hosted: Ints) -> Choices:
+def merged_modes(instance: WindowInstance, job: JobRecord) -> Choices:
     """Durations and demands of a job's undominated modes on the merged server, by rising duration.
 
-    `hosted` are the PSs that the best host needs, by types, q and number of workers; `NEVER` where
-    none serves them.
+    A mode has at least the PSs that the best host needs; one that no host serves is left out.
     """
-    fewest = hosted[table.worker_type, table.ps_type, table.one_server, table.workers - 1]
-    table, fewest = table.take(fewest < NEVER), fewest[fewest < NEVER]
-    demand = table.workers[:, None] * cluster.worker_demand[table.worker_type]
-    if cluster.has_ps:
-        demand = demand + fewest[:, None] * cluster.ps_demand[table.ps_type]
+    table = modes(instance, job)
+    demand = table.workers[:, None] * instance.worker_demand[table.worker_type]
+    if instance.has_ps:
+        fewest = fewest_ps(instance, table)
+        demand = demand + fewest[:, None] * instance.ps_demand[table.ps_type]
     kept = _undominated(table.duration, demand)
     return np.ascontiguousarray(table.duration[kept]), np.ascontiguousarray(demand[kept])
 
 
-def slot_ways(cluster: WindowCluster, times: Floats, room: Ints, hosted: Ints) -> Choices:
-    """Rates of work and demands of a slot on the merged server, undominated, by rising rate.
-
-    `times` are slots that one of N workers needs for a mini-batch, (worker types, PS types, 2, most
-    workers); `room` the workers that fit, (servers, worker types); `hosted` as for `merged_modes`.
-    """
+def slot_ways(instance: WindowInstance, job: JobRecord) -> Choices:
+    """Rates of work and demands of a slot on the merged server, undominated, by rising rate."""
+    times, room = minibatch_times(instance, job), instance.worker_room
+    hosted = instance.hosting.fewest_ps(times.shape[3])
     rates, demands = list[float](), list[Floats]()
     for m, p, q in np.ndindex(times.shape[:3]):
         most = min(times.shape[3], int(room[:, m].max() if q else room[:, m].sum()))
         count = 1 + np.flatnonzero(hosted[m, p, q, :most] < NEVER)
         fewest, rate = hosted[m, p, q, count - 1], count / times[m, p, q, count - 1]
         for at, speed in ways_in_line(rate, count, fewest):
-            demand = count[at] * cluster.worker_demand[m]
+            demand = count[at] * instance.worker_demand[m]
             rates.append(speed)
-            demands.append(demand + fewest[at] * cluster.ps_demand[p] if cluster.has_ps else demand)
-    rate, demand = np.array(rates), np.array(demands).reshape(-1, cluster.server_capacity.shape[1])
+            if instance.has_ps:
+                demand = demand + fewest[at] * instance.ps_demand[p]
+            demands.append(demand)
+    rate, demand = np.array(rates), np.array(demands).reshape(-1, len(instance.server_capacity[0]))
     kept = _undominated(-rate, demand)[::-1]
     return np.ascontiguousarray(rate[kept]), np.ascontiguousarray(demand[kept])
 
@@ -337,41 +324,41 @@ class WindowServerOracle(WindowOracle):
     """Best responses within limits on real servers, exact."""
 
     layout = "servers"
-    kinds: Kinds
+    solution: ClassVar[type[WindowSolution]]  # the family's
 
-    @abstractmethod
+    def __init__(self, instance: WindowInstance, formulation: str | None) -> None:
+        super().__init__(instance, formulation)
+        self._tables: dict[int, Modes] = {}
+        on_server: Axes = (("server", tuple(server.name for server in self.instance.servers)),)
+        plain = (COMPLETION, START.name, WORKERS.name, WORKER_TYPE.name, PS_TYPE.name)
+        self.features = {
+            **dict.fromkeys(plain, ()), ON_SERVER: on_server, PS_ON_SERVER: on_server,
+        }  # fmt: skip
+
     def table(self, block: int) -> Modes:
         """Modes of a job."""
+        if block not in self._tables:
+            self._tables[block] = modes(self.instance, self.instance.jobs[block])
+        return self._tables[block]
 
-    @abstractmethod
-    def end_costs(self, block: int) -> Floats:
-        """What ending in a slot costs, 1-based; it never falls; a revenue's negative."""
-
-    @abstractmethod
-    def earliest(self, block: int) -> int:
-        """First slot that a job may use."""
-
-    @abstractmethod
-    def parts(self, vector: Floats) -> Parts:
-        """A vector over the rows as the kernel takes it."""
-
-    def features_on(self, servers: tuple[str, ...]) -> dict[str, Axes]:
-        """Features of a window on these servers."""
-        on_server: Axes = (("server", servers),)
-        plain = (COMPLETION, START.name, WORKERS.name, WORKER_TYPE.name, PS_TYPE.name)
-        return {**dict.fromkeys(plain, ()), ON_SERVER: on_server, PS_ON_SERVER: on_server}
+    def by_server(self, vector: Floats) -> Floats:
+        """A vector over the rows by server, resource and slot; 0 in the slots behind them."""
+        parts = np.concatenate(list(self.rows.unpack(vector).values()), axis=1)
+        behind = self.ends.table.shape[1] - 1 - self.slots
+        return np.pad(parts, ((0, 0), (0, 0), (0, behind))) if behind else parts
 
     @cached_property
-    @abstractmethod
-    def full(self) -> Parts:
-        """The empty servers, `loosened`."""
+    def full(self) -> Floats:
+        """The empty servers, `loosened`, as of `by_server`."""
+        capacity = self.instance.server_capacity
+        slots = self.ends.table.shape[1] - 1
+        return np.repeat(loosened(capacity, capacity)[:, :, None], slots, axis=2)
 
-    def cheapest(
-        self, block: int, free: Parts, prices: Parts, limits: Limits, slack: float = 0.0
-    ) -> Response | None:
+    def cheapest(self, block: int, free: Floats, prices: Floats, limits: Limits) -> Response | None:
         """Best schedule of a job on what is free, by slot, within limits on its features."""
-        servers, _, slots = prices.first.shape
-        table, base, earliest = self.table(block), self.end_costs(block), self.earliest(block)
+        servers, _, slots = prices.shape
+        table, rate = self.table(block), self.ends.rate[block]
+        base, earliest = rate * self.ends.table[self.ends.row[block]], int(self.first[block])
         if any(low > high for low, high in limits.values()):
             return None
         keep = np.ones(len(table), dtype=bool)
@@ -388,31 +375,34 @@ class WindowServerOracle(WindowOracle):
         )
         ranges = {name: no_limits(servers) for name in (ON_SERVER, PS_ON_SERVER)}
         for feature, (low, high) in limits.items():
-            if feature.name == PS_ON_SERVER and low > 0 and not self.kinds.has_ps:
+            if feature.name == PS_ON_SERVER and low > 0 and not self.instance.has_ps:
                 return None
             if feature.name in ranges:
                 ranges[feature.name].low[feature.index] = low
                 ranges[feature.name].high[feature.index] = high
-        workers, ps = np.zeros(servers, dtype=np.int64), np.zeros(servers, dtype=np.int64)
-        cost, mode, start = cheapest_window(
-            base, starts, ends, tuple(table.columns), tuple(self.kinds), tuple(free), tuple(prices),
-            slack, tuple(ranges[ON_SERVER]), tuple(ranges[PS_ON_SERVER]), np.inf, False,
-            workers, ps,
+        found = cheapest_row(
+            self.instance, table, base, starts, ends, free, prices,
+            on_worker=ranges[ON_SERVER], on_ps=ranges[PS_ON_SERVER],
         )  # fmt: skip
-        if mode < 0:
+        if found is None:
             return None
-        last = start + int(table.duration[mode]) - 1
-        ps_type = int(table.ps_type[mode]) if self.kinds.has_ps else -1
-        row = WindowRow(start, last, int(table.worker_type[mode]), ps_type, workers, ps)
-        return self.response(self.sign * float(cost), self.sign * float(base[last]), row)
+        cost, row = found
+        objective = self.sign * float(base[row.last])
+        return Response(self.sign * cost, objective, *self.place_use(row), (row,))
 
     def restricted_response(self, block: int, prices: Floats, limits: Limits) -> Response | None:
         """Best schedule of a job within limits, at full capacity, without the outside option."""
-        return self.cheapest(block, self.full, self.parts(prices), limits)
+        return self.cheapest(block, self.full, self.by_server(prices), limits)
 
-    def response(self, value: float, objective: float, row: WindowRow) -> Response:
-        """A row as a response."""
-        return Response(value, objective, *self.place_use(row), (row,))
+    def best_response(
+        self, block: int, prices: Floats, residual: Floats | None = None
+    ) -> Response | None:
+        """Best schedule of a job; see `BlockOracle.best_response`."""
+        priced = self.by_server(prices)
+        if residual is None:
+            return self.cheapest(block, self.full, priced, {})
+        free = self.by_server(loosened(residual, self.rows.capacity))
+        return self.cheapest(block, free, priced, {COMPLETES: (0, self.slots)})
 
     def features_of(self, block: int, response: Response) -> dict[Feature, int]:
         """Value of every feature of a schedule that is not 0."""
@@ -429,6 +419,6 @@ class WindowServerOracle(WindowOracle):
                 found[Feature(name, (server,))] = int(counts[server])
         return found
 
-    def prices_on_servers(self, prices: Floats) -> Floats:
-        """Return the prices: the layout is that of servers."""
-        return prices
+    def assignments(self, block: int, response: Response) -> list[Assignment]:
+        """Rows of the solution file for a response."""
+        return [self.solution.write_row(self.instance, row) for row in response.plan]

@@ -1,4 +1,4 @@
-"""One job among many: its cheapest window, and the servers on which it wastes least there.
+"""Neighbourhoods of a whole schedule: take jobs out, put each back where it is cheapest.
 
 A job's cost is ``weight x completion + price of what it uses``, at one price a resource and slot
 for all servers, so that only the servers that it stands on are left to choose: those on which it
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from hindsched.arrays import Floats, Ints
 from hindsched.solvers.kernels.draws import Words, below, unit
 from hindsched.solvers.kernels.placement import num_ps
-from hindsched.solvers.kernels.stable_order import stable_order
+from hindsched.solvers.kernels.stable_order import copy_to, stable_order
 
 TAKE, GIVE_BACK = np.int64(1), np.int64(-1)
 """What `book` does; it would be compiled once for each of two plain numbers."""
@@ -24,6 +24,16 @@ MOST = 32000.0
 """Workers on a server that are counted."""
 TIMES = np.array([0.3, 0.7, 1.0, 1.5])
 """What idleness before and after a job counts, beside idleness in its window."""
+STEP = 0.2
+"""Slots of delay below which a schedule is no better than an earlier one."""
+MOST_REMOVED = 10
+"""Jobs taken out at most."""
+BANDS = 0.5
+"""Share of the moves that clear a window of the pivot's length in its wait, not all of that."""
+MULTIPLES = np.array([0.0, 0.3, 0.6, 0.8, 0.9, 1.0, 1.1, 1.2, 1.4])
+"""Multiples of the prices at which jobs are put back."""
+LITTLE = 1e-9
+"""Relative gain below which a plan is no better."""
 
 
 class Jobs(NamedTuple):
@@ -34,11 +44,8 @@ class Jobs(NamedTuple):
     # where the modes of each job and worker type begin, and the last type's end, (jobs, worker
     # types + 1)
     first: Ints
-    # q, N, L, and where their PS types begin and end in `hosted`; by worker type and ascending L,
-    # (modes, 5)
+    # q, N, L, PS type, fewest PSs, worker type; by worker type and ascending L, (modes, 6)
     modes: Ints
-    # PS types of the modes, and the fewest PSs, those first that take least, (pairs, 2)
-    hosted: Ints
     shortest: Ints  # least L, (jobs,)
     worker: Floats  # demands in whole units, (types, resources)
     ps: Floats  # the same of PSs
@@ -71,9 +78,6 @@ class Prices(NamedTuple):
     ps: Floats
     worth: Floats  # what a unit is worth where one is chosen among servers, (resources,)
     density: Floats  # jobs of high density are put back first, (jobs,)
-    # multiple of the prices at present; slots of delay below which a cost is no better, (1,)
-    multiple: Floats
-    step: Floats
 
 
 @njit(cache=True)
@@ -145,13 +149,6 @@ def use(sign: np.int64, j: int, plan: Plan, cluster: Cluster, jobs: Jobs) -> Non
 
 
 @njit(cache=True)
-def use_all(plan: Plan, cluster: Cluster, jobs: Jobs) -> None:
-    """Take what all schedules use from the empty cluster."""
-    for j in range(plan.what.shape[0]):
-        use(TAKE, j, plan, cluster, jobs)
-
-
-@njit(cache=True)
 def lower(left: Floats, free: Floats, first: int, stop: int) -> None:
     """Lower what is free on all servers to what is in some more slots."""
     for h in range(left.shape[0]):
@@ -194,27 +191,27 @@ def beside(
 def has_host(k: int, m: int, total: int, room: NDArray[np.int16], left: Floats, jobs: Jobs) -> bool:
     """Whether some server can hold the fewest PSs of a mode that any server needs."""
     mode = jobs.modes[k]
-    for pair in range(mode[3], mode[4]):
-        p, fewest = jobs.hosted[pair]
-        for h in range(room.shape[0]):
-            has, r = True, 0
-            while has and r < left.shape[1]:
-                has = fewest * jobs.ps[p, r] <= left[h, r]
-                r += 1
-            if has:
-                _, units = beside(mode, m, p, room[h], total - room[h], left[h], jobs)
-                if 0 < units <= fewest:
-                    return True
+    p, fewest = mode[3], mode[4]
+    for h in range(room.shape[0]):
+        has, r = True, 0
+        while has and r < left.shape[1]:
+            has = fewest * jobs.ps[p, r] <= left[h, r]
+            r += 1
+        if has:
+            _, units = beside(mode, m, p, room[h], total - room[h], left[h], jobs)
+            if 0 < units <= fewest:
+                return True
     return False
 
 
 @njit(cache=True)
-def find(j: int, prices: Prices, cluster: Cluster, jobs: Jobs) -> tuple[int, int, int]:
-    """Cheapest mode of a job, its worker type and start; mode -1 if none fits."""
+def find(
+    j: int, multiple: float, prices: Prices, cluster: Cluster, jobs: Jobs
+) -> tuple[int, int, int]:
+    """Cheapest mode of a job at a multiple of the prices, its worker type and start; -1 if none."""
     servers, resources, slots = cluster.free.shape
     weight, modes, shortest = jobs.weight[j], jobs.modes, jobs.shortest[j]
-    multiple, step = prices.multiple[0], prices.step[0] * weight
-    paid_worker, paid_ps, hosted = prices.worker, prices.ps, jobs.hosted
+    paid_worker, paid_ps = prices.worker, prices.ps
     all_room, in_all = cluster.room, cluster.total
     best, best_k, best_m, best_t = np.inf, -1, -1, -1
     limit = np.inf
@@ -242,8 +239,8 @@ def find(j: int, prices: Prices, cluster: Cluster, jobs: Jobs) -> tuple[int, int
                     continue
                 paid = count * (paid_worker[m, stop] - paid_worker[m, t])
                 if jobs.has_ps:
-                    p = hosted[modes[k, 3], 0]
-                    paid += hosted[modes[k, 3], 1] * (paid_ps[p, stop] - paid_ps[p, t])
+                    p = modes[k, 3]
+                    paid += modes[k, 4] * (paid_ps[p, stop] - paid_ps[p, t])
                 cost += multiple * paid
                 if cost >= limit:
                     continue
@@ -270,7 +267,7 @@ def find(j: int, prices: Prices, cluster: Cluster, jobs: Jobs) -> tuple[int, int
                     if not has_host(k, m, total, room, left, jobs):
                         continue
                 best, best_k, best_m, best_t = cost, k, m, t
-                limit = best - step
+                limit = best - STEP * weight
     return best_k, best_m, best_t
 
 
@@ -281,7 +278,7 @@ def place(
 ) -> None:  # fmt: skip
     """Put a job on the servers on which it wastes least, at what a resource is worth."""
     mode = jobs.modes[k]
-    one, count, length, low, high = mode
+    one, count, length, p, fewest, _ = mode
     worth, free, all_room = prices.worth, cluster.free, cluster.room
     servers, resources, slots = free.shape
     stop = start + length
@@ -310,27 +307,19 @@ def place(
         if stop < slots:
             idle += beside_time * min(all_room[m, stop, h], room[h])
         waste[h] = idle / take + 0.01 * room[h] + 1e-3 * unit(word)
-    host, on_host, units, ps = -1, 0, 0, -1
-    best = np.inf
-    for pair in range(low, high):
-        p, fewest = jobs.hosted[pair]
-        for h in range(servers):
-            if not fits(0, jobs.worker[m], fewest, jobs.ps[p], left[h]):
-                continue
+    host, on_host, units, best = -1, 0, 0, np.inf
+    for h in range(servers):
+        if jobs.has_ps and fits(0, jobs.worker[m], fewest, jobs.ps[p], left[h]):
             on, need = beside(mode, m, p, room[h], total - room[h], left[h], jobs)
             rest = value[h] - on + 1e6 * (need - fewest)
             if need > 0 and rest < best:
-                best, host, on_host, units, ps = rest, h, on, need, p
-        if best < 1e5:
-            break
-    if one == 1 and not jobs.has_ps:
-        for h in range(servers):
-            if room[h] >= count and waste[h] < best:
-                best, host, on_host = waste[h], h, count
+                best, host, on_host, units = rest, h, on, need
+        elif not jobs.has_ps and one == 1 and room[h] >= count and waste[h] < best:
+            best, host, on_host = waste[h], h, count
     what = plan.what[j]
     what[0], what[1], what[2] = m, start, start + length
     what[3] = host if jobs.has_ps else -1
-    what[4], what[5] = ps, units
+    what[4], what[5] = p, units
     plan.workers[j, :] = 0
     if host >= 0:
         plan.workers[j, host] = on_host
@@ -342,3 +331,100 @@ def place(
             take = min(count, room[h])
             plan.workers[j, h] = take
             count -= take
+
+
+@njit(cache=True)
+def insert_all(
+    order: Ints, multiple: float, budget: float, prices: Prices, plan: Plan, cluster: Cluster,
+    jobs: Jobs, word: Words,
+) -> tuple[int, float]:  # fmt: skip
+    """Put jobs back one after the other within the budget: how many, their weighted completion."""
+    ahead = 0.0
+    for j in order:
+        ahead += jobs.weight[j] * (jobs.arrival[j] + jobs.shortest[j] + 1)
+    cost = 0.0
+    for done, j in enumerate(order):
+        ahead -= jobs.weight[j] * (jobs.arrival[j] + jobs.shortest[j] + 1)
+        k, m, t = find(j, multiple, prices, cluster, jobs)
+        if k < 0:
+            return done, cost
+        cost += jobs.weight[j] * (t + jobs.modes[k, 2] + 1)
+        if cost + ahead > budget:
+            return done, cost
+        place(j, k, m, t, prices, plan, cluster, jobs, word)
+        use(TAKE, j, plan, cluster, jobs)
+    return len(order), cost
+
+
+@njit(cache=True)
+def choose(plan: Plan, jobs: Jobs, word: Words) -> Ints:
+    """Jobs to take out, the pivot first: that has its way, or the order is by noisy density."""
+    number = jobs.weight.shape[0]
+    end = plan.what[:, 2].astype(np.float64)
+    delay = np.empty(number)
+    for j in range(number):
+        delay[j] = jobs.weight[j] * (end[j] - jobs.arrival[j] - jobs.shortest[j])
+    count = min(number, 1 + below(word, MOST_REMOVED))
+    pivot = below(word, number)
+    if unit(word) < 0.7:
+        aim = unit(word) * delay.sum()
+        for j in range(number):
+            aim -= delay[j]
+            if aim < 0:
+                pivot = j
+                break
+    low, high = float(jobs.arrival[pivot]), end[pivot]
+    if unit(word) < BANDS:
+        length = min(high - low, (1.0 + unit(word)) * jobs.shortest[pivot])
+        low += unit(word) * (high - low - length)
+        high = low + length
+    far = np.empty(number)
+    for j in range(number):
+        overlap = min(high, end[j]) - max(low, float(plan.what[j, 1]))
+        far[j] = -np.log(1.0 - unit(word)) / (0.2 + max(0.0, overlap))
+    far[pivot] = -1.0
+    return stable_order(far)[:count]
+
+
+@njit(cache=True)
+def improve(
+    moves: int, heat: float, cost: Floats, plan: Plan, cluster: Cluster,
+    prices: Prices, jobs: Jobs, word: Words,
+) -> int:  # fmt: skip
+    """Try moves of a plan until one makes it better than the best; return how many were tried.
+
+    `heat` is the mean worsening that is accepted; `cost` holds what the plan and the best one cost.
+    """
+    what = np.empty((MOST_REMOVED, plan.what.shape[1]), np.int64)
+    workers = np.empty((MOST_REMOVED, plan.workers.shape[1]), np.int32)
+    for tried in range(moves):
+        chosen = choose(plan, jobs, word)
+        count = chosen.shape[0]
+        before = 0.0
+        keys = np.empty(count)
+        for i in range(count):
+            j = chosen[i]
+            copy_to(what[i], plan.what[j])
+            copy_to(workers[i], plan.workers[j])
+            before += jobs.weight[j] * (plan.what[j, 2] + 1)
+            use(GIVE_BACK, j, plan, cluster, jobs)
+            keys[i] = -prices.density[j] * np.exp(unit(word) + unit(word) + unit(word))
+        if unit(word) < 0.4:
+            keys[0] = -np.inf
+        order = chosen[stable_order(keys)]
+        multiple = MULTIPLES[below(word, len(MULTIPLES))]
+        budget = before - np.log(1.0 - unit(word)) * heat
+        done, after = insert_all(order, multiple, budget, prices, plan, cluster, jobs, word)
+        if done == count:
+            cost[0] += after - before
+            if cost[0] < cost[1] - LITTLE * abs(cost[1]):
+                cost[1] = cost[0]
+                return tried + 1
+            continue
+        for i in range(done):
+            use(GIVE_BACK, order[i], plan, cluster, jobs)
+        for i in range(count):
+            copy_to(plan.what[chosen[i]], what[i])
+            copy_to(plan.workers[chosen[i]], workers[i])
+            use(TAKE, chosen[i], plan, cluster, jobs)
+    return moves

@@ -63,26 +63,22 @@ def cheapest_on_merged_server(
 
 @njit(cache=True)
 def all_on_merged_server(
-    first_mode: Ints, first: Ints, rate: Floats, ends: Floats, row: Ints, outside: Floats,
-    duration: Ints, demand: Floats, prefix: Floats, values: Floats, use: Floats,
+    begin: Ints, stop: Ints, first: Ints, rate: Floats, ends: Floats, row: Ints, outside: Floats,
+    duration: Ints, demand: Floats, prefix: Floats, costs: Floats, last: Ints, use: Floats,
 ) -> None:  # fmt: skip
-    """Cheapest costs of all jobs into `values`, their use into `use`, shape (slots, resources).
+    """Cheapest costs of jobs, their last slots, 0 for `outside`, and their use, (slots, resources).
 
-    ``ends[row[j]]`` is what `cheapest_on_merged_server` takes of job j.
+    Job j has the modes ``begin[j]`` to ``stop[j]``, and ``ends[row[j]]`` is what
+    `cheapest_on_merged_server` takes of it.
     """
     for j in range(first.shape[0]):
-        low, high = first_mode[j], first_mode[j + 1]
-        values[j], mode, start = cheapest_on_merged_server(
-            first[j],
-            rate[j],
-            ends[row[j]],
-            outside[j],
-            duration[low:high],
-            demand[low:high],
-            prefix,
+        low, high, by_end = begin[j], stop[j], ends[row[j]]
+        costs[j], mode, start = cheapest_on_merged_server(
+            first[j], rate[j], by_end, outside[j], duration[low:high], demand[low:high], prefix
         )
         if mode >= 0:
-            for t in range(start - 1, min(start - 1 + duration[low + mode], use.shape[0])):
+            last[j] = start - 1 + duration[low + mode]
+            for t in range(start - 1, min(last[j], use.shape[0])):
                 for r in range(demand.shape[1]):
                     use[t, r] += demand[low + mode, r]
 
@@ -181,12 +177,13 @@ def cheapest_slots(
 
 @njit(cache=True)
 def all_cheapest_slots(
-    start: Ints, first: Ints, work: Floats, rate: Floats, demand: Floats, values: Floats,
-    prices: Floats, outside: Floats, found: Floats, used: Floats,
+    begin: Ints, stop: Ints, first: Ints, work: Floats, rate: Floats, demand: Floats,
+    values: Floats, prices: Floats, outside: Floats, costs: Floats, last: Ints, used: Floats,
 ) -> None:  # fmt: skip
-    """Cost of every job, at most its `outside` option, and their total use; jobs end to end."""
+    """Cost of jobs, at most `outside`, their last slots, 1-based, and use; as of the above."""
     for j in range(len(first)):
-        low, high = start[j], start[j + 1]
-        found[j], _ = cheapest_slots(
+        low, high = begin[j], stop[j]
+        costs[j], end = cheapest_slots(
             first[j], work[j], rate[low:high], demand[low:high], values[j], prices, outside[j], used
         )
+        last[j] = end + 1

@@ -6,8 +6,6 @@ rest is the cheapest workers elsewhere, as in ``placement.py``, within the limit
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 from numba import njit
 
@@ -15,6 +13,7 @@ from hindsched.arrays import Floats, Ints
 from hindsched.instances.modes import ModeColumns
 from hindsched.solvers.kernels.placement import (
     NOTHING,
+    UNLIMITED,
     Kinds,
     Range,
     fill_limited,
@@ -27,55 +26,40 @@ from hindsched.solvers.kernels.stable_order import order_up_to_ties, stable_orde
 from hindsched.solvers.kernels.ties import TIE
 
 
-class Parts(NamedTuple):
-    """Values by server, resource and slot, in two parts of the resources, as rows lie."""
-
-    first: Floats  # the second may be of no resources, (servers, resources, slots)
-    second: Floats
-
-    @classmethod
-    def of(cls, values: Floats) -> Parts:
-        """All resources in the first part."""
-        return cls(np.ascontiguousarray(values), np.zeros((len(values), 0, values.shape[2])))
-
-
 @njit(cache=True)
-def _cheapest_units(demand: Floats, prices: Parts) -> Floats:
+def _cheapest_units(demand: Floats, prices: Floats) -> Floats:
     """Sums over the slots of the price of the cheapest unit of each type, (types, slots + 1)."""
-    first, second = prices
-    found = np.zeros((demand.shape[0], first.shape[2] + 1))
+    servers, resources, slots = prices.shape
+    found = np.zeros((demand.shape[0], slots + 1))
     for m in range(demand.shape[0]):
-        for t in range(first.shape[2]):
+        for t in range(slots):
             least = np.inf
-            for h in range(first.shape[0]):
+            for h in range(servers):
                 price = 0.0
-                for r in range(first.shape[1]):
-                    price += demand[m, r] * first[h, r, t]
-                for r in range(second.shape[1]):
-                    price += demand[m, first.shape[1] + r] * second[h, r, t]
+                for r in range(resources):
+                    price += demand[m, r] * prices[h, r, t]
                 least = min(least, price)
             found[m, t + 1] = found[m, t] + least
     return found
 
 
 @njit(cache=True)
-def _least(free: Parts, h: int, start: int, end: int, slack: float, left: Floats) -> None:
+def _least(free: Floats, h: int, start: int, end: int, left: Floats) -> None:
     """Fill `left`, shape (resources,), with what is free on a server in slots `start` .. `end`."""
-    first, second = free
     for r in range(left.shape[0]):
-        row = first[h, r] if r < first.shape[1] else second[h, r - first.shape[1]]
+        row = free[h, r]
         least = row[start - 1]
         for t in range(start, end):
             least = min(least, row[t])
-        left[r] = least + slack
+        left[r] = least
 
 
 @njit(cache=True)
-def _room_in(free: Parts, slot: int, need: Floats, slack: float, most: int, left: Floats) -> int:
+def _room_in(free: Floats, slot: int, need: Floats, most: int, left: Floats) -> int:
     """How many workers all servers hold in one slot, counted up to `most`."""
     room = 0
     for h in range(left.shape[0]):
-        _least(free, h, slot, slot, slack, left[h])
+        _least(free, h, slot, slot, left[h])
         room += min(room_for(left[h], need), most)
         if room >= most:
             return most
@@ -101,7 +85,7 @@ def _starts(length: int, starts: tuple[int, int], ends: tuple[int, int]) -> tupl
 @njit(cache=True)
 def cheapest_window(
     base: Floats, starts: tuple[int, int], ends: tuple[int, int], modes: ModeColumns, kinds: Kinds,
-    free: Parts, prices: Parts, slack: float, on_worker: Range, on_ps: Range, limit: float,
+    free: Floats, prices: Floats, quota: Ints, on_worker: Range, on_ps: Range, limit: float,
     greedy: bool, workers: Ints, ps: Ints,
 ) -> tuple[float, int, int]:  # fmt: skip
     """Find the cheapest schedule within limits that costs less than `limit`: cost, mode, start.
@@ -110,23 +94,21 @@ def cheapest_window(
     if there is none; start 1-based. Ties (`ties.TIE`): earlier completion, then the order of the
     modes; of its hosts the cheapest. ``base[t]`` is the cost of ending in slot t, 1-based,
     (slots + 1,); it never falls from the first start on; inf where a job must not end. `starts` and
-    `ends` are the first and last slots of each, 1-based; what is free may fall short by `slack`.
-    With `greedy` Algorithm 4 of batchsched places, without limits on servers. `workers` and `ps`,
-    (servers,), receive the placement.
+    `ends` are the first and last slots of each, 1-based. `free`, `loosened`, and `prices` are
+    (servers, resources, slots); `quota` is how many units of each worker type, then of each PS
+    type, the job may have in a slot, (types, slots). With `greedy` Algorithm 4 of batchsched
+    places, without limits on servers. `workers` and `ps`, (servers,), receive the placement.
     """
     worker, server, ratio, has_ps = kinds
     worker_type, ps_type, together, count, length = modes
     worker_low, worker_high = on_worker
     ps_low, ps_high = on_ps
-    servers, slots = free[0].shape[0], free[0].shape[2]
-    split, resources = free[0].shape[1], free[0].shape[1] + free[1].shape[1]
+    servers, resources, slots = free.shape
     ends = ends[0], min(ends[1], slots)
     sums = np.zeros((servers, resources, slots + 1))
     for h in range(servers):
         for r in range(resources):
-            row = prices[0][h, r] if r < split else prices[1][h, r - split]
-            for t in range(slots):
-                sums[h, r, t + 1] = sums[h, r, t] + row[t]
+            sums[h, r, 1:] = np.cumsum(prices[h, r])
     # The cheapest units of every slot alone bound what a window costs; best modes come first.
     floor, ps_floor = _cheapest_units(worker, prices), _cheapest_units(server, prices)
     bounds = np.full(length.shape[0], np.inf)
@@ -174,11 +156,18 @@ def cheapest_window(
                 continue
             for slot in range(max(clear + 1, start), end + 1):
                 if held[m, slot] == NOTHING:
-                    held[m, slot] = _room_in(free, slot, need, slack, largest_count, left)
+                    held[m, slot] = min(
+                        quota[m, slot - 1], _room_in(free, slot, need, largest_count, left)
+                    )
                 if held[m, slot] < n:
                     blocked = slot
             clear = max(clear, end)
             if blocked >= start:
+                continue
+            most_units = UNLIMITED
+            for slot in range(start - 1, end if has_ps else 0):
+                most_units = min(most_units, quota[worker.shape[0] + p, slot])
+            if most_units < fewest:
                 continue
             cheapest, cheapest_ps = np.inf, np.inf
             for h in range(servers):
@@ -202,14 +191,14 @@ def cheapest_window(
                     is_better = _is_better(cost, chosen, known, best, tie)
                     if not is_better and cost >= least:
                         continue
-                    _least(free, h, start, end, slack, left[h])
+                    _least(free, h, start, end, left[h])
                     if fits_together(n, fewest, need, ps_need, left[h]):
                         least = min(least, cost)
                         if is_better:
                             known, best, best_start, best_host, best_on = cost, chosen, start, h, n
                 continue
             for h in range(servers):
-                _least(free, h, start, end, slack, left[h])
+                _least(free, h, start, end, left[h])
                 most[h] = min(room_for(left[h], need), worker_high[h])
             order = order_up_to_ties(price)
             limited_prefix(NOTHING, worker_low, most, price, order, elsewhere)
@@ -241,7 +230,7 @@ def cheapest_window(
                 limited_prefix(host, worker_low, most, price, order, elsewhere)
                 for on_host in range(most_on, worker_low[host] - 1, -1):
                     units = num_ps(n - on_host, per_worker)
-                    if not ps_low[host] <= units <= ps_high[host]:
+                    if not ps_low[host] <= units <= min(ps_high[host], most_units):
                         continue
                     paid = on_host * price[host] + units * ps_price[host] + elsewhere[n - on_host]
                     cost = base[end] + paid
@@ -262,7 +251,7 @@ def cheapest_window(
     m, n, end = worker_type[best_mode], count[best_mode], best_start + length[best_mode] - 1
     if best_on < n:
         for h in range(servers):
-            _least(free, h, best_start, end, slack, left[h])
+            _least(free, h, best_start, end, left[h])
             most[h] = min(room_for(left[h], worker[m]), worker_high[h])
             price[h] = 0.0
             for r in range(resources):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from hindsched.instances.base import Instance
 from hindsched.instances.batchsched.instance import BatchschedInstance
-from hindsched.instances.modes import PREEMPTIVE, modes
+from hindsched.instances.modes import PREEMPTIVE
 from hindsched.solutions.base import Solution
 from hindsched.solvers.families.batchsched.schedules import as_solution, list_schedule
-from hindsched.solvers.families.windows.methods import if_small
+from hindsched.solvers.families.windows.methods import solve_if_small
 from hindsched.solvers.methods.auto import generic_methods
 from hindsched.solvers.methods.base import Method
 
@@ -18,6 +18,6 @@ def find_incumbent(instance: Instance, formulation: str) -> Solution:
     return as_solution(instance, list_schedule(instance), formulation)
 
 
-METHODS: dict[str, Method] = generic_methods(find_incumbent, if_small(modes))
+METHODS: dict[str, Method] = generic_methods(find_incumbent, solve_if_small)
 RIVALS_BOUND = ("bound", PREEMPTIVE)
 """Method and formulation of the bound for baselines that may do what the problem forbids."""

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sized
 from typing import Any
 
 from hindsched.errors import SolveFailed
-from hindsched.instances.modes import in_pieces
+from hindsched.instances.modes import in_pieces, modes, most_workers
 from hindsched.solvers.door.result import Result
 from hindsched.solvers.methods.base import solve_milp
 from hindsched.solvers.oracles.base import build_oracle
@@ -15,24 +14,18 @@ MOST_COLUMNS = 50_000
 """Columns, about, up to which ``auto`` solves the program beside the prices."""
 
 
-def if_small(modes: Callable[[Any, Any], Sized]) -> Callable[..., Result]:
+def solve_if_small(instance: Any, formulation: str, *given: Any, **build: Any) -> Result:
     """`solve_milp` for a program that is not large; ``auto`` goes on without another.
 
-    Each of a job's `modes` has a column for every start and server; a job in pieces has one for
+    Each of a job's modes has a column for every start and server; a job in pieces has one for
     every slot, number of workers and server.
     """
-
-    def solve(instance: Any, formulation: str, *given: Any, **build: Any) -> Result:
-        slots = build_oracle(instance, formulation).rows.sets[0].shape[-1]
-        ways = sum(
-            min(job.chunks, instance.most_workers)
-            if in_pieces(formulation)
-            else len(modes(instance, job))
-            for job in instance.jobs
-        )
-        columns = slots * ways * len(instance.servers)
-        if columns > MOST_COLUMNS:
-            raise SolveFailed(f"the program has about {columns} columns, above {MOST_COLUMNS}")
-        return solve_milp(instance, formulation, *given, **build)
-
-    return solve
+    slots = build_oracle(instance, formulation).rows.sets[0].shape[-1]
+    ways = sum(
+        most_workers(instance, job) if in_pieces(formulation) else len(modes(instance, job))
+        for job in instance.jobs
+    )
+    columns = slots * ways * len(instance.servers)
+    if columns > MOST_COLUMNS:
+        raise SolveFailed(f"the program has about {columns} columns, above {MOST_COLUMNS}")
+    return solve_milp(instance, formulation, *given, **build)

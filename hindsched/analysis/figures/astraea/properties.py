@@ -15,11 +15,12 @@ import pandas as pd
 
 from hindsched.analysis.figures.base import Figure, FigureScale, OnRow, Plot, Row
 from hindsched.instances.astraea.instance import AstraeaInstance, AstraeaJob, tenant_alone
+from hindsched.instances.modes import modes
 from hindsched.json_types import JsonObject, Keywords
 from hindsched.online.astraea.algorithms import theorem
 from hindsched.online.simulator import SimulationResult, simulate
 from hindsched.solutions.astraea.solution import AstraeaSolution
-from hindsched.solvers.families.astraea.oracle import ServerOracle
+from hindsched.solvers.families.windows.schedules import ScheduleSearch
 
 Run = Callable[[FigureScale, OnRow], pd.DataFrame]
 LOADS = {"scarce": 4, "ample": 16}  # servers for ten jobs
@@ -88,22 +89,21 @@ def sharing_incentive(instance: AstraeaInstance) -> Iterator[Row]:
 def pareto(instance: AstraeaInstance) -> Iterator[Row]:
     """Whether a job could end earlier in its own round at nobody's cost: none if efficient."""
     result = run(instance)
-    solution, oracle = solution_of(result), ServerOracle(instance)
-    uses = oracle.use_of(solution)
-    free = oracle.rows.capacity.copy()
-    for use in uses:
-        if use is not None:
-            np.subtract.at(free, use.rows, use.amounts)
-    for job, own in zip(instance.jobs, uses, strict=True):
+    solution, search = solution_of(result), ScheduleSearch(instance, instance.horizon)
+    for row in (row for own in solution.rows.values() for row in own):
+        search.book(row)
+    for job in instance.jobs:
         completion = solution.completion(job.name)
-        if completion is None or own is None:
+        if completion is None:
             continue
-        room = free.copy()
-        np.add.at(room, own.rows, own.amounts)
-        base = _round_base(result, solution.rows[job.name][0].first)
-        moved = instance.with_jobs((job.model_copy(update={"arrival": base}),))
-        best = ServerOracle(moved).best_response(0, np.zeros(oracle.rows.size), room)
-        earlier = 0 if best is None else completion - int(best.plan[0].last)
+        own = solution.rows[job.name]
+        base = _round_base(result, own[0].first)
+        for row in own:
+            search.book(row, sign=-1.0)
+        best = search.cheapest(modes(instance, job), rate=1.0, earliest=base + 1)
+        for row in own:
+            search.book(row)
+        earlier = 0 if best is None else completion - best.last
         outcome = "could end earlier" if earlier > 0 else "could not"
         yield {"job": job.name, "slots_earlier": earlier, "outcome": outcome}
 

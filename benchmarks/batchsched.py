@@ -33,7 +33,7 @@ from hindsched.online.simulator import simulate
 from hindsched.solvers.bounds.lagrangian import subgradient_bound
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.families.batchsched.methods import METHODS
-from hindsched.solvers.families.batchsched.schedules import as_solution, list_schedule
+from hindsched.solvers.families.batchsched.oracle import as_solution, list_schedule
 from hindsched.solvers.oracles.base import build_oracle
 
 

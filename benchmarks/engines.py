@@ -22,7 +22,7 @@ from hindsched.models.oasis.offline import OasisSubproblem
 from hindsched.models.oasis.slots import SlotProgram
 from hindsched.models.windows.program import WindowSubproblem
 from hindsched.online.astraea import paper
-from hindsched.online.batchsched import rounds
+from hindsched.online.batchsched import algorithms as batchsched
 from hindsched.online.engines import dual_price, reoptimise
 from hindsched.online.oasis import algorithms
 from hindsched.solvers.door import rolling, subproblem
@@ -118,10 +118,10 @@ def main() -> None:
         timed(owner, "extract", "read")
     timed(slots, "solve_convex", "solve")
     timed(SlotProgram, "set", "set")
-    for owner in (subproblem, rounds):
+    for owner in (subproblem, batchsched):
         timed(owner, "subproblem", "build")
     timed(paper.models, "build_subproblem", "build")
-    timed(rounds, "priced_sets", "build")
+    timed(batchsched, "priced_sets", "build")
     for family in ALGORITHMS:
         if family not in (chosen.family or ALGORITHMS):
             continue

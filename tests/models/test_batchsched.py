@@ -14,8 +14,12 @@ from hindsched.solvers.door.api import check_result
 from hindsched.solvers.door.options import DEFAULT_GAP, SolveOptions
 from hindsched.solvers.door.program import solve_program
 from hindsched.solvers.families.batchsched.methods import METHODS
-from hindsched.solvers.families.batchsched.oracle import BatchschedMerged, ServerOracle
-from hindsched.solvers.families.batchsched.schedules import as_solution, list_schedule
+from hindsched.solvers.families.batchsched.oracle import (
+    BatchschedMerged,
+    ServerOracle,
+    as_solution,
+    list_schedule,
+)
 from tests.brute_force import batchsched as brute_force
 from tests.strategies.batchsched import known_b, tiny_instances
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import hindsched as hs
-from hindsched.online.batchsched import rounds
+from hindsched.online.batchsched import algorithms as batchsched
 from hindsched.online.engines.batching import ExponentialLedger
 from hindsched.online.oasis.prices import ExponentialPrices
 from hindsched.solvers.families.windows.oracle import WORKERS
@@ -69,7 +69,7 @@ def test_all_engines_decide_alike(family):
 
 
 def test_programs_of_what_may_beat_the_known_schedule_decide_alike(monkeypatch):
-    monkeypatch.setattr(rounds, "MOST_IN_SUBPROBLEM", 0)
+    monkeypatch.setattr(batchsched, "MOST_IN_SUBPROBLEM", 0)
     check_engines("batchsched", range(10))
     monkeypatch.setitem(RUNS, "batchsched", ("batchsched-exact", {"jobs": 8, "servers": 2}))
     check_engines("batchsched", range(5))

@@ -39,8 +39,8 @@ from hindsched.online.batchsched.algorithms import (
     BatchschedOnline,
     GreedyRtl,
     declared_estimates,
+    theorem,
 )
-from hindsched.online.batchsched.theorem import theorem
 from hindsched.online.simulator import SimulationResult, environment_of, simulate
 from hindsched.solvers.door.api import solve
 from hindsched.solvers.door.options import SolveOptions

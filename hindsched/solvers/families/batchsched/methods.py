@@ -6,7 +6,7 @@ from hindsched.instances.base import Instance
 from hindsched.instances.batchsched.instance import BatchschedInstance
 from hindsched.instances.modes import PREEMPTIVE
 from hindsched.solutions.base import Solution
-from hindsched.solvers.families.batchsched.schedules import as_solution, list_schedule
+from hindsched.solvers.families.batchsched.oracle import as_solution, list_schedule
 from hindsched.solvers.families.windows.methods import solve_if_small
 from hindsched.solvers.methods.auto import generic_methods
 from hindsched.solvers.methods.base import Method

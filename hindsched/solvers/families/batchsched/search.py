@@ -21,7 +21,7 @@ from hindsched.solutions.base import Solution
 from hindsched.solutions.batchsched.solution import BatchschedSolution
 from hindsched.solutions.window_solution import WindowRow
 from hindsched.solvers.door.work import spend
-from hindsched.solvers.families.batchsched.schedules import as_solution, list_schedule
+from hindsched.solvers.families.batchsched.oracle import as_solution, list_schedule
 from hindsched.solvers.kernels.batchsched.window_plan import (
     TAKE,
     Cluster,

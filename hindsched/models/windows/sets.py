@@ -115,8 +115,8 @@ class JobSets:
     def servers_of(self) -> Mapping[Span, list[int]]:
         """Servers with room for a window's workers; read when all columns are there."""
         found: dict[Span, list[int]] = defaultdict(list)
-        for *span, h in self.most_beside:
-            found[tuple(span)].append(h)
+        for m, length, t, h in self.most_beside:
+            found[m, length, t].append(h)
         return found
 
     def last_slot(self, column: Column) -> int:

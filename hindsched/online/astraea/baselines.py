@@ -144,7 +144,8 @@ class TenantBatches(ServerBatches):
 
     def __init__(self, instance: AstraeaInstance, tenant: int, weights: Weights) -> None:
         super().__init__(alpha=None)
-        self.cluster, self.weights = tenant_alone(instance, tenant), weights
+        self.alone, self.weights = tenant_alone(instance, tenant), weights
+        self.cluster = self.alone
 
     def weight(self, job: AstraeaJob) -> float:
         """w_j, kept positive."""
@@ -152,7 +153,7 @@ class TenantBatches(ServerBatches):
 
     def run_round(self, jobs: list[JobRecord], horizon: int) -> list[Admission]:
         """Nothing without servers."""
-        return super().run_round(jobs, horizon) if self.cluster.servers else []
+        return super().run_round(jobs, horizon) if self.alone.servers else []
 
 
 class Batchsche(OnlineAlgorithm):

@@ -190,7 +190,8 @@ class WindowSearch:
         return Plan(what, np.zeros((number, servers), dtype=np.int32))
 
     def _nothing_taken(self) -> Cluster:
-        return Cluster(*(part.copy() for part in self._empty))
+        free, room, total = self._empty
+        return Cluster(free.copy(), room.copy(), total.copy())
 
     def _keep(self, plan: Plan, cost: float) -> None:
         """Take a plan as the best if it is."""

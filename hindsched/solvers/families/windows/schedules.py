@@ -23,11 +23,11 @@ def cheapest_row(
 ) -> tuple[float, WindowRow] | None:  # fmt: skip
     """Least cost and a schedule of it, up to ties, below `limit`; see `cheapest_window`."""
     servers = len(instance.server_capacity)
-    demands = [np.ascontiguousarray(own) for own in (instance.worker_demand, instance.ps_demand)]
-    kinds = Kinds(*demands, np.ascontiguousarray(instance.ps_ratio), instance.has_ps)
+    worker, server = map(np.ascontiguousarray, (instance.worker_demand, instance.ps_demand))
+    kinds = Kinds(worker, server, np.ascontiguousarray(instance.ps_ratio), instance.has_ps)
     anywhere = no_limits(servers)
     if quota is None:
-        quota = np.full((sum(map(len, demands)), prices.shape[2]), UNLIMITED)
+        quota = np.full((len(worker) + len(server), prices.shape[2]), UNLIMITED)
     workers, ps = np.zeros((2, servers), dtype=np.int64)
     cost, mode, start = cheapest_window(
         base, starts, ends, tuple(table.columns), tuple(kinds), free, prices, quota,

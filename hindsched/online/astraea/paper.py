@@ -28,7 +28,6 @@ from pydantic import Field
 from hindsched.arrays import Floats, Ints
 from hindsched.instances.astraea.instance import AstraeaInstance, AstraeaJob
 from hindsched.instances.base import JobRecord
-from hindsched.instances.decimals import NEAR
 from hindsched.instances.modes import Modes, durations, modes, ps_for
 from hindsched.models.astraea import offline as models
 from hindsched.online.dynamics import fill
@@ -47,6 +46,38 @@ Theta = Annotated[float, Field(gt=1, le=1e15)]  # prices beyond drown the cents 
 Scale = Annotated[float, Field(gt=0, le=1e15)]
 ROUNDING = 1e-9
 """A payoff below 0 by this share of the highest value is below 0 in whatever order it is added."""
+
+
+def place(
+    count: int, room: Ints, quota: int, ratio: float, *, together: bool, printed: bool = False
+) -> Ints | None:
+    """Workers and PSs by server, (2, servers), as Algorithms 4 and 5 place them; None if nowhere.
+
+    `room` is what is free of workers and of PSs throughout a window, (2, servers), `quota` bounds
+    the PSs. Algorithm 5 (`together`) takes the server with the smallest room that takes all, as
+    `printed` the first. Algorithm 4 takes the host that needs the fewest PSs (3i), as `printed`
+    also one with fewer than it needs; the other workers go to servers in order of room.
+    """
+    placed = np.zeros_like(room)
+    if together:
+        able = np.flatnonzero((room[0] >= count) & (room[1] >= 1))
+        if quota < 1 or not able.size:
+            return None
+        placed[:, able[0] if printed else able[np.argmin(room[0, able])]] = count, 1
+        return placed
+    on_host = np.minimum(count - 1, room[0])
+    needed, most = ps_for(count - on_host, ratio), np.minimum(room[1], quota)
+    held = np.minimum(needed, most)
+    serves = held >= 1 if printed else needed <= most
+    able = np.flatnonzero(serves & (printed | (room[0].sum() - room[0] >= count - on_host)))
+    if not able.size:
+        return None
+    host = able[np.argmin(held[able])]
+    placed[:, host] = on_host[host], held[host]
+    others = [s for s in np.argsort(room[0], kind="stable") if s != host]
+    for s, taken in fill(room[0], others, count - int(on_host[host])).items():
+        placed[0, s] = taken
+    return placed if placed[0].sum() == count else None
 
 
 class TenantRound:
@@ -88,29 +119,15 @@ class TenantRound:
         return self.offer_of(self._placed(found[1], quota))
 
     def _placed(self, row: WindowRow, quota: Ints) -> WindowRow:
-        """The schedule where Algorithms 4 and 5 place it, as prices are alike on all servers.
-
-        Centralised: the server with the smallest room that takes all. Distributed: the host that
-        needs the fewest PSs (3i), the other workers on servers in order of room.
-        """
+        """The schedule where Algorithms 4 and 5 place it, as prices are alike on all servers."""
         span, kinds = slice(row.first - 1, row.last), [row.worker_type, self.split + row.ps_type]
-        (room, ps), count = self.free[span][..., kinds].min(axis=0).T, row.num_workers
-        workers, held = np.zeros_like(room), np.zeros_like(room)
-        if row.one_server:
-            able = np.flatnonzero((room >= count) & (ps >= 1))
-            host = able[np.argmin(room[able])]
-            workers[host], held[host] = count, 1
-            return replace(row, workers=workers, ps=held)
-        on_host = np.minimum(count - 1, room)
-        needed = ps_for(count - on_host, self.instance.ps_ratio[row.worker_type, row.ps_type])
-        most = np.minimum(ps, quota[span, kinds[1]].min())
-        able = np.flatnonzero((needed <= most) & (room.sum() - room >= count - on_host))
-        host = able[np.argmin(needed[able])]
-        workers[host], held[host] = on_host[host], needed[host]
-        others = [s for s in np.argsort(room, kind="stable") if s != host]
-        for s, taken in fill(room, others, count - int(on_host[host])).items():
-            workers[s] = taken
-        return replace(row, workers=workers, ps=held)
+        placed = place(
+            row.num_workers, self.free[span][..., kinds].min(axis=0).T,
+            int(quota[span, kinds[1]].min()),
+            float(self.instance.ps_ratio[row.worker_type, row.ps_type]), together=row.one_server,
+        )  # fmt: skip
+        assert placed is not None
+        return replace(row, workers=placed[0], ps=placed[1])
 
     def offer_of(self, row: WindowRow, cost: float | None = None) -> Offer:
         """Offer of a schedule: its demand is by worker type, then by PS type; its cost, as said."""
@@ -322,45 +339,6 @@ class Astraea(GeometricBatches):
 # nothing runs otherwise: ``t+ = t- + d - 1`` and prices that follow from what is booked (the
 # paper's own example does both). Quotas in phase 2 are a_w(t), frozen after phase 1.
 
-Placed = tuple[float, Ints]  # cost, workers and PSs by server, (2, servers)
-
-
-def min_cost_d(count: int, room: Ints, quota: int, prices: Floats, ratio: float) -> Placed | None:
-    """Algorithm 4, MINCOSTD; None for a cost of infinity.
-
-    `room` is what is free of workers and PSs on each server throughout a window, (2, servers);
-    `quota` is of *workers*, against which the printed lines hold PSs too; `prices` (slots, 2).
-    """
-    most_here = np.minimum(count - 1, room[0])
-    best, fewest = -1, 0
-    for s, on_host in enumerate(most_here.tolist()):
-        needed = math.ceil((count - on_host) * ratio - NEAR)
-        there = min(needed, int(room[1, s]), quota)
-        if there >= 1 and (best < 0 or there < fewest):
-            best, fewest = s, there
-    if best < 0:
-        return None
-    placed = np.zeros_like(room)
-    placed[:, best] = most_here[best], fewest
-    left = count - int(placed[0, best])
-    for s in np.argsort(room[0], kind="stable"):
-        if s != best:
-            placed[0, s] = min(int(room[0, s]), left)
-            left -= int(placed[0, s])
-    if left > 0:
-        return None
-    return float((prices @ [count, fewest]).sum()), placed
-
-
-def min_cost_c(count: int, room: Ints, quota: int, prices: Floats, ratio: float) -> Placed | None:
-    """Algorithm 5, MINCOSTC: any server that takes all; the first is taken. None for infinity."""
-    able = np.flatnonzero((room[0] >= count) & (room[1] >= 1))
-    if quota < 1 or not able.size:
-        return None
-    placed = np.zeros_like(room)
-    placed[:, able[0]] = count, 1
-    return len(prices) * float(prices[0] @ [count, 1]), placed
-
 
 class LiteralRound(TenantRound):
     """A round in which schedules are found by the printed loops."""
@@ -387,19 +365,24 @@ class LiteralRound(TenantRound):
             quota, prices = quotas[:, w], self.ledger.prices()[:, kinds]
             for first, count in np.ndindex(self.slots, length.shape[3]):
                 here: tuple[float, Offer] | None = None
-                for zeta, place in ((0, min_cost_d), (1, min_cost_c)):  # lines 4-9
+                for zeta in (0, 1):  # lines 4-9
                     d = int(length[w, p, zeta, count])
                     span = slice(first, first + d)
                     if first + d > self.slots or quota[span].min() < count + 1:
                         continue
                     room = self.free[span][..., kinds].min(axis=0).T
-                    placed = place(count + 1, room, int(quota[span].min()), prices[span], ratio)
+                    placed = place(
+                        count + 1, room, int(quota[span].min()), ratio, together=zeta == 1,
+                        printed=True,
+                    )  # fmt: skip
                     if placed is None:
                         continue
-                    payoff = float(values[first + d]) - placed[0]
+                    paid = prices[span] @ placed.sum(axis=1)
+                    cost = float(d * paid[0] if zeta else paid.sum())
+                    payoff = float(values[first + d]) - cost
                     if here is None or payoff >= here[0]:
-                        row = WindowRow(first + 1, first + d, w, p, *placed[1])
-                        here = payoff, self.offer_of(row, placed[0])
+                        row = WindowRow(first + 1, first + d, w, p, *placed)
+                        here = payoff, self.offer_of(row, cost)
                 if here is not None and here[0] > best:
                     best, chosen = here
         return chosen

@@ -39,7 +39,6 @@ from hindsched.solvers.families.gang.search import (
     plan_in_order,
     plan_on_servers,
 )
-from hindsched.solvers.kernels.gang.queueing import Cluster
 from hindsched.solvers.oracles.rows import PriceRow
 
 MOST_SLOTS, MOST_COLUMNS = 1_000, 30_000
@@ -109,7 +108,7 @@ class Reoptimise(reoptimise.Reoptimise):
         return view, open_jobs(known, formulation, view)
 
     def _follow(
-        self, view: Outlook, left: OpenJobs, starts: Ints, cluster: Cluster | None = None
+        self, view: Outlook, left: OpenJobs, starts: Ints, by_server: Ints | None = None
     ) -> None:
         """Make a plan of starts, on servers where the jobs have some."""
         instance = self._rolling.instance
@@ -119,7 +118,7 @@ class Reoptimise(reoptimise.Reoptimise):
         for number, task in enumerate(view.tasks):
             job = instance.jobs[task.job]
             span = {"from": int(starts[number]) + 1, "to": int(ends[number])}
-            place = held(instance, cluster, left.fixed + number, job.gpus)
+            place = held(instance, job.gpus, None if by_server is None else by_server[number])
             self._plan[job.name] = [{**span, **place}]
 
 

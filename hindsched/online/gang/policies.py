@@ -1,19 +1,17 @@
 """The schedulers in use, asked one event at a time.
 
-Each keeps its state in the kernels that also replay whole traces, and decides the same; here it
+Each keeps its state in the kernel that also replays whole traces, and decides the same; here it
 learns of arrivals and ends as they happen and of durations only if its card says so. A moment of
-the kernels is the number of slots that are over: slot t begins at moment t - 1.
+the kernel is the number of slots that are over: slot t begins at moment t - 1.
 """
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
 
-from hindsched.arrays import Floats, Ints
+from hindsched.arrays import Ints
 from hindsched.instances.base import JobRecord
 from hindsched.instances.gang.instance import KINDS, GangInstance, slots_of
 from hindsched.online.protocol import Capabilities, Decision, Environment, OnlineAlgorithm
@@ -26,26 +24,30 @@ from hindsched.solvers.families.gang.replay import (
     policy_settings,
     threshold_slots,
 )
-from hindsched.solvers.kernels.gang import preemption, queueing, reservations
+from hindsched.solvers.kernels.gang import policies
 from hindsched.solvers.kernels.gang.orders import FOREVER
-from hindsched.solvers.kernels.gang.queueing import Cluster, cluster_sizes, most_places
 
 FIRST_JOBS = 256  # for which there is room; it doubles
-NO_JOBS = np.zeros(0, dtype=np.int64)
-Rows = dict[str, list[Assignment]]
 
 
 class ReplayedPolicy(OnlineAlgorithm):
-    """A policy whose state stands in a kernel."""
+    """A policy whose state stands in the kernel."""
 
-    name: ClassVar[str]  # among `POLICIES`; absent for one of another kind
+    name: ClassVar[str]  # among `POLICIES`
     policy: ClassVar[Policy]
+    estimates = 1.0
+    threshold_gpu_seconds = 0.0
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         if hasattr(cls, "name"):
             cls.policy = POLICIES[cls.name]
             cls.card = Capabilities(knows_durations=cls.policy.clairvoyant)
+            cls.relaxes_constraints = cls.policy.preemptive
+
+    def relaxes(self, formulation: str) -> bool:
+        """Whether it pauses jobs that may not pause."""
+        return self.relaxes_constraints and formulation.startswith(KINDS[0])
 
     def start(self, environment: Environment) -> None:
         """Begin with a free cluster and no jobs."""
@@ -54,10 +56,10 @@ class ReplayedPolicy(OnlineAlgorithm):
         self._names: list[str] = []
         self._position: dict[str, int] = {}
         self._ended: list[int] = []
-        self._wake: int | None = None
-        self._sizes = cluster_sizes(cluster)
-        self._begin(np.zeros(FIRST_JOBS, dtype=np.int64))
-        self._pass(1, NO_JOBS, NO_JOBS)  # the kernel compiles before a decision is timed
+        self._threshold = threshold_slots(self.threshold_gpu_seconds, cluster.slot_seconds)
+        sizes = policies.cluster_sizes(cluster)
+        self._state = policies.empty_state(sizes, FIRST_JOBS, self.policy.way)
+        self._pass(1, [], [])  # the kernel compiles before a decision is timed
 
     def completed(self, slot: int, jobs: tuple[str, ...]) -> None:
         """Keep which jobs ended until the step."""
@@ -65,120 +67,89 @@ class ReplayedPolicy(OnlineAlgorithm):
 
     def wake_up(self) -> int | None:
         """The slot of what the kernel expects next."""
-        return self._wake
+        return None if self._wake == FOREVER else self._wake + 1
 
     def step(self, slot: int, arrivals: tuple[JobRecord, ...]) -> Decision:
         """Pass the event to the kernel and give its decisions out as rows."""
-        arrived = NO_JOBS
+        arrived = list(range(len(self._names), len(self._names) + len(arrivals)))
         if arrivals:
-            arrived = np.arange(len(self._names), len(self._names) + len(arrivals))
-            for index, job in zip(arrived.tolist(), arrivals, strict=True):
-                self._position[job.name] = index
-                self._names.append(job.name)
-            gpus = np.array([job.gpus for job in arrivals])
-            weights = np.array([job.weight for job in arrivals], dtype=float)
-            self._make_room(len(self._names), gpus)
-            durations = np.zeros(len(arrivals), dtype=np.int64)
-            if self.card.knows_durations:
-                seconds = self._instance.slot_seconds
-                durations[:] = [int(slots_of(job.duration, seconds)) for job in arrivals]
-            self._learn(arrived, gpus, durations, weights)
-        ended = np.array(self._ended, dtype=np.int64) if self._ended else NO_JOBS
+            names = [job.name for job in arrivals]
+            self._position |= dict(zip(names, arrived, strict=True))
+            self._names += names
+            self._learn(arrived, arrivals)
+        self._pass(slot, self._ended, arrived)
         self._ended = []
-        return Decision(self._pass(slot, ended, arrived))
-
-    @abstractmethod
-    def _begin(self, empty: Ints) -> None:
-        """Make the state, with room for as many jobs as `empty` is long."""
-
-    @abstractmethod
-    def _make_room(self, jobs: int, gpus: Ints) -> None:
-        """Enlarge the state where the present event could need more, new gangs of `gpus`."""
-
-    @abstractmethod
-    def _learn(self, arrived: Ints, gpus: Ints, durations: Ints, weights: Floats) -> None:
-        """Write down what arriving jobs ask for; durations not known are 0."""
-
-    @abstractmethod
-    def _pass(self, slot: int, ended: Ints, arrived: Ints) -> Rows:
-        """Let the event happen; rows of what starts and ends."""
-
-    def _started(self, slot: int, cluster: Cluster, gpus: Ints, jobs: Sequence[int]) -> Rows:
-        """Open rows of jobs that the kernel has placed."""
-        return {
-            self._names[job]: [{"from": slot, **held(self._instance, cluster, job, gpus[job])}]
-            for job in jobs
+        state = self._state
+        _, started, stopped = state.counts.tolist()
+        rows: dict[str, list[Assignment]] = {
+            self._names[job]: [{"to": slot - 1}] for job in state.stopped[:stopped].tolist()
         }
+        for job in state.started[:started].tolist():
+            place = held(self._instance, state.gpus[job], state.held[job])
+            rows.setdefault(self._names[job], []).append({"from": slot, **place})
+        return Decision(rows)
+
+    def _learn(self, arrived: list[int], arrivals: tuple[JobRecord, ...]) -> None:
+        """Write down what arriving jobs ask for; durations not known are 0."""
+        while len(self._names) > self._state.gpus.size:
+            self._state = policies.enlarged(self._state, self.policy.way)
+        durations = np.zeros(len(arrivals), dtype=np.int64)
+        if self.card.knows_durations:
+            seconds = self._instance.slot_seconds
+            durations[:] = [int(slots_of(job.duration, seconds)) for job in arrivals]
+        gpus = np.array([job.gpus for job in arrivals])
+        weights = np.array([job.weight for job in arrivals], dtype=float)
+        self._state.gpus[arrived] = gpus
+        self._state.key[arrived] = self.policy.key(durations, gpus, weights)
+        self._state.expected[arrived] = expected_slots(durations, self.estimates)
+
+    def _pass(self, slot: int, ended: list[int], arrived: list[int]) -> None:
+        """Let the event happen; the state says what starts and ends."""
+        events = (np.array(jobs, dtype=np.int64) for jobs in (ended, arrived))
+        self._wake = policies.pass_event(
+            self._state, slot - 1, self.policy.way, self._threshold, *events
+        )
 
 
-def held(instance: GangInstance, cluster: Cluster | None, job: int, gpus: int) -> Assignment:
-    """What a job that stands somewhere holds: its GPUs, by server where jobs have some."""
-    if cluster is None or not instance.is_consolidated:
+def held(instance: GangInstance, gpus: int, by_server: Ints | None) -> Assignment:
+    """What a job holds: its GPUs, by server where jobs stand on some."""
+    if by_server is None or not instance.is_consolidated:
         return {"gpus": int(gpus)}
-    at = range(cluster.offset[job], cluster.offset[job] + cluster.number[job])
     servers = instance.servers or ()
-    names = [servers[cluster.server[place]].name for place in at]
-    return {"servers": {n: int(cluster.held[place]) for n, place in zip(names, at, strict=True)}}
+    return {"servers": {servers[h].name: int(by_server[h]) for h in np.flatnonzero(by_server)}}
 
 
-class QueuePolicy(ReplayedPolicy):
-    """One queue, by the policy's key."""
-
-    estimates = 1.0
-
-    def _begin(self, empty: Ints) -> None:
-        self._queue = queueing.empty_queue(self._sizes, empty.astype(float), empty, empty.copy())
-
-    def _make_room(self, jobs: int, gpus: Ints) -> None:
-        queue = self._queue
-        size, places = queue.gpus.size, queue.cluster.server.size
-        most = 2 * int(self._sizes.sum()) + self._sizes.size  # what one event can write down
-        if jobs > size or int(queue.cluster.used[0]) + most > places:
-            self._queue = queueing.enlarged_queue(queue, max(jobs, 2 * size), 2 * places + most)
-
-    def _learn(self, arrived: Ints, gpus: Ints, durations: Ints, weights: Floats) -> None:
-        self._queue.gpus[arrived] = gpus
-        self._queue.key[arrived] = self.policy.key(durations, gpus, weights)
-        self._queue.expected[arrived] = expected_slots(durations, self.estimates)
-
-    def _pass(self, slot: int, ended: Ints, arrived: Ints) -> Rows:
-        self._make_room(len(self._names), NO_JOBS)
-        queue = self._queue
-        number = queueing.pass_event(queue, slot - 1, self.policy.way, ended, arrived)
-        return self._started(slot, queue.cluster, queue.gpus, queue.started[:number].tolist())
-
-
-class Fifo(QueuePolicy):
+class Fifo(ReplayedPolicy):
     """Strict first in, first out: a head that does not fit blocks the queue."""
 
     name = "fifo"
 
 
-class FifoSkip(QueuePolicy):
+class FifoSkip(ReplayedPolicy):
     """First fit: in order of submission, whoever fits starts."""
 
     name = "fifo-skip"
 
 
-class Sjf(QueuePolicy):
+class Sjf(ReplayedPolicy):
     """Shortest job first, by duration; whoever fits starts."""
 
     name = "sjf"
 
 
-class SmallestFirst(QueuePolicy):
+class SmallestFirst(ReplayedPolicy):
     """Smallest GPU-seconds first; whoever fits starts."""
 
     name = "smallest-first"
 
 
-class Wspt(QueuePolicy):
+class Wspt(ReplayedPolicy):
     """Smallest GPU-seconds over weight first (Smith 1956); whoever fits starts."""
 
     name = "wspt"
 
 
-class Easy(QueuePolicy):
+class Easy(ReplayedPolicy):
     """EASY backfilling: later jobs start if they do not delay the head (Lifka 1995).
 
     Parameters
@@ -193,7 +164,7 @@ class Easy(QueuePolicy):
         self.estimates = policy_settings(self.name, {"estimates": estimates})["estimates"]
 
 
-class Conservative(ReplayedPolicy):
+class Conservative(Easy):
     """Conservative backfilling: nobody delays whoever came before (Mu'alem & Feitelson 2001).
 
     Parameters
@@ -204,81 +175,14 @@ class Conservative(ReplayedPolicy):
 
     name = "conservative"
 
-    def __init__(self, estimates: float = 1.0) -> None:
-        self.estimates = policy_settings(self.name, {"estimates": estimates})["estimates"]
 
-    def _begin(self, empty: Ints) -> None:
-        self._plan = reservations.empty_plan(self._sizes, empty, empty.copy())
-
-    def _make_room(self, jobs: int, gpus: Ints) -> None:
-        plan = self._plan
-        size, places = plan.gpus.size, plan.cluster.server.size
-        used = int(plan.cluster.used[0]) + int(most_places(self._sizes, gpus).sum())
-        if jobs > size or used + self._sizes.size > places:
-            self._plan = reservations.enlarged_plan(
-                plan, max(jobs, 2 * size), 2 * max(places, used + self._sizes.size)
-            )
-
-    def _learn(self, arrived: Ints, gpus: Ints, durations: Ints, weights: Floats) -> None:
-        self._plan.gpus[arrived] = gpus
-        self._plan.expected[arrived] = expected_slots(durations, self.estimates)
-
-    def _pass(self, slot: int, ended: Ints, arrived: Ints) -> Rows:
-        plan = self._plan
-        number, following = reservations.pass_event(plan, slot - 1, ended, arrived)
-        self._wake = None if following == FOREVER else int(following) + 1
-        return self._started(slot, plan.cluster, plan.gpus, plan.started[:number].tolist())
-
-
-class RankingPolicy(ReplayedPolicy):
-    """All jobs ranked anew at every event; whoever has no room any more is paused."""
-
-    relaxes_constraints = True
-    threshold_gpu_seconds = 0.0
-
-    def relaxes(self, formulation: str) -> bool:
-        """Whether jobs may not pause."""
-        return formulation.startswith(KINDS[0])
-
-    def start(self, environment: Environment) -> None:
-        """Begin with a free cluster."""
-        seconds = environment.cluster.slot_seconds
-        self._threshold = threshold_slots(self.threshold_gpu_seconds, seconds)
-        super().start(environment)
-
-    def _begin(self, empty: Ints) -> None:
-        self._ranks = preemption.empty_ranks(self._sizes, empty, empty.copy())
-
-    def _make_room(self, jobs: int, gpus: Ints) -> None:
-        if jobs > self._ranks.gpus.size:
-            size = max(jobs, 2 * self._ranks.gpus.size)
-            self._ranks = preemption.enlarged_ranks(self._ranks, size)
-
-    def _learn(self, arrived: Ints, gpus: Ints, durations: Ints, weights: Floats) -> None:
-        self._ranks.gpus[arrived] = gpus
-        self._ranks.duration[arrived] = durations
-
-    def _pass(self, slot: int, ended: Ints, arrived: Ints) -> Rows:
-        ranks, way = self._ranks, self.policy.way
-        crossing = preemption.pass_event(ranks, slot - 1, way, self._threshold, ended, arrived)
-        self._wake = None if crossing == FOREVER else crossing + 1
-        stopped, started = ranks.sizes[1:3].tolist()
-        rows: Rows = {
-            self._names[job]: [{"to": slot - 1}] for job in ranks.stopped[:stopped].tolist()
-        }
-        begun = self._started(slot, ranks.cluster, ranks.gpus, ranks.started[:started].tolist())
-        for name, given in begun.items():
-            rows.setdefault(name, []).extend(given)
-        return rows
-
-
-class Srtf(RankingPolicy):
+class Srtf(ReplayedPolicy):
     """Shortest remaining time first: pauses and moves jobs, knows durations."""
 
     name = "srtf"
 
 
-class Las(RankingPolicy):
+class Las(ReplayedPolicy):
     """Least attained service in two queues (Tiresias, NSDI 2019): pauses and moves jobs.
 
     Parameters

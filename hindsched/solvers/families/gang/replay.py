@@ -1,7 +1,7 @@
 """Whole traces replayed by compiled policies: what a scheduler in use would have done, exactly.
 
-A replay is event by event and learns of jobs in order of submission; it decides what the online
-algorithm of the same name decides through the simulator, without the simulator's bookkeeping.
+A replay learns of jobs in order of submission and decides what the online algorithm of the same
+name decides through the simulator, without the simulator's bookkeeping.
 """
 
 from __future__ import annotations
@@ -19,28 +19,18 @@ from hindsched.instances.decimals import LARGEST_INTEGER, exactly
 from hindsched.instances.gang.instance import KINDS, GangInstance, split_formulation
 from hindsched.json_types import Keywords
 from hindsched.solutions.gang.solution import GangRows, GangSolution, pool_rows
-from hindsched.solvers.kernels.gang.preemption import LEAST_ATTAINED, SHORTEST_REMAINING, run_ranks
-from hindsched.solvers.kernels.gang.queueing import (
-    BACKFILLING,
-    BLOCKING,
-    SKIPPING,
-    Cluster,
-    cluster_sizes,
-    run_queue,
-)
-from hindsched.solvers.kernels.gang.reservations import run_conservative
+from hindsched.solvers.kernels.gang import policies
 
 THRESHOLD_GPU_SECONDS = 3600.0
 """Attained service at which `las` takes a job out of its first queue."""
-CONSERVATIVE = -1
 MOST_EXPECTED = 2**50
 """Slots that a policy expects a job to run at most."""
 ESTIMATES = {"estimates": 1.0}
 GREEDY = ("wspt", "sjf", "smallest-first", "fifo-skip", "easy")
 """Policies that are replayed for schedules in one piece."""
 PAUSING = ("srtf", "las")
-MOST_GPU_CHANGES = 50_000_000
-"""Events x jobs up to which elastic jobs are replayed."""
+MOST_ELASTIC = 3_500
+"""Jobs up to which elastic ones are replayed."""
 Key = Callable[[Ints, Ints, Floats], Any]
 """``key(duration, gpus, weight)``: order in the queue, smaller first, equal ones by submission."""
 
@@ -60,16 +50,16 @@ def _submission(duration: Ints, gpus: Ints, weight: Floats) -> Floats:
 
 
 POLICIES = {
-    "fifo": Policy(_submission, BLOCKING, clairvoyant=False),
-    "fifo-skip": Policy(_submission, SKIPPING, clairvoyant=False),
-    "sjf": Policy(lambda duration, gpus, weight: duration.astype(float), SKIPPING),
-    "smallest-first": Policy(lambda duration, gpus, weight: 1.0 * duration * gpus, SKIPPING),
-    "wspt": Policy(lambda duration, gpus, weight: duration * gpus / weight, SKIPPING),
-    "easy": Policy(_submission, BACKFILLING, settings=ESTIMATES),
-    "conservative": Policy(_submission, CONSERVATIVE, settings=ESTIMATES),
-    "srtf": Policy(_submission, SHORTEST_REMAINING, preemptive=True),
+    "fifo": Policy(_submission, policies.BLOCKING, clairvoyant=False),
+    "fifo-skip": Policy(_submission, policies.SKIPPING, clairvoyant=False),
+    "sjf": Policy(lambda duration, gpus, weight: duration, policies.SKIPPING),
+    "smallest-first": Policy(lambda duration, gpus, weight: duration * gpus, policies.SKIPPING),
+    "wspt": Policy(lambda duration, gpus, weight: duration * gpus / weight, policies.SKIPPING),
+    "easy": Policy(_submission, policies.BACKFILLING, settings=ESTIMATES),
+    "conservative": Policy(_submission, policies.RESERVING, settings=ESTIMATES),
+    "srtf": Policy(_submission, policies.SHORTEST_REMAINING, preemptive=True),
     "las": Policy(
-        _submission, LEAST_ATTAINED, clairvoyant=False, preemptive=True,
+        _submission, policies.LEAST_ATTAINED, clairvoyant=False, preemptive=True,
         settings={"threshold_gpu_seconds": THRESHOLD_GPU_SECONDS},
     ),
 }  # fmt: skip
@@ -88,44 +78,35 @@ def replay(
         raise InputError("policy", policy, f"must be one of {', '.join(POLICIES)}")
     chosen = POLICIES[policy]
     values = policy_settings(policy, settings)
-    order = np.argsort(instance.submits, kind="stable")
-    submit, duration, gpus = (
-        column[order] for column in (instance.submits, instance.durations, instance.job_gpus)
-    )
-    sizes = cluster_sizes(instance)
+    key = chosen.key(instance.durations, instance.job_gpus, instance.weights)
+    expected = expected_slots(instance.durations, values.get("estimates", 1.0))
+    gpu_seconds = values.get("threshold_gpu_seconds", 0.0)
+    threshold = threshold_slots(gpu_seconds, instance.slot_seconds)
     if formulation is None:
         formulation = KINDS[1] if chosen.preemptive else KINDS[0]
-    if chosen.preemptive:
-        gpu_seconds = values.get("threshold_gpu_seconds", 0.0)
-        threshold = threshold_slots(gpu_seconds, instance.slot_seconds)
-        begun, places = run_ranks(sizes, submit, duration, gpus, chosen.way, threshold)
-        job, start, end = begun.T
-        rows = pool_rows(order[job], start, end, gpus[job])
-        if instance.is_consolidated:
-            row, server, held = places.T
-            rows = GangRows(rows.job, rows.start, rows.end, rows.gpus, row, server, held)
-        return GangSolution(instance, rows, formulation)
-    expected = expected_slots(duration, values.get("estimates", 1.0))
-    if chosen.way == CONSERVATIVE:
-        start, cluster = run_conservative(sizes, submit, duration, gpus, expected)
-    else:
-        key = chosen.key(duration, gpus, instance.weights[order])
-        start, cluster = run_queue(sizes, submit, duration, gpus, key, expected, chosen.way)
-    rows = started_rows(instance, order, start, cluster)
-    return GangSolution(instance, rows, formulation)
+    return _played(instance, formulation, key, expected, chosen.way, threshold)
 
 
-def started_rows(instance: GangInstance, order: Ints, start: Ints, cluster: Cluster) -> GangRows:
-    """Rows of jobs that run in one piece from `start` on; `order` is where each job stands."""
-    end = start + instance.durations[order]
-    rows = pool_rows(order, start, end, instance.job_gpus[order])
-    if not instance.is_consolidated:
-        return rows
-    row = np.repeat(np.arange(order.size), cluster.number)
-    first = np.cumsum(cluster.number) - cluster.number
-    at = cluster.offset[row] + np.arange(row.size) - first[row]
-    places = (row, cluster.server[at], cluster.held[at])
-    return GangRows(rows.job, rows.start, rows.end, rows.gpus, *places)
+def in_order(instance: GangInstance, key: Floats, formulation: str) -> GangSolution:
+    """Start whatever fits at every event, smallest key first."""
+    return _played(instance, formulation, key, instance.durations, policies.SKIPPING, 0)
+
+
+def _played(
+    instance: GangInstance, formulation: str, key: Floats, expected: Ints, way: int, threshold: int
+) -> GangSolution:
+    """The schedule of a policy that expects jobs to run so long."""
+    order = np.argsort(instance.submits, kind="stable")
+    state = policies.empty_state(policies.cluster_sizes(instance), order.size, way)
+    state.gpus[:], state.expected[:] = instance.job_gpus[order], expected[order]
+    state.key[:] = key[order]
+    columns = instance.submits[order], instance.durations[order]
+    rows, places = policies.play(state, *columns, way, threshold)
+    job, start, end = rows.T
+    made = pool_rows(order[job], start, end, state.gpus[job])
+    if instance.is_consolidated:
+        made = GangRows(made.job, start, end, made.gpus, *places.T)
+    return GangSolution(instance, made, formulation)
 
 
 def policy_settings(name: str, settings: Keywords) -> dict[str, float]:
@@ -176,19 +157,9 @@ def incumbents(instance: GangInstance, formulation: str) -> Iterator[GangSolutio
     if kind != "non-preemptive":
         for name in PAUSING:
             yield replay(instance, name, formulation)
-    few = len(instance.jobs) ** 2 * 4 <= MOST_GPU_CHANGES
+    few = len(instance.jobs) <= MOST_ELASTIC
     if kind == "elastic" and few and not instance.is_consolidated:
         yield shortest_remaining_work(instance, formulation)
-
-
-def in_order(instance: GangInstance, key: Floats, formulation: str) -> GangSolution:
-    """Start whatever fits at every event, smallest key first."""
-    order = np.argsort(instance.submits, kind="stable")
-    columns = (instance.submits, instance.durations, instance.job_gpus)
-    submit, duration, gpus = (column[order] for column in columns)
-    sizes = cluster_sizes(instance)
-    start, cluster = run_queue(sizes, submit, duration, gpus, key[order], duration, SKIPPING)
-    return GangSolution(instance, started_rows(instance, order, start, cluster), formulation)
 
 
 def shortest_remaining_work(instance: GangInstance, formulation: str) -> GangSolution:
@@ -196,49 +167,32 @@ def shortest_remaining_work(instance: GangInstance, formulation: str) -> GangSol
     order = np.argsort(instance.submits, kind="stable")
     work = (instance.durations * instance.job_gpus)[order]
     most = instance.most_gpus[order]
-    job, start, end, gpus = _elastic(instance.submits[order], work, most, instance.total_gpus)
+    job, start, end, gpus = _elastic(instance.submits[order], work, most, instance.total_gpus).T
     return GangSolution(instance, pool_rows(order[job], start, end, gpus), formulation)
 
 
 @njit(cache=True)
-def _elastic(submit: Any, work: Any, most: Any, room: int) -> Any:
-    jobs = submit.size
-    left = work.copy()
-    active = np.empty(jobs, dtype=np.int64)
-    count = arrived = 0
-    now = np.int64(0)
+def _elastic(submit: Any, left: Any, most: Any, room: int) -> Any:
+    """Rows (job, start, end, GPUs); the last slot of a job may be one that it does not fill."""
     rows = [(np.int64(0), np.int64(0), np.int64(0), np.int64(0))]
-    rows.pop()
-    while arrived < jobs or count > 0:
-        if count == 0:
-            now = max(now, submit[arrived])
-        while arrived < jobs and submit[arrived] <= now:
-            active[count] = arrived
-            count += 1
-            arrived += 1
-        ranked = active[:count][np.argsort(left[active[:count]], kind="mergesort")]
-        until = submit[arrived] if arrived < jobs else np.int64(2**62)
+    now = np.int64(0)
+    while (left > 0).any():
+        present = np.flatnonzero((left > 0) & (submit <= now))
+        coming = submit[submit > now]
+        until = coming.min() if coming.size else np.int64(2**62)
+        ranked = present[np.argsort(left[present], kind="mergesort")]
         free, used = room, 0
-        for job in ranked:
+        while used < ranked.size and free > 0:
+            job = ranked[used]
             gpus = min(free, most[job])
-            if gpus == 0:
-                break
             free -= gpus
             used += 1
             until = min(until, now + max(np.int64(1), left[job] // gpus))
         free = room
-        for index in range(used):
-            job = ranked[index]
+        for job in ranked[:used]:
             gpus = min(free, most[job], max(np.int64(1), -(-left[job] // (until - now))))
             free -= gpus
             left[job] -= gpus * (until - now)
             rows.append((job, now, until, gpus))
-        kept = 0
-        for index in range(count):
-            if left[active[index]] > 0:
-                active[kept] = active[index]
-                kept += 1
-        count = kept
         now = until
-    table = np.array(rows)
-    return table[:, 0], table[:, 1], table[:, 2], table[:, 3]
+    return np.array(rows)[1:]

@@ -28,6 +28,7 @@ from hindsched.solvers.families.gang.oracle import GangOracle, job_blocks
 from hindsched.solvers.families.gang.prices import Climb
 from hindsched.solvers.families.gang.replay import incumbents
 from hindsched.solvers.kernels.draws import Words
+from hindsched.solvers.kernels.gang import policies
 from hindsched.solvers.kernels.gang.orders import (
     FOREVER,
     Jobs,
@@ -36,7 +37,6 @@ from hindsched.solvers.kernels.gang.orders import (
     starts_in_sequence,
     total_cost,
 )
-from hindsched.solvers.kernels.gang.queueing import Cluster, run_queue_beside
 from hindsched.solvers.kernels.gang.responses import Blocks
 
 ALPHAS = (0.0, 0.5, 1.0)
@@ -180,7 +180,7 @@ class Placed(NamedTuple):
     """A plan on servers."""
 
     starts: Ints  # when they begin, (open jobs,)
-    cluster: Cluster  # where what is fixed stands, and then the open jobs
+    by_server: Ints  # GPUs that each holds, (open jobs, servers)
 
 
 def open_jobs(instance: GangInstance, formulation: str, view: Outlook) -> OpenJobs:
@@ -230,10 +230,20 @@ def best_plan(left: OpenJobs, plans: list[Ints], rounds: int) -> Ints:
 def plan_on_servers(left: OpenJobs, sizes: Ints, key: Floats) -> Placed:
     """Start and place whichever open job fits, those of smaller keys first."""
     jobs, fixed = left.jobs, left.fixed
-    whole = np.concatenate([np.zeros(fixed), key])
-    columns = (jobs.submit, jobs.duration, jobs.gpus, whole)
-    start, cluster = run_queue_beside(sizes, jobs.due[:fixed], left.places, *columns)
-    return Placed(start[fixed:], cluster)
+    order = np.argsort(np.append(np.full(fixed, -1), jobs.submit[fixed:]), kind="stable")
+    state = policies.empty_state(sizes, order.size, policies.SKIPPING)
+    state.gpus[:], state.key[:] = jobs.gpus[order], np.append(np.zeros(fixed), key)[order]
+    state.since[:fixed], state.present[:fixed] = jobs.submit[:fixed], np.arange(fixed)
+    state.counts[policies.PRESENT], state.key[:fixed] = fixed, -np.inf
+    row, server, gpus = left.places
+    state.held[row, server] = gpus
+    np.subtract.at(state.free, server, gpus)
+    columns = jobs.submit[order], jobs.duration[order]
+    rows, _ = policies.play(state, *columns, policies.SKIPPING, 0)
+    job, start, _ = rows.T
+    starts, by_server = np.zeros(order.size, dtype=np.int64), np.zeros_like(state.held)
+    starts[order[job]], by_server[order] = start, state.held
+    return Placed(starts[fixed:], by_server[fixed:])
 
 
 def best_on_servers(left: OpenJobs, sizes: Ints, keys: list[Floats]) -> Placed:

@@ -30,7 +30,7 @@ from hindsched.analysis.audit.gang.verdict import Verdict, seconds
 from hindsched.analysis.interval import Interval
 from hindsched.instances.gang.generator import from_trace
 from hindsched.instances.gang.instance import GangInstance
-from hindsched.instances.traces.logs import read_log
+from hindsched.instances.traces.log import read_log
 from hindsched.instances.traces.table import load_trace
 from hindsched.solvers.certificates.file import verify_certificate
 from hindsched.solvers.families.gang.replay import replay

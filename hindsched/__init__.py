@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from hindsched.instances.gang.from_log import gang
     from hindsched.instances.generators.registry import from_trace, generate, tree
     from hindsched.instances.io import families, read, schema, write
-    from hindsched.instances.traces.logs import read_log
+    from hindsched.instances.traces.log import read_log
     from hindsched.instances.traces.table import load_trace
     from hindsched.online.external import External
     from hindsched.online.protocol import Capabilities, Decision, OnlineAlgorithm

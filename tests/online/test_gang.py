@@ -282,8 +282,8 @@ def test_a_run_may_begin_with_programs_and_go_on_with_searches():
 def test_a_plan_leaves_alone_what_is_fixed_and_only_improves():
     instance = generate("paper", 4, **BUSY)
     begun, now, view, left = half_begun(instance)
-    plan = plan_in_order(left, np.arange(len(view.tasks), dtype=float))
-    better = best_plan(left, [plan], 5_000)
+    key = np.arange(len(view.tasks), dtype=float)
+    plan, better = plan_in_order(left, key).starts, best_plan(left, [key], 5_000).starts
     for starts in (plan, better):
         rows = dict(begun)
         for task, start in zip(view.tasks, starts.tolist(), strict=True):

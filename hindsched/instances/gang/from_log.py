@@ -152,7 +152,7 @@ def instance_of_log(
         "gpus_said_by": capacity.said_by,
     }
     data = gang_data(
-        (log.source if name is None else name)[:200], records, slot_seconds=log.slot_seconds,
+        (log.source if name is None else name)[:200], records, slot_seconds=log.seconds(1),
         placement=placement, provenance=provenance, **cluster,
     )  # fmt: skip
     return GangInstance.parse(data)

@@ -9,22 +9,42 @@ completion alone. Runs whose work was lost hold GPUs but count for nothing.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from hindsched.arrays import Ints
 from hindsched.errors import InputError
-from hindsched.instances.traces.capacity import Capacity
-from hindsched.instances.traces.reading import ASIDE, Notes, Reading, known_true
-from hindsched.instances.traces.times import SECOND, find_zone, seconds_text, stamp_text
+from hindsched.instances.io import MOST_BYTES
+from hindsched.instances.traces import published, schedulers
+from hindsched.instances.traces.capacity import Capacity, said_capacity
+from hindsched.instances.traces.reading import ASIDE, Format, Notes, Reading, known_true
+from hindsched.instances.traces.times import SECOND, Clock, find_zone, seconds_text, stamp_text
 from hindsched.json_types import JsonObject
 
+FORMATS: dict[str, Format] = {
+    form.name: form
+    for form in (
+        schedulers.CSV, schedulers.SWF, schedulers.SACCT, schedulers.KUBERNETES,
+        published.ELASTICFLOW_SCHEDULE, published.OPENB, published.PHILLY_LOG,
+    )
+}  # fmt: skip
+"""Formats by their word, in the order of the documentation."""
+TABLES = {
+    "tiresias": "job=job_id submit=submit_time start=start_time end=end_time gpus=num_gpu "
+    "duration=executed_time",
+    "batsim": "job=job_id submit=submission_time start=starting_time end=finish_time "
+    "gpus=requested_number_of_resources",
+}
+"""Columns by which a table of a simulator that was a format once is read as ``csv``."""
 FORMULATIONS = ("non-preemptive", "preemptive", "elastic")
 """How freely jobs are scheduled, least freedom first."""
+MOMENTS = ("submit", "start", "end", "completion", "deadline")
+LENGTHS = ("duration", "ran", "work")
 MOST_SLOTS = 10**12  # slots that an instance may span
 REQUEUE_DONE = {
     "restart": "lost runs hold GPUs but count for nothing",
@@ -59,6 +79,9 @@ class Log:
         What held GPUs when: ``row, job, start, end, gpus`` and, where known, ``server``, ``lost``
         (the work of this run was thrown away) and ``part`` (rows of a job with the same one are a
         gang). Several rows a job: runs, or parts on different servers.
+    runs : DataFrame
+        What each judged job held, without runs whose work was lost, in stretches of one width:
+        ``job`` (position in `jobs`), ``start, end, gpus``.
     others : DataFrame
         Jobs that cannot be judged, with the reason: ``row, job, submit, start, end, gpus, why``.
         They held GPUs from ``start`` (None: since before the log) to ``end`` (None: till after).
@@ -90,6 +113,7 @@ class Log:
     sha256: str
     jobs: pd.DataFrame
     schedule: pd.DataFrame
+    runs: pd.DataFrame
     others: pd.DataFrame
     notes: Notes
     capacity: Capacity | None
@@ -109,11 +133,6 @@ class Log:
         )
 
     @property
-    def slot_seconds(self) -> int | float:
-        """Length of a slot in seconds."""
-        return self.seconds(1)
-
-    @property
     def is_slotwise(self) -> bool:
         """Whether it is known which GPUs were held in every slot."""
         return not bool(self.jobs["completion_only"].any())
@@ -123,21 +142,18 @@ class Log:
         whole, rest = divmod(int(slots), self.slots_per_second)
         return int(slots) / self.slots_per_second if rest else whole
 
-    def microseconds(self, slot: int) -> int:
-        """Time of a slot's begin."""
-        return self.zero + int(slot) * (SECOND // self.slots_per_second)
+    def microseconds(self, slot: Any) -> Any:
+        """Time of a slot's begin, or of many."""
+        return self.zero + slot * (SECOND // self.slots_per_second)
 
     def stamp(self, slot: Any) -> str:
         """Time of a slot's begin as the log would write it; nothing for a missing one."""
         if pd.isna(slot):
             return ""
+        time = self.microseconds(int(slot))
         if self.clock == "stamps":
-            return stamp_text(self.microseconds(slot), find_zone(self.zone) if self.zone else UTC)
-        return seconds_text(self.microseconds(slot))
-
-    def with_capacity(self, capacity: Capacity) -> Log:
-        """The same log with the capacity that the user says."""
-        return replace(self, capacity=capacity)
+            return stamp_text(time, find_zone(self.zone) if self.zone else UTC)
+        return seconds_text(time)
 
     def need_capacity(self) -> Capacity:
         """The capacity, or `InputError` if nobody has said it."""
@@ -160,6 +176,95 @@ class Log:
             rows["deadline"] = [self.stamp(slot) for slot in jobs["deadline"]]
         rows |= {name: jobs[name] for name in ("weight", "user") if name in jobs}
         return pd.DataFrame(rows)
+
+
+def read_log(
+    path: str | Path | pd.DataFrame,
+    format: str = "csv",  # noqa: A002
+    *,
+    columns: Mapping[str, str] | None = None,
+    gpus: int | None = None,
+    servers: object = None,
+    time_zone: str | None = None,
+    time_unit: str = "s",
+    time_step: str | None = None,
+    submitted_from: str | None = None,
+    submitted_to: str | None = None,
+    skip_broken: bool = False,
+    most_bytes: int = MOST_BYTES,
+    settings: Mapping[str, object] | None = None,
+) -> Log:
+    """Read what a scheduler did.
+
+    Parameters
+    ----------
+    path : str, Path or DataFrame
+        The log: a file (plain, gzip, bzip2 or xz), a pipe, or for some formats a folder; or a frame
+        with the columns of ``csv``, its times numbers, texts, datetimes or timedeltas (durations),
+        its rows counted from 1.
+    format : str
+        One of `FORMATS`, of a file.
+    columns : mapping, optional
+        The log's column for a role, where it is not the format's own, such as ``{"job": "JobID"}``.
+    gpus : int, optional
+        GPUs of the cluster, one pool.
+    servers : str or pairs, optional
+        Servers instead: ``"16x8"``, ``"a=8,b=4"``, (name, GPUs) pairs, or a CSV file.
+    time_zone : str, optional
+        Zone of stamps without an offset, such as ``"Europe/Berlin"``.
+    time_unit : str
+        Unit of numbers: s, ms, us, ns, min or h.
+    time_step : str, optional
+        Round times to multiples of so many seconds; otherwise to microseconds.
+    submitted_from, submitted_to : str, optional
+        Judge only jobs submitted in this window, given as the log writes times.
+    skip_broken : bool
+        Leave rows out that break a rule and note them, instead of refusing the log.
+    most_bytes : int
+        What the file may unpack to.
+    settings : mapping, optional
+        Settings of the format.
+
+    Raises
+    ------
+    InputError
+        For a log that cannot be read, or a row that breaks a rule: one line with row and column.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> rows = ["job,submit,start,end,gpus", "a,0,0,60,1", "b,0,60,90,2"]
+    >>> _ = Path("log.csv").write_text(chr(10).join(rows))
+    >>> read_log("log.csv", gpus=2).rows_read
+    2
+    """
+    if format in TABLES:
+        named = " ".join(f"--column {pair}" for pair in TABLES[format].split(" "))
+        raise InputError("format", format, f"is a table of jobs: --format csv {named}")
+    if format not in FORMATS:
+        raise InputError("format", format, f"must be one of {', '.join(FORMATS)}")
+    form = FORMATS[format]
+    clock = Clock(time_zone or form.time_zone, time_unit, time_step)
+    file = Path("frame") if isinstance(path, pd.DataFrame) else Path(path)
+    reading = Reading(
+        form, file, clock, columns=columns, settings=settings, skip_broken=skip_broken,
+        most_bytes=most_bytes,
+    )  # fmt: skip
+    said = said_capacity(gpus, servers)
+    if isinstance(path, pd.DataFrame):
+        reading.take_frame(path)
+        rows = reading.standard()
+    else:
+        rows = form.read(reading)
+    reading.capacity = said or reading.capacity
+    window: list[int | None] = [None, None]
+    for at, text in enumerate((submitted_from, submitted_to)):
+        if text is not None:
+            found = clock.times(pd.Series([text], dtype=object)).iloc[0]
+            if found["rule"]:
+                raise InputError(f"submitted_{('from', 'to')[at]}", text, found["rule"])
+            window[at] = int(found["value"])
+    return build_log(reading, rows, *window)
 
 
 def build_log(
@@ -187,7 +292,54 @@ def build_log(
         )
         number = f"{reading.rows_read} row{'s' * (reading.rows_read != 1)}"
         raise InputError(reading.source, number, f"no row can be judged{most}")
-    return _in_slots(reading, _jobs(reading, judged), judged, others, waits)
+    runs = profiles(judged[~judged["lost"]])
+    jobs = _jobs(reading, judged, runs)
+    runs["job"] = pd.Index(jobs["job"]).get_indexer(runs["job"])
+    held = judged[judged["start"].notna()]
+    unit, zero = _slot_microseconds(jobs, held, others), int(jobs["submit"].min())
+    zero -= zero % SECOND
+    if (int(jobs["completion"].max()) - zero) // unit > MOST_SLOTS:
+        rule = f"spans more than {MOST_SLOTS:.0e} slots: --time-step 1 makes slots of a second"
+        raise InputError(reading.source, f"slots of {seconds_text(unit)} s", rule)
+
+    def in_slots(rows: pd.DataFrame, names: str) -> pd.DataFrame:
+        """Some columns, those that the rows have: moments and lengths in slots."""
+        made = rows[[name for name in names.split() if name in rows]].reset_index(drop=True)
+        for name in made:
+            if name in MOMENTS or name in LENGTHS:
+                slots = (made[name] - (zero if name in MOMENTS else 0)) // unit
+                made[name] = slots if slots.isna().any() else slots.astype(np.int64)
+        return made
+
+    # A log's own parts (clusters) are no gangs, which `Log.schedule` calls parts.
+    held = held.drop(columns=["part", *([] if held["lost"].any() else ["lost"])], errors="ignore")
+    if reading.requeues:
+        held["part"] = held.groupby("job")["gang"].rank("dense").astype(np.int64) - 1
+    freedom = 2 if jobs["resized"].any() else ((jobs["runs"] > 1) | jobs["completion_only"]).any()
+    roles = "row job gpus runs completion_only submit duration ran work completion weight user"
+    made = in_slots(jobs, f"{roles} deadline")
+    made["work"] = made["work"].fillna(made["duration"] * made["gpus"]).astype(np.int64)
+    return Log(
+        format=reading.form.name, source=reading.path.name, sha256=reading.sha256, jobs=made,
+        schedule=in_slots(held, "row job start end gpus server lost part"),
+        runs=in_slots(runs.sort_values(["job", "start"]), "job start end gpus"),
+        others=in_slots(others, "row job submit start end gpus why"),
+        notes=notes, capacity=reading.capacity, formulation=FORMULATIONS[int(freedom)],
+        slots_per_second=SECOND // unit, zero=zero, clock=clock.kind or "seconds",
+        zone=clock.zone or clock.offset, rows_read=reading.rows_read, waits=waits,
+        facts=tuple(reading.facts),
+    )  # fmt: skip
+
+
+def _slot_microseconds(*tables: pd.DataFrame) -> int:
+    """The largest power of ten microseconds, at most a second, that divides every time."""
+    unit = SECOND
+    for table in tables:
+        for name in {*table} & {*MOMENTS, "duration", "ran"}:
+            times = table[name].dropna().to_numpy(dtype=np.int64)
+            while unit > 1 and (times % unit).any():
+                unit //= 10
+    return unit
 
 
 def _waits(rows: pd.DataFrame) -> pd.DataFrame:
@@ -271,17 +423,17 @@ def _mark_requeues(reading: Reading, rows: pd.DataFrame) -> pd.DataFrame:
 
 def _reasons(rows: pd.DataFrame, begin: int | None, end: int | None) -> pd.Series:
     """Why each row's job cannot be judged; empty if it can."""
-    no_start, no_end = rows["start"].isna(), rows["end"].isna()
+    no_start, no_end, submit = rows["start"].isna(), rows["end"].isna(), rows["submit"]
     # Several rows with an unknown start among them make no profile.
     no_work = rows["job"].duplicated(keep=False)
     no_work |= rows["duration"].isna() if "duration" in rows else True
     tests = [
         no_start & no_end,
         ~no_start & no_end,
-        rows["submit"].isna(),
+        submit.isna(),
         no_start & no_work,
-        known_true(rows["submit"] < (0 if begin is None else begin)) & (begin is not None),
-        known_true(rows["submit"] >= (0 if end is None else end)) & (end is not None),
+        known_true(submit < (submit if begin is None else begin)),
+        known_true(submit >= (submit + 1 if end is None else end)),
     ]
     worst = pd.Series(len(tests), index=rows.index)
     for number, mask in reversed(list(enumerate(tests))):
@@ -290,7 +442,7 @@ def _reasons(rows: pd.DataFrame, begin: int | None, end: int | None) -> pd.Serie
     return of_job.map(dict(enumerate([*REASONS, ""])))
 
 
-def _jobs(reading: Reading, rows: pd.DataFrame) -> pd.DataFrame:
+def _jobs(reading: Reading, rows: pd.DataFrame, held: pd.DataFrame) -> pd.DataFrame:
     """What each judged job is, by submission, then by row; times in microseconds."""
     jobs = rows.drop_duplicates("job").set_index("job", drop=False).rename_axis(None)
     submits = rows.groupby("job", sort=False)["submit"]
@@ -299,19 +451,16 @@ def _jobs(reading: Reading, rows: pd.DataFrame) -> pd.DataFrame:
     column = reading.column("submit")
     reading.notes.add(found["row"], column, found["job"], rule, "the earliest counts")
     rows = rows[~rows["lost"]]
-    held = profiles(rows)
     length = held["end"] - held["start"]
-    held = held.assign(
-        length=length, area=length * held["gpus"],
-        runs=held["start"] != held.groupby("job")["end"].shift(),
-    )  # fmt: skip
+    begins = held["start"] != held.groupby("job")["end"].shift()
+    held = held.assign(length=length, work=length * held["gpus"], begins=begins)
     by = held.groupby("job")
     jobs["submit"] = submits.min()
     jobs["completion"] = by["end"].max().astype("Int64").reindex(jobs.index).fillna(jobs["end"])
     jobs["gpus"] = by["gpus"].max().reindex(jobs.index).fillna(jobs["gpus"]).astype(np.int64)
-    jobs["runs"] = by["runs"].sum().reindex(jobs.index).fillna(1).astype(np.int64)
+    jobs["runs"] = by["begins"].sum().reindex(jobs.index).fillna(1).astype(np.int64)
     jobs["ran"] = by["length"].sum().astype("Int64")
-    jobs["area"] = by["area"].sum().astype("Int64").where(by["gpus"].nunique() > 1)
+    jobs["resized"] = (by["gpus"].nunique() > 1).reindex(jobs.index, fill_value=False)
     for name in ("duration", "deadline"):
         if name in jobs:
             jobs[name] = rows.groupby("job")[name].max()
@@ -319,9 +468,10 @@ def _jobs(reading: Reading, rows: pd.DataFrame) -> pd.DataFrame:
     if "paused" in rows:
         paused = rows.groupby(["job", "gang"])["paused"].max().groupby("job").sum()
         given = given.fillna((jobs["ran"] - paused).where(paused > 0))
-    given = given.where(jobs["area"].isna())
+    given = given.mask(jobs["resized"])
     jobs["completion_only"] = jobs["ran"].isna() | known_true(given < jobs["ran"])
     jobs["duration"] = given.fillna(jobs["ran"])
+    jobs["work"] = by["work"].sum().astype("Int64").where(jobs["resized"])  # else by its duration
     return jobs.sort_values(["submit", "row"], kind="stable").reset_index(drop=True)
 
 
@@ -338,89 +488,6 @@ def profiles(rows: pd.DataFrame) -> pd.DataFrame:
     widths = changes[changes != 0].groupby("job").cumsum().reset_index()
     widths["end"] = widths.groupby("job")["start"].shift(-1)
     return widths[widths["gpus"] > 0].astype({"end": np.int64})
-
-
-def runs_of(jobs: pd.DataFrame, schedule: pd.DataFrame) -> dict[str, Ints]:
-    """What each judged job of a log held, without runs whose work was lost.
-
-    Stretches of one width: ``job`` (position in `jobs`), ``start``, ``end``, ``gpus``.
-    """
-    rows = schedule[~schedule["lost"]] if "lost" in schedule else schedule
-    gangs = rows["part"] if "part" in rows else np.arange(len(rows))
-    held = profiles(rows.assign(gang=gangs))
-    held["job"] = pd.Index(jobs["job"]).get_indexer(held["job"])
-    held = held.sort_values(["job", "start"])
-    return {name: held[name].to_numpy(np.int64) for name in ("job", "start", "end", "gpus")}
-
-
-def _in_slots(
-    reading: Reading,
-    jobs: pd.DataFrame,
-    rows: pd.DataFrame,
-    others: pd.DataFrame,
-    waits: pd.DataFrame,
-) -> Log:
-    """The log, its microseconds as slots."""
-    held = rows[rows["start"].notna()]
-    unit = _slot_microseconds(jobs, held, others)
-    zero = int(jobs["submit"].min()) // SECOND * SECOND
-    if (int(jobs["completion"].max()) - zero) // unit > MOST_SLOTS:
-        rule = f"spans more than {MOST_SLOTS:.0e} slots: --time-step 1 makes slots of a second"
-        raise InputError(reading.source, f"slots of {seconds_text(unit)} s", rule)
-
-    def slots(times: pd.Series, since: int = zero) -> pd.Series:
-        found = (times - since) // unit
-        return found if found.isna().any() else found.astype(np.int64)
-
-    def frame(rows: pd.DataFrame, times: tuple[str, ...], kept: tuple[str, ...]) -> pd.DataFrame:
-        rows = rows.assign(**{name: slots(rows[name]) for name in times})
-        return rows[[name for name in kept if name in rows]].reset_index(drop=True)
-
-    duration, area = slots(jobs["duration"], 0), slots(jobs["area"], 0)
-    made = jobs[["row", "job", "gpus", "runs", "completion_only"]].assign(
-        submit=slots(jobs["submit"]), duration=duration, ran=slots(jobs["ran"], 0),
-        work=area.fillna(duration * jobs["gpus"]).astype(np.int64),
-        completion=slots(jobs["completion"]),
-        **{name: jobs[name] for name in ("weight", "user") if name in jobs},
-    )  # fmt: skip
-    if "deadline" in jobs:
-        made["deadline"] = slots(jobs["deadline"])
-    # A log's own parts (clusters) are no gangs, which `Log.schedule` calls parts.
-    held = held.drop(columns=["part", *([] if held["lost"].any() else ["lost"])], errors="ignore")
-    if reading.requeues:
-        held["part"] = held.groupby("job")["gang"].rank("dense").astype(np.int64) - 1
-    spans = ("row", "job", "start", "end", "gpus")
-    freedom = int(((jobs["runs"] > 1) | jobs["completion_only"]).any())
-    return Log(
-        format=reading.form.name,
-        source=reading.path.name,
-        sha256=reading.sha256,
-        jobs=made,
-        schedule=frame(held, ("start", "end"), (*spans, "server", "lost", "part")),
-        others=frame(others, ("submit", "start", "end"), (*spans[:2], "submit", *spans[2:], "why")),
-        notes=reading.notes,
-        capacity=reading.capacity,
-        formulation=FORMULATIONS[2 if jobs["area"].notna().any() else freedom],
-        slots_per_second=SECOND // unit,
-        zero=zero,
-        clock=reading.clock.kind or "seconds",
-        zone=reading.clock.zone or reading.clock.offset,
-        rows_read=reading.rows_read,
-        waits=waits,
-        facts=tuple(reading.facts),
-    )
-
-
-def _slot_microseconds(*tables: pd.DataFrame) -> int:
-    """The largest power of ten microseconds, at most a second, that divides every time."""
-    unit = SECOND
-    for table in tables:
-        for name in ("submit", "start", "end", "completion", "duration", "ran", "deadline"):
-            if name in table:
-                times = table[name].dropna().to_numpy(dtype=np.int64)
-                while unit > 1 and (times % unit).any():
-                    unit //= 10
-    return unit
 
 
 def _unknown(rows: pd.DataFrame) -> pd.Series:

@@ -54,8 +54,7 @@ def elasticflow(log: Reading) -> pd.DataFrame:
     for file, data in sorted(files.items()):
         table = read_table(decoded(data, str(file)), str(file), ",")
         log.take_table(table, "a cluster's jobs")
-        frame = log.standard(end=pd.NA, start=pd.NA)
-        frames.append(frame.assign(part=file.name.split(".", 1)[0]))
+        frames.append(log.standard().assign(part=file.name.split(".", 1)[0]))
     return pd.concat(frames, ignore_index=True)
 
 
@@ -104,41 +103,38 @@ def _held(log: Reading, path: Path) -> pd.DataFrame:
     if "time" not in table or servers.empty:
         rule = "must have a column time and a column gpu<server>-<k> for each GPU"
         raise InputError(f"{source}, row 1", ", ".join(map(str, list(table)[:5])), rule)
-    row: Any
     for row, count in odd[odd > 0].items():
         rule = f"must have {table.shape[1]} cells as the header has"
         raise InputError(f"{source}, row {row}", f"{count} cells", rule)
     log.rows_read += len(table)
-    cells = table["time"].str.strip()
+    cells: Any = table["time"].str.strip()
     moments = log.clock.times(cells)
-    rules = moments["rule"].mask(
-        known_true(moments["value"].diff() <= 0), "must be later than the row before"
-    )
+    back = known_true(moments["value"].diff() <= 0)
+    rules = moments["rule"].mask(back, "must be later than the row before")
     for row, rule in rules[rules != ""].items():
         raise InputError(f"{source}, row {row}, column time", cells[row], rule)
-    times = moments["value"].to_numpy(np.int64)
-    each: Any = table[list(servers.index)].fillna("").set_axis(range(len(times)), axis=0)
+    each: Any = table[list(servers.index)].fillna("").set_axis(range(len(table)), axis=0)
     each = each.iloc[:-1].stack()  # the last row ends what the one before it says
     each = each[each != ""].rename("job").rename_axis(["at", "gpu"]).reset_index()
     each["server"] = each["gpu"].map(servers)
-    wide = each.groupby(["job", "server", "at"]).size().unstack(fill_value=0)
-    wide = wide.reindex(columns=range(len(times)), fill_value=0)
-    found = wide.stack().rename("gpus").reset_index()
-    found["at"] = found["at"].astype(np.int64)
-    of_place = found.groupby(["job", "server"])["gpus"]
-    changes = found[(found["gpus"] != of_place.shift()) | (found["at"] == 0)].copy()
-    changes["until"] = changes.groupby(["job", "server"])["at"].shift(-1)
-    held = changes[changes["gpus"] > 0].astype({"until": np.int64, "gpus": float})
-    held = held.assign(start=times[held["at"]], until=times[held["until"]])
-    gpus = servers.value_counts()
-    order = {name: place for place, name in enumerate(servers.unique())}
-    held = held.assign(place=held["server"].map(order)).sort_values(
-        ["until", "start", "place"], kind="stable"
+    counts = each.groupby(["job", "server", "at"]).size().rename("gpus").reset_index()
+    before = counts.groupby(["job", "server"]).shift()
+    changes = (counts["at"] != before["at"] + 1) | (counts["gpus"] != before["gpus"])
+    held = counts.groupby(changes.cumsum()).agg(
+        job=("job", "first"), start=("at", "first"), until=("at", "last"),
+        server=("server", "first"), gpus=("gpus", "first"),
+    )  # fmt: skip
+    times = moments["value"].astype("Int64")
+    held["start"], held["until"] = (
+        times.iloc[rows].array for rows in (held["start"], held["until"] + 1)
     )
-    named = tuple((name, int(gpus[name])) for name in sorted(order, key=int))
+    gpus = servers.value_counts()
+    named = tuple((name, int(gpus[name])) for name in sorted(gpus.index, key=int))
     log.capacity = Capacity(len(servers), named, "the columns of the events")
-    held = held[["job", "start", "until", "server", "gpus"]]
-    return held.astype({"start": "Int64", "until": "Int64", "gpus": float})
+    order = {name: place for place, name in enumerate(servers.unique())}
+    held = held.assign(place=held["server"].map(order), gpus=held["gpus"].astype(float))
+    held = held.sort_values(["until", "start", "place"], kind="stable")
+    return held.drop(columns="place")
 
 
 def chronus(log: Reading) -> pd.DataFrame:
@@ -161,8 +157,6 @@ def chronus(log: Reading) -> pd.DataFrame:
     reason = pd.Series("", index=kind.index).mask(wrong, "deadlines and values do not match")
     seconds = due.map(lambda times: tuple(60 * time for time in times))
     return log.standard(
-        start=pd.NA,
-        end=pd.NA,
         part=log.text("user").str.removeprefix("vc_"),
         value_kind=kind,
         deadlines_seconds=seconds.where(timed, pd.Series([()] * len(kind), index=kind.index)),
@@ -171,11 +165,10 @@ def chronus(log: Reading) -> pd.DataFrame:
     )
 
 
-def helios(log: Reading) -> pd.DataFrame:
-    """The job log of SenseTime (2020); the part is the virtual cluster."""
+def job_table(log: Reading) -> pd.DataFrame:
+    """A table with a row a job, of which only the columns are its own."""
     log.table(",")
-    frame = log.standard(end=pd.NA)
-    return frame.assign(start=frame["submit"] + log.spans("queue").to_numpy())
+    return log.standard()
 
 
 def alibaba_2020(log: Reading) -> pd.DataFrame:
@@ -233,13 +226,6 @@ def openb(log: Reading) -> pd.DataFrame:
     )
 
 
-def philly_flat(log: Reading) -> pd.DataFrame:
-    """The derived flat table of Philly's jobs; the part is the virtual cluster."""
-    log.table(",")
-    log.cells["job"] = [f"row-{number}" for number in range(1, len(log.cells) + 1)]
-    return log.standard(start=pd.NA, end=pd.NA)
-
-
 def philly(log: Reading) -> pd.DataFrame:
     """The JSON log of Philly's attempts (Microsoft, 2017): a row an attempt and server.
 
@@ -263,15 +249,15 @@ def philly(log: Reading) -> pd.DataFrame:
             rows.append(cells_of_row)
     log.take(pd.DataFrame(rows, index=index, columns=list(PHILLY), dtype=object))
     submit, jobs = log.times("submit"), log.text("job").to_numpy()
-    about = log.times("start", after=submit, notes=False)
-    ends = log.times("end", after=about.where(about.notna(), submit), notes=False)
+    about = log.times("start", submit, notes=False)
+    ends = log.times("end", about, submit, notes=False)
     before = ends.groupby(jobs).shift().groupby(jobs).cummax()
-    start = log.times("start", after=before.where(before.notna(), submit))
+    start = log.times("start", before, submit)
     return log.neutral(
         job=log.names("job"),
         submit=submit,
         start=start,
-        end=log.times("end", after=start.where(start.notna(), submit)),
+        end=log.times("end", start, submit),
         gpus=log.amounts("gpus"),
     )
 
@@ -359,10 +345,10 @@ CHRONUS = Format(
 )  # fmt: skip
 HELIOS_COLUMNS = {
     "job": "job_id", "user": "user", "part": "vc", "gpus": "gpu_num", "state": "state",
-    "submit": "submit_time", "duration": "duration", "queue": "queue",
+    "submit": "submit_time", "duration": "duration", "wait": "queue",
 }  # fmt: skip
 HELIOS = Format(
-    "helios", "Helios' job log", helios,
+    "helios", "Helios' job log", job_table,
     columns=HELIOS_COLUMNS, needed=tuple(HELIOS_COLUMNS), time_zone="UTC",
 )  # fmt: skip
 ALIBABA_2020 = Format(
@@ -392,7 +378,7 @@ PHILLY_LOG = Format(
     time_zone=PHILLY_ZONE,
 )  # fmt: skip
 PHILLY_FLAT = Format(
-    "philly", "Philly's flat table of jobs", philly_flat,
+    "philly", "Philly's flat table of jobs", job_table,
     columns={"submit": "timestamp", "duration": "duration", "gpus": "num_gpus", "part": "cluster"},
     needed=("submit", "duration", "gpus", "part"), time_zone=PHILLY_ZONE,
 )  # fmt: skip

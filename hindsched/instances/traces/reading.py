@@ -75,29 +75,28 @@ class Notes:
         """Note the same of some rows (0 for the log as a whole); one value for all, or one each."""
         rows = np.atleast_1d(np.asarray(rows))
         if len(rows):
-            values = [values] * len(rows) if isinstance(values, str) else list(values)
+            values = values if isinstance(values, str) else list(values)
             columns = {"row": rows, "column": column, "value": values, "rule": rule, "done": done}
             self._frames.append(pd.DataFrame(columns))
 
-    def to_frame(self) -> pd.DataFrame:
-        """At most 100 notes of a kind, by row."""
+    def _all(self) -> pd.DataFrame:
         empty = pd.DataFrame(columns=["row", "column", "value", "rule", "done"])
         found = pd.concat(self._frames or [empty], ignore_index=True)
-        found = found.groupby(["column", "rule", "done"]).head(MOST_EXAMPLES)
-        found = found.sort_values("row", kind="stable", ignore_index=True)
         return found.assign(value=found["value"].map(short))
+
+    def to_frame(self) -> pd.DataFrame:
+        """At most 100 notes of a kind, by row."""
+        found = self._all().groupby(["column", "rule", "done"]).head(MOST_EXAMPLES)
+        return found.sort_values("row", kind="stable", ignore_index=True)
 
     def summary(self) -> list[JsonObject]:
         """A row a kind: how many, where first, what was done; most frequent first."""
-        if not self._frames:
-            return []
-        kinds = pd.concat(self._frames).groupby(["column", "rule", "done"], sort=False)
-        found = kinds.agg(
+        kinds = self._all().groupby(["column", "rule", "done"], sort=False, as_index=False)
+        found: Any = kinds.agg(
             count=("row", "size"), first_row=("row", "first"), first_value=("value", "first")
-        ).reset_index()
-        found["first_value"] = found["first_value"].map(short)
-        records: Any = found.sort_values("count", ascending=False, kind="stable").to_dict("records")
-        return list(records)
+        )
+        found = found.sort_values("count", ascending=False, kind="stable").to_dict("records")
+        return list(found)
 
 
 def short(value: object, limit: int = 80) -> str:
@@ -233,25 +232,25 @@ class Reading:
         self._parsed(role, _names, frozenset())
         return self.text(role)
 
-    def times(self, role: str, after: pd.Series | None = None, *, notes: bool = True) -> pd.Series:
+    def times(self, role: str, *before: pd.Series, notes: bool = True) -> pd.Series:
         """Times of a role in microseconds.
 
         Of the two times of a stamp in the hour that a clock set back repeats, the first counts,
-        unless it would precede what it must follow (`after`) and the second would not.
+        unless it would precede what it must follow (the first known of `before`) and the second
+        would not.
         """
         found = self._parsed(role, self.clock.times)
-        first, second = found["value"], found["later"]
+        least, second = found["value"], found["later"]
+        for times in reversed(before):
+            least = times.fillna(least)
         repeats = second.notna()
-        least = first if after is None else after
-        taken = repeats & known_true((first < least) & (least <= second))
+        taken = repeats & known_true((found["value"] < least) & (least <= second))
         rule = f"the clock of {self.clock.zone} shows this time twice"
-        for mask, which in (
-            (repeats & ~taken, "the first"),
-            (taken, "the second, for it follows what is before it"),
-        ):
-            if notes:
-                self.note(mask, role, self.text(role), rule, f"taken as {which}")
-        return first.mask(taken, second)
+        done = "taken as the second, for it follows what is before it"
+        if notes:
+            self.note(repeats & ~taken, role, self.text(role), rule, "taken as the first")
+            self.note(taken, role, self.text(role), rule, done)
+        return found["value"].mask(taken, second)
 
     def spans(self, role: str) -> pd.Series:
         """Durations of a role in microseconds."""
@@ -292,24 +291,24 @@ class Reading:
         return made[kept if keep is None else kept & keep].reset_index(drop=True)
 
     def standard(self, **changed: Any) -> pd.DataFrame:
-        """The neutral frame of the usual roles, with some columns changed."""
-        columns: dict[str, Any] = {"job": self.names("job"), "submit": self.times("submit")}
-        columns |= changed
-        submit = columns["submit"]
-        if "start" not in columns:
-            columns["start"] = self.times("start", after=submit)
-        if "end" not in columns:
-            start = columns["start"]
-            columns["end"] = self.times("end", after=start.where(start.notna(), submit))
-        if "gpus" not in columns:
-            columns["gpus"] = self.amounts("gpus")
-        usual: dict[str, Callable[[str], pd.Series]] = {
-            "duration": self.spans, "deadline": self.times, "weight": self.weights,
-        }  # fmt: skip
-        for role, read in usual.items():
-            if role not in columns and self.has(role):
-                columns[role] = read(role)
-        return self.neutral(**columns)
+        """The neutral frame of the usual roles, with some columns changed.
+
+        A job without a name is its row; one with a wait starts when that is over.
+        """
+        made: dict[str, Any] = {"submit": self.times("submit"), **changed}
+        submit = made["submit"]
+        if "start" not in made:
+            wait = self.has("wait")
+            made["start"] = submit + self.spans("wait") if wait else self.times("start", submit)
+        if "end" not in made:
+            made["end"] = self.times("end", made["start"], submit)
+        if "gpus" not in made:
+            made["gpus"] = self.amounts("gpus")
+        readers = {"duration": self.spans, "deadline": self.times, "weight": self.weights}
+        made |= {role: read(role) for role, read in readers.items() if self.has(role)}
+        numbers = [f"row-{number}" for number in range(1, len(self.cells) + 1)]
+        made["job"] = self.names("job") if self.has("job") else numbers
+        return self.neutral(**made)
 
     def _parsed(
         self,
@@ -394,12 +393,12 @@ def _by_rules(value: pd.Series, rules: Mapping[str, Any]) -> pd.DataFrame:
 
 
 def _names(texts: pd.Series) -> pd.DataFrame:
-    odd = texts.str.extract(UNPRINTABLE)[0].dropna()
+    odd = texts.str.extract(UNPRINTABLE)[0].fillna("")
     return _by_rules(texts, {
         "must not be empty": texts == "",
         f"must have at most {LONGEST_NAME} characters": texts.str.len() > LONGEST_NAME,
-        **{f"must not hold the invisible character U+{ord(mark):04X}":
-           texts.index.isin(odd.index[odd == mark]) for mark in odd.unique()},
+        **{f"must not hold the invisible character U+{ord(mark):04X}": odd == mark
+           for mark in {*odd} - {""}},
     })  # fmt: skip
 
 
@@ -419,8 +418,7 @@ def _amounts(texts: pd.Series) -> pd.DataFrame:
 
 def _weights(texts: pd.Series) -> pd.DataFrame:
     value = _numbers(texts)
-    rule = "must be a number above 0, at most 1e15"
-    return _by_rules(value, {rule: ~((value >= 1e-15) & (value <= 1e15))})
+    return _by_rules(value, {"must be a number above 0, at most 1e15": ~value.between(1e-15, 1e15)})
 
 
 def known_true(mask: pd.Series) -> pd.Series:

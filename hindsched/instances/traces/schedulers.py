@@ -178,8 +178,8 @@ def read_sacct(log: Reading) -> pd.DataFrame:
     log.note(steps, "job", names, "a step of a job", "not a job")
     log.note(waiting, "job", names, "tasks of an array that still wait", ASIDE)
     submit = log.times("submit")
-    start = log.times("start", after=submit)
-    end = log.times("end", after=start.where(start.notna(), submit))
+    start = log.times("start", submit)
+    end = log.times("end", start, submit)
     holds_nothing = log.text("state").str.split(" ").str[0].isin(SLURM_WAITING)
     start[holds_nothing] = end[holds_nothing] = pd.NA
     keep = ~steps & ~waiting & ~log.broken

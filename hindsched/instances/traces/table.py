@@ -38,6 +38,7 @@ DEFAULTS: dict[str, Any] = {
     "user": "", "status": "", "queue_seconds": np.nan, "value_kind": "",
     "deadlines_seconds": (), "values": (),
 }  # fmt: skip
+TEXTS = ("job", "part", "user", "status", "value_kind")
 LOADERS: dict[str, Format] = {
     "elasticflow": published.ELASTICFLOW,
     "philly": published.PHILLY_FLAT,
@@ -218,14 +219,19 @@ def _in_seconds(rows: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(made, index=rows.index)
 
 
-def build_table(name: str, source: Path, raw: pd.DataFrame, *, sha256: str = "") -> TraceTable:
+def build_table(
+    format_name: str, source: Path, raw: pd.DataFrame, *, sha256: str = ""
+) -> TraceTable:
     """Sift rows, in the file's order with at least `REQUIRED`, into accepted and rejected ones.
 
     A text in a column ``reason`` rejects its row; otherwise the first general rule that it breaks.
     """
     raw = raw.reset_index(drop=True)
-    numbers = {c: pd.to_numeric(raw[c], errors="coerce").astype(float) for c in REQUIRED[2:]}
-    submitted, duration, gpus = numbers.values()
+    absent = {name: [value] * len(raw) for name, value in DEFAULTS.items() if name not in raw}
+    made = raw.assign(**absent).astype(dict.fromkeys(TEXTS, str))
+    for name in REQUIRED[2:]:
+        made[name] = pd.to_numeric(made[name], errors="coerce").astype(float)
+    submitted, duration, gpus = (made[name] for name in REQUIRED[2:])
     general = {
         "no submission time": submitted.isna(),
         "no number of GPUs": gpus.isna(),
@@ -236,22 +242,14 @@ def build_table(name: str, source: Path, raw: pd.DataFrame, *, sha256: str = "")
         "duration not above 0": duration <= 0,
     }
     reason = raw["reason"].astype(object) if "reason" in raw else pd.Series("", index=raw.index)
-    broken: Any
     for text, broken in general.items():
         reason = reason.mask((reason == "") & broken, text)
     bad = reason != ""
-    rejected = raw.loc[bad, ["job", "part"]].astype(str).assign(reason=reason[bad])
+    rejected = made.loc[bad, ["job", "part"]].assign(reason=reason[bad])
     rejected.insert(0, "row", np.flatnonzero(bad) + 1)
-    rows = raw.loc[~bad].copy()
-    for column, value in DEFAULTS.items():
-        if column not in rows:
-            rows[column] = [value] * len(rows)
-    rows["gpus"] = gpus[~bad].astype(int)
-    rows["duration_seconds"] = duration[~bad]
-    rows["submit_seconds"] = submitted[~bad] - submitted.min()
-    for column in ("job", "part", "user", "status", "value_kind"):
-        rows[column] = rows[column].astype(str)
+    made["submit_seconds"] -= submitted.min()
     # A stable sort: equal submissions keep the file's order.
-    rows = rows.sort_values("submit_seconds", kind="stable")[[*REQUIRED, *DEFAULTS]]
-    rows, rejected = rows.reset_index(drop=True), rejected.reset_index(drop=True)
-    return TraceTable(name, source.name, sha256, rows, rejected, len(raw))
+    rows = made[~bad].astype({"gpus": int}).sort_values("submit_seconds", kind="stable")
+    rows = rows[[*REQUIRED, *DEFAULTS]].reset_index(drop=True)
+    rejected = rejected.reset_index(drop=True)
+    return TraceTable(format_name, source.name, sha256, rows, rejected, len(raw))

@@ -27,6 +27,7 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
+import numpy as np
 import pyomo.environ as pyo
 from pyomo.environ import quicksum as total
 
@@ -275,16 +276,17 @@ class Places:
         GPUs that are not needed are given back, first where the job stands on a part of a server.
         """
         b, rows, sizes, gpus = self.block, solution.rows, self.sizes, self.task.gpus
-        placements = rows.placements()
         held: dict[tuple[int, int], int] = {}
         for row in (rows.job == self.task.job).nonzero()[0]:
-            parts_first = sorted(placements[row], key=lambda place: place[1] == sizes[place[0]])
+            parts_first = sorted(
+                np.flatnonzero(rows.held[row]), key=lambda h: rows.held[row, h] == sizes[h]
+            )
             for slot in range(int(rows.start[row]) + 1, int(rows.end[row]) + 1):
                 over = int(rows.gpus[row]) - units.get(slot, 0) * gpus
-                for server, count in parts_first:
-                    given_back = min(count, over)
+                for server in parts_first:
+                    given_back = min(int(rows.held[row, server]), over)
                     over -= given_back
-                    held[slot, server] = count - given_back
+                    held[slot, int(server)] = int(rows.held[row, server]) - given_back
         set_values(b.held, held)
         set_values(b.whole, {cell: 1 for cell, n in held.items() if n == sizes[cell[1]]})
         set_values(b.part, {cell: 1 for cell, n in held.items() if 0 < n < sizes[cell[1]]})

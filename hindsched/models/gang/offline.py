@@ -207,18 +207,18 @@ def _add_capacity(m: Expr, held: dict[int, dict[Expr, Expr]], free: dict[Expr, i
 
 def _free(instance: GangInstance, view: Outlook) -> dict[Expr, int]:
     """GPUs that nothing fixed holds, in the cells of (5)."""
-    rows, slots = view.fixed.rows, range(1, view.slots + 1)
+    rows = view.fixed.rows
+    free = np.tile(instance.server_gpus, (view.slots + 1, 1))
     if not instance.is_consolidated:
-        free: dict[Expr, int] = dict.fromkeys(slots, instance.total_gpus)
-        for start, end, gpus in zip(rows.start, rows.end, rows.gpus, strict=True):
-            for t in range(start + 1, end + 1):
-                free[t] -= int(gpus)
-        return free
-    free = {(t, h): int(gpus) for t in slots for h, gpus in enumerate(instance.server_gpus)}
-    for row, h, gpus in zip(rows.place_row, rows.place_server, rows.place_gpus, strict=True):
-        for t in range(rows.start[row] + 1, rows.end[row] + 1):
-            free[t, h] -= int(gpus)
-    return free
+        free = np.full((view.slots + 1, 1), instance.total_gpus)
+    held = rows.held if instance.is_consolidated else rows.gpus[:, None]
+    for start, end, gpus in zip(rows.start, rows.end, held, strict=True):
+        free[start + 1 : end + 1] -= gpus
+    return {
+        (t, h) if instance.is_consolidated else t: int(free[t, h])
+        for t in range(1, view.slots + 1)
+        for h in range(free.shape[1])
+    }
 
 
 def _add_objective(

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from hindsched.arrays import Ints
 from hindsched.instances.base import JobRecord
 from hindsched.instances.gang.instance import GangInstance
 from hindsched.models.base import Commitments
@@ -31,13 +30,12 @@ from hindsched.online.registry import Factory
 from hindsched.solutions.base import Assignment
 from hindsched.solvers.families.gang.search import (
     OpenJobs,
+    Plan,
     best_in_rounds,
-    best_on_servers,
     best_plan,
     expected_starts,
     open_jobs,
     plan_in_order,
-    plan_on_servers,
 )
 from hindsched.solvers.oracles.rows import PriceRow
 
@@ -80,21 +78,16 @@ class Reoptimise(reoptimise.Reoptimise):
             return
         view, left = self._left(slot)
         begun = {name: rows[-1]["from"] for name, rows in self._plan.items()}
-        names = [self._rolling.instance.jobs[task.job].name for task in view.tasks]
+        names = [known.jobs[task.job].name for task in view.tasks]
+        own = left.own
         area = np.array([task.work * task.gpus for task in view.tasks], dtype=float)
-        own = slice(left.fixed, None)
-        worth = np.where(left.jobs.slope > 0, left.jobs.slope, left.jobs.penalty)[own]
+        worth = np.where(own.slope > 0, own.slope, own.penalty)
         keys = [
             np.array([begun.get(name, np.inf) for name in names]),
             np.divide(area, worth, out=np.full(area.size, np.inf), where=worth > 0),
-            left.jobs.duration[own].astype(float),
+            own.duration.astype(float),
         ]
-        if known.is_consolidated:
-            placed = best_on_servers(left, known.server_gpus, keys)
-            self._follow(view, left, *placed)
-        else:
-            plans = [plan_in_order(left, key) for key in keys]
-            self._follow(view, left, best_plan(left, plans, self.exchanges))
+        self._follow(view, left, best_plan(left, keys, self.exchanges))
         self._counts["searches"] += 1
 
     def _left(self, slot: int) -> tuple[Outlook, OpenJobs]:
@@ -107,19 +100,16 @@ class Reoptimise(reoptimise.Reoptimise):
         view = outlook(known, formulation, commitments, None)
         return view, open_jobs(known, formulation, view)
 
-    def _follow(
-        self, view: Outlook, left: OpenJobs, starts: Ints, by_server: Ints | None = None
-    ) -> None:
-        """Make a plan of starts, on servers where the jobs have some."""
+    def _follow(self, view: Outlook, left: OpenJobs, plan: Plan) -> None:
+        """Begin the open jobs as a plan says."""
         instance = self._rolling.instance
         assert isinstance(instance, GangInstance)
-        ends = starts + left.jobs.duration[left.fixed :]
+        ends = plan.starts + left.own.duration
         self._plan = {}
         for number, task in enumerate(view.tasks):
             job = instance.jobs[task.job]
-            span = {"from": int(starts[number]) + 1, "to": int(ends[number])}
-            place = held(instance, job.gpus, None if by_server is None else by_server[number])
-            self._plan[job.name] = [{**span, **place}]
+            span = {"from": int(plan.starts[number]) + 1, "to": int(ends[number])}
+            self._plan[job.name] = [{**span, **held(instance, job.gpus, plan.held[number])}]
 
 
 class DualPrice(Reoptimise):
@@ -150,11 +140,7 @@ class DualPrice(Reoptimise):
         climb = expected_starts(instance, left, self.iterations)
         self._posted = dict(zip((climb.oracle.cut[:-1] + 1).tolist(), climb.prices.tolist(),
                                 strict=True))  # fmt: skip
-        if instance.is_consolidated:
-            placed = plan_on_servers(left, instance.server_gpus, climb.expected)
-            self._follow(view, left, *placed)
-        else:
-            self._follow(view, left, plan_in_order(left, climb.expected))
+        self._follow(view, left, plan_in_order(left, climb.expected))
         self._counts["climbs"] += 1
 
     def price_path(self) -> Sequence[PriceRow]:

@@ -9,13 +9,13 @@ is paused, or moved or resized if another row begins at once.
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from hindsched.arrays import Ints
 from hindsched.errors import Refused
 from hindsched.instances.gang.instance import (
     KINDS,
@@ -42,7 +42,7 @@ class Run:
     last: int  # of an open one the slot in which the work is done
     is_open: bool
     gpus: int
-    places: tuple[tuple[int, int], ...]  # servers, where named, and the GPUs held there
+    held: Ints  # by server, where named, (servers,)
 
 
 class State(ClusterState[GangJob]):
@@ -56,12 +56,10 @@ class State(ClusterState[GangJob]):
         self._servers = [server.name for server in instance.servers or ()]
         work = instance.durations * instance.job_gpus if self._is_elastic else instance.durations
         self._left = work.tolist()
-        self._pending: list[tuple[int, int, Run]] = []
-        self._ends: list[tuple[int, int, Run]] = []
+        self._pending: list[Run] = []
         self._running: dict[int, Run] = {}
         self._history: list[Run] = []
         self._undone = len(instance.jobs)
-        self._serial = 0
 
     def relaxed(self, formulation: str) -> str:
         """Jobs may pause and move."""
@@ -95,25 +93,17 @@ class State(ClusterState[GangJob]):
 
     def next_slot(self, slot: int) -> int | None:
         """Slot after the next end of a run, or in which the next promised row begins."""
-        ends, pending = self._ends, self._pending
-        while ends and self._running.get(ends[0][2].job) is not ends[0][2]:
-            heapq.heappop(ends)  # it was stopped before
-        events = [ends[0][0] + 1] if ends else []
-        events += [pending[0][0]] if pending else []
-        return min(events, default=None)
+        events = [run.last + 1 for run in self._running.values()]
+        return min([*events, *(run.first for run in self._pending)], default=None)
 
     def advance(self, slot: int) -> tuple[str, ...]:
         """End the runs whose last slot is before `slot`; jobs whose work is done."""
-        done = []
-        while self._ends and self._ends[0][0] < slot:
-            run = heapq.heappop(self._ends)[2]
-            if self._running.get(run.job) is not run:
-                continue
+        ended = [run for run in self._running.values() if run.last < slot]
+        for run in sorted(ended, key=lambda run: run.last):
             self._end(run, run.last)
-            if self._left[run.job] <= 0:
-                done.append(run.job)
+        done = sorted(run.job for run in ended if self._left[run.job] <= 0)
         self._undone -= len(done)
-        return tuple(self.instance.jobs[job].name for job in sorted(done))
+        return tuple(self.instance.jobs[job].name for job in done)
 
     def _read(self, where: str, job: int, row: Assignment) -> Run:
         """A row that begins a run, in the file's form or open."""
@@ -121,11 +111,8 @@ class State(ClusterState[GangJob]):
         span = frozenset({"from"} if is_open else {"from", "to"})
         held = read_gpus(self.instance, self._servers, where, row, span)
         first, last = read_span(where, {**row, "to": MOST_SLOTS} if is_open else row, MOST_SLOTS)
-        if isinstance(held, int):
-            return Run(job, first, last, is_open, held, ())
-        at = np.flatnonzero(held).tolist()
-        places = tuple((server, int(held[server])) for server in at)
-        return Run(job, first, last, is_open, int(held.sum()), places)
+        named = np.zeros(len(self._servers), dtype=np.int64) if isinstance(held, int) else held
+        return Run(job, first, last, is_open, int(np.sum(held)), named)
 
     def apply(self, slot: int, decision: Decision) -> None:
         """End runs, then begin those whose slot has come."""
@@ -138,14 +125,11 @@ class State(ClusterState[GangJob]):
         for name, rows in decision.assignments.items():
             for row in rows:
                 if row.keys() != STOP_KEYS:
-                    run = self._read(name, self.instance.job_index(name), row)
-                    self._push(self._pending, run.first, run)
-        while self._pending and self._pending[0][0] <= slot:
-            self._begin(heapq.heappop(self._pending)[2])
-
-    def _push(self, queue: list[tuple[int, int, Run]], slot: int, run: Run) -> None:
-        self._serial += 1
-        heapq.heappush(queue, (slot, self._serial, run))
+                    self._pending.append(self._read(name, self.instance.job_index(name), row))
+        due = [run for run in self._pending if run.first <= slot]
+        self._pending = [run for run in self._pending if run.first > slot]
+        for run in sorted(due, key=lambda run: run.first):
+            self._begin(run)
 
     def _begin(self, run: Run) -> None:
         """A run begins; one that is open ends with the work that is left."""
@@ -157,7 +141,6 @@ class State(ClusterState[GangJob]):
         if run.is_open:
             run.last = run.first + int(-(-self._left[job] // self._speed(run))) - 1
         self._running[job] = run
-        self._push(self._ends, run.last, run)
 
     def _stop(self, slot: int, job: int, row: Assignment) -> None:
         run = self._running.get(job)
@@ -184,10 +167,9 @@ class State(ClusterState[GangJob]):
         """The solution of all runs."""
         runs = self._history
         table = [(run.job, run.first - 1, run.last, run.gpus) for run in runs]
-        job, start, end, gpus = np.array(table, dtype=np.int64).reshape(-1, 4).T
-        places = [(row, *place) for row, run in enumerate(runs) for place in run.places]
-        columns = np.array(places, dtype=np.int64).reshape(-1, 3).T
-        rows = GangRows(job, start, end, gpus, *columns)
+        columns = np.array(table, dtype=np.int64).reshape(-1, 4).T
+        held = np.array([run.held for run in runs], dtype=np.int64)
+        rows = GangRows(*columns, held.reshape(len(runs), len(self._servers)))
         return GangSolution(self.instance, rows, self.formulation)
 
 

@@ -16,6 +16,7 @@ from hindsched.instances.base import JobRecord
 from hindsched.instances.gang.instance import KINDS, GangInstance, slots_of
 from hindsched.online.protocol import Capabilities, Decision, Environment, OnlineAlgorithm
 from hindsched.solutions.base import Assignment
+from hindsched.solutions.rows import write_counts
 from hindsched.solvers.families.gang.replay import (
     POLICIES,
     THRESHOLD_GPU_SECONDS,
@@ -111,12 +112,11 @@ class ReplayedPolicy(OnlineAlgorithm):
         )
 
 
-def held(instance: GangInstance, gpus: int, by_server: Ints | None) -> Assignment:
+def held(instance: GangInstance, gpus: int, by_server: Ints) -> Assignment:
     """What a job holds: its GPUs, by server where jobs stand on some."""
-    if by_server is None or not instance.is_consolidated:
+    if not instance.is_consolidated:
         return {"gpus": int(gpus)}
-    servers = instance.servers or ()
-    return {"servers": {servers[h].name: int(by_server[h]) for h in np.flatnonzero(by_server)}}
+    return {"servers": write_counts(by_server, [server.name for server in instance.servers or ()])}
 
 
 class Fifo(ReplayedPolicy):

@@ -19,14 +19,14 @@ the last slot that it holds. The kernel judges, without a tolerance.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
+import pandas as pd
 
-from hindsched.arrays import Bools, Ints
+from hindsched.arrays import Ints
 from hindsched.errors import InputError
 from hindsched.instances.gang.instance import (
     MOST_SLOTS,
@@ -36,51 +36,36 @@ from hindsched.instances.gang.instance import (
 )
 from hindsched.json_types import JsonObject
 from hindsched.solutions.base import Assignment, Assignments, Solution, TableRow, usage_table
-from hindsched.solutions.rows import check_row_keys, read_counts, read_rows, read_span
+from hindsched.solutions.rows import (
+    check_row_keys,
+    read_counts,
+    read_rows,
+    read_span,
+    write_counts,
+)
 
 SHORT_SECONDS = 10.0
 """A bounded slowdown counts shorter jobs as if they ran so long (Feitelson et al., 1997)."""
 
 
-@dataclass(frozen=True)
-class GangRows:
+class GangRows(NamedTuple):
     """Stretches of time in which a job's GPUs do not change."""
 
     job: Ints  # positions of the jobs, (rows,)
     start: Ints  # the row holds slots start + 1 .. end
     end: Ints
     gpus: Ints
-    place_row: Ints  # GPUs of a row on a server, by row and server, (places,); may be empty
-    place_server: Ints
-    place_gpus: Ints
+    held: Ints  # GPUs by server of rows that name some, (rows, servers); (rows, 0) if none does
 
     def sorted(self) -> GangRows:
         """The same rows by job, start and end."""
         order = np.lexsort((self.end, self.start, self.job))
-        if np.array_equal(order, np.arange(order.size)):
-            return self
-        position = np.empty_like(order)
-        position[order] = np.arange(order.size)
-        at = position[self.place_row]
-        places = np.lexsort((self.place_server, at))
-        return GangRows(
-            self.job[order], self.start[order], self.end[order], self.gpus[order],
-            at[places], self.place_server[places], self.place_gpus[places],
-        )  # fmt: skip
-
-    def placements(self) -> list[tuple[tuple[int, int], ...]]:
-        """(server, GPUs) pairs of each row."""
-        found: list[list[tuple[int, int]]] = [[] for _ in range(self.job.size)]
-        columns = (self.place_row.tolist(), self.place_server.tolist(), self.place_gpus.tolist())
-        for row, server, gpus in zip(*columns, strict=True):
-            found[row].append((server, gpus))
-        return [tuple(places) for places in found]
+        return GangRows._make(column[order] for column in self)
 
 
 def pool_rows(job: Ints, start: Ints, end: Ints, gpus: Ints) -> GangRows:
     """Rows that name no server."""
-    none = np.zeros(0, dtype=np.int64)
-    return GangRows(job, start, end, gpus, none, none, none)
+    return GangRows(job, start, end, gpus, np.zeros((job.size, 0), dtype=np.int64))
 
 
 def read_gang_rows(instance: GangInstance, assignments: Assignments) -> GangRows:
@@ -91,16 +76,14 @@ def read_gang_rows(instance: GangInstance, assignments: Assignments) -> GangRows
         held = read_gpus(instance, servers, where, row)
         return held, *read_span(where, row, MOST_SLOTS)
 
-    table: list[tuple[int, int, int, int]] = []
-    places: list[tuple[int, int, int]] = []
+    table, by_server, none = [], [], np.zeros(len(servers), dtype=np.int64)
     for name, rows in read_rows(instance, assignments, read).items():
         for held, first, last in rows:
-            if not isinstance(held, int):
-                at = np.flatnonzero(held).tolist()
-                places += [(len(table), server, int(held[server])) for server in at]
             table.append((instance.job_index(name), first - 1, last, int(np.sum(held))))
+            by_server.append(none if isinstance(held, int) else held)
     columns = np.array(table, dtype=np.int64).reshape(-1, 4).T
-    return GangRows(*columns, *np.array(places, dtype=np.int64).reshape(-1, 3).T).sorted()
+    named = np.array(by_server, dtype=np.int64).reshape(len(table), len(servers))
+    return GangRows(*columns, named).sorted()
 
 
 def read_gpus(
@@ -127,18 +110,13 @@ def read_gpus(
 
 def write_gang_rows(instance: GangInstance, rows: GangRows) -> dict[str, list[Assignment]]:
     """Write rows in the file's form, by job name."""
-    names = [job.name for job in instance.jobs]
     servers = [server.name for server in instance.servers or ()]
-    placements = rows.placements()
     written: dict[str, list[Assignment]] = {}
     columns = (rows.job.tolist(), rows.start.tolist(), rows.end.tolist(), rows.gpus.tolist())
-    for job, start, end, gpus, places in zip(*columns, placements, strict=True):
-        row: JsonObject = {"from": start + 1, "to": end}
-        if places:
-            row["servers"] = {servers[server]: held for server, held in places}
-        else:
-            row["gpus"] = gpus
-        written.setdefault(names[job], []).append(row)
+    for job, start, end, gpus, held in zip(*columns, rows.held, strict=True):
+        own = {"servers": write_counts(held, servers)} if held.any() else {"gpus": gpus}
+        row = {"from": start + 1, "to": end, **own}
+        written.setdefault(instance.jobs[job].name, []).append(row)
     return written
 
 
@@ -155,52 +133,39 @@ def gang_metrics(
     """
     seconds = float(instance.slot_seconds)
     done = completions >= 0
-    jct = (completions - instance.submits)[done] * seconds
-    weights = instance.weights[done]
+    rows = pd.DataFrame({
+        "user": [job.user or "" for job in instance.jobs],
+        "jct": (completions - instance.submits) * seconds,
+        "wait": (starts - instance.submits) * seconds,
+        "gpu_seconds": instance.durations * instance.job_gpus * seconds,
+        "weight": instance.weights,
+        "length": np.maximum(instance.durations * seconds, SHORT_SECONDS),
+    })[done]  # fmt: skip
+    some, jct = len(rows) > 0, rows["jct"]
     due = instance.deadlines >= 0
     last = int(completions.max(initial=0))
-    first = int(instance.submits.min()) if done.any() else 0
-    room = instance.total_gpus * (last - first)
-    slowdown = jct / np.maximum(instance.durations[done] * seconds, SHORT_SECONDS)
-    waits = (starts - instance.submits)[done] * seconds
-    some = bool(done.any())
+    room = instance.total_gpus * (last - int(instance.submits.min())) if some else 0
     p50, p95, p99 = np.percentile(jct, [50, 95, 99]).tolist() if some else (None, None, None)
+    users = rows.groupby("user").agg(
+        jobs=("jct", "size"), mean_jct=("jct", "mean"), mean_wait=("wait", "mean"),
+        gpu_seconds=("gpu_seconds", "sum"),
+    )  # fmt: skip
     return {
         "jobs": len(instance.jobs),
-        "completed": int(done.sum()),
+        "completed": len(rows),
         "mean_jct": float(jct.mean()) if some else None,
-        "weighted_mean_jct": float((jct * weights).sum() / weights.sum()) if some else None,
+        "weighted_mean_jct": float(np.average(jct, weights=rows["weight"])) if some else None,
         "p50_jct": p50,
         "p95_jct": p95,
         "p99_jct": p99,
-        "mean_wait": float(waits.mean()) if some else None,
+        "mean_wait": float(rows["wait"].mean()) if some else None,
         "makespan": last * seconds if some else None,
-        "bounded_slowdown": float(np.maximum(slowdown, 1.0).mean()) if some else None,
+        "bounded_slowdown": float((jct / rows["length"]).clip(lower=1).mean()) if some else None,
         "utilisation": used_gpu_slots / room if room else None,
         "deadlines": int(due.sum()),
         "deadlines_met": int((due & done & (completions <= instance.deadlines)).sum()),
-        "users": _by_user(instance, done, starts, completions),
+        "users": users.reset_index().to_dict("records") if rows["user"].any() else [],
     }
-
-
-def _by_user(
-    instance: GangInstance, done: Bools, starts: Ints, completions: Ints
-) -> list[JsonObject]:
-    """Jobs, mean completion time and wait, and GPU-seconds asked for, by user in name order."""
-    users = np.array([job.user or "" for job in instance.jobs], dtype=object)[done]
-    if not any(users):
-        return []
-    names, who = np.unique(users.astype(str), return_inverse=True)
-    seconds = float(instance.slot_seconds)
-    count = np.bincount(who)
-    jct = np.bincount(who, weights=(completions - instance.submits)[done] * seconds)
-    wait = np.bincount(who, weights=(starts - instance.submits)[done] * seconds)
-    work = np.bincount(who, weights=(instance.durations * instance.job_gpus)[done] * seconds)
-    columns = (names.tolist(), count.tolist(), (jct / count).tolist(), (wait / count).tolist())
-    return [
-        {"user": user, "jobs": jobs, "mean_jct": mean, "mean_wait": late, "gpu_seconds": held}
-        for user, jobs, mean, late, held in zip(*columns, work.tolist(), strict=True)
-    ]
 
 
 class GangSolution(Solution):

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from hindsched.analysis.audit.gang.impossible import find_breaches
 from hindsched.instances.gang.from_log import instance_of_log
-from hindsched.instances.traces.log import runs_of
-from hindsched.instances.traces.logs import read_log
+from hindsched.instances.traces.log import read_log
 from hindsched.solutions.gang.solution import GangSolution, pool_rows
 
 COLUMNS = ["job", "submit", "start", "end", "gpus"]
@@ -82,13 +81,11 @@ def test_breaches_agree_with_the_checker_of_solutions(
     log = read_log(frame, gpus=gpus)
     found = find_breaches(log)
     instance = instance_of_log(log)
-    runs = runs_of(log.jobs, log.schedule)
-    if (runs["start"] < 0).any():  # before the log's zero: no slot of an instance
+    if (log.runs["start"] < 0).any():  # before the log's zero: no slot of an instance
         assert found.counts["before submission"] > 0
         return
-    solution = GangSolution(
-        instance, pool_rows(runs["job"], runs["start"], runs["end"], runs["gpus"])
-    )
+    held = pool_rows(*(log.runs[name].to_numpy() for name in ("job", "start", "end", "gpus")))
+    solution = GangSolution(instance, held)
     rules = {violation.rule for violation in solution.violations()}
     assert ("(2)" in rules) == ("before submission" in found.counts)
     assert ("(5)" in rules) == ("capacity" in found.counts)

@@ -11,7 +11,7 @@ import pytest
 
 from hindsched.errors import InputError
 from hindsched.instances.gang.from_log import gang, instance_of_log
-from hindsched.instances.traces.logs import read_log
+from hindsched.instances.traces.log import read_log
 
 EXAMPLES = Path(str(files("hindsched.instances.traces") / "examples"))
 JOBS = pd.DataFrame(

@@ -20,7 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hindsched.errors import InputError
-from hindsched.instances.traces.logs import read_log
+from hindsched.instances.traces.log import read_log
 from hindsched.instances.traces.times import SECOND, Clock, find_zone, stamp_text
 
 CSV = "job,submit,start,end,gpus\na,0,0,10,4\nb,5,10,20,4\n"

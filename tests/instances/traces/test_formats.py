@@ -11,8 +11,7 @@ import pandas as pd
 import pytest
 
 from hindsched.errors import InputError
-from hindsched.instances.traces.log import Log
-from hindsched.instances.traces.logs import FORMATS, TABLES, read_log
+from hindsched.instances.traces.log import FORMATS, TABLES, Log, read_log
 
 EXAMPLES = Path(str(files("hindsched.instances.traces") / "examples"))
 OPTIONS: dict[str, dict[str, Any]] = {"sacct": {"time_zone": "Europe/Berlin"}}

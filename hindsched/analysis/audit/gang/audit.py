@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -28,8 +28,7 @@ from hindsched.instances.base import Instance
 from hindsched.instances.gang.from_log import instance_of_log
 from hindsched.instances.gang.instance import KINDS, GangInstance, split_formulation
 from hindsched.instances.traces.capacity import said_capacity
-from hindsched.instances.traces.log import Log, runs_of
-from hindsched.instances.traces.logs import read_log
+from hindsched.instances.traces.log import Log, read_log
 from hindsched.json_types import JsonObject
 from hindsched.solutions.gang.solution import GangSolution, gang_metrics, pool_rows
 from hindsched.solvers.certificates.certificate import Certificate
@@ -164,18 +163,16 @@ class Audit:
 
 
 class Clock:
-    """A limit of everything from reading to the page; without one, of bound and search alone."""
+    """Seconds of each step, and what is left of a limit of everything from reading to the page."""
 
     def __init__(self, limit: float | None) -> None:
         self._begin = self._since = time.perf_counter()
-        self._is_whole = limit is not None
-        self.whole = DEFAULT_SECONDS if limit is None else limit
-        self._reserved = 0.0
-        self.laps: dict[str, float] = {}  # seconds that each step took
+        self._limit, self._reserved = limit, 0.0
+        self.laps: dict[str, float] = {}
 
     def reserve(self, jobs: int) -> None:
-        """Keep the time to write an audit of so many jobs."""
-        self._reserved = min(self.whole / 2, FOR_OUTPUT + PER_JOB * jobs)
+        """Keep the time to write an audit of so many jobs, half of the limit at most."""
+        self._reserved = min((self._limit or 0.0) / 2, FOR_OUTPUT + PER_JOB * jobs)
 
     def lap(self, name: str) -> None:
         """Note how long a step took."""
@@ -185,14 +182,14 @@ class Clock:
     @property
     def has_time_for_policies(self) -> bool:
         """Whether more is left than the half that bound and search are to have."""
-        return self.seconds_left > (self.whole - self._reserved) / 2
+        return self._limit is None or self.seconds_left > (self._limit - self._reserved) / 2
 
     @property
     def seconds_left(self) -> float:
-        """Seconds that the steps before the output may still take."""
-        if not self._is_whole:
-            return self.whole
-        return max(0.0, self.whole - self._reserved - (time.perf_counter() - self._begin))
+        """Seconds that bound and search may take; they have their own where there is no limit."""
+        if self._limit is None:
+            return DEFAULT_SECONDS
+        return max(0.0, self._limit - self._reserved - (time.perf_counter() - self._begin))
 
 
 def audit(
@@ -252,15 +249,59 @@ def audit(
     if time_limit is not None and not 0 <= time_limit < float("inf"):
         raise InputError("time_limit", time_limit, "must be a number of seconds, at least 0")
     compile_audit()
-    clock = Clock(time_limit)
+    clock, tell = Clock(time_limit), say or (lambda text: None)
     if not isinstance(log, Log):
         log = read_log(log, format, gpus=gpus, servers=servers, **reading)
-    elif gpus is not None or servers is not None:
-        said = said_capacity(gpus, servers)
-        assert said is not None
-        log = log.with_capacity(said)
+    elif (said := said_capacity(gpus, servers)) is not None:
+        log = replace(log, capacity=said)
     clock.lap("reading")
-    return audit_log(log, clock, objective, formulation, policies, say or (lambda text: None))
+    kind = _kind(log, formulation)
+    chosen = _chosen(kind, policies)
+    if objective not in GOALS:
+        raise InputError("objective", objective, f"must be one of {', '.join(GOALS)}")
+    full = kind if objective == "mean-jct" else f"{kind},{GOALS[objective]}"
+    instance = instance_of_log(log, formulation=kind)
+    if objective == "deadlines-met" and not (instance.deadlines >= 0).any():
+        raise InputError("objective", objective, "no job of the log has a deadline")
+    clock.reserve(len(instance.jobs))
+    tell(f"{len(instance.jobs)} jobs on {instance.total_gpus} GPUs: what is impossible")
+    schedule, breaches = _schedule_of(log, instance, full), find_breaches(log)
+    if schedule.is_known and not breaches.listed:
+        for broken in schedule.solution.violations():
+            breaches = breaches.with_one(Breach(REFUSED, 0, str(broken), log.stamp(0), "", 0, 0))
+    clock.lap("checks")
+    replayed: dict[str, Schedule] = {}
+    for name in chosen:
+        if clock.has_time_for_policies:
+            tell(f"what {name} would have done")
+            pauses = POLICIES[name].preemptive
+            own = full.replace(KINDS[0], KINDS[1]) if pauses and kind == KINDS[0] else full
+            replayed[name] = Schedule(name, replay(instance, name, own), pauses)
+    clock.lap("policies")
+    tell(f"bound and search ({full})")
+    limit = max(LEAST_SECONDS, clock.seconds_left)
+    result = solve(instance, formulation=full, time_limit=limit)
+    certificate = result.certificate or certify_without_prices(instance, full)
+    bound = float(certificate.bound)
+    clock.lap("bound")
+    value = schedule.solution.objective()
+    if value < bound * (1 - ROUNDING):  # below what is proven of every schedule
+        breach = Breach(BEATS_BOUND, 0, "all jobs", log.stamp(0), "", value, bound)
+        breaches = breaches.with_one(breach)
+    candidates = [] if breaches.listed else [schedule]
+    if isinstance(result.solution, GangSolution):
+        candidates.append(Schedule("best found", result.solution, kind != KINDS[0]))
+    candidates += [each for each in replayed.values() if not each.pauses or kind != KINDS[0]]
+    best = min(candidates, key=lambda each: each.solution.exact_objective, default=None)
+    remarks = _remarks(log, instance)
+    if late := [name for name in chosen if name not in replayed]:
+        remarks.append(f"Not replayed, for no time was left: {', '.join(late)}.")
+    return Audit(
+        log=log, instance=instance, objective=objective, formulation=full, breaches=breaches,
+        schedule=schedule, policies=tuple(replayed.values()), best=best, certificate=certificate,
+        verdict=verdict_on(instance, objective, value, bound, best), seconds=clock.laps,
+        remarks=tuple(remarks),
+    )  # fmt: skip
 
 
 def compile_audit() -> None:
@@ -275,78 +316,6 @@ def compile_audit() -> None:
     compile_solve("gang")
 
 
-def audit_log(
-    log: Log,
-    clock: Clock,
-    objective: str,
-    formulation: str | None,
-    policies: Sequence[str] | None,
-    tell: Callable[[str], None],
-) -> Audit:
-    """Judge the schedule of a log.
-
-    The clock is looked at between the steps: policies for which no time is left are not replayed,
-    and bound and search end in time for the page to be written.
-    """
-    chosen = tuple(POLICIES) if policies is None else tuple(policies)
-    if objective not in GOALS:
-        raise InputError("objective", objective, f"must be one of {', '.join(GOALS)}")
-    for name in chosen:
-        if name not in POLICIES:
-            raise InputError("policy", name, f"must be one of {', '.join(POLICIES)}")
-    kind = _kind(log, formulation)
-    full = kind if objective == "mean-jct" else f"{kind},{GOALS[objective]}"
-    instance = instance_of_log(log, formulation=kind)
-    if objective == "deadlines-met" and not (instance.deadlines >= 0).any():
-        raise InputError("objective", objective, "no job of the log has a deadline")
-    if kind == KINDS[-1] and policies:
-        raise InputError("policy", ", ".join(policies), "widths changed: no policy is defined")
-    clock.reserve(len(instance.jobs))
-    schedule = _schedule_of(log, instance, full)
-    tell(f"{len(instance.jobs)} jobs on {instance.total_gpus} GPUs: what is impossible")
-    breaches = find_breaches(log)
-    if schedule.is_known and not breaches.listed:
-        for broken in schedule.solution.violations():
-            breaches = breaches.with_one(Breach(REFUSED, 0, str(broken), log.stamp(0), "", 0, 0))
-    clock.lap("checks")
-    replayed: list[Schedule] = []
-    late: list[str] = []
-    for name in () if kind == KINDS[-1] else chosen:
-        if not clock.has_time_for_policies:
-            late.append(name)
-            continue
-        tell(f"what {name} would have done")
-        pauses = POLICIES[name].preemptive
-        own = full if not pauses or kind != KINDS[0] else full.replace(KINDS[0], KINDS[1])
-        replayed.append(_schedule(name, replay(instance, name, own), pauses))
-    clock.lap("policies")
-    tell(f"bound and search ({full})")
-    limit = max(LEAST_SECONDS, clock.seconds_left)
-    result = solve(instance, formulation=full, time_limit=limit)
-    certificate = result.certificate or certify_without_prices(instance, full)
-    bound = float(certificate.bound)
-    clock.lap("bound")
-    candidates = [item for item in replayed if not item.pauses or kind != KINDS[0]]
-    if isinstance(result.solution, GangSolution):
-        candidates.insert(0, _schedule("best found", result.solution, kind != KINDS[0]))
-    value = schedule.solution.objective()
-    if value < bound * (1 - ROUNDING):  # below what is proven of every schedule
-        breach = Breach(BEATS_BOUND, 0, "all jobs", log.stamp(0), "", value, bound)
-        breaches = breaches.with_one(breach)
-    if not breaches.listed:
-        candidates.insert(0, schedule)
-    best = min(candidates, key=lambda item: item.solution.exact_objective, default=None)
-    remarks = _remarks(log, instance)
-    if late:
-        remarks.append(f"Not replayed, for no time was left: {', '.join(late)}.")
-    return Audit(
-        log=log, instance=instance, objective=objective, formulation=full, breaches=breaches,
-        schedule=schedule, policies=tuple(replayed), best=best, certificate=certificate,
-        verdict=verdict_on(instance, objective, value, bound, best), seconds=clock.laps,
-        remarks=tuple(remarks),
-    )  # fmt: skip
-
-
 def _kind(log: Log, formulation: str | None) -> str:
     """How freely the log is judged: never less freely than it was scheduled."""
     if formulation is None:
@@ -359,8 +328,14 @@ def _kind(log: Log, formulation: str | None) -> str:
     return formulation
 
 
-def _schedule(name: str, solution: GangSolution, pauses: bool) -> Schedule:
-    return Schedule(name, solution, solution.starts, pauses)
+def _chosen(kind: str, policies: Sequence[str] | None) -> tuple[str, ...]:
+    """Policies to replay: of jobs whose widths change there are none."""
+    for name in policies or ():
+        if name not in POLICIES:
+            raise InputError("policy", name, f"must be one of {', '.join(POLICIES)}")
+    if kind == KINDS[-1] and policies:
+        raise InputError("policy", ", ".join(policies), "widths changed: no policy is defined")
+    return () if kind == KINDS[-1] else tuple(POLICIES if policies is None else policies)
 
 
 def _schedule_of(log: Log, instance: GangInstance, formulation: str) -> Schedule:
@@ -368,8 +343,7 @@ def _schedule_of(log: Log, instance: GangInstance, formulation: str) -> Schedule
     jobs = log.jobs
     first = log.schedule.groupby("job", sort=False)["start"].min().reindex(jobs["job"])
     starts = np.where(first.isna(), -1, first.fillna(-1)).astype(np.int64)
-    runs = runs_of(jobs, log.schedule)
-    columns = [runs[name] for name in ("job", "start", "end", "gpus")]
+    columns = [log.runs[name].to_numpy(np.int64) for name in ("job", "start", "end", "gpus")]
     too_short = (jobs["ran"].notna() & (jobs["ran"] < jobs["duration"])).to_numpy(bool)
     odd = np.flatnonzero(too_short | jobs["completion_only"].to_numpy(bool))
     if odd.size:  # known by their completions: their work stands before them
@@ -380,7 +354,7 @@ def _schedule_of(log: Log, instance: GangInstance, formulation: str) -> Schedule
     rows = pool_rows(*columns)
     solution = GangSolution(instance, rows, formulation)
     pauses = bool((jobs["runs"] > 1).any() or not log.is_slotwise)
-    return Schedule("log", solution, starts, pauses, log.is_slotwise)
+    return Schedule("log", solution, pauses, starts, log.is_slotwise)
 
 
 def _remarks(log: Log, instance: GangInstance) -> list[str]:
@@ -415,11 +389,10 @@ def _remarks(log: Log, instance: GangInstance) -> list[str]:
 def _measures(schedule: Schedule, *, elastic: bool) -> JsonObject:
     """Numbers of `gang_metrics`; None where the log does not say enough."""
     solution = schedule.solution
-    found = gang_metrics(
-        solution.instance, schedule.starts, solution.completions, solution.used_gpu_slots
-    )
+    starts = solution.starts if schedule.starts is None else schedule.starts
+    found = gang_metrics(solution.instance, starts, solution.completions, solution.used_gpu_slots)
     unknown = {
-        "mean_wait": (schedule.starts < 0).any(),
+        "mean_wait": (starts < 0).any(),
         "utilisation": not schedule.is_known,
         "bounded_slowdown": elastic,  # jobs have no duration of their own
         "deadlines_met": not found["deadlines"],

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from hindsched import kernel
-from hindsched.arrays import Ints
 from hindsched.instances.traces.log import Log
 
 BEATS_BOUND, REFUSED = "better than possible", "refused"
@@ -53,11 +53,11 @@ class Breach:
 
 @dataclass(frozen=True)
 class Breaches:
-    """All breaches, what could not be checked, and the most GPUs known to be held at once."""
+    """What cannot have been."""
 
     listed: tuple[Breach, ...]
-    unchecked: tuple[str, ...]
-    peak: int
+    unchecked: tuple[str, ...]  # what could not be checked, and why
+    peak: int  # most GPUs known to be held at once
 
     @property
     def counts(self) -> dict[str, int]:
@@ -95,8 +95,8 @@ def find_breaches(log: Log) -> Breaches:
         ran, needed = log.seconds(job["ran"]), log.seconds(job["duration"])
         end, where = log.stamp(job["completion"]), f"job {job['job']}"
         listed.append(Breach("too short", int(job["row"]), where, end, "", ran, needed))
-    _, used = use_over_time(*(held[name].to_numpy() for name in ("start", "end", "gpus")))
-    return Breaches(tuple(listed), tuple(unchecked), int(used.max(initial=0)))
+    used = use_over_time(held["start"], held["end"], held["gpus"])
+    return Breaches(tuple(listed), tuple(unchecked), int(used.max() if len(used) else 0))
 
 
 def held_rows(log: Log) -> pd.DataFrame:
@@ -117,12 +117,10 @@ def held_rows(log: Log) -> pd.DataFrame:
     return pd.concat([known, aside], ignore_index=True)
 
 
-def use_over_time(start: Ints, end: Ints, width: Ints) -> tuple[Ints, Ints]:
-    """Moments at which the number of GPUs held changes, and the number from then on."""
-    moments, where = np.unique(np.concatenate([start, end]), return_inverse=True)
-    change = np.zeros(len(moments), dtype=np.int64)
-    np.add.at(change, where, np.concatenate([width, -width]))
-    return moments, np.cumsum(change)
+def use_over_time(start: Any, end: Any, gpus: Any) -> pd.Series:
+    """GPUs held from each moment on at which their number changes."""
+    changes = pd.Series(np.append(gpus, np.negative(gpus)), np.append(start, end))
+    return changes.groupby(level=0).sum().cumsum()
 
 
 def _known_servers(log: Log, held: pd.DataFrame, unchecked: list[str]) -> dict[str, int]:
@@ -136,8 +134,7 @@ def _known_servers(log: Log, held: pd.DataFrame, unchecked: list[str]) -> dict[s
     if (number := int((server == "").sum())) > 0:
         runs = f"{number} run{'s' * (number > 1)}"
         unchecked.append(f"each server: of {runs} the log does not say what each server held")
-    names = sorted(set(server) - {""})
-    sizes = {name: capacity.of_server(name) for name in names}
+    sizes = {name: capacity.of_server(name) for name in sorted({*server} - {""})}
     unknown = [name for name, gpus in sizes.items() if gpus is None]
     if unknown:
         unchecked.append(
@@ -158,36 +155,30 @@ def _judged(
     columns = [held[name].tolist() for name in ("submit", "start", "end", "gpus")]
     places = held["server"].astype(str).tolist() if servers else [""] * len(held)
     for number, (submit, start, end, width) in enumerate(zip(*columns, strict=True)):
+        name = str(number)
         own = {"servers": {places[number]: width}} if servers else {"gpus": width}
-        jobs.append({"name": str(number), "submit": submit - zero, "duration": end - start,
-                     "gpus": min(width, gpus)})  # fmt: skip
+        job = {"submit": submit - zero, "duration": end - start, "gpus": min(width, gpus)}
+        jobs.append({"name": name, **job})
         rows = [{"from": start - zero + 1, "to": end - zero, **own}]
-        runs.append({"name": str(number), "assignments": rows})
+        runs.append({"name": name, "assignments": rows})
     listed = [{"name": name, "gpus": size} for name, size in servers.items()]
     cluster = {"servers": listed} if servers else {"gpus": gpus}
     instance = {"family": "gang", "slot_seconds": 1, "jobs": jobs, **cluster}
     found = kernel.check(instance, {"formulation": "non-preemptive", "jobs": runs})
-    last: dict[str, tuple[int, Breach]] = {}  # by place: when its last breach ends, and that
+    over: dict[tuple[str, int], Breach] = {}  # by place and the slot after which it ends
     for each in found.violations:
-        row = held.iloc[int(each.job)]
-        begin, number, amount = each.first - 1 + zero, int(row["row"]), int(each.amount)
+        row, begin, amount = held.iloc[int(each.job)], each.first - 1 + zero, int(each.amount)
+        begins, ends = log.stamp(begin), log.stamp(each.last + zero)
         if each.rule == "(2)" and not servers:
-            early = log.seconds(amount)
-            where = f"job {row['job']}"
-            yield Breach("before submission", number, where, log.stamp(begin), "", early, 0)
-        if each.rule != "(5)" or (each.server == "cluster") == bool(servers):
-            continue
-        room = servers.get(each.server, gpus)
-        where = f"server {each.server}" if servers else "the cluster"
-        until, before = last.get(each.server, (-1, None))
-        if before is not None and until == each.first - 1:  # goes on at another height
-            made = replace(before, found=max(before.found, room + amount))
-            made = replace(made, end=log.stamp(each.last + zero))
-        else:
-            if before is not None:
-                yield before
+            early, where = log.seconds(amount), f"job {row['job']}"
+            yield Breach("before submission", int(row["row"]), where, begins, "", early, 0)
+        elif each.rule == "(5)" and (each.server == "cluster") != bool(servers):
+            room = servers.get(each.server, gpus)
+            where = f"server {each.server}" if servers else "the cluster"
             kind = "server" if servers else "capacity"
-            end = log.stamp(each.last + zero)
-            made = Breach(kind, number, where, log.stamp(begin), end, room + amount, room)
-        last[each.server] = each.last, made
-    yield from (breach for _, breach in last.values())
+            made = Breach(kind, int(row["row"]), where, begins, ends, room + amount, room)
+            before = over.pop((each.server, each.first - 1), None)
+            if before is not None:  # goes on at another height
+                made = replace(before, end=ends, found=max(before.found, made.found))
+            over[each.server, each.last] = made
+    yield from over.values()

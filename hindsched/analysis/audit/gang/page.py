@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 Audit = Any  # the class `Audit` of the file that calls this one
 ROWS_SHOWN = 25
 LOG_COLOUR, BEST_COLOUR, OVER_COLOUR = PALETTE[0], PALETTE[2], PALETTE[5]
-MOST_STEPS = 600  # stretches of time over which a curve with more steps is averaged
+MOST_STEPS = 600  # stretches of time over which a curve is averaged
 
 
 def render_page(audit: Audit, commands: Sequence[str], pictures: dict[str, bytes]) -> str:
@@ -127,21 +127,20 @@ def write_folder(audit: Audit, folder: str | Path) -> list[Path]:
 @look()
 def plot_use(audit: Audit) -> Axes:
     """Draw GPUs in use over time: the log's, the best schedule's, and how many there are."""
-    log, room, held = audit.log, audit.instance.total_gpus, held_rows(audit.log)
+    log, room, held, best = audit.log, audit.instance.total_gpus, held_rows(audit.log), audit.best
     ax = new_axes(8.6, 3.2)
     end = int(audit.schedule.solution.completions.max())
-    exact = use_over_time(*(held[name].to_numpy() for name in ("start", "end", "gpus")))
-    times, used = _curve(log, *exact, end)
-    ax.fill_between(times, used, step="post", color=LOG_COLOUR, alpha=0.35, lw=0, label="log")
-    times, used = _curve(log, exact[0], np.where(exact[1] > room, exact[1], 0), end)
-    if used.any():
-        label = "more than there are"
-        ax.fill_between(times, used, step="post", color=OVER_COLOUR, lw=1, label=label)
-    best = audit.best
+    used = use_over_time(held["start"], held["end"], held["gpus"])
+    ax.fill_between(
+        *_curve(log, used, end), step="post", color=LOG_COLOUR, alpha=0.35, lw=0, label="log"
+    )
+    if (used > room).any():
+        over, label = _curve(log, used.where(used > room, 0), end), "more than there are"
+        ax.fill_between(*over, step="post", color=OVER_COLOUR, lw=1, label=label)
     if best is not None and best is not audit.schedule:
         rows = best.solution.rows
-        times, used = _curve(log, *use_over_time(rows.start, rows.end, rows.gpus), end)
-        ax.step(times, used, where="post", color=BEST_COLOUR, lw=1, label=best.name)
+        curve = _curve(log, use_over_time(rows.start, rows.end, rows.gpus), end)
+        ax.step(*curve, where="post", color=BEST_COLOUR, lw=1, label=best.name)
     ax.axhline(room, color=GREY, lw=1, ls="--")
     ax.set_ylim(0, None)
     ax.set_ylabel(f"GPUs in use (of {room})")
@@ -169,17 +168,15 @@ def plot_policies(audit: Audit) -> Axes:
     return ax
 
 
-def _curve(log: Log, moments: Any, used: Any, end: int) -> tuple[Any, Any]:
-    """Times (dates for stamps, else hours) and values, of few enough steps, until `end`."""
-    kept = moments <= end
-    moments, used = moments[kept], used[kept]
-    if len(moments) > MOST_STEPS:
-        edges = np.linspace(moments[0], end, MOST_STEPS + 1).astype(np.int64)
-        area = np.concatenate([[0.0], np.cumsum(used[:-1] * np.diff(moments).astype(float))])
-        at = np.searchsorted(moments, edges, side="right") - 1
-        means = np.diff(area[at] + used[at] * (edges - moments[at])) / np.maximum(np.diff(edges), 1)
-        moments, used = edges, np.append(means, 0.0)
-    times = [log.microseconds(slot) for slot in moments]
+def _curve(log: Log, used: pd.Series, end: int) -> tuple[Any, Any]:
+    """Times (dates for stamps, else hours) until `end`, and mean use from each to the next."""
+    moments = used.index.to_numpy(dtype=np.int64)
+    edges = np.unique(np.linspace(moments[0], end, MOST_STEPS + 1).astype(np.int64))
+    area = np.append(0.0, np.cumsum(used.to_numpy()[:-1] * np.diff(moments)))
+    means = np.diff(np.interp(edges, moments, area)) / np.diff(edges)
+    times: Any = log.microseconds(edges)
     if log.clock == "stamps":
-        return pd.to_datetime(times, unit="us", utc=True).tz_convert(log.zone or "UTC"), used
-    return [moment / (3600 * SECOND) for moment in times], used
+        times = pd.to_datetime(times, unit="us", utc=True).tz_convert(log.zone or "UTC")
+    else:
+        times = times / (3600 * SECOND)
+    return times, np.append(means, 0.0)

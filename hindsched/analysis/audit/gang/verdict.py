@@ -54,18 +54,18 @@ class Verdict:
         """What is measured."""
         return WORDS[self.objective][self.weighted]
 
-    def sentence(self, whose: str = "Your scheduler") -> str:
+    def sentence(self) -> str:
         """The verdict in one sentence."""
         low, high = self.best.lower, self.best.upper
         if self.objective == "deadlines-met":
-            met = f"{whose} met {self.value:g} of {self.out_of:g} deadlines"
+            met = f"Your scheduler met {self.value:g} of {self.out_of:g} deadlines"
             met += " by weight" * self.weighted
             if low == high == self.value:
                 return f"{met}: nobody could have met more."
             best = f"{high:g}" if low == high else f"between {low or 0:g} and {high:g}"
             return f"{met}; the best possible meets {best}."
         assert low is not None
-        text, least = f"{whose}'s {self.word} is {seconds(self.value)} s", seconds(low, -1)
+        text, least = f"Your scheduler's {self.word} is {seconds(self.value)} s", seconds(low, -1)
         if self.value < low * (1 - ROUNDING):
             return f"{text}; no schedule can be below {least} s."
         if Interval(low, self.value).is_point:
@@ -97,10 +97,8 @@ def seconds(value: float, outward: int = 0) -> str:
 
 
 def _quotient(above: float | None, below: float | None) -> float | None:
-    if above is None or below is None:
-        return None
-    if below == 0:
-        return 1.0 if above == 0 else None
+    if above is None or below is None or below == 0:
+        return 1.0 if above == below == 0 else None
     return above / below
 
 
@@ -110,8 +108,8 @@ class Schedule:
 
     name: str  # log, a policy, or best found
     solution: GangSolution = field(repr=False)  # where only ends are known, work stands before them
-    starts: Ints = field(repr=False)  # -1 where it is not known
     pauses: bool = False
+    starts: Ints | None = field(default=None, repr=False)  # -1 unknown; None: the solution's
     is_known: bool = True  # what was held in every slot
 
 
@@ -162,55 +160,42 @@ def find_gap(log: Log, schedule: Schedule, best: Schedule) -> Gap:
     ends, instance = best.solution.completions, schedule.solution.instance
     later = schedule.solution.completions - ends
     lost = np.maximum(later, 0) * instance.weights
-    total = float(lost.sum())
     kept = log.to_frame()[["job", "row", "submit", "start", "end", "gpus", "duration", "jct"]]
     table = kept.assign(
         best_jct=[log.seconds(slots) for slots in (ends - instance.submits).tolist()],
         later=[log.seconds(slots) for slots in later.tolist()],
-        share=lost / total if total > 0 else 0.0,
+        share=lost / max(float(lost.sum()), 1e-300),
     )
     order = np.argsort(-lost, kind="stable")
-    return Gap(best.name, table.iloc[order].reset_index(drop=True), _hours(log, schedule))
+    hours = pd.DataFrame(columns=["begin", "end", "idle", "share"])
+    if schedule.is_known:
+        hours = _hours(log, schedule)
+    return Gap(best.name, table.iloc[order].reset_index(drop=True), hours)
 
 
 def _hours(log: Log, schedule: Schedule) -> pd.DataFrame:
-    """GPU-seconds idle while jobs waited, by hour of the log's clock."""
-    if not schedule.is_known:
-        return pd.DataFrame(columns=["begin", "end", "idle", "share"])
-    jobs, rows, held = log.jobs, schedule.solution.rows, held_rows(log)
-    first, last = int(jobs["submit"].min()), int(jobs["completion"].max())
-    curves = [
-        use_over_time(*(held[name].to_numpy() for name in ("start", "end", "gpus"))),
-        use_over_time(*(jobs[name].to_numpy() for name in ("submit", "completion", "gpus"))),
-        use_over_time(rows.start, rows.end, rows.gpus),
-    ]
-    edges = _hours_around(log, first, last)
-    cut = np.unique(np.concatenate([edges, *(moments for moments, _ in curves)]))
-    cut = cut[(cut >= first) & (cut <= last)]
-    begin = cut[:-1]
-    used, present, running = (
-        np.append(0, values)[np.searchsorted(moments, begin, side="right")]
-        for moments, values in curves
-    )
-    free = np.maximum(schedule.solution.instance.total_gpus - used, 0)
-    idle = np.minimum(free, np.maximum(present - running, 0)) * np.diff(cut)
-    where = np.searchsorted(edges, begin, side="right") - 1
-    total = np.bincount(where, weights=idle, minlength=len(edges) - 1)
-    order = np.argsort(-total, kind="stable")
-    order = order[total[order] > 0]
-    return pd.DataFrame(
-        {
-            "begin": [log.stamp(edges[k]) for k in order],
-            "end": [log.stamp(edges[k + 1]) for k in order],
-            "idle": total[order] / log.slots_per_second,
-            "share": total[order] / max(1.0, total.sum()),
-        }
-    )
-
-
-def _hours_around(log: Log, first: int, last: int) -> Ints:
-    """Full hours of the clock around two slots."""
+    """GPU-seconds idle while jobs waited, by full hour of the log's clock."""
+    first, last = int(log.jobs["submit"].min()), int(log.jobs["completion"].max())
     unit, step = SECOND // log.slots_per_second, 3600 * SECOND
-    begin, end = (log.zero + first * unit) // step, -(-(log.zero + last * unit) // step)
-    moments = [(number * step - log.zero) // unit for number in range(begin, end + 1)]
-    return np.array(moments, dtype=np.int64)
+    begin, end = log.microseconds(first) // step, -(-log.microseconds(last) // step)
+    edges = (np.arange(begin, end + 1) * step - log.zero) // unit
+    rows = schedule.solution.rows
+    held = held_rows(log)
+    curves = {
+        "used": use_over_time(held["start"], held["end"], held["gpus"]),
+        "present": use_over_time(*(log.jobs[name] for name in ("submit", "completion", "gpus"))),
+        "running": use_over_time(rows.start, rows.end, rows.gpus),
+    }
+    cut = np.unique(np.concatenate([edges, *(curve.index for curve in curves.values())]))
+    cut = cut[(cut >= first) & (cut <= last)]
+    now = pd.DataFrame({n: c.reindex(cut, method="ffill").fillna(0) for n, c in curves.items()})
+    free = (schedule.solution.instance.total_gpus - now["used"]).clip(lower=0)
+    idle = np.minimum(free, (now["present"] - now["running"]).clip(lower=0))[:-1] * np.diff(cut)
+    found = idle.groupby(np.searchsorted(edges, cut[:-1], side="right") - 1).sum()
+    found = found[found > 0].sort_values(ascending=False, kind="stable")
+    return pd.DataFrame({
+        "begin": [log.stamp(edges[k]) for k in found.index],
+        "end": [log.stamp(edges[k + 1]) for k in found.index],
+        "idle": found.to_numpy() / log.slots_per_second,
+        "share": found.to_numpy() / found.sum(),
+    })  # fmt: skip

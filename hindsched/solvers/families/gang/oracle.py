@@ -43,7 +43,6 @@ from hindsched.solutions.gang.solution import GangSolution
 from hindsched.solvers.kernels.gang.orders import FOREVER
 from hindsched.solvers.kernels.gang.responses import (
     Blocks,
-    interval_of,
     pausing_responses,
     rigid_responses,
 )
@@ -305,21 +304,18 @@ class GangOracle(BlockOracle):
         """GPU-seconds that a solution holds by interval, job by job."""
         assert isinstance(solution, GangSolution)
         rows, seconds = solution.rows, float(self.instance.slot_seconds)
-        held: list[list[tuple[int, float]]] = [[] for _ in self.instance.jobs]
-        columns = (rows.job.tolist(), rows.start.tolist(), rows.end.tolist(), rows.gpus.tolist())
-        for job, start, end, gpus in zip(*columns, strict=True):
-            first = max(0, int(interval_of(self.cut, start)))
-            for k in range(first, self.rows.size):
-                low, high = max(start, int(self.cut[k])), min(end, int(self.cut[k + 1]))
-                if low >= high:
-                    break
-                held[job].append((k, gpus * (high - low) * seconds))
-        found: list[Response | None] = []
-        for cost, pairs in zip(job_costs(solution), held, strict=True):
-            at = np.array([pair[0] for pair in pairs], dtype=np.int64)
-            amounts = np.array([pair[1] for pair in pairs])
-            found.append(Response(cost, cost, at, amounts, 0))
-        return found
+        first = np.maximum(np.searchsorted(self.cut, rows.start, side="right") - 1, 0)
+        until = np.minimum(np.searchsorted(self.cut, rows.end), self.rows.size)
+        held: list[dict[int, float]] = [{} for _ in self.instance.jobs]
+        for row, job in enumerate(rows.job.tolist()):
+            for k in range(first[row], until[row]):
+                begin, end = max(self.cut[k], rows.start[row]), min(self.cut[k + 1], rows.end[row])
+                amount = float((end - begin) * rows.gpus[row] * seconds)
+                held[job][k] = held[job].get(k, 0.0) + amount
+        return [
+            Response(cost, cost, np.array([*own], dtype=np.int64), np.array([*own.values()]), 0)
+            for cost, own in zip(job_costs(solution), held, strict=True)
+        ]
 
     def assignments(self, block: int, response: Response) -> list[Assignment]:
         """Rows of a job that runs in one piece in one pool."""
@@ -379,30 +375,20 @@ def makespan_bound(instance: GangInstance, kind: str) -> float:
     job ends before its submission and duration. Elastic jobs have the first of the three, and the
     third with the duration on as many GPUs as they can use.
     """
-    seconds = makespan_bound_slots(instance, kind) * exactly(instance.slot_seconds)
-    nearest = float(seconds)
-    return nearest if nearest <= seconds else math.nextafter(nearest, -math.inf)
-
-
-def makespan_bound_slots(instance: GangInstance, kind: str) -> int:
-    """The bound in slots."""
-    if not instance.jobs:
-        return 0
     order = np.argsort(-instance.submits, kind="stable")
     submit, duration = instance.submits[order], instance.durations[order]
     gpus, room = instance.job_gpus[order], instance.total_gpus
     work = duration * gpus
     fastest = -(-work // instance.most_gpus[order]) if kind == "elastic" else duration
-    best = max(int((submit + fastest).max()), _from_each(submit, work, room))
-    if kind != "elastic":
-        for parallel in range(1, min(MOST_PARALLEL, room) + 1):
-            wide = gpus * (parallel + 1) > room
-            best = max(best, _from_each(submit[wide], duration[wide], parallel))
-    return best
+    slots = max(int((submit + fastest).max(initial=0)), _from_each(submit, work, room))
+    for parallel in range(1, min(MOST_PARALLEL, room) + 1) if kind != "elastic" else ():
+        wide = gpus * (parallel + 1) > room
+        slots = max(slots, _from_each(submit[wide], duration[wide], parallel))
+    seconds = slots * exactly(instance.slot_seconds)
+    nearest = float(seconds)
+    return nearest if nearest <= seconds else math.nextafter(nearest, -math.inf)
 
 
 def _from_each(submit: Ints, work: Ints, rate: int) -> int:
     """Latest of ``r + work submitted at r or later / rate``; submissions fall."""
-    if not submit.size:
-        return 0
-    return int((submit + -(-np.cumsum(work) // rate)).max())
+    return int((submit + -(-np.cumsum(work) // rate)).max(initial=0))

@@ -27,20 +27,17 @@ from hindsched.solvers.kernels.gang.responses import fluid_prices, soft_response
 
 COARSE = 1000
 """Intervals at first."""
-COARSE_STAGES = (1.0, 0.3, 0.1, 0.03, 0.01)
-"""Smoothing on them, relative to the mean weighted duration."""
-FINE_STAGES = (0.01, 0.01, 0.003, 0.003, 0.001, 0.001, 0.0003, 0.0003)
-"""Smoothing after each halving."""
-LAST_STAGES = (0.001, 0.0003)
+STAGES = (
+    *((share, False) for share in (1.0, 0.3, 0.1, 0.03, 0.01)),
+    *((share, True) for share in (0.01, 0.01, 0.003, 0.003, 0.001, 0.001, 0.0003, 0.0003)),
+    *((share, False) for share in (0.001, 0.001, 0.0003, 0.0003)),
+)
+"""Smoothing relative to the mean weighted duration, and whether intervals are halved before."""
 MOST_INTERVALS = 40_000
 ITERATIONS = 50
 MEMORY = 20
 DIGITS = 6
 """Significant digits of the largest price; all prices are multiples of its last."""
-
-
-class OutOfTimeError(Exception):
-    """Ends a climb from inside the optimiser."""
 
 
 @dataclass
@@ -56,7 +53,6 @@ class Climb:
     best_prices: Floats = field(default_factory=lambda: np.zeros(0))
     best_cut: Ints = field(default_factory=lambda: np.zeros(1, dtype=np.int64))
     expected: Floats = field(default_factory=lambda: np.zeros(0))
-    evaluations: int = 0
 
     @property
     def scale(self) -> float:
@@ -81,36 +77,28 @@ class Climb:
         mu = share * scale
 
         def negative(point: Floats) -> tuple[float, Floats]:
-            if self.clock.is_over:
-                raise OutOfTimeError
             prices = np.maximum(point, 0.0) / length
-            soft, hard, use, expected = soft_responses(
+            soft, hard, use, self.expected = soft_responses(
                 oracle.cut, prices * seconds, oracle.blocks, mu
             )
-            self.evaluations += 1
             spend()
             paid = float(prices @ capacity)
-            self.expected = expected
             self.note(hard - paid, oracle.cut, prices)
             return -(soft - paid) / unit, -(use * seconds - capacity) / length / unit
 
+        def look_at_the_clock(_: Floats) -> None:
+            if self.clock.is_over:
+                raise StopIteration
+
         from scipy.optimize import minimize  # a quarter of a second, of every process that starts
 
-        limits = {"maxiter": iterations, "maxcor": MEMORY, "ftol": 1e-10, "gtol": 1e-9}
-        try:
-            found: Any = minimize(  # type: ignore[call-overload]
-                negative,
-                self.prices * length,
-                jac=True,
-                method="L-BFGS-B",
-                bounds=[(0.0, None)] * length.size,
-                options=limits,
-            )
-            self.prices = np.maximum(found.x, 0.0) / length
-        except OutOfTimeError:
-            if self.best_cut is oracle.cut:
-                self.prices = self.best_prices.copy()
-        if self.on_expected is not None and self.expected.size:
+        found: Any = minimize(  # type: ignore[call-overload]
+            negative, self.prices * length, jac=True, method="L-BFGS-B",
+            bounds=[(0.0, None)] * length.size, callback=look_at_the_clock,
+            options={"maxiter": iterations, "maxcor": MEMORY, "ftol": 1e-10, "gtol": 1e-9},
+        )  # fmt: skip
+        self.prices = np.maximum(found.x, 0.0) / length
+        if self.on_expected is not None:
             self.on_expected(self.expected)
 
     def halve(self, share: float) -> None:
@@ -143,7 +131,6 @@ class Climb:
         """Climb the bound of pausing jobs until the time is over or steps have become tiny."""
         options = SolveOptions(time_limit=self.clock.seconds_left)
         found = subgradient_bound(self.oracle, options, start_prices=self.prices, target=target)
-        self.evaluations += found.iterations
         self.prices = found.certificate.prices
         self.note(found.bound, self.oracle.cut, self.prices)
 
@@ -212,13 +199,10 @@ def climb_prices(
     if oracle.kind != "non-preemptive":
         climb.subgradient(target)
         return climb
-    for share in COARSE_STAGES:
-        climb.smooth(share)
-    for share in FINE_STAGES:
+    for share, finer in STAGES:
         if clock.is_over:
-            return climb
-        climb.halve(share)
+            break
+        if finer:
+            climb.halve(share)
         climb.smooth(share)
-    for share in LAST_STAGES:
-        climb.smooth(share, 4 * ITERATIONS)
     return climb

@@ -101,12 +101,14 @@ def _played(
     state.gpus[:], state.expected[:] = instance.job_gpus[order], expected[order]
     state.key[:] = key[order]
     columns = instance.submits[order], instance.durations[order]
-    rows, places = policies.play(state, *columns, way, threshold)
-    job, start, end = rows.T
-    made = pool_rows(order[job], start, end, state.gpus[job])
+    runs, places = policies.play(state, *columns, way, threshold)
+    job, start, end = runs.T
+    row, server, gpus = places.T
+    held = np.zeros((job.size, state.sizes.size * instance.is_consolidated), dtype=np.int64)
     if instance.is_consolidated:
-        made = GangRows(made.job, start, end, made.gpus, *places.T)
-    return GangSolution(instance, made, formulation)
+        held[row, server] = gpus
+    rows = GangRows(order[job], start, end, state.gpus[job], held)
+    return GangSolution(instance, rows, formulation)
 
 
 def policy_settings(name: str, settings: Keywords) -> dict[str, float]:

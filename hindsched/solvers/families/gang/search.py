@@ -76,6 +76,14 @@ def mean_cost(jobs: Jobs) -> float:
     return max(float(costs.mean()) if costs.size else 0.0, 1e-12)
 
 
+def search_jobs(instance: GangInstance, formulation: str) -> Jobs:
+    """What the searches know of an instance's jobs."""
+    blocks = job_blocks(instance, formulation)
+    penalty = np.where(np.isfinite(blocks.skip), blocks.skip, 0.0)
+    columns = blocks.submit, blocks.duration, instance.job_gpus, blocks.slope, blocks.latest
+    return Jobs(*columns, penalty)
+
+
 def _seeded(seed: int) -> Words:
     return np.array([2 * seed + 88172645463325252], dtype=np.uint64)
 
@@ -84,11 +92,8 @@ class Search:
     """Best schedule of jobs in one piece in one pool, by the formulation's objective."""
 
     def __init__(self, instance: GangInstance, formulation: str, seed: int = 0) -> None:
-        blocks = job_blocks(instance, formulation)
-        penalty = np.where(np.isfinite(blocks.skip), blocks.skip, 0.0)
-        sizes = blocks.submit, blocks.duration, instance.job_gpus
         self.instance, self.formulation = instance, formulation
-        self.jobs = Jobs(*sizes, blocks.slope, blocks.latest, penalty)
+        self.jobs = search_jobs(instance, formulation)
         self.scale, self.state = mean_cost(self.jobs), _seeded(seed)
         self.cost, self.start = math.inf, np.zeros(0, dtype=np.int64)
         self.moves = 0
@@ -138,16 +143,17 @@ class Search:
         return GangSolution(self.instance, rows, self.formulation)
 
 
-def annealed(start: Ints, jobs: Jobs, gpus: int, rounds: int, reach: int, scale: float) -> Ints:
+def annealed(
+    start: Ints, jobs: Jobs, gpus: int, rounds: int, reach: int, scale: float | None = None
+) -> Ints:
     """The schedule `start` improved by so many moves: no clock decides."""
-    best, cost = start, total_cost(jobs, start)
+    best, scale = start, mean_cost(jobs) if scale is None else scale
     sequence, state = np.argsort(start, kind="stable"), _seeded(0)
     for step in range(HEATS if rounds else 0):
         heat = HOT * scale * COOLING ** (step / HEATS)
         resequence(sequence, jobs, gpus, max(1, rounds // HEATS), heat, state, reach)
         found = starts_in_sequence(sequence, jobs, gpus)
-        if total_cost(jobs, found) < cost:
-            best, cost = found, total_cost(jobs, found)
+        best = min(best, found, key=lambda start: total_cost(jobs, start))
     return best
 
 
@@ -158,10 +164,8 @@ def best_in_rounds(instance: GangInstance, formulation: str, rounds: int) -> Gan
     in_one_piece = kind == KINDS[0] and goal != OBJECTIVES[1] and not instance.is_consolidated
     if not in_one_piece or not can_move(len(instance.jobs), instance.total_gpus):
         return best
-    search = Search(instance, formulation)
-    reach, _ = CYCLES[0]
-    gpus, jobs, scale = instance.total_gpus, search.jobs, search.scale
-    search.try_starts(annealed(best.starts, jobs, gpus, rounds, reach, scale))
+    search, gpus, reach = Search(instance, formulation), instance.total_gpus, CYCLES[0][0]
+    search.try_starts(annealed(best.starts, search.jobs, gpus, rounds, reach))
     return min(best, search.solution(), key=lambda solution: solution.exact_objective)
 
 
@@ -171,103 +175,83 @@ class OpenJobs(NamedTuple):
     # what is fixed and still holds GPUs, row by row; then the open jobs in the view's order
     jobs: Jobs
     fixed: int  # number of such rows
-    room: int  # GPUs in all
-    # row, server and GPUs of what is fixed, by row; empty in a pool, (places,)
-    places: tuple[Ints, Ints, Ints]
+    held: Ints  # their GPUs by server, (rows, servers)
+    sizes: Ints  # GPUs by server where that matters; one number for a pool
+
+    @property
+    def own(self) -> Jobs:
+        """The open jobs alone."""
+        return Jobs._make(column[self.fixed :] for column in self.jobs)
 
 
-class Placed(NamedTuple):
-    """A plan on servers."""
+class Plan(NamedTuple):
+    """When the open jobs begin, and where."""
 
-    starts: Ints  # when they begin, (open jobs,)
-    by_server: Ints  # GPUs that each holds, (open jobs, servers)
+    starts: Ints  # (open jobs,)
+    held: Ints  # GPUs by server; a pool is one, (open jobs, servers)
 
 
 def open_jobs(instance: GangInstance, formulation: str, view: Outlook) -> OpenJobs:
     """What a view of the known jobs leaves to plan; makespans are planned by completions."""
     kind, goal = split_formulation(formulation)
-    if goal == OBJECTIVES[1]:
-        formulation = kind
-    blocks, rows = job_blocks(instance, formulation), view.fixed.rows
-    own = np.array([task.job for task in view.tasks], dtype=np.int64)
-    gpus = instance.job_gpus[own]
+    known = search_jobs(instance, kind if goal == OBJECTIVES[1] else formulation)
+    rows, position = view.fixed.rows, [task.job for task in view.tasks]
+    own = Jobs._make(column[position] for column in known)
     submit = np.array([task.first - 1 for task in view.tasks], dtype=np.int64)
     units = np.array([task.work * task.gpus for task in view.tasks], dtype=np.int64)
+    own = own._replace(submit=submit, duration=-(-units // own.gpus))
     still = rows.end > submit.min(initial=FOREVER)
-    none = np.zeros(int(still.sum()))
-    columns = (
-        (rows.start[still], submit),
-        (rows.end[still] - rows.start[still], -(-units // gpus)),
-        (rows.gpus[still], gpus),
-        (none, blocks.slope[own]),
-        (rows.end[still], blocks.latest[own]),
-        (none + NEVER_LATE, np.where(np.isfinite(blocks.skip), blocks.skip, 0.0)[own]),
-    )
-    jobs = Jobs._make(map(np.concatenate, columns))
-    named = still[rows.place_row]
-    row = (np.cumsum(still) - 1)[rows.place_row[named]]
-    places = (row, rows.place_server[named], rows.place_gpus[named])
-    return OpenJobs(jobs, none.size, instance.total_gpus, places)
+    start, end, gpus = rows.start[still], rows.end[still], rows.gpus[still]
+    none = np.zeros(start.size)
+    fixed = Jobs(start, end - start, gpus, none, end, none + NEVER_LATE)
+    jobs = Jobs._make(map(np.concatenate, zip(fixed, own, strict=True)))
+    return OpenJobs(jobs, none.size, rows.held[still], policies.cluster_sizes(instance))
 
 
-def plan_in_order(left: OpenJobs, key: Floats) -> Ints:
-    """Starts of the open jobs, those of smaller keys first."""
-    order = np.concatenate([np.arange(left.fixed), left.fixed + np.argsort(key, kind="stable")])
-    return starts_in_order(order, left.jobs, left.room)[left.fixed :]
-
-
-def best_plan(left: OpenJobs, plans: list[Ints], rounds: int) -> Ints:
-    """The cheapest of some plans, improved by so many exchanges of jobs."""
+def plan_in_order(left: OpenJobs, key: Floats) -> Plan:
+    """Plan the open jobs, those of smaller keys first; on servers whichever fits starts."""
     jobs, fixed = left.jobs, left.fixed
-    known = [np.concatenate([jobs.submit[:fixed], plan]) for plan in plans]
-    start = min(known, key=lambda start: total_cost(jobs, start)).copy()
-    if can_move(start.size, left.room):
-        scale = mean_cost(Jobs._make(column[fixed:] for column in jobs))
-        start = annealed(start, jobs, left.room, rounds, REACH, scale)
-    return start[fixed:]
-
-
-def plan_on_servers(left: OpenJobs, sizes: Ints, key: Floats) -> Placed:
-    """Start and place whichever open job fits, those of smaller keys first."""
-    jobs, fixed = left.jobs, left.fixed
-    order = np.argsort(np.append(np.full(fixed, -1), jobs.submit[fixed:]), kind="stable")
-    state = policies.empty_state(sizes, order.size, policies.SKIPPING)
-    state.gpus[:], state.key[:] = jobs.gpus[order], np.append(np.zeros(fixed), key)[order]
+    if left.sizes.size == 1:
+        order = np.append(np.arange(fixed), fixed + np.argsort(key, kind="stable"))
+        starts = starts_in_order(order, jobs, int(left.sizes[0]))
+        return Plan(starts[fixed:], left.own.gpus[:, None])
+    order = np.append(np.arange(fixed), fixed + np.argsort(jobs.submit[fixed:], kind="stable"))
+    state = policies.empty_state(left.sizes, order.size, policies.SKIPPING)
+    state.gpus[:], state.key[:] = jobs.gpus[order], np.append(np.full(fixed, -np.inf), key)[order]
     state.since[:fixed], state.present[:fixed] = jobs.submit[:fixed], np.arange(fixed)
-    state.counts[policies.PRESENT], state.key[:fixed] = fixed, -np.inf
-    row, server, gpus = left.places
-    state.held[row, server] = gpus
-    np.subtract.at(state.free, server, gpus)
+    state.counts[policies.PRESENT], state.held[:fixed] = fixed, left.held
+    state.free[:] -= left.held.sum(axis=0)
     columns = jobs.submit[order], jobs.duration[order]
     rows, _ = policies.play(state, *columns, policies.SKIPPING, 0)
-    job, start, _ = rows.T
-    starts, by_server = np.zeros(order.size, dtype=np.int64), np.zeros_like(state.held)
-    starts[order[job]], by_server[order] = start, state.held
-    return Placed(starts[fixed:], by_server[fixed:])
+    starts, held = np.zeros(order.size, dtype=np.int64), np.zeros_like(state.held)
+    starts[order[rows[:, 0]]], held[order] = rows[:, 1], state.held
+    return Plan(starts[fixed:], held[fixed:])
 
 
-def best_on_servers(left: OpenJobs, sizes: Ints, keys: list[Floats]) -> Placed:
-    """The cheapest plan of some orders."""
-    own = Jobs._make(column[left.fixed :] for column in left.jobs)
-    plans = [plan_on_servers(left, sizes, key) for key in keys]
-    return min(plans, key=lambda plan: total_cost(own, plan.starts))
+def best_plan(left: OpenJobs, keys: list[Floats], rounds: int) -> Plan:
+    """The cheapest plan of some orders, in a pool improved by so many exchanges of jobs."""
+    plans = [plan_in_order(left, key) for key in keys]
+    best = min(plans, key=lambda plan: total_cost(left.own, plan.starts))
+    start, gpus = np.append(left.jobs.submit[: left.fixed], best.starts), int(left.sizes[0])
+    if left.sizes.size == 1 and can_move(start.size, gpus):
+        start = annealed(start, left.jobs, gpus, rounds, REACH, mean_cost(left.own))
+    return best._replace(starts=start[left.fixed :])
 
 
 class LeftOracle(GangOracle):
     """Best responses of the open jobs, in one piece, to prices of the GPUs that are left."""
 
     def __init__(self, instance: GangInstance, left: OpenJobs, cut: Ints) -> None:
-        jobs, fixed = left.jobs, left.fixed
-        own = Jobs._make(column[fixed:] for column in jobs)
+        own, jobs = left.own, left.jobs
         counts_ends = bool(own.slope.any())
         super().__init__(instance, KINDS[0] if counts_ends else f"{KINDS[0]},{OBJECTIVES[2]}", cut)
         skip = np.where(own.slope > 0, np.inf, own.penalty)
         sizes = own.duration, own.gpus, own.gpus
         self.blocks = Blocks(own.submit, *sizes, own.slope, own.due, skip)
         free = self.rows.sets[0].capacity
-        for start, end, gpus in zip(jobs.submit[:fixed], jobs.due[:fixed], jobs.gpus, strict=False):
-            held = np.minimum(cut[1:], end) - np.maximum(cut[:-1], start)
-            free -= np.maximum(held, 0) * (gpus * float(instance.slot_seconds))
+        for row in range(left.fixed):
+            held = np.minimum(cut[1:], jobs.due[row]) - np.maximum(cut[:-1], jobs.submit[row])
+            free -= np.maximum(held, 0) * (jobs.gpus[row] * float(instance.slot_seconds))
 
 
 def expected_starts(instance: GangInstance, left: OpenJobs, iterations: int) -> Climb:
@@ -275,9 +259,9 @@ def expected_starts(instance: GangInstance, left: OpenJobs, iterations: int) -> 
 
     `iterations` are the steps of each climb: the result does not depend on the machine.
     """
-    jobs, fixed = left.jobs, left.fixed
-    ends = plan_in_order(left, jobs.duration[fixed:].astype(float)) + jobs.duration[fixed:]
-    times = np.linspace(jobs.submit[fixed:].min(), ends.max(), INTERVALS + 1)
+    own, pool = left.own, left._replace(sizes=left.sizes.sum(keepdims=True))
+    ends = plan_in_order(pool, own.duration.astype(float)).starts + own.duration
+    times = np.linspace(own.submit.min(), ends.max(), INTERVALS + 1)
     cut = np.unique(np.concatenate([[0], times.astype(np.int64)]))
     oracle = LeftOracle(instance, left, cut)
     climb = Climb(oracle, np.zeros(oracle.rows.size), Clock(math.inf))

@@ -145,7 +145,7 @@ def pass_event(state: State, now: int, way: int, threshold: int, ended: Ints, ar
             _reserve(state, job, now)
     if way == RESERVING:
         return int(_start_reserved(state, now))
-    if way == SHORTEST_REMAINING or way == LEAST_ATTAINED:
+    if way >= SHORTEST_REMAINING:
         _rank(state, now, way, threshold)
         return int(_next_crossing(state, now, threshold)) if way == LEAST_ATTAINED else int(FOREVER)
     _start_in_turn(state, now, way)

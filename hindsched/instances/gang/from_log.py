@@ -78,7 +78,7 @@ class gang:  # noqa: N801
         """Make the instance of a frame."""
         form = replace(CSV, needed=("job", "submit", "duration", "gpus"))
         clock = Clock(time_zone, time_unit, time_step)
-        reading = Reading(form, Path("frame"), clock, columns=columns)
+        reading = Reading(form, Path("frame"), clock, columns=columns or {})
         reading.capacity = said_capacity(gpus, servers)
         if reading.capacity is None:
             raise InputError("gpus", "(absent)", "either gpus or servers must be given")

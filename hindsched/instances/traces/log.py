@@ -247,8 +247,7 @@ def read_log(
     clock = Clock(time_zone or form.time_zone, time_unit, time_step)
     file = Path("frame") if isinstance(path, pd.DataFrame) else Path(path)
     reading = Reading(
-        form, file, clock, columns=columns, settings=settings, skip_broken=skip_broken,
-        most_bytes=most_bytes,
+        form, file, clock, columns or {}, settings or {}, skip_broken, most_bytes=most_bytes
     )  # fmt: skip
     said = said_capacity(gpus, servers)
     if isinstance(path, pd.DataFrame):

@@ -106,44 +106,41 @@ def short(value: object, limit: int = 80) -> str:
     return text if len(text) <= limit else text[: limit - 3] + "..."
 
 
+@dataclass
 class Reading:
     """One log while it is read: how the user wants it read, its cells, and what it says."""
 
-    def __init__(
-        self,
-        form: Format,
-        path: Path,
-        clock: Clock,
-        *,
-        columns: Mapping[str, str] | None = None,
-        settings: Mapping[str, object] | None = None,
-        skip_broken: bool = False,
-        keeps_broken: bool = False,
-        most_bytes: int = MOST_BYTES,
-    ) -> None:
-        for role, column in (columns or {}).items():
+    form: Format
+    path: Path
+    clock: Clock
+    columns: Mapping[str, str] = field(default_factory=dict)  # that the user names; then all
+    settings: Mapping[str, Any] = field(default_factory=dict)  # likewise
+    skip_broken: bool = False  # leave rows out that break a rule, instead of refusing
+    keeps_broken: bool = False  # keep rows with a broken cell, which is missing then
+    most_bytes: int = MOST_BYTES  # that the file may unpack to
+    word: str = "row"  # what a row is in errors, and what stands behind them
+    hint: str = " (--skip-broken leaves such rows out)"
+    notes: Notes = field(default_factory=Notes)
+    sha256: str = ""
+    rows_read: int = 0
+    capacity: Capacity | None = None
+    requeues: str = ""  # one of `REQUEUES`; empty where the rows say it
+    facts: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        form, self.said = self.form, set(self.columns)
+        for role, column in self.columns.items():
             if role not in form.columns or not column:
                 known = ", ".join(form.columns) or "(none: this format has no columns to name)"
                 rule = f"must name one of {known}" if column else "must name a column of the log"
                 raise InputError("column", f"{role}={column}", rule)
-        for name in settings or {}:
+        for name in self.settings:
             if name not in form.settings:
                 known = ", ".join(form.settings) or "(none)"
                 raise InputError("set", name, f"{form.name} has the settings {known}")
-        self.form, self.path, self.clock = form, path, clock
-        self.columns = {**form.columns, **(columns or {})}
-        self.said = set(columns or ())
-        self.settings = {name: default for name, (default, _) in form.settings.items()}
-        self.settings |= {name: str(value) for name, value in (settings or {}).items()}
-        self.skip_broken = skip_broken  # leave rows out that break a rule, instead of refusing
-        self.keeps_broken = keeps_broken  # keep rows with a broken cell, which is missing then
-        self.most_bytes = most_bytes  # that the file may unpack to
-        self.word, self.hint = "row", " (--skip-broken leaves such rows out)"
-        self.notes = Notes()
-        self.sha256, self.rows_read = "", 0
-        self.capacity: Capacity | None = None
-        self.requeues = ""  # one of `REQUEUES`; empty where the rows say it
-        self.facts: list[str] = []
+        self.columns = {**form.columns, **self.columns}
+        defaults = {name: default for name, (default, _) in form.settings.items()}
+        self.settings = defaults | {name: str(value) for name, value in self.settings.items()}
         self.take(pd.DataFrame())
 
     @property

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from decimal import Decimal
 from typing import Any
 
 import pandas as pd
@@ -339,7 +338,7 @@ def _pod(item: JsonObject, label: str, resource: str) -> dict[str, str]:
         "start": bound[0] if bound else None,
         # Stamps of Kubernetes are all in UTC and of one shape.
         "end": max(map(str, filter(None, ended)), default="") if phase in ENDED else "",
-        "gpus": f"{max([together, *before]):f}",
+        "gpus": str(max([together, *before])),
         "server": spec.get("nodeName"),
         "user": meta.get("namespace"),
         "phase": phase,
@@ -347,16 +346,15 @@ def _pod(item: JsonObject, label: str, resource: str) -> dict[str, str]:
     return {role: str(value or "") for role, value in found.items()}
 
 
-def _pod_gpus(container: JsonObject, resource: str) -> Decimal:
+def _pod_gpus(container: JsonObject, resource: str) -> int:
     resources = _object(container, "resources")
     for kind in ("limits", "requests"):  # extended resources have equal requests and limits
         value = _object(resources, kind).get(resource)
         if value is not None:
-            match = re.fullmatch(r"(?a:(\d+(?:\.\d+)?)(m|k)?)", str(value))
-            if match is None:
+            if not re.fullmatch(r"(?a:\d{1,9})", str(value)):
                 raise _Malformed(f"resources.{kind}.{resource}", value, "must be a number of GPUs")
-            return Decimal(match[1]) * Decimal({"m": "0.001", None: "1", "k": "1000"}[match[2]])
-    return Decimal(0)
+            return int(value)
+    return 0
 
 
 def _object(holder: JsonObject, key: str) -> JsonObject:

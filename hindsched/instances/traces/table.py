@@ -158,7 +158,7 @@ def load_trace(path: str | Path, trace_format: str, part: str | None = None) -> 
         form = published.PHILLY_LOG
     reading = Reading(
         form, source, Clock(form.time_zone, form.time_unit),
-        settings={"shares": "whole"} if "shares" in form.settings else None,
+        settings={"shares": "whole"} if "shares" in form.settings else {},
         skip_broken=True, keeps_broken=True,
     )  # fmt: skip
     found = form.read(reading)

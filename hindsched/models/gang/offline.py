@@ -27,40 +27,26 @@ from hindsched.instances.gang.instance import (
     GangInstance,
     split_formulation,
 )
+from hindsched.models import base
 from hindsched.models.algebra import Expr
-from hindsched.models.base import (
-    PRINTED,
-    Commitments,
-    Duals,
-    Hedge,
-    OfflineProgram,
-    Prices,
-    Subproblem,
-)
 from hindsched.models.declared import Face, symbols
-from hindsched.models.gang.block import (
-    FORM_CLASSES,
-    NON_PREEMPTIVE,
-    STARTS,
-    WINDOWS,
-    JobBlock,
-    Places,
-    Starts,
-    Windows,
-    job_cost,
-    load_block,
-    read_block,
-)
+from hindsched.models.gang import block
 from hindsched.models.gang.sets import Outlook, Task, outlook, priced_task
 from hindsched.solutions.gang.solution import GangSolution
 
 FORMS = {
-    formulation: (STARTS if split_formulation(formulation)[0] == KINDS[0] else WINDOWS, PRINTED)
+    formulation: (
+        block.STARTS if split_formulation(formulation)[0] == KINDS[0] else block.WINDOWS,
+        base.PRINTED,
+    )
     for formulation in GangInstance.formulations
 }
 _, MAKESPAN, _ = OBJECTIVES
 WORST_JOB = tuple(name for name in FORMS if split_formulation(name)[1] == MAKESPAN)
-DECISIONS = {STARTS: {"starts": 0, "held": 0}, PRINTED: {"runs": 0, "gpus": 0, "held": 0}}
+DECISIONS = {
+    block.STARTS: {"starts": 0, "held": 0},
+    base.PRINTED: {"runs": 0, "gpus": 0, "held": 0},
+}
 """By form the variables that are decided, and where their slot stands; see `models.futures`."""
 MOST_COLUMNS = 400_000
 """Variables that a program may have; above it would not be solved anyway."""
@@ -103,29 +89,29 @@ class GangNames(Face):
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class GangProgram(GangNames, OfflineProgram[GangSolution]):
+class GangProgram(GangNames, base.OfflineProgram[GangSolution]):
     """The offline program of one formulation."""
 
     view: Outlook  # open jobs, what is fixed, the last slot
-    jobs: dict[int, JobBlock]  # by position, the open ones
-    places: dict[int, Places]  # where they stand, if they must be consolidated
+    jobs: dict[int, block.JobBlock]  # by position, the open ones
+    places: dict[int, block.Places]  # where they stand, if they must be consolidated
 
     def extract(self) -> GangSolution:
         rows = self.view.fixed.assignments()
         for task in self.view.tasks:
             name = self.instance.jobs[task.job].name
             own, places = self.jobs[task.job], self.places.get(task.job)
-            found = read_block(self.instance, task, own, places)
+            found = block.read_block(self.instance, task, own, places)
             rows[name] = [*rows.get(name, []), *found]
         return GangSolution.from_assignments(self.instance, rows, self.formulation)
 
     def load(self, solution: GangSolution) -> None:
         for task in self.view.tasks:
-            load_block(task, self.jobs[task.job], self.places.get(task.job), solution)
+            block.load_block(task, self.jobs[task.job], self.places.get(task.job), solution)
         if self.formulation in WORST_JOB:
             self.model.span.set_value(solution.objective())
 
-    def capacity_prices(self, duals: Duals) -> dict[str, Floats]:
+    def capacity_prices(self, duals: base.Duals) -> dict[str, Floats]:
         """``gpus``, shape (slots,): duals of (5) for a GPU-second.
 
         Servers' prices count by their share of all GPUs.
@@ -141,23 +127,23 @@ class GangProgram(GangNames, OfflineProgram[GangSolution]):
 
 def build_offline(
     instance: GangInstance, formulation: str, *, form: str | None = None, relax: bool = False,
-    commitments: Commitments | None = None, incumbent: GangSolution | None = None,
-    hedge: Hedge | None = None,
+    commitments: base.Commitments | None = None, incumbent: GangSolution | None = None,
+    hedge: base.Hedge | None = None,
 ) -> GangProgram:  # fmt: skip
     """Build (0)-(6); later slots than an `incumbent` needs are left out."""
     form = form or FORMS[formulation][0]
     kind, goal = split_formulation(formulation)
-    view = outlook(instance, formulation, commitments or Commitments(), incumbent, hedge)
+    view = outlook(instance, formulation, commitments or base.Commitments(), incumbent, hedge)
     _check_size(instance, view, form)
     m = pyo.ConcreteModel(name=instance.name)
     m.job = pyo.Block([task.job for task in view.tasks])
-    jobs, places = dict[int, JobBlock](), dict[int, Places]()
+    jobs, places = dict[int, block.JobBlock](), dict[int, block.Places]()
     for task in view.tasks:
-        block = m.job[task.job]
-        jobs[task.job] = FORM_CLASSES[form](block, task, kind, relax)
+        b = m.job[task.job]
+        jobs[task.job] = block.FORM_CLASSES[form](b, task, kind, relax)
         if instance.is_consolidated:
             own = jobs[task.job]
-            places[task.job] = Places(block, instance, task, kind, own, relax)
+            places[task.job] = block.Places(b, instance, task, kind, own, relax)
     held = {j: own.held for j, own in (places if instance.is_consolidated else jobs).items()}
     _add_capacity(m, held, _free(instance, view))
     _add_objective(m, instance, view, goal, jobs)
@@ -173,12 +159,12 @@ def columns_needed(
     """Variables of the default form without places; more than `MOST_COLUMNS` if too many slots."""
     if instance.serial_end > MOST_PROGRAM_SLOTS:
         return MOST_COLUMNS + 1
-    view = outlook(instance, formulation, Commitments(), incumbent)
+    view = outlook(instance, formulation, base.Commitments(), incumbent)
     return _columns(view, FORMS[formulation][0])
 
 
 def _columns(view: Outlook, form: str) -> int:
-    return sum(FORM_CLASSES[form].columns(task) for task in view.tasks)
+    return sum(block.FORM_CLASSES[form].columns(task) for task in view.tasks)
 
 
 def _check_size(instance: GangInstance, view: Outlook, form: str) -> None:
@@ -222,7 +208,7 @@ def _free(instance: GangInstance, view: Outlook) -> dict[Expr, int]:
 
 
 def _add_objective(
-    m: Expr, instance: GangInstance, view: Outlook, goal: str, jobs: dict[int, JobBlock]
+    m: Expr, instance: GangInstance, view: Outlook, goal: str, jobs: dict[int, block.JobBlock]
 ) -> None:
     """(0): what is minimised, with what the fixed jobs cost."""
     seconds = float(instance.slot_seconds)
@@ -241,24 +227,25 @@ def _add_objective(
         if goal == MAKESPAN:
             return m.span
         open_jobs = total(
-            job_cost(instance, j, goal, own.completion, own.in_time) for j, own in jobs.items()
+            block.job_cost(instance, j, goal, own.completion, own.in_time)
+            for j, own in jobs.items()
         )
         return open_jobs + sum(
-            job_cost(instance, j, goal, end, lambda due, end=end: end <= due)
+            block.job_cost(instance, j, goal, end, lambda due, end=end: end <= due)
             for j, end in enumerate(ends.tolist())
             if end >= 0
         )
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class GangSubproblem(GangNames, Subproblem):
+class GangSubproblem(GangNames, base.Subproblem):
     """A job's cheapest schedule in the pool; slots after those with a price are free and empty."""
 
     slots: int  # that have a price
     task: Task  # with slots enough to run after all prices
-    job: JobBlock
+    job: block.JobBlock
 
-    def set(self, prices: Prices, room: Prices | None = None) -> None:
+    def set(self, prices: base.Prices, room: base.Prices | None = None) -> None:
         """Set prices and what is left, both ``gpus`` of shape (slots,), for GPU-seconds."""
         price = prices["gpus"]
         if price.size != self.slots:
@@ -271,7 +258,7 @@ class GangSubproblem(GangNames, Subproblem):
 
     def extract(self) -> GangSolution:
         pool = self.instance.with_fields(placement="pool")
-        rows = {self.instance.jobs[self.position].name: read_block(pool, self.task, self.job)}
+        rows = {self.instance.jobs[self.position].name: block.read_block(pool, self.task, self.job)}
         return GangSolution.from_assignments(pool, rows, self.formulation)
 
 
@@ -292,7 +279,7 @@ def build_subproblem(
     task = priced_task(instance, position, kind, slots)
     m = pyo.ConcreteModel(name=f"{instance.name} {instance.jobs[position].name}")
     m.job = pyo.Block([position])
-    form = Starts if kind == NON_PREEMPTIVE else Windows
+    form = block.Starts if kind == block.NON_PREEMPTIVE else block.Windows
     own = form(m.job[position], task, kind, relax=False)
     seconds = float(instance.slot_seconds)
     priced = [t for t in own.held if t <= slots]
@@ -308,7 +295,7 @@ def build_subproblem(
     @m.Objective(doc="(0) the job's own cost and what it pays for its GPUs")
     def eq_0(m: Expr) -> Expr:
         paid = total(m.price[t] * seconds * own.held[t] for t in priced)
-        return job_cost(instance, position, goal, own.completion, own.in_time) + paid
+        return block.job_cost(instance, position, goal, own.completion, own.in_time) + paid
 
     return GangSubproblem(
         instance=instance, formulation=formulation, model=m, position=position, slots=slots,

@@ -81,7 +81,7 @@ class Reoptimise(reoptimise.Reoptimise):
         names = [known.jobs[task.job].name for task in view.tasks]
         own = left.own
         area = np.array([task.work * task.gpus for task in view.tasks], dtype=float)
-        worth = np.where(own.slope > 0, own.slope, own.penalty)
+        worth = np.where(own.slope > 0, own.slope, own.skip)
         keys = [
             np.array([begun.get(name, np.inf) for name in names]),
             np.divide(area, worth, out=np.full(area.size, np.inf), where=worth > 0),

@@ -120,6 +120,12 @@ def write_gang_rows(instance: GangInstance, rows: GangRows) -> dict[str, list[As
     return written
 
 
+def use_over_time(start: Any, end: Any, gpus: Any) -> pd.Series:
+    """GPUs held from each moment on at which their number changes."""
+    changes = pd.Series(np.append(gpus, np.negative(gpus)), np.append(start, end))
+    return changes.groupby(level=0).sum().cumsum()
+
+
 def gang_metrics(
     instance: GangInstance, starts: Ints, completions: Ints, used_gpu_slots: int
 ) -> JsonObject:
@@ -278,13 +284,10 @@ class GangSolution(Solution):
 
     def usage_rows(self) -> list[TableRow]:
         """GPUs in use per slot, the cluster as a whole."""
-        rows = self.rows
-        times, place = np.unique(np.concatenate([rows.start, rows.end]), return_inverse=True)
-        change = np.zeros(times.size, dtype=np.int64)
-        np.add.at(change, place, np.concatenate([rows.gpus, -rows.gpus]))
-        held = np.cumsum(change)[:-1]
-        used = np.repeat(held, np.diff(times))[:, None, None]
-        table = usage_table(used, np.array([[self.instance.total_gpus]]), ["cluster"], ["gpu"])
+        used = use_over_time(self.rows.start, self.rows.end, self.rows.gpus)
+        times = used.index.to_numpy()
+        by_slot = np.repeat(used.to_numpy()[:-1], np.diff(times))[:, None, None]
+        table = usage_table(by_slot, np.array([[self.instance.total_gpus]]), ["cluster"], ["gpu"])
         return [row | {"slot": row["slot"] + int(times[0])} for row in table]
 
 

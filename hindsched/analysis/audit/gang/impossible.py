@@ -10,13 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
-from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from hindsched import kernel
 from hindsched.instances.traces.log import Log
+from hindsched.solutions.gang.solution import use_over_time
 
 BEATS_BOUND, REFUSED = "better than possible", "refused"
 WORDS = {
@@ -115,12 +114,6 @@ def held_rows(log: Log) -> pd.DataFrame:
     )
     aside = aside[aside["start"] < aside["end"]].assign(submit=lambda rows: rows["start"])
     return pd.concat([known, aside], ignore_index=True)
-
-
-def use_over_time(start: Any, end: Any, gpus: Any) -> pd.Series:
-    """GPUs held from each moment on at which their number changes."""
-    changes = pd.Series(np.append(gpus, np.negative(gpus)), np.append(start, end))
-    return changes.groupby(level=0).sum().cumsum()
 
 
 def _known_servers(log: Log, held: pd.DataFrame, unchecked: list[str]) -> dict[str, int]:

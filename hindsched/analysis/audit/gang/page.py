@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from hindsched.analysis.audit.gang.impossible import held_rows, use_over_time
+from hindsched.analysis.audit.gang.impossible import held_rows
 from hindsched.analysis.audit.gang.verdict import seconds
 from hindsched.analysis.plots import (
     GREY,
@@ -29,6 +29,7 @@ from hindsched.instances.traces.log import Log
 from hindsched.instances.traces.times import SECOND
 from hindsched.printable import printable
 from hindsched.solutions.base import write_solution
+from hindsched.solutions.gang.solution import use_over_time
 from hindsched.solvers.certificates.file import write_certificate
 
 if TYPE_CHECKING:

@@ -14,13 +14,13 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 import numpy as np
 import pandas as pd
 
-from hindsched.analysis.audit.gang.impossible import held_rows, use_over_time
+from hindsched.analysis.audit.gang.impossible import held_rows
 from hindsched.analysis.interval import Interval, rounded_up
 from hindsched.arrays import Ints
 from hindsched.instances.traces.log import Log
 from hindsched.instances.traces.times import SECOND
 from hindsched.json_types import JsonObject
-from hindsched.solutions.gang.solution import GangSolution
+from hindsched.solutions.gang.solution import GangSolution, use_over_time
 
 FEW, MOST = 10, 25  # jobs of the sentence; jobs and hours of the JSON data
 ROUNDING = 1e-9

@@ -40,12 +40,8 @@ from hindsched.instances.gang.instance import (
 from hindsched.json_types import JsonObject
 from hindsched.solutions.base import Assignment, Solution
 from hindsched.solutions.gang.solution import GangSolution
-from hindsched.solvers.kernels.gang.orders import FOREVER
-from hindsched.solvers.kernels.gang.responses import (
-    Blocks,
-    pausing_responses,
-    rigid_responses,
-)
+from hindsched.solvers.kernels.gang.orders import FOREVER, Jobs
+from hindsched.solvers.kernels.gang.responses import pausing_responses, rigid_responses
 from hindsched.solvers.oracles.base import RELATIVE_ROUNDING, BlockOracle, Response
 from hindsched.solvers.oracles.decisions import (
     COMPLETES,
@@ -197,7 +193,7 @@ class GangOracle(BlockOracle):
         return GangOracle(self.instance, self.formulation, cut)
 
     @cached_property
-    def blocks(self) -> Blocks:
+    def blocks(self) -> Jobs:
         """The jobs' blocks in slots, costs in the objective's unit."""
         return job_blocks(self.instance, self.formulation)
 
@@ -207,7 +203,7 @@ class GangOracle(BlockOracle):
         gpus = self.instance.job_gpus
         return (gpus if self.kind == "preemptive" else np.ones_like(gpus)).astype(float)
 
-    def all_responses(self, prices: Floats, blocks: Blocks, factor: Floats) -> Any:
+    def all_responses(self, prices: Floats, blocks: Jobs, factor: Floats) -> Any:
         """Starts or completions, values, and GPU-seconds by interval, of all blocks given."""
         seconds = float(self.instance.slot_seconds)
         per_slot = np.asarray(prices, dtype=float) * seconds
@@ -230,7 +226,7 @@ class GangOracle(BlockOracle):
         """Best schedule of one job; `plan` is its start (pausing kinds: its completion)."""
         if residual is not None:
             raise TypeError("an interval's residual capacity says nothing of its slots")
-        one = Blocks._make(column[block : block + 1] for column in self.blocks)
+        one = Jobs._make(column[block : block + 1] for column in self.blocks)
         time, value, use = self.all_responses(prices, one, self.factor[block : block + 1])
         rows = np.flatnonzero(use)
         own = float(value[0] - prices[rows] @ use[rows])
@@ -240,7 +236,7 @@ class GangOracle(BlockOracle):
     def restricted_response(self, block: int, prices: Floats, limits: Limits) -> Response | None:
         """Best start of a job in one piece that completes within limits."""
         low, high = window_of(limits, COMPLETES)
-        one = Blocks._make(column[block : block + 1].copy() for column in self.blocks)
+        one = Jobs._make(column[block : block + 1].copy() for column in self.blocks)
         one.skip[0] = np.inf
         waits = max(0, low - int(one.submit[0] + one.duration[0]))
         one.submit[0] += waits
@@ -326,7 +322,7 @@ class GangOracle(BlockOracle):
         return [{"from": start + 1, "to": end, "gpus": job.gpus}]
 
 
-def job_blocks(instance: GangInstance, formulation: str) -> Blocks:
+def job_blocks(instance: GangInstance, formulation: str) -> Jobs:
     """The jobs' blocks: work, width and cost over time by the formulation."""
     kind, goal = split_formulation(formulation)
     jobs = len(instance.jobs)
@@ -342,7 +338,7 @@ def job_blocks(instance: GangInstance, formulation: str) -> Blocks:
         latest = np.where(due, instance.deadlines, latest)
         skip = np.where(due, instance.weights, 0.0)
         slope = np.zeros(jobs)
-    return Blocks(instance.submits, instance.durations, gpus, most, slope, latest, skip)
+    return Jobs(instance.submits, instance.durations, gpus, most, slope, latest, skip)
 
 
 def objective_step(instance: GangInstance, goal: str) -> Fraction | None:

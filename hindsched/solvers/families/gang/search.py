@@ -7,8 +7,7 @@ The search is for jobs in one piece in one pool, whose schedules are of the othe
 where jobs may pause, the best replayed policy is better.
 
 `OpenJobs` are planned the same way beside what is fixed, which stands first in every order, at such
-a price if it came later that no exchange ever moves it. On servers whoever fits starts, first in
-order, where the policies of the same kind would place it.
+a price if it came later that no exchange ever moves it; on servers without the moves.
 """
 
 from __future__ import annotations
@@ -33,11 +32,9 @@ from hindsched.solvers.kernels.gang.orders import (
     FOREVER,
     Jobs,
     resequence,
-    starts_in_order,
     starts_in_sequence,
     total_cost,
 )
-from hindsched.solvers.kernels.gang.responses import Blocks
 
 ALPHAS = (0.0, 0.5, 1.0)
 """Which part of a job counts for its place in the order."""
@@ -72,16 +69,8 @@ def can_move(jobs: int, gpus: int) -> bool:
 
 def mean_cost(jobs: Jobs) -> float:
     """Mean cost of a job's own duration, or of its missing the deadline; above 0."""
-    costs = np.where(jobs.slope > 0, jobs.slope * jobs.duration, jobs.penalty)
+    costs = np.where(jobs.slope > 0, jobs.slope * jobs.duration, jobs.skip)
     return max(float(costs.mean()) if costs.size else 0.0, 1e-12)
-
-
-def search_jobs(instance: GangInstance, formulation: str) -> Jobs:
-    """What the searches know of an instance's jobs."""
-    blocks = job_blocks(instance, formulation)
-    penalty = np.where(np.isfinite(blocks.skip), blocks.skip, 0.0)
-    columns = blocks.submit, blocks.duration, instance.job_gpus, blocks.slope, blocks.latest
-    return Jobs(*columns, penalty)
 
 
 def _seeded(seed: int) -> Words:
@@ -93,10 +82,11 @@ class Search:
 
     def __init__(self, instance: GangInstance, formulation: str, seed: int = 0) -> None:
         self.instance, self.formulation = instance, formulation
-        self.jobs = search_jobs(instance, formulation)
+        self.jobs = job_blocks(instance, formulation)
         self.scale, self.state = mean_cost(self.jobs), _seeded(seed)
         self.cost, self.start = math.inf, np.zeros(0, dtype=np.int64)
-        self.moves = 0
+        sizes = np.array([instance.total_gpus])
+        self.everything = OpenJobs(self.jobs, 0, np.zeros((0, 1), dtype=np.int64), sizes)
 
     def try_starts(self, start: Ints) -> None:
         """Take over a feasible schedule if it is the best so far."""
@@ -107,8 +97,9 @@ class Search:
     def try_expected(self, expected: Floats) -> None:
         """Try the orders that expected starts suggest."""
         for alpha in ALPHAS:
-            order = np.argsort(expected + alpha * self.jobs.duration, kind="stable")
-            self.try_starts(starts_in_order(order, self.jobs, self.instance.total_gpus))
+            self.try_starts(
+                plan_in_order(self.everything, expected + alpha * self.jobs.duration).starts
+            )
 
     def anneal(self, clock: Clock, is_done: Callable[[], bool]) -> None:
         """Move jobs until the clock stops, or `is_done` after a cycle."""
@@ -131,7 +122,6 @@ class Search:
         gpus = self.instance.total_gpus
         placed = resequence(sequence, self.jobs, gpus, rounds, heat, self.state, reach)
         spend(max(1, placed // PLACED))
-        self.moves += rounds
         self.try_starts(starts_in_sequence(sequence, self.jobs, gpus))
 
     def solution(self) -> GangSolution:
@@ -175,8 +165,8 @@ class OpenJobs(NamedTuple):
     # what is fixed and still holds GPUs, row by row; then the open jobs in the view's order
     jobs: Jobs
     fixed: int  # number of such rows
-    held: Ints  # their GPUs by server, (rows, servers)
-    sizes: Ints  # GPUs by server where that matters; one number for a pool
+    held: Ints  # their GPUs by server, (rows, servers); a pool is one
+    sizes: Ints  # GPUs of each server
 
     @property
     def own(self) -> Jobs:
@@ -193,8 +183,9 @@ class Plan(NamedTuple):
 
 def open_jobs(instance: GangInstance, formulation: str, view: Outlook) -> OpenJobs:
     """What a view of the known jobs leaves to plan; makespans are planned by completions."""
-    kind, goal = split_formulation(formulation)
-    known = search_jobs(instance, kind if goal == OBJECTIVES[1] else formulation)
+    _, goal = split_formulation(formulation)
+    goal = OBJECTIVES[0] if goal == OBJECTIVES[1] else goal
+    known = job_blocks(instance, f"{KINDS[0]},{goal}")
     rows, position = view.fixed.rows, [task.job for task in view.tasks]
     own = Jobs._make(column[position] for column in known)
     submit = np.array([task.first - 1 for task in view.tasks], dtype=np.int64)
@@ -203,29 +194,20 @@ def open_jobs(instance: GangInstance, formulation: str, view: Outlook) -> OpenJo
     still = rows.end > submit.min(initial=FOREVER)
     start, end, gpus = rows.start[still], rows.end[still], rows.gpus[still]
     none = np.zeros(start.size)
-    fixed = Jobs(start, end - start, gpus, none, end, none + NEVER_LATE)
+    fixed = Jobs(start, end - start, gpus, gpus, none, end, none + NEVER_LATE)
     jobs = Jobs._make(map(np.concatenate, zip(fixed, own, strict=True)))
-    return OpenJobs(jobs, none.size, rows.held[still], policies.cluster_sizes(instance))
+    held = rows.held[still] if instance.is_consolidated else gpus[:, None]
+    return OpenJobs(jobs, none.size, held, policies.cluster_sizes(instance))
 
 
 def plan_in_order(left: OpenJobs, key: Floats) -> Plan:
-    """Plan the open jobs, those of smaller keys first; on servers whichever fits starts."""
+    """Give each open job its earliest start, those of smaller keys first."""
     jobs, fixed = left.jobs, left.fixed
-    if left.sizes.size == 1:
-        order = np.append(np.arange(fixed), fixed + np.argsort(key, kind="stable"))
-        starts = starts_in_order(order, jobs, int(left.sizes[0]))
-        return Plan(starts[fixed:], left.own.gpus[:, None])
-    order = np.append(np.arange(fixed), fixed + np.argsort(jobs.submit[fixed:], kind="stable"))
-    state = policies.empty_state(left.sizes, order.size, policies.SKIPPING)
-    state.gpus[:], state.key[:] = jobs.gpus[order], np.append(np.full(fixed, -np.inf), key)[order]
-    state.since[:fixed], state.present[:fixed] = jobs.submit[:fixed], np.arange(fixed)
-    state.counts[policies.PRESENT], state.held[:fixed] = fixed, left.held
-    state.free[:] -= left.held.sum(axis=0)
-    columns = jobs.submit[order], jobs.duration[order]
-    rows, _ = policies.play(state, *columns, policies.SKIPPING, 0)
-    starts, held = np.zeros(order.size, dtype=np.int64), np.zeros_like(state.held)
-    starts[order[rows[:, 0]]], held[order] = rows[:, 1], state.held
-    return Plan(starts[fixed:], held[fixed:])
+    state = policies.empty_state(left.sizes, jobs.submit.size, policies.RESERVING)
+    state.gpus[:], state.expected[:], state.start[:] = jobs.gpus, jobs.duration, jobs.submit
+    state.held[:fixed] = left.held
+    policies.reserve_in_order(state, fixed, fixed + np.argsort(key, kind="stable"))
+    return Plan(state.start[fixed:], state.held[fixed:])
 
 
 def best_plan(left: OpenJobs, keys: list[Floats], rounds: int) -> Plan:
@@ -242,15 +224,12 @@ class LeftOracle(GangOracle):
     """Best responses of the open jobs, in one piece, to prices of the GPUs that are left."""
 
     def __init__(self, instance: GangInstance, left: OpenJobs, cut: Ints) -> None:
-        own, jobs = left.own, left.jobs
-        counts_ends = bool(own.slope.any())
-        super().__init__(instance, KINDS[0] if counts_ends else f"{KINDS[0]},{OBJECTIVES[2]}", cut)
-        skip = np.where(own.slope > 0, np.inf, own.penalty)
-        sizes = own.duration, own.gpus, own.gpus
-        self.blocks = Blocks(own.submit, *sizes, own.slope, own.due, skip)
+        jobs, self.blocks = left.jobs, left.own
+        goal = OBJECTIVES[0 if self.blocks.slope.any() else 2]
+        super().__init__(instance, f"{KINDS[0]},{goal}", cut)
         free = self.rows.sets[0].capacity
         for row in range(left.fixed):
-            held = np.minimum(cut[1:], jobs.due[row]) - np.maximum(cut[:-1], jobs.submit[row])
+            held = np.minimum(cut[1:], jobs.latest[row]) - np.maximum(cut[:-1], jobs.submit[row])
             free -= np.maximum(held, 0) * (jobs.gpus[row] * float(instance.slot_seconds))
 
 
@@ -259,8 +238,8 @@ def expected_starts(instance: GangInstance, left: OpenJobs, iterations: int) -> 
 
     `iterations` are the steps of each climb: the result does not depend on the machine.
     """
-    own, pool = left.own, left._replace(sizes=left.sizes.sum(keepdims=True))
-    ends = plan_in_order(pool, own.duration.astype(float)).starts + own.duration
+    own = left.own
+    ends = plan_in_order(left, own.duration.astype(float)).starts + own.duration
     times = np.linspace(own.submit.min(), ends.max(), INTERVALS + 1)
     cut = np.unique(np.concatenate([[0], times.astype(np.int64)]))
     oracle = LeftOracle(instance, left, cut)

@@ -1,4 +1,4 @@
-"""Schedules of one pool from an order, what they cost, and annealing over orders.
+"""Free GPUs over time, what schedules of one pool cost, and annealing over sequences of jobs.
 
 Free GPUs are a step function of time: ``room[i]`` from ``time[i]`` to ``time[i + 1]``, the last
 step for ever. Placing jobs in turn at their earliest feasible start gives, over all orders, every
@@ -29,14 +29,15 @@ FOREVER: Any = np.int64(2**62)
 
 
 class Jobs(NamedTuple):
-    """What the searches know of the jobs."""
+    """What bounds and searches know of the jobs."""
 
-    submit: Ints  # the jobs, (jobs,)
+    submit: Ints  # the jobs; pausing ones have ``duration x gpus`` units of work, (jobs,)
     duration: Ints
     gpus: Ints
-    slope: Floats  # cost of a slot until completion, (jobs,)
-    due: Ints  # last slot without penalty, (jobs,)
-    penalty: Floats  # cost of a later completion, (jobs,)
+    most: Ints  # most units a slot of pausing ones, (jobs,)
+    slope: Floats  # cost of a slot between submission and completion, (jobs,)
+    latest: Ints  # last slot by which it must be complete; `FOREVER` for none, (jobs,)
+    skip: Floats  # cost of being later, or of not running; infinite if it must run, (jobs,)
 
 
 @njit(cache=True, nogil=True)
@@ -101,31 +102,10 @@ def earliest_start(
 
 
 @njit(cache=True, nogil=True)
-def _place_in_order(
-    order: Ints, submit: Ints, duration: Ints, gpus: Ints, gpus_in_all: int, time: Ints, room: Ints,
-    start: Ints,
-) -> None:  # fmt: skip
-    time[0], room[0] = 0, gpus_in_all
-    time[1], room[1] = FOREVER, gpus_in_all
-    size: Any = np.int64(2)  # a literal 2 would be a type of its own, compiled once more
-    for job in order:
-        start[job] = earliest_start(time, room, size, submit[job], duration[job], gpus[job])
-        size = book(time, room, size, start[job], start[job] + duration[job], gpus[job])
-
-
-def starts_in_order(order: Ints, jobs: Jobs, gpus_in_all: int) -> Ints:
-    """Starts of all jobs when they are placed in an order, shape (jobs,)."""
-    time, room = np.empty((2, 2 * order.size + 4), dtype=np.int64)
-    start = np.empty(order.size, dtype=np.int64)
-    _place_in_order(order, jobs.submit, jobs.duration, jobs.gpus, gpus_in_all, time, room, start)
-    return start
-
-
-@njit(cache=True, nogil=True)
 def cost_of(jobs: Jobs, job: int, start: int) -> float:
     """Cost of a job that starts then."""
     end = start + jobs.duration[job]
-    late = jobs.penalty[job] if end > jobs.due[job] else 0.0
+    late = jobs.skip[job] if end > jobs.latest[job] else 0.0
     return jobs.slope[job] * (end - jobs.submit[job]) + late
 
 

@@ -274,6 +274,15 @@ def _reserve(state: State, job: int, now: int) -> None:
 
 
 @njit(cache=True)
+def reserve_in_order(state: State, fixed: int, order: Ints) -> None:
+    """Give jobs in an order their earliest starts from `start` on, beside the first `fixed`."""
+    for job in range(fixed):
+        _book(state, job, state.start[job], 1)
+    for job in order:
+        _reserve(state, job, state.start[job])
+
+
+@njit(cache=True)
 def _reserve_again(state: State, now: int, ended: Ints) -> None:
     """Where a job ended early, each waiting one gets its earliest start anew; none is delayed."""
     early = False
@@ -347,20 +356,17 @@ def _next_crossing(state: State, now: int, threshold: int) -> int:
 
 @njit(cache=True)
 def play(state: State, submit: Ints, duration: Ints, way: int, threshold: int) -> tuple[Ints, Ints]:
-    """Replay all jobs, which stand in order of submission behind those that run already.
+    """Replay all jobs, which stand in order of submission.
 
     Returns rows (job, start, end), (rows, 3), and where they stand: (row, server, GPUs),
     (places, 3).
     """
     jobs, since = submit.size, state.since
-    row_of = np.zeros(jobs, dtype=np.int64)  # 0: what runs already
+    row_of = np.empty(jobs, dtype=np.int64)
     rows = [(np.int64(-1), np.int64(0), np.int64(0))]  # a list says its type by its first entry
     places = rows.copy()
     ends = [(FOREVER, np.int64(-1), np.int64(-1))]  # of runs: when, job, begin
-    arrived = state.counts[PRESENT]
-    for job in state.present[:arrived]:
-        heapq.heappush(ends, (since[job] + duration[job], job, since[job]))
-    ended, wake = np.empty(jobs, dtype=np.int64), FOREVER
+    ended, wake, arrived = np.empty(jobs, dtype=np.int64), FOREVER, np.int64(0)
     while arrived < jobs or state.counts[PRESENT] > 0:
         while ends[0][1] >= 0 and since[ends[0][1]] != ends[0][2]:
             heapq.heappop(ends)  # it was stopped before

@@ -23,30 +23,17 @@ which a heap of price levels follows; within an interval the cost is convex in C
 from __future__ import annotations
 
 import heapq
-from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
 from hindsched.arrays import Floats, Ints
-from hindsched.solvers.kernels.gang.orders import FOREVER
+from hindsched.solvers.kernels.gang.orders import FOREVER, Jobs
 
 NEGLIGIBLE = 12.0
 """Starts that are so many mu dearer than the best have no weight."""
 Held = list[tuple[float, np.int64, np.int64]]
 """A heap of (-price, GPU-slots, interval)."""
-
-
-class Blocks(NamedTuple):
-    """The jobs' blocks."""
-
-    submit: Ints  # the jobs; pausing ones have ``duration x gpus`` units of work, (jobs,)
-    duration: Ints
-    gpus: Ints
-    most: Ints  # most units a slot of pausing ones, (jobs,)
-    slope: Floats  # cost of a slot between submission and completion, (jobs,)
-    latest: Ints  # last slot by which it must be complete; `FOREVER` for none, (jobs,)
-    skip: Floats  # cost of not running; infinite if it must run, (jobs,)
 
 
 @njit(cache=True)
@@ -83,7 +70,7 @@ def _paid(cut: Ints, price: Floats, total: Floats, interval: int, time: int) -> 
 
 @njit(cache=True)
 def _breaks(
-    cut: Ints, price: Floats, total: Floats, blocks: Blocks, job: int, slack: float, starts: Ints,
+    cut: Ints, price: Floats, total: Floats, blocks: Jobs, job: int, slack: float, starts: Ints,
     values: Floats,
 ) -> tuple[int, float]:  # fmt: skip
     """Fill a job's starts in one piece at which its cost bends, and what it then costs in all.
@@ -145,7 +132,7 @@ def _finish_use(cut: Ints, use: Floats, change: Floats) -> None:
 
 
 @njit(cache=True)
-def rigid_responses(cut: Ints, price: Floats, blocks: Blocks) -> tuple[Ints, Floats, Floats]:
+def rigid_responses(cut: Ints, price: Floats, blocks: Jobs) -> tuple[Ints, Floats, Floats]:
     """Starts (-1: does not run) and values of all jobs, and GPU-slots used by interval."""
     jobs, last = blocks.submit.size, price.size
     total = _integral(cut, price)
@@ -166,7 +153,7 @@ def rigid_responses(cut: Ints, price: Floats, blocks: Blocks) -> tuple[Ints, Flo
 
 @njit(cache=True)
 def soft_responses(
-    cut: Ints, price: Floats, blocks: Blocks, mu: float
+    cut: Ints, price: Floats, blocks: Jobs, mu: float
 ) -> tuple[float, float, Floats, Floats]:
     """Smoothed responses of all jobs in one piece.
 
@@ -205,7 +192,7 @@ def soft_responses(
 
 @njit(cache=True)
 def _sweep(
-    cut: Ints, price: Floats, blocks: Blocks, job: int, until: int
+    cut: Ints, price: Floats, blocks: Jobs, job: int, until: int
 ) -> tuple[np.int64, float, Held]:
     """Follow the cheapest GPU-slots as the completion grows: best completion, value, levels held.
 
@@ -285,7 +272,7 @@ def _replace(
 
 @njit(cache=True)
 def pausing_responses(
-    cut: Ints, price: Floats, blocks: Blocks, factor: Floats
+    cut: Ints, price: Floats, blocks: Jobs, factor: Floats
 ) -> tuple[Ints, Floats, Floats]:
     """Completions (-1: does not run) and values of all jobs, and GPU-slots used by interval.
 

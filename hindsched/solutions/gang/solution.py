@@ -19,12 +19,10 @@ the last slot that it holds. The kernel judges, without a tolerance.
 
 from __future__ import annotations
 
-from fractions import Fraction
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
-import pandas as pd
 
 from hindsched.arrays import Ints
 from hindsched.errors import InputError
@@ -43,6 +41,9 @@ from hindsched.solutions.rows import (
     read_span,
     write_counts,
 )
+
+if TYPE_CHECKING:  # pandas is not loaded until it is needed
+    import pandas as pd
 
 SHORT_SECONDS = 10.0
 """A bounded slowdown counts shorter jobs as if they ran so long (Feitelson et al., 1997)."""
@@ -122,6 +123,8 @@ def write_gang_rows(instance: GangInstance, rows: GangRows) -> dict[str, list[As
 
 def use_over_time(start: Any, end: Any, gpus: Any) -> pd.Series:
     """GPUs held from each moment on at which their number changes."""
+    import pandas as pd
+
     changes = pd.Series(np.append(gpus, np.negative(gpus)), np.append(start, end))
     return changes.groupby(level=0).sum().cumsum()
 
@@ -137,6 +140,8 @@ def gang_metrics(
     GPU-seconds held over those from the first submission to the last completion; ``users`` a row a
     user.
     """
+    import pandas as pd
+
     seconds = float(instance.slot_seconds)
     done = completions >= 0
     rows = pd.DataFrame({
@@ -231,11 +236,12 @@ class GangSolution(Solution):
         return ends
 
     @cached_property
-    def exact_objective(self) -> Fraction:
-        """The objective as a fraction: weighted seconds, seconds or weight by the formulation."""
-        ends = {job.name: self.completion(job.name) for job in self.instance.jobs}
-        worth: Fraction = self.instance.exact.problem(self.formulation).worth(ends).low
-        return worth
+    def _objective(self) -> float:
+        return super().objective()
+
+    def objective(self) -> float:
+        """Objective of the formulation, computed once; inf without one."""
+        return self._objective
 
     def completion(self, job: str) -> int | None:
         """Last slot in which the job runs, or None if its work is not done."""

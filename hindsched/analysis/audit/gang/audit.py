@@ -292,7 +292,7 @@ def audit(
     if isinstance(result.solution, GangSolution):
         candidates.append(Schedule("best found", result.solution, kind != KINDS[0]))
     candidates += [each for each in replayed.values() if not each.pauses or kind != KINDS[0]]
-    best = min(candidates, key=lambda each: each.solution.exact_objective, default=None)
+    best = min(candidates, key=lambda each: each.solution.objective(), default=None)
     remarks = _remarks(log, instance)
     if late := [name for name in chosen if name not in replayed]:
         remarks.append(f"Not replayed, for no time was left: {', '.join(late)}.")

@@ -42,9 +42,6 @@ SWAPS = 0.05
 class GangRun(Run):
     """Prices nothing, then replays policies: there is a schedule whatever the time limit."""
 
-    instance: GangInstance
-    best: GangSolution
-
     def __init__(
         self, instance: Instance, formulation: str, options: SolveOptions,
         on_progress: Progress | None, stop: Event,
@@ -52,61 +49,51 @@ class GangRun(Run):
         super().__init__(instance, formulation, options, on_progress, stop, "prices+search")
         assert isinstance(instance, GangInstance)
         self.instance, self.formulation = instance, formulation
-        self.kind, self.goal = split_formulation(formulation)
-        self.cost = np.inf
         self.prove(certify_without_prices(instance, formulation))
         for solution in incumbents(instance, formulation):
-            self.replay(solution)
+            self.offer(solution)
             if self.clock.is_over:
                 break
+        self.tell("schedule")
 
     @property
-    def objective(self) -> float | None:
-        """Cost of the best schedule, computed once."""
-        return self.cost if np.isfinite(self.cost) else None
-
-    def replay(self, solution: GangSolution) -> None:
-        """Keep a feasible schedule if it is the best so far."""
-        value = solution.objective()
-        if value < self.cost:
-            self.best, self.cost = solution, value
-            self.offer(solution)
-            self.tell("schedule")
+    def best(self) -> GangSolution:
+        """The best schedule."""
+        assert isinstance(self.known.solution, GangSolution)
+        return self.known.solution
 
     def find_prices(self, clock: Clock, search: Search | None = None) -> None:
         """Find prices; their expected starts go to the search."""
-        if self.goal == "makespan":
+        if split_formulation(self.formulation)[1] == "makespan":
             return
         suggest = None if search is None else search.try_expected
-        end = int(self.best.completions.max())
-        climb = climb_prices(
-            self.instance, self.formulation, end, self.cost, clock, on_expected=suggest
-        )
+        end, cost = int(self.best.completions.max()), self.best.objective()
+        climb = climb_prices(self.instance, self.formulation, end, cost, clock, suggest)
         self.prove(certify(*climb.result()))
         self.tell("prices")
 
     def search(self) -> None:
         """Find prices, then improve the schedule for the rest of the time."""
         for_prices = self.clock.first(BOUND_SHARE * self.clock.seconds_left)
-        in_one_piece = self.kind == "non-preemptive" and self.goal != "makespan"
-        if not in_one_piece or self.instance.is_consolidated:
+        kind, goal = split_formulation(self.formulation)
+        can_sequence = kind == "non-preemptive" and goal != "makespan"
+        if not can_sequence or self.instance.is_consolidated:
             self.find_prices(for_prices)
             self._perturb()
             return
         search = Search(self.instance, self.formulation, self.options.seed)
         search.try_starts(self.best.starts)
         self.find_prices(for_prices, search)
-        self.replay(search.solution())
 
         def is_done() -> bool:
-            if search.cost < self.cost:
-                self.replay(search.solution())
+            self.offer(search.solution())
             return self.is_closed
 
         if can_move(len(self.instance.jobs), self.instance.total_gpus):
             search.anneal(self.clock, is_done)
-            self.replay(search.solution())
-        else:
+            self.offer(search.solution())
+            self.tell("moves")
+        elif not is_done():
             self._perturb()
 
     def _perturb(self) -> None:
@@ -117,7 +104,7 @@ class GangRun(Run):
             place = np.argsort(np.argsort(self.best.starts, kind="stable")).astype(float)
             moved = generator.random(jobs) < max(SWAPS, 2 / jobs)
             place[moved] += generator.normal(scale=max(2.0, 0.05 * jobs), size=int(moved.sum()))
-            self.replay(in_order(self.instance, place, self.formulation))
+            self.offer(in_order(self.instance, place, self.formulation))
             spend()
 
 
@@ -154,7 +141,6 @@ def bound(
     with catch_interrupt() as stop:
         run = GangRun(instance, formulation, options, on_progress, stop)
         run.find_prices(run.clock)
-        run.cost = np.inf
         run.known = replace(run.known, method="bound", status=Status.NO_SOLUTION, solution=None)
         return run.result("prices")
 
@@ -169,7 +155,7 @@ def tree(
 
 def _best_replayed(instance: Instance, formulation: str) -> GangSolution:
     assert isinstance(instance, GangInstance)
-    return min(incumbents(instance, formulation), key=lambda solution: solution.exact_objective)
+    return min(incumbents(instance, formulation), key=lambda solution: solution.objective())
 
 
 METHODS: dict[str, Method] = {

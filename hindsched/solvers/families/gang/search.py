@@ -149,14 +149,14 @@ def annealed(
 
 def best_in_rounds(instance: GangInstance, formulation: str, rounds: int) -> GangSolution:
     """Best of the replayed policies, improved by so many moves where jobs can be moved."""
-    best = min(incumbents(instance, formulation), key=lambda solution: solution.exact_objective)
+    best = min(incumbents(instance, formulation), key=lambda solution: solution.objective())
     kind, goal = split_formulation(formulation)
     in_one_piece = kind == KINDS[0] and goal != OBJECTIVES[1] and not instance.is_consolidated
     if not in_one_piece or not can_move(len(instance.jobs), instance.total_gpus):
         return best
     search, gpus, reach = Search(instance, formulation), instance.total_gpus, CYCLES[0][0]
     search.try_starts(annealed(best.starts, search.jobs, gpus, rounds, reach))
-    return min(best, search.solution(), key=lambda solution: solution.exact_objective)
+    return min(best, search.solution(), key=lambda solution: solution.objective())
 
 
 class OpenJobs(NamedTuple):

@@ -353,7 +353,7 @@ def _pod_gpus(container: JsonObject, resource: str) -> int:
         if value is not None:
             if not re.fullmatch(r"(?a:\d{1,9})", str(value)):
                 raise _Malformed(f"resources.{kind}.{resource}", value, "must be a number of GPUs")
-            return int(value)
+            return int(str(value))
     return 0
 
 

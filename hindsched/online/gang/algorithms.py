@@ -12,20 +12,9 @@ from hindsched.instances.gang.instance import GangInstance
 from hindsched.models.base import Commitments
 from hindsched.models.gang.offline import columns_needed
 from hindsched.models.gang.sets import Outlook, outlook
+from hindsched.online import protocol
 from hindsched.online.engines import reoptimise
 from hindsched.online.gang.policies import KNOWN_POLICIES, held
-from hindsched.online.protocol import (
-    NOTHING,
-    Capabilities,
-    Count,
-    Decision,
-    Environment,
-    Natural,
-    OnlineAlgorithm,
-    Report,
-    Theorem,
-    theorem_of,
-)
 from hindsched.online.registry import Factory
 from hindsched.solutions.base import Assignment
 from hindsched.solvers.families.gang.search import (
@@ -55,13 +44,13 @@ class Reoptimise(reoptimise.Reoptimise):
     """
 
     def __init__(
-        self, nodes: Count = 200, gap: float = 1e-4, exchanges: Natural = 2_000,
+        self, nodes: protocol.Count = 200, gap: float = 1e-4, exchanges: protocol.Natural = 2_000,
         time_limit: float | None = None,
     ) -> None:  # fmt: skip
         super().__init__(nodes, gap, time_limit)
         self.exchanges = exchanges
 
-    def start(self, environment: Environment) -> None:
+    def start(self, environment: protocol.Environment) -> None:
         """Begin with no jobs and no plan."""
         super().start(environment)
         self._counts["searches"] = 0
@@ -121,11 +110,11 @@ class DualPrice(Reoptimise):
         Steps of each climb of the prices, the same on every machine.
     """
 
-    def __init__(self, iterations: Count = 15) -> None:
+    def __init__(self, iterations: protocol.Count = 15) -> None:
         super().__init__()
         self.iterations = iterations
 
-    def start(self, environment: Environment) -> None:
+    def start(self, environment: protocol.Environment) -> None:
         """Begin without prices."""
         super().start(environment)
         self._counts = {"climbs": 0}
@@ -150,12 +139,12 @@ class DualPrice(Reoptimise):
             for slot, price in self._posted.items()
         ]
 
-    def report(self) -> Report:
+    def report(self) -> protocol.Report:
         """Count the climbs."""
         return {**self._counts, "iterations_a_climb": self.iterations}
 
 
-class Hindsight(OnlineAlgorithm):
+class Hindsight(protocol.OnlineAlgorithm):
     """Follow the best schedule that a search finds among all jobs; no online algorithm.
 
     Parameters
@@ -164,16 +153,15 @@ class Hindsight(OnlineAlgorithm):
         Exchanges of neighbouring jobs that the search tries, the same on every machine.
     """
 
-    card = Capabilities(online=False, clairvoyant=True)
+    card = protocol.Capabilities(online=False, clairvoyant=True)
 
-    def __init__(self, exchanges: Natural = 20_000) -> None:
+    def __init__(self, exchanges: protocol.Natural = 20_000) -> None:
         self.exchanges = exchanges
 
-    def start(self, environment: Environment) -> None:
+    def start(self, environment: protocol.Environment) -> None:
         """Begin without a plan."""
         self._environment = environment
-        self._rows: dict[int, dict[str, list[Assignment]]] = {}
-        self._begins: list[int] = []
+        self._left: list[tuple[int, str, Assignment]] = []  # what begins when, the next one last
 
     def foresee(self, jobs: tuple[JobRecord, ...]) -> None:
         """Search the best schedule of all jobs."""
@@ -181,35 +169,35 @@ class Hindsight(OnlineAlgorithm):
             return
         instance: GangInstance = self._environment.cluster.with_jobs(jobs)
         found = best_in_rounds(instance, self._environment.formulation, self.exchanges)
-        for name, rows in found.assignments().items():
-            for row in rows:
-                self._rows.setdefault(row["from"], {}).setdefault(name, []).append(row)
-        self._begins = sorted(self._rows, reverse=True)
+        planned = [(row["from"], name, row)
+                   for name, rows in found.assignments().items() for row in rows]  # fmt: skip
+        self._left = sorted(planned, key=lambda begin: begin[0], reverse=True)
 
-    def step(self, slot: int, arrivals: tuple[JobRecord, ...]) -> Decision:
+    def step(self, slot: int, arrivals: tuple[JobRecord, ...]) -> protocol.Decision:
         """Give out what begins now."""
-        if slot not in self._rows:
-            return NOTHING
-        self._begins.pop()
-        return Decision(self._rows[slot])
+        given: dict[str, list[Assignment]] = {}
+        while self._left and self._left[-1][0] == slot:
+            _, name, row = self._left.pop()
+            given.setdefault(name, []).append(row)
+        return protocol.Decision(given)
 
     def wake_up(self) -> int | None:
         """The slot in which the next job begins."""
-        return self._begins[-1] if self._begins else None
+        return self._left[-1][0] if self._left else None
 
 
 ALGORITHMS: dict[str, Factory] = {**KNOWN_POLICIES}
 ALGORITHMS |= {"dual-price": DualPrice, "reoptimise": Reoptimise, "hindsight": Hindsight}
 
 
-def srtf_theorem(instance: GangInstance) -> Theorem:
+def srtf_theorem(instance: GangInstance) -> protocol.Theorem:
     """One GPU and equal weights: optimal, also among schedules that pause (Schrage 1968)."""
     weights = instance.weights
     spread = float(weights.max() / weights.min()) if weights.size else 1.0
     return _promise(1.0, {"one GPU": instance.total_gpus, "all weights are equal": spread})
 
 
-def wspt_theorem(instance: GangInstance) -> Theorem:
+def wspt_theorem(instance: GangInstance) -> protocol.Theorem:
     """Single GPUs and one submission: optimal on one GPU (Smith 1956), else (1 + sqrt 2) / 2.
 
     The factor is that of Kawaguchi & Kyan (1986); it holds for total weighted completion time since
@@ -222,13 +210,13 @@ def wspt_theorem(instance: GangInstance) -> Theorem:
     return _promise(value, missed)
 
 
-def _promise(value: float, missed: Mapping[str, float]) -> Theorem:
+def _promise(value: float, missed: Mapping[str, float]) -> protocol.Theorem:
     """A ratio, and None where an assumption is missed by a factor above 1."""
     assumed = [(name, times <= 1, float(times)) for name, times in missed.items()]
-    return theorem_of("ratio", value if max(missed.values()) <= 1 else None, assumed)
+    return protocol.theorem_of("ratio", value if max(missed.values()) <= 1 else None, assumed)
 
 
-THEOREM_ALGORITHMS: dict[str, Callable[[GangInstance], Theorem]] = {
+THEOREM_ALGORITHMS: dict[str, Callable[[GangInstance], protocol.Theorem]] = {
     "srtf": srtf_theorem,
     "wspt": wspt_theorem,
 }

@@ -169,7 +169,7 @@ class State(ClusterState[GangJob]):
         table = [(run.job, run.first - 1, run.last, run.gpus) for run in runs]
         columns = np.array(table, dtype=np.int64).reshape(-1, 4).T
         held = np.array([run.held for run in runs], dtype=np.int64)
-        rows = GangRows(*columns, held.reshape(len(runs), len(self._servers)))
+        rows = GangRows._make([*columns, held.reshape(len(runs), len(self._servers))])
         return GangSolution(self.instance, rows, self.formulation)
 
 

@@ -84,7 +84,7 @@ def read_gang_rows(instance: GangInstance, assignments: Assignments) -> GangRows
             by_server.append(none if isinstance(held, int) else held)
     columns = np.array(table, dtype=np.int64).reshape(-1, 4).T
     named = np.array(by_server, dtype=np.int64).reshape(len(table), len(servers))
-    return GangRows(*columns, named).sorted()
+    return GangRows._make([*columns, named]).sorted()
 
 
 def read_gpus(

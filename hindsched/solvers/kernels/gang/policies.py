@@ -19,7 +19,7 @@ server that holds the remainder: on an empty cluster that fits every gang no lar
 from __future__ import annotations
 
 import heapq
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -363,7 +363,9 @@ def play(state: State, submit: Ints, duration: Ints, way: int, threshold: int) -
     """
     jobs, since = submit.size, state.since
     row_of = np.empty(jobs, dtype=np.int64)
-    rows = [(np.int64(-1), np.int64(0), np.int64(0))]  # a list says its type by its first entry
+    rows: Any = [
+        (np.int64(-1), np.int64(0), np.int64(0))
+    ]  # a list says its type by its first entry
     places = rows.copy()
     ends = [(FOREVER, np.int64(-1), np.int64(-1))]  # of runs: when, job, begin
     ended, wake, arrived = np.empty(jobs, dtype=np.int64), FOREVER, np.int64(0)

@@ -43,14 +43,7 @@ class Jobs(NamedTuple):
 @njit(cache=True, nogil=True)
 def step_at(time: Ints, size: int, moment: int) -> int:
     """The step that holds at a moment."""
-    low, high = 0, size - 1
-    while low < high:
-        middle = (low + high + 1) // 2
-        if time[middle] <= moment:
-            low = middle
-        else:
-            high = middle - 1
-    return low
+    return int(np.searchsorted(time[:size], moment, side="right")) - 1
 
 
 @njit(cache=True, nogil=True)
@@ -131,13 +124,7 @@ def advance(old: Ints, new: Ints, job: int, jobs: Jobs) -> int:
     width = jobs.gpus[job]
     start = max(jobs.submit[job], old[width - 1])
     end = start + jobs.duration[job]
-    low, high = width, old.size  # the first GPU that becomes free no earlier than this job's
-    while low < high:
-        middle = (low + high) // 2
-        if old[middle] < end:
-            low = middle + 1
-        else:
-            high = middle
+    low = width + int(np.searchsorted(old[width:], end))  # the first GPU not free before this job's
     for index in range(low - width):
         new[index] = max(old[index + width], start)
     for index in range(low - width, low):

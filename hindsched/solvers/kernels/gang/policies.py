@@ -363,9 +363,7 @@ def play(state: State, submit: Ints, duration: Ints, way: int, threshold: int) -
     """
     jobs, since = submit.size, state.since
     row_of = np.empty(jobs, dtype=np.int64)
-    rows: Any = [
-        (np.int64(-1), np.int64(0), np.int64(0))
-    ]  # a list says its type by its first entry
+    rows: Any = [(np.int64(-1), np.int64(0), np.int64(0))]  # typed by its first entry
     places = rows.copy()
     ends = [(FOREVER, np.int64(-1), np.int64(-1))]  # of runs: when, job, begin
     ended, wake, arrived = np.empty(jobs, dtype=np.int64), FOREVER, np.int64(0)

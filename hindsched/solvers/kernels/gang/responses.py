@@ -48,14 +48,7 @@ def _integral(cut: Ints, price: Floats) -> Floats:
 @njit(cache=True)
 def interval_of(cut: Ints, time: int) -> int:
     """Interval in which a time lies; -1 before the first cut."""
-    low, high = 0, cut.size
-    while low < high:
-        middle = (low + high) // 2
-        if cut[middle] <= time:
-            low = middle + 1
-        else:
-            high = middle
-    return low - 1
+    return int(np.searchsorted(cut, time, side="right")) - 1
 
 
 @njit(cache=True)

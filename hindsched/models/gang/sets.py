@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import accumulate
 from typing import NamedTuple
 
 from hindsched.errors import InputError
@@ -99,23 +100,21 @@ def outlook(
         known = int(incumbent.completions.max(initial=0))
         last = known if goal == "makespan" else max(last, known)
     latest = [last] * len(tasks)
-    weights, below = instance.exact_weights
-    if goal == "completion" and hedge is not None and hedge.worst is not None:
-        costs = Fraction(hedge.worst) * below / exactly(instance.slot_seconds)
-        least = sum(
-            weights[task.job] * (task.first - 1 + task.fastest - int(instance.submits[task.job]))
-            for task in tasks
-        )
-        latest = [min(last, end) for end in _latest_within(instance, tasks, int(costs) - least)]
-    elif goal == "completion" and hedge is None:
-        ends = _serial_ends(instance, tasks, serial, ready)
-        if incumbent is not None:
-            ends = [int(incumbent.completions[task.job]) for task in tasks]
-        spare = sum(
-            weights[task.job] * (end - (task.first - 1 + task.fastest))
-            for task, end in zip(tasks, ends, strict=True)
-        )
-        latest = [min(last, end) for end in _latest_within(instance, tasks, spare)]
+    if goal == "completion" and (hedge is None or hedge.worst is not None):
+        weights, below = instance.exact_weights
+        weight = [weights[task.job] for task in tasks]
+        submit = [int(instance.submits[task.job]) for task in tasks]
+        earliest = [task.first - 1 + task.fastest for task in tasks]
+        if hedge is not None:
+            most = int(Fraction(hedge.worst) * below / exactly(instance.slot_seconds))
+        else:
+            ends = _serial_ends(serial, weight, ready)
+            if incumbent is not None:
+                ends = [int(incumbent.completions[task.job]) for task in tasks]
+            most = sum(w * (end - s) for w, end, s in zip(weight, ends, submit, strict=True))
+        least = sum(w * (end - s) for w, end, s in zip(weight, earliest, submit, strict=True))
+        spare = max(0, most - least)
+        latest = [min(last, end + spare // w) for w, end in zip(weight, earliest, strict=True)]
     done = tuple(task._replace(last=end) for task, end in zip(tasks, latest, strict=True))
     return Outlook(done, fixed, max([held_until, *latest]))
 
@@ -136,20 +135,8 @@ def _fixed(instance: GangInstance, formulation: str, commitments: Commitments) -
     return fixed
 
 
-def _serial_ends(
-    instance: GangInstance, tasks: Sequence[Task], serial: Sequence[int], ready: int
-) -> list[int]:
+def _serial_ends(serial: Sequence[int], weight: Sequence[int], ready: int) -> list[int]:
     """Completions when the jobs run one after another from `ready` on, the densest first."""
-    weights, _ = instance.exact_weights
-    order = sorted(range(len(tasks)), key=lambda i: serial[i] / weights[tasks[i].job])
-    ends, now = [0] * len(tasks), ready
-    for index in order:
-        now += serial[index]
-        ends[index] = now
-    return ends
-
-
-def _latest_within(instance: GangInstance, tasks: Sequence[Task], spare: int) -> list[int]:
-    """Latest completion of each task if all may cost so much more than their least."""
-    weights, _ = instance.exact_weights
-    return [task.first - 1 + task.fastest + max(0, spare) // weights[task.job] for task in tasks]
+    order = sorted(range(len(serial)), key=lambda i: serial[i] / weight[i])
+    ends = dict(zip(order, accumulate((serial[i] for i in order), initial=ready), strict=False))
+    return [ends[i] + serial[i] for i in range(len(serial))]

@@ -100,13 +100,14 @@ def outlook(
         known = int(incumbent.completions.max(initial=0))
         last = known if goal == "makespan" else max(last, known)
     latest = [last] * len(tasks)
-    if goal == "completion" and (hedge is None or hedge.worst is not None):
+    worst = None if hedge is None else hedge.worst
+    if goal == "completion" and (hedge is None or worst is not None):
         weights, below = instance.exact_weights
         weight = [weights[task.job] for task in tasks]
         submit = [int(instance.submits[task.job]) for task in tasks]
         earliest = [task.first - 1 + task.fastest for task in tasks]
-        if hedge is not None:
-            most = int(Fraction(hedge.worst) * below / exactly(instance.slot_seconds))
+        if worst is not None:
+            most = int(Fraction(worst) * below / exactly(instance.slot_seconds))
         else:
             ends = _serial_ends(serial, weight, ready)
             if incumbent is not None:

@@ -1,7 +1,6 @@
 """mlbroker's ``auto`` and its tree; data that may not leave its centre, by a hair."""
 
 import math
-from threading import Event
 
 import numpy as np
 import pytest
@@ -27,7 +26,7 @@ def small(ending):
 def node(instance, decisions=(), cutoff=math.inf):
     """A node's bounds, program and splits."""
     oracle = MlbrokerOracle(instance, "tight")
-    made = nodes.TierNodes(oracle, 0.0, Event())
+    made = nodes.TierNodes(oracle, 0.0)
     prices = lagrangian_certificate(instance, iterations=10, oracle=oracle).prices
     return made, made.bound(decisions, prices, cutoff, lambda: None)
 

@@ -28,6 +28,7 @@ from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.result import Progress, StoppedBy
 from hindsched.solvers.door.work import Clock, catch_interrupt, spend
 from hindsched.solvers.oracles.base import BlockOracle
+from hindsched.solvers.oracles.rows import LARGEST_PRICE
 
 DEFLECTION = 0.7
 """Weight of the new subgradient in the direction; the rest is the previous direction."""
@@ -37,8 +38,6 @@ PATIENCE = 6  # iterations without a better bound before a restart
 TARGET_MARGIN = 0.02
 """How far, relative to its size, the step's target lies beyond the feasible objective."""
 NOTHING = 1e-9  # share of the first bound that is as good as 0
-
-LARGEST_PRICE = 1e100  # prices beyond this bound nothing that could be counted
 
 
 @dataclass(frozen=True)
@@ -87,12 +86,6 @@ def evaluate(oracle: BlockOracle, prices: Floats) -> PricePoint:
     return PricePoint(prices, math.fsum(terms), values, use)
 
 
-def row_scale(oracle: BlockOracle) -> Floats:
-    """Size of each row by which engines measure it: its capacity, or 1 where that is 0."""
-    size = np.abs(oracle.rows.capacity)
-    return np.where(size > 0, size, 1.0)
-
-
 class Subgradient:
     """The search for prices, one step at a time; `best` is always a valid bound.
 
@@ -107,7 +100,7 @@ class Subgradient:
         check_certifies(oracle)
         self.oracle = oracle
         self.sign = 1.0 if oracle.sense == "max" else -1.0
-        self.scale = row_scale(oracle)
+        self.scale = oracle.rows.scale
         self.iterations = 0
         self.step_scale = FIRST_STEP
         self.converged = False

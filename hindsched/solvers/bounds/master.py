@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from threading import Event
 from typing import Any, NamedTuple
 
 import highspy
@@ -23,10 +22,9 @@ import numpy as np
 from hindsched.arrays import Floats
 from hindsched.errors import SolveFailed
 from hindsched.json_types import JsonObject
-from hindsched.solvers.bounds.lagrangian import row_scale
 from hindsched.solvers.door.highs import Stop
 from hindsched.solvers.door.standard_form import objective_factor
-from hindsched.solvers.door.work import spend
+from hindsched.solvers.door.work import interrupted, spend
 from hindsched.solvers.oracles.base import BlockOracle, Response
 from hindsched.solvers.oracles.decisions import Feature
 
@@ -79,14 +77,14 @@ class Master:
     """
 
     def __init__(
-        self, oracle: BlockOracle, penalty: float, interrupted: Event,
-        capacity: Floats | None = None, iterations: int | None = None,
+        self, oracle: BlockOracle, penalty: float, capacity: Floats | None = None,
+        iterations: int | None = None,
     ) -> None:  # fmt: skip
         self.oracle, self.penalty = oracle, penalty
         self._capacity = oracle.rows.capacity if capacity is None else capacity
-        self._stop = Stop(interrupted)
+        self._stop = Stop(interrupted())
         self.sign = 1.0 if oracle.sense == "max" else -1.0
-        self.scale = row_scale(oracle)
+        self.scale = oracle.rows.scale
         self.columns: list[Column] = []
         self._known: set[object] = set()
         self._largest, self._factor = 0.0, 1.0  # of costs, which HiGHS gets in moderate numbers

@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from threading import Event
 
 import numpy as np
 import pyomo.environ as pyo
@@ -111,7 +110,7 @@ class _Known:
         self.oracle, self.residual = oracle, residual
         self.sign = 1 if oracle.sense == "max" else -1
         self.bound = self.sign * math.inf
-        self._master = Master(oracle, 0.0, Event(), residual, iterations)
+        self._master = Master(oracle, 0.0, residual, iterations)
         self._use = np.zeros(oracle.rows.size)  # of all of them together
 
     def add(self, block: int, response: Response) -> bool:

@@ -65,12 +65,17 @@ def counting() -> Iterator[None]:
         _work.reset(token)
 
 
+def interrupted() -> threading.Event:
+    """The event of the `catch_interrupt` around this code; without one, an event of its own."""
+    return _current or threading.Event()
+
+
 @dataclass(frozen=True)
 class Clock:
     """A limit of time in seconds from its making on; an event, or who is asked, may end it."""
 
     seconds: float
-    stop: threading.Event = field(default_factory=threading.Event)
+    stop: threading.Event = field(default_factory=interrupted)
     begin: float = field(default_factory=now)
     asked: Callable[[], bool] = lambda: False
 

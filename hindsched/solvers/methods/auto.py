@@ -350,7 +350,7 @@ def _grow(both: BoundAndSearch, clock: Clock) -> Result:
     """A tree from the prices of bound and search, whose search goes on near the nodes."""
     search, find = both.search, None
     if search is not None and search.is_complete:
-        find = partial(NodeSolutions, search=search, interrupted=clock.stop)
+        find = partial(NodeSolutions, search=search)
     return grow(both, clock, find=find)
 
 

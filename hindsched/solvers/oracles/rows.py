@@ -85,6 +85,12 @@ class Rows:
         """Right sides b, shape (size,)."""
         return self.pack({row_set.name: row_set.capacity for row_set in self.sets})
 
+    @cached_property
+    def scale(self) -> Floats:
+        """Size of each row by which engines measure it: its capacity, or 1 where that is 0."""
+        size = np.abs(self.capacity)
+        return np.where(size > 0, size, 1.0)
+
     def pack(self, arrays: Mapping[str, Floats]) -> Floats:
         """Lay one array per set end to end; an absent set is 0."""
         flat = np.zeros(self.size)

@@ -14,7 +14,6 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import count
-from threading import Event
 from typing import Any
 
 import numpy as np
@@ -25,7 +24,7 @@ from hindsched.solvers.certificates.certificate import Certificate, certify
 from hindsched.solvers.certificates.file import certify_tree
 from hindsched.solvers.door.program import next_to_nothing
 from hindsched.solvers.door.result import Progress, StoppedBy
-from hindsched.solvers.door.work import now, spend
+from hindsched.solvers.door.work import interrupted, now, spend
 from hindsched.solvers.oracles.base import BlockOracle
 from hindsched.solvers.oracles.decisions import BranchDecision
 from hindsched.solvers.search import Search
@@ -39,8 +38,8 @@ that looking for solutions may take."""
 PATIENCE = 3.0  # about how many calls in a row that find nothing halve that share
 FindSolution = Callable[[Floats], Solution | None]
 """A checked solution that a node's prices lead to, or None."""
-MakeProgram = Callable[[Any, float, Event], Any]
-"""``make(oracle, size, interrupted)``: a `NodeProgram`, or what a family has in its place."""
+MakeProgram = Callable[[Any, float], Any]
+"""``make(oracle, size)``: a `NodeProgram`, or what a family has in its place."""
 
 
 @dataclass
@@ -67,7 +66,7 @@ class BranchAndBound:
     def __init__(
         self, oracle: BlockOracle, prices: Floats, *, gap: float,
         incumbent: Solution | None = None, find_solution: FindSolution | None = None,
-        interrupted: Event | None = None, program: MakeProgram = NodeProgram, looks: bool = True,
+        program: MakeProgram = NodeProgram, looks: bool = True,
     ) -> None:  # fmt: skip
         self.oracle, self.gap, self.looks = oracle, gap, looks
         self._make_program = program
@@ -77,7 +76,7 @@ class BranchAndBound:
         self.nodes = 0
         self.stopped_by = StoppedBy.TIME_LIMIT
         self._find = find_solution
-        self._interrupted = interrupted or Event()
+        self._interrupted = interrupted()
         self.root = Node((), prices, oracle.bound(prices))
         self._program: Any = None
         self._number = count()
@@ -108,8 +107,8 @@ class BranchAndBound:
         begin = now()
         while self._open:
             if self._is_over(seconds):
-                interrupted = self._interrupted.is_set()
-                self.stopped_by = StoppedBy.INTERRUPTED if interrupted else StoppedBy.TIME_LIMIT
+                asked = self._interrupted.is_set()
+                self.stopped_by = StoppedBy.INTERRUPTED if asked else StoppedBy.TIME_LIMIT
                 return
             node = self._take()
             if self._is_closed(node.bound) and node is not self.root:
@@ -204,7 +203,7 @@ class BranchAndBound:
         if self._program is None:
             least = min(1.0, abs(self.objective or 1.0))  # a bound may be next to 0
             size = max(abs(self.root.bound), least)
-            self._program = self._make_program(self.oracle, size, self._interrupted)
+            self._program = self._make_program(self.oracle, size)
         found: NodeBound = self._program.bound(
             node.decisions, node.prices, self._cutoff, seconds, node.answers
         )
@@ -237,8 +236,8 @@ class BranchAndBound:
 class NodeSolutions:
     """Goes on with a search of schedules on real servers under the nodes' prices."""
 
-    def __init__(self, oracle: BlockOracle, search: Search, interrupted: Event) -> None:
-        self.oracle, self.search, self._interrupted = oracle, search, interrupted
+    def __init__(self, oracle: BlockOracle, search: Search) -> None:
+        self.oracle, self.search, self._interrupted = oracle, search, interrupted()
         self._begun = self._last = now()
         self._spent, self._in_vain = 0.0, 0
 

@@ -14,7 +14,6 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from threading import Event
 from typing import Any
 
 import numpy as np
@@ -26,7 +25,7 @@ from hindsched.solvers.bounds.master import Basis, Column, Master
 from hindsched.solvers.certificates.certificate import certify
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.result import Progress, StoppedBy
-from hindsched.solvers.door.work import Clock, catch_interrupt
+from hindsched.solvers.door.work import Clock, catch_interrupt, interrupted
 from hindsched.solvers.oracles.base import BlockOracle, Response, RestrictedOracle
 from hindsched.solvers.oracles.decisions import (
     COMPLETES,
@@ -110,7 +109,7 @@ class NodeProgram:
     """
 
     def __init__(
-        self, oracle: BlockOracle, size: float, interrupted: Event, smoothing: float = SMOOTHING,
+        self, oracle: BlockOracle, size: float, smoothing: float = SMOOTHING,
         most_rounds: float = MOST_ROUNDS, tell: Callable[[int, float], None] = lambda *_: None,
     ) -> None:  # fmt: skip
         self.oracle = oracle
@@ -118,9 +117,9 @@ class NodeProgram:
         self._branches = type(oracle).features_of is not BlockOracle.features_of
         self._smoothing, self._most_rounds, self._tell = smoothing, most_rounds, tell
         self.sign = 1.0 if oracle.sense == "max" else -1.0
-        self._interrupted = interrupted
+        self._interrupted = interrupted()
         self._penalty = 10.0 * abs(size)
-        self._master = Master(RestrictedOracle(oracle, ()), self._penalty, interrupted)
+        self._master = Master(RestrictedOracle(oracle, ()), self._penalty)
 
     def add(self, block: int, response: Response) -> int:
         """Add a schedule as a column; return 1 if it is new."""
@@ -359,8 +358,8 @@ def column_generation_bound(
     together end it by ``infeasible``, with the best bound so far.
     """
     limit = None if options is None else options.time_limit
-    with catch_interrupt() as stop:
-        clock = Clock(math.inf if limit is None else limit, stop)
+    with catch_interrupt():
+        clock = Clock(math.inf if limit is None else limit)
         search = Subgradient(oracle, start_prices)
         while search.iterations < WARM_ITERATIONS and start_prices is None:
             if clock.is_over or search.converged or search.is_infeasible:
@@ -374,7 +373,7 @@ def column_generation_bound(
         prices, stopped_by = search.best.prices, StoppedBy.CONVERGED
         facts: tuple[float | None, int, int] = (None, 0, 0)
         if not search.is_infeasible and oracle.num_blocks:
-            program = NodeProgram(oracle, search.size, stop, COLUMN_SMOOTHING, max_iterations, tell)
+            program = NodeProgram(oracle, search.size, COLUMN_SMOOTHING, max_iterations, tell)
             left = (lambda: None) if limit is None else (lambda: clock.seconds_left)
             found = program.bound((), prices, None, left)
             prices, stopped_by = found.prices, found.stopped_by

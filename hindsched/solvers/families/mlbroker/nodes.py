@@ -13,7 +13,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from threading import Event
 from typing import Any, NamedTuple
 
 import highspy
@@ -24,7 +23,7 @@ from hindsched.errors import SolveFailed
 from hindsched.solutions.base import Solution
 from hindsched.solutions.mlbroker.solution import MlbrokerSolution, nobody
 from hindsched.solvers.door.standard_form import objective_factor
-from hindsched.solvers.door.work import spend
+from hindsched.solvers.door.work import interrupted, spend
 from hindsched.solvers.families.mlbroker.oracle import PS, TIER, WORKERS, MlbrokerOracle
 from hindsched.solvers.kernels.mlbroker.geo_placement import placement_cost
 from hindsched.solvers.oracles.decisions import (
@@ -75,8 +74,8 @@ class TierNodes:
     `size` is not used: placements are made where none is known, so nothing is bought off.
     """
 
-    def __init__(self, oracle: MlbrokerOracle, size: float, interrupted: Event) -> None:
-        self.oracle, self._interrupted = oracle, interrupted
+    def __init__(self, oracle: MlbrokerOracle, size: float) -> None:
+        self.oracle, self._interrupted = oracle, interrupted()
         self._limits: Mapping[int, Limits] = {}
         alive = np.argwhere(oracle.instance.alive).tolist()
         self._known: dict[Life, dict[tuple[int, ...], PricedPlacement]]

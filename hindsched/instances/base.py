@@ -412,13 +412,13 @@ class Instance(Record):
         return hashlib.sha256(canonical_json(self.to_dict()).encode()).hexdigest()
 
     def check_formulation(self, formulation: str | None) -> str:
-        """Return `formulation`, or the default for None; `InputError` for an unknown one."""
-        if formulation is None:
-            return self.formulations[0]
-        if formulation not in self.formulations:
-            known = ", ".join(self.formulations)
-            raise InputError("formulation", formulation, f"must be one of {known}")
-        return formulation
+        """The first of `formulations` with these words, in any order; `InputError` without one."""
+        words = formulation.split(",") if formulation is not None else []
+        for known in self.formulations:
+            if {*words} <= {*known.split(",")} and len({*words}) == len(words):
+                return known
+        rule = f"must be one of {', '.join(self.formulations)}"
+        raise InputError("formulation", formulation, rule)
 
     def certain_bound(self) -> float | None:
         """A bound on the optimum of every formulation that costs nothing; None if there is none."""

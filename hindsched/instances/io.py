@@ -24,7 +24,7 @@ from hindsched.json_types import Draft, JsonObject
 from hindsched.kernel.reading import Refused, depth_of, refuse_constant, unique_keys
 
 MOST_BYTES = 1 << 30  # that a file may unpack to, unless the caller says otherwise
-MOST_JSON_BYTES = 256 << 20  # JSON, unless ``HINDSCHED_MOST_BYTES`` says otherwise
+MOST_JSON_BYTES = 256 << 20
 OPENERS: dict[bytes, Callable[[IO[bytes]], Any]] = {
     b"\x1f\x8b": lambda raw: gzip.GzipFile(fileobj=raw),
     b"BZh": bz2.BZ2File,
@@ -133,11 +133,11 @@ def read_json(path: str | Path) -> Any:
 
     Plain or compressed (gzip, bzip2, xz). A byte order mark is skipped. NaN, infinities, a decimal
     that a double does not keep (0.30000000000000001), a key that stands twice in an object, a
-    nesting deeper than `DEEPEST` and more than `most_bytes` bytes are refused.
+    nesting deeper than `DEEPEST` and more than `MOST_JSON_BYTES` are refused.
     """
     if not isinstance(path, str | os.PathLike):
         raise InputError("file", path, "must be the path of a file")
-    text = decoded(read_bytes(path, most_bytes())[0], str(path))
+    text = decoded(read_bytes(path, MOST_JSON_BYTES)[0], str(path))
     try:
         data = json.loads(
             text,
@@ -229,14 +229,6 @@ def json_records(text: str, key: str, source: str) -> list[Any]:
     if not found:
         raise InputError(source, "(no record)", f"must hold a list of records or {key!r}")
     return found
-
-
-def most_bytes() -> int:
-    """Bytes that a JSON file may unpack to: ``HINDSCHED_MOST_BYTES``, or 256 MiB."""
-    given = os.environ.get("HINDSCHED_MOST_BYTES", str(MOST_JSON_BYTES))
-    if not given.isdecimal() or int(given) < 1:
-        raise InputError("HINDSCHED_MOST_BYTES", given, "must be a whole number above 0")
-    return int(given)
 
 
 def write_json(data: object, path: str | Path, *, indent: int | None = 1) -> None:

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from pydantic import Field, StrictInt
 
 from hindsched.arrays import Floats, Ints
-from hindsched.errors import InputError
 from hindsched.instances import base
 from hindsched.instances.decimals import exact_step, exactly
 from hindsched.instances.modes import PREEMPTIVE, MinibatchTime, WindowInstance
@@ -197,21 +196,6 @@ class AstraeaInstance(WindowInstance):
         yield from sound_types(f"{where}.minibatch_slots", job.minibatch_slots, self.worker_types)
         yield from sound_types(f"{where}.update_slots", job.update_slots, self.ps_types)
 
-    def check_formulation(self, formulation: str | None) -> str:
-        """Normalise to ``obligation,writing``; a missing token means the default."""
-        chosen: dict[str, str] = {}
-        given = formulation.split(",") if formulation else []
-        for axis, tokens in (("obligation", OBLIGATIONS), ("writing", WRITINGS)):
-            found = [token for token in given if token in tokens]
-            if len(found) > 1:
-                rule = f"must have one of {', '.join(tokens)} at most"
-                raise InputError("formulation", formulation, rule)
-            chosen[axis] = found[0] if found else tokens[0]
-        if not set(given) <= {*OBLIGATIONS, *WRITINGS}:
-            known = ", ".join((*OBLIGATIONS, *WRITINGS))
-            raise InputError("formulation", formulation, f"must be made of {known}")
-        return f"{chosen['obligation']},{chosen['writing']}"
-
     @base.cluster_property
     def worker_types(self) -> tuple[str, ...]:
         """Names of the worker types; one, called ``worker``, where numbers are bare."""
@@ -348,9 +332,7 @@ def private_units(instance: AstraeaInstance) -> Ints:
     return dealt
 
 
-def tenant_alone(
-    instance: AstraeaInstance, tenant: int, jobs: tuple[AstraeaJob, ...] = ()
-) -> AstraeaInstance:
+def tenant_alone(instance: AstraeaInstance, tenant: int) -> AstraeaInstance:
     """The instance of a tenant (by position) alone on its own units (not validated again)."""
     own, split = private_units(instance)[tenant], len(instance.worker_types)
     servers = []
@@ -362,7 +344,7 @@ def tenant_alone(
         }
         servers.append(whole.model_copy(update=counts))
     return instance.with_fields(
-        servers=tuple(servers), tenants=(instance.tenants[tenant],), jobs=jobs
+        servers=tuple(servers), tenants=(instance.tenants[tenant],), jobs=()
     )
 
 

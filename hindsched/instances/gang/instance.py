@@ -82,6 +82,21 @@ class GangJob(GangRequest):
         return GangRequest.model_construct(_fields_set=self.model_fields_set - {"duration"}, **told)
 
 
+def _in_slots(field: str) -> cached_property[Ints]:
+    """A time of every job in slots, rounded down; -1 where it has none. Shape (jobs,)."""
+
+    def slot(time: float | None, seconds: float) -> int:
+        if seconds == 1 and type(time) is int:
+            return time
+        return -1 if time is None else int(slots_of(time, seconds))
+
+    return cached_property(
+        lambda self: np.array(
+            [slot(getattr(job, field), self.slot_seconds) for job in self.jobs], dtype=np.int64
+        )
+    )
+
+
 class GangInstance(base.Instance):
     """Jobs and the GPUs that they share.
 
@@ -164,36 +179,18 @@ class GangInstance(base.Instance):
         """Whether a job must stand on one server, or on whole ones and a remainder."""
         return self.placement == CONSOLIDATED
 
-    @cached_property
-    def submits(self) -> Ints:
-        """Slot after which each job may run, shape (jobs,)."""
-        return self._slots([job.submit for job in self.jobs])
-
-    @cached_property
-    def durations(self) -> Ints:
-        """Slots that each job runs, shape (jobs,)."""
-        return self._slots([job.duration for job in self.jobs])
-
+    submits = _in_slots("submit")  # slot after which each job may run, (jobs,)
+    durations = _in_slots("duration")  # slots that each job runs, (jobs,)
+    deadlines = _in_slots("deadline")  # last slot by which it should be complete, -1 for none
     job_gpus = base.per_job("gpus")
 
     @cached_property
     def most_gpus(self) -> Ints:
         """Most GPUs that each job can use if it is elastic, shape (jobs,)."""
         room = self.total_gpus
-        most = (room if job.most_gpus is None else min(job.most_gpus, room) for job in self.jobs)
-        return np.fromiter(most, dtype=np.int64, count=len(self.jobs))
+        return np.array([min(job.most_gpus or room, room) for job in self.jobs], dtype=np.int64)
 
     weights = base.per_job("weight", float)
-
-    @cached_property
-    def deadlines(self) -> Ints:
-        """Last slot by which each job should be complete, -1 for none, shape (jobs,)."""
-        seconds = self.slot_seconds
-        slots = (
-            -1 if job.deadline is None else int(slots_of(job.deadline, seconds))
-            for job in self.jobs
-        )
-        return np.fromiter(slots, dtype=np.int64, count=len(self.jobs))
 
     @cached_property
     def serial_end(self) -> int:
@@ -218,12 +215,6 @@ class GangInstance(base.Instance):
     def arrivals(self) -> list[int]:
         """First slot that each job may use."""
         return [int(submit) + 1 for submit in self.submits]
-
-    def _slots(self, times: Sequence[float]) -> Ints:
-        if self.slot_seconds == 1 and all(type(time) is int for time in times):
-            return np.array(times, dtype=np.int64)
-        slots = [int(slots_of(time, self.slot_seconds)) for time in times]
-        return np.array(slots, dtype=np.int64)
 
 
 def slots_of(seconds: float, slot_seconds: float) -> Fraction:

@@ -79,7 +79,7 @@ def sharing_incentive(instance: AstraeaInstance) -> Iterator[Row]:
         jobs = tuple(job for job in instance.jobs if job.tenant == tenant.name)
         if not jobs:
             continue
-        lonely = tenant_alone(instance, u, jobs)
+        lonely = tenant_alone(instance, u).with_jobs(jobs)
         alone = incomes(run(lonely))[tenant.name] if lonely.servers else Fraction(0)
         gain = together[tenant.name] - alone
         yield {"tenant": tenant.name, "together": float(together[tenant.name]),

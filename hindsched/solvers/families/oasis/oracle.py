@@ -23,6 +23,7 @@ import numpy as np
 
 from hindsched.arrays import Bools, Floats, Ints
 from hindsched.errors import InputError
+from hindsched.instances.decimals import WholeUnits, times
 from hindsched.instances.oasis.instance import OasisInstance
 from hindsched.solutions.base import Solution
 from hindsched.solvers.families.oasis.resources import (
@@ -82,10 +83,7 @@ class _Side:
 
 
 def _pack(capacity: Floats, demand: Floats, most: Ints) -> tuple[list[int], Ints]:
-    """Jobs of one server that are packed, the largest, and their maximal patterns.
-
-    One that only rounding lets in makes a bound no less valid.
-    """
+    """Jobs of one server that are packed, the largest, and their maximal patterns."""
     able = [int(job) for job in np.argsort(most, kind="stable") if most[job] > 0]
     chosen: list[int] = []
     best = np.zeros((0, 0), dtype=np.int64)
@@ -95,7 +93,26 @@ def _pack(capacity: Floats, demand: Floats, most: Ints) -> tuple[list[int], Ints
         if found is None:
             break
         chosen, best = tried, found
-    return chosen, best
+    return chosen, _without_overfull(best, capacity, demand[chosen])
+
+
+def _without_overfull(patterns: Ints, capacity: Floats, demand: Floats) -> Ints:
+    """Maximal patterns, exactly: one that only rounding lets in gives way to those below it."""
+    amounts, whole = WholeUnits.of(demand, capacity[None]).tables
+    waiting, held = patterns, [patterns[:0]]
+    while len(waiting):
+        used = times(waiting[:, :, None], amounts[None]).sum(axis=1)
+        over = np.asarray(used > whole, dtype=bool)
+        if not over.any() and len(held) == 1:
+            return patterns
+        held.append(waiting[~over.any(axis=1)])
+        # Whatever fits has a unit less of a job that needs what is overfull.
+        which, job = np.nonzero((waiting > 0) & (over @ (demand > 0).T))
+        smaller = waiting[which]
+        smaller[np.arange(which.size), job] -= 1
+        waiting = np.unique(smaller, axis=0)
+    known = np.unique(np.concatenate(held), axis=0)
+    return known[[np.count_nonzero((known >= one).all(axis=1)) == 1 for one in known]]
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from hindsched.instances.catalogue import (
     named_instance,
     shown_name,
 )
+from hindsched.instances.generators.ranges import Draws
 from hindsched.instances.generators.registry import generate
 
 DATA = Path(__file__).parents[1] / "data" / "instances"
@@ -100,3 +101,12 @@ def test_what_is_known_of_an_optimum_is_not_said_of_a_changed_instance():
 def test_completion_offers_the_public_names_only():
     names = [name for name in dir(hs) if not name.startswith("__")]
     assert names == sorted(hs.__all__)
+
+
+def test_draws_are_pinned():
+    draws = Draws(1, "a", "b")
+    assert [draws.integer(1, 6) for _ in range(8)] == [6, 6, 6, 2, 1, 6, 6, 5]
+    assert draws.unit() == 0.9019386481289914
+    assert draws.log_uniform(0.001, 0.1) == 0.0702672736788
+    assert draws.normal() == 0.0917864942985
+    assert Draws(1, "ab").word() != Draws(1, "a", "b").word()

@@ -20,9 +20,9 @@ from hindsched.errors import InputError
 from hindsched.instances import base
 from hindsched.instances.astraea.instance import AstraeaInstance
 from hindsched.instances.base import Count, Instance, Positive, PositiveCount
-from hindsched.instances.generators import settings as ranges
+from hindsched.instances.generators import ranges
+from hindsched.instances.generators.ranges import Draws, arrival_slots, rounded
 from hindsched.instances.generators.registry import suites_of
-from hindsched.instances.generators.sampling import Draws, arrival_slots, rounded
 from hindsched.json_types import Draft
 
 if TYPE_CHECKING:

@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING
 from hindsched.errors import InputError
 from hindsched.instances.base import Count, Instance, NonNegative, Positive, PositiveCount
 from hindsched.instances.edgecloud.instance import EdgecloudInstance
-from hindsched.instances.generators import settings as ranges
+from hindsched.instances.generators import ranges
+from hindsched.instances.generators.ranges import Choices, Draws, Span, arrival_slots, rounded
 from hindsched.instances.generators.registry import suites_of
-from hindsched.instances.generators.sampling import Draws, arrival_slots, rounded
-from hindsched.instances.generators.settings import Choices, Span
 from hindsched.json_types import Draft
 
 if TYPE_CHECKING:

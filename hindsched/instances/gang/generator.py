@@ -18,15 +18,15 @@ from fractions import Fraction
 from math import ceil
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from pydantic import BeforeValidator, StrictBool
+from pydantic import StrictBool
 
 from hindsched.errors import InputError
 from hindsched.instances.base import LARGEST_NUMBER, Instance, Positive, PositiveCount
 from hindsched.instances.decimals import exactly
 from hindsched.instances.gang.instance import POOL, GangInstance, gang_data
-from hindsched.instances.generators import settings as ranges
+from hindsched.instances.generators import ranges
+from hindsched.instances.generators.ranges import Draws, rounded
 from hindsched.instances.generators.registry import suites_of
-from hindsched.instances.generators.sampling import Draws, rounded
 from hindsched.json_types import Draft
 
 if TYPE_CHECKING:
@@ -49,9 +49,7 @@ class GangSettings(ranges.Settings):
     mix: Literal["gavel", "log-uniform", "exponential"] = "gavel"
     seconds: Annotated[ranges.Amounts, ranges.within(1, LARGEST_NUMBER)] = (600, 200_000)
     """Ends of the durations; of those that are exponential, around their mean."""
-    widths: Annotated[tuple[PositiveCount, ...], BeforeValidator(ranges.listed)] = (
-        *[1] * 14, 2, 2, 4, 4, 4, 8,
-    )  # fmt: skip
+    widths: ranges.Choices = (*[1] * 14, 2, 2, 4, 4, 4, 8)
     """Drawn from; by default as in the multi-GPU traces of Gavel."""
     weight: ranges.Wholes = (1, 1)
     deadline_factor: ranges.Amounts | None = None  # of the duration

@@ -11,7 +11,7 @@ import numpy as np
 
 from hindsched.errors import InputError
 from hindsched.instances.base import Instance, family_module, whole_number
-from hindsched.instances.generators.sampling import Draws
+from hindsched.instances.generators.ranges import Draws
 from hindsched.json_types import JsonObject, Keywords
 
 SMALLEST_SETTING = 1e-12

@@ -11,10 +11,9 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated
 
 from hindsched.instances.base import Count, Instance, NonNegative, Number, Positive, PositiveCount
-from hindsched.instances.generators import settings as ranges
+from hindsched.instances.generators import ranges
+from hindsched.instances.generators.ranges import Draws, Share, Span, arrival_slots, rounded, within
 from hindsched.instances.generators.registry import suites_of
-from hindsched.instances.generators.sampling import Draws, arrival_slots, rounded
-from hindsched.instances.generators.settings import Share, Span, within
 from hindsched.instances.mlbroker.instance import MlbrokerInstance
 from hindsched.json_types import Draft
 

@@ -22,9 +22,9 @@ from pydantic import StrictBool, field_validator
 
 from hindsched.errors import InputError
 from hindsched.instances.base import Instance, NonNegative, Positive, PositiveCount
-from hindsched.instances.generators import settings as ranges
+from hindsched.instances.generators import ranges
+from hindsched.instances.generators.ranges import Draws, arrival_slots, rounded
 from hindsched.instances.generators.registry import suites_of
-from hindsched.instances.generators.sampling import Draws, arrival_slots, rounded
 from hindsched.instances.oasis.instance import OasisInstance, OasisJob
 from hindsched.json_types import Draft
 

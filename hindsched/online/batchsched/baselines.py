@@ -22,7 +22,7 @@ from hindsched.online.protocol import (
 )
 from hindsched.solutions.batchsched.solution import BatchschedSolution
 from hindsched.solutions.window_solution import WindowRow
-from hindsched.solvers.families.windows.schedules import ScheduleSearch
+from hindsched.solvers.families.batchsched.oracle import list_jobs
 
 
 class AntMan(Baseline):
@@ -122,7 +122,7 @@ class Wspt(OnlineAlgorithm):
     over shortest duration (ties: order of arrival), each at its earliest completion on what is
     left; a job starts when its plan says so and then keeps its window and placement. The plan is
     a list schedule, so no job waits while it could complete no later without moving one that is
-    denser. The plans of jobs denser than all that arrive are kept: they would come out the same.
+    denser.
     """
 
     def start(self, environment: Environment) -> None:
@@ -153,30 +153,10 @@ class Wspt(OnlineAlgorithm):
         return float(job.weight) / int(self._modes[job.name].duration.min())
 
     def _plan_again(self, slot: int) -> None:
-        """Plan from the densest arrival on, in a window that grows until every job fits."""
+        """Plan anew what has not started."""
         self._running = [row for row in self._running if row.last >= slot]
         self._waiting.sort(key=self._density, reverse=True)  # ties: by arrival
-        first = min(i for i, job in enumerate(self._waiting) if job.name not in self._plan)
-        shift = slot - 1
-        shortest = [int(self._modes[job.name].duration.min()) for job in self._waiting]
-        planned = [row.last for row in [*self._running, *self._plan.values()]]
-        slots = max(planned, default=shift) - shift + 2 * max(shortest)
-        booked = [*self._running, *(self._plan[job.name] for job in self._waiting[:first])]
-        search = self._search_with(booked, shift, slots)
-        for job in self._waiting[first:]:
-            while (found := search.cheapest(self._modes[job.name], rate=1.0)) is None:
-                slots *= 2
-                search = self._search_with(booked, shift, slots)
-            search.book(found)
-            self._plan[job.name] = found.moved(shift)
-            booked.append(self._plan[job.name])
-
-    def _search_with(self, booked: list[WindowRow], shift: int, slots: int) -> ScheduleSearch:
-        """Search over the `slots` after `shift`, in which these schedules are booked."""
-        search = ScheduleSearch(self.cluster, slots)
-        for row in booked:
-            search.book(after(row, shift))
-        return search
+        self._plan = list_jobs(self.cluster, self._waiting, self._modes, self._running, slot)
 
 
 def after(row: WindowRow, now: int) -> WindowRow:

@@ -47,36 +47,43 @@ KEPT = "_list_schedule"
 """Where an instance keeps its list schedule."""
 
 
-def list_schedule(instance: BatchschedInstance) -> Mapping[str, WindowRow]:
-    """List schedule in order of weight over shortest duration, kept with the instance.
+def list_jobs(
+    cluster: BatchschedInstance, jobs: Sequence[JobRecord], tables: Mapping[str, Modes],
+    booked: Sequence[WindowRow] = (), first: int = 1,
+) -> dict[str, WindowRow]:  # fmt: skip
+    """Jobs in this order, each from slot `first` on at its earliest completion on what is left.
 
-    Smith's rule on durations; slots are added until all jobs fit.
+    `booked` rows stand already. Slots are added until all jobs fit.
     """
+    slots = max([first, *(job.arrival for job in jobs), *(row.last for row in booked)])
+    slots += 2 * max((int(tables[job.name].duration.min()) for job in jobs), default=1) + 8
+    found: dict[str, WindowRow] = {}
+    while len(found) < len(jobs):
+        search = ScheduleSearch(cluster, slots)
+        for row in (*booked, *found.values()):
+            search.book(row)
+        for job in jobs[len(found) :]:
+            earliest = max(first, job.arrival)
+            placed = search.cheapest(tables[job.name], rate=1.0, earliest=earliest)
+            if placed is None:
+                break
+            search.book(placed)
+            found[job.name] = placed
+        slots *= 2
+    return found
+
+
+def list_schedule(instance: BatchschedInstance) -> Mapping[str, WindowRow]:
+    """List schedule by Smith's rule on durations (weight over shortest), kept with the instance."""
     kept = vars(instance)
     if KEPT not in kept:
-        jobs = instance.jobs
-        tables = [modes(instance, job) for job in jobs]
-        fastest = np.array([each.duration.min() for each in tables], dtype=np.int64)
-        weights = np.array([job.weight for job in jobs], dtype=float)
-        order = np.argsort(-weights / fastest, kind="stable").tolist()
-        slots = max((job.arrival for job in jobs), default=1)
-        slots += 2 * int(fastest.max(initial=1)) + 8
-        found: dict[str, WindowRow] = {}
-        while len(found) < len(jobs):
-            search = ScheduleSearch(instance, slots)
-            for known in found.values():
-                search.book(known)
-            for at in order[len(found) :]:
-                job = jobs[at]
-                row = search.cheapest(tables[at], rate=float(job.weight), earliest=job.arrival)
-                if row is None:
-                    break
-                search.book(row)
-                row.workers.flags.writeable = False  # whoever asks has the same ones
-                row.ps.flags.writeable = False
-                found[job.name] = row
-            slots *= 2
-        kept[KEPT] = found
+        tables = {job.name: modes(instance, job) for job in instance.jobs}
+        order = sorted(
+            instance.jobs, key=lambda job: -float(job.weight) / int(tables[job.name].duration.min())
+        )
+        kept[KEPT] = list_jobs(instance, order, tables)
+        for row in kept[KEPT].values():  # whoever asks has the same ones
+            row.workers.flags.writeable = row.ps.flags.writeable = False
     listed: Mapping[str, WindowRow] = kept[KEPT]
     return listed
 

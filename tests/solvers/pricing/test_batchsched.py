@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hindsched.instances.decimals import loosened
-from hindsched.instances.modes import modes
+from hindsched.instances.modes import Modes, modes
 from hindsched.solutions.window_solution import row_use
-from hindsched.solvers.families.windows.schedules import ScheduleSearch
-from hindsched.solvers.kernels.placement import UNLIMITED, Kinds, no_limits
-from hindsched.solvers.kernels.windows.window import cheapest_window
+from hindsched.solvers.families.windows.schedules import ScheduleSearch, cheapest_row
 from tests.brute_force.batchsched import cheapest_placement, placements
 from tests.strategies.batchsched import tiny_instances
 
@@ -26,19 +26,19 @@ def place(problem, greedy):
     omega, delta, e, z = (
         np.array(problem[key], dtype=float) for key in ("omega", "delta", "e", "z")
     )
-    mode = tuple(np.array([value]) for value in (0, 0, 0, problem["N"], 1))
-    kinds = Kinds(e[None], z[None], np.array([[problem["b"] / problem["B"]]]), True)
+    mode = Modes.of(*(np.array([value]) for value in (0, 0, 0, problem["N"], 1)))
+    ratio = np.array([[problem["b"] / problem["B"]]])
+    cluster = SimpleNamespace(
+        server_capacity=omega, worker_demand=e[None], ps_demand=z[None], ps_ratio=ratio, has_ps=True
+    )
     parts = (np.ascontiguousarray(values[:, :, None]) for values in (omega, delta))
-    limits = tuple(no_limits(len(omega)))
-    workers, ps = np.zeros((2, len(omega)), dtype=np.int64)
-    cost, mode, _ = cheapest_window(
-        np.zeros(2), (1, 1), (1, 1), mode, tuple(kinds), *parts, np.full((2, 1), UNLIMITED),
-        limits, limits, np.inf, greedy, workers, ps,
-    )  # fmt: skip
-    if mode >= 0:
-        assert workers.sum() == problem["N"]
-        assert (np.outer(workers, e) + np.outer(ps, z) <= omega).all()
-        assert cost == pytest.approx((workers * (delta @ e) + ps * (delta @ z)).sum())
+    found = cheapest_row(cluster, mode, np.zeros(2), (1, 1), (1, 1), *parts, greedy=greedy)
+    if found is None:
+        return np.inf
+    cost, row = found
+    assert row.num_workers == problem["N"]
+    assert (np.outer(row.workers, e) + np.outer(row.ps, z) <= omega).all()
+    assert cost == pytest.approx((row.workers * (delta @ e) + row.ps * (delta @ z)).sum())
     return cost
 
 

@@ -26,11 +26,16 @@ def cheapest_row(
     worker, server = map(np.ascontiguousarray, (instance.worker_demand, instance.ps_demand))
     kinds = Kinds(worker, server, np.ascontiguousarray(instance.ps_ratio), instance.has_ps)
     anywhere = no_limits(servers)
+    sums = np.zeros((*prices.shape[:2], prices.shape[2] + 1))
+    np.cumsum(prices, axis=2, out=sums[:, :, 1:])
+    floor = np.zeros((len(worker) + len(server), sums.shape[2]))
+    for kind, need in enumerate((*worker, *server)):
+        np.cumsum((need[:, None] * prices).sum(axis=1).min(axis=0), out=floor[kind, 1:])
     if quota is None:
-        quota = np.full((len(worker) + len(server), prices.shape[2]), UNLIMITED)
+        quota = np.full((len(floor), prices.shape[2]), UNLIMITED)
     workers, ps = np.zeros((2, servers), dtype=np.int64)
     cost, mode, start = cheapest_window(
-        base, starts, ends, tuple(table.columns), tuple(kinds), free, prices, quota,
+        base, starts, ends, tuple(table.columns), tuple(kinds), free, sums, floor, quota,
         tuple(on_worker or anywhere), tuple(on_ps or anywhere), limit, greedy, workers, ps,
     )  # fmt: skip
     if mode < 0:

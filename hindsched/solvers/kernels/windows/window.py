@@ -27,23 +27,6 @@ from hindsched.solvers.kernels.ties import TIE
 
 
 @njit(cache=True)
-def _cheapest_units(demand: Floats, prices: Floats) -> Floats:
-    """Sums over the slots of the price of the cheapest unit of each type, (types, slots + 1)."""
-    servers, resources, slots = prices.shape
-    found = np.zeros((demand.shape[0], slots + 1))
-    for m in range(demand.shape[0]):
-        for t in range(slots):
-            least = np.inf
-            for h in range(servers):
-                price = 0.0
-                for r in range(resources):
-                    price += demand[m, r] * prices[h, r, t]
-                least = min(least, price)
-            found[m, t + 1] = found[m, t] + least
-    return found
-
-
-@njit(cache=True)
 def _least(free: Floats, h: int, start: int, end: int, left: Floats) -> None:
     """Fill `left`, shape (resources,), with what is free on a server in slots `start` .. `end`."""
     for r in range(left.shape[0]):
@@ -85,8 +68,8 @@ def _starts(length: int, starts: tuple[int, int], ends: tuple[int, int]) -> tupl
 @njit(cache=True)
 def cheapest_window(
     base: Floats, starts: tuple[int, int], ends: tuple[int, int], modes: ModeColumns, kinds: Kinds,
-    free: Floats, prices: Floats, quota: Ints, on_worker: Range, on_ps: Range, limit: float,
-    greedy: bool, workers: Ints, ps: Ints,
+    free: Floats, sums: Floats, floor: Floats, quota: Ints, on_worker: Range, on_ps: Range,
+    limit: float, greedy: bool, workers: Ints, ps: Ints,
 ) -> tuple[float, int, int]:  # fmt: skip
     """Find the cheapest schedule within limits that costs less than `limit`: cost, mode, start.
 
@@ -94,10 +77,12 @@ def cheapest_window(
     if there is none; start 1-based. Ties (`ties.TIE`): earlier completion, then the order of the
     modes; of its hosts the cheapest. ``base[t]`` is the cost of ending in slot t, 1-based,
     (slots + 1,); it never falls from the first start on; inf where a job must not end. `starts` and
-    `ends` are the first and last slots of each, 1-based. `free`, `loosened`, and `prices` are
-    (servers, resources, slots); `quota` is how many units of each worker type, then of each PS
-    type, the job may have in a slot, (types, slots). With `greedy` Algorithm 4 of batchsched
-    places, without limits on servers. `workers` and `ps`, (servers,), receive the placement.
+    `ends` are the first and last slots of each, 1-based. `free`, `loosened`, is (servers,
+    resources, slots), `sums` of the prices up to each slot (servers, resources, slots + 1). Types
+    of workers stand before those of PSs in `floor`, (types, slots + 1), sums of what the cheapest
+    unit of each slot costs, and in `quota`, (types, slots), how many units the job may have. With
+    `greedy` Algorithm 4 of batchsched places, without limits on servers. `workers` and `ps`,
+    (servers,), receive the placement.
     """
     worker, server, ratio, has_ps = kinds
     worker_type, ps_type, together, count, length = modes
@@ -105,12 +90,8 @@ def cheapest_window(
     ps_low, ps_high = on_ps
     servers, resources, slots = free.shape
     ends = ends[0], min(ends[1], slots)
-    sums = np.zeros((servers, resources, slots + 1))
-    for h in range(servers):
-        for r in range(resources):
-            sums[h, r, 1:] = np.cumsum(prices[h, r])
     # The cheapest units of every slot alone bound what a window costs; best modes come first.
-    floor, ps_floor = _cheapest_units(worker, prices), _cheapest_units(server, prices)
+    ps_floor = floor[worker.shape[0] :]
     bounds = np.full(length.shape[0], np.inf)
     largest = 0.0
     for k in range(length.shape[0]):

@@ -107,7 +107,7 @@ class ModelRound(ServerRound):
         They may cost less, or as much and end earlier; those of the known window are among them.
         """
         table = self.batches.modes_of(job)
-        if len(table) * self.last * len(self.instance.servers) <= MOST_IN_SUBPROBLEM:
+        if len(table) * self.last * len(self.instance.server_capacity) <= MOST_IN_SUBPROBLEM:
             return None
         room, prices = self.search.residual[..., : self.last], self.search.prices[..., : self.last]
         cost = limit if other is None else self.search.price(other)

@@ -40,16 +40,6 @@ def in_pieces(formulation: str) -> bool:
     return PREEMPTIVE in formulation.split(",")
 
 
-class ModeColumns(NamedTuple):
-    """The arrays of `Modes`, as compiled kernels take them."""
-
-    worker_type: Ints
-    ps_type: Ints
-    one_server: Ints
-    workers: Ints
-    duration: Ints
-
-
 @dataclass(frozen=True)
 class Modes:
     """Modes of a job, in the order that breaks ties: worker type, q = 1 first, PS type, workers."""
@@ -69,11 +59,9 @@ class Modes:
         return len(self.workers)
 
     @property
-    def columns(self) -> ModeColumns:
-        """The arrays."""
-        return ModeColumns(
-            self.worker_type, self.ps_type, self.one_server, self.workers, self.duration
-        )
+    def columns(self) -> tuple[Ints, Ints, Ints, Ints, Ints]:
+        """The arrays, as compiled kernels take them."""
+        return self.worker_type, self.ps_type, self.one_server, self.workers, self.duration
 
     def take(self, which: Any) -> Modes:
         """Choose modes by a mask or by positions."""

@@ -35,7 +35,7 @@ def cheapest_row(
         quota = np.full((len(floor), prices.shape[2]), UNLIMITED)
     workers, ps = np.zeros((2, servers), dtype=np.int64)
     cost, mode, start = cheapest_window(
-        base, starts, ends, tuple(table.columns), tuple(kinds), free, sums, floor, quota,
+        base, starts, ends, table.columns, tuple(kinds), free, sums, floor, quota,
         tuple(on_worker or anywhere), tuple(on_ps or anywhere), limit, greedy, workers, ps,
     )  # fmt: skip
     if mode < 0:

@@ -10,7 +10,6 @@ import numpy as np
 from numba import njit
 
 from hindsched.arrays import Floats, Ints
-from hindsched.instances.modes import ModeColumns
 from hindsched.solvers.kernels.placement import (
     NOTHING,
     UNLIMITED,
@@ -67,9 +66,9 @@ def _starts(length: int, starts: tuple[int, int], ends: tuple[int, int]) -> tupl
 
 @njit(cache=True)
 def cheapest_window(
-    base: Floats, starts: tuple[int, int], ends: tuple[int, int], modes: ModeColumns, kinds: Kinds,
-    free: Floats, sums: Floats, floor: Floats, quota: Ints, on_worker: Range, on_ps: Range,
-    limit: float, greedy: bool, workers: Ints, ps: Ints,
+    base: Floats, starts: tuple[int, int], ends: tuple[int, int], modes: tuple[Ints, ...],
+    kinds: Kinds, free: Floats, sums: Floats, floor: Floats, quota: Ints, on_worker: Range,
+    on_ps: Range, limit: float, greedy: bool, workers: Ints, ps: Ints,
 ) -> tuple[float, int, int]:  # fmt: skip
     """Find the cheapest schedule within limits that costs less than `limit`: cost, mode, start.
 

@@ -51,11 +51,10 @@ BUILDERS = {"no-migration": no_migration, "literal": literal}
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class ProblemTwo(EdgecloudNames):
-    """Problem (2), or a job's part of it; `past` is fixed, `last` is each open job's last slot."""
+    """Problem (2), or a job's part of it; `past` is fixed."""
 
     model: Model
     past: Past
-    last: dict[int, int]
 
     def extract(self) -> EdgecloudSolution | None:
         m, instance, past = self.model, self.instance, self.past
@@ -157,7 +156,7 @@ def build_offline(
     last = last_slots(instance, formulation, past, given, hedge)
     return EdgecloudProgram(
         instance=instance, formulation=formulation, form=FORMS[formulation][0],
-        relaxed=relax, past=past, last=last,
+        relaxed=relax, past=past,
         model=BUILDERS[formulation](read_sets(instance, formulation, past, last), relax),
     )  # fmt: skip
 
@@ -179,7 +178,7 @@ def build_subproblem(
     paid = (m.price[w, t] * y for (_, w, t), y in m.y.items())
     m.objective.expr = m.objective.expr + pyo.quicksum(paid)
     return EdgecloudSubproblem(
-        instance=instance, formulation=formulation, model=m, position=position, past=past, last=last
+        instance=instance, formulation=formulation, model=m, position=position, past=past
     )
 
 

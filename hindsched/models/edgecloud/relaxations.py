@@ -133,38 +133,32 @@ class FlowTimeRelaxation(EdgecloudNames, Declared):
         return prices
 
 
+def build_ilp_4(instance: EdgecloudInstance, *, relax: bool = False) -> FlowTimeRelaxation:
+    """Build ILP (4) with p(zeta = 1) everywhere, as the paper's Figures 12-13 take it.
+
+    With limited storage it has the rows of (8). `relax` drops integrality (4h).
+    """
+    slots = instance.cloud_slots.tolist()
+    return build_fractional(instance, plus=False, edge=slots, whole=not relax)
+
+
 def build_fractional(
     instance: EdgecloudInstance, *, plus: bool = True, layout: str = "groups",
     at_once: bool = True, worker_type: str | None = None, last: Mapping[int, int] | None = None,
+    edge: list[int] | None = None, whole: bool = False,
 ) -> FlowTimeRelaxation:  # fmt: skip
     """Build LP (4)+, or LP (4) without `plus`; with limited storage (8), (7b) in the form of (9).
 
     In the layout ``groups`` it is exact; ``types`` adds up all workers of a type, at a job's
     shortest upload, and leaves storage out: a relaxation for large instances. `worker_type` takes
     the jobs of one type, by which the program falls apart. (4e) is there if `at_once`. `last` are
-    last slots by job, in place of `relaxation_last_slots`.
+    last slots by job, in place of `relaxation_last_slots`, `edge` slots of a chunk at the edge in
+    place of the instance's. `whole` keeps integrality (4h).
     """
     jobs = [j for j, job in enumerate(instance.jobs) if worker_type in (None, job.worker_type)]
     last = relaxation_last_slots(instance) if last is None else last
-    edge, half = instance.edge_slots.tolist(), 0.5 if plus else 0.0
-    return _flow_time(instance, jobs, last, layout, at_once, edge, half)
-
-
-def build_ilp_4(instance: EdgecloudInstance, *, relax: bool = False) -> FlowTimeRelaxation:
-    """Build ILP (4) with p(zeta = 1) everywhere, as the paper's Figures 12-13 take it.
-
-    With limited storage it has the rows of (8). `relax` drops integrality (4h).
-    """
-    jobs = range(len(instance.jobs))
-    last, slots = relaxation_last_slots(instance), instance.cloud_slots.tolist()
-    return _flow_time(instance, jobs, last, "groups", True, slots, 0.0, whole=not relax)
-
-
-def _flow_time(
-    instance: EdgecloudInstance, jobs: Sequence[int], last: Mapping[int, int], layout: str,
-    at_once: bool, edge: list[int], half: float, *, whole: bool = False,
-) -> FlowTimeRelaxation:  # fmt: skip
-    """(4) with `edge` slots for a chunk at the edge; `half` is 1/2 in (4)+ and 0 in (4)."""
+    edge = instance.edge_slots.tolist() if edge is None else edge
+    half = 0.5 if plus else 0.0
     sets = flow_sets(instance, jobs, last, layout)
     # two rows a column: (4b) and (4e)
     needed = 2.0 * BYTES_A_CELL * (len(sets.edge) + len(sets.cloud))

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import ClassVar
 
+import numpy as np
+
 from hindsched.instances.base import JobRecord
 from hindsched.instances.edgecloud.instance import EdgecloudInstance, EdgecloudJob
 from hindsched.online.baselines.infeasible_baselines import relaxing_baselines
@@ -277,15 +279,11 @@ def theorem(instance: EdgecloudInstance, epsilon: float = EPSILON) -> Theorem:
 
 def _overtaking(instance: EdgecloudInstance) -> int:
     """Most slots by which a later job's chunk is available before an earlier job's on a server."""
-    worst = 0
-    jobs = sorted(enumerate(instance.jobs), key=lambda item: item[1].arrival)
-    for s, server in enumerate(instance.servers):
-        latest = dict.fromkeys(server.workers, 0)
-        for j, job in jobs:
-            if job.worker_type in latest:
-                ready = job.arrival + int(instance.upload[j, s])
-                worst = max(worst, latest[job.worker_type] - ready)
-                latest[job.worker_type] = max(latest[job.worker_type], ready)
+    worst, order = 0, np.argsort(instance.arrivals, kind="stable").tolist()
+    for s, kind in instance.groups:
+        mine = [j for j in order if instance.jobs[j].worker_type == kind]
+        ready = instance.arrivals[mine] + instance.upload[mine, s]
+        worst = max(worst, int((np.maximum.accumulate(ready) - ready).max(initial=0)))
     return worst
 
 

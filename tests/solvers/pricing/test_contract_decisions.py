@@ -66,7 +66,7 @@ def random_decision(oracle: BlockOracle, draws: Any, found: Any) -> BranchDecisi
         axes = oracle.features[name]
         feature = Feature(name, tuple(int(draws.integers(len(labels))) for _, labels in axes))
     if isinstance(oracle, EdgecloudOracle):
-        rows = oracle.priced.rows_of(oracle.instance.jobs[block])
+        rows = [row for row, _, _ in oracle.priced.places_of(block)]
         if feature.index and feature.index[0] not in rows:  # of other types: it bars nothing
             feature = COMPLETES
     number = features.get(feature, 0) + int(draws.integers(-1, 2))

@@ -246,10 +246,6 @@ class JobView:
                 least = np.minimum.accumulate(self._series(residual, "storage", server, np.inf))
                 self.room[server] = np.floor(loosened(least, instance.storage_gb[server]) / gb)
 
-    def value(self) -> float:
-        """The best response's value alone, which is all that a bound needs."""
-        return (self._moving() if self.formulation == "literal" else self._staying())[0]
-
     def best(self) -> Response | None:
         """The cheapest schedule, or None if there is none."""
         if any(low > high for low, high in self.limits.values()) or not self.length:

@@ -87,18 +87,6 @@ class EdgecloudOracle(BlockOracle):
             found[self.rows.slices[name]] = 0.0
         return found
 
-    def values(self, prices: Floats) -> Floats:
-        """Values of all blocks; the schedules behind them are not written down."""
-        jobs = range(self.num_blocks)
-        views = (JobView(self.priced, self.formulation, j, prices) for j in jobs)
-        return np.array([view.value() for view in views])
-
-    def bound(self, prices: Floats) -> float:
-        """Bound at `prices`; see the base class."""
-        return self.round_outward(
-            [*self.price_terms(prices).tolist(), *self.values(prices).tolist()]
-        )
-
     def restricted_response(self, block: int, prices: Floats, limits: Limits) -> Response | None:
         """Best schedule of one job within limits; see the base class."""
         return JobView(self.priced, self.formulation, block, prices, limits=limits).best()
@@ -190,15 +178,7 @@ class EdgecloudOracle(BlockOracle):
         """Prices of a group or type repeated on each of its workers; see the base class."""
         if self.layout == "servers":
             return prices
-        return self._on(EdgecloudOracle(self.instance, self.formulation, "servers"), prices)
-
-    def prices_of(self, other: BlockOracle, prices: Floats) -> Floats:
-        """Prices of another layout on this one's rows, in which each worker is a row."""
-        assert isinstance(other, EdgecloudOracle)
-        return other._on(self, prices)
-
-    def _on(self, target: EdgecloudOracle, prices: Floats) -> Floats:
-        """Prices on the rows of a layout with a row a worker."""
+        target = EdgecloudOracle(self.instance, self.formulation, "servers")
         mine, width = self.rows.unpack(prices), min(self.last, target.last)
         owner = {w: row for row, members in enumerate(self.priced.members) for w in members}
         rows = [owner[w] for w in range(len(owner))]

@@ -319,6 +319,7 @@ def add_parameter_servers(m: Model, f: Sets, cloud: Running, relax: bool) -> Non
         return
     m.a = pyo.Var(list(runs), domain=binary(relax), doc="(2e) the job needs a PS")
     m.a_cloud = pyo.Var(list(runs), domain=binary(relax), doc="(2e) it needs one in the cloud")
+    at_edge = Counter(kind for server in instance.servers for kind in server.ps)
     by_type: dict[tuple[str, int], list[int]] = defaultdict(list)
     for j, t in runs:
         by_type[kinds[j], t].append(j)
@@ -338,8 +339,7 @@ def add_parameter_servers(m: Model, f: Sets, cloud: Running, relax: bool) -> Non
 
     @m.Constraint(list(by_type), doc="(2f) no more PSs than there are")
     def eq_2f(m: Model, kind: str, t: int) -> Expr:
-        there = sum(n for (_, own), n in instance.ps_counts.items() if own == kind)
-        left = (in_cloud[kind] or 0) + there - held[kind, False, t] - held[kind, True, t]
+        left = (in_cloud[kind] or 0) + at_edge[kind] - held[kind, False, t] - held[kind, True, t]
         return total(m.a[j, t] for j in by_type[kind, t]) <= left
 
     @m.Constraint(list(by_type), doc="(2f) no more in the cloud than there are")

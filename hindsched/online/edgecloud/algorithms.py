@@ -289,11 +289,8 @@ def _overtaking(instance: EdgecloudInstance) -> int:
 
 def _missing_ps(instance: EdgecloudInstance) -> int:
     """PSs missing to serve all jobs of a type at once, where the cloud's are finite."""
-    worst = 0
-    for kind in {job.ps_type for job in instance.jobs}:
-        cloud = instance.cloud_ps(kind)
-        if cloud is not None:
-            jobs = sum(job.ps_type == kind for job in instance.jobs)
-            edge = sum(n for (_, k), n in instance.ps_counts.items() if k == kind)
-            worst = max(worst, jobs - edge - cloud)
-    return worst
+    jobs = Counter(job.ps_type for job in instance.jobs)
+    at_edge = Counter(kind for server in instance.servers for kind in server.ps)
+    clouds = {kind: instance.cloud_ps(kind) for kind in jobs}
+    short = [jobs[k] - at_edge[k] - n for k, n in clouds.items() if n is not None]
+    return max([0, *short])

@@ -178,16 +178,15 @@ class EdgecloudCluster(Cluster[EdgecloudJob]):
 
     def book(self, job: EdgecloudJob, placement: Placement) -> None:
         """Book a placement that is known to fit."""
-        self._change(job, placement, free=False)
+        self._ps_booked[job.ps_type] += 1
+        for worker in placement.facts["workers"]:
+            self._free[worker] = False
 
     def release(self, job: EdgecloudJob, placement: Placement) -> None:
         """Give a placement back."""
-        self._change(job, placement, free=True)
-
-    def _change(self, job: EdgecloudJob, placement: Placement, free: bool) -> None:
+        self._ps_booked[job.ps_type] -= 1
         for worker in placement.facts["workers"]:
-            self._free[worker] = free
-        self._ps_booked[job.ps_type] += -1 if free else 1
+            self._free[worker] = True
 
     def fits(self, job: EdgecloudJob, placement: Placement) -> bool:
         """Whether a placement fits what is free now."""

@@ -95,9 +95,7 @@ class PricedRows:
                 if server.storage_gb is not None
             })  # fmt: skip
         if layout == "servers":
-            edge = Counter[str]()
-            for (_, kind), number in instance.ps_counts.items():
-                edge[kind] += number
+            edge = Counter(kind for server in instance.servers for kind in server.ps)
             in_cloud = cloud.ps or {}
             add(PS_SETS[0], "type", {k: (k, n + edge[k]) for k, n in in_cloud.items()})
             add(PS_SETS[1], "type", {k: (k, n) for k, n in in_cloud.items()})
@@ -252,7 +250,8 @@ class JobView:
             return None
         if self.formulation == "literal":
             value, c, together, units = self._moving()
-            parts = [(self._row(i), [self._slot(t)], number) for i, t, number in units]
+            rows = [*self.rows, CLOUD]
+            parts = [(rows[i], [self._slot(t)], number) for i, t, number in units]
         else:
             value, c, together, homes = self._staying()
             parts = self._parts(c, together, homes)
@@ -263,9 +262,6 @@ class JobView:
 
     def _slot(self, index: int) -> int:
         return self.job.arrival + index
-
-    def _row(self, i: int) -> int:
-        return self.rows[i] if i < len(self.rows) else CLOUD
 
     # Chunks stay on their workers
 

@@ -245,7 +245,7 @@ def program_columns(instance: EdgecloudInstance, formulation: str, past: Past) -
     last = last_slots(instance, formulation, past)
     return sum(
         max(0, last[j] - max(past.now, job.arrival + int(instance.upload[j, s])) + 1)
-        * (1 if formulation == "literal" else len(workers))
+        * len(workers)
         for j, job in enumerate(instance.jobs) if j in last
         for s, workers in instance.places(job)
     )  # fmt: skip

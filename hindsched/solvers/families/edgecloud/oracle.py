@@ -37,13 +37,11 @@ from hindsched.solvers.oracles.base import BlockOracle, Response
 from hindsched.solvers.oracles.decisions import COMPLETES, COMPLETION, Axes, Feature, Limits
 
 ORACLE_ROWS = ("groups", "types", "servers")
-TREE_ROWS = ("groups",)
-"""Layouts in which a job without migration can be restricted."""
 
 
 def tree_rows(instance: Instance, formulation: str) -> tuple[str, ...]:
-    """Layouts that a tree can be grown on."""
-    return TREE_ROWS if formulation == "no-migration" else ()
+    """Layouts that a tree can be grown on: where a job without migration can be restricted."""
+    return ("groups",) if formulation == "no-migration" else ()
 
 
 class EdgecloudOracle(BlockOracle):

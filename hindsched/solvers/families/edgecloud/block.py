@@ -269,12 +269,14 @@ class JobView:
         """Value, completion, if all is in the cloud, and chunks by place, the cloud last."""
         D, limits = self.job.chunks, self.limits
         features = [Feature(CHUNKS, (row,)) for row in self.rows] + [Feature(CLOUD_CHUNKS)]
-        least, most = np.array([window_of(limits, of) for of in features]).clip(max=D).T
+        least, most = np.array([window_of(limits, of) for of in features]).T
+        most = most.clip(max=D)
         together = np.full(self.length, np.inf)
         mixed = np.full((1, self.length), np.inf)
         if self.limit != 0:
             mixed = self._cloud_costs(self.cloud_price, self.work)
-            if self.may_be_together and most[-1] == D and not least[:-1].any():
+            may_be_all = least[-1] <= D == most[-1] and not least[:-1].any()
+            if self.may_be_together and may_be_all:
                 costs = self._cloud_costs(self.together_price, self.cloud_work)
                 together = costs.sum(axis=0) if len(costs) == D else D * costs[0]
                 together[self.windows(self.cloud_work) < D] = np.inf

@@ -42,33 +42,30 @@ class SlotEngine:
         """Best schedule worth more than `above`, or None; see `OasisOracle.best_response`."""
         job, horizon = oracle.block(block), oracle.instance.horizon
         needed, steps, total, utilities, arrival = job.task
-        sides = list(zip(job.rooms, job.demands, strict=True))
-        left = oracle.rows.unpack(loosened(residual, oracle.rows.capacity)).values()
-        paid = [  # by server and slot
-            np.einsum("hrt,r->ht", price, demand)
-            for price, (_, demand) in zip(oracle.rows.unpack(prices).values(), sides, strict=True)
-        ]
-        fits = [
-            np.minimum(how_many_left(free.transpose(0, 2, 1), demand, needed.size), room[:, None])
-            for free, (room, demand) in zip(left, sides, strict=True)
-        ]
-        most = needed.size - 1
+        left = loosened(residual, oracle.rows.capacity)
+        views = (oracle.rows.unpack(flat).values() for flat in (prices, left))
+        paid, fits = list[Floats](), list[Ints]()  # by server and slot
+        for price, free, room, demand in zip(*views, job.rooms, job.demands, strict=True):
+            paid.append(np.einsum("hrt,r->ht", price, demand))
+            fit = how_many_left(free.transpose(0, 2, 1), demand, needed.size)
+            fits.append(np.minimum(fit, room[:, None]))
         table = np.full((horizon + 1, total + 1), np.inf)
         table[arrival - 1, 0] = 0.0
-        costs = np.full((horizon + 1, most + 1), np.inf)
+        costs = np.full((horizon + 1, needed.size), np.inf)
         deployed: dict[int, tuple[Ints, Ints]] = {}
         known: dict[bytes, tuple[Ints, Ints]] = {}  # empty slots are alike
         best, end = above, 0
         for t in range(arrival, horizon + 1):
             if utilities[t] <= best:
                 break
-            price, room = (tuple(each[:, t - 1] for each in part) for part in (paid, fits))
-            order = tuple(in_order(each) for each in price)
-            key = b"".join(each.tobytes() for each in (*order, *room))
+            worker_price, ps_price = (each[:, t - 1] for each in paid)
+            order = in_order(worker_price), in_order(ps_price)
+            rooms = [each[:, t - 1] for each in fits]
+            key = b"".join(each.tobytes() for each in (*order, *rooms))
             if key not in known:
-                known[key] = self._deployments(needed, order, room)
+                known[key] = self._deployments(needed, order, rooms)
             deployed[t] = workers, ps = known[key]
-            costs[t, : len(workers)] = workers @ price[0] + ps @ price[1]
+            costs[t, : len(workers)] = workers @ worker_price + ps @ ps_price
             relax_states(
                 table[t - 1], 0, total, table[t], 0, total, costs[t], steps, len(workers) - 1
             )
@@ -79,7 +76,7 @@ class SlotEngine:
         windows = np.tile(np.array([0, total]), (horizon + 1, 1))
         chosen = np.zeros(horizon + 1, dtype=np.int64)
         trace_back(table, costs, windows, steps, total, arrival, end, TIE, chosen)
-        counts = [np.zeros((horizon, room.size), dtype=np.int64) for room, _ in sides]
+        counts = [np.zeros((horizon, room.size), dtype=np.int64) for room in job.rooms]
         for t in np.flatnonzero(chosen).tolist():
             for side, placed in zip(counts, deployed[t], strict=True):
                 side[t - 1] = placed[chosen[t]]

@@ -36,7 +36,7 @@ def foresight(
     else:
         values = opt.parse_settings(settings, "family", "preset", "seed", "at", "branches")
         futures = hs.tree(family, preset, at=at or [2], branches=branches, seed=seed, **values)
-    opt.check_folder_name(output)
+    opt.check_targets(output=None if output is None else f"{output}/foresight.json")
     found = hs.foresight(
         futures, probability, algorithm, policies, formulation=formulation,
         time_limit=60.0 if time_limit is None else time_limit,

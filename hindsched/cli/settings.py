@@ -82,12 +82,6 @@ def check_targets(inputs: Sequence[str | None] = (), **outputs: str | None) -> N
             taken[place] = f"is what --{name} writes"
 
 
-def check_folder_name(path: str | None) -> None:
-    """Refuse an output folder whose name a file has."""
-    if path is not None and Path(path).exists() and not Path(path).is_dir():
-        raise InputError("output", path, "must be a folder")
-
-
 def _check_target(name: str, path: str) -> None:
     """Refuse a file that cannot be written; nothing is created to find out."""
     target = Path(path)

@@ -32,7 +32,6 @@ def worst(
     from hindsched.instances.search_space import find_space
 
     values, names = opt.parse_settings(settings), find_space(family, preset).names()
-    opt.check_folder_name(output)
     opt.check_targets(output=None if output is None else os.path.join(output, "instance.json"))
     told = -1.0
 

@@ -306,16 +306,14 @@ def foresight(
         ends = (solved.objective, solved.bound)
         clairvoyant.append(solved.solution)
         optima.append(Interval(*(ends if up else ends[::-1])))
-    losses: dict[str, tuple[float, float | None]] = {}
-    comparable = dict[str, bool]()
+    measured = dict[str, tuple[float, float | None, bool]]()
     for name, built in cards.items():
         found = run_on(futures, name, formulation, SEEDS)
         mean = Policy(tuple(map(fmean, zip(*(own.values for own in found), strict=True))))
-        losses[name] = mean.expected(futures.probabilities), share_of(mean, optima, up)
-        comparable[name] = _is_of(built, policies, formulation) and _keeps_to(
-            policies, futures, found
-        )
-        known += found if comparable[name] else []
+        is_of = _is_of(built, policies, formulation) and _keeps_to(policies, futures, found)
+        known += found if is_of else []
+        expected = mean.expected(futures.probabilities)
+        measured[name] = expected, share_of(mean, optima, up), is_of
     greedy = commit_greedily(futures, formulation, SolveOptions(time_limit=10.0, threads=1))
     if greedy is not None:
         known.append(Policy(tuple(s.objective() for s in greedy), greedy, "commits greedily"))
@@ -349,7 +347,7 @@ def foresight(
         best_online=best, price=price, guarantee=mixed.interval,
         guarantee_deterministic=deterministic, optima=tuple(optima),
         losses_by_algorithm=tuple(
-            _loss(name, cards[name], *losses[name], hindsight, best, comparable[name], up)
+            _loss(name, cards[name], *measured[name], hindsight, best, up)
             for name in names
         ),
         policy=policy, mixture=mixed.mixture, weights=mixed.weights,
@@ -440,8 +438,8 @@ def _keeps_to(policies: str, futures: Futures, found: Sequence[Policy]) -> bool:
 
 
 def _loss(
-    name: str, built: Any, expected: float, promised: float | None, hindsight: Interval,
-    best: Interval, comparable: bool, up: bool,
+    name: str, built: Any, expected: float, promised: float | None, comparable: bool,
+    hindsight: Interval, best: Interval, up: bool,
 ) -> Loss:  # fmt: skip
     alone = Interval(expected, expected)
     ratio = _quotient(hindsight, alone, up)

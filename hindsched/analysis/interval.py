@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 
 from hindsched.solvers.door.options import DEFAULT_GAP
 
@@ -67,17 +67,13 @@ def rounded_up(value: float | None) -> str:
     return _rounded(value, ROUND_CEILING)
 
 
-def plain(value: float) -> Decimal:
-    """A quotient without the last bits of its division, which would tip 10% over to 10.1%."""
-    return Context(prec=12).create_decimal_from_float(value)
-
-
 def _rounded(value: float | None, rounding: str) -> str:
     if value is None:
         return "?"
     if not math.isfinite(value):
         return f"{value}"
-    exact = plain(value)
+    # without the last bits of a division, which would tip 10 over to 10.01
+    exact = Context(prec=12).create_decimal_from_float(value)
     above = exact - 1
     digits = max(SIGNIFICANT, 1 - above.adjusted()) if 0 < above < 1 else SIGNIFICANT
     return f"{float(Context(prec=digits, rounding=rounding).create_decimal(exact)):.{digits}g}"

@@ -38,14 +38,13 @@ def against(
     best: str = "max",
     gather: str = "mean",
     variant: str = "variant",
-    setting: str = "the rivals",
     minus: bool = False,
 ) -> Values:
     """Ours over (or `minus`) the rival that is `best`, gathered within a case over `over`.
 
     Several of ours, or settings of the rivals, stand under the words that tell them apart (cases
-    called `variant` and `setting`); a setting that the table lacks has no value. Rivals None are
-    all others.
+    called `variant` and "the rivals"); a setting that the table lacks has no value. Rivals None
+    are all others.
     """
     wide = _wide(frame, [*by, *over], column, y)
     if isinstance(rivals, Mapping):
@@ -55,7 +54,7 @@ def against(
         for word, names in rivals.items():
             has_all = set([names] if isinstance(names, str) else names) <= set(wide.columns)
             for case, ratio in against(frame, ours, names if has_all else [], y, **more).items():
-                apart[((setting, word), *case)] = ratio if has_all else float("nan")
+                apart[(("the rivals", word), *case)] = ratio if has_all else float("nan")
         return apart
     known = [name for name in wide.columns if name != ours] if rivals is None else rivals
     own = wide[[known] if isinstance(known, str) else list(known)]

@@ -72,7 +72,7 @@ def torn():
 
 
 def test_an_optimum_of_the_program_is_certified_by_a_tree(torn):
-    found = solve(torn, time_limit=60)
+    found = solve(torn, work_limit=6000)
     assert found.method == "bound+search+milp"
     assert found.status == "optimal"
     assert found.proof == "certificate"

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from hindsched.arrays import Floats, Ints
 from hindsched.solvers.kernels.draws import Words, below, unit
-from hindsched.solvers.kernels.placement import num_ps
+from hindsched.solvers.kernels.placement import fits_together, num_ps
 from hindsched.solvers.kernels.stable_order import copy_to, stable_order
 
 TAKE, GIVE_BACK = np.int64(1), np.int64(-1)
@@ -161,27 +161,18 @@ def lower(left: Floats, free: Floats, first: int, stop: int) -> None:
 
 
 @njit(cache=True)
-def fits(count: int, worker: Floats, units: int, ps: Floats, left: Floats) -> bool:
-    """Whether workers and PSs fit into what is free."""
-    most = 0.0
-    for r in range(left.shape[0]):
-        most = max(most, count * worker[r] + units * ps[r] - left[r])
-    return most == 0.0
-
-
-@njit(cache=True)
 def beside(
     mode: Ints, m: int, p: int, most: int, elsewhere: int, left: Floats, jobs: Jobs
 ) -> tuple[int, int]:
     """Workers on a host and its PSs, the fewest; PSs 0 if it can be none."""
     count = mode[1]
     if mode[0] == 1:
-        found = most >= count and fits(count, jobs.worker[m], 1, jobs.ps[p], left)
+        found = most >= count and fits_together(count, 1, jobs.worker[m], jobs.ps[p], left)
         return count, 1 if found else 0
     on = min(most, count - 1)
     while on >= 0 and count - on <= elsewhere:
         units = num_ps(count - on, jobs.ratio[m, p])
-        if fits(on, jobs.worker[m], units, jobs.ps[p], left):
+        if fits_together(on, units, jobs.worker[m], jobs.ps[p], left):
             return on, units
         on -= 1
     return 0, 0
@@ -193,11 +184,7 @@ def has_host(k: int, m: int, total: int, room: NDArray[np.int16], left: Floats, 
     mode = jobs.modes[k]
     p, fewest = mode[3], mode[4]
     for h in range(room.shape[0]):
-        has, r = True, 0
-        while has and r < left.shape[1]:
-            has = fewest * jobs.ps[p, r] <= left[h, r]
-            r += 1
-        if has:
+        if fits_together(0, fewest, jobs.worker[m], jobs.ps[p], left[h]):
             _, units = beside(mode, m, p, room[h], total - room[h], left[h], jobs)
             if 0 < units <= fewest:
                 return True
@@ -309,7 +296,7 @@ def place(
         waste[h] = idle / take + 0.01 * room[h] + 1e-3 * unit(word)
     host, on_host, units, best = -1, 0, 0, np.inf
     for h in range(servers):
-        if jobs.has_ps and fits(0, jobs.worker[m], fewest, jobs.ps[p], left[h]):
+        if jobs.has_ps and fits_together(0, fewest, jobs.worker[m], jobs.ps[p], left[h]):
             on, need = beside(mode, m, p, room[h], total - room[h], left[h], jobs)
             rest = value[h] - on + 1e6 * (need - fewest)
             if need > 0 and rest < best:

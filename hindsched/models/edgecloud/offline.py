@@ -84,7 +84,8 @@ class EdgecloudProgram(ProblemTwo, OfflineProgram[EdgecloudSolution]):
         seen: set[tuple[int, int]] = set()
         for j, chunk, place, first, end in solution.runs.rows():
             zeta = int(solution.all_cloud[j])
-            start = first if may_wait_in_cloud(instance, j) else self._from_cloud(j)
+            ready = max(self.past.now, int(instance.arrivals[j] + instance.cloud_upload[j]))
+            start = first if may_wait_in_cloud(instance, j) else ready
             counts["s", (j, zeta, start)] += place == cloud
             if (j, chunk) not in seen and place == cloud:
                 counts["xc", j] += 1 - zeta
@@ -102,10 +103,6 @@ class EdgecloudProgram(ProblemTwo, OfflineProgram[EdgecloudSolution]):
             for key, each in variable.items():
                 if not each.fixed:
                     each.set_value(int(counts[variable.local_name, key]), skip_validation=True)
-
-    def _from_cloud(self, j: int) -> int:
-        uploaded = int(self.instance.arrivals[j] + self.instance.cloud_upload[j])
-        return max(self.past.now, uploaded)
 
     def capacity_prices(self, duals: Duals) -> dict[str, Floats]:
         """Duals of (2d) as prices of the oracle: ``worker_capacity``, shape (W, T)."""

@@ -104,7 +104,7 @@ class EdgecloudCluster(Cluster[EdgecloudJob]):
             elif endless:
                 last = self._slot + math.ceil(left[name] / job.chunks) - 1
                 spans = [(self._slot, last)] * job.chunks
-                self._rows[name] = whole_job_rows(self.instance, job, spans, self._ps.cloud)
+                self._rows[name] = whole_job_rows(self.instance, spans, self._ps.cloud)
             else:
                 continue
             self._storage.end(name, self._slot - 1 if begun else 0)

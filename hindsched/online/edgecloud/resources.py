@@ -209,7 +209,7 @@ class CloudSite:
         unlimited = cluster.cloud_ps(job.ps_type) is None
         if count is None and unlimited:
             spans = [(ready, ready + work - 1)] * job.chunks
-            return whole_job_rows(cluster, job, spans, self.ps.cloud)
+            return whole_job_rows(cluster, spans, self.ps.cloud)
         free = self._workers.free(job.worker_type)
         if ready > slot or (free and free[0] > slot):
             return None
@@ -223,12 +223,10 @@ class CloudSite:
         if not unlimited:
             self._ends[job.name] = last
         self.events |= {last + 1, *map(int, free)}
-        return whole_job_rows(cluster, job, spans, place)
+        return whole_job_rows(cluster, spans, place)
 
 
-def whole_job_rows(
-    cluster: EdgecloudInstance, job: EdgecloudJob, spans: list[Span], ps: int
-) -> list[Assignment]:
+def whole_job_rows(cluster: EdgecloudInstance, spans: list[Span], ps: int) -> list[Assignment]:
     """Rows of a job whose chunks run in the cloud over `spans`, with its PS on server `ps`."""
     cloud = len(cluster.worker_list)
     runs = [ChunkRun(0, chunk, cloud, *span) for chunk, span in enumerate(spans, 1)]

@@ -12,10 +12,11 @@ from pydantic import Field
 from hindsched.arrays import Floats, Ints
 from hindsched.instances.mlbroker.instance import MlbrokerInstance, MlbrokerJob, workers_for
 from hindsched.instances.mlbroker.slot import SlotData
+from hindsched.models.mlbroker.sets import decided
 from hindsched.online.engines.reoptimise import Reoptimise
 from hindsched.online.mlbroker.dynamics import Broker
 from hindsched.online.protocol import Capabilities, Count, draws
-from hindsched.solutions.mlbroker.solution import MlbrokerSolution
+from hindsched.solutions.mlbroker.solution import MlbrokerSolution, used_by
 from hindsched.solvers.door.program import within_gap
 from hindsched.solvers.door.work import Clock
 from hindsched.solvers.families.mlbroker.bound import lagrangian_certificate
@@ -128,18 +129,16 @@ class ReoptimiseWithForecasts(Reoptimise):
     def _plan_whole_schedules(self, slot: int) -> bool:
         """Plan the live jobs from now on by tier prices, which prove how far from the best."""
         clock = Clock(math.inf if self.time_limit is None else self.time_limit)
-        live = [job for job in self._rolling.instance.jobs if job.departure >= slot]
-        data = [{"arrival": slot, "data_gb": job.data_gb[slot - job.arrival :]} for job in live]
-        left = (job.model_copy(update=own) for job, own in zip(live, data, strict=True))
-        rest = self._environment.cluster.with_jobs(tuple(left))
-        assert isinstance(rest, MlbrokerInstance)
-        given = self._rolling.commitments().assignments
-        held = np.zeros((len(live), len(rest.datacenters)), dtype=bool)
-        for j, job in enumerate(live):
-            for row in given.get(job.name, ()):
-                if row["to"] == slot - 1:
-                    for name in (*row["workers"], row["ps"]):
-                        held[j, rest.datacenter_index[name]] = True
+        known = self._rolling.instance
+        assert isinstance(known, MlbrokerInstance)
+        left = [
+            job.model_copy(update={"arrival": slot, "data_gb": job.data_gb[slot - job.arrival :]})
+            for job in known.jobs
+            if job.departure >= slot
+        ]
+        rest = known.with_jobs(tuple(left))
+        workers, server = decided(known, self._rolling.commitments())
+        held = used_by(workers[:, slot - 2], server[:, slot - 2])[known.alive[:, slot - 1]]
         oracle = MlbrokerOracle(rest, "tight")
         proven = lagrangian_certificate(
             rest, oracle=oracle, clock=clock.first(SHARE_OF_BOUND * clock.seconds), held=held

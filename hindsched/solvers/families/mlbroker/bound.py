@@ -68,37 +68,32 @@ def lagrangian_certificate(
     `held`, (J, R), it ran before its first slot, and a launch costs it nothing.
     """
     oracle = oracle or MlbrokerOracle(instance, formulation)
-    discount = np.zeros(next(s.shape for s in oracle.rows.sets if s.name == "discount"))
-    index = {job.name: j for j, job in enumerate(instance.jobs)}
-    left = instance.slots_left / np.maximum(instance.slots_left.max(axis=1, keepdims=True), 1)
-    share = oracle.launches[:, None] * left  # a launch is spread evenly over a job's life
-    deployment = np.repeat(share[None], len(instance.datacenters), axis=0)
+    launches = np.repeat(oracle.launches[:, None], len(instance.datacenters), axis=1)
+    launches /= instance.slots_left.max(axis=1)[:, None]  # spread evenly over a job's life
     if held is not None:
-        deployment[held.T] = 0.0
+        launches[held] = 0.0
+    prices = np.zeros(oracle.rows.size)
+    arrays = oracle.rows.unpack(prices)
+    arrays["deployment"][:] = launches.T[:, :, None] * instance.slots_left
     total = 0.0
-    for t in range(1, instance.horizon + 1):
-        slot = SlotData.at(instance, t)
-        if not slot.jobs:
+    for t, alive in enumerate(instance.alive.T):
+        if not alive.any():
             continue
-        names = [index[name] for name in slot.jobs]
-        presence = slot.deployment / instance.slots_left[names].max(axis=1)
-        launch = np.repeat(presence[:, None], slot.num_centers, axis=1)
-        if held is not None:
-            launch[held[names]] = 0.0
-        jobs = jobs_of(slot, launch)
+        slot = SlotData.at(instance, t + 1)
+        jobs = jobs_of(slot, launches[alive])
         if formulation == "paper":  # talk with the PS is free
             jobs = jobs._replace(distance=0.0 * slot.distance)
         spend()
         late = clock is not None and clock.is_over
         target, steps = np.inf, 1
         if iterations and not late:
-            target, steps = tight_placement(slot, launch, relocation=False).cost, iterations
+            target = tight_placement(slot, launches[alive], relocation=False).cost
+            steps = iterations
         bound, shares = _share_fees(jobs, slot.largest_use, target, steps)
-        discount[:, :, names, t - 1] = shares.transpose(1, 2, 0)
+        arrays["discount"][:, :, alive, t] = shares.transpose(1, 2, 0)
         total += bound
         if on_slot is not None:
-            on_slot(total, t)
-    prices = oracle.rows.pack({"discount": discount, "deployment": deployment})
+            on_slot(total, t + 1)
     return certify(oracle, prices)
 
 

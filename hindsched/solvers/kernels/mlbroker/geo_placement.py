@@ -53,10 +53,10 @@ class PricedBlock(NamedTuple):
 
 
 @njit(cache=True)
-def relaxed_placement(block: PricedBlock, ps: int) -> tuple[float, Floats]:
+def relaxed_placement(block: PricedBlock, ps: int, limit: float) -> tuple[float, Floats]:
     """Least cost with fractional workers and the PS in centre `ps`, and the workers, (R,).
 
-    A bound in closed form, at most the integer cost.
+    A bound in closed form, at most the integer cost; infinite where it is above `limit`.
     """
     data, capacity, needed, _, worker_price, ps_price, exchange, arc, launch = block
     centers = data.size
@@ -64,45 +64,41 @@ def relaxed_placement(block: PricedBlock, ps: int) -> tuple[float, Floats]:
     cost = ps_price[ps] + launch[ps]
     if needed == 0:
         return cost, workers
-    each = np.empty(centers)
+    per_gb = np.empty(centers)
     cheapest = 0
     for r in range(centers):
-        each[r] = worker_price[r] + exchange[r, ps]
-        if r != ps:
-            each[r] += launch[r] / needed
-        if each[r] < each[cheapest]:
+        each = worker_price[r] + exchange[r, ps] + (0.0 if r == ps else launch[r] / needed)
+        per_gb[r] = each / capacity
+        if per_gb[r] < per_gb[cheapest]:
             cheapest = r
-    idle = float(needed)
+    idle = needed * capacity  # room for data that N workers have beside it, GB
     for i in range(centers):
-        best = 0
+        if data[i] <= 0.0:
+            continue
+        best, least = 0, np.inf
         for r in range(centers):
-            if arc[i, r] + each[r] / capacity < arc[i, best] + each[best] / capacity:
-                best = r
+            if arc[i, r] + per_gb[r] < least:
+                best, least = r, arc[i, r] + per_gb[r]
         workers[best] += data[i] / capacity
-        idle -= data[i] / capacity
-        cost += data[i] * (arc[i, best] + each[best] / capacity)
+        idle -= data[i]
+        cost += data[i] * least
+        if cost > limit:
+            return np.inf, workers
     idle = max(0.0, idle)
-    workers[cheapest] += idle
-    return cost + idle * each[cheapest], workers
-
-
-@njit(cache=True)
-def relaxed_by_place(block: PricedBlock) -> tuple[Floats, Floats]:
-    """`relaxed_placement` for every place of the PS: costs (R,), workers by place (R, R)."""
-    centers = block.data.size
-    costs, workers = np.empty(centers), np.empty((centers, centers))
-    for ps in range(centers):
-        costs[ps], own = relaxed_placement(block, ps)
-        copy_to(workers[ps], own)
-    return costs, workers
+    workers[cheapest] += idle / capacity
+    return cost + idle * per_gb[cheapest], workers
 
 
 @njit(cache=True)
 def relaxed_best(block: PricedBlock) -> tuple[float, Floats, int]:
     """Least `relaxed_placement` over all places of the PS: cost, workers, PS."""
-    costs, workers = relaxed_by_place(block)
-    ps = int(np.argmin(costs))
-    return costs[ps], workers[ps], ps
+    best, best_workers = relaxed_placement(block, 0, np.inf)
+    best_ps = 0
+    for ps in range(1, block.data.size):
+        cost, workers = relaxed_placement(block, ps, best)
+        if cost < best:
+            best, best_workers, best_ps = cost, workers, ps
+    return best, best_workers, best_ps
 
 
 @njit(cache=True)
@@ -174,14 +170,14 @@ def restricted_placement(
     """
     data, capacity, needed, pinned, worker_price, ps_price, exchange, arc, launch = block
     centers = data.size
-    relaxed, _ = relaxed_by_place(block)
+    relaxed = np.full(centers, np.inf)
     floor, top = np.empty(centers, dtype=np.int64), np.empty(centers, dtype=np.int64)
     supply = np.empty(centers + 1)
     supply[centers] = needed * capacity
     size: Any = np.int64(centers)  # a literal would be a type of its own, compiled once more
     for r in range(centers):
-        if not may_serve[r]:
-            relaxed[r] = np.inf
+        if may_serve[r]:
+            relaxed[r], _ = relaxed_placement(block, r, cutoff)
         floor[r] = max(pinned[r], least[r])
         top[r] = min(max(needed, floor[r]), most[r])
         if floor[r] > top[r]:

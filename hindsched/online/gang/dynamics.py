@@ -68,10 +68,6 @@ class State(ClusterState[GangJob]):
         judged = f"{kind},{goal}"
         return judged if judged in self.instance.formulations else kind
 
-    def reveal_slot(self, job: GangJob) -> int:
-        """The first slot that the job may use."""
-        return int(self.instance.submits[self.instance.job_index(job.name)]) + 1
-
     def shown(self, job: GangJob, card: Capabilities) -> Any:
         """The job, without its duration unless the card says that durations are known."""
         return job.model_copy(deep=True) if card.knows_durations else job.request()

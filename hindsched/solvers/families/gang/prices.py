@@ -129,13 +129,6 @@ class Climb:
         self.prices = self.prices[np.searchsorted(cut, new[:-1], side="right") - 1]
         self.oracle = GangOracle(oracle.instance, oracle.formulation, new)
 
-    def subgradient(self, target: float) -> None:
-        """Climb the bound of pausing jobs until the time is over or steps have become tiny."""
-        options = SolveOptions(time_limit=self.clock.seconds_left)
-        found = subgradient_bound(self.oracle, options, start_prices=self.prices, target=target)
-        self.prices = found.certificate.prices
-        self.note(found.bound, self.oracle.cut, self.prices)
-
     def result(self) -> tuple[GangOracle, Floats]:
         """Oracle and prices of the best bound, in few digits, neighbours of one price joined."""
         instance, formulation = self.oracle.instance, self.oracle.formulation
@@ -203,8 +196,10 @@ def climb_prices(
     climb = Climb(oracle, np.zeros(oracle.rows.size), clock, on_expected)
     climb.note(oracle.bound(climb.prices), oracle.cut, climb.prices)
     if oracle.kind != KINDS[0]:
-        climb.prices = prices_in_one_piece(oracle, clock.first(BEGIN_SHARE * clock.seconds_left))
-        climb.subgradient(target)
+        begin = prices_in_one_piece(oracle, clock.first(BEGIN_SHARE * clock.seconds_left))
+        options = SolveOptions(time_limit=clock.seconds_left)
+        found = subgradient_bound(oracle, options, start_prices=begin, target=target)
+        climb.note(found.bound, oracle.cut, found.certificate.prices)
         return climb
     for share, finer in STAGES:
         if clock.is_over:

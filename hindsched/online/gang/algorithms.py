@@ -45,7 +45,7 @@ class Reoptimise(reoptimise.Reoptimise):
 
     def __init__(
         self, nodes: protocol.Count = 200, gap: float = 1e-4, exchanges: protocol.Natural = 2_000,
-        time_limit: float | None = None,
+        time_limit: protocol.Positive | None = None,
     ) -> None:  # fmt: skip
         super().__init__(nodes, gap, time_limit)
         self.exchanges = exchanges

@@ -1,10 +1,10 @@
 """Good prices for gang: climb the Lagrangian bound, and cut time finer where use bends.
 
-Jobs in one piece: the smoothed bound (`soft_responses`) is climbed by L-BFGS-B, in a metric in
-which a unit is a price for the length of an interval. Smoothing begins coarse, on few intervals,
-and becomes finer; then the intervals are halved in which the two halves would pull the price apart
-most. Pausing jobs: the subgradient method of all families, from the prices that they would have in
-one piece, on equal intervals. The result is the best that was seen, in few digits.
+Jobs in one piece: the smoothed bound (`soft_responses`) is climbed by L-BFGS-B from the fluid
+relaxation's prices, in a metric in which a unit is a price for the length of an interval. Smoothing
+begins coarse, on few intervals, and becomes finer; then the intervals are halved in which the two
+halves would pull the price apart most. Pausing jobs: the subgradient method of all families, from
+the fluid's prices on equal intervals. The result is the best that was seen, in few digits.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from hindsched.solvers.certificates.certificate import Certificate, certify
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.work import Clock, spend
 from hindsched.solvers.families.gang.oracle import GangOracle
-from hindsched.solvers.kernels.gang.responses import soft_responses
+from hindsched.solvers.kernels.gang.responses import fluid_prices, soft_responses
 
 COARSE = 1000
 """Intervals at first."""
@@ -33,8 +33,6 @@ STAGES = (
     *((share, False) for share in (0.001, 0.001, 0.0003, 0.0003)),
 )
 """Smoothing relative to the mean weighted duration, and whether intervals are halved before."""
-BEGIN_SHARE = 0.2
-"""Share of the time in which pausing jobs are taken to be in one piece."""
 MOST_INTERVALS = 40_000
 ITERATIONS = 50
 MEMORY = 20
@@ -157,26 +155,21 @@ def first_cut(instance: GangInstance, end: int, count: int = COARSE) -> Ints:
     return np.unique(np.concatenate([[0], cuts]))
 
 
+def start_prices(oracle: GangOracle) -> Floats:
+    """Prices of the fluid relaxation per GPU-second; none where the objective is another."""
+    instance = oracle.instance
+    if oracle.goal != "completion":
+        return np.zeros(oracle.rows.size)
+    order = np.argsort(instance.submits, kind="stable")
+    area = (instance.durations * instance.job_gpus)[order].astype(float)
+    density = instance.weights[order] / area  # a slot of time and a slot of GPU alike
+    return fluid_prices(oracle.cut, instance.submits[order], area, density, instance.total_gpus)
+
+
 def certify_without_prices(instance: GangInstance, formulation: str) -> Certificate:
     """What each job costs if the others are not there, or what counting says of the makespan."""
     oracle = GangOracle(instance, formulation, np.array([0, max(1, instance.serial_end)]))
     return certify(oracle, np.zeros(oracle.rows.size))
-
-
-def prices_in_one_piece(oracle: GangOracle, clock: Clock) -> Floats:
-    """Prices of pausing jobs if they ran in one piece, elastic ones as wide as they can."""
-    instance = oracle.instance
-    rigid = GangOracle(instance, f"{KINDS[0]},{oracle.goal}", oracle.cut)
-    if oracle.kind == KINDS[-1]:
-        most = instance.most_gpus
-        duration = -(-instance.durations * instance.job_gpus // most)
-        rigid.blocks = rigid.blocks._replace(duration=duration, gpus=most)
-    climb = Climb(rigid, np.zeros(oracle.rows.size), clock)
-    for share, finer in STAGES:
-        if finer or clock.is_over:
-            break
-        climb.smooth(share)
-    return climb.prices
 
 
 def climb_prices(
@@ -193,12 +186,12 @@ def climb_prices(
     expected starts after each stage of jobs in one piece.
     """
     oracle = GangOracle(instance, formulation, first_cut(instance, end))
-    climb = Climb(oracle, np.zeros(oracle.rows.size), clock, on_expected)
-    climb.note(oracle.bound(climb.prices), oracle.cut, climb.prices)
+    first = start_prices(oracle)
+    climb = Climb(oracle, first, clock, on_expected)
+    climb.note(oracle.bound(first), oracle.cut, first)
     if oracle.kind != KINDS[0]:
-        begin = prices_in_one_piece(oracle, clock.first(BEGIN_SHARE * clock.seconds_left))
         options = SolveOptions(time_limit=clock.seconds_left)
-        found = subgradient_bound(oracle, options, start_prices=begin, target=target)
+        found = subgradient_bound(oracle, options, start_prices=first, target=target)
         climb.note(found.bound, oracle.cut, found.certificate.prices)
         return climb
     for share, finer in STAGES:

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 import pyomo.environ as pyo
@@ -41,7 +41,6 @@ from hindsched.solvers.door.work import (
     spend,
     units_of,
 )
-from hindsched.solvers.families.oasis.resources import OasisPlan
 from hindsched.solvers.kernels.oasis.maximal_patterns import server_patterns
 from hindsched.solvers.methods.auto import generic_methods
 from hindsched.solvers.methods.base import Method, better, closer
@@ -74,8 +73,8 @@ def _known_patterns(
     return None if found is None else found.tolist()
 
 
-def place_together(instance: OasisInstance, plans: Mapping[int, OasisPlan]) -> OasisSolution | None:
-    """Schedules of jobs, by position, packed on real servers; None if they are not seen to fit."""
+def place_together(instance: OasisInstance, plans: Mapping[int, Any]) -> OasisSolution | None:
+    """Schedules (`OasisPlan`) by job, packed on real servers; None if they are not seen to fit."""
     leaf = build_leaf(instance, {job: plan[0] for job, plan in plans.items()}, find_patterns)
     leaf.model.given = pyo.ConstraintList()
     for job, (end, *sides) in plans.items():

@@ -13,26 +13,30 @@ from heapq import heappop, heappush
 import numpy as np
 from numba import njit
 
-from hindsched.arrays import Bools, Floats, Ints
+from hindsched.arrays import Floats, Ints
 
 ROUNDING = 1e-15
 """Share of the work that each rate added may miss by rounding: a bound errs outward only."""
 
 
 @njit(cache=True)
-def undominated(demand: Floats) -> Bools:
-    """Which rows of (choices, resources) are no earlier row's equal or more in every resource."""
-    count, resources = demand.shape
-    keep = np.ones(count, dtype=np.bool_)
-    for i in range(count):
-        for k in range(i):
-            smaller = keep[k]
-            for r in range(resources):
-                smaller = smaller and demand[k, r] <= demand[i, r]
-            if smaller:
-                keep[i] = False
+def undominated(demand: Floats) -> Ints:
+    """Rows of (choices, resources) that are no earlier row's equal or more in every resource."""
+    kept = np.empty(demand.shape[0], dtype=np.int64)
+    count = 0
+    for i in range(demand.shape[0]):
+        fresh = True
+        for k in kept[:count]:
+            above = True
+            for r in range(demand.shape[1]):
+                above = above and demand[k, r] <= demand[i, r]
+            if above:
+                fresh = False
                 break
-    return keep
+        if fresh:
+            kept[count] = i
+            count += 1
+    return kept[:count]
 
 
 @njit(cache=True)

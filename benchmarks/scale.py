@@ -41,7 +41,7 @@ CASES: dict[str, tuple[str, tuple[int, ...]]] = {
 """The online algorithm that runs, and the numbers of jobs."""
 STEPS = ("generate", "describe", "simulate", "bound", "verify")
 WORDS = {
-    "generate": "`generate F --preset paper --jobs N`",
+    "generate": "`generate F --preset paper --set jobs=N`",
     "describe": "`describe`",
     "simulate": "`simulate --algorithm {algorithm}`",
     "bound": "a bound: reading all jobs, 5 evaluations, certificate",
@@ -119,7 +119,7 @@ def run_step(step: str, family: str, jobs: int, folder: Path) -> None:
         bound(file, prices)
         return
     arguments = {
-        "generate": ["generate", family, "--preset", "paper", "--jobs", str(jobs), "-o", file],
+        "generate": ["generate", family, "--preset", "paper", "--set", f"jobs={jobs}", "-o", file],
         "describe": ["describe", file],
         "simulate": ["simulate", file, "--algorithm", CASES[family][0], "-o", solution],
         "verify": ["verify", file, solution, "--prices", prices, "--fast"],

@@ -20,9 +20,10 @@ from types import TracebackType
 from typing import Any, Self
 
 from hindsched.solvers.door.options import SolveOptions
-from hindsched.solvers.door.work import is_counted
+from hindsched.solvers.door.work import interrupted, is_counted
 
 WAIT_SECONDS = 0.02  # how often whoever waits looks for what was found
+LAST_WORD_SECONDS = 3.0  # that works have to say what they found, once they are told to stop
 Work = Callable[[], Any]
 """What a process does; it sees what its parent had when it began. What it returns is sent."""
 
@@ -89,6 +90,13 @@ class SideBySide:
         failed = {"part_failed": "; ".join(self.errors)} if self.errors else {}
         return {"parts": 1 + len(self._works), **failed}
 
+    def stop(self) -> list[Any]:
+        """Tell all to stop, as Ctrl-C would, and wait for what they have; all that was found."""
+        for process, _ in self._running:
+            process.terminate()
+        until = time.monotonic() + LAST_WORD_SECONDS
+        return self.wait(lambda: until - time.monotonic())
+
     def wait(self, seconds_left: Callable[[], float]) -> list[Any]:
         """Wait until all have ended or no time is left; all that was found."""
         while self._running and seconds_left() > 0:
@@ -116,8 +124,9 @@ def threads_of(options: SolveOptions) -> int:
 
 def _run(work: Work, line: Connection) -> None:
     """Do a work in a process of its own, and say what went wrong."""
+    stop = interrupted()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent says when to stop
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.signal(signal.SIGTERM, lambda *_: stop.set())
     try:
         sent = True, work()
     except Exception as error:

@@ -4,13 +4,14 @@ import multiprocessing
 import os
 import signal
 import time
+from dataclasses import replace
 
 import pytest
 
 import hindsched as hs
 from hindsched.errors import SolveFailed
 from hindsched.solvers.door.options import SolveOptions
-from hindsched.solvers.door.result import Status, StoppedBy
+from hindsched.solvers.door.result import Result, Status, StoppedBy
 from hindsched.solvers.door.work import catch_interrupt
 from hindsched.solvers.methods import auto
 from hindsched.solvers.methods.auto import BoundAndSearch, solve_auto
@@ -46,6 +47,47 @@ def test_what_works_return_is_found_and_the_others_are_killed():
             time.sleep(0.01)
         assert [len(each) for each in beside.found] == [1_000_000]
     assert not beside.errors
+
+
+def test_works_that_are_told_to_stop_say_what_they_have():
+    begun = multiprocessing.get_context("fork").Event()
+
+    def works():
+        with catch_interrupt() as stop:
+            begun.set()
+            while not stop.is_set():
+                time.sleep(0.01)
+        return "so far"
+
+    with catch_interrupt(), SideBySide([works]) as beside:
+        assert begun.wait(60)
+        assert beside.stop() == ["so far"]
+
+
+def test_ctrl_c_keeps_what_the_program_beside_has_found(monkeypatch):
+    best = hs.solve(SMALL, time_limit=60, threads=1).solution
+
+    def program(instance, formulation, options, on_progress, *, incumbent):
+        os.kill(os.getppid(), signal.SIGINT)
+        with catch_interrupt() as stop:
+            while not stop.is_set():
+                time.sleep(0.01)
+        return Result(
+            instance=instance, formulation=formulation, method="milp", solution=best,
+            status=Status.FEASIBLE, stopped_by=StoppedBy.INTERRUPTED,
+        )  # fmt: skip
+
+    monkeypatch.setattr(auto, "_prove", lambda both, has_tree: waits_for(both))
+    options = SolveOptions(time_limit=60, threads=2, gap=1e-12)
+    found = solve_auto(SMALL, "standard", options, program=program)
+    assert found.stopped_by is StoppedBy.INTERRUPTED
+    assert found.objective == best.objective()
+
+
+def waits_for(both):
+    while not both.clock.stop.is_set():
+        time.sleep(0.01)
+    return replace(both.known, solution=None, status=Status.NO_SOLUTION)
 
 
 @pytest.mark.parametrize("way", ["error", "killed"])

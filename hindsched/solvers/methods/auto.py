@@ -116,7 +116,9 @@ class BoundAndSearch(base.Run):
         works = [partial(self._search_beside, number + 1, until) for number in range(helpers)]
         with SideBySide(works) as beside:
             self._take_turns(own, turn, beside)
-            if self.known.stopped_by not in ENDED:
+            if self.known.stopped_by is StoppedBy.INTERRUPTED:
+                beside.stop()
+            elif self.known.stopped_by not in ENDED:
                 beside.wait(lambda: own.seconds_left)
             self._adopt(beside)
         self.known = replace(self.known, details={**self.known.details, **beside.facts()})
@@ -296,7 +298,9 @@ def _side_by_side(both: BoundAndSearch, program: Program, has_tree: bool) -> Res
     with SideBySide([partial(_solved, both, program, own)]) as beside:
         both.clock = replace(clock, asked=closes)
         result = _prove(both, has_tree)
-        if not _is_closed(both, result) and not clock.stop.is_set():
+        if clock.stop.is_set():
+            beside.stop()
+        elif not _is_closed(both, result):
             beside.wait(lambda: clock.seconds_left)
         for found in beside.look():
             result = replace(base.joined(found, result), stopped_by=found.stopped_by)

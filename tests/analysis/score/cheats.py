@@ -136,7 +136,7 @@ LIES = {
     "fills the pipe with lines": (READY + "hear()\nwhile True: print('{}')", "answered with None"),
     "fills the pipe with one line": (
         READY + "hear()\nwhile True: sys.stdout.write('x' * 65536)",
-        "more than 1000000 characters",
+        "more than 1000000 bytes",
     ),
     "fills the error stream": (
         READY + "hear()\nwhile True: sys.stderr.write('x' * 65536)",

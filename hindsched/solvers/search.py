@@ -195,7 +195,8 @@ class NeighbourhoodSearch:
                 rows[self.oracle.block_name(block)] = response.plan.rows
             else:
                 rows[self.oracle.block_name(block)] = self.oracle.assignments(block, response)
-        return build_solution(self.oracle.instance, rows, self.oracle.formulation)
+        found = build_solution(self.oracle.instance, rows, self.oracle.formulation)
+        return self.oracle.settled(found)
 
     def adopt(self, solution: Solution) -> bool:
         """Take a feasible solution as the best if it is; the search returns to it in its time.

@@ -129,7 +129,11 @@ class BlockOracle(ABC):
             for block, response in enumerate(responses)
             if response is not None
         }
-        return build_solution(self.instance, rows, self.formulation)
+        return self.settled(build_solution(self.instance, rows, self.formulation))
+
+    def settled(self, solution: Solution) -> Solution:
+        """Schedules of all jobs with what only all of them together decide."""
+        return solution
 
     def best_insertion(self, block: int, prices: Floats, residual: Floats) -> Response | None:
         """`best_response` on what is left, if it serves the block and beats staying out.

@@ -29,7 +29,12 @@ from hindsched.arrays import Floats
 from hindsched.instances.base import Instance
 from hindsched.instances.edgecloud.instance import EdgecloudInstance
 from hindsched.solutions.base import Assignment, Solution
-from hindsched.solutions.edgecloud.runs import ChunkRun, Runs, active_spans
+from hindsched.solutions.edgecloud.runs import (
+    ChunkRun,
+    Runs,
+    active_spans,
+    place_parameter_servers,
+)
 from hindsched.solutions.edgecloud.solution import EdgecloudSolution
 from hindsched.solvers.families.edgecloud import block as blocks
 from hindsched.solvers.families.edgecloud.block import CLOUD, JobView, Part, PricedRows, Use
@@ -145,6 +150,18 @@ class EdgecloudOracle(BlockOracle):
             [ChunkRun(block, 0, ps, first, last) for _, first, last in active_spans(runs)]
         )
         return EdgecloudSolution(self.instance, runs, holds).assignments()[job.name]
+
+    def settled(self, solution: Solution) -> Solution:
+        """Every running job with a PS where one is free: the rules of PSs link all jobs.
+
+        In the cloud are those of the jobs whose chunks save their transfers.
+        """
+        assert isinstance(solution, EdgecloudSolution)
+        runs, instance = solution.runs, self.instance
+        worked = np.bincount(runs.job, runs.last - runs.first + 1, len(instance.jobs))
+        together = np.flatnonzero(worked < instance.edge_slots * instance.chunks).tolist()
+        holds = place_parameter_servers(instance, runs, together)
+        return EdgecloudSolution(instance, runs, holds, self.formulation)
 
     def use_of(self, solution: Solution) -> list[Response | None]:
         """Use of this layout's rows by a solution; see the base class."""

@@ -313,7 +313,10 @@ class JobView:
         if self.cloud_room is None:
             cheapest = np.full((1, self.length), np.inf)
             if self.ready + work <= self.length:
-                windows = sliding_window_view(price[self.ready :], work).sum(axis=1)
+                begun = price[self.ready :]
+                priced = 1 + int(np.flatnonzero(begun).max(initial=-1))  # all is free from there on
+                windows = np.zeros(begun.size - work + 1)
+                windows[:priced] = sliding_window_view(begun, work)[:priced].sum(axis=1)
                 cheapest[0, self.ready + work - 1 :] = np.minimum.accumulate(windows)
             return cheapest
         costs = np.full((self.job.chunks, self.length), np.inf)

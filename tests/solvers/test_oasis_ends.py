@@ -17,7 +17,8 @@ from hindsched.solvers.door.api import check_result
 from hindsched.solvers.door.options import DEFAULT_GAP, SolveOptions
 from hindsched.solvers.door.program import solve_program
 from hindsched.solvers.door.result import Status
-from hindsched.solvers.families.oasis.methods import Promises, find_patterns, milp
+from hindsched.solvers.families.oasis.methods import milp
+from hindsched.solvers.families.oasis.promises import Promises, find_patterns
 from tests.brute_force.oasis import optimum
 from tests.strategies.oasis import flat, make, oasis_instances
 
@@ -124,7 +125,7 @@ def test_a_server_with_too_many_patterns_keeps_its_capacity_rows() -> None:
     job = {"worker": {"gpu": 1}, "ps": {"gpu": 1}, "chunks": 10}
     instance = make([job] * 5, [{"gpu": 40}], [{"gpu": 9}])
     early = build_leaf(instance, dict.fromkeys(range(5), 1), find_patterns)
-    assert not early.model.on_y.runs
+    assert len(early.model.on_workers.eq_4_5) == 1
     assert solve_program(early.model).status == Status.INFEASIBLE
     fewer = build_leaf(instance, dict.fromkeys(range(4), 1), find_patterns)
     assert solve_program(fewer.model).has_point

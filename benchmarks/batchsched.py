@@ -19,7 +19,6 @@ import time
 from pathlib import Path
 
 import numpy as np
-from hindsched.online.batchsched.theorem import resource_units
 
 from hindsched.analysis.figures.batchsched.figures import accepted_weight
 from hindsched.instances.batchsched.generator import from_trace, generate
@@ -29,6 +28,7 @@ from hindsched.online.batchsched.algorithms import (
     BatchschedOnline,
     declared_estimates,
 )
+from hindsched.online.engines.server_batches import resource_units
 from hindsched.online.simulator import simulate
 from hindsched.solvers.bounds.lagrangian import subgradient_bound
 from hindsched.solvers.door.options import SolveOptions

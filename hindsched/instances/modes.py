@@ -6,6 +6,7 @@ The exact programs and the pricing oracles share them, the brute force of the te
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -188,15 +189,15 @@ class WindowInstance(Instance):
     ps_bandwidth: ClassVar[cluster_property[Floats]]
 
     @property
+    @abstractmethod
     def capacity_names(self) -> tuple[str, ...]:
         """Names of the resources."""
-        raise NotImplementedError
 
+    @abstractmethod
     def exact_time(
         self, job: Any, worker_type: int, ps_type: int, one_server: bool
     ) -> MinibatchTime:
         """Slots that one worker needs for a mini-batch, exactly."""
-        raise NotImplementedError
 
     @property
     def has_ps(self) -> bool:

@@ -56,7 +56,7 @@ def transcription(instance, horizon):
         for q in (1, 0):
             for m in range(len(e)):
                 for p in range(len(z)):
-                    rho = float(1 / instance.exact_time(job, m, p, bool(q)).of(1))
+                    rho = float(1 / instance.exact_time(job, m, p, bool(q), 1))
                     first = max(1, math.ceil(work / job.chunks / rho - 1e-9))
                     for L in range(first, min(math.ceil(work / rho - 1e-9), horizon) + 1):
                         N = math.ceil(work / (L * rho) - 1e-9)

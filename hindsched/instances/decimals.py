@@ -1,17 +1,15 @@
 """What the decimals of a file mean, exactly, at the speed of floating point.
 
 A number in a file is the decimal that is written, and what is counted from it (slots of work, how
-many fit, PSs needed) is meant in exact rational arithmetic. A float says it unless it lies near a
-whole number (`how_many_fit`, `ceil_exactly`); compiled loops only ever see quotients that no
-rounding can take for a tie (`same_ceilings`); searches compare what is left of a capacity in
-floating point with the error of that and no more (`loosened`): what they find is checked exactly.
+many fit, PSs needed) is meant in exact rational arithmetic: amounts are counted as `whole_units`,
+and compiled loops only ever see quotients that no rounding can take for a tie (`same_ceilings`).
+Searches compare what is left of a capacity in floating point with the error of that and no more
+(`loosened`): what they find is checked exactly.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any
@@ -19,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hindsched.arrays import Bools, Floats, Ints
+from hindsched.arrays import Floats, Ints
 from hindsched.kernel.exact import common_step as common_step
 
 NEAR = 1e-9
@@ -47,27 +45,6 @@ def exact_step(own: float, gradient_mb: float, mbps: float, slot_seconds: float)
     return exactly(own) + sent
 
 
-def ceil_exactly(
-    amounts: Floats, exact: Callable[..., Fraction], certain: Bools | bool = False
-) -> Ints:
-    """Round up amounts (at least 0, right to ten digits): by ``exact(*index)`` near a whole number.
-
-    It is not asked where the amount is 0, nor where it is `certain`: a quotient of whole numbers
-    below 2^53, which is right where it is whole.
-    """
-    whole = np.ceil(amounts)
-    near = near_whole(amounts) & (amounts > 0)
-    for index in np.argwhere(near & ~(certain & (amounts == whole))).tolist():
-        whole[tuple(index)] = math.ceil(exact(*index))
-    return whole.astype(np.int64)
-
-
-def near_whole(amounts: Floats) -> Bools:
-    """Where rounding could take an amount for a whole number, or a whole number for less."""
-    near: Bools = np.abs(amounts - np.rint(amounts)) <= NEAR * np.maximum(1.0, amounts)
-    return near
-
-
 @lru_cache(maxsize=65_536)
 def same_ceilings(top: float, bottom: float, most: int) -> float:
     """Quotient q with ``ceil(n q - 1e-9) = ceil(n top / bottom)``, n in 0..most, in floats too.
@@ -90,34 +67,20 @@ def same_ceilings(top: float, bottom: float, most: int) -> float:
 
 
 def how_many_fit(capacity: Floats, demand: Floats, most: int) -> Ints:
-    """How many units of a demand (R,) fit into each capacity (..., R) of a file, exactly.
+    """How many units of a demand (R,) fit into each capacity (..., R) of a file, exactly."""
+    return how_many_left(*whole_units(capacity, demand), most)
 
-    A unit without demands fits any number of times: `most`. Of what is left, see `how_many_left`.
+
+def how_many_left(free: Whole, demand: Whole, most: int) -> Ints:
+    """How many units of a demand (R,) fit into what is free, (..., R); `most` without demands.
+
+    Both in whole units, or in floating point with `free` `loosened`.
     """
     needed = np.flatnonzero(demand > 0)
     if not needed.size:
-        return np.full(capacity.shape[:-1], most, dtype=np.int64)
-    have, unit = capacity[..., needed], demand[needed]
-    fits = have / unit
-    whole = np.floor(fits)
-    near = near_whole(fits) & (fits <= most + 1)
-    if near.any():  # a quotient of whole numbers below 2^53 is right
-        near &= (unit % 1 != 0) | (have % 1 != 0)
-        for r in np.flatnonzero(near.any(axis=tuple(range(near.ndim - 1)))).tolist():
-            column = have[..., r]
-            for value in set(column[near[..., r]].tolist()):
-                whole[column == value, r] = exactly(value) // exactly(float(unit[r]))
-    found: Ints = np.clip(whole.min(axis=-1), 0, most).astype(np.int64)
-    return found
-
-
-def how_many_left(free: Floats, demand: Floats, most: int) -> Ints:
-    """How many units of a demand (R,) fit into what is left, a `loosened` array (..., R)."""
-    needed = np.flatnonzero(demand > 0)
-    if needed.size == 0:
         return np.full(free.shape[:-1], most, dtype=np.int64)
-    fits = np.floor((free[..., needed] / demand[needed]).min(axis=-1))
-    return np.minimum(np.maximum(fits, 0), most).astype(np.int64)
+    fits = (free[..., needed] // demand[needed]).min(axis=-1)
+    return np.clip(fits, 0, most).astype(np.int64)
 
 
 def loosened(free: Floats, capacity: Floats | float) -> Floats:
@@ -141,37 +104,21 @@ def separated(top: float, bottom: float, most: int) -> float:
     return quotient if np.any(ceilings - multiples > 1 - SEPARATED) else top / bottom
 
 
-@dataclass(frozen=True)
-class WholeUnits:
-    """Amounts by resource as whole numbers: each resource in units of its finest decimal place."""
-
-    tables: tuple[Whole, ...]  # each of shape (..., R)
-    per_one: tuple[int, ...]  # units in an amount of 1, by resource
-
-    @classmethod
-    def of(cls, *tables: Floats) -> WholeUnits:
-        """Amounts of shapes (..., R) in common units by resource."""
-        columns, per_one = [], []
-        for r in range(tables[0].shape[-1]):
-            known = {value: exactly(value) for t in tables for value in np.unique(t[..., r])}
-            unit = math.lcm(*(number.denominator for number in known.values()))
-            whole = {value: int(number * unit) for value, number in known.items()}
-            columns.append([_look_up(t[..., r], whole) for t in tables])
-            per_one.append(unit)
-        found = (np.stack(parts, axis=-1) for parts in zip(*columns, strict=True))
-        return cls(tuple(found), tuple(per_one))
-
-    def amount(self, units: Any, resource: int) -> float:
-        """Units as an amount of the resource."""
-        return float(Fraction(units) / self.per_one[resource])
-
-
-def _look_up(values: Floats, whole: dict[Any, int]) -> Whole:
-    """Replace every value by its whole number."""
-    kind = np.int64 if max(whole.values(), default=0) < LARGEST_TERM else object
-    different, place = np.unique(values, return_inverse=True)
-    table = np.array([whole[value] for value in different], dtype=kind)
-    return table[place].reshape(values.shape)
+def whole_units(*tables: Floats) -> tuple[Whole, ...]:
+    """Amounts of shapes (..., R) as whole numbers, in units of a resource's finest decimal."""
+    columns = []
+    for r in range(tables[0].shape[-1]):
+        known = {value: exactly(value) for table in tables for value in set(table[..., r].flat)}
+        unit = math.lcm(*(number.denominator for number in known.values()))
+        whole = {value: int(number * unit) for value, number in known.items()}
+        kind = np.int64 if max(whole.values(), default=0) < LARGEST_TERM else object
+        columns.append(
+            [
+                np.array([whole[v] for v in table[..., r].flat], kind).reshape(table.shape[:-1])
+                for table in tables
+            ]
+        )
+    return tuple(np.stack(parts, axis=-1) for parts in zip(*columns, strict=True))
 
 
 def times(counts: Ints, amounts: Whole) -> Whole:

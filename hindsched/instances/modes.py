@@ -7,31 +7,31 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hindsched.arrays import Floats, Ints
 from hindsched.instances.base import Instance, cluster_property
 from hindsched.instances.decimals import (
-    LARGEST_INTEGER,
     NEAR,
     Whole,
-    WholeUnits,
+    common_step,
+    exact_step,
+    exactly,
     how_many_fit,
-    near_whole,
+    how_many_left,
     same_ceilings,
     times,
+    whole_units,
 )
 
 NEVER = np.iinfo(np.int32).max
 """A duration, or a number of PSs, that stands for all larger ones."""
-LONGEST = Fraction(10**300)
-"""Slots of a mini-batch that stand for all longer ones: floats go not much further."""
 PREEMPTIVE = "preemptive"
 """The formulation, or its token, in which slots need not touch and placements may change."""
 
@@ -51,11 +51,6 @@ class Modes:
     workers: Ints  # N
     duration: Ints  # the least L with ``L N rho >= E D K``
 
-    @classmethod
-    def of(cls, *columns: Ints) -> Modes:
-        """Modes from arrays of any layout."""
-        return cls(*(np.ascontiguousarray(column) for column in columns))
-
     def __len__(self) -> int:
         return len(self.workers)
 
@@ -69,11 +64,7 @@ class Modes:
         return Modes(*(column[which] for column in self.columns))
 
     def tuples(self) -> list[tuple[int, int, int, int, int]]:
-        """Modes as (worker type, PS type, q, workers, duration); not to be changed."""
-        return self._tuples
-
-    @cached_property
-    def _tuples(self) -> list[tuple[int, int, int, int, int]]:
+        """Modes as (worker type, PS type, q, workers, duration)."""
         return list(zip(*(column.tolist() for column in self.columns), strict=True))
 
 
@@ -98,8 +89,7 @@ class Hosting:
 
     def __init__(self, capacity: Floats, worker: Floats, ps: Floats, ratio: Floats) -> None:
         self._ratio = ratio
-        whole = WholeUnits.of(np.unique(capacity, axis=0), worker, ps)
-        self._free, self._worker, self._ps = whole.tables
+        self._free, self._worker, self._ps = whole_units(np.unique(capacity, axis=0), worker, ps)
         self._table = np.zeros((*ratio.shape, 2, 0), dtype=np.int64)
 
     def fewest_ps(self, most: int) -> Ints:
@@ -119,12 +109,12 @@ class Hosting:
     def _fill(self, m: int, p: int, table: Ints) -> None:
         counts = np.arange(1, table.shape[1] + 1)
         needed = ps_for(counts, self._ratio[m, p])
-        places = _how_many(self._free, self._ps[p], int(needed[-1]))
+        places = how_many_left(self._free, self._ps[p], int(needed[-1]))
         units = np.arange(1, int(places.max(initial=0)) + 1)
         if not units.size:
             return
         left = self._free[:, None, :] - times(units[:, None], self._ps[p])
-        beside = _how_many(left, self._worker[m], len(counts))
+        beside = how_many_left(left, self._worker[m], len(counts))
         holds = units <= places[:, None]
         table[1, : int(np.where(holds, beside, 0)[:, 0].max())] = 1
         elsewhere = np.searchsorted(needed, units, side="right")
@@ -133,53 +123,10 @@ class Hosting:
         table[0] = np.where(fewest < len(units), fewest + 1, NEVER)
 
 
-def _how_many(free: Whole, demand: Whole, most: int) -> Ints:
-    """How many units of a demand (R,) fit into what is free (..., R), in whole numbers."""
-    needed = np.flatnonzero(demand > 0)
-    if not needed.size:
-        return np.full(free.shape[:-1], most, dtype=np.int64)
-    fits = (free[..., needed] // demand[needed]).min(axis=-1)
-    return np.clip(fits, 0, most).astype(np.int64)
-
-
-class MinibatchTime(NamedTuple):
-    """Slots that one of N workers needs for a mini-batch: ``own + shared (N - 1) / N``."""
-
-    own: Fraction
-    shared: Fraction = Fraction()
-
-    def of(self, workers: int) -> Fraction:
-        """The time with so many workers."""
-        return self.own + self.shared * Fraction(workers - 1, workers)
-
-
-def least_durations(
-    work: int, times: Floats, exact: Callable[[int, int, int], MinibatchTime], longest: int
-) -> Ints:
-    """Least L with ``L N >= W v`` for work W and N workers of v slots a mini-batch, exactly.
-
-    `times` holds v, shape (worker types, PS types, 2, most workers), N from 1; `exact` says it by
-    the first three positions. `longest` stands for all longer durations.
-    """
-    with np.errstate(over="ignore"):
-        slots = work * times / np.arange(1, times.shape[-1] + 1)
-    near = near_whole(slots) & (slots <= longest)
-    length = np.clip(np.ceil(slots), 1, longest).astype(np.int64)
-    for m, p, q in np.argwhere(near.any(axis=-1)).tolist() if near.any() else ():
-        place, (own, shared) = (m, p, q), exact(m, p, q)
-        unit = math.lcm(own.denominator, shared.denominator)
-        at = np.flatnonzero(near[place])
-        size = max(work * int((own + shared) * unit), unit * len(slots[place])) * len(slots[place])
-        n = (at + 1).astype(np.int64 if size * len(slots[place]) < LARGEST_INTEGER else object)
-        spent = work * (int(own * unit) * n + int(shared * unit) * (n - 1))
-        length[(*place, at)] = np.clip((-(-spent // (unit * n * n))).astype(np.int64), 1, longest)
-    return length
-
-
 class WindowInstance(Instance):
     """What the families whose jobs run in one window derive alike of servers and types.
 
-    A family gives what stands first, and `exact_time`. Units are whole workers and PSs.
+    A family gives what stands first. Units are whole workers and PSs.
     """
 
     server_capacity: ClassVar[cluster_property[Floats]]  # C, (servers, resources)
@@ -194,15 +141,27 @@ class WindowInstance(Instance):
         """Names of the resources."""
 
     @abstractmethod
-    def exact_time(
-        self, job: Any, worker_type: int, ps_type: int, one_server: bool
-    ) -> MinibatchTime:
-        """Slots that one worker needs for a mini-batch, exactly."""
+    def step_slots(self, job: Any) -> tuple[Sequence[float], Sequence[float]]:
+        """Slots to train a mini-batch, by worker type, and to update the parameters, by PS type.
+
+        Without PSs the latter are those to reduce a gradient, as if of one type.
+        """
 
     @property
     def has_ps(self) -> bool:
         """Whether jobs use parameter servers."""
         return True
+
+    def exact_time(self, job: Any, m: int, p: int, one_server: bool, workers: int) -> Fraction:
+        """``1 / rho``: slots that one of so many workers needs for a mini-batch, exactly.
+
+        Of worker type m and PS type p: it trains, sends unless all stand on `one_server`, and the
+        PSs update; on a ring it reduces and sends (N - 1) / N of the gradient.
+        """
+        train, after = self.step_slots(job)
+        sent = 0 if one_server else job.gradient_mb
+        far = exact_step(after[p], sent, self.worker_bandwidth[m], self.slot_seconds)
+        return exactly(train[m]) + (far if self.has_ps else far * Fraction(workers - 1, workers))
 
     @cluster_property
     def worker_room(self) -> Ints:
@@ -250,9 +209,9 @@ class WindowInstance(Instance):
         return Hosting(self.server_capacity, self.worker_demand, self.ps_demand, self.ps_ratio)
 
     @cluster_property
-    def whole_units(self) -> WholeUnits:
+    def whole_units(self) -> tuple[Whole, ...]:
         """Tables `server_capacity`, `worker_demand` and `ps_demand` as whole numbers."""
-        return WholeUnits.of(self.server_capacity, self.worker_demand, self.ps_demand)
+        return whole_units(self.server_capacity, self.worker_demand, self.ps_demand)
 
     @cluster_property
     def usable_capacity(self) -> Floats:
@@ -261,12 +220,12 @@ class WindowInstance(Instance):
         Whole workers and PSs take a multiple of the largest amount that every demand for the
         resource is a multiple of: of 3 GPUs workers of 2 use 2.
         """
-        capacity, workers, ps = self.whole_units.tables
-        step = np.gcd.reduce(np.concatenate([workers, ps]))
-        idle = capacity % np.maximum(step, 1)
+        demands = np.concatenate([self.worker_demand, self.ps_demand])
+        steps = [common_step(map(exactly, column)) for column in demands.T.tolist()]
         usable = self.server_capacity.copy()
-        for h, r in np.argwhere(idle):
-            usable[h, r] = self.whole_units.amount(capacity[h, r] - idle[h, r], r)
+        for (h, r), amount in np.ndenumerate(self.server_capacity):
+            if steps[r]:
+                usable[h, r] = exactly(amount) // steps[r] * steps[r]
         return usable
 
 
@@ -275,24 +234,43 @@ def most_workers(instance: WindowInstance, job: Any) -> int:
     return min(int(job.chunks), instance.most_workers)
 
 
+def _step_units(instance: WindowInstance, job: Any) -> tuple[NDArray[Any], NDArray[Any], int]:
+    """Slots of a mini-batch of N workers as ``own + shared (N - 1) / N``, in units of one slot.
+
+    Python's integers by (worker type, PS type, q), and how many units a slot has.
+    """
+    own, after = ([exactly(slots) for slots in given] for given in instance.step_slots(job))
+    bandwidths = instance.worker_bandwidth.tolist()
+    sent = [exact_step(0, job.gradient_mb, mbps, instance.slot_seconds) for mbps in bandwidths]
+    unit = math.lcm(*(part.denominator for part in (*own, *after, *sent)))
+    train, finish, send = (
+        np.array([int(part * unit) for part in parts], dtype=object) for parts in (own, after, sent)
+    )
+    far = np.stack([send, 0 * send], axis=1)[:, None, :]
+    alone, last = train[:, None, None] + 0 * far, finish[None, :, None] + far
+    return (alone + last, 0 * last, unit) if instance.has_ps else (alone, last, unit)
+
+
 def minibatch_times(instance: WindowInstance, job: Any) -> Floats:
     """Slots per mini-batch, shape (worker types, PS types or 1, q in 0..1, most workers)."""
-    types = instance.ps_ratio.shape
-    exact = [instance.exact_time(job, m, p, bool(q)) for m, p, q in np.ndindex(*types, 2)]
-    rounded = [[float(min(part, LONGEST)) for part in time] for time in exact]
-    own, shared = np.array(rounded).T.reshape(2, *types, 2, 1)
+    own, shared, unit = _step_units(instance, job)
     counts = np.arange(1, most_workers(instance, job) + 1)
-    found: Floats = own + shared * ((counts - 1) / counts)
+    alone, far = ((part / unit).astype(float)[..., None] for part in (own, shared))
+    found: Floats = alone + far * ((counts - 1) / counts)
     return found
 
 
 def durations(instance: WindowInstance, job: Any) -> Ints:
-    """L of every combination, exactly, shape as `minibatch_times`; from 1 to `NEVER`."""
-
-    def exact(m: int, p: int, q: int) -> MinibatchTime:
-        return instance.exact_time(job, m, p, bool(q))
-
-    return least_durations(job.total_minibatches, minibatch_times(instance, job), exact, NEVER)
+    """Least L with ``L N rho >= E D K``, exactly, shape as `minibatch_times`; from 1 to `NEVER`."""
+    own, shared, unit = _step_units(instance, job)
+    work, counts = job.total_minibatches, np.arange(1, most_workers(instance, job) + 1)
+    if instance.has_ps:
+        whole = np.minimum(-(-work * own // unit), NEVER * len(counts)).astype(np.int64)
+        found = -(-whole[..., None] // counts)  # rounding up twice is rounding up once
+    else:
+        n = counts.astype(object)
+        found = -(-work * (own[..., None] * n + shared[..., None] * (n - 1)) // (unit * n * n))
+    return np.clip(found, 1, NEVER).astype(np.int64)
 
 
 def modes(instance: WindowInstance, job: Any, *, every_count: bool = False) -> Modes:
@@ -319,8 +297,8 @@ def modes(instance: WindowInstance, job: Any, *, every_count: bool = False) -> M
         keep[..., 1:] &= length[..., 1:] < least[..., :-1]
         for better, p in instance.ps_replacements:
             keep[:, p] &= length[:, better] > length[:, p]
-    m, not_q, ps, n = np.nonzero(keep[:, :, ::-1].transpose(0, 2, 1, 3))
-    return Modes.of(m, ps, 1 - not_q, n + 1, length[m, ps, 1 - not_q, n])
+    m, not_q, ps, n = map(np.ascontiguousarray, np.nonzero(keep[:, :, ::-1].transpose(0, 2, 1, 3)))
+    return Modes(m, ps, 1 - not_q, n + 1, length[m, ps, 1 - not_q, n])
 
 
 def fewest_ps(instance: WindowInstance, table: Modes) -> Ints:
@@ -334,7 +312,7 @@ def slot_modes(instance: WindowInstance, job: Any) -> tuple[Modes, list[Fraction
     """What a job may do in one slot, as modes of one slot, and the mini-batches of each."""
     table = modes(instance, job, every_count=True)
     rates = [
-        count / instance.exact_time(job, m, p, bool(q)).of(count)
+        count / instance.exact_time(job, m, p, bool(q), count)
         for m, p, q, count, _ in table.tuples()
     ]
     return replace(table, duration=np.ones_like(table.duration)), rates

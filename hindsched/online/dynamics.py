@@ -379,8 +379,8 @@ class GangCluster(ServerCluster):
         key = job.name, workers, alone
         if key not in self._rates:
             gang = self.gang(job)
-            time = self.instance.exact_time(job, gang.worker_type, gang.ps_type, alone)
-            self._rates[key] = workers / time.of(workers)
+            types = gang.worker_type, gang.ps_type
+            self._rates[key] = workers / self.instance.exact_time(job, *types, alone, workers)
         return self._rates[key]
 
     def speed(self, job: JobRecord, workers: int) -> float:

@@ -156,8 +156,8 @@ class WindowSolution(Solution):
         count = row.num_workers
         if not count:
             return Fraction()
-        time = instance.exact_time(job, row.worker_type, row.ps_type, row.one_server)
-        done: Fraction = count / time.of(count)
+        types = row.worker_type, row.ps_type
+        done: Fraction = count / instance.exact_time(job, *types, row.one_server, count)
         return done
 
     @classmethod

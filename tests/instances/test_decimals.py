@@ -8,7 +8,6 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from hindsched.instances.decimals import (
-    WholeUnits,
     common_step,
     exactly,
     how_many_fit,
@@ -16,8 +15,9 @@ from hindsched.instances.decimals import (
     loosened,
     same_ceilings,
     times,
+    whole_units,
 )
-from hindsched.instances.modes import MinibatchTime, least_durations, ps_for
+from hindsched.instances.modes import ps_for
 
 HAIRS = (0.0, 1e-9, -1e-9, 1e-12, -1e-12, 1e-15)
 near_ties = st.builds(
@@ -72,40 +72,18 @@ def test_what_is_left_forgives_rounding_and_nothing_else():
 @example([(3, 1e-15), (1, 1e15)], 1e15)
 def test_whole_units_add_up_exactly(units, capacity):
     amounts = np.array([[amount] for _, amount in units], float)
-    table = WholeUnits.of(np.array([[capacity]], float), amounts)
-    total = -table.tables[0]
-    for (count, _), whole in zip(units, table.tables[1], strict=True):
-        total = total + times(np.array([[count]]), whole)
-    due = sum(n * exactly(amount) for n, amount in units) - exactly(capacity)
-    assert Fraction(int(total[0, 0])) / table.per_one[0] == due
-    assert table.amount(total[0, 0], 0) == float(due)
+    room, sizes = whole_units(np.array([[capacity]], float), amounts)
+    total = sum(
+        times(np.array([count]), whole) for (count, _), whole in zip(units, sizes, strict=True)
+    )
+    due = sum(n * exactly(amount) for n, amount in units)
+    assert Fraction(int(total[0]), int(room[0, 0])) == due / exactly(capacity)
 
 
 def test_many_large_counts_do_not_overflow():
-    table = WholeUnits.of(np.array([[1e15, 0.001]]))
-    (amounts,) = table.tables
+    (amounts,) = whole_units(np.array([[1e15, 0.001]]))
     product = times(np.full((2, 1), 10**7), amounts)
     assert product.tolist() == [[10**22, 10**7]] * 2
-
-
-@given(
-    work=st.integers(1, 10**6),
-    own=anything,
-    shared=st.one_of(anything, st.just(0.0)),
-    most=st.integers(1, 40),
-)
-@example(work=3, own=1 / 3, shared=0.0, most=3)
-@example(work=3, own=0.3333333333333333, shared=0.0, most=1)
-@example(work=10, own=0.1, shared=0.0, most=1)
-@example(work=10**6, own=1e9, shared=1e9, most=2)
-def test_durations_are_exact(work, own, shared, most):
-    exact = MinibatchTime(exactly(own), exactly(shared))
-    counts = np.arange(1, most + 1)
-    floats = (own + shared * (counts - 1) / counts)[None, None, None]
-    found = least_durations(work, floats, lambda *_: exact, 10**9)[0, 0, 0]
-    for n in counts.tolist():
-        due = math.ceil(work * exact.of(n) / n)
-        assert found[n - 1] == min(10**9, max(1, due))
 
 
 @given(st.lists(anything, min_size=1, max_size=5))

@@ -8,6 +8,8 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 import hindsched as hs
 from hindsched.errors import InputError
@@ -105,6 +107,37 @@ def test_modes_of_batchsched():
         instance(PARAMETER_SERVER, [(1, 2)], [(1, 2)], [2], [])
 
 
+@given(
+    work=st.integers(1, 10**6),
+    train=st.floats(1e-9, 1e5),
+    after=st.floats(0, 1e5),
+    mb=st.sampled_from([0, 0.1, 3]),
+    ring=st.booleans(),
+)
+@example(work=3, train=1 / 3, after=0.0, mb=0, ring=False)
+@example(work=10, train=0.1, after=0.2, mb=0, ring=True)
+def test_durations_are_exact(work, train, after, mb, ring):
+    job = {
+        "arrival": 1, "weight": 1, "epochs": 1, "chunks": 7, "minibatches": 1, "gradient_mb": mb,
+        "minibatch_slots": [train],
+    }  # fmt: skip
+    job |= {"reduce_slots": after} if ring else {"update_slots": [after]}
+    kind = RING_ALLREDUCE if ring else PARAMETER_SERVER
+    made = instance(kind, [(9, 90)], [(1, 7)], [] if ring else [9], [job])
+    job = made.jobs[0].model_copy(update={"minibatches": work})
+    found = durations(made, job)[0, 0]
+    own, far = decimal(train), 16 * decimal(mb) / 7 / decimal(made.slot_seconds)
+    for q, n in itertools.product((0, 1), range(1, 8)):
+        shared = decimal(after) + (1 - q) * far
+        each = own + shared * Fraction(n - 1, n) if ring else own + shared
+        assert found[q, n - 1] == min(NEVER, max(1, math.ceil(7 * work * each / n)))
+        assert made.exact_time(job, 0, 0, bool(q), n) == each
+
+
+def decimal(number):
+    return Fraction(repr(number))
+
+
 def fewest(servers, worker, size, share, q, n):
     """From the definition: some server holds g workers and PSs that serve the others."""
     found = []
@@ -157,9 +190,9 @@ def test_formulations_of_astraea_take_tokens_in_any_order():
     assert made.check_formulation(None) == "optional,modes"
     assert made.check_formulation("literal") == "optional,literal"
     assert made.check_formulation("literal,must-complete") == "must-complete,literal"
-    for given in ("optional,must-complete", "literal,modes", "optional,optional", "optional,", "x"):
+    for words in ("optional,must-complete", "literal,modes", "optional,optional", "optional,", "x"):
         with pytest.raises(InputError, match="formulation"):
-            made.check_formulation(given)
+            made.check_formulation(words)
 
 
 def test_edgecloud_by_hand():

@@ -8,17 +8,15 @@ Slot t is the interval (t-1, t]: a job that arrives at time r may use slots r+1,
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field, StrictInt
 
 from hindsched.arrays import Floats, Ints
 from hindsched.instances import base
-from hindsched.instances.decimals import exact_step, exactly
-from hindsched.instances.modes import PREEMPTIVE, MinibatchTime, WindowInstance
+from hindsched.instances.modes import PREEMPTIVE, WindowInstance
 
 WORKER, PS = "worker", "ps"  # names of the single types when an instance gives bare numbers
 
@@ -107,13 +105,14 @@ class AstraeaJob(base.Record):
         return self.epochs * self.chunks * self.minibatches
 
 
-def _counts(records: str, field: str, types: str) -> Callable[[AstraeaInstance], Ints]:
-    """Reads counts by type of a field of records, shape (records, types)."""
-    return lambda instance: by_type(
-        [getattr(record, field) for record in getattr(instance, records)],
-        getattr(instance, types),
-        int,
-    )
+def _counts(records: str, field: str, types: str, single: str) -> base.cluster_property[Ints]:
+    """Counts by type of a field of records, shape (records, types)."""
+
+    def read(instance: AstraeaInstance) -> Ints:
+        held = [typed(getattr(record, field), single) for record in getattr(instance, records)]
+        return base.amounts_of(held, getattr(instance, types)).astype(np.int64)
+
+    return base.cluster_property(read)
 
 
 class AstraeaInstance(WindowInstance):
@@ -155,20 +154,18 @@ class AstraeaInstance(WindowInstance):
                 return
         yield from base.unique_names("tenants", self.tenants)
         yield from base.unique_names("servers", self.servers)
-        typed = [
+        wrong = [
             *self._typed_rules("tenants", self.tenants, "worker_quota", "ps_quota"),
             *self._typed_rules("servers", self.servers, "workers", "ps"),
         ]
-        yield from typed
-        for field, quota, count, types in (
-            ("worker_quota", self.worker_quota, self.worker_count, self.worker_types),
-            ("ps_quota", self.ps_quota, self.ps_count, self.ps_types),
-        ):
-            for index, name in enumerate(() if typed else types):
-                given, there = sum(quota[:, index].tolist()), sum(count[:, index].tolist())
-                if given != there:
-                    rule = f"must add up to the servers' {there} ({name})"
-                    yield base.BrokenRule(f"tenants.{field}", given, rule)
+        yield from wrong
+        sums = [self.tenant_quota.sum(axis=0).tolist(), self.server_capacity.sum(axis=0).tolist()]
+        split = len(self.worker_types)
+        for at, name in enumerate(() if wrong else self.capacity_names):
+            if sums[0][at] != sums[1][at]:
+                field = f"tenants.{'worker_quota' if at < split else 'ps_quota'}"
+                rule = f"must add up to the servers' {sums[1][at]:.0f} ({name})"
+                yield base.BrokenRule(field, sums[0][at], rule)
 
     def _typed_rules(
         self, where: str, records: Iterable[Any], workers: str, ps: str
@@ -199,29 +196,27 @@ class AstraeaInstance(WindowInstance):
     @base.cluster_property
     def worker_types(self) -> tuple[str, ...]:
         """Names of the worker types; one, called ``worker``, where numbers are bare."""
-        return type_names(self.worker_bandwidth_mbps, WORKER)
+        return tuple(typed(self.worker_bandwidth_mbps, WORKER))
 
     @base.cluster_property
     def ps_types(self) -> tuple[str, ...]:
         """Names of the PS types; one, called ``ps``, where numbers are bare."""
-        return type_names(self.ps_bandwidth_mbps, PS)
+        return tuple(typed(self.ps_bandwidth_mbps, PS))
 
     @base.cluster_property
     def worker_bandwidth(self) -> Floats:
         """b_w in Mbps, shape (W,)."""
-        return by_type([self.worker_bandwidth_mbps], self.worker_types, float)[0]
+        return np.array([*typed(self.worker_bandwidth_mbps, WORKER).values()], dtype=float)
 
     @base.cluster_property
     def ps_bandwidth(self) -> Floats:
         """b_p in Mbps, shape (P,)."""
-        return by_type([self.ps_bandwidth_mbps], self.ps_types, float)[0]
+        return np.array([*typed(self.ps_bandwidth_mbps, PS).values()], dtype=float)
 
-    worker_quota = base.cluster_property(
-        _counts("tenants", "worker_quota", "worker_types")
-    )  # (U, W)
-    ps_quota = base.cluster_property(_counts("tenants", "ps_quota", "ps_types"))  # (U, P)
-    worker_count = base.cluster_property(_counts("servers", "workers", "worker_types"))  # C, (S, W)
-    ps_count = base.cluster_property(_counts("servers", "ps", "ps_types"))  # C, (S, P)
+    worker_quota = _counts("tenants", "worker_quota", "worker_types", WORKER)  # (U, W)
+    ps_quota = _counts("tenants", "ps_quota", "ps_types", PS)  # (U, P)
+    worker_count = _counts("servers", "workers", "worker_types", WORKER)  # C, (S, W)
+    ps_count = _counts("servers", "ps", "ps_types", PS)  # C, (S, P)
 
     @base.cluster_property
     def server_capacity(self) -> Floats:
@@ -260,16 +255,11 @@ class AstraeaInstance(WindowInstance):
         """Every job that brings revenue completes in its first slot."""
         return base.rounded_up(max(0.0, self.revenue(job, job.arrival + 1)) for job in self.jobs)
 
-    def exact_time(
-        self, job: AstraeaJob, worker_type: int, ps_type: int, one_server: bool
-    ) -> MinibatchTime:
-        """``1 / n_j`` of (1), exactly."""
-        train = by_type([job.minibatch_slots], self.worker_types, float)[0, worker_type]
-        update = by_type([job.update_slots], self.ps_types, float)[0, ps_type]
-        sent = 0 if one_server else job.gradient_mb
-        bandwidth = self.worker_bandwidth[worker_type]
-        step = exact_step(train, sent, bandwidth, self.slot_seconds)
-        return MinibatchTime(step + exactly(update))
+    def step_slots(self, job: AstraeaJob) -> tuple[Sequence[float], Sequence[float]]:
+        """What (1) is made of."""
+        train = typed(job.minibatch_slots, WORKER)
+        update = typed(job.update_slots, PS)
+        return [train[w] for w in self.worker_types], [update[p] for p in self.ps_types]
 
     def revenue(self, job: AstraeaJob, completion: int) -> float:
         """``f_j`` at a completion slot, by the instance's origin."""
@@ -290,9 +280,9 @@ def _largest_revenue(job: AstraeaJob, horizon: int) -> float:
         return math.inf
 
 
-def type_names(value: object, single: str) -> tuple[str, ...]:
-    """Names of the types that a keyed value has, or the single type's."""
-    return tuple(value) if isinstance(value, Mapping) else (single,)
+def typed(value: Any, single: str) -> Mapping[str, Any]:
+    """Values by type; a bare number is that of the single type."""
+    return value if isinstance(value, Mapping) else {single: value}
 
 
 def sound_types(where: str, value: object, types: tuple[str, ...]) -> Iterator[base.BrokenRule]:
@@ -303,19 +293,6 @@ def sound_types(where: str, value: object, types: tuple[str, ...]) -> Iterator[b
             yield base.BrokenRule(where, dict(value), f"must have a value for {', '.join(missing)}")
     elif types not in ((WORKER,), (PS,)):
         yield base.BrokenRule(where, value, f"must be keyed by {', '.join(types)}")
-
-
-def by_type(values: list[Any], types: tuple[str, ...], number: type) -> NDArray[Any]:
-    """Lay typed values out as rows, shape (len(values), len(types)); read-only."""
-    rows = [
-        [value.get(name, 0) for name in types] if isinstance(value, Mapping) else [value]
-        for value in values
-    ]
-    for row in rows:
-        row += [0] * (len(types) - len(row))
-    table: NDArray[Any] = np.array(rows, dtype=number).reshape(len(values), len(types))
-    table.flags.writeable = False
-    return table
 
 
 def private_units(instance: AstraeaInstance) -> Ints:

@@ -6,7 +6,7 @@ The paper's symbols by field, with units and shapes, stand in ``docs/problems/ba
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
@@ -14,8 +14,8 @@ from pydantic import Field
 
 from hindsched.arrays import Floats
 from hindsched.instances import base
-from hindsched.instances.decimals import NEAR, exact_step, exactly, times
-from hindsched.instances.modes import PREEMPTIVE, MinibatchTime, WindowInstance, ps_for
+from hindsched.instances.decimals import NEAR, times
+from hindsched.instances.modes import PREEMPTIVE, WindowInstance, ps_for
 
 MOST_DURATION = 1_000_000
 """Jobs that cannot end within so many slots are mistakes: they would only exhaust the memory."""
@@ -115,17 +115,16 @@ class BatchschedInstance(WindowInstance):
             here = f"{where}[{index}].demand"
             yield from base.known_keys(here, item.demand, self.resources)
             bandwidth = item.demand.get(self.bandwidth_resource, 0)
-            if not bandwidth > 0:
-                yield base.BrokenRule(
-                    f"{here}.{self.bandwidth_resource}", bandwidth, "must be positive"
-                )
+            if bandwidth < base.SMALLEST_POSITIVE:
+                rule = f"must be at least {base.SMALLEST_POSITIVE:.0e}"
+                yield base.BrokenRule(f"{here}.{self.bandwidth_resource}", bandwidth, rule)
             demand = base.amounts_of([item.demand], self.resources)
             if not np.any(np.all(demand <= self.server_capacity, axis=1)):
                 yield base.BrokenRule(here, dict(item.demand), "must fit on some server")
 
     def _some_schedule_fits(self) -> bool:
         """Whether any job fits on the cluster: one that fits at all fits with one worker."""
-        capacity, workers, ps = self.whole_units.tables
+        capacity, workers, ps = self.whole_units
         for m, e in enumerate(workers):
             others = np.all(e <= capacity, axis=1)
             for p, z in enumerate(ps):
@@ -186,21 +185,9 @@ class BatchschedInstance(WindowInstance):
         column: Floats = self.ps_demand[:, self.resources.index(self.bandwidth_resource)]
         return column
 
-    def exact_time(
-        self, job: BatchschedJob, worker_type: int, ps_type: int, one_server: bool
-    ) -> MinibatchTime:
-        """``1 / rho`` of (1) and (14), exactly: slots that a worker needs for a mini-batch.
-
-        Types by position, of which Ring-AllReduce has no PS type; q is `one_server`.
-        """
-        own = exactly(job.minibatch_slots[worker_type])
-        sent = 0 if one_server else job.gradient_mb
-        far = exact_step(0, sent, self.worker_bandwidth[worker_type], self.slot_seconds)
-        if self.has_ps:
-            assert job.update_slots is not None
-            return MinibatchTime(own + exactly(job.update_slots[ps_type]) + far)
-        assert job.reduce_slots is not None
-        return MinibatchTime(own, exactly(job.reduce_slots) + far)
+    def step_slots(self, job: BatchschedJob) -> tuple[Sequence[float], Sequence[float]]:
+        """What (1) and (14) are made of."""
+        return job.minibatch_slots, job.update_slots or (job.reduce_slots or 0,)
 
     def certain_bound(self) -> float:
         """Every job runs alone from its arrival, on as many of the fastest workers as fit."""

@@ -8,6 +8,7 @@ volume discount that a broker earns by pooling them.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 from functools import cached_property
@@ -18,7 +19,7 @@ from pydantic import model_validator
 
 from hindsched.arrays import Bools, Floats, Ints
 from hindsched.instances import base
-from hindsched.instances.decimals import ceil_exactly, exactly
+from hindsched.instances.decimals import NEAR, exactly
 
 COSTS = ("transfer", "resource", "deployment", "communication")
 """The paper's C1 (1), C2 (3), C3 (5) and C4 (6), by the words used everywhere here."""
@@ -26,14 +27,13 @@ COSTS = ("transfer", "resource", "deployment", "communication")
 
 def workers_for(data: Floats, capacity: Floats | float) -> Ints:
     """Workers that can train data, exactly: ceil(sum_r D / P); D of shape (..., R) and P in GB."""
-    capacity = np.broadcast_to(capacity, data.shape[:-1])
-
-    def exact(*index: int) -> Fraction:
-        total = sum((exactly(float(amount)) for amount in data[index]), Fraction())
-        return total / exactly(float(capacity[index]))
-
-    certain = (data % 1 == 0).all(axis=-1) & (capacity % 1 == 0)
-    return ceil_exactly(data.sum(axis=-1) / capacity, exact, certain)
+    needed = data.sum(axis=-1) / capacity
+    whole, room = np.ceil(needed), np.broadcast_to(capacity, needed.shape)
+    near = np.abs(needed - np.rint(needed)) <= NEAR * np.maximum(1.0, needed)
+    for index in map(tuple, np.argwhere(near & (needed > 0)).tolist()):  # rounding may err there
+        total = sum(map(exactly, data[index].tolist()), Fraction())
+        whole[index] = math.ceil(total / exactly(float(room[index])))
+    return whole.astype(np.int64)
 
 
 class TierPrice(base.Record):

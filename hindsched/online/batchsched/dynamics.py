@@ -80,7 +80,7 @@ class BatchschedCluster(GangCluster):
         """The types with the least time per mini-batch among the pairs that fit at all."""
         instance = self.instance
         options = sorted(
-            (instance.exact_time(job, m, p, False).of(max(2, job.chunks)), m, p)
+            (instance.exact_time(job, m, p, False, max(2, job.chunks)), m, p)
             for m, p in np.ndindex(instance.ps_ratio.shape)
         )
         for few_ps in (False, True):

@@ -26,7 +26,7 @@ def place(problem, greedy):
     omega, delta, e, z = (
         np.array(problem[key], dtype=float) for key in ("omega", "delta", "e", "z")
     )
-    mode = Modes.of(*(np.array([value]) for value in (0, 0, 0, problem["N"], 1)))
+    mode = Modes(*(np.array([value]) for value in (0, 0, 0, problem["N"], 1)))
     ratio = np.array([[problem["b"] / problem["B"]]])
     cluster = SimpleNamespace(
         server_capacity=omega, worker_demand=e[None], ps_demand=z[None], ps_ratio=ratio, has_ps=True

@@ -92,11 +92,11 @@ class WindowSearch:
         total = instance.server_capacity.sum(axis=0)
         paid = by_slot.sum(axis=1) * total
         share = paid / max(float(paid.sum()), 1e-300) + UNPRICED
-        units = instance.whole_units.tables[0].sum(axis=0).astype(float)
+        units = instance.whole_units[0].sum(axis=0).astype(float)
         worth = np.divide(share, units, out=np.zeros(len(units)), where=units > 0)
         before = np.zeros((self.slots + 1, len(by_slot)))
         np.cumsum(by_slot.T, axis=0, out=before[1:])
-        first, use = every.first, instance.whole_units.tables[1] @ worth
+        first, use = every.first, instance.whole_units[1] @ worth
         volume = every.modes[:, 1] * every.modes[:, 2] * use[every.modes[:, 5]]
         least = np.minimum.reduceat(volume, first[:, 0]) if len(first) else np.zeros(0)
         self._prices = Prices(
@@ -230,7 +230,7 @@ class WindowSearch:
 
 def empty_cluster(jobs: Jobs, instance: BatchschedInstance, slots: int) -> Cluster:
     """What is free where nothing runs."""
-    capacity = instance.whole_units.tables[0].astype(float)
+    capacity = instance.whole_units[0].astype(float)
     servers, types = len(capacity), len(jobs.worker)
     cluster = Cluster(
         np.repeat(capacity[:, :, None], slots, axis=2),
@@ -244,7 +244,7 @@ def empty_cluster(jobs: Jobs, instance: BatchschedInstance, slots: int) -> Clust
 
 def search_of(oracle: BlockOracle, prices: Floats, **more: Any) -> WindowSearch | None:
     """The search, if jobs run in one window and amounts are whole numbers of 64 bits."""
-    tables = cast(BatchschedInstance, oracle.instance).whole_units.tables
+    tables = cast(BatchschedInstance, oracle.instance).whole_units
     if in_pieces(oracle.formulation) or any(table.dtype != np.int64 for table in tables):
         return None
     return WindowSearch(oracle, prices, **more)
@@ -252,7 +252,7 @@ def search_of(oracle: BlockOracle, prices: Floats, **more: Any) -> WindowSearch 
 
 def jobs_of(instance: BatchschedInstance) -> Jobs:
     """All jobs and modes as the kernel takes them."""
-    _, worker, ps = instance.whole_units.tables
+    _, worker, ps = instance.whole_units
     size = instance.ps_demand @ (1.0 / np.maximum(instance.server_capacity.sum(axis=0), 1e-300))
     types, has_ps = np.arange(len(worker) + 1), instance.has_ps
     first, found, number = list[Ints](), list[Ints](), 0

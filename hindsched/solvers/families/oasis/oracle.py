@@ -23,7 +23,7 @@ import numpy as np
 
 from hindsched.arrays import Bools, Floats, Ints
 from hindsched.errors import InputError
-from hindsched.instances.decimals import WholeUnits, times
+from hindsched.instances.decimals import times, whole_units
 from hindsched.instances.oasis.instance import OasisInstance
 from hindsched.solutions.base import Solution
 from hindsched.solvers.families.oasis.resources import (
@@ -98,7 +98,7 @@ def _pack(capacity: Floats, demand: Floats, most: Ints) -> tuple[list[int], Ints
 
 def _without_overfull(patterns: Ints, capacity: Floats, demand: Floats) -> Ints:
     """Maximal patterns, exactly: one that only rounding lets in gives way to those below it."""
-    amounts, whole = WholeUnits.of(demand, capacity[None]).tables
+    amounts, whole = whole_units(demand, capacity[None])
     waiting, held = patterns, [patterns[:0]]
     while len(waiting):
         used = times(waiting[:, :, None], amounts[None]).sum(axis=1)

@@ -1,4 +1,4 @@
-"""A log: jobs, the schedule that they got, what was noticed; made of a reader's neutral frame.
+"""A log: the neutral frame of a reader in slots, and the jobs and the schedule that it holds.
 
 Times are whole slots of ``1 / slots_per_second`` seconds since `Log.zero`: nothing is rounded. A
 job's *run* is a time in which it held GPUs without a break. One run: ``non-preemptive``; several of
@@ -9,9 +9,11 @@ completion alone. Runs whose work was lost hold GPUs but count for nothing.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -34,32 +36,16 @@ FORMATS: dict[str, Format] = {
     )
 }  # fmt: skip
 """Formats by their word, in the order of the documentation."""
-TABLES = {
-    "tiresias": "job=job_id submit=submit_time start=start_time end=end_time gpus=num_gpu "
-    "duration=executed_time",
-    "batsim": "job=job_id submit=submission_time start=starting_time end=finish_time "
-    "gpus=requested_number_of_resources",
-}
-"""Columns by which a table of a simulator that was a format once is read as ``csv``."""
 FORMULATIONS = ("non-preemptive", "preemptive", "elastic")
 """How freely jobs are scheduled, least freedom first."""
-MOMENTS = ("submit", "start", "end", "completion", "deadline")
-LENGTHS = ("duration", "ran", "work")
+MOMENTS = ("submit", "start", "end", "deadline")
+LENGTHS = ("duration", "paused")
 MOST_SLOTS = 10**12  # slots that an instance may span
 REQUEUE_DONE = {
     "restart": "lost runs hold GPUs but count for nothing",
     "resume": "its runs add up",
     "separate": "each run is a job",
 }
-REASONS = {
-    "no start: never ran, or unknown": "start",
-    "no end: still running when the log ended": "end",
-    "submitted before the log begins": "submit",
-    "start and duration unknown": "start",
-    "submitted before the window": "submit",
-    "submitted after the window": "submit",
-}
-"""Why a job cannot be judged, and the role that says it; the first that applies counts."""
 
 
 @dataclass(frozen=True)
@@ -70,27 +56,14 @@ class Log:
     ----------
     format, source, sha256 : str
         Format of the log, name of the file (or ``frame``), hash of what is stored (or nothing).
-    jobs : DataFrame
-        A row a job that can be judged, by submission: ``row, job, submit, duration, gpus, work``
-        (GPU-slots), ``ran`` (slots in which it ran, if known), ``runs`` (times that it was
-        started), ``completion`` (end of its last run), ``completion_only`` (its runs within start
-        and end are not known) and, where the log has them, ``weight, deadline, user``.
-    schedule : DataFrame
-        What held GPUs when: ``row, job, start, end, gpus`` and, where known, ``server``, ``lost``
-        (the work of this run was thrown away) and ``part`` (rows of a job with the same one are a
-        gang). Several rows a job: runs, or parts on different servers.
-    runs : DataFrame
-        What each judged job held, without runs whose work was lost, in stretches of one width:
-        ``job`` (position in `jobs`), ``start, end, gpus``.
-    others : DataFrame
-        Jobs that cannot be judged, with the reason: ``row, job, submit, start, end, gpus, why``.
-        They held GPUs from ``start`` (None: since before the log) to ``end`` (None: till after).
+    rows : DataFrame
+        What held whole GPUs, as the log has it: ``row, job, submit, start, end, gpus, duration``
+        and more; ``why`` its job is not judged (empty if it is), ``lost`` (the work of this run was
+        thrown away) and ``gang`` (rows with the same one ran together).
     notes : Notes
         What was noticed, by row and column.
     capacity : Capacity, optional
         GPUs, if the log or the user says how many there are.
-    formulation : str
-        The least of `FORMULATIONS` in which the log's schedule is a schedule.
     slots_per_second : int
         A power of ten.
     zero : int
@@ -111,13 +84,9 @@ class Log:
     format: str
     source: str
     sha256: str
-    jobs: pd.DataFrame
-    schedule: pd.DataFrame
-    runs: pd.DataFrame
-    others: pd.DataFrame
+    rows: pd.DataFrame
     notes: Notes
     capacity: Capacity | None
-    formulation: str
     slots_per_second: int
     zero: int
     clock: str
@@ -126,16 +95,95 @@ class Log:
     waits: pd.DataFrame
     facts: tuple[str, ...] = ()
 
-    def __repr__(self) -> str:
-        return (
-            f"<{self.format} log {self.source!r}: {len(self.jobs)} jobs judged, "
-            f"{len(self.others)} others, {len(self.notes)} notes, {self.formulation}>"
+    @cached_property
+    def schedule(self) -> pd.DataFrame:
+        """What judged jobs held when: ``row, job, start, end, gpus, lost, gang`` (and ``server``).
+
+        Several rows a job: runs, or parts of a gang on different servers.
+        """
+        held = self.rows[(self.rows["why"] == "") & self.rows["start"].notna()]
+        held = held.astype({"start": np.int64, "end": np.int64})
+        return _columns(held, "row job start end gpus server lost gang")
+
+    @cached_property
+    def others(self) -> pd.DataFrame:
+        """Rows of jobs that cannot be judged: ``row, job, submit, start, end, gpus, why``.
+
+        They held GPUs from ``start`` (none: since before the log) to ``end`` (none: till after).
+        """
+        others = self.rows[self.rows["why"] != ""]
+        return _columns(others, "row job submit start end gpus why")
+
+    @cached_property
+    def runs(self) -> pd.DataFrame:
+        """What judged jobs held, without what was lost, in stretches of one width.
+
+        ``job, start, end, gpus``. A gang runs from its last start to its last end.
+        """
+        rows = self.schedule[~self.schedule["lost"]]
+        spans = rows.groupby(["job", "gang"], as_index=False).agg(
+            {"start": "max", "end": "max", "gpus": "sum"}
         )
+        ends = spans.assign(start=spans["end"], gpus=-spans["gpus"])
+        changes = pd.concat([spans, ends]).groupby(["job", "start"])["gpus"].sum()
+        widths = changes[changes != 0].groupby("job").cumsum().reset_index()
+        widths["end"] = widths.groupby("job")["start"].shift(-1)
+        return widths[widths["gpus"] > 0].astype({"end": np.int64})
+
+    @cached_property
+    def jobs(self) -> pd.DataFrame:
+        """A row a job that can be judged, by submission, then by row.
+
+        ``row, job, submit, duration, gpus, work`` (GPU-slots), ``ran`` (slots in which it ran, if
+        known), ``runs`` (times that it was started), ``completion`` (end of its last run),
+        ``completion_only`` (its runs within start and end are not known) and, where the log has
+        them, ``weight, deadline, user``.
+        """
+        rows, runs = self.rows[self.rows["why"] == ""], self.runs
+        jobs = rows.drop_duplicates("job").set_index("job", drop=False).rename_axis(None)
+        jobs["submit"] = rows.groupby("job")["submit"].min()
+        kept = rows[~rows["lost"]]
+        jobs["completion"] = kept.groupby("job")["end"].max()
+        for name in {"duration", "deadline"} & {*rows}:
+            jobs[name] = kept.groupby("job")[name].max()
+        length = runs["end"] - runs["start"]
+        begins = runs["start"] != runs.groupby("job")["end"].shift()
+        by = runs.assign(ran=length, work=length * runs["gpus"], runs=begins).groupby("job")
+        held = by.agg({"ran": "sum", "work": "sum", "runs": "sum", "gpus": "max"})
+        held = held.astype("Int64").reindex(jobs.index)
+        resized = known_true(held["work"] != held["ran"] * held["gpus"])
+        paused = kept.groupby(["job", "gang"])["paused"].max().groupby("job").sum()
+        given = jobs["duration"].fillna((held["ran"] - paused).where(paused > 0)).mask(resized)
+        jobs["ran"], jobs["runs"] = held["ran"], held["runs"].fillna(1)
+        jobs["gpus"] = held["gpus"].fillna(jobs["gpus"])
+        jobs["completion_only"] = jobs["ran"].isna() | known_true(given < jobs["ran"])
+        jobs["duration"] = given.fillna(jobs["ran"])
+        jobs["work"] = held["work"].where(resized, jobs["duration"] * jobs["gpus"])
+        whole = ("submit", "completion", "runs", "gpus", "duration", "work")
+        jobs = jobs.astype(dict.fromkeys(whole, np.int64)).sort_values(["submit", "row"])
+        return _columns(
+            jobs, "row job submit duration gpus work ran runs completion completion_only weight "
+            "deadline user",
+        )  # fmt: skip
+
+    @property
+    def formulation(self) -> str:
+        """The least of `FORMULATIONS` in which the log's schedule is a schedule."""
+        jobs = self.jobs
+        if (jobs["work"] != jobs["duration"] * jobs["gpus"]).any():
+            return FORMULATIONS[2]
+        return FORMULATIONS[int(((jobs["runs"] > 1) | jobs["completion_only"]).any())]
 
     @property
     def is_slotwise(self) -> bool:
         """Whether it is known which GPUs were held in every slot."""
         return not bool(self.jobs["completion_only"].any())
+
+    def __repr__(self) -> str:
+        return (
+            f"<{self.format} log {self.source!r}: {len(self.jobs)} jobs judged, "
+            f"{len(self.others)} others, {len(self.notes)} notes, {self.formulation}>"
+        )
 
     def seconds(self, slots: int) -> int | float:
         """Slots as seconds: a whole number where it is one."""
@@ -176,6 +224,11 @@ class Log:
             rows["deadline"] = [self.stamp(slot) for slot in jobs["deadline"]]
         rows |= {name: jobs[name] for name in ("weight", "user") if name in jobs}
         return pd.DataFrame(rows)
+
+
+def _columns(rows: pd.DataFrame, names: str) -> pd.DataFrame:
+    """Those of some columns that there are, rows counted anew."""
+    return rows[[name for name in names.split() if name in rows]].reset_index(drop=True)
 
 
 def read_log(
@@ -238,9 +291,6 @@ def read_log(
     >>> read_log("log.csv", gpus=2).rows_read
     2
     """
-    if format in TABLES:
-        named = " ".join(f"--column {pair}" for pair in TABLES[format].split(" "))
-        raise InputError("format", format, f"is a table of jobs: --format csv {named}")
     if format not in FORMATS:
         raise InputError("format", format, f"must be one of {', '.join(FORMATS)}")
     form = FORMATS[format]
@@ -256,7 +306,7 @@ def read_log(
     else:
         rows = form.read(reading)
     reading.capacity = said or reading.capacity
-    window: list[int | None] = [None, None]
+    window = [-math.inf, math.inf]
     for at, text in enumerate((submitted_from, submitted_to)):
         if text is not None:
             found = clock.times(pd.Series([text], dtype=object)).iloc[0]
@@ -267,7 +317,7 @@ def read_log(
 
 
 def build_log(
-    reading: Reading, rows: pd.DataFrame, begin: int | None = None, end: int | None = None
+    reading: Reading, rows: pd.DataFrame, begin: float = -math.inf, end: float = math.inf
 ) -> Log:
     """Make the log of a neutral frame; judge submissions from `begin` until before `end`."""
     clock, notes = reading.clock, reading.notes
@@ -275,15 +325,15 @@ def build_log(
         value = f"{clock.rounded} times, by at most {seconds_text(clock.most_rounded)} s"
         notes.add(0, "(times)", value, f"rounded to multiples of {clock.step} s as asked", "kept")
     waits = _waits(rows)
-    rows = _sensible_spans(reading, _whole_gpus(reading, rows))
+    absent = {"duration": pd.NA, "paused": 0, "failed": True}
+    rows = rows.assign(**{name: value for name, value in absent.items() if name not in rows})
+    times = [name for name in (*MOMENTS, *LENGTHS) if name in rows]
+    rows = _sensible(reading, rows.astype(dict.fromkeys(times, "Int64")))
     rows = rows.assign(gang=np.arange(len(rows)), lost=False)
     if reading.requeues:
-        rows = _mark_requeues(reading, rows)
-    why = _reasons(rows, begin, end)
-    for reason, role in REASONS.items():
-        found = rows[why == reason]
-        notes.add(found["row"], reading.column(role), found["job"], reason, ASIDE)
-    judged, others = rows[why == ""], rows[why != ""].assign(why=why[why != ""])
+        _mark_requeues(reading, rows)
+    rows["why"] = _reasons(reading, rows, begin, end)
+    judged = rows[rows["why"] == ""]
     if judged.empty:
         most = "".join(
             f": {note['count']} times {note['rule']} (column {note['column']})"
@@ -291,105 +341,77 @@ def build_log(
         )
         number = f"{reading.rows_read} row{'s' * (reading.rows_read != 1)}"
         raise InputError(reading.source, number, f"no row can be judged{most}")
-    runs = profiles(judged[~judged["lost"]])
-    jobs = _jobs(reading, judged, runs)
-    runs["job"] = pd.Index(jobs["job"]).get_indexer(runs["job"])
-    held = judged[judged["start"].notna()]
-    unit, zero = _slot_microseconds(jobs, held, others), int(jobs["submit"].min())
-    zero -= zero % SECOND
-    if (int(jobs["completion"].max()) - zero) // unit > MOST_SLOTS:
+    submits = judged.groupby("job")["submit"]
+    differ = judged[submits.transform("max") != submits.transform("min")].drop_duplicates("job")
+    rule = "rows of one job have different submissions"
+    notes.add(differ["row"], reading.column("submit"), differ["job"], rule, "the earliest counts")
+    unit, zero = SECOND, int(judged["submit"].min()) // SECOND * SECOND
+    for name in times:  # the largest power of ten that divides every time
+        moments = rows[name].dropna().to_numpy(dtype=np.int64)
+        while unit > 1 and (moments % unit).any():
+            unit //= 10
+    if (int(judged["end"].max()) - zero) // unit > MOST_SLOTS:
         rule = f"spans more than {MOST_SLOTS:.0e} slots: --time-step 1 makes slots of a second"
         raise InputError(reading.source, f"slots of {seconds_text(unit)} s", rule)
-
-    def in_slots(rows: pd.DataFrame, names: str) -> pd.DataFrame:
-        """Some columns, those that the rows have: moments and lengths in slots."""
-        made = rows[[name for name in names.split() if name in rows]].reset_index(drop=True)
-        for name in made:
-            if name in MOMENTS or name in LENGTHS:
-                slots = (made[name] - (zero if name in MOMENTS else 0)) // unit
-                made[name] = slots if slots.isna().any() else slots.astype(np.int64)
-        return made
-
-    # A log's own parts (clusters) are no gangs, which `Log.schedule` calls parts.
-    held = held.drop(columns=["part", *([] if held["lost"].any() else ["lost"])], errors="ignore")
-    if reading.requeues:
-        held["part"] = held.groupby("job")["gang"].rank("dense").astype(np.int64) - 1
-    freedom = 2 if jobs["resized"].any() else ((jobs["runs"] > 1) | jobs["completion_only"]).any()
-    roles = "row job gpus runs completion_only submit duration ran work completion weight user"
-    made = in_slots(jobs, f"{roles} deadline")
-    made["work"] = made["work"].fillna(made["duration"] * made["gpus"]).astype(np.int64)
+    for name in times:
+        rows[name] = (rows[name] - (zero if name in MOMENTS else 0)) // unit
     return Log(
-        format=reading.form.name, source=reading.path.name, sha256=reading.sha256, jobs=made,
-        schedule=in_slots(held, "row job start end gpus server lost part"),
-        runs=in_slots(runs.sort_values(["job", "start"]), "job start end gpus"),
-        others=in_slots(others, "row job submit start end gpus why"),
-        notes=notes, capacity=reading.capacity, formulation=FORMULATIONS[int(freedom)],
-        slots_per_second=SECOND // unit, zero=zero, clock=clock.kind or "seconds",
-        zone=clock.zone or clock.offset, rows_read=reading.rows_read, waits=waits,
-        facts=tuple(reading.facts),
+        format=reading.form.name, source=reading.path.name, sha256=reading.sha256, rows=rows,
+        notes=notes, capacity=reading.capacity, slots_per_second=SECOND // unit, zero=zero,
+        clock=clock.kind or "seconds", zone=clock.zone or clock.offset,
+        rows_read=reading.rows_read, waits=waits, facts=tuple(reading.facts),
     )  # fmt: skip
 
 
-def _slot_microseconds(*tables: pd.DataFrame) -> int:
-    """The largest power of ten microseconds, at most a second, that divides every time."""
-    unit = SECOND
-    for table in tables:
-        for name in {*table} & {*MOMENTS, "duration", "ran"}:
-            times = table[name].dropna().to_numpy(dtype=np.int64)
-            while unit > 1 and (times % unit).any():
-                unit //= 10
-    return unit
-
-
 def _waits(rows: pd.DataFrame) -> pd.DataFrame:
-    waits, gpus = (rows["start"] - rows["submit"]).dropna(), rows["gpus"]
-    kinds: dict[str, Any] = {
-        "all": pd.Series(True, index=gpus.index),
+    """How long rows waited, in seconds, by kind of GPUs that they ask for."""
+    waits = ((rows["start"] - rows["submit"]) / SECOND).dropna().astype(float)
+    gpus = rows["gpus"][waits.index]
+    kinds = {
+        "all": gpus == gpus,
         "whole GPUs": (gpus > 0) & (gpus % 1 == 0),
         "a share of a GPU": (gpus > 0) & (gpus % 1 != 0),
         "no GPU": gpus == 0,
     }
-    made: list[JsonObject] = []
+    made: list[list[Any]] = []
     for kind, mask in kinds.items():
-        found = waits[mask[waits.index]].to_numpy(dtype=np.int64) / SECOND
+        found = waits[mask]
         if len(found) and (kind == "all" or len(found) < len(waits)):
-            at = np.percentile(found, [50, 95, 99, 100], method="inverted_cdf").tolist()
-            numbers = dict(zip(("median", "p95", "p99", "most"), at, strict=True))
-            mean = float(np.sort(found).sum() / len(found))
-            made.append({"kind": kind, "rows": len(found), "mean": mean, **numbers})
-    return pd.DataFrame(made)
+            at = np.percentile(found, [50, 95, 99, 100], method="inverted_cdf")
+            made.append([kind, len(found), found.mean(), *at.tolist()])
+    return pd.DataFrame(made, columns=["kind", "rows", "mean", "median", "p95", "p99", "most"])
 
 
-def _whole_gpus(reading: Reading, rows: pd.DataFrame) -> pd.DataFrame:
-    """Leave out rows without whole GPUs."""
-    gpus, column = rows["gpus"], reading.column("gpus")
-    share = gpus[gpus % 1 != 0].dropna()
-    reading.notes.add(rows["row"][gpus.isna()], column, "", "number of GPUs unknown", ASIDE)
-    reading.notes.add(rows["row"][gpus == 0], column, "0", "asks for no GPU", ASIDE)
-    reading.notes.add(rows["row"][share.index], column, share, "a share of a GPU", ASIDE)
-    rows = rows[gpus.notna() & (gpus > 0) & (gpus % 1 == 0)]
-    return rows.assign(gpus=rows["gpus"].astype(np.int64))
+def _sensible(reading: Reading, rows: pd.DataFrame) -> pd.DataFrame:
+    """Leave out rows without whole GPUs, and those that ran for no time or for less."""
+    gpus, given, length = rows["gpus"], rows["duration"], rows["end"] - rows["start"]
+    is_left = pd.Series(True, index=rows.index)
 
+    def leave_out(role: str, mask: pd.Series, values: Any, rule: str) -> None:
+        nonlocal is_left
+        found = is_left & known_true(mask)
+        is_left &= ~found
+        if isinstance(values, pd.Series):
+            values = values[found]
+        reading.notes.add(rows["row"][found], reading.column(role), values, rule, ASIDE)
 
-def _sensible_spans(reading: Reading, rows: pd.DataFrame) -> pd.DataFrame:
-    """Leave out rows that end before they start or run for no time."""
-    length = rows["end"] - rows["start"]
-    given = rows.get("duration", _unknown(rows))
-    kept = pd.Series(True, index=rows.index)
+    leave_out("gpus", gpus.isna(), "", "number of GPUs unknown")
+    leave_out("gpus", gpus == 0, "0", "asks for no GPU")
+    leave_out("gpus", gpus % 1 > 0, gpus, "a share of a GPU")
     for role, spans, words, rule in (
         ("end", length, " s after its start", "must not precede the start"),
         ("duration", given, "", "must not be negative"),
     ):
-        for at in rows.index[known_true(spans < 0)]:
-            value = seconds_text(int(spans[at])) + words
-            reading.break_row(rows["row"][at], reading.column(role), value, rule)
-        zero = known_true(spans == 0) & (role == "end" or ~known_true(length == 0))
-        reading.notes.add(rows["row"][zero], reading.column(role), "0 s", "ran for no time", ASIDE)
-        kept &= ~known_true(spans <= 0)
-    return rows[kept]
+        broken = is_left & known_true(spans < 0)
+        for row, span in zip(rows["row"][broken], spans[broken], strict=True):
+            reading.break_row(row, reading.column(role), seconds_text(int(span)) + words, rule)
+        is_left &= ~broken
+    leave_out("end", length == 0, "0 s", "ran for no time")
+    leave_out("duration", given == 0, "0 s", "ran for no time")
+    return rows[is_left].astype({"gpus": np.int64})
 
 
-def _mark_requeues(reading: Reading, rows: pd.DataFrame) -> pd.DataFrame:
+def _mark_requeues(reading: Reading, rows: pd.DataFrame) -> None:
     """Tell the runs of each job apart and say which were lost.
 
     Rows of one job that overlap in time are one ``gang``. With ``restart`` every run but a job's
@@ -397,9 +419,8 @@ def _mark_requeues(reading: Reading, rows: pd.DataFrame) -> pd.DataFrame:
     of their own, ``name#2`` and so on.
     """
     column = reading.column("job")
-    many = rows[rows["job"].duplicated(keep=False)]
-    known = many.groupby("job")[["start", "end"]].transform("count").min(axis=1)
-    many = many[known == many.groupby("job")["row"].transform("size")]  # no missing time
+    known = (rows["start"].notna() & rows["end"].notna()).groupby(rows["job"]).transform("all")
+    many = rows[rows["job"].duplicated(keep=False) & known]
     for job, group in many.sort_values("start", kind="stable").groupby("job", sort=False):
         line = int(group["row"].iloc[-1])
         apart = group["start"] >= group["end"].cummax().shift()
@@ -413,81 +434,29 @@ def _mark_requeues(reading: Reading, rows: pd.DataFrame) -> pd.DataFrame:
             if reading.requeues == "separate" and number > 1:
                 rows.loc[run.index, "job"] = f"{job}#{number}"
             if reading.requeues == "restart" and number < len(runs):
-                rows.loc[run.index, "lost"] = bool(run["failed"].any()) if "failed" in run else True
+                rows.loc[run.index, "lost"] = bool(run["failed"].any())
         if len(runs) > 1:
             done = REQUEUE_DONE[reading.requeues]
             reading.notes.add(line, column, job, "a job that ran several times", done)
-    return rows
 
 
-def _reasons(rows: pd.DataFrame, begin: int | None, end: int | None) -> pd.Series:
-    """Why each row's job cannot be judged; empty if it can."""
+def _reasons(reading: Reading, rows: pd.DataFrame, begin: float, end: float) -> pd.Series:
+    """Why each row's job cannot be judged, the first reason that applies; empty if it can."""
     no_start, no_end, submit = rows["start"].isna(), rows["end"].isna(), rows["submit"]
     # Several rows with an unknown start among them make no profile.
-    no_work = rows["job"].duplicated(keep=False)
-    no_work |= rows["duration"].isna() if "duration" in rows else True
-    tests = [
-        no_start & no_end,
-        ~no_start & no_end,
-        submit.isna(),
-        no_start & no_work,
-        known_true(submit < (submit if begin is None else begin)),
-        known_true(submit >= (submit + 1 if end is None else end)),
-    ]
-    worst = pd.Series(len(tests), index=rows.index)
-    for number, mask in reversed(list(enumerate(tests))):
-        worst[mask] = number
-    of_job = worst.groupby(rows["job"]).transform("min")
-    return of_job.map(dict(enumerate([*REASONS, ""])))
-
-
-def _jobs(reading: Reading, rows: pd.DataFrame, held: pd.DataFrame) -> pd.DataFrame:
-    """What each judged job is, by submission, then by row; times in microseconds."""
-    jobs = rows.drop_duplicates("job").set_index("job", drop=False).rename_axis(None)
-    submits = rows.groupby("job", sort=False)["submit"]
-    found = jobs[submits.max() != submits.min()]
-    rule = "rows of one job have different submissions"
-    column = reading.column("submit")
-    reading.notes.add(found["row"], column, found["job"], rule, "the earliest counts")
-    rows = rows[~rows["lost"]]
-    length = held["end"] - held["start"]
-    begins = held["start"] != held.groupby("job")["end"].shift()
-    held = held.assign(length=length, work=length * held["gpus"], begins=begins)
-    by = held.groupby("job")
-    jobs["submit"] = submits.min()
-    jobs["completion"] = by["end"].max().astype("Int64").reindex(jobs.index).fillna(jobs["end"])
-    jobs["gpus"] = by["gpus"].max().reindex(jobs.index).fillna(jobs["gpus"]).astype(np.int64)
-    jobs["runs"] = by["begins"].sum().reindex(jobs.index).fillna(1).astype(np.int64)
-    jobs["ran"] = by["length"].sum().astype("Int64")
-    jobs["resized"] = (by["gpus"].nunique() > 1).reindex(jobs.index, fill_value=False)
-    for name in ("duration", "deadline"):
-        if name in jobs:
-            jobs[name] = rows.groupby("job")[name].max()
-    given = jobs.get("duration", _unknown(jobs))
-    if "paused" in rows:
-        paused = rows.groupby(["job", "gang"])["paused"].max().groupby("job").sum()
-        given = given.fillna((jobs["ran"] - paused).where(paused > 0))
-    given = given.mask(jobs["resized"])
-    jobs["completion_only"] = jobs["ran"].isna() | known_true(given < jobs["ran"])
-    jobs["duration"] = given.fillna(jobs["ran"])
-    jobs["work"] = by["work"].sum().astype("Int64").where(jobs["resized"])  # else by its duration
-    return jobs.sort_values(["submit", "row"], kind="stable").reset_index(drop=True)
-
-
-def profiles(rows: pd.DataFrame) -> pd.DataFrame:
-    """Stretches of one width in which each job held GPUs: ``job, start, end, gpus``.
-
-    Rows of one ``gang`` run together, from the last row's start to the last row's end.
-    """
-    rows = rows[rows["start"].notna() & rows["end"].notna()]
-    spans = rows.groupby(["job", "gang"]).agg({"start": "max", "end": "max", "gpus": "sum"})
-    spans = spans.astype(np.int64).reset_index()
-    ends = spans.assign(start=spans["end"], gpus=-spans["gpus"])
-    changes = pd.concat([spans, ends]).groupby(["job", "start"])["gpus"].sum()
-    widths = changes[changes != 0].groupby("job").cumsum().reset_index()
-    widths["end"] = widths.groupby("job")["start"].shift(-1)
-    return widths[widths["gpus"] > 0].astype({"end": np.int64})
-
-
-def _unknown(rows: pd.DataFrame) -> pd.Series:
-    return pd.Series(pd.NA, index=rows.index, dtype="Int64")
+    no_work = rows["job"].duplicated(keep=False) | rows["duration"].isna()
+    tests = {
+        "no start: never ran, or unknown": ("start", no_start & no_end),
+        "no end: still running when the log ended": ("end", no_end),
+        "submitted before the log begins": ("submit", submit.isna()),
+        "start and duration unknown": ("start", no_start & no_work),
+        "submitted before the window": ("submit", known_true(submit < begin)),
+        "submitted after the window": ("submit", known_true(submit >= end)),
+    }
+    first = np.select([mask for _, mask in tests.values()], range(len(tests)), len(tests))
+    of_job = pd.Series(first, index=rows.index).groupby(rows["job"]).transform("min")
+    why = of_job.map(dict(enumerate([*tests, ""])))
+    for reason, (role, _) in tests.items():
+        found = rows[why == reason]
+        reading.notes.add(found["row"], reading.column(role), found["job"], reason, ASIDE)
+    return why

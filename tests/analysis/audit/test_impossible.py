@@ -84,7 +84,8 @@ def test_breaches_agree_with_the_checker_of_solutions(
     if (log.runs["start"] < 0).any():  # before the log's zero: no slot of an instance
         assert found.counts["before submission"] > 0
         return
-    held = pool_rows(*(log.runs[name].to_numpy() for name in ("job", "start", "end", "gpus")))
+    place = pd.Index(log.jobs["job"]).get_indexer(log.runs["job"])
+    held = pool_rows(place, *(log.runs[name].to_numpy() for name in ("start", "end", "gpus")))
     solution = GangSolution(instance, held)
     rules = {violation.rule for violation in solution.violations()}
     assert ("(2)" in rules) == ("before submission" in found.counts)

@@ -343,7 +343,8 @@ def _schedule_of(log: Log, instance: GangInstance, formulation: str) -> Schedule
     jobs = log.jobs
     first = log.schedule.groupby("job", sort=False)["start"].min().reindex(jobs["job"])
     starts = np.where(first.isna(), -1, first.fillna(-1)).astype(np.int64)
-    columns = [log.runs[name].to_numpy(np.int64) for name in ("job", "start", "end", "gpus")]
+    runs = log.runs.assign(job=pd.Index(jobs["job"]).get_indexer(log.runs["job"]))
+    columns = [runs[name].to_numpy(np.int64) for name in ("job", "start", "end", "gpus")]
     too_short = (jobs["ran"].notna() & (jobs["ran"] < jobs["duration"])).to_numpy(bool)
     odd = np.flatnonzero(too_short | jobs["completion_only"].to_numpy(bool))
     if odd.size:  # known by their completions: their work stands before them
@@ -378,8 +379,8 @@ def _remarks(log: Log, instance: GangInstance) -> list[str]:
             "between: they are judged by their completions, and capacity cannot be checked slot by "
             "slot."
         )
-    if "lost" in log.schedule and log.schedule["lost"].any():
-        lost = log.schedule[log.schedule["lost"]]
+    lost = log.schedule[log.schedule["lost"]]
+    if len(lost):
         slots = int(((lost["end"] - lost["start"]) * lost["gpus"]).sum())
         held = f"{log.seconds(slots):,} GPU-seconds"
         remarks.append(f"Runs whose work was lost: {len(lost)}. They held {held} for nothing.")

@@ -100,20 +100,16 @@ def find_breaches(log: Log) -> Breaches:
 
 def held_rows(log: Log) -> pd.DataFrame:
     """What held GPUs from when to when: rows of judged jobs that are known, and of all others."""
-    hidden = set(log.jobs["job"][log.jobs["completion_only"]])
-    known = log.schedule[~log.schedule["job"].isin(hidden)]
-    submit = log.jobs.set_index("job")["submit"].reindex(known["job"])
-    known = known.assign(submit=submit.to_numpy())
-    others = log.others[~(log.others["start"].isna() & log.others["end"].isna())]
-    if not len(others):
-        return known
-    times = pd.concat([known["start"], known["end"], others["start"], others["end"]]).dropna()
-    aside = others[["row", "job", "gpus"]].assign(
-        start=others["start"].fillna(min(0, times.min())).astype("int64"),
-        end=others["end"].fillna(times.max() + 1).astype("int64"),
-    )
-    aside = aside[aside["start"] < aside["end"]].assign(submit=lambda rows: rows["start"])
-    return pd.concat([known, aside], ignore_index=True)
+    jobs, rows = log.jobs, log.rows
+    is_judged = rows["why"] == ""
+    hidden = rows["job"].isin(jobs["job"][jobs["completion_only"]]) & is_judged
+    held = rows[~hidden & (rows["start"].notna() | rows["end"].notna())]
+    times = pd.concat([held["start"], held["end"]]).dropna()
+    first, last = min([0, *times]), max([0, *times])
+    start, end = held["start"].fillna(first), held["end"].fillna(last + 1)
+    submit = held["job"].map(jobs.set_index("job")["submit"]).where(is_judged[held.index], start)
+    held = held.assign(submit=submit, start=start, end=end)[start < end]
+    return held.astype({"submit": "int64", "start": "int64", "end": "int64"})
 
 
 def _known_servers(log: Log, held: pd.DataFrame, unchecked: list[str]) -> dict[str, int]:

@@ -29,16 +29,10 @@ import pandas as pd
 from hindsched.errors import InputError
 from hindsched.instances.io import read_bytes
 from hindsched.instances.traces import published
-from hindsched.instances.traces.reading import MOST_GPUS, Format, Reading
+from hindsched.instances.traces.reading import MOST_GPUS, Format, Reading, known_true
 from hindsched.instances.traces.times import SECOND, Clock
 from hindsched.json_types import JsonObject
 
-REQUIRED = ("job", "part", "submit_seconds", "duration_seconds", "gpus")
-DEFAULTS: dict[str, Any] = {
-    "user": "", "status": "", "queue_seconds": np.nan, "value_kind": "",
-    "deadlines_seconds": (), "values": (),
-}  # fmt: skip
-TEXTS = ("job", "part", "user", "status", "value_kind")
 LOADERS: dict[str, Format] = {
     "elasticflow": published.ELASTICFLOW,
     "philly": published.PHILLY_FLAT,
@@ -161,79 +155,31 @@ def load_trace(path: str | Path, trace_format: str, part: str | None = None) -> 
         settings={"shares": "whole"} if "shares" in form.settings else {},
         skip_broken=True, keeps_broken=True,
     )  # fmt: skip
-    found = form.read(reading)
-    if found.empty:
+    rows = form.read(reading)
+    if rows.empty:
         rules = [str(note["rule"]) for note in reading.notes.summary()]
         raise InputError(str(path), "(no job)", (rules or ["must hold a row a job"])[0])
-    rows = _in_seconds(found if "duration" in found else _add_up_attempts(found))
-    table = build_table(trace_format, source, rows, sha256=sha256)
+    table = build_table(trace_format, source, rows, sha256)
     return table if part is None else table.part(part)
 
 
-def _add_up_attempts(rows: pd.DataFrame) -> pd.DataFrame:
-    """Jobs of a neutral frame of attempts: durations add up, GPUs are those of the first."""
-    runs = rows.drop_duplicates(["job", "start", "end"])
-    of_job = runs["job"]
-    jobs = runs.drop_duplicates("job").set_index("job", drop=False).rename_axis(None)
-    first = rows.merge(jobs[["job", "start", "end"]].reset_index(drop=True), "inner")
-    before = runs["end"].groupby(of_job).shift().fillna(runs["submit"])
-    backwards = ((runs["start"] < before) | (runs["end"] < runs["start"])).fillna(False)
-    unknown = (runs["start"].isna() | runs["end"].isna()).groupby(of_job).any()
-    running = runs["end"].groupby(of_job).apply(lambda ends: pd.isna(ends.iloc[-1]))
-    never = jobs["start"].isna() & jobs["end"].isna() & (runs.groupby("job").size() == 1)
-    made = jobs.assign(
-        gpus=first.groupby("job")["gpus"].sum(),
-        duration=(runs["end"] - runs["start"]).groupby(of_job).sum().mask(unknown),
-        reason="",
-    )
-    reasons = {
-        "times of the attempts run backwards": backwards.astype(bool).groupby(of_job).any(),
-        "an attempt without start or end": unknown,
-        "still running when the trace ended": running,
-        "never started": never,
-        "no submission time": made["submit"].isna(),
-    }
-    for why, mask in reasons.items():
-        made["reason"] = made["reason"].mask(mask.reindex(made.index), why)
-    return made.reset_index(drop=True)
+def build_table(form: str, source: Path, rows: pd.DataFrame, sha256: str = "") -> TraceTable:
+    """Sift the rows of a neutral frame, in the file's order, into accepted and rejected ones.
 
-
-def _in_seconds(rows: pd.DataFrame) -> pd.DataFrame:
-    """A neutral frame of one row a job in seconds, with the columns of a table."""
-
-    def seconds(times: pd.Series) -> pd.Series:
-        return pd.to_numeric(times, errors="coerce").astype("Float64").astype(float) / SECOND
-
-    made = {
-        "job": rows["job"],
-        "part": rows["part"] if "part" in rows else rows.get("user", ""),
-        "submit_seconds": seconds(rows["submit"]),
-        "duration_seconds": seconds(rows["duration"]),
-        "gpus": rows["gpus"],
-        "user": rows["user"] if "part" in rows and "user" in rows else "",
-        "status": rows.get("state", ""),
-        "queue_seconds": seconds(rows["start"] - rows["submit"]),
-    }
-    others = ("value_kind", "deadlines_seconds", "values", "reason")
-    made |= {name: rows[name] for name in others if name in rows}
-    return pd.DataFrame(made, index=rows.index)
-
-
-def build_table(
-    format_name: str, source: Path, raw: pd.DataFrame, *, sha256: str = ""
-) -> TraceTable:
-    """Sift rows, in the file's order with at least `REQUIRED`, into accepted and rejected ones.
-
-    A text in a column ``reason`` rejects its row; otherwise the first general rule that it breaks.
+    Rows without durations are attempts. A text in a column ``reason`` rejects its row; otherwise
+    the first general rule that it breaks.
     """
-    raw = raw.reset_index(drop=True)
-    absent = {name: [value] * len(raw) for name, value in DEFAULTS.items() if name not in raw}
-    made = raw.assign(**absent).astype(dict.fromkeys(TEXTS, str))
-    for name in REQUIRED[2:]:
-        made[name] = pd.to_numeric(made[name], errors="coerce").astype(float)
-    submitted, duration, gpus = (made[name] for name in REQUIRED[2:])
-    general = {
-        "no submission time": submitted.isna(),
+    rows = (rows if "duration" in rows else _add_up_attempts(rows)).reset_index(drop=True)
+    nothing: dict[str, Any] = {
+        "start": pd.NA, "user": "", "state": "", "reason": "", "value_kind": "",
+        "deadlines_seconds": [()] * len(rows), "values": [()] * len(rows),
+    }  # fmt: skip
+    has_part = "part" in rows
+    rows = rows.assign(**{name: none for name, none in nothing.items() if name not in rows})
+    submit, duration = _seconds(rows["submit"]), _seconds(rows["duration"])
+    gpus = rows["gpus"].astype(float)
+    rules = {
+        "no submission time": submit.isna(),
         "no number of GPUs": gpus.isna(),
         "no GPU requested": gpus <= 0,
         "fractional number of GPUs": gpus != gpus.round(),
@@ -241,15 +187,57 @@ def build_table(
         "no duration": duration.isna(),
         "duration not above 0": duration <= 0,
     }
-    reason = raw["reason"].astype(object) if "reason" in raw else pd.Series("", index=raw.index)
-    for text, broken in general.items():
-        reason = reason.mask((reason == "") & broken, text)
+    broken = pd.Series(np.select([*rules.values()], [*rules], ""), index=rows.index)
+    reason = rows["reason"].where(rows["reason"] != "", broken)
+    made = pd.DataFrame({
+        "job": rows["job"].astype(str),
+        "part": rows["part" if has_part else "user"].astype(str),
+        "submit_seconds": submit - submit.min(),
+        "duration_seconds": duration,
+        "gpus": gpus,
+        "user": rows["user"] if has_part else "",
+        "status": rows["state"],
+        "queue_seconds": _seconds(rows["start"]) - submit,
+        **{name: rows[name] for name in ("value_kind", "deadlines_seconds", "values")},
+    })  # fmt: skip
     bad = reason != ""
     rejected = made.loc[bad, ["job", "part"]].assign(reason=reason[bad])
     rejected.insert(0, "row", np.flatnonzero(bad) + 1)
-    made["submit_seconds"] -= submitted.min()
     # A stable sort: equal submissions keep the file's order.
-    rows = made[~bad].astype({"gpus": int}).sort_values("submit_seconds", kind="stable")
-    rows = rows[[*REQUIRED, *DEFAULTS]].reset_index(drop=True)
-    rejected = rejected.reset_index(drop=True)
-    return TraceTable(format_name, source.name, sha256, rows, rejected, len(raw))
+    accepted = made[~bad].astype({"gpus": int}).sort_values("submit_seconds", kind="stable")
+    accepted, rejected = (frame.reset_index(drop=True) for frame in (accepted, rejected))
+    return TraceTable(form, source.name, sha256, accepted, rejected, len(rows))
+
+
+def _seconds(times: pd.Series) -> pd.Series:
+    return times.astype("Float64").astype(float) / SECOND
+
+
+def _add_up_attempts(rows: pd.DataFrame) -> pd.DataFrame:
+    """Jobs of a frame of attempts: durations add up, GPUs are those of the first."""
+    attempt = ["job", "start", "end"]  # a row a server
+    gpus = rows.groupby(attempt, dropna=False)["gpus"].transform("sum")
+    rows = rows.assign(gpus=gpus).drop_duplicates(attempt)
+    start, end, by = rows["start"], rows["end"], rows.groupby("job", sort=False)
+    before = by["end"].shift().fillna(rows["submit"])
+    found = pd.DataFrame({
+        "job": rows["job"],
+        "length": end - start,
+        "is_unknown": start.isna() | end.isna(),
+        "runs_backwards": known_true((start < before) | (end < start)),
+        "never_ran": start.isna() & end.isna() & (by["job"].transform("size") == 1),
+        "still_runs": end.isna() & ~rows["job"].duplicated(keep="last"),
+    }).groupby("job", sort=False)  # fmt: skip
+    jobs = rows.drop_duplicates("job").set_index("job", drop=False).rename_axis(None)
+    unknown = found["is_unknown"].any()
+    reasons = {
+        "no submission time": jobs["submit"].isna(),
+        "never started": found["never_ran"].any(),
+        "still running when the trace ended": found["still_runs"].any(),
+        "an attempt without start or end": unknown,
+        "times of the attempts run backwards": found["runs_backwards"].any(),
+    }
+    return jobs.assign(
+        duration=found["length"].sum().mask(unknown),
+        reason=np.select([*reasons.values()], [*reasons], ""),
+    )

@@ -103,7 +103,6 @@ BROKEN: list[tuple[str, str, str | bytes, dict[str, Any], str]] = [
     ("philly job", "philly", '[{"jobid": "a"}]', {}, "job 1, column (all): jobid: must have"),
     ("philly attempts", "philly", '[{"jobid": "a", "submitted_time": "", "attempts": 3}]', {},
      "job 1, column attempts: 3: must be a list"),
-    ("a table", "batsim", CSV, {}, "batsim: is a table of jobs: --format csv --column job=job_id"),
     ("no events", "elasticflow", JOBS, {}, "must have scheduling_events.csv beside it"),
 ]  # fmt: skip
 

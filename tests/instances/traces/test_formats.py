@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from hindsched.errors import InputError
-from hindsched.instances.traces.log import FORMATS, TABLES, Log, read_log
+from hindsched.instances.traces.log import FORMATS, Log, read_log
 
 EXAMPLES = Path(str(files("hindsched.instances.traces") / "examples"))
 OPTIONS: dict[str, dict[str, Any]] = {"sacct": {"time_zone": "Europe/Berlin"}}
@@ -142,7 +142,10 @@ def test_kubernetes_pods_of_one_group_are_one_gang(name: str) -> None:
 
 def test_a_simulators_table_is_read_by_naming_its_columns() -> None:
     text = "job_id,num_gpu,submit_time,start_time,end_time,executed_time\n2,8,100,700,5200,1800\n"
-    named = dict(pair.split("=") for pair in TABLES["tiresias"].split(" "))
+    named = {
+        "job": "job_id", "submit": "submit_time", "start": "start_time", "end": "end_time",
+        "gpus": "num_gpu", "duration": "executed_time",
+    }  # fmt: skip
     log = _read(text, "csv", columns=named)
     assert jobs(log) == {"2": (0, 1800, 8, 5100)}
     assert log.jobs["completion_only"].all()

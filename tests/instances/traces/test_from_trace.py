@@ -10,8 +10,13 @@ from hindsched.errors import InputError
 from hindsched.instances.astraea.generator import NO_NODES, PHILLY_NODES
 from hindsched.instances.base import FAMILIES
 from hindsched.instances.traces.table import LOADERS, build_table
+from hindsched.instances.traces.times import SECOND
 
 WEEK = 7 * 86400
+
+
+def micro(*seconds):
+    return [second * SECOND for second in seconds]
 
 
 def table_of(trace_format, **columns):
@@ -19,8 +24,8 @@ def table_of(trace_format, **columns):
     raw = {
         "job": [f"app_{number}" for number in range(6)],
         "part": ["p", "q"] * 3 if trace_format != "philly" else ["6214e9", "7f04ca"] * 3,
-        "submit_seconds": [0.0, 600.0, 4000.0, 9000.0, 9000.0, 20000.0],
-        "duration_seconds": [3600.0, 600.0, 7200.0, 20 * WEEK, 1800.0, 60.0],
+        "submit": micro(0, 600, 4000, 9000, 9000, 20000),
+        "duration": micro(3600, 600, 7200, 20 * WEEK, 1800, 60),
         "gpus": [1, 8, 2, 8, 4, 1],
         "user": ["u1", "", "u2", "u1", "u2", "u1"],
     }
@@ -45,8 +50,8 @@ def test_every_format_becomes_an_instance_of_every_family(family, trace_format):
 
 def test_oasis_takes_values_and_work():
     table = build_table("made-up", Path("jobs.csv"), pd.DataFrame({
-        "job": ["a", "b", "c", "d"], "part": "p", "submit_seconds": [100, 160, 400, 9000],
-        "duration_seconds": [600.0, 1200.0, 60.0, 36000.0], "gpus": [2, 1, 4, 1],
+        "job": ["a", "b", "c", "d"], "part": "p", "submit": micro(100, 160, 400, 9000),
+        "duration": micro(600, 1200, 60, 36000), "gpus": [2, 1, 4, 1],
         "value_kind": ["strict", "best-effort", "soft", ""],
         "deadlines_seconds": [(1200,), (), (60, 120, 180, 240), ()],
         "values": [(10.0,), (4.0,), (10.0, 8.0, 5.0, 2.0), ()],

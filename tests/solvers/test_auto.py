@@ -6,7 +6,7 @@ import pytest
 from hindsched.errors import SolveFailed
 from hindsched.instances.base import FAMILIES
 from hindsched.instances.generators.registry import generate
-from hindsched.instances.io import read
+from hindsched.instances.io import parse_instance, read
 from hindsched.solvers.certificates.file import verify_certificate
 from hindsched.solvers.door.api import check_result, solve
 from hindsched.solvers.door.options import SolveOptions
@@ -172,3 +172,20 @@ def test_a_mandatory_job_without_a_schedule_makes_every_method_say_infeasible(me
     result = solve(make("toymin", [(1, 9, 1, 1)], [1], 3), method, time_limit=1.0)
     assert result.status is Status.INFEASIBLE
     assert result.bound is None
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_jobs_that_cannot_all_be_served_are_infeasible_though_no_price_is_the_last(threads):
+    job = {"tenant": "u", "arrival": 0, "epochs": 1, "chunks": 1, "minibatches": 2,
+           "minibatch_slots": 1.0, "update_slots": 0, "gradient_mb": 0,
+           "utility": {"kind": "linear", "slope": -1, "intercept": 10}}  # fmt: skip
+    instance = parse_instance({
+        "format": "hindsched/1", "family": "astraea", "name": "full", "horizon": 3,
+        "slot_seconds": 1, "utility_origin": "arrival",
+        "tenants": [{"name": "u", "worker_quota": 1, "ps_quota": 1}],
+        "servers": [{"name": "s", "workers": 1, "ps": 1}],
+        "worker_bandwidth_mbps": 1, "ps_bandwidth_mbps": 1,
+        "jobs": [{"name": "a", **job}, {"name": "b", **job}],
+    })  # fmt: skip
+    result = solve(instance, "auto", formulation="must-complete,modes", threads=threads)
+    assert result.status is Status.INFEASIBLE

@@ -34,6 +34,7 @@ OPTIONS: JsonObject = {
     "presolve": "off",
 }  # fmt: skip
 """Warm primal simplex was the fastest on the oasis masters; columns are added, rows are not."""
+HIGHEST_COST = 1e15  # what HiGHS is given; it takes 1e20 for infinite
 LIMITS = (highspy.HighsModelStatus.kIterationLimit, highspy.HighsModelStatus.kInterrupt)
 
 
@@ -111,7 +112,11 @@ class Master:
         self._highs = highs
         self._num_bought = 0 if optional else blocks
         for block in range(self._num_bought):
-            self._add(self.penalty * self._factor, np.array([rows.size + block]), np.ones(1))
+            self._add(self._cost_of_buying, np.array([rows.size + block]), np.ones(1))
+
+    @property
+    def _cost_of_buying(self) -> float:
+        return min(self.penalty * self._factor, HIGHEST_COST)
 
     def _add(self, cost: float, index: np.ndarray, values: Floats) -> None:
         index = index.astype(np.int32)
@@ -226,5 +231,5 @@ class Master:
         """Price at which mandatory blocks are bought off from now on."""
         self.penalty = penalty
         index = np.arange(self._num_bought, dtype=np.int32)
-        cost = np.full(index.size, self.penalty * self._factor)
+        cost = np.full(index.size, self._cost_of_buying)
         self._highs.changeColsCost(index.size, index, cost)

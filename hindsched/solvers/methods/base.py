@@ -228,8 +228,9 @@ def joined(known: Result, found: Result) -> Result:
     if found.certificate is not None and found.certificate.is_better_than(certificate):
         certificate = found.certificate
     backends = dict.fromkeys(each.backend for each in (known, found) if each.backend)
+    status = known.status if known.status is Status.INFEASIBLE else found.status
     return replace(
-        known, status=status_of(solution, found.status), stopped_by=found.stopped_by,
+        known, status=status_of(solution, status), stopped_by=found.stopped_by,
         solution=solution, bound=closer(known.instance.sense, known.bound, found.bound),
         certificate=certificate, backend=", ".join(backends),
         details={**known.details, **found.details},

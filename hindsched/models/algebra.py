@@ -1,7 +1,9 @@
-"""What Pyomo's objects are called in annotations, since Pyomo says no types, and two domains."""
+"""What Pyomo's objects are called in annotations, as it says no types; domains; sums of use."""
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Iterable
 from typing import Any, TypeAlias
 
 import pyomo.environ as pyo
@@ -22,3 +24,21 @@ def whole(relax: bool) -> Any:
 def binary(relax: bool) -> Any:
     """Domain of what is or is not."""
     return pyo.UnitInterval if relax else pyo.Binary
+
+
+RowKey: TypeAlias = tuple[int, int, int]
+"""Server, resource, slot."""
+Use: TypeAlias = tuple[Expr, int, Iterable[int], Iterable[float]]
+"""A variable, the server and the slots in which it uses something, amounts by resource of one."""
+
+
+def use_by_cell(uses: Iterable[Use]) -> dict[RowKey, list[Expr]]:
+    """What is used of every (server, resource, slot), sorted: the left sides of capacities."""
+    used: dict[RowKey, list[Expr]] = defaultdict(list)
+    for variable, server, slots, amounts in uses:
+        for r, amount in enumerate(amounts):
+            if amount > 0:
+                taken = float(amount) * variable
+                for t in slots:
+                    used[server, r, t].append(taken)
+    return dict(sorted(used.items()))

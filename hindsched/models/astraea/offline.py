@@ -7,8 +7,7 @@ counts are the resources of the block's cluster: a worker of type w takes one un
 ========================  =====================================================================
 ``eq_3``                  objective: revenue of all tenants
 ``eq_3c``, ``eq_3d``      workers and PSs of a server; summed they imply (3a) and (3b)
-``eq_3k``                 a must-complete job runs once
-``eq_4a``                 an optional job runs at most once: o_j
+``eq_4a``                 an optional job runs at most once: o_j; a must-complete one once
 ``eq_9``, ``eq_9a``       objective of the subproblem, what is left of a server
 ``eq_3a``                 in the subproblem: what the job's tenant may use in all, also (3b)
 ========================  =====================================================================
@@ -31,15 +30,13 @@ from pyomo.environ import quicksum as total
 from hindsched.arrays import Floats
 from hindsched.instances.astraea.instance import AstraeaInstance, AstraeaJob
 from hindsched.instances.modes import PREEMPTIVE
-from hindsched.models.algebra import Expr, Model
+from hindsched.models.algebra import Expr, Model, RowKey
 from hindsched.models.astraea.printed import AstraeaPrinted
 from hindsched.models.base import PRINTED, Commitments, Prices
 from hindsched.models.declared import Symbol, symbols
-from hindsched.models.windows.block import Paper
+from hindsched.models.windows.block import Capacity, Family, JobBlock, Paper, equation
 from hindsched.models.windows.program import (
     SLOTS,
-    Capacity,
-    Family,
     WindowProgram,
     WindowSubproblem,
     add_blocks,
@@ -49,6 +46,7 @@ from hindsched.models.windows.program import (
 )
 from hindsched.models.windows.sets import fixed_rows, left_by, num_columns, sets_by_job
 from hindsched.solutions.astraea.solution import AstraeaSolution
+from hindsched.solutions.capacity_timeline import CapacityTimeline
 
 FORMS: dict[str, tuple[str, ...]] = {
     f"{obligation},{writing}": forms
@@ -64,23 +62,21 @@ TOLD_AFTER_ARRIVAL = 1
 """Slots between a job's arrival and the step in which it is told."""
 SYMBOLS = symbols(
     """
-    : eq_work; job: zeta o eq_3j eq_3j_o eq_3j_several eq_3k eq_3k_one eq_3k_zeta eq_3m eq_3n;
-    job | : eq_4a; slot: e eq_slot eq_end; worker type, slot: eq_3a; PS type, slot: eq_3b;
-    job, slot: begin end run eq_3e eq_3g eq_3m_run; job, server: on hosts eq_3j_on;
-    job, worker type, slot: eq_3k_y eq_3k_all; job, PS type, slot: eq_3k_z;
-    job, server, worker type, slot: eq_3j_y eq_3l_y;
-    job, server, PS type, slot: z eq_3i_z eq_3j_z eq_3l_z;
-    job, server, worker type, slot, side: eq_3f; job, server, PS type, slot, side: eq_3h;
-    job, worker type, PS type, one server, workers: pace; server, worker type, slot: eq_3c;
-    server, PS type, slot: eq_3d; mode, slot, host, on host: u;
-    worker type, duration, slot | job, server, slot: eq_3i;
-    worker type, duration, slot, server | job, slot: eq_3l;
-    worker type, duration, slot, server | job, server, worker type, slot: y
+    : eq_work zeta o eq_3j eq_3j_o eq_3j_several eq_3k eq_3k_one eq_3k_zeta eq_3m eq_3n;
+    job | : eq_4a; slot: e eq_slot eq_end begin end run eq_3e eq_3g eq_3m_run;
+    server: on hosts eq_3j_on; worker type, slot: eq_3a eq_3k_y eq_3k_all;
+    PS type, slot: eq_3b eq_3k_z; server, worker type, slot: eq_3c eq_3j_y eq_3l_y;
+    server, PS type, slot: eq_3d z eq_3i_z eq_3j_z eq_3l_z;
+    server, worker type, slot, side: eq_3f; server, PS type, slot, side: eq_3h;
+    worker type, PS type, one server, workers: pace; mode, slot, host, on host: u;
+    worker type, duration, slot | server, slot: eq_3i;
+    worker type, duration, slot, server | slot: eq_3l;
+    worker type, duration, slot, server | server, worker type, slot: y
     """,
     """
     jobs: zeta pace o begin end run u e; workers: y; PSs: z; servers: on hosts;
     revenue a worker: eq_3a eq_3c eq_3e eq_3f eq_3i eq_3l;
-    revenue a PS: eq_3b eq_3d eq_3g eq_3h eq_3i_z; revenue: eq_work eq_slot eq_end eq_3k
+    revenue a PS: eq_3b eq_3d eq_3g eq_3h eq_3i_z; revenue: eq_work eq_slot eq_end eq_4a
     """,
 )
 QUOTA = symbols(
@@ -184,32 +180,32 @@ def build_offline(
     free, now = left_by(family.cluster, fixed), commitments.now
     closed, must = fixed.keys() | commitments.rejected, formulation.startswith("must-complete")
     jobs = [j for j, job in enumerate(instance.jobs) if job.name not in closed]
-    model = pyo.ConcreteModel(name=instance.name)
-    blocks, printed = {}, None
+    spanned = spans(instance, jobs, must=must, now=now)
+    model, blocks = pyo.ConcreteModel(name=instance.name), dict[int, JobBlock]()
     if form == PRINTED:
-        printed = AstraeaPrinted(model, instance, family.paper, jobs, instance.horizon, relax)
-        revenue = printed.add(now, free, must)
+        model.job = pyo.Block(jobs)
+        for j, (first, _) in spanned.items():
+            job = instance.jobs[j]
+            blocks[j] = AstraeaPrinted(model.job[j], family, job, instance.horizon, relax, first)
+        several = jobs if must else []
     else:
-        sets = sets_by_job(
-            instance, spans(instance, jobs, must=must, now=now), in_pieces=form == SLOTS
-        )
-        blocks = add_blocks(model, family, sets, relax)
+        sets = sets_by_job(instance, spanned, in_pieces=form == SLOTS)
+        blocks.update(add_blocks(model, family, sets, relax))
+        several = [j for j in jobs if must or sets[j].columns]
 
-        @model.Constraint(jobs if must else [], doc="(3k) every job runs once")
-        def eq_3k(_: Model, j: int) -> Expr:
-            return blocks[j].chosen == 1 if sets[j].columns else pyo.Constraint.Infeasible
+    @model.Constraint(
+        several, doc="(4a) every job runs once" if must else "(4a) a job runs at most once"
+    )
+    def eq_4a(_: Model, j: int) -> Expr:
+        return blocks[j].once() if must else blocks[j].chosen <= 1
 
-        possible = [] if must else [j for j in jobs if sets[j].columns]
-
-        @model.Constraint(possible, doc="(4a) a job runs at most once")
-        def eq_4a(_: Model, j: int) -> Expr:
-            return blocks[j].chosen <= 1
-
-        add_capacities(model, family, blocks, free)
-        revenue = total(
-            block.worth(cache(partial(instance.revenue, instance.jobs[j])))
-            for j, block in blocks.items()
-        )
+    used = add_capacities(model, family, blocks, free)
+    if form == PRINTED:
+        add_quotas(model, family, used, free)
+    revenue = total(
+        block.worth(cache(partial(instance.revenue, instance.jobs[j])))
+        for j, block in blocks.items()
+    )
     settled = AstraeaSolution(instance, dict(fixed), formulation).objective()
     model.eq_3 = pyo.Objective(
         expr=revenue + settled, sense=pyo.maximize, doc="(3) revenue of all tenants"
@@ -217,8 +213,30 @@ def build_offline(
     return AstraeaProgram(
         instance=instance, formulation=formulation, form=form, relaxed=relax, model=model,
         family=family, fixed=fixed, slots=instance.horizon, blocks=blocks,
-        printed=printed,
     )  # fmt: skip
+
+
+def on_all_servers(used: Mapping[RowKey, list[Expr]]) -> dict[tuple[int, int], list[Expr]]:
+    """What is used in all, by resource and slot."""
+    in_all: dict[tuple[int, int], list[Expr]] = defaultdict(list)
+    for (_, r, t), taken in used.items():
+        in_all[r, t] += taken
+    return dict(sorted(in_all.items()))
+
+
+def add_quotas(
+    model: Model, family: Family, used: Mapping[RowKey, list[Expr]], free: CapacityTimeline[Floats]
+) -> None:
+    """(3a), (3b), with the others' use moved to the left: every tenant then has the same row."""
+    in_all = on_all_servers(used)
+    for number, units, capacity in zip(
+        ("3a", "3b"), ("workers", "PSs"), family.capacities, strict=True
+    ):
+        kinds, doc = capacity.kinds, f"{units} within the quotas of all tenants"
+
+        @equation(model, number, doc, [(r - kinds[0], t) for r, t in in_all if r in kinds])
+        def fits(_: Model, r: int, t: int, first: int = kinds.start) -> Expr:
+            return total(in_all[first + r, t]) <= float(free.at(t)[:, first + r].sum())
 
 
 def round_instance(instance: AstraeaInstance, slots: int) -> AstraeaInstance:
@@ -249,13 +267,11 @@ def build_subproblem(
         last = int(np.flatnonzero(np.isfinite(values)).max(initial=0))
     sets = sets_by_job(instance, {position: (record.arrival + 1, last)})[position]
     model, block, used, paid = subproblem_model(record.name, position, family, sets, "4a", "9a")
-    in_all: dict[tuple[int, int], list[Expr]] = defaultdict(list)
-    for (_, r, t), taken in used.items():
-        in_all[r, t] += taken
+    in_all = on_all_servers(used)
     whole = {(r, t): float(family.cluster.server_capacity[:, r].sum()) for r, t in in_all}
-    model.quota = pyo.Param(sorted(in_all), mutable=True, initialize=whole, within=pyo.Reals)
+    model.quota = pyo.Param(list(in_all), mutable=True, initialize=whole, within=pyo.Reals)
 
-    @model.Constraint(sorted(in_all), doc="(3a), (3b) what the job's tenant may use in all")
+    @model.Constraint(list(in_all), doc="(3a), (3b) what the job's tenant may use in all")
     def eq_3a(m: Model, r: int, t: int) -> Expr:
         return total(in_all[r, t]) <= m.quota[r, t]
 

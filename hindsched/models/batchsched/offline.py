@@ -35,11 +35,9 @@ from hindsched.models.algebra import Expr, Model
 from hindsched.models.base import PRINTED, Commitments, Hedge, Prices
 from hindsched.models.batchsched.printed import BatchschedPrinted
 from hindsched.models.declared import symbols
-from hindsched.models.windows.block import Paper
+from hindsched.models.windows.block import Capacity, Family, JobBlock, Paper
 from hindsched.models.windows.program import (
     SLOTS,
-    Capacity,
-    Family,
     WindowProgram,
     WindowSubproblem,
     add_blocks,
@@ -75,18 +73,16 @@ DECISIONS = {"modes": {"u": 1, "y": 2}, SLOTS: {"u": 1, "y": 2}}
 """By form the variables that are decided, and where their slot stands; see `models.futures`."""
 SYMBOLS = symbols(
     """
-    : eq_work eq_12a eq_20a;
-    job: q d eq_2a eq_2b_one eq_2b_some eq_2c_one eq_2d eq_2d_several eq_2e eq_2f eq_2f_one eq_2f_q
-    eq_2f_count eq_2g eq_2h_end eq_2h_last eq_7a eq_15a eq_15a_several eq_15b_end eq_15b_last;
-    slot: e eq_slot eq_end; job, slot: x end eq_2j; job, server: on hosts eq_2i eq_2d_on eq_15a_on;
-    job, worker type: is_m eq_2f_m; job, PS type: is_p eq_2f_p;
-    job, server, worker type: eq_2b eq_2d_y eq_15a_y;
-    job, server, PS type: s eq_2c eq_2d_s eq_2i_s eq_15a_s;
-    job, server, worker type, slot: run_y eq_2h_y eq_15b_y;
-    job, server, PS type, slot: run_s eq_2h_s; job, worker type, PS type, one server, workers: pace;
-    server, resource, slot: eq_2h eq_15b; mode, slot, host, on host: u;
-    worker type, duration, slot: eq_13c; worker type, duration, slot, server: eq_2k;
-    worker type, duration, slot, server | job, server, worker type: y
+    : q d eq_work eq_12a eq_20a eq_2b_one eq_2b_some eq_2c_one eq_2d eq_2d_several eq_2e eq_2f
+    eq_2f_one eq_2f_q eq_2f_count eq_2g eq_2h_end eq_2h_last eq_15a eq_15a_several eq_15b_end
+    eq_15b_last; job: eq_2a eq_7a; slot: e eq_slot eq_end x end eq_2j;
+    server: on hosts eq_2i eq_2d_on eq_15a_on; worker type: is_m eq_2f_m; PS type: is_p eq_2f_p;
+    server, worker type: eq_2b eq_2d_y eq_15a_y; server, PS type: s eq_2c eq_2d_s eq_2i_s eq_15a_s;
+    server, worker type, slot: run_y eq_2h_y eq_15b_y; server, PS type, slot: run_s eq_2h_s;
+    worker type, PS type, one server, workers: pace; server, resource, slot: eq_2h eq_15b;
+    mode, slot, host, on host: u; worker type, duration, slot: eq_13c;
+    worker type, duration, slot, server: eq_2k;
+    worker type, duration, slot, server | server, worker type: y
     """,
     """
     jobs: q pace x end is_m is_p u e; workers: y run_y; PSs: s run_s; servers: on hosts; slots: d;
@@ -165,26 +161,25 @@ def build_offline(
     ends = [row.last for rows in fixed.values() for row in rows]
     slots = max([*ends, *(completion - 1 for completion in latest.values())], default=1)
     free, model = left_by(instance, fixed), pyo.ConcreteModel(name=instance.name)
-    blocks, printed = {}, None
+    blocks = dict[int, JobBlock]()
     if form == PRINTED:
-        printed = BatchschedPrinted(model, instance, family.paper, jobs, slots, relax)
-        cost = printed.add(now, free, family.capacities[0].number)
+        model.job = pyo.Block(jobs)
+        for j in jobs:
+            job, first = instance.jobs[j], max(instance.jobs[j].arrival, now)
+            blocks[j] = BatchschedPrinted(model.job[j], family, job, slots, relax, first)
     else:
         spans = {j: (max(instance.jobs[j].arrival, now), latest[j] - 1) for j in jobs}
         columns = num_columns(instance, spans, in_pieces=form == SLOTS)
         _check_columns(f"the program of {instance.name}", columns, MOST_COLUMNS)
         sets = sets_by_job(instance, spans, in_pieces=form == SLOTS)
-        blocks = add_blocks(model, family, sets, relax)
+        blocks.update(add_blocks(model, family, sets, relax))
 
-        @model.Constraint(jobs, doc="(2a) every job runs once")
-        def eq_2a(_: Model, j: int) -> Expr:
-            return blocks[j].chosen == 1
+    @model.Constraint(jobs, doc="(2a) every job runs once")
+    def eq_2a(_: Model, j: int) -> Expr:
+        return blocks[j].once()
 
-        add_capacities(model, family, blocks, free)
-        cost = total(
-            float(instance.jobs[j].weight) * block.worth(lambda last: last + 1.0)
-            for j, block in blocks.items()
-        )
+    add_capacities(model, family, blocks, free)
+    cost = total(float(instance.jobs[j].weight) * block.completion for j, block in blocks.items())
     decided = sum(
         float(job.weight) * (fixed[job.name][-1].last + 1)
         for job in instance.jobs if job.name in fixed
@@ -195,8 +190,7 @@ def build_offline(
     )  # fmt: skip
     return BatchschedProgram(
         instance=instance, formulation=formulation, form=form, relaxed=relax, model=model,
-        family=family, fixed=fixed, slots=slots, blocks=blocks, printed=printed,
-        incumbent=incumbent,
+        family=family, fixed=fixed, slots=slots, blocks=blocks, incumbent=incumbent,
     )  # fmt: skip
 
 
@@ -254,7 +248,7 @@ def build_subproblem(
         record.name, position, family, sets, once, family.capacities[0].number
     )
     model.objective = pyo.Objective(
-        expr=float(record.weight) * block.worth(lambda last: last + 1.0) + paid,
+        expr=float(record.weight) * block.completion + paid,
         sense=pyo.minimize, doc=f"({once[:2]}) weighted completion time and what the use costs",
     )  # fmt: skip
     return BatchschedSubproblem(

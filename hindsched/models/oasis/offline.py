@@ -33,7 +33,7 @@ from pyomo.environ import quicksum as total
 from hindsched.arrays import Floats
 from hindsched.instances.decimals import how_many_left, loosened
 from hindsched.instances.oasis.instance import OasisInstance
-from hindsched.models.algebra import Expr, Model
+from hindsched.models.algebra import Expr, Model, RowKey, use_by_cell
 from hindsched.models.base import (
     RUN,
     Commitments,
@@ -55,7 +55,7 @@ from hindsched.models.oasis.block import (
     load_job,
     read_job,
 )
-from hindsched.models.oasis.sets import Cell, Plan
+from hindsched.models.oasis.sets import Cell, Plan, Servers
 from hindsched.solutions.oasis.solution import OasisSolution
 
 FORMS = {"standard": ("strong", "cumulative", "printed")}
@@ -213,9 +213,8 @@ def build_offline(
 
 
 def write_rules(
-    instance: OasisInstance, plan: Plan, form: str, domains: Domains, *, may_give_up: bool = False,
-    must_run: bool = False,
-) -> Model:  # fmt: skip
+    instance: OasisInstance, plan: Plan, form: str, domains: Domains, *, may_give_up: bool = False
+) -> Model:
     """All blocks, what they share (4) (5), and the utility (1)."""
     jobs, H, K = plan.jobs, range(len(plan.workers.members)), range(len(plan.ps.members))
 
@@ -223,7 +222,7 @@ def write_rules(
         if form == "printed":
             add_printed_job(b, jobs[i], H, K, domains)
         else:
-            add_job(b, jobs[i], form, domains, may_give_up=may_give_up, must_run=must_run)
+            add_job(b, jobs[i], form, domains, may_give_up=may_give_up)
 
     m = pyo.ConcreteModel(name=instance.name)
     m.job = pyo.Block(list(jobs), rule=job_rules)
@@ -232,19 +231,28 @@ def write_rules(
         sense=pyo.maximize,
         doc="(1) utility of the admitted jobs",
     )
-    workers = plan.workers.rows((i, list(m.job[i].y), instance.worker_demand[i]) for i in jobs)
-    servers = plan.ps.rows((i, list(m.job[i].z), instance.ps_demand[i]) for i in jobs)
-    worker_side, ps_side = plan.workers.sides(), plan.ps.sides()
+    workers = _use(m, "y", plan.workers, instance.worker_demand)
+    ps = _use(m, "z", plan.ps, instance.ps_demand)
+    worker_side, ps_side = plan.workers.sides, plan.ps.sides
 
     @m.Constraint(list(workers), doc="(4) workers within what their servers have")
-    def eq_4(m: Model, h: int, r: int, t: int) -> Expr:
-        return total(a * m.job[i].y[h, t] for i, a in workers[h, r, t]) <= worker_side[h][t][r]
+    def eq_4(_: Model, h: int, r: int, t: int) -> Expr:
+        return total(workers[h, r, t]) <= float(worker_side[h, t, r])
 
-    @m.Constraint(list(servers), doc="(5) PSs within what their servers have")
-    def eq_5(m: Model, k: int, r: int, t: int) -> Expr:
-        return total(a * m.job[i].z[k, t] for i, a in servers[k, r, t]) <= ps_side[k][t][r]
+    @m.Constraint(list(ps), doc="(5) PSs within what their servers have")
+    def eq_5(_: Model, k: int, r: int, t: int) -> Expr:
+        return total(ps[k, r, t]) <= float(ps_side[k, t, r])
 
     return m
+
+
+def _use(m: Model, name: str, servers: Servers, demand: Floats) -> dict[RowKey, list[Expr]]:
+    """Shares of a server's resources that the jobs' workers ``y`` or PSs ``z`` take by slot."""
+    shares = (demand[:, None, :] / servers.scale).tolist()
+    return use_by_cell(
+        (count, server, (slot,), shares[i][server])
+        for i, block in m.job.items() for (server, slot), count in block.component(name).items()
+    )  # fmt: skip
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

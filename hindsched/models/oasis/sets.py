@@ -6,8 +6,7 @@ what is committed on them: `Servers` then are such groups.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -23,8 +22,6 @@ largest utility, so that a bound stays a bound."""
 
 Cell = tuple[int, int]
 """Server (or group of servers) and slot."""
-RowKey = tuple[int, int, int]
-"""Server (or group), resource, slot."""
 
 
 @dataclass(frozen=True)
@@ -37,15 +34,12 @@ class Servers:
     free: Floats  # what commitments leave of one server by slot, (groups, T + 1, R)
 
     @classmethod
-    def of(
-        cls, capacity: Floats, committed: Floats, grouped: bool, apart: Collection[int] = ()
-    ) -> Servers:
+    def of(cls, capacity: Floats, committed: Floats, grouped: bool) -> Servers:
         """Read them; `committed` has shape (servers, T + 1, R)."""
         alike: dict[object, list[int]] = {}
         for server, used in enumerate(committed):
             same = capacity[server].tobytes() + used.tobytes()
-            key = same if grouped and server not in apart else server
-            alike.setdefault(key, []).append(server)
+            alike.setdefault(same if grouped else server, []).append(server)
         members = list(alike.values())
         first = [group[0] for group in members]
         size = np.array([len(group) for group in members], dtype=np.int64)
@@ -63,26 +57,11 @@ class Servers:
         """What amounts are divided by in rows: one server's capacity, 1 where it has none."""
         return np.where(self.capacity > 0, self.capacity, 1.0)
 
-    def sides(self) -> list[list[list[float]]]:
+    @property
+    def sides(self) -> Floats:
         """Right sides of (4) or (5) by group, slot and resource, in units of one server."""
         free: Floats = np.maximum(0.0, self.free / self.scale[:, None, :])
-        sides: list[list[list[float]]] = (free * self.size[:, None, None]).tolist()
-        return sides
-
-    def rows(
-        self, used: Iterable[tuple[int, Iterable[Cell], Floats]]
-    ) -> dict[RowKey, list[tuple[int, float]]]:
-        """Who uses a server's resource in a slot: jobs, and the share that a unit of theirs takes.
-
-        `used` has a job, where its units may be, and the demand of one.
-        """
-        rows: dict[RowKey, list[tuple[int, float]]] = {}
-        for job, cells, demand in used:
-            shares, needed = (demand / self.scale).tolist(), np.flatnonzero(demand > 0).tolist()
-            for server, slot in cells:
-                for r in needed:
-                    rows.setdefault((server, r, slot), []).append((job, shares[server][r]))
-        return dict(sorted(rows.items()))
+        return free * self.size[:, None, None]
 
 
 @dataclass(frozen=True)
@@ -106,17 +85,6 @@ class JobSets:
     def size(self) -> int:
         """Number of (end, slot) pairs of the strong form."""
         return sum(end - self.first + 1 for end in self.ends)
-
-    def done_by(self, end: int) -> JobSets:
-        """The same job with this end alone, or none if it cannot be done by then."""
-        most = {t: own for t, own in self.most.items() if t <= end}
-        return replace(
-            self, most=most, ends={end: 1.0} if sum(most.values()) >= self.work else {},
-            worker_room={cell: own for cell, own in self.worker_room.items() if cell[1] <= end},
-            ps_room={cell: own for cell, own in self.ps_room.items() if cell[1] <= end},
-            worker_slots=[t for t in self.worker_slots if t <= end],
-            ps_slots=[t for t in self.ps_slots if t <= end],
-        )  # fmt: skip
 
     @classmethod
     def of(
@@ -182,13 +150,9 @@ class Plan:
 
     @classmethod
     def of(
-        cls, instance: OasisInstance, commitments: Commitments | None = None,
-        grouped: bool = False, apart: Sequence[Collection[int]] = ((), ()),
-    ) -> Plan:  # fmt: skip
-        """Sort the jobs into decided and open ones, and see what the decided ones leave free.
-
-        Servers `apart`, of workers and of PSs, stand for themselves also where others are grouped.
-        """
+        cls, instance: OasisInstance, commitments: Commitments | None = None, grouped: bool = False
+    ) -> Plan:
+        """Sort the jobs into decided and open ones, and see what the decided ones leave free."""
         given = commitments or Commitments()
         rows = {
             name: rows if name in given.locked else given.history(name)
@@ -196,15 +160,15 @@ class Plan:
         }
         fixed = OasisSolution.from_assignments(instance, rows)
         now, used = given.now, []
-        for counts, demand, capacity, single in (
-            (fixed.workers, instance.worker_demand, instance.worker_capacity, apart[0]),
-            (fixed.ps, instance.ps_demand, instance.ps_capacity, apart[1]),
+        for counts, demand, capacity in (
+            (fixed.workers, instance.worker_demand, instance.worker_capacity),
+            (fixed.ps, instance.ps_demand, instance.ps_capacity),
         ):
             committed = np.zeros((len(capacity), instance.horizon + 1, capacity.shape[1]))
             for index, job in enumerate(instance.jobs):
                 if job.name in given.locked and job.name in counts:
                     committed[:, now:] += counts[job.name].T[:, now - 1 :, None] * demand[index]
-            used.append(Servers.of(capacity, committed, grouped, single))
+            used.append(Servers.of(capacity, committed, grouped))
         workers, ps = used
         jobs, decided = dict[int, JobSets](), dict[int, float]()
         for index, job in enumerate(instance.jobs):

@@ -1,4 +1,4 @@
-"""The block of one job, written once for batchsched and astraea.
+"""The block of one job in its default form, written once for batchsched and astraea.
 
 ================================  ==============================================================
 ``u[k, t, n, g]``                 mode k starts in slot t; PS host n holds g of its workers. On
@@ -20,9 +20,10 @@ none: the same columns with windows of one slot. What links them is the work tha
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -32,8 +33,7 @@ from pyomo.environ import quicksum as total
 
 from hindsched.arrays import Floats, Ints
 from hindsched.instances.decimals import common_step
-from hindsched.instances.modes import WindowInstance
-from hindsched.models.algebra import Expr, Model, binary, whole
+from hindsched.models.algebra import Expr, Model, Use, binary, whole
 from hindsched.models.windows.sets import Column, JobSets, Pieces, host_use, num_ps
 from hindsched.solutions.window_solution import WindowRow
 
@@ -54,6 +54,38 @@ class Paper(NamedTuple):
     split: str  # workers beside no PS
 
 
+class Capacity(NamedTuple):
+    """Capacity rows (server, resource, slot), which link the jobs."""
+
+    name: str  # the oracle's
+    number: str  # the paper's
+    doc: str
+    kinds: range  # which of the cluster's resources they are about
+
+
+@dataclass(frozen=True)
+class Family:
+    """What a family says of one of its instances."""
+
+    cluster: Any  # the servers as the rules see them: a `WindowInstance`
+    paper: Paper
+    capacities: tuple[Capacity, ...]  # rows that link the jobs
+    names: Mapping[str, Sequence[str]]  # by index
+    solution: Callable[..., Any]  # of an instance, rows by job and a formulation
+
+    def by_name(self, values: Floats) -> dict[str, Floats]:
+        """Values by server, resource and slot, by the capacities' names."""
+        return {part.name: values[:, list(part.kinds)] for part in self.capacities}
+
+    def solution_of(
+        self, instance: Any, rows: Mapping[int, Sequence[WindowRow]], formulation: str,
+        fixed: Mapping[str, Sequence[WindowRow]] | None = None,
+    ) -> Any:  # fmt: skip
+        """A solution of rows by job, and of what is fixed."""
+        found = {instance.jobs[j].name: own for j, own in rows.items() if own}
+        return self.solution(instance, {**(fixed or {}), **found}, formulation)
+
+
 def equation(
     model: Model, number: str, sentence: str, *index: Any, suffix: str = ""
 ) -> Callable[[Callable[..., Expr]], Callable[..., Expr]]:
@@ -67,17 +99,49 @@ def equation(
     return add
 
 
-class JobBlock:
-    """A job's Pyomo block: its part of an objective, and the way to and from schedules.
+class JobBlock(ABC):
+    """A job's Pyomo block in any form: its part of an objective, the way to and from schedules."""
 
-    It gets the variables ``u``, ``y`` and, in pieces, ``e``.
-    """
+    block: Model
 
-    def __init__(
-        self, block: Model, cluster: WindowInstance, job: JobSets, paper: Paper, relax: bool
-    ) -> None:
-        self.block, self.cluster, self.job = block, cluster, job
-        b, modes = block, job.modes
+    @property
+    @abstractmethod
+    def chosen(self) -> Expr:
+        """1 if the job runs."""
+
+    def once(self) -> Expr:
+        """The row by which the job runs."""
+        chosen = self.chosen
+        return pyo.Constraint.Infeasible if isinstance(chosen, int) else chosen == 1
+
+    @abstractmethod
+    def worth(self, value: Callable[[int], float]) -> Expr:
+        """The value of the last slot in which the job runs."""
+
+    @property
+    def completion(self) -> Expr:
+        """The slot after the last one in which the job runs."""
+        return self.worth(lambda last: last + 1.0)
+
+    @abstractmethod
+    def uses(self) -> Iterator[Use]:
+        """What the variables use of servers in slots."""
+
+    @abstractmethod
+    def read(self) -> list[WindowRow]:
+        """Rows at the variables' values, by time; none if the job is not scheduled."""
+
+    @abstractmethod
+    def write(self, rows: Sequence[WindowRow]) -> None:
+        """Set the variables to rows."""
+
+
+class ModesJob(JobBlock):
+    """A job by its modes: the variables ``u``, ``y`` and, in pieces, ``e``."""
+
+    def __init__(self, block: Model, family: Family, job: JobSets, relax: bool) -> None:
+        self.block, self.cluster, self.job = block, family.cluster, job
+        b, modes, paper = block, job.modes, family.paper
         b.u = pyo.Var(
             job.columns, domain=binary(relax),
             doc="(ours) a mode starts in a slot on a PS host that holds so many of its workers",
@@ -130,18 +194,15 @@ class JobBlock:
 
     @property
     def chosen(self) -> Expr:
-        """1 if the job runs."""
         return total((self.block.u if self.job.pieces is None else self.block.e).values())
 
     def worth(self, value: Callable[[int], float]) -> Expr:
-        """The value of the last slot in which the job runs."""
         if self.job.pieces is not None:
             return total(value(t) * end for t, end in self.block.e.items())
         last = self.job.last_slot
         return total(value(last(column)) * chosen for column, chosen in self.block.u.items())
 
-    def uses(self) -> Iterator[tuple[Expr, int, range, Floats]]:
-        """What each element of u and y uses: a server, its slots and the amounts by resource."""
+    def uses(self) -> Iterator[Use]:
         for (k, t, n, g), chosen in self.block.u.items():
             mode = self.job.modes[k]
             if n >= 0:
@@ -150,7 +211,6 @@ class JobBlock:
             yield beside, h, range(t, t + length), self.cluster.worker_demand[m]
 
     def read(self) -> list[WindowRow]:
-        """Rows at the variables' values, by time; none if the job is not scheduled."""
         chosen = [c for c in self.job.columns if (self.block.u[c].value or 0.0) >= 0.5]
         return [self._row(column) for column in sorted(chosen, key=lambda column: column[1])]
 
@@ -167,7 +227,7 @@ class JobBlock:
         return WindowRow(t, t + length - 1, m, p if has_ps else -1, workers, ps)
 
     def write(self, rows: Sequence[WindowRow]) -> None:
-        """Set the variables to rows, as far as the columns can express them.
+        """As far as the columns can express them.
 
         A row whose host has spare PSs, or more workers than its duration needs, is expressed by a
         column that uses no more; without such a column those that start there get no values.

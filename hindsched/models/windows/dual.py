@@ -24,11 +24,11 @@ from pyomo.environ import quicksum as total
 
 from hindsched.arrays import Floats
 from hindsched.instances.modes import WindowInstance
-from hindsched.models.algebra import Expr, Model
+from hindsched.models.algebra import Expr, Model, RowKey
 from hindsched.models.base import DualProgram
-from hindsched.models.windows.block import equation
-from hindsched.models.windows.program import Family, WindowFace, refuse_in_pieces
-from hindsched.models.windows.sets import Cell, JobSets, Spans, host_use, sets_by_job
+from hindsched.models.windows.block import Family, equation
+from hindsched.models.windows.program import WindowFace, refuse_in_pieces
+from hindsched.models.windows.sets import JobSets, Spans, host_use, sets_by_job
 
 
 class Schedule(NamedTuple):
@@ -36,7 +36,7 @@ class Schedule(NamedTuple):
 
     job: int
     worth: float
-    use: dict[Cell, float]
+    use: dict[RowKey, float]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
 import numpy as np
 import pyomo.environ as pyo
@@ -13,13 +12,12 @@ from pyomo.environ import quicksum as total
 
 from hindsched.arrays import Floats
 from hindsched.errors import InputError
-from hindsched.instances.modes import WindowInstance, in_pieces
-from hindsched.models.algebra import Expr, Model
-from hindsched.models.base import PRINTED, Duals, OfflineProgram, Prices, Subproblem, row_prices
+from hindsched.instances.modes import in_pieces
+from hindsched.models.algebra import Expr, Model, RowKey, use_by_cell
+from hindsched.models.base import Duals, OfflineProgram, Prices, Subproblem, row_prices
 from hindsched.models.declared import Face
-from hindsched.models.windows.block import JobBlock, Paper, equation
-from hindsched.models.windows.printed import Printed
-from hindsched.models.windows.sets import Cell, JobSets
+from hindsched.models.windows.block import Family, JobBlock, ModesJob, equation
+from hindsched.models.windows.sets import JobSets
 from hindsched.solutions.base import Solution
 from hindsched.solutions.capacity_timeline import CapacityTimeline
 from hindsched.solutions.window_solution import WindowRow
@@ -27,38 +25,6 @@ from hindsched.solutions.window_solution import WindowRow
 Planned = TypeVar("Planned", bound=Solution)
 SLOTS = "slots"
 """The one form of jobs in pieces."""
-
-
-class Capacity(NamedTuple):
-    """Capacity rows (server, resource, slot), which link the jobs."""
-
-    name: str  # the oracle's
-    number: str  # the paper's
-    doc: str
-    kinds: range  # which of the cluster's resources they are about
-
-
-@dataclass(frozen=True)
-class Family:
-    """What a family says of one of its instances."""
-
-    cluster: WindowInstance  # the servers as the rules see them
-    paper: Paper
-    capacities: tuple[Capacity, ...]  # rows that link the jobs
-    names: Mapping[str, Sequence[str]]  # by index
-    solution: Callable[..., Any]  # of an instance, rows by job and a formulation
-
-    def by_name(self, values: Floats) -> dict[str, Floats]:
-        """Values by server, resource and slot, by the capacities' names."""
-        return {part.name: values[:, list(part.kinds)] for part in self.capacities}
-
-    def solution_of(
-        self, instance: Any, rows: Mapping[int, Sequence[WindowRow]], formulation: str,
-        fixed: Mapping[str, Sequence[WindowRow]] | None = None,
-    ) -> Any:  # fmt: skip
-        """A solution of rows by job, and of what is fixed."""
-        found = {instance.jobs[j].name: own for j, own in rows.items() if own}
-        return self.solution(instance, {**(fixed or {}), **found}, formulation)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -78,26 +44,17 @@ class WindowProgram(WindowFace, OfflineProgram[Planned]):
 
     fixed: Mapping[str, Sequence[WindowRow]]  # rows of the jobs that can no longer change
     slots: int  # last slot
-    blocks: dict[int, JobBlock] = field(default_factory=dict)  # but in ``printed``
-    printed: Printed | None = None  # what stands in their place there
+    blocks: Mapping[int, JobBlock]
 
     def extract(self) -> Planned:
         rows = {j: block.read() for j, block in self.blocks.items()}
-        if self.printed is not None:
-            rows = {j: self.printed.read(j) for j in self.printed.jobs}
         found: Planned = self.family.solution_of(self.instance, rows, self.formulation, self.fixed)
         return found
 
     def load(self, solution: Planned) -> None:
-        if self.form == PRINTED:
-            for variable in self.model.component_data_objects(pyo.Var):
-                variable.set_value(0, skip_validation=True)
-        for j in self.blocks if self.printed is None else self.printed.jobs:
-            rows = _complete_rows(solution, self.instance.jobs[j].name, self.form == SLOTS)
-            if self.printed is None:
-                self.blocks[j].write(rows)
-            else:
-                self.printed.write(j, rows)
+        for j, block in self.blocks.items():
+            name = self.instance.jobs[j].name
+            block.write(_complete_rows(solution, name, self.form == SLOTS))
 
     def capacity_prices(self, duals: Duals) -> dict[str, Floats]:
         """Duals of the capacity rows as prices, by their name, shape (servers, kinds, slots).
@@ -133,37 +90,24 @@ def _complete_rows(solution: Any, name: str, pieces: bool) -> Sequence[WindowRow
 
 def add_blocks(
     model: Model, family: Family, sets: Mapping[int, JobSets], relax: bool = False
-) -> dict[int, JobBlock]:
+) -> dict[int, ModesJob]:
     """Add the jobs' blocks."""
     model.job = pyo.Block(list(sets))
-    return {
-        j: JobBlock(model.job[j], family.cluster, own, family.paper, relax)
-        for j, own in sets.items()
-    }
-
-
-def use_by_cell(blocks: Mapping[int, JobBlock]) -> dict[Cell, list[Expr]]:
-    """What the jobs use of every (server, resource, slot), sorted: left sides of capacities."""
-    used: dict[Cell, list[Expr]] = defaultdict(list)
-    for block in blocks.values():
-        for variable, server, slots, amounts in block.uses():
-            for r in np.flatnonzero(amounts).tolist():
-                taken = float(amounts[r]) * variable
-                for t in slots:
-                    used[server, r, t].append(taken)
-    return {cell: used[cell] for cell in sorted(used)}
+    return {j: ModesJob(model.job[j], family, own, relax) for j, own in sets.items()}
 
 
 def add_capacities(
     model: Model, family: Family, blocks: Mapping[int, JobBlock], free: CapacityTimeline[Floats]
-) -> None:
-    """What all jobs use of a server's resource in a slot is what is free there."""
-    used = use_by_cell(blocks)
+) -> dict[RowKey, list[Expr]]:
+    """What all jobs use of a server's resource in a slot is what is free there; return the use."""
+    used = use_by_cell(use for block in blocks.values() for use in block.uses())
     for _, number, doc, kinds in family.capacities:
 
         @equation(model, number, doc, [(h, r - kinds[0], t) for h, r, t in used if r in kinds])
         def fits(_: Model, h: int, r: int, t: int, first: int = kinds.start) -> Expr:
             return total(used[h, first + r, t]) <= float(free.at(t)[h, first + r])
+
+    return used
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -192,21 +136,21 @@ class WindowSubproblem(WindowFace, Subproblem):
 
 def subproblem_model(
     name: str, position: int, family: Family, job: JobSets, once: str, fits: str
-) -> tuple[Model, JobBlock, dict[Cell, list[Expr]], Expr]:
+) -> tuple[Model, ModesJob, dict[RowKey, list[Expr]], Expr]:
     """A job's block with mutable prices and room; `once`: it runs, `fits`: it fits, their numbers.
 
     Also what it uses by cell, and what it pays for that.
     """
     model = pyo.ConcreteModel(name=name)
     block = add_blocks(model, family, {position: job})[position]
-    used = use_by_cell({position: block})
+    used = use_by_cell(block.uses())
     whole = {cell: float(family.cluster.server_capacity[cell[:2]]) for cell in used}
     model.price = pyo.Param(list(used), mutable=True, initialize=0.0, within=pyo.Reals)
     model.room = pyo.Param(list(used), mutable=True, initialize=whole, within=pyo.Reals)
 
     @equation(model, once, "the job runs")
     def runs(_: Model) -> Expr:
-        return block.chosen == 1 if job.columns else pyo.Constraint.Infeasible
+        return block.once()
 
     @equation(model, fits, "what runs fits in what is left of its server", list(used))
     def left(m: Model, h: int, r: int, t: int) -> Expr:

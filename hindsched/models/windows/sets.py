@@ -31,8 +31,6 @@ Span = tuple[int, int, int]
 """Worker type, duration, first slot."""
 Beside = tuple[int, int, int, int]
 """Worker type, duration, first slot, server."""
-Cell = tuple[int, int, int]
-"""Server, resource, slot."""
 AnyRow = TypeVar("AnyRow", bound=WindowRow)
 
 

@@ -337,12 +337,13 @@ def ratios(comparison: Any, ax: Axes | None = None, *, family: str | None = None
         own = ends[frame["instance"] == instance]
         places = frame.loc[own.index, "algorithm"].map(names.index) + offset
         series = index if has_legend else 0
-        look_: Any = {"s": 14, "zorder": 2, "marker": MARKERS[series % len(MARKERS)]}
+        look_: Any = {
+            "color": colour(series), "marker": MARKERS[series % len(MARKERS)], "ms": 3.7,
+        }  # fmt: skip
         whole, part = own.dropna(), own.dropna(how="all")[lambda rows: rows.isna().any(axis=1)]
-        ax.hlines(places[whole.index], *whole.to_numpy().T, color=colour(series), lw=1.6)
-        for end in whole:
-            ax.scatter(whole[end], places[whole.index], color=colour(series), **look_)
-        ax.scatter(part.max(axis=1), places[part.index], fc="white", ec=colour(series), **look_)
+        lines = whole.assign(end=np.nan).to_numpy().ravel()
+        ax.plot(lines, np.repeat(places[whole.index], 3), lw=1.6, **look_)
+        ax.plot(part.max(axis=1), places[part.index], mfc="white", ls="none", **look_)
     largest = float(np.nanmax([1.0, *ends.to_numpy().ravel()]))
     if largest > LOG_BEYOND:
         _log_axis(ax, LOG_LEFT, largest * 1.1)
@@ -368,6 +369,7 @@ def profiles(frame: pd.DataFrame, ax: Axes | None = None) -> Axes:
     ax = ax or new_axes(7.2, 3.2)
     for index, (name, own) in enumerate(frame.groupby("algorithm", sort=False)):
         style = "-" if index < len(PALETTE) else "--"
+        own = own[own["share"].ne(own["share"].shift()) | own["share"].shift(-1).isna()]  # steps
         ax.step(own["factor"], own["share"], style, where="post", color=colour(index), label=name)
     _log_axis(ax, 1.0, max(1.02, float(frame["factor"].max())))
     ax.set_xlabel("factor behind the best of all")

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 PROFILE_POINTS = 25
+FILE = "instances/{}.json"
 OTHER_RULES = "other rules"
 RATIOS = "Ratios, a line an instance; open ring: no upper end"
 PROFILES = "On which share of the instances an algorithm is within a factor of the best of all"
@@ -41,11 +42,11 @@ def render_report(store: ResultStore, comparison: Comparison | None = None) -> s
     """Make the page as text."""
     comparison = comparison or Comparison(store.records())
     environment = page_environment("hindsched.analysis.report")
-    environment.filters["number"] = show_number
+    environment.filters |= {"number": show_number, "command": _command_of}
     tried = {record["task"] for record in comparison.records}
     families = [_family(store, comparison, found) for found in comparison.verdicts()]
     style = (files("hindsched.analysis.report") / "page.css").read_text(encoding="utf-8")
-    return environment.get_template("page.html").render(
+    return _styles_once(environment.get_template("page.html").render(
         title=store.folder.name,
         families=families,
         style=style,
@@ -55,7 +56,7 @@ def render_report(store: ResultStore, comparison: Comparison | None = None) -> s
         tasks=len(store.tasks),
         note=INVERSE_NOTE,
         star_note=STAR_NOTE if any(one.starred for one in comparison.summaries) else None,
-    )
+    ))  # fmt: skip
 
 
 def _family(store: ResultStore, comparison: Comparison, found: Verdict) -> JsonObject:
@@ -75,6 +76,7 @@ def _family(store: ResultStore, comparison: Comparison, found: Verdict) -> JsonO
 def _instance(store: ResultStore, item: InstanceComparison) -> JsonObject:
     """What the page says of an instance: optimum, runs, commands."""
     instance = next(one for one in store.instances() if one.name == item.instance)
+    file = FILE.format(file_name(item.instance))
     return {
         "name": shown_name(instance),
         "jobs": len(instance.jobs),
@@ -82,26 +84,15 @@ def _instance(store: ResultStore, item: InstanceComparison) -> JsonObject:
         "seconds": item.offline.get("seconds"),
         "sha256": store.manifest["instances"][item.instance],
         "command": _command_of(item.offline),
-        "simulate": f"hindsched simulate {_instance_file(item.instance)} --algorithm NAME --seed 0",
+        "simulate": f"hindsched simulate {file} --algorithm NAME --seed 0",
         "check": _check_command(store, item),
-        "runs": [_run(row) for row in item.algorithms],
+        "runs": [(row, row.runs[0][0], _note(row)) for row in item.algorithms],
     }
 
 
-def _run(row: AlgorithmRatio) -> JsonObject:
-    record = row.runs[0][0]
-    reason = row.ratio.reason
-    if not row.in_feasible_set and row.ratio.exists:
-        reason = OTHER_RULES
-    return {
-        "label": row.label,
-        "starred": row.ratio.starred,
-        "objective": row.objective,
-        "ratio": str(row.ratio.interval),
-        "completed": record.get("jobs_completed"),
-        "note": "; ".join([*filter(None, [reason]), *row.errors]),
-        "command": _command_of(record) if record["settings"] else None,
-    }
+def _note(row: AlgorithmRatio) -> str:
+    others = not row.in_feasible_set and row.ratio.exists
+    return "; ".join([*filter(None, [OTHER_RULES if others else row.ratio.reason]), *row.errors])
 
 
 def page_environment(package: str) -> Environment:
@@ -130,14 +121,9 @@ def show_number(value: object) -> str:
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
-def _instance_file(name: str) -> str:
-    """Path of an instance within the folder."""
-    return f"instances/{file_name(name)}.json"
-
-
 def _command_of(record: Record) -> str:
     """The command that does a task again."""
-    file = _instance_file(record["instance"])
+    file = FILE.format(file_name(record["instance"]))
     settings: Keywords = record["settings"]
     if record["kind"] == OFFLINE:
         given = [(OPTIONS[key], settings[key]) for key in OPTIONS if key in settings]
@@ -152,9 +138,10 @@ def _check_command(store: ResultStore, item: InstanceComparison) -> str | None:
     solution = store.solution_file(item.offline)
     if solution is None:
         return None
-    certificate = f"certificates/{file_name(item.instance)}.json"
+    name = file_name(item.instance)
+    certificate = f"certificates/{name}.json"
     prices = ["--prices", certificate] if (store.folder / certificate).is_file() else []
-    return _line("verify", _instance_file(item.instance), f"solutions/{solution.name}", *prices)
+    return _line("verify", FILE.format(name), f"solutions/{solution.name}", *prices)
 
 
 def _line(*words: object) -> str:
@@ -188,7 +175,25 @@ def _schedule(store: ResultStore, item: InstanceComparison) -> str | None:
 
 
 def _markup(axes: Any) -> str:
-    """A picture as a part of a page, without what else an SVG file has."""
+    """A picture as a part of a page: short numbers, and without what else an SVG file has."""
     text = plots.render(axes.figure, "svg", "none").decode()
-    beside = r'<metadata>.*?</metadata>| xmlns(:\w+)?="[^"]*"'
-    return re.sub(beside, "", text[text.index("<svg") :], flags=re.DOTALL)
+    beside = (
+        r'<metadata>.*?</metadata>|<clipPath.*?</clipPath>| (xmlns(:\w+)?|clip-path)="[^"]*"'
+        r'| transform="rotate\(-0 [^"]*"|(?<= )xlink:|(?<=<g) id="\w+"'
+    )
+    text = re.sub(beside, "", text[text.index("<svg") :], flags=re.DOTALL)
+    text = re.sub(r">\s+<", "><", text)
+    text = re.sub("<[^>]*>", lambda tag: re.sub(r"(\.\d)\d{2,}", r"\1", tag[0]), text)
+    return re.sub(r"(<use [^>]*/>)\1+", r"\1", text)
+
+
+def _styles_once(page: str) -> str:
+    """Move the styles that elements of pictures repeat to the head, where each has a class."""
+    names: dict[str, str] = {}
+
+    def named(style: re.Match[str]) -> str:
+        return f' class="{names.setdefault(style[1], f"s{len(names)}")}"'
+
+    page = re.sub("<[^>]*>", lambda tag: re.sub(' style="([^"]*)"', named, tag[0]), page)
+    rules = "\n".join(f".{name} {{ {style} }}" for style, name in names.items())
+    return page.replace("</style>", f"{rules}\n</style>", 1)

@@ -7,7 +7,6 @@ import math
 import os
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import Annotated, Any
 
 import typer
@@ -22,7 +21,7 @@ from hindsched.cli.generate import generate
 from hindsched.cli.look import describe, list_, schema
 from hindsched.cli.model import model
 from hindsched.cli.new_family import new_family
-from hindsched.cli.output import errors, out
+from hindsched.cli.output import out, say, tell
 from hindsched.cli.ratio import ratio
 from hindsched.cli.report import report
 from hindsched.cli.score import score
@@ -42,7 +41,6 @@ COMMANDS = (
 BAD_INPUT, FAILED = 2, 1
 app = typer.Typer(
     name="hindsched",
-    help="How good was an online scheduler for distributed ML jobs, in hindsight, with proof.",
     add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
@@ -76,12 +74,11 @@ def main(
     if version:
         from hindsched.solvers.door.result import versions
 
-        found = versions()
-        for name in ("hindsched", *(name for name in found if name != "hindsched")):
-            out.print(f"{name} {found[name]}", markup=False)
+        for name, found in sorted(versions().items(), key=lambda item: item[0] != "hindsched"):
+            tell(f"{name} {found}")
         raise typer.Exit(0)
     if context.invoked_subcommand is None:
-        out.print(context.get_help(), markup=False)
+        out.print(context.get_help())
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
@@ -92,17 +89,16 @@ def run(arguments: Sequence[str] | None = None) -> int:
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # the caller has closed it, as `>&-` does
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
+    given = sys.argv[1:] if arguments is None else arguments
     try:
-        code = app(list(sys.argv[1:] if arguments is None else arguments), standalone_mode=False)
-        return code if isinstance(code, int) else 0
+        code = app(list(given), standalone_mode=False)
     except BaseException as error:
-        told = _told(error)
-        if told is None:
+        if (told := _told(error)) is None:
             raise
-    message, failed = told
-    if message:
-        errors.print(f"error: {' '.join(message.split())}", markup=False, soft_wrap=True)
-    return failed
+        message, code = told
+        if message:
+            say(f"error: {' '.join(message.split())}")
+    return code if isinstance(code, int) else 0
 
 
 def _told(error: BaseException) -> tuple[str, int] | None:
@@ -140,8 +136,9 @@ def _told(error: BaseException) -> tuple[str, int] | None:
 
 def _discard_output() -> None:
     """Send nowhere what waits and cannot be written: the interpreter's last flush would fail."""
-    with suppress(ValueError):  # it is closed
-        try:
-            sys.stdout.flush()
-        except OSError:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    try:
+        sys.stdout.flush()
+    except ValueError:  # it is closed
+        pass
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

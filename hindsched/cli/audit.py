@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
-
-import typer
+from typing import Annotated
 
 import hindsched as hs
 from hindsched.cli import settings as opt
-from hindsched.cli.output import Json, emit_json, errors, out, rows_table, say, tell
+from hindsched.cli.output import emit_json, errors, say, show_rows, tell
 
 IMPOSSIBLE, ROWS_TOLD = 1, 10
 SHOWN = ("scheduler", "value", "ratio", "p95_jct", "mean_wait", "makespan")
 
 
 def audit(
-    log: Annotated[str, typer.Argument(help="Log of a scheduler: a file, a pipe or a folder.")],
+    log: Annotated[str, opt.argument("Log of a scheduler: a file, a pipe or a folder.")],
     form: Annotated[str, opt.option("csv, swf, sacct, kubernetes, ...", "--format")] = "csv",
     gpus: Annotated[int | None, opt.option("GPUs of the cluster, one pool.")] = None,
     servers: Annotated[str | None, opt.option("Servers: 16x8, or a=8,b=4, or a CSV file.")] = None,
@@ -28,7 +26,7 @@ def audit(
     skip_broken: Annotated[bool, opt.option("Leave broken rows out.", "--skip-broken")] = False,
     settings: opt.Settings = None,
     output: opt.Folder = None,
-    as_json: Json = False,
+    as_json: opt.Json = False,
 ) -> int:
     """Judge a scheduler's log: is it possible, how far from the best possible, and where.
 
@@ -47,25 +45,20 @@ def audit(
     if as_json:
         emit_json(told)
     else:
-        _tell(told, found.shown_rows())
+        wrong = [f"{note['count']} times {note['rule']} (column {note['column']}, first in row "
+                 f"{note['first_row']}): {note['done']}" for note in told["notes"]]  # fmt: skip
+        for line in (
+            told["sentence"],
+            *(f"Note: {text}" for text in (*told["remarks"], *wrong)),
+            *(f"Impossible: {text}" for text in told["breaches_listed"][:ROWS_TOLD]),
+            *(f"Not checked: {text}." for text in told["not_checked"]),
+            *([] if told["gap"] is None else [told["gap"]["sentence"]]),
+        ):
+            tell(line)
+        show_rows("The same jobs by other schedulers", found.shown_rows(), SHOWN)
     if output is not None:
         found.write(output)
         say(f"page, tables, schedules and certificate: {output}")
         if not has_matplotlib():
             say(NO_PICTURES)
     return 0 if found.is_possible else IMPOSSIBLE
-
-
-def _tell(found: dict[str, Any], schedulers: list[dict[str, Any]]) -> None:
-    """Print what people read: the sentence, then what is wrong, then the numbers."""
-    wrong = [f"{note['count']} times {note['rule']} (column {note['column']}, first in row "
-             f"{note['first_row']}): {note['done']}" for note in found["notes"]]  # fmt: skip
-    for line in (
-        found["sentence"],
-        *(f"Note: {text}" for text in (*found["remarks"], *wrong)),
-        *(f"Impossible: {text}" for text in found["breaches_listed"][:ROWS_TOLD]),
-        *(f"Not checked: {text}." for text in found["not_checked"]),
-        *([] if found["gap"] is None else [found["gap"]["sentence"]]),
-    ):
-        tell(line)
-    out.print(rows_table("The same jobs by other schedulers", schedulers, SHOWN))

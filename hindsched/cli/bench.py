@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 import shlex
 import time
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from hindsched.cli import settings as opt
-from hindsched.cli.output import Json, errors, say
+from hindsched.cli.output import errors, say
 from hindsched.cli.report import show
 from hindsched.errors import INTERRUPTED, TERMINATED, InputError
 from hindsched.json_types import JsonObject
@@ -25,7 +24,7 @@ DEFAULT_SUITE = "small"
 DEFAULT_TIME_LIMIT, PROVING_TIME_LIMIT = 10.0, 60.0
 """Seconds of an offline solve; of the suite whose optima are all to be proven."""
 RESULTS = Path("results")
-FREE_ON_RESUME = ("workers", "dask", "out", "resume", "as_json")
+FREE_ON_RESUME = ("workers", "dask", "output", "resume", "as_json")
 """Options that do not change a number, so that a resumed run may have others."""
 
 
@@ -33,7 +32,7 @@ def bench(
     context: typer.Context,
     suite: Annotated[
         list[str] | None,
-        typer.Argument(help="Suites (small if absent), as oasis/small; files, folders, names."),
+        opt.argument("Suites (small if absent), as oasis/small; files, folders, names."),
     ] = None,
     algorithm: opt.Algorithms = None,
     seeds: Annotated[int, opt.option("Seeds of each randomised algorithm.")] = 5,
@@ -42,9 +41,9 @@ def bench(
     time_limit: opt.TimeLimit = None,
     workers: opt.Workers = 2,
     dask: opt.Dask = None,
-    out_: opt.Folder = None,
+    output: opt.Folder = None,
     resume: opt.Resume = False,
-    as_json: Json = False,
+    as_json: opt.Json = False,
 ) -> int:
     """Solve or bound each instance, run the algorithms, and report the ratio intervals.
 
@@ -57,23 +56,23 @@ def bench(
 
     # The pool's tracker of semaphores would warn of those of workers that Ctrl-C ended.
     os.environ.setdefault("PYTHONWARNINGS", "ignore:resource_tracker:UserWarning")
-    given = _given(context)
     check_workers(workers)
     if dask is not None:
         connect(dask).close()  # before a folder is made for a run that nobody would do
-    title = Path((suite or [DEFAULT_SUITE])[0]).name.split(".")[0]
+    words, given = suite or [DEFAULT_SUITE], _given(context)
+    title = Path(words[0]).name.split(".")[0]
     if resume:
-        store = _reopen(out_, title, given)
+        store = _reopen(output, title, given)
     else:
-        chosen = [item for name in suite or [DEFAULT_SUITE] for item in _named(name)]
-        proves = all(name.rpartition("/")[2] == DEFAULT_SUITE for name in suite or ())
+        chosen = [item for name in words for item in _named(name)]
+        proves = all(name.rpartition("/")[2] == DEFAULT_SUITE for name in words)
         default = PROVING_TIME_LIMIT if proves else DEFAULT_TIME_LIMIT
         offline = {"method": method, "time_limit": default if time_limit is None else time_limit}
         values = opt.parse_settings(settings)
         tasks = plan_tasks(chosen, algorithm, seeds=seeds, settings=values, offline=offline)
         asked = {**given, **offline, "seeds": seeds}
         asked |= {} if time_limit is None else {"run_limit": time_limit}
-        folder = out_ or RESULTS / f"{title}-{time.strftime('%Y%m%d-%H%M%S')}"
+        folder = output or RESULTS / f"{title}-{time.strftime('%Y%m%d-%H%M%S')}"
         store = ResultStore.create(folder, chosen, tasks, asked)
     try:
         for damage in store.damages():
@@ -105,13 +104,14 @@ def _named(name: str) -> list[Instance]:
     from hindsched.instances.catalogue import families_or_all, is_library_name, suites
     from hindsched.online.registry import algorithms
 
-    path, known = Path(name), [word for word in families_or_all(None) if algorithms(word)]
-    word, _, of_family = name.partition("/")
-    if word in known and of_family in suites(word) and not path.exists():
-        return suites(word)[of_family]()
-    words = [word for word in known if name in suites(word)]
-    if words:
-        return [item for word in words for item in suites(word)[name]()]
+    path = Path(name)
+    every = {word: suites(word) for word in families_or_all(None) if algorithms(word)}
+    found = [
+        make for word, own in every.items() for suite, make in own.items()
+        if name == suite or (name == f"{word}/{suite}" and not path.exists())
+    ]  # fmt: skip
+    if found:
+        return [item for make in found for item in make()]
     if path.is_dir():
         files = sorted(str(file) for file in path.iterdir() if ".json" in file.suffixes)
         if not files:
@@ -119,8 +119,8 @@ def _named(name: str) -> list[Instance]:
         return [_of_folder(file) for file in files]
     if path.exists() or path.suffix == ".json" or is_library_name(name):
         return [opt.load(name)]
-    every = dict.fromkeys(key for word in known for key in suites(word))
-    rule = f"must be one of {', '.join(every)}, a file, a folder or an instance's name"
+    words = dict.fromkeys(suite for own in every.values() for suite in own)
+    rule = f"must be one of {', '.join(words)}, a file, a folder or an instance's name"
     raise InputError("suite", name, rule)
 
 
@@ -137,23 +137,21 @@ def _given(context: typer.Context) -> JsonObject:
     """Options that the user gave, except those that change no number."""
     given: JsonObject = {}
     for name, value in context.params.items():
-        source, name = context.get_parameter_source(name), name.rstrip("_")
+        source = context.get_parameter_source(name)
         if source is not None and source.name == "COMMANDLINE" and name not in FREE_ON_RESUME:
-            given[name] = list(value) if isinstance(value, tuple | list) else value
+            given[name] = list(value) if isinstance(value, tuple) else value
     return given
 
 
-def _reopen(folder: str | None, suite: str, given: Mapping[str, object]) -> ResultStore:
+def _reopen(folder: str | None, suite: str, given: JsonObject) -> ResultStore:
     """Open the results to resume; options given again must be what they were."""
     from hindsched.analysis.store import MANIFEST, ResultStore
     from hindsched.solvers.door.result import versions
 
-    if folder is None:
-        candidates = sorted(path.parent for path in RESULTS.glob(f"{suite}-*/{MANIFEST}"))
-        if not candidates:
-            raise InputError("out", "(absent)", f"no results of {suite} to resume in {RESULTS}")
-        folder = str(candidates[-1])
-    store = ResultStore.open(folder)
+    found = sorted(str(path.parent) for path in RESULTS.glob(f"{suite}-*/{MANIFEST}"))
+    if folder is None and not found:
+        raise InputError("out", "(absent)", f"no results of {suite} to resume in {RESULTS}")
+    store = ResultStore.open(folder or found[-1])
     before = store.manifest["settings"]
     for name, value in given.items():
         if name not in before or before[name] != value:

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
 import hindsched as hs
 from hindsched.cli import settings as opt
-from hindsched.cli.output import Json, answer, out, rows_table, say
+from hindsched.cli.output import answer, say, show_rows
 
 TERMS_SHOWN = 15
 
 
 def explain(
     file: opt.File,
-    solution: Annotated[str, typer.Argument(help="Solution file.")],
+    solution: Annotated[str, opt.argument("Solution file.")],
     prices: Annotated[str, opt.option("Certificate file of a bound.")],
-    as_json: Json = False,
+    as_json: opt.Json = False,
 ) -> None:
     """Say which jobs and which (server, slot) hold the gap between a solution and a bound."""
     instance = opt.load(file)  # what is wrong is said before a solver is loaded
@@ -26,6 +24,6 @@ def explain(
     tables = {key: rows for key, rows in summary.items() if isinstance(rows, list) and rows}
     if answer(as_json, summary, hidden=(*tables, "note"), instance=instance):
         for key, rows in tables.items():
-            out.print(rows_table(f"{key} ({len(rows)})", rows[:TERMS_SHOWN], list(rows[0])))
+            show_rows(f"{key} ({len(rows)})", rows[:TERMS_SHOWN], list(rows[0]))
         if summary["note"] is not None:
             say(str(summary["note"]))

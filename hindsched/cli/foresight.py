@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
 import hindsched as hs
 from hindsched.cli import settings as opt
-from hindsched.cli.output import Json, emit_json, facts, out, say, tell
+from hindsched.cli.output import emit_json, facts, out, say, tell
 from hindsched.errors import InputError
 
 
 def foresight(
-    files: Annotated[list[str] | None, typer.Argument(help="The futures: instances.")] = None,
+    files: Annotated[list[str] | None, opt.argument("The futures: instances.")] = None,
     family: Annotated[str | None, opt.option("Draw a tree of futures of this family.")] = None,
     preset: Annotated[str, opt.option("Preset of the family's generator.")] = "small",
     at: Annotated[list[int] | None, opt.option("Slots after which futures part.")] = None,
@@ -26,7 +24,7 @@ def foresight(
     formulation: opt.Formulation = None,
     time_limit: opt.TimeLimit = None,
     output: opt.Folder = None,
-    as_json: Json = False,
+    as_json: opt.Json = False,
 ) -> None:
     """How much of a loss nobody could have avoided, and how much is the algorithm's own."""
     if bool(files) == (family is not None):

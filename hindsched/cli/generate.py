@@ -6,7 +6,7 @@ from typing import Annotated
 
 import hindsched as hs
 from hindsched.cli import settings as opt
-from hindsched.cli.output import Json, answer, errors, facts, say
+from hindsched.cli.output import answer, errors, facts, say
 from hindsched.errors import InputError
 from hindsched.instances.base import Instance, check_family
 
@@ -19,7 +19,7 @@ def generate(
     settings: opt.Settings = None,
     from_trace: opt.Trace = None,
     trace_format: Annotated[str | None, opt.option("elasticflow, philly, chronus, ...")] = None,
-    as_json: Json = False,
+    as_json: opt.Json = False,
 ) -> None:
     """Make an instance: random by a preset and a seed, or from a cluster trace."""
     check_family(family)

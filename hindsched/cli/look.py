@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from inspect import Parameter
 from typing import Annotated, Any
 
-import typer
-
 from hindsched.cli import settings as opt
-from hindsched.cli.output import Json, answer, cell, emit_json, out, rows_table, say, tell
+from hindsched.cli.output import answer, cell, emit_json, say, show_rows, tell
 from hindsched.errors import InputError
 from hindsched.json_types import JsonObject
 
-Rows = list[JsonObject]
 LISTS = {
     "families": "the problems, each with its formulations",
     "algorithms": "who can be run online, and what it knows",
@@ -31,9 +30,9 @@ def schema(family: opt.Family) -> None:
 
 
 def list_(
-    what: Annotated[str | None, typer.Argument(help=f"{', '.join(LISTS)}; or nothing.")] = None,
-    family: Annotated[str | None, typer.Argument(help="Only this family.")] = None,
-    as_json: Json = False,
+    what: Annotated[str | None, opt.argument(f"{', '.join(LISTS)}; or nothing.")] = None,
+    family: Annotated[str | None, opt.argument("Only this family.")] = None,
+    as_json: opt.Json = False,
 ) -> None:
     """List what there is."""
     if what is not None and what not in LISTS:
@@ -42,21 +41,37 @@ def list_(
     if as_json:
         emit_json({what or "lists": rows})
         return
-    columns = list(dict.fromkeys(key for row in rows for key in row))
-    if family is None and "settings" in columns:
-        columns.remove("settings")
+    if what == "algorithms" and family is None:
+        rows = [{key: value for key, value in row.items() if key != "settings"} for row in rows]
         say("their settings: hindsched list algorithms FAMILY, or --json")
-    out.print(rows_table(what or "hindsched list ...", rows, columns))
+    show_rows(what or "hindsched list ...", rows)
 
 
-def _rows(what: str | None, family: str | None) -> Rows:
+def _rows(what: str | None, family: str | None) -> list[JsonObject]:
     from hindsched.instances.catalogue import families_or_all, list_instances, suites
     from hindsched.instances.io import instance_class
-    from hindsched.online.registry import algorithms
+    from hindsched.online.registry import algorithms, build_algorithm, settings_of
 
     match what:
-        case None:
-            return [{"list": word, "shows": shows} for word, shows in LISTS.items()]
+        case "families":
+            words = families_or_all(family, "instances", "instance")
+            kinds = {word: instance_class(word) for word in words}
+            return [
+                {"family": word, "sense": kind.sense, "formulations": ", ".join(kind.formulations)}
+                for word, kind in kinds.items()
+            ]
+        case "algorithms":
+            words = families_or_all(family, "online", "algorithms")
+            made = [
+                (word, name, build_algorithm(word, name), settings_of(factory))
+                for word in words for name, factory in algorithms(word).items()
+            ]  # fmt: skip
+            return [
+                {"family": word, "algorithm": name, "randomised": one.randomised,
+                 "in_feasible_set": not one.relaxes_constraints, "knows": one.card.words,
+                 "settings": _settings(own)}
+                for word, name, one, own in made
+            ]  # fmt: skip
         case "suites":
             words = families_or_all(family)
             return [{"family": word, "suite": name} for word in words for name in suites(word)]
@@ -70,36 +85,16 @@ def _rows(what: str | None, family: str | None) -> Rows:
                 {"solver": name, "installed": name not in OTHERS or OTHERS[name].is_installed}
                 for name in SOLVERS
             ]
-        case "families":
-            words = families_or_all(family, "instances", "instance")
-            kinds = {word: instance_class(word) for word in words}
-            return [
-                {"family": word, "sense": kind.sense, "formulations": ", ".join(kind.formulations)}
-                for word, kind in kinds.items()
-            ]
-    return [
-        _algorithm_row(word, name, factory)
-        for word in families_or_all(family, "online", "algorithms")
-        for name, factory in algorithms(word).items()
-    ]
+    return [{"list": word, "shows": shows} for word, shows in LISTS.items()]
 
 
-def _algorithm_row(family: str, name: str, factory: Any) -> JsonObject:
-    from hindsched.online.registry import build_algorithm, settings_of
-
-    made = build_algorithm(family, name)
-    settings = [
-        key if item.default is item.empty else f"{key}={item.default}"
-        for key, item in settings_of(factory).items()
-    ]
-    return {
-        "family": family, "algorithm": name, "randomised": made.randomised,
-        "in_feasible_set": not made.relaxes_constraints, "knows": made.card.words,
-        "settings": ", ".join(settings),
-    }  # fmt: skip
+def _settings(own: Mapping[str, Parameter]) -> str:
+    return ", ".join(
+        key if each.default is each.empty else f"{key}={each.default}" for key, each in own.items()
+    )
 
 
-def describe(file: opt.File, as_json: Json = False) -> None:
+def describe(file: opt.File, as_json: opt.Json = False) -> None:
     """Summarise an instance."""
     from hindsched.instances.catalogue import best_known, best_on_file, shown_name
 
@@ -112,8 +107,7 @@ def describe(file: opt.File, as_json: Json = False) -> None:
         "first_arrival": min(arrivals, default=None), "last_arrival": max(arrivals, default=None),
         "sha256": instance.sha256(),
     }  # fmt: skip
-    for name in type(instance).model_fields:
-        value = getattr(instance, name)
+    for name, value in instance:
         if name != "jobs" and isinstance(value, tuple | list):
             names: list[Any] = [getattr(item, "name", item) for item in value]
             simple = len(names) <= 8 and all(isinstance(item, str) for item in names)

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import hindsched as hs
 from hindsched.cli import settings as opt
-from hindsched.cli.output import Json, emit_json, out, say, tell
+from hindsched.cli.output import emit_json, out, say, tell
 from hindsched.limits import time_limit as limited
 
 
@@ -18,7 +18,7 @@ def model(
     relax: Annotated[bool, opt.option("The linear relaxation.", "--relax")] = False,
     latex: Annotated[bool, opt.option("Print its equations for LaTeX.", "--latex")] = False,
     output: opt.Output = None,
-    as_json: Json = False,
+    as_json: opt.Json = False,
 ) -> None:
     """Print the program that an instance is solved by, or write it (.mps, .lp) for any solver."""
     opt.check_targets([file], output=output)
@@ -29,7 +29,7 @@ def model(
     if as_json:
         emit_json({**program.to_dict(), "output": output})
     elif latex:
-        out.print(program.to_latex(), markup=False, soft_wrap=True, end="")
+        out.print(program.to_latex(), soft_wrap=True, end="")
     elif output is None:
         tell(str(program))
     else:

@@ -7,10 +7,8 @@ from keyword import iskeyword
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
+from hindsched.cli import settings as opt
 from hindsched.cli.output import tell
-from hindsched.cli.settings import Folder
 from hindsched.errors import InputError
 
 SKELETON = Path(__file__).parent / "skeleton"
@@ -18,8 +16,8 @@ SKELETON = Path(__file__).parent / "skeleton"
 
 
 def new_family(
-    name: Annotated[str, typer.Argument(help="The family's name: small letters, digits and _.")],
-    output: Folder = None,
+    name: Annotated[str, opt.argument("The family's name: small letters, digits and _.")],
+    output: opt.Folder = None,
 ) -> None:
     """Write the skeleton of a family of your own to hindsched-NAME: a package to be changed."""
     from hindsched.instances.base import FAMILIES

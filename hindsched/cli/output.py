@@ -6,9 +6,8 @@ import json
 import os
 import sys
 from collections.abc import Collection, Mapping, Sequence
-from typing import Annotated, Any
+from typing import Any
 
-import typer
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
@@ -19,7 +18,6 @@ from hindsched.instances.base import Instance
 from hindsched.printable import printable
 
 PIPE_COLUMNS = 200  # width of output that is no terminal, where ``COLUMNS`` says nothing
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output.")]
 
 
 class _Stream:
@@ -33,15 +31,26 @@ class _Stream:
         """A console on the present stream, as wide as its terminal or ``COLUMNS`` says."""
         stream, says = getattr(sys, self.name), os.environ.get("COLUMNS", "")
         piped = int(says) if says.isdecimal() and int(says) > 0 else PIPE_COLUMNS
-        return Console(file=stream, highlight=False, width=None if stream.isatty() else piped)
+        width = None if stream.isatty() else piped
+        return Console(file=stream, highlight=False, markup=False, width=width)
 
-    def print(self, *values: Any, **options: Any) -> None:
+    def print(self, value: object, **options: Any) -> None:
         """Print like rich does; characters that could mislead are spelled out."""
-        texts = (printable(value) if isinstance(value, str) else value for value in values)
-        self.console.print(*texts, **options)
+        shown = printable(value) if isinstance(value, str) else value
+        self.console.print(shown, **options)
 
 
 errors, out = _Stream("stderr"), _Stream("stdout")
+
+
+def say(text: str) -> None:
+    """Print a line for people on standard error."""
+    errors.print(text, soft_wrap=True)
+
+
+def tell(text: str) -> None:
+    """Print a line that is part of the answer, on standard output."""
+    out.print(text, soft_wrap=True)
 
 
 def emit_json(data: Mapping[str, object]) -> None:
@@ -72,16 +81,6 @@ def answer(
     return True
 
 
-def say(text: str) -> None:
-    """Print a line for people on standard error."""
-    errors.print(text, markup=False, soft_wrap=True)
-
-
-def tell(text: str) -> None:
-    """Print a line that is part of the answer, on standard output."""
-    out.print(text, markup=False, soft_wrap=True)
-
-
 def facts(data: Mapping[str, object]) -> Table:
     """Make a two-column table of facts."""
     made = Table(show_header=False, box=None, pad_edge=False)
@@ -92,10 +91,11 @@ def facts(data: Mapping[str, object]) -> Table:
     return made
 
 
-def rows_table(
-    title: str, rows: Sequence[Mapping[str, Any]], columns: Sequence[str] | None = None
-) -> Table:
-    """Make an aligned table of records, by default with all that any of them has.
+def show_rows(
+    title: str, rows: Sequence[Mapping[str, Any]], columns: Sequence[str] | None = None,
+    width: int | None = None,
+) -> None:  # fmt: skip
+    """Print an aligned table of records, by default with all that any of them has.
 
     Numbers are never cut, texts go on in the next line.
     """
@@ -107,16 +107,16 @@ def rows_table(
     for name in names:
         values = [row.get(name) for row in rows]
         numeric = any(isinstance(value, int | float) for value in values)
-        shown = name.replace("_", " ")
-        made.add_column(shown, justify="right" if numeric else "left", overflow="fold")
-        if numeric:
-            made.columns[-1].min_width = max(len(cell(value)) for value in values)
+        made.add_column(
+            name.replace("_", " "), justify="right" if numeric else "left", overflow="fold",
+            min_width=max(len(cell(value)) for value in values) if numeric else None,
+        )  # fmt: skip
     for row in rows:
         made.add_row(*(_text(row.get(name)) for name in names))
     console = out.console
     if console.measure(made).maximum >= console.width:
         made.padding = 0
-    return made
+    out.print(made, width=width)
 
 
 def _text(value: object) -> Text:

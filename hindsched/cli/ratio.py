@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hindsched as hs
 from hindsched.cli import settings as opt
-from hindsched.cli.output import Json, cell, emit_json, errors, out, rows_table, say
+from hindsched.cli.output import cell, emit_json, errors, say, show_rows
 
 
 def ratio(
@@ -12,7 +12,7 @@ def ratio(
     algorithm: opt.Algorithms = None,
     settings: opt.Settings = None,
     time_limit: opt.TimeLimit = None,
-    as_json: Json = False,
+    as_json: opt.Json = False,
 ) -> int:
     """Bound the competitive ratio of online algorithms on an instance.
 
@@ -40,7 +40,7 @@ def ratio(
                 "ratio <=": upper, "OPT - ALG": str(row.ratio.difference), "theorem": promised,
                 "note": row.ratio.reason or "; ".join(row.errors),
             })  # fmt: skip
-        out.print(rows_table(name, rows))
+        show_rows(name, rows)
         say(INVERSE_NOTE)
     for line in found.errors:
         say(f"failed: {line}")

@@ -5,9 +5,8 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from hindsched.cli.output import emit_json, out, rows_table, say, tell
+from hindsched.cli import settings as opt
+from hindsched.cli.output import emit_json, out, say, show_rows, tell
 
 if TYPE_CHECKING:
     from hindsched.analysis.comparison import Comparison
@@ -21,7 +20,7 @@ MOST_COLUMNS = 100  # of a table; a wider one is folded, also in a pipe
 
 
 def report(
-    folder: Annotated[str, typer.Argument(help="Folder of results of `hindsched bench`.")],
+    folder: Annotated[str, opt.argument("Folder of results of `hindsched bench`.")],
 ) -> int:
     """Rebuild the tables and the HTML report from a folder of results.
 
@@ -57,17 +56,16 @@ def show(comparison: Comparison, store: ResultStore, *, as_json: bool = False) -
     for line in comparison.errors:
         say(f"failed: {line}")
     if as_json:
-        emit_json(
-            {
-                "out": str(store.folder), "report": str(path), "tasks": len(store.tasks),
-                "missing": len(store.missing(comparison.records)), "failed": comparison.errors,
-                "instances": [item.to_dict() for item in comparison.instances],
-            }
-        )  # fmt: skip
+        missing = len(store.missing(comparison.records))
+        emit_json({
+            "out": str(store.folder), "report": str(path), "tasks": len(store.tasks),
+            "missing": missing, "failed": comparison.errors,
+            "instances": [item.to_dict() for item in comparison.instances],
+        })  # fmt: skip
         return
     names = {item.name: shown_name(item) for item in store.instances()}
     width = min(out.console.width, MOST_COLUMNS)
-    for family in dict.fromkeys(item.family for item in comparison.instances):
+    for family in comparison.by_family:
         optima = [
             {"instance": names[item.instance], "optimum in": str(item.optimum.interval),
              "status": item.optimum.status, "proof": item.optimum.proof,
@@ -75,17 +73,16 @@ def show(comparison: Comparison, store: ResultStore, *, as_json: bool = False) -
              "seconds": item.offline.get("seconds")}
             for item in comparison.instances if item.family == family
         ]  # fmt: skip
-        out.print(rows_table(f"{family}: optima", optima), width=width)
+        show_rows(f"{family}: optima", optima, width=width)
         ratios = [
             {"algorithm": one.label, "on": one.instances, "median ratio": str(one.median),
              "worst ratio": str(one.worst), "ratio of sums": str(one.sums), "note": one.note}
             for one in comparison.summaries if one.family == family
         ]  # fmt: skip
-        out.print(rows_table(f"{family}: competitive ratios", ratios), width=width)
-    out.print(RATIO_LEGEND, markup=False)
+        show_rows(f"{family}: competitive ratios", ratios, width=width)
+    out.print(RATIO_LEGEND)
     if any(one.starred for one in comparison.summaries):
         say(STAR_NOTE)
     tell(f"report: {path}")
-    for verdict in comparison.verdicts():
-        for line in verdict.lines():
-            out.print(line, markup=False, width=width)
+    for line in (line for verdict in comparison.verdicts() for line in verdict.lines()):
+        out.print(line, width=width)

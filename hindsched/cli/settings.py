@@ -19,8 +19,13 @@ def option(text: str, *names: str) -> Any:
     return typer.Option(*names, help=text)
 
 
-Family = Annotated[str, typer.Argument(help="The family's name, as in `hindsched list families`.")]
-File = Annotated[str, typer.Argument(help="Instance: a file, -, or one of `list instances`.")]
+def argument(text: str) -> Any:
+    """An argument with its help."""
+    return typer.Argument(help=text)
+
+
+Family = Annotated[str, argument("The family's name, as in `hindsched list families`.")]
+File = Annotated[str, argument("Instance: a file, -, or one of `list instances`.")]
 Algorithm = Annotated[str, option("One of `list algorithms`, FILE.py:CLASS or exec:COMMAND.")]
 Algorithms = Annotated[list[str] | None, option("May be repeated; all of the family if absent.")]
 Settings = Annotated[list[str] | None, option("A setting NAME=VALUE; may be repeated.", "--set")]
@@ -35,6 +40,7 @@ Output = Annotated[str | None, option("File to write.", "-o", "--output")]
 Folder = Annotated[str | None, option("Folder to write.", "-o", "--out", "--output")]
 Resume = Annotated[bool, option("Go on with what is in the folder.", "--resume")]
 Certificate = Annotated[str | None, option("Write the bound's certificate to this file.")]
+Json = Annotated[bool, option("Print one JSON object on standard output.", "--json")]
 
 
 def parse_settings(
@@ -74,28 +80,26 @@ def check_targets(inputs: Sequence[str | None] = (), **outputs: str | None) -> N
     for name, path in outputs.items():
         if path is None:
             continue
-        _check_target(name, path)
-        if is_replaceable(path):
-            place = os.path.realpath(path)
-            if place in taken:
-                raise InputError(name, path, f"must be a file of its own: it {taken[place]}")
-            taken[place] = f"is what --{name} writes"
+        if rule := _broken_rule(path):
+            raise InputError(name, path, rule)
+        place = os.path.realpath(path)
+        if place in taken and is_replaceable(path):
+            raise InputError(name, path, f"must be a file of its own: it {taken[place]}")
+        taken[place] = f"is what --{name} writes"
 
 
-def _check_target(name: str, path: str) -> None:
-    """Refuse a file that cannot be written; nothing is created to find out."""
+def _broken_rule(path: str) -> str | None:
+    """Why a file cannot be written; nothing is created to find out."""
     target = Path(path)
     if "\0" in path or not target.name:
-        raise InputError(name, path, "must be a file")
+        return "must be a file"
     try:
         if target.is_dir():
-            raise InputError(name, path, "must be a file, not a folder")
-        folder = Path(os.path.realpath(path)).parent
-        while not folder.exists() and folder != folder.parent:
-            folder = folder.parent
+            return "must be a file, not a folder"
+        folder = next(each for each in Path(os.path.realpath(path)).parents if each.exists())
         if not folder.is_dir():
-            raise InputError(name, path, f"must be writable ({folder} is no folder)")
+            return f"must be writable ({folder} is no folder)"
     except OSError as error:  # a name too long, a loop of links
-        raise InputError(name, path, f"must be writable ({error.strerror})") from None
-    if not os.access(folder if is_replaceable(path) else target, os.W_OK):
-        raise InputError(name, path, "must be writable (permission denied)")
+        return f"must be writable ({error.strerror})"
+    may_write = os.access(folder if is_replaceable(path) else target, os.W_OK)
+    return None if may_write else "must be writable (permission denied)"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hindsched as hs
 from hindsched.cli import settings as opt
-from hindsched.cli.output import Json, answer, tell
+from hindsched.cli.output import answer, tell
 from hindsched.limits import time_limit as limited
 
 LEFT_OUT = ("report", "settings", "violations")
@@ -19,7 +19,7 @@ def simulate(
     time_limit: opt.TimeLimit = None,
     output: opt.Output = None,
     certificate: opt.Certificate = None,
-    as_json: Json = False,
+    as_json: opt.Json = False,
 ) -> None:
     """Run an online algorithm once; --certificate writes its final prices."""
     instance = opt.load(file)  # what is wrong is said before a solver is loaded

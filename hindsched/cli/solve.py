@@ -6,7 +6,7 @@ from typing import Annotated
 
 import hindsched as hs
 from hindsched.cli import settings as opt
-from hindsched.cli.output import Json, answer, say
+from hindsched.cli.output import answer, say
 
 
 def solve(
@@ -20,7 +20,7 @@ def solve(
     work_limit: Annotated[int | None, opt.option("In place of seconds: same bytes always.")] = None,
     output: opt.Output = None,
     certificate: opt.Certificate = None,
-    as_json: Json = False,
+    as_json: opt.Json = False,
 ) -> int:
     """Solve an instance offline, or bound its optimum; Ctrl-C keeps what is known.
 
@@ -31,11 +31,10 @@ def solve(
     from hindsched.analysis.verify import proof_of
 
     opt.check_targets([file], output=output, certificate=certificate)
-    options = {
-        "solver": solver, "time_limit": time_limit, "gap": gap, "threads": threads,
-        "work_limit": work_limit, "progress": True,
-    }  # fmt: skip
-    result = hs.solve(instance, method, formulation=formulation, options=options)
+    result = hs.solve(
+        instance, method, formulation=formulation, solver=solver, time_limit=time_limit, gap=gap,
+        threads=threads, work_limit=work_limit, progress=True,
+    )  # fmt: skip
     if certificate is not None:
         result = hs.certify_optimum(result)
     if output is not None and result.solution is not None:

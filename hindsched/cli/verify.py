@@ -5,23 +5,21 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 import hindsched as hs
 from hindsched.cli import settings as opt
-from hindsched.cli.output import Json, answer, emit_json, say, tell
+from hindsched.cli.output import answer, emit_json, say, tell
 from hindsched.errors import InputError
 from hindsched.json_types import JsonObject
 
 
 def verify(
-    file: Annotated[str, typer.Argument(help="Instance: file, - or name; or a results' folder.")],
-    solution: Annotated[str | None, typer.Argument(help="Solution file.")] = None,
+    file: Annotated[str, opt.argument("Instance: file, - or name; or a results' folder.")],
+    solution: Annotated[str | None, opt.argument("Solution file.")] = None,
     prices: Annotated[list[str] | None, opt.option("Certificate; may be repeated.")] = None,
     exact: Annotated[
         bool | None, opt.option("Wait for the exact kernel, or do without.", "--exact/--fast")
     ] = None,
-    as_json: Json = False,
+    as_json: opt.Json = False,
 ) -> int:
     """Check a solution, and bounds, without any solver; exit code 1 if it is infeasible.
 
@@ -31,7 +29,7 @@ def verify(
     from hindsched.analysis.verify import QUICK_SECONDS, exact_check, has_kernel
 
     if Path(file).is_dir() and solution is None:
-        return _verify_folder(file, as_json=as_json)
+        return _verify_folder(file, as_json)
     if solution is None:
         raise InputError("solution", "(absent)", "is required beside an instance")
     certificates = prices or []
@@ -47,6 +45,7 @@ def verify(
     hidden = ["violations", "claims_less"]
     hidden += ["certificate", "leaves", "proves_optimal"] if checked.kind is None else []
     more = {"exact": None if kernel is None else kernel.to_dict()}
+    code = 0 if checked.is_feasible else 1
     if answer(as_json, checked.to_dict(), more, hidden=hidden, instance=instance):
         for stated, proven in checked.claims_less:
             tell(f"stated {stated!r}, weaker than the bound that the prices prove: {proven!r}")
@@ -58,23 +57,22 @@ def verify(
             tell(f"exact kernel: {kernel.verdict}")
         elif is_asked:
             say("fast check only; --exact lets the exact kernel finish")
-    if kernel is not None and kernel.code:
-        if as_json:
-            say(f"exact kernel: {kernel.verdict}")
-        return kernel.code
-    return 0 if checked.is_feasible else 1
+    elif kernel is not None and kernel.code:
+        say(f"exact kernel: {kernel.verdict}")
+    return code if kernel is None else kernel.code or code
 
 
-def _verify_folder(folder: str, *, as_json: bool) -> int:
+def _verify_folder(folder: str, as_json: bool) -> int:
     """Recompute what a folder of results says; what does not follow from its files, a line each."""
     from hindsched.analysis.foresight.folder import verify_foresight
     from hindsched.analysis.score.judge import read_score, verify_score
     from hindsched.analysis.store import ResultStore
     from hindsched.analysis.worst import check_witness
 
+    wrong: list[str] = []
     if (Path(folder) / "witness.json").exists():
-        told: JsonObject = {**check_witness(folder), "wrong": []}
-        wrong, said = [], f"the schedules have the ratio {told['ratio']!r}, as is claimed"
+        told: JsonObject = {**check_witness(folder), "wrong": wrong}
+        said = f"the schedules have the ratio {told['ratio']!r}, as is claimed"
     elif (Path(folder) / "score.json").exists():
         wrong, stated = verify_score(folder), read_score(folder)["combined_score"]
         told = {"combined_score": stated, "wrong": wrong}
@@ -86,15 +84,14 @@ def _verify_folder(folder: str, *, as_json: bool) -> int:
         said = "policies and certificates " + ("do not hold" if wrong else "hold")
     else:
         store = ResultStore.open(folder)
-        damages = [*store.damages(), *store.recompute()]
-        wrong, records = [str(damage) for damage in damages], len(store.records())
+        damages, records = [*store.damages(), *store.recompute()], len(store.records())
+        wrong = [str(damage) for damage in damages]
         told = {"records": records, "damages": wrong}
         good = records - len({damage.task for damage in damages})
         said = f"{good} records say what their schedules and certificates say"
     if as_json:
         emit_json(told)
     else:
-        for line in wrong:
-            tell(f"wrong: {line}")
-        tell(said)
+        for line in (*(f"wrong: {line}" for line in wrong), said):
+            tell(line)
     return 1 if wrong else 0

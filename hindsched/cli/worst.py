@@ -8,7 +8,7 @@ from typing import Annotated
 
 import hindsched as hs
 from hindsched.cli import settings as opt
-from hindsched.cli.output import Json, emit_json, say, tell
+from hindsched.cli.output import emit_json, say, tell
 from hindsched.errors import INTERRUPTED
 
 
@@ -23,7 +23,7 @@ def worst(
     workers: opt.Workers = 0,
     output: opt.Folder = None,
     resume: opt.Resume = False,
-    as_json: Json = False,
+    as_json: opt.Json = False,
 ) -> int:
     """Search the instance on which an algorithm is worst; Ctrl-C keeps what was found.
 
@@ -33,18 +33,17 @@ def worst(
 
     values, names = opt.parse_settings(settings), find_space(family, preset).names()
     opt.check_targets(output=None if output is None else os.path.join(output, "instance.json"))
-    told = -1.0
+    best = [-1.0]
 
     def progress(done: int, ratio: float) -> None:
-        nonlocal told
-        if ratio > told:
-            told = ratio
+        if ratio > best[0]:
+            best[0] = ratio
             say(f"{done:7d} evaluated: ratio {ratio:.6g}")
 
     found = hs.worst(
         family, algorithm, preset=preset,
-        ranges={key: value for key, value in values.items() if key in names},
-        settings={key: value for key, value in values.items() if key not in names},
+        ranges={key: values[key] for key in values if key in names},
+        settings={key: values[key] for key in values if key not in names},
         seed=seed, time_limit=time_limit, work_limit=work_limit, workers=workers, folder=output,
         resume=resume, on_progress=progress,
     )  # fmt: skip

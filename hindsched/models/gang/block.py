@@ -17,15 +17,16 @@ paper           here              index, domain
                 ``stays``         h, integer: GPUs of a job in one piece
 ==============  ================  ==================================================================
 
-`Starts` (time-indexed: Dyer & Wolsey, 1990) is for jobs in one piece, `Windows` for jobs that may
+`starts` (time-indexed: Dyer & Wolsey, 1990) is for jobs in one piece, `windows` for jobs that may
 pause or change: their relaxations are the convex hull of the job's schedules, so that the linear
-program's optimum is the best Lagrangian bound. `Printed` says (1)-(4) of the page on gang word by
-word and has the fewest variables. `Places` are for a job that must be consolidated.
+program's optimum is the best Lagrangian bound. `printed` says (1)-(4) of the page on gang word by
+word and has the fewest variables. In all of them the expressions ``uses[t]``, the GPUs held in slot
+t, and ``ends[C]``, 1 if the job completes in slot C, are what the rest of a program is about.
 """
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Any
 
 import numpy as np
 import pyomo.environ as pyo
@@ -33,273 +34,163 @@ from pyomo.environ import quicksum as total
 
 from hindsched.instances.gang.instance import KINDS, GangInstance
 from hindsched.json_types import JsonObject
-from hindsched.models.algebra import Expr, binary, whole
-from hindsched.models.base import PRINTED
+from hindsched.models.algebra import Expr, Model, binary, whole
 from hindsched.models.gang.sets import Task
 from hindsched.solutions.base import Assignment
 from hindsched.solutions.gang.solution import GangSolution
 
 NON_PREEMPTIVE, _, ELASTIC = KINDS
-STARTS, WINDOWS = "starts", "windows"
 
 
-class Starts:
-    """A job in one piece by its begin; every form has the attributes of this one.
+def starts(b: Model, task: Task, kind: str, relax: bool) -> None:
+    """Fill the block of a job in one piece, by its begin."""
+    length = task.work
+    begins = [end - length + 1 for end in task.ends]
+    b.starts = pyo.Var(begins, domain=binary(relax), doc="(1) the job begins in a slot")
 
-    ``held``: GPUs held by slot; ``completion``: the slot in which it is complete, an expression.
-    """
+    @b.Constraint(doc="(1) it runs once, for its duration")
+    def eq_1(b: Model) -> Expr:
+        return total(b.starts[t] for t in begins) == 1
 
-    def __init__(self, b: Expr, task: Task, kind: str, relax: bool) -> None:
-        length = task.work
-        begins = [end - length + 1 for end in task.ends]
-        b.starts = pyo.Var(begins, domain=binary(relax), doc="(1) the job begins in a slot")
+    @b.Expression(task.slots)
+    def uses(b: Model, t: int) -> Expr:
+        begun = (s for s in range(t - length + 1, t + 1) if s in b.starts)
+        return task.gpus * total(b.starts[s] for s in begun)
 
-        @b.Constraint(doc="(1) it runs once, for its duration")
-        def eq_1(b: Expr) -> Expr:
-            return total(b.starts[t] for t in begins) == 1
-
-        self.block, self.length = b, length
-        self.held = {
-            t: task.gpus * total(b.starts[s] for s in range(t - length + 1, t + 1) if s in b.starts)
-            for t in range(begins[0], begins[-1] + length)
-        }
-        self.completion = total((t + length - 1) * b.starts[t] for t in begins)
-
-    @staticmethod
-    def columns(task: Task) -> int:
-        """Number of variables."""
-        return len(task.ends)
-
-    def in_time(self, due: int) -> Expr:
-        """1 if the job is complete by slot `due`."""
-        starts = self.block.starts
-        return total(starts[t] for t in starts if t + self.length - 1 <= due)
-
-    def load(self, units: dict[int, int]) -> None:
-        """Set the variables from the units of work done in each slot."""
-        set_values(self.block.starts, {min(units): 1})
+    b.ends = pyo.Expression(task.ends, rule=lambda b, end: b.starts[end - length + 1])
 
 
-class Windows:
-    """A job that may pause or change by its completion, and by what it does until then."""
+def windows(b: Model, task: Task, kind: str, relax: bool) -> None:
+    """Fill the block of a job that may pause or change, by its completion and what it does then."""
+    until = {end: range(task.first, end + 1) for end in task.ends}
+    pairs = [(end, t) for end in task.ends for t in until[end]]
+    b.completes = pyo.Var(task.ends, domain=binary(relax), doc="(1) the job completes in a slot")
+    b.units = pyo.Var(
+        pairs, domain=whole(relax), doc="(1) work done in a slot if it completes in another"
+    )
 
-    def __init__(self, b: Expr, task: Task, kind: str, relax: bool) -> None:
-        ends = list(task.ends)
-        slots_until = {end: range(task.first, end + 1) for end in ends}
-        pairs = [(end, t) for end in ends for t in slots_until[end]]
-        b.completes = pyo.Var(ends, domain=binary(relax), doc="(1) the job completes in a slot")
-        b.units = pyo.Var(
-            pairs, domain=whole(relax), doc="(1) work done in a slot if it completes in another"
+    @b.Constraint(doc="(1) it completes once")
+    def eq_1_once(b: Model) -> Expr:
+        return total(b.completes[end] for end in task.ends) == 1
+
+    @b.Constraint(task.ends, doc="(1) it does its work by then")
+    def eq_1(b: Model, end: int) -> Expr:
+        return total(b.units[end, t] for t in until[end]) == task.work * b.completes[end]
+
+    @b.Constraint(pairs, doc="(3) it holds no more than it can use")
+    def eq_3(b: Model, end: int, t: int) -> Expr:
+        return b.units[end, t] <= task.width * b.completes[end]
+
+    @b.Expression(task.slots)
+    def uses(b: Model, t: int) -> Expr:
+        return task.gpus * total(b.units[end, t] for end in task.ends if end >= t)
+
+    b.ends = pyo.Expression(task.ends, rule=lambda b, end: b.completes[end])
+
+
+def printed(b: Model, task: Task, kind: str, relax: bool) -> None:
+    """Fill the block of a job of any kind, by what it holds in each slot."""
+    slots, ends = task.slots, task.ends
+    if kind == ELASTIC:
+        b.gpus = pyo.Var(
+            slots, domain=whole(relax), bounds=(0, task.width), doc="(3) GPUs held in a slot"
         )
+    else:
+        b.runs = pyo.Var(slots, domain=binary(relax), doc="(3) the job holds its GPUs in a slot")
+    y = b.gpus if kind == ELASTIC else b.runs
+    b.done = pyo.Var(ends, domain=binary(relax), doc="(1) the job is complete in a slot")
 
-        @b.Constraint(doc="(1) it completes once")
-        def eq_1_once(b: Expr) -> Expr:
-            return total(b.completes[end] for end in ends) == 1
+    @b.Constraint(ends, doc="(1) complete once its work is done")
+    def eq_1(b: Model, t: int) -> Expr:
+        return total(y[s] for s in range(task.first, t + 1)) >= task.work * b.done[t]
 
-        @b.Constraint(ends, doc="(1) it does its work by then")
-        def eq_1(b: Expr, end: int) -> Expr:
-            return total(b.units[end, t] for t in slots_until[end]) == task.work * b.completes[end]
+    @b.Constraint(ends[1:], doc="(1) complete is for good")
+    def eq_1_kept(b: Model, t: int) -> Expr:
+        return b.done[t] >= b.done[t - 1]
 
-        @b.Constraint(pairs, doc="(3) it holds no more than it can use")
-        def eq_3(b: Expr, end: int, t: int) -> Expr:
-            return b.units[end, t] <= task.width * b.completes[end]
+    @b.Constraint(doc="(1) it is complete in the end")
+    def eq_1_last(b: Model) -> Expr:
+        return b.done[ends[-1]] == 1
 
-        self.block = b
-        self.held = {
-            t: task.gpus * total(b.units[end, t] for end in ends if end >= t) for t in task.slots
-        }
-        self.completion = total(end * b.completes[end] for end in ends)
+    @b.Constraint(ends[1:], doc="(3) it holds nothing once it is complete")
+    def eq_3(b: Model, t: int) -> Expr:
+        return y[t] <= task.width * (1 - b.done[t - 1])
 
-    @staticmethod
-    def columns(task: Task) -> int:
-        return sum(end - task.first + 2 for end in task.ends)
+    if kind == NON_PREEMPTIVE:
+        b.begins = pyo.Var(slots, domain=binary(relax), doc="(4) the job begins in a slot")
 
-    def in_time(self, due: int) -> Expr:
-        completes = self.block.completes
-        return total(completes[end] for end in completes if end <= due)
+        @b.Constraint(slots, doc="(4) who runs has begun or ran before")
+        def eq_4(b: Model, t: int) -> Expr:
+            return b.begins[t] >= b.runs[t] - (b.runs[t - 1] if t > task.first else 0)
 
-    def load(self, units: dict[int, int]) -> None:
-        end = max(units)
-        set_values(self.block.completes, {end: 1})
-        set_values(self.block.units, {(end, slot): count for slot, count in units.items()})
+        @b.Constraint(doc="(4) it begins once")
+        def eq_4_once(b: Model) -> Expr:
+            return total(b.begins[t] for t in slots) == 1
 
+    b.uses = pyo.Expression(slots, rule=lambda b, t: task.gpus * y[t])
 
-class Printed:
-    """A job of any kind by what it holds in each slot."""
-
-    def __init__(self, b: Expr, task: Task, kind: str, relax: bool) -> None:
-        slots, ends = task.slots, task.ends
-        if kind == ELASTIC:
-            b.gpus = pyo.Var(
-                slots, domain=whole(relax), bounds=(0, task.width), doc="(3) GPUs held in a slot"
-            )
-        else:
-            b.runs = pyo.Var(
-                slots, domain=binary(relax), doc="(3) the job holds its GPUs in a slot"
-            )
-        y = b.gpus if kind == ELASTIC else b.runs
-        b.done = pyo.Var(ends, domain=binary(relax), doc="(1) the job is complete in a slot")
-
-        @b.Constraint(ends, doc="(1) complete once its work is done")
-        def eq_1(b: Expr, t: int) -> Expr:
-            return total(y[s] for s in range(task.first, t + 1)) >= task.work * b.done[t]
-
-        @b.Constraint(ends[1:], doc="(1) complete is for good")
-        def eq_1_kept(b: Expr, t: int) -> Expr:
-            return b.done[t] >= b.done[t - 1]
-
-        @b.Constraint(doc="(1) it is complete in the end")
-        def eq_1_last(b: Expr) -> Expr:
-            return b.done[ends[-1]] == 1
-
-        @b.Constraint(ends[1:], doc="(3) it holds nothing once it is complete")
-        def eq_3(b: Expr, t: int) -> Expr:
-            return y[t] <= task.width * (1 - b.done[t - 1])
-
-        if kind == NON_PREEMPTIVE:
-            b.begins = pyo.Var(slots, domain=binary(relax), doc="(4) the job begins in a slot")
-
-            @b.Constraint(slots, doc="(4) who runs has begun or ran before")
-            def eq_4(b: Expr, t: int) -> Expr:
-                return b.begins[t] >= b.runs[t] - (b.runs[t - 1] if t > task.first else 0)
-
-            @b.Constraint(doc="(4) it begins once")
-            def eq_4_once(b: Expr) -> Expr:
-                return total(b.begins[t] for t in slots) == 1
-
-        self.block, self.units, self.ends = b, y, ends
-        self.held = {t: task.gpus * y[t] for t in slots}
-        self.completion = ends[0] + total(1 - b.done[t] for t in ends)
-
-    @staticmethod
-    def columns(task: Task) -> int:
-        return 3 * len(task.slots)
-
-    def in_time(self, due: int) -> Expr:
-        return self.block.done[min(due, self.ends[-1])] if due >= self.ends[0] else 0
-
-    def load(self, units: dict[int, int]) -> None:
-        set_values(self.units, units)
-        set_values(self.block.done, {slot: 1 for slot in self.ends if slot >= max(units)})
-        if hasattr(self.block, "begins"):
-            set_values(self.block.begins, {min(units): 1})
+    b.ends = pyo.Expression(
+        ends, rule=lambda b, t: b.done[t] - (b.done[t - 1] if t > ends[0] else 0)
+    )
 
 
-JobBlock: TypeAlias = Starts | Windows | Printed
-FORM_CLASSES: dict[str, type[JobBlock]] = {STARTS: Starts, WINDOWS: Windows, PRINTED: Printed}
+def places(b: Model, sizes: list[int], task: Task, kind: str, relax: bool) -> None:
+    """Place a job's GPUs on one server or, if wider than the largest, on whole ones and one more.
 
-
-def job_cost(instance: GangInstance, job: int, goal: str, completion: Expr, in_time: Expr) -> Expr:
-    """What a job adds to (0) for ``completion`` or ``deadlines``; the makespan is no sum over jobs.
-
-    `in_time` says of a slot whether the job is complete by then.
+    `sizes` are the servers' GPUs (6).
     """
-    weight = instance.jobs[job].weight
-    if goal == "deadlines":
-        due = int(instance.deadlines[job])
-        return weight * (1 - in_time(due)) if due >= 0 else 0.0
-    return weight * float(instance.slot_seconds) * (completion - int(instance.submits[job]))
+    slots, servers, largest = task.slots, range(len(sizes)), max(sizes)
+    cells, most = [(t, h) for t in slots for h in servers], task.width * task.gpus
+    b.held = pyo.Var(
+        cells, domain=whole(relax), bounds=lambda _, t, h: (0, min(sizes[h], most)),
+        doc="(6) GPUs held on a server",
+    )  # fmt: skip
+    b.whole = pyo.Var(cells, domain=binary(relax), doc="(6) all GPUs of a server are held")
+    b.part = pyo.Var(cells, domain=binary(relax), doc="(6) some GPUs of a server are held")
+
+    @b.Constraint(slots, doc="(6) all GPUs stand on servers")
+    def eq_6(b: Model, t: int) -> Expr:
+        return total(b.held[t, h] for h in servers) == b.uses[t]
+
+    @b.Constraint(cells, doc="(6) a server that is used is used whole or in part")
+    def eq_6_most(b: Model, t: int, h: int) -> Expr:
+        return b.held[t, h] <= sizes[h] * (b.whole[t, h] + b.part[t, h])
+
+    @b.Constraint(cells, doc="(6) whole is all of it")
+    def eq_6_whole(b: Model, t: int, h: int) -> Expr:
+        return b.held[t, h] >= sizes[h] * b.whole[t, h]
+
+    @b.Constraint(slots, doc="(6) at most one is used in part")
+    def eq_6_part(b: Model, t: int) -> Expr:
+        return total(b.part[t, h] for h in servers) <= 1
+
+    may_widen = kind == ELASTIC and most > largest
+    if may_widen:
+        b.wide = pyo.Var(slots, domain=binary(relax), doc="(6) wider than the largest server")
+
+        @b.Constraint(slots, doc="(6) only what is wider may stand on several")
+        def eq_6_wide(b: Model, t: int) -> Expr:
+            return b.uses[t] >= (largest + 1) * b.wide[t]
+
+    @b.Constraint(slots, doc="(6) one server, unless the job is wider than the largest")
+    def eq_6_spread(b: Model, t: int) -> Expr:
+        wide = b.wide[t] if may_widen else float(most > largest)
+        used = total(b.whole[t, h] + b.part[t, h] for h in servers)
+        return used <= 1 + (len(sizes) - 1) * wide
+
+    if kind == NON_PREEMPTIVE:
+        b.stays = pyo.Var(servers, domain=whole(relax), doc="(4) where the job stands")
+
+        @b.Constraint(cells, doc="(4) it does not move")
+        def eq_4_stays(b: Model, t: int, h: int) -> Expr:
+            return b.held[t, h] <= b.stays[h]
+
+        @b.Constraint(doc="(4) it stands in one place")
+        def eq_4_place(b: Model) -> Expr:
+            return total(b.stays[h] for h in servers) == task.gpus
 
 
-def set_values(variable: Expr, values: dict[int, int] | dict[tuple[int, int], int]) -> None:
-    """Set a variable's values, 0 where none is given."""
-    for key, item in variable.items():
-        item.set_value(values.get(key, 0))
-
-
-class Places:
-    """A job on one server or, if wider than the largest, on whole ones and at most one more (6).
-
-    `job` holds the GPUs that are placed here; ``held`` are those by slot and server.
-    """
-
-    def __init__(
-        self, b: Expr, instance: GangInstance, task: Task, kind: str, job: JobBlock, relax: bool
-    ) -> None:
-        sizes = instance.server_gpus.tolist()
-        slots, servers, largest = list(job.held), range(len(sizes)), max(sizes)
-        cells = [(t, h) for t in slots for h in servers]
-        most = task.width * task.gpus
-        b.held = pyo.Var(
-            cells, domain=whole(relax), bounds=lambda _, t, h: (0, min(sizes[h], most)),
-            doc="(6) GPUs held on a server",
-        )  # fmt: skip
-        b.whole = pyo.Var(cells, domain=binary(relax), doc="(6) all GPUs of a server are held")
-        b.part = pyo.Var(cells, domain=binary(relax), doc="(6) some GPUs of a server are held")
-
-        @b.Constraint(slots, doc="(6) all GPUs stand on servers")
-        def eq_6(b: Expr, t: int) -> Expr:
-            return total(b.held[t, h] for h in servers) == job.held[t]
-
-        @b.Constraint(cells, doc="(6) a server that is used is used whole or in part")
-        def eq_6_most(b: Expr, t: int, h: int) -> Expr:
-            return b.held[t, h] <= sizes[h] * (b.whole[t, h] + b.part[t, h])
-
-        @b.Constraint(cells, doc="(6) whole is all of it")
-        def eq_6_whole(b: Expr, t: int, h: int) -> Expr:
-            return b.held[t, h] >= sizes[h] * b.whole[t, h]
-
-        @b.Constraint(slots, doc="(6) at most one is used in part")
-        def eq_6_part(b: Expr, t: int) -> Expr:
-            return total(b.part[t, h] for h in servers) <= 1
-
-        may_widen = kind == ELASTIC and most > largest
-        if may_widen:
-            b.wide = pyo.Var(slots, domain=binary(relax), doc="(6) wider than the largest server")
-
-            @b.Constraint(slots, doc="(6) only what is wider may stand on several")
-            def eq_6_wide(b: Expr, t: int) -> Expr:
-                return job.held[t] >= (largest + 1) * b.wide[t]
-
-        @b.Constraint(slots, doc="(6) one server, unless the job is wider than the largest")
-        def eq_6_spread(b: Expr, t: int) -> Expr:
-            wide = b.wide[t] if may_widen else float(most > largest)
-            used = total(b.whole[t, h] + b.part[t, h] for h in servers)
-            return used <= 1 + (len(sizes) - 1) * wide
-
-        if kind == NON_PREEMPTIVE:
-            b.stays = pyo.Var(servers, domain=whole(relax), doc="(4) where the job stands")
-
-            @b.Constraint(cells, doc="(4) it does not move")
-            def eq_4_stays(b: Expr, t: int, h: int) -> Expr:
-                return b.held[t, h] <= b.stays[h]
-
-            @b.Constraint(doc="(4) it stands in one place")
-            def eq_4_place(b: Expr) -> Expr:
-                return total(b.stays[h] for h in servers) == task.gpus
-
-        self.block, self.task, self.sizes, self.held = b, task, sizes, b.held
-
-    def load(self, units: dict[int, int], solution: GangSolution) -> None:
-        """Set the variables from a schedule, of which only `units` of work a slot are needed.
-
-        GPUs that are not needed are given back, first where the job stands on a part of a server.
-        """
-        b, rows, sizes, gpus = self.block, solution.rows, self.sizes, self.task.gpus
-        held: dict[tuple[int, int], int] = {}
-        for row in (rows.job == self.task.job).nonzero()[0]:
-            parts_first = sorted(
-                np.flatnonzero(rows.held[row]), key=lambda h: rows.held[row, h] == sizes[h]
-            )
-            for slot in range(int(rows.start[row]) + 1, int(rows.end[row]) + 1):
-                over = int(rows.gpus[row]) - units.get(slot, 0) * gpus
-                for server in parts_first:
-                    given_back = min(int(rows.held[row, server]), over)
-                    over -= given_back
-                    held[slot, int(server)] = int(rows.held[row, server]) - given_back
-        set_values(b.held, held)
-        set_values(b.whole, {cell: 1 for cell, n in held.items() if n == sizes[cell[1]]})
-        set_values(b.part, {cell: 1 for cell, n in held.items() if 0 < n < sizes[cell[1]]})
-        if hasattr(b, "wide"):
-            set_values(b.wide, {t: 1 for t, n in units.items() if n * gpus > max(sizes)})
-        if hasattr(b, "stays"):
-            first = min(units)
-            set_values(b.stays, {h: held.get((first, h), 0) for h in b.stays})
-
-
-def read_block(
-    instance: GangInstance, task: Task, job: JobBlock, places: Places | None = None
-) -> list[Assignment]:
+def read_block(instance: GangInstance, task: Task, b: Model) -> list[Assignment]:
     """Rows of a job at the variables' values; neighbouring slots that hold the same are one.
 
     Where only deadlines or the makespan count a job may hold its GPUs for longer than its work
@@ -307,19 +198,16 @@ def read_block(
     """
     rows: list[Assignment] = []
     left = task.work
-    for slot, gpus in sorted(job.held.items()):
-        units = round(pyo.value(gpus) / task.gpus)
+    for slot in task.slots:
+        units = round(pyo.value(b.uses[slot]) / task.gpus)
         if not units or left <= 0:
             continue
         left -= units
         held: JsonObject = {"gpus": units * task.gpus}
-        if places is not None:
-            assert instance.servers is not None
-            counts = [
-                (server.name, round(pyo.value(places.held[slot, h])))
-                for h, server in enumerate(instance.servers)
-            ]
-            held = {"servers": {name: count for name, count in counts if count}}
+        if hasattr(b, "held"):
+            names = [server.name for server in instance.servers or ()]
+            counts = {name: round(b.held[slot, h].value) for h, name in enumerate(names)}
+            held = {"servers": {name: count for name, count in counts.items() if count}}
         if rows and rows[-1]["to"] == slot - 1 and rows[-1] == {**rows[-1], **held}:
             rows[-1]["to"] = slot
         else:
@@ -327,20 +215,40 @@ def read_block(
     return rows
 
 
-def load_block(task: Task, job: JobBlock, places: Places | None, solution: GangSolution) -> None:
+def load_block(task: Task, b: Model, solution: GangSolution) -> None:
     """Set a block's variables from a feasible schedule.
 
-    A job that holds its GPUs for longer than its work takes gives them back as soon as it is done.
+    GPUs that are held but not needed are given back, at first where the job stands on a part of a
+    server.
     """
-    rows, left = solution.rows, task.work
+    rows, left, sizes = solution.rows, task.work, solution.instance.server_gpus
     units: dict[int, int] = {}
+    held: dict[tuple[int, int], int] = {}
     for row in (rows.job == task.job).nonzero()[0]:
+        used = np.flatnonzero(rows.held[row])
+        whole_last = used[np.argsort(rows.held[row, used] == sizes[used], kind="stable")].tolist()
         for slot in range(int(rows.start[row]) + 1, int(rows.end[row]) + 1):
-            if slot in task.slots and left > 0:
-                units[slot] = min(left, int(rows.gpus[row]) // task.gpus)
-                left -= units[slot]
+            if slot not in task.slots or left <= 0:
+                continue
+            units[slot] = min(left, int(rows.gpus[row]) // task.gpus)
+            left -= units[slot]
+            over = int(rows.gpus[row]) - units[slot] * task.gpus
+            for h in whole_last:
+                given_back = min(int(rows.held[row, h]), over)
+                over -= given_back
+                held[slot, h] = int(rows.held[row, h]) - given_back
     if left > 0:
         return
-    job.load(units)
-    if places is not None:
-        places.load(units, solution)
+    first, end, largest = min(units), max(units), int(sizes.max(initial=0))
+    values: dict[str, dict[Any, int]] = {
+        "starts": {first: 1}, "begins": {first: 1}, "runs": units, "gpus": units,
+        "completes": {end: 1}, "units": {(end, slot): n for slot, n in units.items()},
+        "done": {slot: 1 for slot in task.ends if slot >= end},
+        "held": held, "whole": {cell: 1 for cell, n in held.items() if n == sizes[cell[1]]},
+        "part": {cell: 1 for cell, n in held.items() if 0 < n < sizes[cell[1]]},
+        "wide": {slot: 1 for slot, n in units.items() if n * task.gpus > largest},
+        "stays": {h: n for (slot, h), n in held.items() if slot == first},
+    }  # fmt: skip
+    for variable in b.component_objects(pyo.Var):
+        for key, item in variable.items():
+            item.set_value(values[variable.local_name].get(key, 0))

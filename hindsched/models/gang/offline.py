@@ -13,6 +13,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyomo.environ as pyo
@@ -28,7 +29,7 @@ from hindsched.instances.gang.instance import (
     split_formulation,
 )
 from hindsched.models import base
-from hindsched.models.algebra import Expr
+from hindsched.models.algebra import Expr, Model
 from hindsched.models.declared import Face, symbols
 from hindsched.models.gang import block
 from hindsched.models.gang.sets import Outlook, Task, outlook, priced_task
@@ -36,17 +37,15 @@ from hindsched.solutions.gang.solution import GangSolution
 
 FORMS = {
     formulation: (
-        block.STARTS if split_formulation(formulation)[0] == KINDS[0] else block.WINDOWS,
+        "starts" if split_formulation(formulation)[0] == KINDS[0] else "windows",
         base.PRINTED,
     )
     for formulation in GangInstance.formulations
 }
+BLOCKS = {"starts": block.starts, "windows": block.windows, base.PRINTED: block.printed}
 _, MAKESPAN, _ = OBJECTIVES
 WORST_JOB = tuple(name for name in FORMS if split_formulation(name)[1] == MAKESPAN)
-DECISIONS = {
-    block.STARTS: {"starts": 0, "held": 0},
-    base.PRINTED: {"runs": 0, "gpus": 0, "held": 0},
-}
+DECISIONS = {"starts": {"starts": 0, "held": 0}, base.PRINTED: {"runs": 0, "gpus": 0, "held": 0}}
 """By form the variables that are decided, and where their slot stands; see `models.futures`."""
 MOST_COLUMNS = 400_000
 """Variables that a program may have; above it would not be solved anyway."""
@@ -93,21 +92,18 @@ class GangProgram(GangNames, base.OfflineProgram[GangSolution]):
     """The offline program of one formulation."""
 
     view: Outlook  # open jobs, what is fixed, the last slot
-    jobs: dict[int, block.JobBlock]  # by position, the open ones
-    places: dict[int, block.Places]  # where they stand, if they must be consolidated
 
     def extract(self) -> GangSolution:
         rows = self.view.fixed.assignments()
         for task in self.view.tasks:
             name = self.instance.jobs[task.job].name
-            own, places = self.jobs[task.job], self.places.get(task.job)
-            found = block.read_block(self.instance, task, own, places)
+            found = block.read_block(self.instance, task, self.model.job[task.job])
             rows[name] = [*rows.get(name, []), *found]
         return GangSolution.from_assignments(self.instance, rows, self.formulation)
 
     def load(self, solution: GangSolution) -> None:
         for task in self.view.tasks:
-            block.load_block(task, self.jobs[task.job], self.places.get(task.job), solution)
+            block.load_block(task, self.model.job[task.job], solution)
         if self.formulation in WORST_JOB:
             self.model.span.set_value(solution.objective())
 
@@ -137,19 +133,15 @@ def build_offline(
     _check_size(instance, view, form)
     m = pyo.ConcreteModel(name=instance.name)
     m.job = pyo.Block([task.job for task in view.tasks])
-    jobs, places = dict[int, block.JobBlock](), dict[int, block.Places]()
     for task in view.tasks:
-        b = m.job[task.job]
-        jobs[task.job] = block.FORM_CLASSES[form](b, task, kind, relax)
+        BLOCKS[form](m.job[task.job], task, kind, relax)
         if instance.is_consolidated:
-            own = jobs[task.job]
-            places[task.job] = block.Places(b, instance, task, kind, own, relax)
-    held = {j: own.held for j, own in (places if instance.is_consolidated else jobs).items()}
-    _add_capacity(m, held, _free(instance, view))
-    _add_objective(m, instance, view, goal, jobs)
+            block.places(m.job[task.job], instance.server_gpus.tolist(), task, kind, relax)
+    _add_capacity(m, instance, view)
+    _add_objective(m, instance, view, goal)
     return GangProgram(
         instance=instance, formulation=formulation, form=form, relaxed=relax, model=m,
-        incumbent=incumbent, view=view, jobs=jobs, places=places,
+        incumbent=incumbent, view=view,
     )  # fmt: skip
 
 
@@ -164,7 +156,10 @@ def columns_needed(
 
 
 def _columns(view: Outlook, form: str) -> int:
-    return sum(block.FORM_CLASSES[form].columns(task) for task in view.tasks)
+    """Variables of a form, without places."""
+    if form == "windows":
+        return sum(end - task.first + 2 for task in view.tasks for end in task.ends)
+    return sum(len(task.ends) if form == "starts" else 3 * len(task.slots) for task in view.tasks)
 
 
 def _check_size(instance: GangInstance, view: Outlook, form: str) -> None:
@@ -178,62 +173,55 @@ def _check_size(instance: GangInstance, view: Outlook, form: str) -> None:
             raise InputError("instance", instance.name, rule)
 
 
-def _add_capacity(m: Expr, held: dict[int, dict[Expr, Expr]], free: dict[Expr, int]) -> None:
+def _add_capacity(m: Model, instance: GangInstance, view: Outlook) -> None:
     """(5), by slot in a pool, by slot and server where jobs are consolidated."""
-    holders: dict[Expr, list[int]] = {}
-    for job, cells in held.items():
-        for cell in cells:
-            holders.setdefault(cell, []).append(job)
+    rows, by_server = view.fixed.rows, instance.is_consolidated
+    sizes = instance.server_gpus if by_server else np.array([instance.total_gpus])
+    free = np.tile(sizes, (view.slots + 1, 1))
+    for start, end, gpus in zip(
+        rows.start, rows.end, rows.held if by_server else rows.gpus[:, None], strict=True
+    ):
+        free[start + 1 : end + 1] -= gpus
+    holders: dict[Any, list[Expr]] = {}
+    for b in m.job.values():
+        for cell, held in (b.held if by_server else b.uses).items():
+            holders.setdefault(cell, []).append(held)
 
     @m.Constraint(sorted(holders), doc="(5) what is held is there")
-    def eq_5(m: Expr, *cell: int) -> Expr:
-        at = cell if len(cell) > 1 else cell[0]
-        return total(held[job][at] for job in holders[at]) <= free[at]
+    def eq_5(m: Model, t: int, h: int | None = None) -> Expr:
+        return total(holders[t if h is None else (t, h)]) <= int(free[t, h or 0])
 
 
-def _free(instance: GangInstance, view: Outlook) -> dict[Expr, int]:
-    """GPUs that nothing fixed holds, in the cells of (5)."""
-    rows = view.fixed.rows
-    free = np.tile(instance.server_gpus, (view.slots + 1, 1))
-    if not instance.is_consolidated:
-        free = np.full((view.slots + 1, 1), instance.total_gpus)
-    held = rows.held if instance.is_consolidated else rows.gpus[:, None]
-    for start, end, gpus in zip(rows.start, rows.end, held, strict=True):
-        free[start + 1 : end + 1] -= gpus
-    return {
-        (t, h) if instance.is_consolidated else t: int(free[t, h])
-        for t in range(1, view.slots + 1)
-        for h in range(free.shape[1])
-    }
+def job_cost(instance: GangInstance, job: int, goal: str, end: int) -> float:
+    """What a job adds to (0) if it completes in a slot; the makespan is no sum over jobs."""
+    weight, due = instance.jobs[job].weight, int(instance.deadlines[job])
+    if goal == "deadlines":
+        return weight * (0 <= due < end)
+    return weight * float(instance.slot_seconds) * (end - int(instance.submits[job]))
 
 
-def _add_objective(
-    m: Expr, instance: GangInstance, view: Outlook, goal: str, jobs: dict[int, block.JobBlock]
-) -> None:
+def _open_cost(instance: GangInstance, j: int, goal: str, b: Model) -> Expr:
+    return total(job_cost(instance, j, goal, end) * share for end, share in b.ends.items())
+
+
+def _add_objective(m: Model, instance: GangInstance, view: Outlook, goal: str) -> None:
     """(0): what is minimised, with what the fixed jobs cost."""
-    seconds = float(instance.slot_seconds)
-    ends = view.fixed.completions
+    seconds, ends = float(instance.slot_seconds), view.fixed.completions
     if goal == MAKESPAN:
         m.span = pyo.Var(
             bounds=(seconds * int(ends.max(initial=0)), None), doc="(0) the last completion"
         )
 
-        @m.Constraint(list(jobs), doc="(0) no job completes later")
-        def eq_0_span(m: Expr, j: int) -> Expr:
-            return m.span >= seconds * jobs[j].completion
+        @m.Constraint(list(m.job), doc="(0) no job completes later")
+        def eq_0_span(m: Model, j: int) -> Expr:
+            return m.span >= seconds * total(end * x for end, x in m.job[j].ends.items())
 
     @m.Objective(doc=COST_DOCS[goal])
-    def eq_0(m: Expr) -> Expr:
+    def eq_0(m: Model) -> Expr:
         if goal == MAKESPAN:
             return m.span
-        open_jobs = total(
-            block.job_cost(instance, j, goal, own.completion, own.in_time)
-            for j, own in jobs.items()
-        )
-        return open_jobs + sum(
-            block.job_cost(instance, j, goal, end, lambda due, end=end: end <= due)
-            for j, end in enumerate(ends.tolist())
-            if end >= 0
+        return total(_open_cost(instance, j, goal, b) for j, b in m.job.items()) + sum(
+            job_cost(instance, j, goal, end) for j, end in enumerate(ends.tolist()) if end >= 0
         )
 
 
@@ -243,7 +231,6 @@ class GangSubproblem(GangNames, base.Subproblem):
 
     slots: int  # that have a price
     task: Task  # with slots enough to run after all prices
-    job: block.JobBlock
 
     def set(self, prices: base.Prices, room: base.Prices | None = None) -> None:
         """Set prices and what is left, both ``gpus`` of shape (slots,), for GPU-seconds."""
@@ -258,8 +245,9 @@ class GangSubproblem(GangNames, base.Subproblem):
 
     def extract(self) -> GangSolution:
         pool = self.instance.with_fields(placement="pool")
-        rows = {self.instance.jobs[self.position].name: block.read_block(pool, self.task, self.job)}
-        return GangSolution.from_assignments(pool, rows, self.formulation)
+        rows = block.read_block(pool, self.task, self.model.job[self.position])
+        name = self.instance.jobs[self.position].name
+        return GangSolution.from_assignments(pool, {name: rows}, self.formulation)
 
 
 def build_subproblem(
@@ -279,25 +267,24 @@ def build_subproblem(
     task = priced_task(instance, position, kind, slots)
     m = pyo.ConcreteModel(name=f"{instance.name} {instance.jobs[position].name}")
     m.job = pyo.Block([position])
-    form = block.Starts if kind == block.NON_PREEMPTIVE else block.Windows
-    own = form(m.job[position], task, kind, relax=False)
-    seconds = float(instance.slot_seconds)
-    priced = [t for t in own.held if t <= slots]
+    b, seconds = m.job[position], float(instance.slot_seconds)
+    BLOCKS[FORMS[formulation][0]](b, task, kind, relax=False)
+    priced = [t for t in task.slots if t <= slots]
     m.price = pyo.Param(priced, mutable=True, initialize=0.0, within=pyo.Reals)
     m.room = pyo.Param(
         priced, mutable=True, initialize=instance.total_gpus * seconds, within=pyo.Reals
     )
 
     @m.Constraint(priced, doc="(5) what is held is left")
-    def eq_5(m: Expr, t: int) -> Expr:
-        return seconds * own.held[t] <= m.room[t]
+    def eq_5(m: Model, t: int) -> Expr:
+        return seconds * b.uses[t] <= m.room[t]
 
     @m.Objective(doc="(0) the job's own cost and what it pays for its GPUs")
-    def eq_0(m: Expr) -> Expr:
-        paid = total(m.price[t] * seconds * own.held[t] for t in priced)
-        return block.job_cost(instance, position, goal, own.completion, own.in_time) + paid
+    def eq_0(m: Model) -> Expr:
+        paid = total(m.price[t] * seconds * b.uses[t] for t in priced)
+        return _open_cost(instance, position, goal, b) + paid
 
     return GangSubproblem(
         instance=instance, formulation=formulation, model=m, position=position, slots=slots,
-        task=task, job=own,
+        task=task,
     )  # fmt: skip

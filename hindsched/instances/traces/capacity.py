@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from hindsched.errors import InputError
@@ -14,6 +14,7 @@ from hindsched.instances.io import decoded, read_bytes
 MOST_GPUS = 10_000_000
 MOST_SERVERS = 1_000_000
 UNNAMED = "server-"  # names of servers that were given by their number only
+SERVERS = r"(?a:(\d{1,7})x(\d{1,7})|([^=]{1,200})=(\d{1,7}))"
 
 
 @dataclass(frozen=True)
@@ -46,19 +47,16 @@ def said_capacity(gpus: int | None, servers: Any) -> Capacity | None:
         if gpus is not None and (type(gpus) is not int or not 1 <= gpus <= MOST_GPUS):
             raise InputError("gpus", gpus, f"must be a whole number from 1 to {MOST_GPUS:,}")
         return None if gpus is None else Capacity(gpus, (), "the user")
-    listed, said_by = servers, "the user"
-    if isinstance(servers, str):
-        listed = _listed(re.split(r"\s*,\s*", servers.strip()))
-        if listed is None and not Path(servers).is_file():
-            rule = "must be like 16x8, 4x8,2x4 or a=8,b=4, or a CSV file of server,gpus"
-            raise InputError("servers", servers, rule)
-        if listed is None:
-            said_by, text = servers, decoded(read_bytes(servers)[0], servers)
-            rows = [re.sub(r"\s*,\s*(?=\w*\s*$)", "=", line.strip()) for line in text.split("\n")]
-            listed = _listed(filter(None, rows[not re.search(r"=\d+$", rows[0]) :]))
-            if listed is None:
-                raise InputError(servers, "(a row)", "must be server,gpus")
-    pairs = [(str(name), count) for name, count in listed]
+    pairs, said_by = servers, "the user"
+    if isinstance(servers, str) and os.path.isfile(servers):
+        said_by, text = servers, decoded(read_bytes(servers)[0], servers)
+        rows = [re.sub(r"\s*,\s*(?=\w*\s*$)", "=", line.strip()) for line in text.split("\n")]
+        is_header = re.search(r"=\d+$", rows[0]) is None
+        pairs = _listed(servers, filter(None, rows[is_header:]), "must have rows of server,gpus")
+    elif isinstance(servers, str):
+        rule = "must be like 16x8, 4x8,2x4 or a=8,b=4, or a CSV file of server,gpus"
+        pairs = _listed("servers", re.split(r"\s*,\s*", servers.strip()), rule)
+    pairs = tuple((str(name), count) for name, count in pairs)
     if not 1 <= len(pairs) <= MOST_SERVERS:
         raise InputError("servers", len(pairs), f"must be 1 to {MOST_SERVERS:,} servers")
     if len(dict(pairs)) < len(pairs) or "" in dict(pairs):
@@ -66,16 +64,16 @@ def said_capacity(gpus: int | None, servers: Any) -> Capacity | None:
     for name, count in pairs:
         if type(count) is not int or not 1 <= count <= MOST_SERVERS:
             raise InputError(f"servers, {name}", count, f"must have 1 to {MOST_SERVERS:,} GPUs")
-    return Capacity(sum(count for _, count in pairs), tuple(pairs), said_by)
+    return Capacity(sum(count for _, count in pairs), pairs, said_by)
 
 
-def _listed(parts: Iterable[str]) -> list[tuple[str, int]] | None:
-    """Servers of texts like ``4x8`` and ``a=8``; None if one is neither."""
+def _listed(where: str, parts: Iterable[str], rule: str) -> list[tuple[str, int]]:
+    """Servers of texts like ``4x8`` and ``a=8``."""
     found: list[tuple[str, int]] = []
     for part in parts:
-        match = re.fullmatch(r"(?a:(\d{1,7})x(\d{1,7})|([^=]{1,200})=(\d{1,7}))", part)
+        match = re.fullmatch(SERVERS, part)
         if match is None:
-            return None
+            raise InputError(where, part, rule)
         if match[3]:
             found.append((match[3], int(match[4])))
         else:

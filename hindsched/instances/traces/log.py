@@ -50,50 +50,26 @@ REQUEUE_DONE = {
 
 @dataclass(frozen=True)
 class Log:
-    """Jobs and the schedule that somebody's scheduler gave them.
-
-    Parameters
-    ----------
-    format, source, sha256 : str
-        Format of the log, name of the file (or ``frame``), hash of what is stored (or nothing).
-    rows : DataFrame
-        What held whole GPUs, as the log has it: ``row, job, submit, start, end, gpus, duration``
-        and more; ``why`` its job is not judged (empty if it is), ``lost`` (the work of this run was
-        thrown away) and ``gang`` (rows with the same one ran together).
-    notes : Notes
-        What was noticed, by row and column.
-    capacity : Capacity, optional
-        GPUs, if the log or the user says how many there are.
-    slots_per_second : int
-        A power of ten.
-    zero : int
-        Microseconds of slot 0: since 1970 for stamps, since the log's zero for numbers.
-    clock : str
-        ``seconds`` or ``stamps``.
-    zone : str, optional
-        Time zone in which stamps are written.
-    rows_read : int
-        Rows of the log.
-    waits : DataFrame
-        Seconds from submission to start of all rows that have both, also of those not judged:
-        ``kind, rows, mean, median, p95, p99, most``. Percentiles are waits that occur.
-    facts : tuple of str
-        What the log's header says that a judgement should repeat.
-    """
+    """Jobs and the schedule that somebody's scheduler gave them."""
 
     format: str
-    source: str
-    sha256: str
+    source: str  # name of the file, or ``frame``
+    sha256: str  # of what is stored; empty for a frame
+    # What held whole GPUs: row, job, submit, start, end, gpus, duration and what else the log has;
+    # why its job is not judged (empty if it is), lost (the work of this run was thrown away), gang
+    # (rows with the same one ran together).
     rows: pd.DataFrame
-    notes: Notes
-    capacity: Capacity | None
-    slots_per_second: int
-    zero: int
-    clock: str
-    zone: str | None
+    notes: Notes  # what was noticed, by row and column
+    capacity: Capacity | None  # if the log or the user says how many GPUs there are
+    slots_per_second: int  # a power of ten
+    zero: int  # microseconds of slot 0: since 1970 for stamps, since the log's zero for numbers
+    clock: str  # seconds or stamps
+    zone: str | None  # in which stamps are written
     rows_read: int
+    # Seconds from submission to start of all rows that have both, judged or not: kind, rows, mean,
+    # median, p95, p99, most. Percentiles are waits that occur.
     waits: pd.DataFrame
-    facts: tuple[str, ...] = ()
+    facts: tuple[str, ...] = ()  # what the log's header says that a judgement should repeat
 
     @cached_property
     def schedule(self) -> pd.DataFrame:

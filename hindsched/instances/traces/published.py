@@ -6,7 +6,6 @@ started, so that their schedules can be judged as well.
 
 from __future__ import annotations
 
-import csv
 import io
 import tarfile
 from pathlib import Path
@@ -21,7 +20,9 @@ from hindsched.instances.traces.capacity import Capacity
 from hindsched.instances.traces.reading import (
     NONE_WORDS,
     Format,
+    Malformed,
     Reading,
+    inner_list,
     known_true,
     read_table,
 )
@@ -176,17 +177,13 @@ def alibaba_2020(log: Reading) -> pd.DataFrame:
 
     GPUs are instances times the planned share of a GPU (in percent), rounded up.
     """
-    head = io.StringIO()
-    csv.writer(head).writerow(PAI_TASK)
-    table = read_table(head.getvalue() + log.content(), log.source, ",", first=0)
-    log.take_table(table, log.form.what)
+    table = read_table(",".join(PAI_TASK) + "\n" + log.content(), log.source, ",")
+    log.take_table(table.set_index(table.index - 1), log.form.what)
     submit, end = log.times("submit"), log.times("end")
     share = pd.to_numeric(log.text("share"), errors="coerce")
     return log.neutral(
         job=log.text("job") + "/" + log.text("task"),
         submit=submit,
-        start=pd.NA,
-        end=end,
         duration=end - submit,
         gpus=(log.amounts("instances") * np.ceil(share / 100)).fillna(0),
         reason=pd.Series("", index=end.index).mask(end.isna(), "still running: no end"),
@@ -201,16 +198,14 @@ def openb(log: Reading) -> pd.DataFrame:
     end. Without a creation time a pod was there before the list begins; without a scheduling time
     it waited.
     """
-    ends_running = log.choice("running", ("aside", "end")) == "end"
-    counts_shares = log.choice("shares", ("aside", "whole")) == "whole"
     log.table(",", what="a pod list of Alibaba's traces with a header")
     submit, start, end = log.times("submit"), log.times("start"), log.times("end")
     gpus = log.amounts("gpus")
-    if log.has("share") and not counts_shares:
+    if log.has("share") and log.settings["shares"] == "aside":
         share = log.amounts("share") // 1 / 1000
         gpus = share.where((gpus == 1) & (share > 0) & (share < 1), gpus)
     running = log.text("phase") == "Running"
-    if ends_running:
+    if log.settings["running"] == "end":
         rule = "still runs: its deletion time is the list's last moment"
         whole = running & (gpus % 1 == 0) & (gpus > 0)
         log.note(whole, "phase", "Running", rule, "judged as if it ended there")
@@ -235,19 +230,20 @@ def philly(log: Reading) -> pd.DataFrame:
     machine list contradicts it, so that nothing here is a capacity.
     """
     log.word = "job"
-    by = log.choice("user", ("user", "vc"))
     log.refuse_columns("the JSON log")
     text = log.content()
     if text.lstrip()[:1] not in ("[", "{"):
         rule = "must be the published JSON log; the derived CSV file has no start times"
         raise InputError(log.source, "(no JSON)", rule)
-    index, rows = [], []
+    rows: list[tuple[int, dict[str, str]]] = []
     for number, job in enumerate(json_records(text, "jobs", log.source), start=1):
         log.rows_read += 1
-        for cells_of_row in _attempts(log, number, job, by):
-            index.append(number)
-            rows.append(cells_of_row)
-    log.take(pd.DataFrame(rows, index=index, columns=list(PHILLY), dtype=object))
+        try:
+            rows += [(number, row) for row in _attempts(job, log.settings["user"])]
+        except Malformed as error:
+            log.break_row(number, *error.args)
+    index, cells = [number for number, _ in rows], [row for _, row in rows]
+    log.take(pd.DataFrame(cells, index=index, columns=list(PHILLY), dtype=object).fillna(""))
     submit, jobs = log.times("submit"), log.text("job").to_numpy()
     about = log.times("start", submit, notes=False)
     ends = log.times("end", about, submit, notes=False)
@@ -262,31 +258,22 @@ def philly(log: Reading) -> pd.DataFrame:
     )
 
 
-def _attempts(log: Reading, number: int, job: Any, by: str) -> list[tuple[str, ...]]:
+def _attempts(job: Any, user: str) -> list[dict[str, str]]:
     """Cells of `PHILLY` of each attempt and server, or of a job without any."""
     if not isinstance(job, dict) or not set(job) >= {"jobid", "submitted_time", "attempts"}:
         found = ", ".join(job)[:60] if isinstance(job, dict) else str(job)
-        log.break_row(number, "(all)", found, "must have attempts, jobid, submitted_time")
-        return []
-    attempts = job["attempts"]
-    if not isinstance(attempts, list) or not all(isinstance(a, dict) for a in attempts):
-        log.break_row(number, "attempts", attempts, "must be a list of objects")
-        attempts = []
-    head = _text(job["jobid"]), _text(job["submitted_time"])
-    tail = _text(job.get(by)), _text(job.get("vc")), _text(job.get("status"))
-    rows: list[tuple[str, ...]] = []
-    for attempt in attempts:
-        detail = attempt.get("detail") or []
-        if not isinstance(detail, list) or not all(
-            isinstance(node, dict) and isinstance(node.get("gpus"), list) for node in detail
-        ):
-            rule = "must be a list of servers with their gpus"
-            log.break_row(number, "detail", detail, rule)
-            detail = []
-        held = [(str(len(n["gpus"])), _text(n.get("ip"))) for n in detail if n["gpus"]]
-        times = _text(attempt.get("start_time")), _text(attempt.get("end_time"))
-        rows += [(*head, *times, *place, *tail) for place in held or [("0", "")]]
-    return rows or ([] if attempts else [(*head, "", "", "1", "", *tail)])
+        raise Malformed("(all)", found, "must have attempts, jobid, submitted_time")
+    keys = {"job": "jobid", "submit": "submitted_time", "user": user, "part": "vc",
+            "state": "status"}  # fmt: skip
+    of_job = {role: _text(job.get(key)) for role, key in keys.items()}
+    rows = []
+    for attempt in inner_list(job, "attempts"):
+        times = {role: _text(attempt.get(f"{role}_time")) for role in ("start", "end")}
+        nodes = inner_list(attempt, "detail")
+        held = [(len(inner_list(node, "gpus", object)), _text(node.get("ip"))) for node in nodes]
+        places = [(str(gpus), ip) for gpus, ip in held if gpus] or [("0", "")]
+        rows += [{**of_job, **times, "gpus": gpus, "server": ip} for gpus, ip in places]
+    return rows or [{**of_job, "gpus": "1"}]
 
 
 def _text(value: object) -> str:
@@ -330,9 +317,7 @@ ELASTICFLOW_SCHEDULE = Format(
     elasticflow_schedule,
     columns={"job": "job_id", "submit": "submit_time", "end": "end_time", "deadline": "ddl"},
     needed=("job", "submit", "end"),
-    settings={
-        "events": ("beside", "the file of scheduling events: beside (the job file), or a path"),
-    },
+    settings={"events": "beside"},  # the file of events: beside the job file, or a path
 )  # fmt: skip
 CHRONUS_COLUMNS = {
     "job": "job_id", "user": "user", "gpus": "num_gpu", "submit": "submit_time",
@@ -366,15 +351,13 @@ OPENB = Format(
         "user": "qos",
     },
     needed=("job", "submit", "start", "end", "gpus"),
-    settings={
-        "running": ("aside", "pods that still run: aside (not judged) or end (at the list's end)"),
-        "shares": ("aside", "pods that ask for a share of a GPU: aside, or whole (one GPU)"),
-    },
+    # Pods that still run are set aside, or end with the list; a share of a GPU is, or is a GPU.
+    settings={"running": ("aside", "end"), "shares": ("aside", "whole")},
 )  # fmt: skip
 PHILLY_LOG = Format(
     "philly", "Philly's published job log", philly,
     columns={name: name for name in PHILLY},
-    settings={"user": ("user", "who counts as the user: user or vc (virtual cluster)")},
+    settings={"user": ("user", "vc")},  # who counts as the user: vc is a virtual cluster
     time_zone=PHILLY_ZONE,
 )  # fmt: skip
 PHILLY_FLAT = Format(

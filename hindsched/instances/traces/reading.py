@@ -31,7 +31,7 @@ import pandas as pd
 from hindsched.errors import InputError
 from hindsched.instances.io import MOST_BYTES, decoded, read_bytes
 from hindsched.instances.traces.capacity import Capacity
-from hindsched.instances.traces.times import DECIMAL, Clock, seconds_text
+from hindsched.instances.traces.times import Clock, by_rules, numbers, seconds_text
 from hindsched.json_types import JsonObject
 
 NONE_WORDS = frozenset(("", "None", "null", "NULL", "NaN", "nan", "NA", "N/A", "NaT"))
@@ -56,7 +56,8 @@ class Format:
     read: Callable[[Reading], pd.DataFrame]  # makes the neutral frame
     columns: Mapping[str, str] = field(default_factory=dict)  # by role; empty where there are none
     needed: tuple[str, ...] = ()  # roles without which the log cannot be read
-    settings: Mapping[str, tuple[str, str]] = field(default_factory=dict)  # default, meaning
+    # Settings with their default, or with the words that they may be, the default first.
+    settings: Mapping[str, str | Sequence[str]] = field(default_factory=dict)
     time_zone: str | None = None  # of stamps without offset, where the publisher says it
     time_unit: str = "s"  # of its numbers, unless the user says otherwise
     missing: frozenset[str] = NONE_WORDS  # how it writes that there is no value
@@ -66,7 +67,7 @@ class Notes:
     """What a reader noticed, a row each: row of the log, column, value, rule, what was done."""
 
     def __init__(self) -> None:
-        self._frames: list[pd.DataFrame] = []
+        self._frames = [pd.DataFrame(columns=["row", "column", "value", "rule", "done"])]
 
     def __len__(self) -> int:
         return sum(map(len, self._frames))
@@ -79,24 +80,25 @@ class Notes:
             columns = {"row": rows, "column": column, "value": values, "rule": rule, "done": done}
             self._frames.append(pd.DataFrame(columns))
 
-    def _all(self) -> pd.DataFrame:
-        empty = pd.DataFrame(columns=["row", "column", "value", "rule", "done"])
-        found = pd.concat(self._frames or [empty], ignore_index=True)
-        return found.assign(value=found["value"].map(short))
+    def _kinds(self) -> Any:
+        found = pd.concat(self._frames[1:] or self._frames, ignore_index=True)
+        found["value"] = found["value"].map(short)
+        return found.groupby(["column", "rule", "done"], sort=False, as_index=False)
 
     def to_frame(self) -> pd.DataFrame:
         """At most 100 notes of a kind, by row."""
-        found = self._all().groupby(["column", "rule", "done"]).head(MOST_EXAMPLES)
+        found: pd.DataFrame = self._kinds().head(MOST_EXAMPLES)
         return found.sort_values("row", kind="stable", ignore_index=True)
 
     def summary(self) -> list[JsonObject]:
         """A row a kind: how many, where first, what was done; most frequent first."""
-        kinds = self._all().groupby(["column", "rule", "done"], sort=False, as_index=False)
-        found: Any = kinds.agg(
+        found = self._kinds().agg(
             count=("row", "size"), first_row=("row", "first"), first_value=("value", "first")
         )
-        found = found.sort_values("count", ascending=False, kind="stable").to_dict("records")
-        return list(found)
+        rows: list[JsonObject] = found.sort_values("count", ascending=False, kind="stable").to_dict(
+            "records"
+        )
+        return rows
 
 
 def short(value: object, limit: int = 80) -> str:
@@ -139,8 +141,13 @@ class Reading:
                 known = ", ".join(form.settings) or "(none)"
                 raise InputError("set", name, f"{form.name} has the settings {known}")
         self.columns = {**form.columns, **self.columns}
-        defaults = {name: default for name, (default, _) in form.settings.items()}
-        self.settings = defaults | {name: str(value) for name, value in self.settings.items()}
+        given = {name: str(value) for name, value in self.settings.items()}
+        self.settings = {}
+        for name, known in form.settings.items():
+            default = known if isinstance(known, str) else known[0]
+            self.settings[name] = value = given.get(name, default)
+            if not isinstance(known, str) and value not in known:
+                raise InputError(name, value, f"must be one of {', '.join(known)}")
         self.take(pd.DataFrame())
 
     @property
@@ -155,13 +162,6 @@ class Reading:
             raise InputError(self.source, "(empty)", "must hold something")
         return decoded(data, self.source)
 
-    def choice(self, setting: str, known: Sequence[str]) -> str:
-        """Value of a setting that is one of some words."""
-        value = self.settings[setting]
-        if value not in known:
-            raise InputError(setting, value, f"must be one of {', '.join(known)}")
-        return value
-
     def refuse_columns(self, what: str) -> None:
         """Refuse columns that the user named where there are none."""
         if self.said:
@@ -175,9 +175,7 @@ class Reading:
     def table(self, delimiter: str = "", *, quoted: bool = True, what: str = "") -> None:
         """Take the file as a table with a header; no delimiter for the one that its header has."""
         what = what or f"{self.form.what} with a header"
-        self.take_table(
-            read_table(self.content(), self.source, delimiter, quoted=quoted, what=what), what
-        )
+        self.take_table(read_table(self.content(), self.source, delimiter, quoted, what), what)
 
     def take_table(self, table: pd.DataFrame, what: str) -> None:
         """Take the columns that have roles; rows of too few or too many cells are broken."""
@@ -330,14 +328,9 @@ class Reading:
 
 
 def read_table(
-    text: str,
-    source: str,
-    delimiter: str = "",
-    *,
-    quoted: bool = True,
-    first: int = 1,
+    text: str, source: str, delimiter: str = "", quoted: bool = True,
     what: str = "a table with a header",
-) -> pd.DataFrame:
+) -> pd.DataFrame:  # fmt: skip
     """A table's rows as text, indexed by line; ``(cells)`` counts those of odd rows."""
     if not text.strip():
         raise InputError(source, "(empty)", f"must be {what}")
@@ -351,9 +344,9 @@ def read_table(
     try:
         for cells in reader:
             if any(map(str.strip, cells)):
-                found.append((reader.line_num + first - 1, cells))
+                found.append((reader.line_num, cells))
     except csv.Error as error:
-        where = f"{source}, row {reader.line_num + first - 1}"
+        where = f"{source}, row {reader.line_num}"
         raise InputError(where, str(error), f"must be {what}") from None
     (line, header), rows = found[0], found[1:]
     width, names = len(header), [name.strip() for name in header]
@@ -374,24 +367,16 @@ def _check_unique_names(names: Sequence[str], where: str) -> None:
 def _texts_of(values: pd.Series) -> pd.Series:
     """A frame's column as a table would write it; nothing for what is missing."""
     if pd.api.types.is_timedelta64_dtype(values):
-        spans: Any = values
-        found = (spans / pd.Timedelta(microseconds=1)).round().fillna(0).map(seconds_text)
+        micro: Any = values / pd.Timedelta(microseconds=1)  # type: ignore[operator]
+        found = micro.round().fillna(0).map(seconds_text)
     else:
         found = values.map(str)
     return found.where(values.notna(), "").astype(object)
 
 
-def _by_rules(value: pd.Series, rules: Mapping[str, Any]) -> pd.DataFrame:
-    """Values beside the first rule that each breaks."""
-    rule = pd.Series("", index=value.index)
-    for words, broken in rules.items():
-        rule = rule.mask((rule == "") & broken, words)
-    return pd.DataFrame({"value": value, "rule": rule})
-
-
 def _names(texts: pd.Series) -> pd.DataFrame:
     odd = texts.str.extract(UNPRINTABLE)[0].fillna("")
-    return _by_rules(texts, {
+    return by_rules(texts, {
         "must not be empty": texts == "",
         f"must have at most {LONGEST_NAME} characters": texts.str.len() > LONGEST_NAME,
         **{f"must not hold the invisible character U+{ord(mark):04X}": odd == mark
@@ -399,14 +384,9 @@ def _names(texts: pd.Series) -> pd.DataFrame:
     })  # fmt: skip
 
 
-def _numbers(texts: pd.Series) -> pd.Series:
-    good = texts.str.fullmatch(DECIMAL).astype(bool)
-    return pd.to_numeric(texts.where(good), errors="coerce").astype(float)
-
-
 def _amounts(texts: pd.Series) -> pd.DataFrame:
-    value = _numbers(texts)
-    return _by_rules(value, {
+    value = numbers(texts)
+    return by_rules(value, {
         "must be a number of GPUs": value.isna(),
         "must not be negative": value < 0,
         f"must be at most {MOST_GPUS} GPUs": value > MOST_GPUS,
@@ -414,10 +394,30 @@ def _amounts(texts: pd.Series) -> pd.DataFrame:
 
 
 def _weights(texts: pd.Series) -> pd.DataFrame:
-    value = _numbers(texts)
-    return _by_rules(value, {"must be a number above 0, at most 1e15": ~value.between(1e-15, 1e15)})
+    value = numbers(texts)
+    return by_rules(value, {"must be a number above 0, at most 1e15": ~value.between(1e-15, 1e15)})
 
 
 def known_true(mask: pd.Series) -> pd.Series:
     """A comparison that a missing value does not satisfy."""
     return mask.fillna(False).astype(bool)
+
+
+class Malformed(Exception):
+    """Column, value and rule of a record that breaks it."""
+
+
+def inner(holder: JsonObject, key: str) -> JsonObject:
+    """The object in a JSON object; an empty one where there is none."""
+    value = holder.get(key)
+    if value is not None and not isinstance(value, dict):
+        raise Malformed(key, value, "must be an object")
+    return value or {}
+
+
+def inner_list(holder: JsonObject, key: str, kind: type = dict) -> list[Any]:
+    """The list (of objects) in a JSON object; an empty one where there is none."""
+    value = holder.get(key) or []
+    if not isinstance(value, list) or not all(isinstance(item, kind) for item in value):
+        raise Malformed(key, value, "must be a list" + " of objects" * (kind is dict))
+    return value

@@ -16,7 +16,10 @@ from hindsched.instances.traces.reading import (
     NONE_WORDS,
     REQUEUES,
     Format,
+    Malformed,
     Reading,
+    inner,
+    inner_list,
     known_true,
 )
 from hindsched.json_types import JsonObject
@@ -24,13 +27,11 @@ from hindsched.json_types import JsonObject
 ROLES = (
     "job", "submit", "start", "end", "gpus", "duration", "deadline", "weight", "user", "server",
 )  # fmt: skip
-AUTO = "auto"
 
 
 def read_csv(log: Reading) -> pd.DataFrame:
     """A table; several rows of one job are its runs, or its parts on several servers."""
-    word = log.choice("delimiter", (AUTO, *DELIMITERS))
-    log.table(DELIMITERS.get(word, ""))
+    log.table(DELIMITERS.get(log.settings["delimiter"], ""))
     return log.standard()
 
 
@@ -38,7 +39,7 @@ CSV = Format(
     "csv", "a table", read_csv,
     columns={role: role for role in ROLES},
     needed=ROLES[:5],
-    settings={"delimiter": (AUTO, f"what separates cells: auto, {', '.join(DELIMITERS)}")},
+    settings={"delimiter": ("auto", *DELIMITERS)},
 )  # fmt: skip
 
 SWF_FIELDS = (
@@ -67,8 +68,7 @@ def read_swf(log: Reading) -> pd.DataFrame:
         if column not in SWF_FIELDS:
             rule = f"must be one of {', '.join(SWF_FIELDS)}"
             raise InputError("column", f"{role}={column}", rule)
-    submits = log.choice("submits", ("header", "submits", "starts"))
-    header = _swf_lines(log)
+    submits, header = log.settings["submits"], _swf_lines(log)
     says_starts = submits == "header" and SWF_STARTS.search(header.get("Note", "")) is not None
     for name in ("MaxNodes", "MaxProcs"):  # nodes where a log allocates them whole
         text = header.get(name, "").split(" ")[0]
@@ -143,9 +143,7 @@ SWF = Format(
         "job": "job", "submit": "submit", "wait": "wait", "duration": "run", "gpus": "allocated",
         "status": "status", "user": "user",
     },
-    settings={
-        "submits": ("header", "what submissions are: header (what it says), submits, starts"),
-    },
+    settings={"submits": ("header", "submits", "starts")},  # what submissions are
     missing=frozenset(("-1", "-1.0", "-1.00")),
 )  # fmt: skip
 
@@ -164,8 +162,7 @@ def read_sacct(log: Reading) -> pd.DataFrame:
     requeued job has a row for each time it ran. Times are the cluster's local clock: its zone must
     be said. ``Elapsed`` leaves suspensions out. Where ``AllocTRES`` is empty, ``ReqTRES`` counts.
     """
-    log.requeues = log.choice("requeue", REQUEUES)
-    delimiter = log.settings["delimiter"]
+    log.requeues, delimiter = log.settings["requeue"], log.settings["delimiter"]
     if len(delimiter) != 1:
         raise InputError("delimiter", delimiter, "must be one character, as sacct --delimiter")
     log.table(delimiter, quoted=False)
@@ -234,10 +231,7 @@ SACCT = Format(
         "server": "NodeList",
     },
     needed=("job", "submit", "start", "end", "gpus"),
-    settings={
-        "delimiter": ("|", "what separates cells, as in sacct --delimiter"),
-        "requeue": ("restart", f"what a requeued job does: {', '.join(REQUEUES)}"),
-    },
+    settings={"delimiter": "|", "requeue": REQUEUES},
     missing=NONE_WORDS | {"Unknown", "UNKNOWN", "INVALID", "Partition_Limit"},
 )  # fmt: skip
 
@@ -269,7 +263,7 @@ def read_kubernetes(log: Reading) -> pd.DataFrame:
     the user names, or of the first of `GANG_LABELS` that a pod has, or else the pod alone. Where
     pods of a job ran one after the other, those that failed were lost and the others add up.
     """
-    log.requeues = log.choice("requeue", REQUEUES)
+    log.requeues = log.settings["requeue"]
     text = log.content()
     if text.lstrip()[:1] in ("{", "["):
         _take_pods(log, text)
@@ -303,34 +297,29 @@ def _take_pods(log: Reading, text: str) -> None:
             continue
         try:
             pods[number] = _pod(item, log.settings["gang"], log.settings["resource"])
-        except _Malformed as error:
+        except Malformed as error:
             log.break_row(number, *error.args)
     log.take(pd.DataFrame(list(pods.values()), list(pods), list(POD_NAMES), dtype=object))
 
 
-class _Malformed(Exception):
-    """Column, value and rule that it breaks."""
-
-
 def _pod(item: JsonObject, label: str, resource: str) -> dict[str, str]:
-    meta, spec, status = (_object(item, key) for key in ("metadata", "spec", "status"))
-    labels = {**_object(meta, "annotations"), **_object(meta, "labels")}
-    keys = (label,) if label else GANG_LABELS
-    group = next((labels[key] for key in keys if labels.get(key)), "")
+    meta, spec, status = (inner(item, key) for key in ("metadata", "spec", "status"))
+    labels = {**inner(meta, "annotations"), **inner(meta, "labels")}
+    group = next(filter(None, map(labels.get, [label] if label else GANG_LABELS)), "")
     if not label:
-        group = _object(spec, "schedulingGroup").get("podGroupName") or group
+        group = inner(spec, "schedulingGroup").get("podGroupName") or group
     bound = [
         condition.get("lastTransitionTime")
-        for condition in _list(status, "conditions")
+        for condition in inner_list(status, "conditions")
         if condition.get("type") == "PodScheduled" and condition.get("status") == "True"
     ]
     ended = [
-        _object(_object(container, "state"), "terminated").get("finishedAt")
-        for container in _list(status, "containerStatuses")
+        inner(inner(container, "state"), "terminated").get("finishedAt")
+        for container in inner_list(status, "containerStatuses")
     ]
     phase = status.get("phase")
-    together = sum(_pod_gpus(container, resource) for container in _list(spec, "containers"))
-    before = [_pod_gpus(container, resource) for container in _list(spec, "initContainers")]
+    together = sum(_pod_gpus(container, resource) for container in inner_list(spec, "containers"))
+    before = [_pod_gpus(container, resource) for container in inner_list(spec, "initContainers")]
     found: dict[str, Any] = {
         "pod": meta.get("name"),
         "job": group,
@@ -347,28 +336,14 @@ def _pod(item: JsonObject, label: str, resource: str) -> dict[str, str]:
 
 
 def _pod_gpus(container: JsonObject, resource: str) -> int:
-    resources = _object(container, "resources")
+    resources = inner(container, "resources")
     for kind in ("limits", "requests"):  # extended resources have equal requests and limits
-        value = _object(resources, kind).get(resource)
+        value = inner(resources, kind).get(resource)
         if value is not None:
             if not re.fullmatch(r"(?a:\d{1,9})", str(value)):
-                raise _Malformed(f"resources.{kind}.{resource}", value, "must be a number of GPUs")
+                raise Malformed(f"resources.{kind}.{resource}", value, "must be a number of GPUs")
             return int(str(value))
     return 0
-
-
-def _object(holder: JsonObject, key: str) -> JsonObject:
-    value = holder.get(key)
-    if value is not None and not isinstance(value, dict):
-        raise _Malformed(key, value, "must be an object")
-    return value or {}
-
-
-def _list(holder: JsonObject, key: str) -> list[JsonObject]:
-    value = [] if holder.get(key) is None else holder[key]
-    if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
-        raise _Malformed(key, value, "must be a list of objects")
-    return value
 
 
 KUBERNETES = Format(
@@ -379,9 +354,6 @@ KUBERNETES = Format(
         "phase": "phase",
     },
     needed=("pod", "submit", "start", "end", "gpus"),
-    settings={
-        "gang": ("", "label or annotation that names a pod's gang; the usual ones otherwise"),
-        "resource": ("nvidia.com/gpu", "the resource that counts as GPUs, in JSON"),
-        "requeue": ("restart", f"what a pod run again does: {', '.join(REQUEUES)}"),
-    },
+    # The label or annotation that names a pod's gang (else the usual ones), what counts as GPUs.
+    settings={"gang": "", "resource": "nvidia.com/gpu", "requeue": REQUEUES},
 )  # fmt: skip

@@ -46,33 +46,15 @@ LOADERS: dict[str, Format] = {
 
 @dataclass(frozen=True)
 class TraceTable:
-    """Jobs of a trace.
-
-    Parameters
-    ----------
-    format : str
-        Name of the format.
-    source : str
-        Name of the file or folder read (without its path).
-    sha256 : str
-        Hash of what was read, empty for a folder.
-    rows : DataFrame
-        Accepted jobs in order of submission, with the columns above.
-    rejected : DataFrame
-        Columns ``row`` (1-based data row), ``job``, ``part``, ``reason``.
-    rows_read : int
-        Accepted plus rejected.
-    selected_part : str
-        The part that `part` has chosen, empty for all.
-    """
+    """Jobs of a trace."""
 
     format: str
-    source: str
-    sha256: str
-    rows: pd.DataFrame
-    rejected: pd.DataFrame
-    rows_read: int
-    selected_part: str = ""
+    source: str  # name of the file or folder read, without its path
+    sha256: str  # of what was read, empty for a folder
+    rows: pd.DataFrame  # accepted jobs in order of submission, with the columns above
+    rejected: pd.DataFrame  # row (counted from 1), job, part, reason
+    rows_read: int  # accepted and rejected
+    selected_part: str = ""  # that `part` has chosen, empty for all
 
     def __len__(self) -> int:
         return len(self.rows)

@@ -7,6 +7,7 @@ only the user or the format's publisher knows: none is assumed.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -61,8 +62,8 @@ class Clock:
             self._first = texts[known].iloc[0]
             self.kind = "stamps" if stamps[known].iloc[0] else "seconds"
         other = known & (stamps != (self.kind == "stamps"))
-        numbers = self._numbers(texts[~stamps], "a number of seconds or an ISO 8601 stamp")
-        made = pd.concat([numbers, self._stamps(texts[stamps])]).reindex(texts.index)
+        plain = self._numbers(texts[~stamps], "must be a number of seconds or an ISO 8601 stamp")
+        made = pd.concat([plain, self._stamps(texts[stamps])]).reindex(texts.index)
         made.loc[other, "rule"] = f"must be {self.kind} as {self._first} is: one log, one kind"
         return made
 
@@ -71,20 +72,16 @@ class Clock:
         parts = texts.str.extract(SPAN)
         is_span = parts["minutes"].notna()
         parts = parts[is_span]
-        numbers = parts.fillna("0").astype(float)
-        minutes = (numbers["days"] * 24 + numbers["hours"]) * 60 + numbers["minutes"]
-        seconds = minutes * 60 + numbers["seconds"] + numbers["fraction"]
-        odd = (numbers["seconds"] > 59) | ((numbers["minutes"] > 59) & parts["hours"].notna())
-        made = self._checked(seconds * SECOND, pd.Series("", odd.index).mask(odd, SPAN_RULE))
-        rest = self._numbers(texts[~is_span], SPAN_RULE.removeprefix("must be "))
-        return pd.concat([made, rest]).reindex(texts.index)
+        part = parts.fillna("0").astype(float)
+        minutes = (part["days"] * 24 + part["hours"]) * 60 + part["minutes"]
+        seconds = minutes * 60 + part["seconds"] + part["fraction"]
+        odd = (part["seconds"] > 59) | ((part["minutes"] > 59) & parts["hours"].notna())
+        made = self._rounded(seconds * SECOND, {SPAN_RULE: odd})
+        return pd.concat([made, self._numbers(texts[~is_span], SPAN_RULE)]).reindex(texts.index)
 
-    def _numbers(self, texts: pd.Series, what: str) -> pd.DataFrame:
-        good = texts.str.fullmatch(DECIMAL)
-        values = pd.to_numeric(texts.where(good), errors="coerce").astype(float)
-        return self._checked(
-            values * UNITS[self.unit], pd.Series("", texts.index).mask(~good, f"must be {what}")
-        )
+    def _numbers(self, texts: pd.Series, rule: str) -> pd.DataFrame:
+        values = numbers(texts)
+        return self._rounded(values * UNITS[self.unit], {rule: values.isna()})
 
     def _stamps(self, texts: pd.Series) -> pd.DataFrame:
         parts = texts.str.extract(STAMP)
@@ -93,15 +90,9 @@ class Clock:
             self.offset = str(offset.dropna().iloc[0])
         plain = parts[0] + "T" + parts[1] + offset.fillna("")
         moments = pd.to_datetime(plain, format="ISO8601", utc=True, errors="coerce")
-        rule = pd.Series("", texts.index)
-        rule = rule.mask(moments.isna(), "must be a date and a time of day within 285 years")
         naive, fraction = offset.isna(), ("0." + parts[2].fillna("0")).astype(float) * SECOND
         values = [_since_1970(moments) + fraction] * 2
-        if naive.any() and self._zone is None:
-            rule = rule.mask(
-                naive, "has no offset: --time-zone must name the zone of the cluster's clock"
-            )
-        elif naive.any():
+        if naive.any() and self._zone is not None:
             for at, is_first in enumerate((True, False)):
                 local: Any = moments[naive].dt.tz_localize(None)
                 local = local.dt.tz_localize(
@@ -109,25 +100,40 @@ class Clock:
                 )
                 found = (_since_1970(local) + fraction[naive]).reindex(texts.index)
                 values[at] = values[at].where(~naive, found)
-            skipped = values[0].isna() & (rule == "")
-            rule = rule.mask(skipped, f"the clock of {self.zone} skips this time")
-        first, later = (self._checked(value, rule) for value in values)
+        zone_rule = "has no offset: --time-zone must name the zone of the cluster's clock"
+        rules = {
+            zone_rule: naive & (self._zone is None),
+            "must be a date and a time of day within 285 years": moments.isna(),
+            f"the clock of {self.zone} skips this time": values[0].isna(),
+        }
+        first, later = (self._rounded(value, rules) for value in values)
         repeats = (first["value"] != later["value"]).fillna(False)
         return first.assign(later=later["value"].where(repeats))
 
-    def _checked(self, micro: pd.Series, rule: pd.Series) -> pd.DataFrame:
-        """Microseconds rounded and within the bounds, beside the rules broken before."""
-        far = (rule == "") & ~(micro.abs() < FARTHEST)
-        kept = micro.where((rule == "") & ~far)
+    def _rounded(self, micro: pd.Series, rules: Mapping[str, pd.Series]) -> pd.DataFrame:
+        """Microseconds rounded to the step, beside the first rule that each breaks."""
+        far = ~(micro.abs() < FARTHEST)
+        made = by_rules(micro, {**rules, "must lie within 285 years": far})
+        kept = micro.where(made["rule"] == "")
         near = (kept / self._step).round() * self._step
         if self.step is not None:
             change = (near - kept).abs()
             self.rounded += int((change > 0).sum())
             self.most_rounded = max(self.most_rounded, int(np.nan_to_num(change.max()).round()))
-        made = pd.DataFrame({"value": near.round().astype("Int64"), "rule": rule})
-        made["later"] = pd.array([pd.NA] * len(made), dtype="Int64")
-        made.loc[far, "rule"] = "must lie within 285 years"
-        return made
+        later = pd.array([pd.NA] * len(made), dtype="Int64")
+        return made.assign(value=near.round().astype("Int64"), later=later)
+
+
+def numbers(texts: pd.Series) -> pd.Series:
+    """Decimals as floats; NaN for any other text."""
+    good = texts.str.fullmatch(DECIMAL).astype(bool)
+    return pd.to_numeric(texts.where(good), errors="coerce").astype(float)
+
+
+def by_rules(value: pd.Series, rules: Mapping[str, Any]) -> pd.DataFrame:
+    """Values beside the first rule that each breaks."""
+    rule = np.select([*rules.values()], [*rules], "")
+    return pd.DataFrame({"value": value, "rule": rule}, index=value.index)
 
 
 def _since_1970(moments: pd.Series) -> pd.Series:

@@ -162,36 +162,6 @@ class Audit:
         return f"<audit of {self.log.source!r}: {self.sentence()}>"
 
 
-class Clock:
-    """Seconds of each step, and what is left of a limit of everything from reading to the page."""
-
-    def __init__(self, limit: float | None) -> None:
-        self._begin = self._since = time.perf_counter()
-        self._limit, self._reserved = limit, 0.0
-        self.laps: dict[str, float] = {}
-
-    def reserve(self, jobs: int) -> None:
-        """Keep the time to write an audit of so many jobs, half of the limit at most."""
-        self._reserved = min((self._limit or 0.0) / 2, FOR_OUTPUT + PER_JOB * jobs)
-
-    def lap(self, name: str) -> None:
-        """Note how long a step took."""
-        now = time.perf_counter()
-        self.laps[name], self._since = now - self._since, now
-
-    @property
-    def has_time_for_policies(self) -> bool:
-        """Whether more is left than the half that bound and search are to have."""
-        return self._limit is None or self.seconds_left > (self._limit - self._reserved) / 2
-
-    @property
-    def seconds_left(self) -> float:
-        """Seconds that bound and search may take; they have their own where there is no limit."""
-        if self._limit is None:
-            return DEFAULT_SECONDS
-        return max(0.0, self._limit - self._reserved - (time.perf_counter() - self._begin))
-
-
 def audit(
     log: Log | str | Path | pd.DataFrame,
     format: str = "csv",  # noqa: A002
@@ -249,12 +219,16 @@ def audit(
     if time_limit is not None and not 0 <= time_limit < float("inf"):
         raise InputError("time_limit", time_limit, "must be a number of seconds, at least 0")
     compile_audit()
-    clock, tell = Clock(time_limit), say or (lambda text: None)
+    begin, laps, tell = time.perf_counter(), dict[str, float](), say or (lambda text: None)
+
+    def lap(name: str) -> None:
+        laps[name] = time.perf_counter() - begin - sum(laps.values())
+
     if not isinstance(log, Log):
         log = read_log(log, format, gpus=gpus, servers=servers, **reading)
     elif (said := said_capacity(gpus, servers)) is not None:
         log = replace(log, capacity=said)
-    clock.lap("reading")
+    lap("reading")
     kind = _kind(log, formulation)
     chosen = _chosen(kind, policies)
     if objective not in GOALS:
@@ -263,32 +237,37 @@ def audit(
     instance = instance_of_log(log, formulation=kind)
     if objective == "deadlines-met" and not (instance.deadlines >= 0).any():
         raise InputError("objective", objective, "no job of the log has a deadline")
-    clock.reserve(len(instance.jobs))
+    until = math.inf  # when bound and search must end, for the verdict to be written in time
+    if time_limit is not None:
+        until = begin + time_limit - min(time_limit / 2, FOR_OUTPUT + PER_JOB * len(instance.jobs))
     tell(f"{len(instance.jobs)} jobs on {instance.total_gpus} GPUs: what is impossible")
     schedule, breaches = _schedule_of(log, instance, full), find_breaches(log)
-    if schedule.is_known and not breaches.listed:
-        for broken in schedule.solution.violations():
-            breaches = breaches.with_one(Breach(REFUSED, 0, str(broken), log.stamp(0), "", 0, 0))
-    clock.lap("checks")
+    found = list(breaches.listed)
+    if schedule.is_known and not found:
+        found += [
+            Breach(REFUSED, 0, str(broken), log.stamp(0), "", 0, 0)
+            for broken in schedule.solution.violations()
+        ]
+    lap("checks")
     replayed: dict[str, Schedule] = {}
     for name in chosen:
-        if clock.has_time_for_policies:
+        if time.perf_counter() < (begin + until) / 2:  # half of the time is for bound and search
             tell(f"what {name} would have done")
             pauses = POLICIES[name].preemptive
             own = full.replace(KINDS[0], KINDS[1]) if pauses and kind == KINDS[0] else full
             replayed[name] = Schedule(name, replay(instance, name, own), pauses)
-    clock.lap("policies")
+    lap("policies")
     tell(f"bound and search ({full})")
-    limit = max(LEAST_SECONDS, clock.seconds_left)
+    left = DEFAULT_SECONDS if time_limit is None else until - time.perf_counter()
+    limit = max(LEAST_SECONDS, left)
     result = solve(instance, formulation=full, time_limit=limit)
     certificate = result.certificate or certify_without_prices(instance, full)
     bound = float(certificate.bound)
-    clock.lap("bound")
+    lap("bound")
     value = schedule.solution.objective()
     if value < bound * (1 - ROUNDING):  # below what is proven of every schedule
-        breach = Breach(BEATS_BOUND, 0, "all jobs", log.stamp(0), "", value, bound)
-        breaches = breaches.with_one(breach)
-    candidates = [] if breaches.listed else [schedule]
+        found.append(Breach(BEATS_BOUND, 0, "all jobs", log.stamp(0), "", value, bound))
+    candidates = [] if found else [schedule]
     if isinstance(result.solution, GangSolution):
         candidates.append(Schedule("best found", result.solution, kind != KINDS[0]))
     candidates += [each for each in replayed.values() if not each.pauses or kind != KINDS[0]]
@@ -297,9 +276,10 @@ def audit(
     if late := [name for name in chosen if name not in replayed]:
         remarks.append(f"Not replayed, for no time was left: {', '.join(late)}.")
     return Audit(
-        log=log, instance=instance, objective=objective, formulation=full, breaches=breaches,
-        schedule=schedule, policies=tuple(replayed.values()), best=best, certificate=certificate,
-        verdict=verdict_on(instance, objective, value, bound, best), seconds=clock.laps,
+        log=log, instance=instance, objective=objective, formulation=full,
+        breaches=replace(breaches, listed=tuple(found)), schedule=schedule,
+        policies=tuple(replayed.values()), best=best, certificate=certificate,
+        verdict=verdict_on(instance, objective, value, bound, best), seconds=laps,
         remarks=tuple(remarks),
     )  # fmt: skip
 
@@ -318,14 +298,13 @@ def compile_audit() -> None:
 
 def _kind(log: Log, formulation: str | None) -> str:
     """How freely the log is judged: never less freely than it was scheduled."""
-    if formulation is None:
-        return log.formulation
-    if formulation not in KINDS:
-        raise InputError("formulation", formulation, f"must be one of {', '.join(KINDS)}")
-    if KINDS.index(formulation) < KINDS.index(log.formulation):
+    kind = log.formulation if formulation is None else formulation
+    if kind not in KINDS:
+        raise InputError("formulation", kind, f"must be one of {', '.join(KINDS)}")
+    if KINDS.index(kind) < KINDS.index(log.formulation):
         rule = f"the log's own schedule is {log.formulation}: it cannot be judged by less freedom"
-        raise InputError("formulation", formulation, rule)
-    return formulation
+        raise InputError("formulation", kind, rule)
+    return kind
 
 
 def _chosen(kind: str, policies: Sequence[str] | None) -> tuple[str, ...]:

@@ -64,14 +64,9 @@ class Breaches:
         kinds = [breach.kind for breach in self.listed]
         return {kind: kinds.count(kind) for kind in WORDS if kind in kinds}
 
-    def with_one(self, breach: Breach) -> Breaches:
-        """The same and one more."""
-        return replace(self, listed=(*self.listed, breach))
-
     def to_frame(self) -> pd.DataFrame:
         """A row a breach."""
-        rows = [asdict(each) for each in self.listed]
-        return pd.DataFrame(rows, columns=[*Breach.__annotations__])
+        return pd.DataFrame(map(asdict, self.listed), columns=[*Breach.__annotations__])
 
 
 def find_breaches(log: Log) -> Breaches:
@@ -90,10 +85,13 @@ def find_breaches(log: Log) -> Breaches:
         named = held[held["server"].fillna("").astype(str).isin(sizes)]
         listed += _judged(log, named, sum(sizes.values()), sizes)
     jobs = log.jobs
-    for _, job in jobs[(jobs["ran"].notna() & (jobs["ran"] < jobs["duration"]))].iterrows():
-        ran, needed = log.seconds(job["ran"]), log.seconds(job["duration"])
-        end, where = log.stamp(job["completion"]), f"job {job['job']}"
-        listed.append(Breach("too short", int(job["row"]), where, end, "", ran, needed))
+    for job in jobs[jobs["ran"].notna() & (jobs["ran"] < jobs["duration"])].itertuples():
+        ran, needed, end = (
+            log.seconds(job.ran),
+            log.seconds(job.duration),
+            log.stamp(job.completion),
+        )
+        listed.append(Breach("too short", job.row, f"job {job.job}", end, "", ran, needed))
     used = use_over_time(held["start"], held["end"], held["gpus"])
     return Breaches(tuple(listed), tuple(unchecked), int(used.max() if len(used) else 0))
 
@@ -137,35 +135,29 @@ def _judged(
     log: Log, held: pd.DataFrame, gpus: int, servers: Mapping[str, int]
 ) -> Iterator[Breach]:
     """What the exact kernel says of rows as jobs of their own, on one pool or on each server."""
-    if not len(held):
-        return
-    zero = min(0, int(held["start"].min()), int(held["submit"].min()))
+    zero = min([0, *held["start"], *held["submit"]])
     jobs, runs = [], []
-    columns = [held[name].tolist() for name in ("submit", "start", "end", "gpus")]
-    places = held["server"].astype(str).tolist() if servers else [""] * len(held)
-    for number, (submit, start, end, width) in enumerate(zip(*columns, strict=True)):
-        name = str(number)
-        own = {"servers": {places[number]: width}} if servers else {"gpus": width}
-        job = {"submit": submit - zero, "duration": end - start, "gpus": min(width, gpus)}
-        jobs.append({"name": name, **job})
-        rows = [{"from": start - zero + 1, "to": end - zero, **own}]
-        runs.append({"name": name, "assignments": rows})
+    for number, row in enumerate(held.itertuples()):
+        job = {"submit": row.submit - zero, "duration": row.end - row.start}
+        jobs.append({"name": str(number), **job, "gpus": min(row.gpus, gpus)})
+        place = {"servers": {row.server: row.gpus}} if servers else {"gpus": row.gpus}
+        span = {"from": row.start - zero + 1, "to": row.end - zero}
+        runs.append({"name": str(number), "assignments": [{**span, **place}]})
     listed = [{"name": name, "gpus": size} for name, size in servers.items()]
     cluster = {"servers": listed} if servers else {"gpus": gpus}
     instance = {"family": "gang", "slot_seconds": 1, "jobs": jobs, **cluster}
     found = kernel.check(instance, {"formulation": "non-preemptive", "jobs": runs})
     over: dict[tuple[str, int], Breach] = {}  # by place and the slot after which it ends
-    for each in found.violations:
+    for each in found.violations if jobs else ():
         row, begin, amount = held.iloc[int(each.job)], each.first - 1 + zero, int(each.amount)
-        begins, ends = log.stamp(begin), log.stamp(each.last + zero)
+        number, begins, ends = int(row["row"]), log.stamp(begin), log.stamp(each.last + zero)
         if each.rule == "(2)" and not servers:
             early, where = log.seconds(amount), f"job {row['job']}"
-            yield Breach("before submission", int(row["row"]), where, begins, "", early, 0)
+            yield Breach("before submission", number, where, begins, "", early, 0)
         elif each.rule == "(5)" and (each.server == "cluster") != bool(servers):
-            room = servers.get(each.server, gpus)
             where = f"server {each.server}" if servers else "the cluster"
-            kind = "server" if servers else "capacity"
-            made = Breach(kind, int(row["row"]), where, begins, ends, room + amount, room)
+            kind, room = "server" if servers else "capacity", servers.get(each.server, gpus)
+            made = Breach(kind, number, where, begins, ends, room + amount, room)
             before = over.pop((each.server, each.first - 1), None)
             if before is not None:  # goes on at another height
                 made = replace(before, end=ends, found=max(before.found, made.found))

@@ -132,16 +132,16 @@ def plot_use(audit: Audit) -> Axes:
     ax = new_axes(8.6, 3.2)
     end = int(audit.schedule.solution.completions.max())
     used = use_over_time(held["start"], held["end"], held["gpus"])
-    ax.fill_between(
-        *_curve(log, used, end), step="post", color=LOG_COLOUR, alpha=0.35, lw=0, label="log"
-    )
+    areas = {"log": (used, LOG_COLOUR, 0.35, 0)}
     if (used > room).any():
-        over, label = _curve(log, used.where(used > room, 0), end), "more than there are"
-        ax.fill_between(*over, step="post", color=OVER_COLOUR, lw=1, label=label)
+        areas["more than there are"] = (used.where(used > room, 0), OVER_COLOUR, 1.0, 1)
+    for label, (curve, color, alpha, lw) in areas.items():
+        style = {"step": "post", "color": color, "alpha": alpha, "lw": lw}
+        ax.fill_between(*_curve(log, curve, end), label=label, **style)
     if best is not None and best is not audit.schedule:
         rows = best.solution.rows
-        curve = _curve(log, use_over_time(rows.start, rows.end, rows.gpus), end)
-        ax.step(*curve, where="post", color=BEST_COLOUR, lw=1, label=best.name)
+        curve = use_over_time(rows.start, rows.end, rows.gpus)
+        ax.step(*_curve(log, curve, end), where="post", color=BEST_COLOUR, lw=1, label=best.name)
     ax.axhline(room, color=GREY, lw=1, ls="--")
     ax.set_ylim(0, None)
     ax.set_ylabel(f"GPUs in use (of {room})")
@@ -175,9 +175,8 @@ def _curve(log: Log, used: pd.Series, end: int) -> tuple[Any, Any]:
     edges = np.unique(np.linspace(moments[0], end, MOST_STEPS + 1).astype(np.int64))
     area = np.append(0.0, np.cumsum(used.to_numpy()[:-1] * np.diff(moments)))
     means = np.diff(np.interp(edges, moments, area)) / np.diff(edges)
-    times: Any = log.microseconds(edges)
+    times: Any = log.microseconds(edges) / (3600 * SECOND)
     if log.clock == "stamps":
-        times = pd.to_datetime(times, unit="us", utc=True).tz_convert(log.zone or "UTC")
-    else:
-        times = times / (3600 * SECOND)
+        times = pd.to_datetime(log.microseconds(edges), unit="us", utc=True)
+        times = times.tz_convert(log.zone or "UTC")
     return times, np.append(means, 0.0)

@@ -80,12 +80,9 @@ class Verdict:
     def to_dict(self) -> JsonObject:
         """JSON data."""
         return {
-            "objective": self.objective,
-            "value": self.value,
-            "best_possible": self.best.to_dict(),
-            "ratio": self.ratio.to_dict(),
-            "out_of": self.out_of,
-        }
+            "objective": self.objective, "value": self.value, "out_of": self.out_of,
+            "best_possible": self.best.to_dict(), "ratio": self.ratio.to_dict(),
+        }  # fmt: skip
 
 
 def seconds(value: float, outward: int = 0) -> str:
@@ -127,20 +124,18 @@ class Gap:
 
     def sentence(self) -> str:
         """Which jobs and hours lose how much."""
-        losing = int((self.jobs["later"] > 0).sum())
+        losing, against = int((self.jobs["later"] > 0).sum()), f"({self.best})"
         if not losing:
-            return f"No job ends later than in the best schedule found ({self.best})."
+            return f"No job ends later than in the best schedule found {against}."
         few = min(FEW, losing)
         text = (
             f"{losing} of {len(self.jobs)} jobs end later than in the best schedule found "
-            f"({self.best}); {few} of them hold {self.jobs['share'].head(few).sum():.0%} of the "
-            "loss."
+            f"{against}; {few} of them hold {self.jobs['share'].head(few).sum():.0%} of the loss."
         )
-        if len(self.hours):
-            first = self.hours.iloc[0]
+        for worst in self.hours.head(1).itertuples():
             text += (
                 f" {self.hours['idle'].sum():,.0f} GPU-seconds stood idle while jobs waited, most "
-                f"from {first['begin']} to {first['end']} ({first['share']:.1%})."
+                f"from {worst.begin} to {worst.end} ({worst.share:.1%})."
             )
         return text
 
@@ -148,11 +143,10 @@ class Gap:
         """JSON data with the largest losses."""
         losing = self.jobs[self.jobs["later"] > 0]
         return {
-            "against": self.best,
-            "sentence": self.sentence(),
+            "against": self.best, "sentence": self.sentence(),
             "jobs": losing.head(MOST).to_dict("records"),
             "hours": self.hours.head(MOST).to_dict("records"),
-        }
+        }  # fmt: skip
 
 
 def find_gap(log: Log, schedule: Schedule, best: Schedule) -> Gap:
@@ -162,40 +156,38 @@ def find_gap(log: Log, schedule: Schedule, best: Schedule) -> Gap:
     lost = np.maximum(later, 0) * instance.weights
     kept = log.to_frame()[["job", "row", "submit", "start", "end", "gpus", "duration", "jct"]]
     table = kept.assign(
-        best_jct=[log.seconds(slots) for slots in (ends - instance.submits).tolist()],
-        later=[log.seconds(slots) for slots in later.tolist()],
+        best_jct=list(map(log.seconds, ends - instance.submits)),
+        later=list(map(log.seconds, later)),
         share=lost / max(float(lost.sum()), 1e-300),
     )
     order = np.argsort(-lost, kind="stable")
-    hours = pd.DataFrame(columns=["begin", "end", "idle", "share"])
-    if schedule.is_known:
-        hours = _hours(log, schedule)
-    return Gap(best.name, table.iloc[order].reset_index(drop=True), hours)
+    return Gap(best.name, table.iloc[order].reset_index(drop=True), _idle_hours(log, schedule))
 
 
-def _hours(log: Log, schedule: Schedule) -> pd.DataFrame:
+def _idle_hours(log: Log, schedule: Schedule) -> pd.DataFrame:
     """GPU-seconds idle while jobs waited, by full hour of the log's clock."""
-    first, last = int(log.jobs["submit"].min()), int(log.jobs["completion"].max())
+    columns = ["begin", "end", "idle", "share"]
+    if not schedule.is_known:
+        return pd.DataFrame(columns=columns)
+    jobs, rows, held = log.jobs, schedule.solution.rows, held_rows(log)
+    first, last = int(jobs["submit"].min()), int(jobs["completion"].max())
     unit, step = SECOND // log.slots_per_second, 3600 * SECOND
     begin, end = log.microseconds(first) // step, -(-log.microseconds(last) // step)
     edges = (np.arange(begin, end + 1) * step - log.zero) // unit
-    rows = schedule.solution.rows
-    held = held_rows(log)
-    curves = {
-        "used": use_over_time(held["start"], held["end"], held["gpus"]),
-        "present": use_over_time(*(log.jobs[name] for name in ("submit", "completion", "gpus"))),
-        "running": use_over_time(rows.start, rows.end, rows.gpus),
-    }
-    cut = np.unique(np.concatenate([edges, *(curve.index for curve in curves.values())]))
+    curves = (
+        use_over_time(held["start"], held["end"], held["gpus"]),
+        use_over_time(jobs["submit"], jobs["completion"], jobs["gpus"]),
+        use_over_time(rows.start, rows.end, rows.gpus),
+    )
+    cut = np.unique(np.concatenate([edges, *(curve.index for curve in curves)]))
     cut = cut[(cut >= first) & (cut <= last)]
-    now = pd.DataFrame({n: c.reindex(cut, method="ffill").fillna(0) for n, c in curves.items()})
-    free = (schedule.solution.instance.total_gpus - now["used"]).clip(lower=0)
-    idle = np.minimum(free, (now["present"] - now["running"]).clip(lower=0))[:-1] * np.diff(cut)
+    used, present, running = (c.reindex(cut, method="ffill").fillna(0) for c in curves)
+    free = (schedule.solution.instance.total_gpus - used).clip(lower=0)
+    idle = np.minimum(free, (present - running).clip(lower=0))[:-1] * np.diff(cut)
     found = idle.groupby(np.searchsorted(edges, cut[:-1], side="right") - 1).sum()
     found = found[found > 0].sort_values(ascending=False, kind="stable")
-    return pd.DataFrame({
-        "begin": [log.stamp(edges[k]) for k in found.index],
-        "end": [log.stamp(edges[k + 1]) for k in found.index],
-        "idle": found.to_numpy() / log.slots_per_second,
-        "share": found.to_numpy() / found.sum(),
-    })  # fmt: skip
+    hours = [
+        (log.stamp(edges[hour]), log.stamp(edges[hour + 1]), lost / log.slots_per_second)
+        for hour, lost in found.items()
+    ]
+    return pd.DataFrame(hours, columns=columns[:3]).assign(share=found.to_numpy() / found.sum())

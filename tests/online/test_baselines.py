@@ -50,7 +50,7 @@ def oasis(*jobs: tuple[Any, ...], horizon: int = 12) -> Any:
     )  # fmt: skip
 
 
-def gangs(*jobs: tuple[Any, ...]) -> Any:
+def gangs(*jobs: tuple[Any, ...], sizes: Any = ([(2, 9)], [(1, 1)], [1])) -> Any:
     """batchsched with two GPUs; jobs (arrival, gang, work, more)."""
     rows = [
         {
@@ -60,7 +60,7 @@ def gangs(*jobs: tuple[Any, ...]) -> Any:
         }
         for a, n, work, *more in jobs
     ]  # fmt: skip
-    return batchsched_instance(PARAMETER_SERVER, [(2, 9)], [(1, 1)], [1], rows, horizon=9)
+    return batchsched_instance(PARAMETER_SERVER, *sizes, rows, horizon=9)
 
 
 def tenants(servers: list[int], quotas: dict[str, tuple[int, int]], *jobs: Any) -> Any:
@@ -117,6 +117,10 @@ CASES: dict[str, tuple[Any, str, dict[str, Any], dict[str, Any]]] = {
     "themis": (oasis(*PAIR), "themis", {}, {"a": "1-1x4 3-3x4", "b": "2-2x4 4-4x4"}),
     # Two jobs of up to four workers: 2 + 2 saves more than 4 + 0, 2 * 1.1 - 2 / sqrt(2).
     "sia": (oasis(*PAIR), "sia", {}, {"a": "1-4x2", "b": "1-4x2"}),
+    # Beside its worker one PS is enough; elsewhere two would need more than there is.
+    "sia on one server": (
+        gangs((2, 1, 3), sizes=([(3, 5)], [(1, 3)], [2])), "sia", {}, {"j0": "2-4x1"},
+    ),
     "fifo: nobody overtakes": (
         gangs((1, 1, 3), (1, 2, 1), (2, 1, 1)), "fifo", {},
         {"j0": "1-3x1", "j1": "4-4x2", "j2": "5-5x1"},

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
+import numpy as np
 import pyomo.environ as pyo
 from pydantic import Field
 
@@ -90,7 +91,8 @@ class Sia(Baseline):
 
     def _program(self, options: dict[str, list[int]], keys: list[tuple[str, int]]) -> Model:
         """The integer program over the numbers of workers that each job may get."""
-        use = {key: self.cluster.shares(self.jobs[key[0]], key[1]) for key in keys}
+        # beside each other a job's parts may need less, never more than there is
+        use = {key: np.minimum(1.0, self.cluster.shares(self.jobs[key[0]], key[1])) for key in keys}
         model = pyo.ConcreteModel()
         model.x = pyo.Var(keys, within=pyo.Binary)
         model.once = pyo.ConstraintList()

@@ -7,8 +7,14 @@ import pytest
 
 from hindsched.instances.batchsched.generator import generate
 from hindsched.instances.batchsched.instance import PARAMETER_SERVER, RING_ALLREDUCE
-from hindsched.online.batchsched.algorithms import GreedyRtl, declared_estimates, theorem
+from hindsched.online.batchsched.algorithms import (
+    BatchschedDualPrice,
+    GreedyRtl,
+    declared_estimates,
+    theorem,
+)
 from hindsched.online.engines.batching import ExponentialLedger, Offer
+from hindsched.online.engines.dual_price import DualPrice
 from hindsched.online.simulator import environment_of, simulate
 from tests.online.test_baselines import gangs
 from tests.strategies.batchsched import known_b
@@ -90,3 +96,9 @@ def test_greedy_rtl_accepts_by_density_as_late_as_possible():
     algorithm.start(environment_of(inst, declared_estimates(inst), 0, "modes"))
     found = {each.job.name: each.offer for each in algorithm.run_round(list(inst.jobs), 5)}
     assert {name: (s.start, s.last) for name, s in found.items()} == {"j1": (3, 4), "j2": (1, 2)}
+
+
+def test_slots_that_one_arrival_adds_are_there_for_the_next(monkeypatch):
+    monkeypatch.setattr(BatchschedDualPrice, "step", DualPrice.step)  # adds none before
+    run = simulate(gangs(*[(1, 2, 8)] * 3), "dual-price")
+    assert [run.solution.completion(f"j{k}") for k in range(3)] == [8, 16, 24]

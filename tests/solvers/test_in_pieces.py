@@ -20,7 +20,7 @@ from hindsched.solvers.oracles.base import build_oracle
 from tests.brute_force.batchsched import optimum_in_pieces as best_batchsched
 from tests.brute_force.batchsched import times
 from tests.kernel.agreement import KERNELS, certificate, checked, exact, kernel_bound, random_prices
-from tests.online.test_baselines import gangs
+from tests.online.test_baselines import gangs, tenants
 from tests.strategies.batchsched import tiny_instances
 
 
@@ -115,3 +115,10 @@ def test_a_pause_stands_in_this_formulation_only():
     assert checked(
         kernel, exact(instance.to_dict()), exact(json.loads(json.dumps(broken)))
     ).violations
+
+
+def test_a_job_that_no_server_can_serve_has_no_work_to_do():
+    instance = tenants([0], {"a": (0, 1)}, ("j", "a", 1, 1, 1))
+    for formulation, status in (("optional", "optimal"), ("must-complete", "infeasible")):
+        result = hs.solve(instance, "milp", formulation=f"{formulation},preemptive")
+        assert result.status == status

@@ -283,6 +283,6 @@ def _amounts(pieces: Pieces) -> tuple[list[float], float]:
     """Coefficients of the work's row and its right side, whole where they are small enough."""
     rates, work = pieces[0], Fraction(pieces.work)
     step = common_step((*rates, work))
-    if max(*rates, work) > MOST_WHOLE * step:
+    if max((*rates, work)) > MOST_WHOLE * step:
         step = work
     return [float(rate / step) for rate in rates], float(work / step)

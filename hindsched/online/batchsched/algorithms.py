@@ -355,12 +355,13 @@ class BatchschedDualPrice(DualPrice):
     def _respond(self, oracle: BlockOracle, block: int) -> list[Assignment] | None:
         """Best response; every job must run, so slots are added until one fits."""
         while True:
+            if oracle.rows.size < self._layout.size:  # also since an arrival before it
+                oracle = self.build_oracle(oracle.instance, oracle.formulation)
             rows = super()._respond(oracle, block)
             if rows is not None:
                 self._last = max([self._last, *(row["to"] for row in rows)])
                 return rows
             self._grow(2 * self._slots)
-            oracle = self.build_oracle(oracle.instance, oracle.formulation)
 
     def _grow(self, slots: int) -> None:
         if slots > self._slots:

@@ -20,7 +20,7 @@ Each family's module ``models/<family>/offline.py`` offers
 ``build_dual(instance, formulation)`` (in ``dual.py``, optional)
     A `DualProgram`: the paper's dual.
 ``build_slot(instance, slot)`` (in ``slot_program.py``, optional)
-    A `ConvexProgram` in CVXPY: the paper's program of one slot.
+    The paper's program of one slot in CVXPY, with the face of the others.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 import pyomo.environ as pyo
@@ -45,9 +45,6 @@ from hindsched.solutions.base import FEASIBILITY_TOLERANCE, Solution, Violation
 from hindsched.solutions.commitments import Commitments
 
 __all__ = ["Commitments", "Duals"]
-
-if TYPE_CHECKING:
-    from hindsched.models.convex import ConvexProgram
 
 Duals = Mapping[Any, float]
 """Shadow prices by the constraint itself."""
@@ -251,10 +248,9 @@ def dual_program(
     return made
 
 
-def convex_program(instance: Instance, slot: int, **build: object) -> ConvexProgram:
+def convex_program(instance: Instance, slot: int, **build: object) -> Any:
     """The convex program of one slot of the family's paper, found by the instance's word."""
     if not has_module("models", instance.family, "slot_program"):
         raise InputError("family", instance.family, "must be one with convex programs")
     module = family_module("models", instance.family, "slot_program")
-    made: ConvexProgram = module.build_slot(instance, slot, **build)
-    return made
+    return module.build_slot(instance, slot, **build)

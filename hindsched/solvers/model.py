@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     import cvxpy as cp
     import pandas as pd
 
-    from hindsched.models.convex import ConvexProgram
     from hindsched.solvers.certificates.certificate import Certificate
 
 MOST_ROUNDS = 1_000  # rounds of row generation after which a dual is given up
@@ -466,7 +465,7 @@ class ConvexModel(_Held):
     [1.0]
     """
 
-    program: ConvexProgram
+    program: Any
 
     @property
     def cvxpy(self) -> cp.Problem:
@@ -481,7 +480,7 @@ class ConvexModel(_Held):
         """Solve at the Parameters' present values, through the stated chain of solvers."""
         from hindsched.solvers.door.convex import solve_convex
 
-        chosen, problem = SolveOptions.of(options, **keywords), self.program.problem
+        chosen, problem = SolveOptions.of(options, **keywords), self.program.cvxpy
         # with many Parameters CVXPY takes far longer to compile once than for these values alone
         found = solve_convex(problem, options=chosen, ignore_dpp=True)
         variables = problem.variables() if found.has_point else []

@@ -80,8 +80,8 @@ def test_k1_in_the_slot_program():
     slot = SlotData.at(instance, 1)
     assert big_m(slot).tolist() == [[20]]
     assert slot.chord == pytest.approx(100 / 30)
-    for big, answer in ((20, 100), (40, 90), (80, 70), (220, 0)):
-        program = RegularisedSlot(slot, np.zeros((1, 1)), big=np.array([[float(big)]]))
+    for factor, answer in ((1, 100), (2, 90), (4, 70), (11, 0)):
+        program = RegularisedSlot(slot, np.zeros((1, 1)), factor=factor)
         problem = cp.Problem(cp.Minimize(program.static), program.problem.constraints)
         assert solve_convex(problem).objective == pytest.approx(answer, rel=1e-6, abs=1e-6)
 

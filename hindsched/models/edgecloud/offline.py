@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 import pyomo.environ as pyo
@@ -28,9 +29,10 @@ from hindsched.models.base import (
     Prices,
     Subproblem,
 )
-from hindsched.models.edgecloud.problem_two import literal, no_migration
+from hindsched.models.edgecloud.problem_two import problem_two
 from hindsched.models.edgecloud.sets import (
     EdgecloudNames,
+    Sets,
     last_slots,
     lone_time,
     may_wait_in_cloud,
@@ -46,29 +48,23 @@ DECISIONS = {"strong": {"y": 2, "s": 2, "xc": None, "zeta": None}}
 """By form the variables that are decided, and where their slot stands, if they have one."""
 BYTES_A_CELL = 1_000
 """Of a job, a place and a slot: a column and a row of Pyomo."""
-BUILDERS = {"no-migration": no_migration, "literal": literal}
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class ProblemTwo(EdgecloudNames):
-    """Problem (2), or a job's part of it; `past` is fixed."""
+    """Problem (2), or a job's part of it."""
 
     model: Model
-    past: Past
+    sets: Sets
 
-    def extract(self) -> EdgecloudSolution | None:
-        m, instance, past = self.model, self.instance, self.past
+    def extract(self) -> EdgecloudSolution:
+        m, instance, past = self.model, self.instance, self.sets.past
         read = _literal if self.formulation == "literal" else _no_migration
-        rows = list(past.rows)
-        for j in past.open_jobs:
-            found = read(m, instance, past, j)
-            if found is None:
-                return None
-            rows += found
-        runs = Runs.of(rows)
+        rows = [run for j in past.open_jobs for run in read(m, self.sets, j)]
+        runs = Runs.of([*past.rows, *rows])
         together = {j for j in past.open_jobs if round(m.zeta[j].value)}
-        locked = {run.job for run in rows} - set(past.open_jobs)
-        in_cloud = locked - {run.job for run in rows if run.place < len(instance.worker_list)}
+        at_edge = {run.job for run in past.locked if run.place < len(instance.worker_list)}
+        in_cloud = {run.job for run in past.locked} - at_edge
         holds = place_parameter_servers(instance, runs, together | in_cloud, past.holds)
         return EdgecloudSolution(instance, runs, holds, self.formulation)
 
@@ -84,8 +80,7 @@ class EdgecloudProgram(ProblemTwo, OfflineProgram[EdgecloudSolution]):
         seen: set[tuple[int, int]] = set()
         for j, chunk, place, first, end in solution.runs.rows():
             zeta = int(solution.all_cloud[j])
-            ready = max(self.past.now, int(instance.arrivals[j] + instance.cloud_upload[j]))
-            start = first if may_wait_in_cloud(instance, j) else ready
+            start = first if may_wait_in_cloud(instance, j) else self.sets.from_cloud[j]
             counts["s", (j, zeta, start)] += place == cloud
             if (j, chunk) not in seen and place == cloud:
                 counts["xc", j] += 1 - zeta
@@ -98,7 +93,7 @@ class EdgecloudProgram(ProblemTwo, OfflineProgram[EdgecloudSolution]):
                 else:
                     counts["k1" if zeta else "k", (j, t)] += 1
         counts.update({("C", (j, t)): t <= last[j] for j, t in self.model.C})
-        counts.update({("zeta", j): int(solution.all_cloud[j]) for j in self.past.open_jobs})
+        counts.update({("zeta", j): int(solution.all_cloud[j]) for j in self.sets.jobs})
         for variable in self.model.component_objects(pyo.Var):
             for key, each in variable.items():
                 if not each.fixed:
@@ -151,10 +146,10 @@ def build_offline(
     past = read_past(instance, commitments)
     given = incumbent if isinstance(incumbent, EdgecloudSolution) else None
     last = last_slots(instance, formulation, past, given, hedge)
+    sets = read_sets(instance, formulation, past, last)
     return EdgecloudProgram(
         instance=instance, formulation=formulation, form=FORMS[formulation][0],
-        relaxed=relax, past=past,
-        model=BUILDERS[formulation](read_sets(instance, formulation, past, last), relax),
+        relaxed=relax, sets=sets, model=problem_two(sets, formulation, relax),
     )  # fmt: skip
 
 
@@ -163,7 +158,8 @@ def build_subproblem(
 ) -> EdgecloudSubproblem:
     """A job's part of (2), prices 0, everything free: its time and what its workers cost."""
     past, last = Past(open_jobs=[position]), {position: _last_at_any_prices(instance, position)}
-    m = BUILDERS[formulation](read_sets(instance, formulation, past, last))
+    sets = read_sets(instance, formulation, past, last)
+    m = problem_two(sets, formulation)
     cells = sorted({key[1:] for key in m.y})
     m.price = pyo.Param(cells, mutable=True, initialize=0.0, within=pyo.Reals)
     m.residual = pyo.Param(cells, mutable=True, initialize=1.0, within=pyo.Reals)
@@ -175,7 +171,7 @@ def build_subproblem(
     paid = (m.price[w, t] * y for (_, w, t), y in m.y.items())
     m.objective.expr = m.objective.expr + pyo.quicksum(paid)
     return EdgecloudSubproblem(
-        instance=instance, formulation=formulation, model=m, position=position, past=past
+        instance=instance, formulation=formulation, model=m, position=position, sets=sets
     )
 
 
@@ -188,59 +184,37 @@ def _last_at_any_prices(instance: EdgecloudInstance, j: int) -> int:
     return max(instance.horizon, ready) + job.chunks * int(instance.edge_slots[j])
 
 
-def _slots_of(m: Model, j: int) -> dict[int, list[int]]:
-    """Slots in which an open job runs, by worker."""
-    found: dict[int, list[int]] = defaultdict(list)
-    for (i, w, t), works in m.y.items():
-        if i == j and works.value > 0.5:
-            found[w].append(t)
-    return found
-
-
-def _no_migration(
-    m: Model, instance: EdgecloudInstance, past: Past, j: int
-) -> list[ChunkRun] | None:
+def _no_migration(m: Model, f: Sets, j: int) -> list[ChunkRun]:
     """Runs of an open job in the program without migration."""
-    cloud, zeta = len(instance.worker_list), round(m.zeta[j].value)
-    length = int((instance.cloud_slots if zeta else instance.edge_slots)[j])
-    begun: dict[int, list[tuple[int, int]]] = defaultdict(list)
-    for (i, chunk), (place, done) in past.started.items():
-        if i == j:
-            begun[place].append((chunk, done))
-    used = {chunk for chunks in begun.values() for chunk, _ in chunks}
-    fresh = [c for c in range(instance.jobs[j].chunks, 0, -1) if c not in used]
+    cloud, zeta = len(f.server), round(m.zeta[j].value)
+    length, now = (f.cloud_slots if zeta else f.edge_slots)[j], f.past.now
+    begun = [(chunk, *at) for (i, chunk), at in f.past.started.items() if i == j]
+    used = {chunk for chunk, _, _ in begun}
+    fresh = (chunk for chunk in range(1, f.chunks[j] + 1) if chunk not in used)
     rows: list[ChunkRun] = []
-    running = _slots_of(m, j)
-    for w in (w for _, workers in instance.places(instance.jobs[j]) for w in workers):
-        count = round(m.x[j, w].value) - len(begun[w])
-        if count > len(fresh):
-            return None
-        slots = running[w]
-        for chunk, done in [*begun[w], *((fresh.pop(), 0) for _ in range(count))]:
-            own, slots = slots[: length - done], slots[length - done :]
-            rows += [ChunkRun(j, chunk, w, t, t) for t in own]
-        if slots:
-            return None
-    left = [(c, length - done) for c, done in begun[cloud] if done < length]
-    rows += [ChunkRun(j, c, cloud, past.now, past.now + more - 1) for c, more in left]
-    starts = [
-        t for (i, z, t), n in m.s.items() if (i, z) == (j, zeta) for _ in range(round(n.value))
+    for w in f.places[j]:
+        own = [(chunk, done) for chunk, place, done in begun if place == w]
+        own += [(chunk, 0) for chunk in islice(fresh, max(0, round(m.x[j, w].value) - len(own)))]
+        slots = (t for t in f.slots[j, w] if m.y[j, w, t].value > 0.5)
+        rows += [ChunkRun(j, c, w, t, t) for c, done in own for t in islice(slots, length - done)]
+    rows += [
+        ChunkRun(j, chunk, cloud, now, now + length - done - 1)
+        for chunk, place, done in begun
+        if place == cloud and done < length
     ]
-    if len(starts) != len(fresh):
-        return None
-    return rows + [ChunkRun(j, fresh.pop(), cloud, t, t + length - 1) for t in starts]
+    starts = [t for t in f.starts(j, length) for _ in range(round(m.s[j, zeta, t].value))]
+    into = zip(starts, fresh, strict=False)
+    return rows + [ChunkRun(j, chunk, cloud, t, t + length - 1) for t, chunk in into]
 
 
-def _literal(m: Model, instance: EdgecloudInstance, past: Past, j: int) -> list[ChunkRun] | None:
+def _literal(m: Model, f: Sets, j: int) -> list[ChunkRun]:
     """Runs of an open job in the printed program, dealt out to its chunks slot by slot."""
-    cloud, chunks = len(instance.worker_list), instance.jobs[j].chunks
-    zeta = bool(round(m.zeta[j].value))
-    left = chunks * int((instance.cloud_slots if zeta else instance.edge_slots)[j])
-    left -= sum(run.last - run.first + 1 for run in past.rows if run.job == j)
+    cloud, chunks, zeta = len(f.server), f.chunks[j], round(m.zeta[j].value)
+    left = chunks * (f.cloud_slots if zeta else f.edge_slots)[j] - sum(map(sum, f.done[j].values()))
     units: dict[int, list[tuple[int, int]]] = defaultdict(list)  # (place, which) by slot
-    for w, slots in _slots_of(m, j).items():
-        for t in slots:
-            units[t].append((w, 0))
+    for w in f.places[j]:
+        for t in f.slots[j, w]:
+            units[t] += [(w, 0)] * round(m.y[j, w, t].value)
     for (i, t), workers in (m.k1 if zeta else m.k).items():
         if i == j:
             units[t] += [(cloud, number) for number in range(round(workers.value))]
@@ -253,4 +227,4 @@ def _literal(m: Model, instance: EdgecloudInstance, past: Past, j: int) -> list[
         free = [c for c in range(chunks, 0, -1) if c not in kept.values()]
         lanes = {unit: kept.get(unit) or free.pop() for unit in here}
         rows += [ChunkRun(j, lane, place, t, t) for (place, _), lane in lanes.items()]
-    return None if left > 0 else rows
+    return rows

@@ -6,15 +6,15 @@
 ``a``, ``a_cloud`` [j,t]: 1 if the job needs a PS, and in the cloud; where the cloud's are finite
 ``S[j,s,t]``       the job's chunks that server s stores; where storage is limited
 
-`no_migration` keeps every chunk on one worker, which is what A_online is allowed to do. Chunks of a
-job are identical and so is their order on a worker, so no chunk index is needed. (2e) and (2f) bind
-only where the cloud's PSs are finite, because n_j for zeta = 0 does not depend on where the PS is.
+``no-migration`` keeps every chunk on one worker, which is what A_online is allowed to do. Chunks of
+a job are identical and so is their order on a worker, so no chunk index is needed. (2e) and (2f)
+bind only where the cloud's PSs are finite, as n_j for zeta = 0 does not depend on where the PS is.
 
 ``x[j,w]``         chunks of job j on edge worker w
 ``xc[j]``          chunks of job j in the cloud while zeta = 0
 ``s[j,z,t]``       chunks that start in the cloud in slot t, z = zeta
 
-`literal` is (2) as printed, with a named constraint per equation number. Nothing in it names a
+``literal`` is (2) as printed, with a named constraint per equation number. Nothing in it names a
 chunk, so that work may move and split from slot to slot. (2a) and (2i) are kept by the index sets.
 
 ``k``, ``k1`` [j,t]  cloud workers that train job j in slot t while zeta = 0, and while zeta = 1
@@ -36,14 +36,27 @@ from hindsched.models.edgecloud.sets import Sets
 
 Running = Mapping[tuple[int, int], list[Expr]]
 """What counts a job's workers in the cloud, by (job, slot)."""
+Parts = tuple[Running, Mapping[int, Expr], Mapping[tuple[int, int], Expr]]
+"""What runs in the cloud, what that adds to the mean over a job's chunks of "mean busy time + p /
+2", and the chunks that a server ever stores, by (job, server)."""
 MOST_STEPS = 10_000
 """Largest coefficient of a row of whole numbers: solvers' tolerances are far below 1 there."""
 
 
-def no_migration(f: Sets, relax: bool = False) -> Model:
-    """Problem (2) with every chunk on one worker."""
-    m = pyo.ConcreteModel("edgecloud_no_migration")
+def problem_two(f: Sets, formulation: str, relax: bool = False) -> Model:
+    """Problem (2) of the open jobs."""
+    m = pyo.ConcreteModel(f"edgecloud_{formulation.replace('-', '_')}")
     add_variables(m, f, relax)
+    cloud, mean_end, stored = (literal if formulation == "literal" else no_migration)(m, f, relax)
+    add_capacities(m, f, cloud)
+    add_completion(m, f, mean_end)
+    add_parameter_servers(m, f, cloud, relax)
+    add_storage(m, f, stored)
+    return m
+
+
+def no_migration(m: Model, f: Sets, relax: bool) -> Parts:
+    """Every chunk on one worker."""
     # a job is at the edge as well (z = 0) or wholly in the cloud (z = 1)
     length = {(j, z): (f.edge_slots, f.cloud_slots)[z][j] for j in f.jobs for z in (0, 1)}
     begun = {j: f.begun_in_cloud(j) for j in f.jobs}
@@ -115,21 +128,15 @@ def no_migration(f: Sets, relax: bool = False) -> Model:
         )
         for j in f.jobs
     }  # fmt: skip
-    add_capacities(m, f, cloud)
-    add_completion(m, f, mean_end)
-    add_parameter_servers(m, f, cloud, relax)
     stored = {
         (j, s): total(m.x[j, w] for w in f.places[j] if f.server[w] == s)
         for j, s in f.limited_storage
     }
-    add_storage(m, f, stored)
-    return m
+    return cloud, mean_end, stored
 
 
-def literal(f: Sets, relax: bool = False) -> Model:
-    """Problem (2) as printed."""
-    m = pyo.ConcreteModel("edgecloud_literal")
-    add_variables(m, f, relax)
+def literal(m: Model, f: Sets, relax: bool) -> Parts:
+    """Work may move and split, as printed."""
     done = {j: sum(map(sum, f.done[j].values())) for j in f.jobs}
     open_ = [
         (j, t) for j in f.jobs for t in range(f.from_cloud[j], f.last[j] + 1) if f.has_cloud[j]
@@ -191,9 +198,6 @@ def literal(f: Sets, relax: bool = False) -> Model:
         + total(share(f, j, t, f.cloud_slots[j]) * m.k1[j, t] for t in slots[j] if (j, t) in m.k1)
         for j in f.jobs
     }
-    add_capacities(m, f, cloud)
-    add_completion(m, f, mean_end)
-    add_parameter_servers(m, f, cloud, relax)
     m.N = pyo.Var(
         [key for key in f.limited_storage if any(key == (j, f.server[w]) for j, w, _ in m.y)],
         bounds=lambda _, j, s: (f.stored.get((j, s), 0), f.chunks[j]),
@@ -207,8 +211,7 @@ def literal(f: Sets, relax: bool = False) -> Model:
     def eq_7a_peak(m: Model, j: int, s: int, t: int) -> Expr:
         return m.N[j, s] >= total(there[j, s, t])
 
-    add_storage(m, f, dict(m.N.items()))
-    return m
+    return cloud, mean_end, dict(m.N.items())
 
 
 def unfinished(m: Model, f: Sets, j: int, t: int) -> Expr:
@@ -264,8 +267,7 @@ def add_capacities(m: Model, f: Sets, cloud: Running) -> None:
 def add_completion(m: Model, f: Sets, cloud_time: Mapping[int, Expr]) -> None:
     """(2j), the objective (2), and what integrality implies.
 
-    With rate at most 1 / p a slot, completion >= mean busy time + p / 2. `cloud_time` is what the
-    cloud adds to the mean over the job's chunks.
+    With rate at most 1 / p a slot, completion >= mean busy time + p / 2.
     """
 
     @m.Constraint(list(m.y), doc="(2j) a job that runs is unfinished")
@@ -352,7 +354,6 @@ def add_storage(m: Model, f: Sets, here: Mapping[tuple[int, int], Expr]) -> None
     """What a server stores fits (7b); chunks are stored from arrival to completion (7a), (7c).
 
     A chunk that is placed later than its job arrived needs its room from the arrival on, too.
-    `here` are the chunks that a server ever stores, by (job, server).
     """
     if not here:
         return

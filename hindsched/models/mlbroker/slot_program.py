@@ -30,10 +30,10 @@ the optimum (a test holds it against (10) as printed):
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import product
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import cvxpy as cp
 import numpy as np
@@ -43,27 +43,46 @@ from hindsched.arrays import Bools, Floats, Ints
 from hindsched.errors import InputError
 from hindsched.instances.mlbroker.instance import MlbrokerInstance
 from hindsched.instances.mlbroker.slot import SlotData
-from hindsched.models.convex import ConvexPart, ConvexProgram
-from hindsched.models.declared import IndexValue, Symbol
+from hindsched.models.declared import Component, IndexValue, Symbol
 from hindsched.models.mlbroker.sets import MlbrokerNames, big_m
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Price = Literal["paper", "chord"]
 Switching = Literal["entropy", "relu"]
+PLACE, TIER, WAY = "job, datacenter", "datacenter, resource", "job, from, to"
+
+
+class Part(NamedTuple):
+    """A variable or constraint of (10), or its objective."""
+
+    item: Any  # of CVXPY; None: the objective
+    doc: str  # its sentence, which begins with the paper's number
+    indices: str = ""
+    unit: str = ""
+
+    @property
+    def kind(self) -> str:
+        """``variable``, ``constraint`` or ``objective``."""
+        if self.item is None:
+            return "objective"
+        return "variable" if isinstance(self.item, cp.Variable) else "constraint"
 
 
 class RegularisedSlot:
     """(10) of a slot with live jobs, `before` being v of the slot before, (J, R), 0 for a new job.
 
-    The price ``paper`` is the bill with the relaxed big-M rows (8c)-(8e), M being `big`, (R, K),
-    symmetric and minimal if None; ``chord`` the linear envelope of the concave price, at which the
-    jobs are independent. Switching is the regulariser of (10), ``entropy``, or (8h) and
-    c max(v - v_before, 0) as in P_f, ``relu``. The objective lacks the terms of (10) that do not
-    depend on the decision; its part `static` is C1 + C2 + C4. `largest` is its largest coefficient.
+    The price ``paper`` is the bill with the relaxed big-M rows (8c)-(8e), M times `factor`;
+    ``chord`` the linear envelope of the concave price, at which the jobs are independent. Switching
+    is the regulariser of (10), ``entropy``, or (8h) and c max(v - v_before, 0) as in P_f, ``relu``.
+    The objective lacks the terms of (10) that do not depend on the decision; its part `static` is
+    C1 + C2 + C4. `largest` is its largest coefficient.
     """
 
     def __init__(
         self, slot: SlotData, before: Floats, price: Price = "paper",
-        switching: Switching = "entropy", *, epsilon: float = 0.01, big: Floats | None = None,
+        switching: Switching = "entropy", *, epsilon: float = 0.01, factor: float = 1.0,
     ) -> None:  # fmt: skip
         if price not in ("paper", "chord"):
             raise InputError("price", price, "must be paper or chord")
@@ -71,7 +90,6 @@ class RegularisedSlot:
             raise InputError("switching", switching, "must be entropy or relu")
         if not 0 < epsilon < np.inf:
             raise InputError("epsilon", epsilon, "must be above 0 and finite")
-        places = slot.data.shape
         needed = np.maximum(slot.needed, 1)[:, None]  # N
         busy = (slot.needed > 0)[:, None]
         limit = slot.needed[:, None] + 1.0  # U
@@ -86,38 +104,63 @@ class RegularisedSlot:
         links = apart & busy[:, :, None] & (talking < dearest[:, :, None])
         launch = slot.deployment / (np.log1p(1 / epsilon) if switching == "entropy" else 1.0)
 
-        y, s = (cp.Variable(places, nonneg=True) for _ in range(2))
-        v = cp.Variable(places)  # v >= 0 by (8g)
-        z = cp.Variable(places, nonneg=switching == "relu")
+        y, s = (cp.Variable(slot.data.shape, nonneg=True) for _ in range(2))
+        v = cp.Variable(slot.data.shape)  # v >= 0 by (8g)
+        z = cp.Variable(slot.data.shape, nonneg=switching == "relu")
         self.flows, q, leaving, coming = _open_ways(moves)
         self.links, g, calling, called = _open_ways(links)
-        self.variables: dict[str, cp.Variable] = {
-            "workers": y, "server": s, "present": v, "flow": q, "link": g, "launched": z,
+        used = cp.multiply(needed / limit, y) + cp.multiply(1 / limit, s)
+        data, number = "shares of P N GB", "shares of N"
+        self.parts = {
+            "eq_10": Part(None, "(10) cost and regularised switching"),
+            "workers": Part(y, "(9k) y / N, workers", PLACE, number),
+            "server": Part(s, "(9k) s, the PS", PLACE, "PSs"),
+            "present": Part(v, "(9k) v, deployment", PLACE, "deployments"),
+            "flow": Part(q, "(9k) q / (P N), data sent to another centre", WAY, data),
+            "link": Part(g, "(9k) g / N, connections to a PS in another centre", WAY, number),
+            "launched": Part(
+                z, "(9k) z, launches, or what the regulariser has there", PLACE, "launches"
+            ),
+            "eq_8a": Part(
+                y >= share - leaving + coming,
+                "(8a) workers train what stays and what comes in", PLACE, "USD a share of P N GB",
+            ),
+            "eq_8b": Part(
+                leaving <= share,
+                "(8b) no more data leaves than there is", PLACE, "USD a share of P N GB",
+            ),
+            "eq_8f": Part(cp.sum(s, axis=1) == 1, "(8f) one PS", "job", "USD"),
+            "eq_8g": Part(v >= used, "(8g) U v >= y + s with U = N + 1", PLACE, "USD a deployment"),
+            "eq_8i": Part(
+                calling <= y, "(8i) every worker has a connection", PLACE, "USD a share of N"
+            ),
+            "eq_8j": Part(
+                y - calling + called >= cp.multiply(busy, s),
+                "(8j) the PS has N connections", PLACE, "USD a share of N",
+            ),
         }  # fmt: skip
-        self.constraints: dict[str, cp.Constraint] = {
-            "eq_8a": y >= share - leaving + coming,
-            "eq_8b": leaving <= share,
-            "eq_8f": cp.sum(s, axis=1) == 1,
-            "eq_8g": v >= cp.multiply(needed / limit, y) + cp.multiply(1 / limit, s),
-            "eq_8i": calling <= y,
-            "eq_8j": y - calling + called >= cp.multiply(busy, s),
-        }
         if switching == "relu":
-            self.constraints["eq_8h"] = z >= v - before
+            self.parts["eq_8h"] = Part(
+                z >= v - before,
+                "(8h) a launch where the job was not deployed", PLACE, "USD a launch",
+            )  # fmt: skip
             switched = launch @ cp.sum(z, axis=1)
         else:  # z >= (v + eps) ln((v + eps) / (v_before + eps))
-            self.constraints["regulariser"] = z >= cp.rel_entr(v + epsilon, before + epsilon)
+            self.parts["regulariser"] = Part(
+                z >= cp.rel_entr(v + epsilon, before + epsilon),
+                "(10) the regulariser", PLACE, "USD a launch",
+            )  # fmt: skip
             switched = launch @ cp.sum(z - v, axis=1)
         if price == "chord":
             rents = [worker @ slot.chord.T, slot.server @ slot.chord.T]
             rent = cp.sum(cp.multiply(rents[0], y) + cp.multiply(rents[1], s))
         else:
-            rents = [self._bill(slot, worker, big_m(slot) if big is None else big)]
-            rent = cp.sum(cp.multiply(rents[0], self.variables["bill"]))
+            rents = [self._bill(slot, worker, big_m(slot, factor))]
+            rent = cp.sum(cp.multiply(rents[0], self.parts["bill"].item))
         self.static = sending[moves] @ q + talking[links] @ g + rent
         each = launch, sending[moves], talking[links], *rents
         self.largest = max(float(np.max(cost, initial=0.0)) for cost in each)
-        rows = list(self.constraints.values())
+        rows = [part.item for part in self.parts.values() if part.kind == "constraint"]
         self.problem = cp.Problem(cp.Minimize(self.static + switched), rows)
 
     def _bill(self, slot: SlotData, worker: Floats, big: Floats) -> Floats:
@@ -125,16 +168,21 @@ class RegularisedSlot:
         most = slot.largest_use.sum(axis=0)
         most = np.where(most > 0, most, 1.0)  # hmax
         money = np.where(slot.unit > 0, slot.unit * most, 1.0)
-        h = self.variables["used"] = cp.Variable(slot.unit.shape)
-        x = self.variables["bill"] = cp.Variable(slot.unit.shape, nonneg=True)
-        y, s = self.variables["workers"], self.variables["server"]
+        h, x = cp.Variable(slot.unit.shape), cp.Variable(slot.unit.shape, nonneg=True)
+        y, s = self.parts["workers"].item, self.parts["server"].item
         full = cp.multiply(slot.unit * most / money, h) - big / money
         tier = cp.multiply(slot.discounted * most / money, h) + slot.fee / money
-        self.constraints |= {
-            "rented": h == y.T @ (worker / most) + s.T @ (slot.server / most),
-            "eq_8c": x >= full,
-            "eq_8d": x >= tier - big / money,
-            "eq_8e": 2 * x >= full + tier,  # (8c) + (8d) with u1 + u2 = 1
+        rented, dual = y.T @ (worker / most) + s.T @ (slot.server / most), "USD a share of a hmax"
+        self.parts |= {
+            "used": Part(h, "(2) h / hmax, units that all jobs rent", TIER, "shares of hmax"),
+            "bill": Part(x, "(9k) x / (a hmax), what a resource costs", TIER, "shares of a hmax"),
+            "rented": Part(h == rented, "(2) what all jobs rent", TIER, "USD a share of hmax"),
+            "eq_8c": Part(x >= full, "(8c) the full price, relaxed", TIER, dual),
+            "eq_8d": Part(
+                x >= tier - big / money, "(8d) the discounted price, relaxed", TIER, dual
+            ),
+            # (8c) + (8d) with u1 + u2 = 1
+            "eq_8e": Part(2 * x >= full + tier, "(8e) one of the two, added up", TIER, dual),
         }
         return money
 
@@ -154,43 +202,15 @@ def _open_ways(allowed: Bools) -> tuple[Ints, cp.Variable, cp.Expression, cp.Exp
     return ways, amount, at(ways[:, 1]), at(ways[:, 2])
 
 
-PLACE, TIER, WAY = "job, datacenter", "datacenter, resource", "job, from, to"
-SLOT_PARTS = {
-    "eq_10": ("(10) cost and regularised switching", "", ""),
-    "workers": ("(9k) y / N, workers", PLACE, "shares of N"),
-    "server": ("(9k) s, the PS", PLACE, "PSs"),
-    "present": ("(9k) v, deployment", PLACE, "deployments"),
-    "flow": ("(9k) q / (P N), data sent to another centre", WAY, "shares of P N GB"),
-    "link": ("(9k) g / N, connections to a PS in another centre", WAY, "shares of N"),
-    "launched": ("(9k) z, launches, or what the regulariser has there", PLACE, "launches"),
-    "used": ("(2) h / hmax, units that all jobs rent", TIER, "shares of hmax"),
-    "bill": ("(9k) x / (a hmax), what a resource costs", TIER, "shares of a hmax"),
-    "eq_8a": ("(8a) workers train what stays and what comes in", PLACE, "USD a share of P N GB"),
-    "eq_8b": ("(8b) no more data leaves than there is", PLACE, "USD a share of P N GB"),
-    "eq_8c": ("(8c) the full price, relaxed", TIER, "USD a share of a hmax"),
-    "eq_8d": ("(8d) the discounted price, relaxed", TIER, "USD a share of a hmax"),
-    "eq_8e": ("(8e) one of the two, added up", TIER, "USD a share of a hmax"),
-    "eq_8f": ("(8f) one PS", "job", "USD"),
-    "eq_8g": ("(8g) U v >= y + s with U = N + 1", PLACE, "USD a deployment"),
-    "eq_8h": ("(8h) a launch where the job was not deployed", PLACE, "USD a launch"),
-    "eq_8i": ("(8i) every worker has a connection", PLACE, "USD a share of N"),
-    "eq_8j": ("(8j) the PS has N connections", PLACE, "USD a share of N"),
-    "regulariser": ("(10) the regulariser", PLACE, "USD a launch"),
-    "rented": ("(2) what all jobs rent", TIER, "USD a share of hmax"),
-}
-"""Sentence, indices and unit, by component of (10) of one slot."""
-
-
 @dataclass(kw_only=True, eq=False, repr=False)
-class SlotProgram(MlbrokerNames, ConvexProgram):
-    """(10) of one slot of an instance."""
-
-    SYMBOLS: ClassVar[Mapping[str, Symbol]] = {
-        name: Symbol(indices, unit) for name, (_, indices, unit) in SLOT_PARTS.items()
-    }
+class SlotProgram(MlbrokerNames):
+    """(10) of one slot of an instance, which says what it is as the Pyomo programs do."""
 
     slot: int
     kind: tuple[Price, Switching]
+    instance: MlbrokerInstance
+    formulation: str = "paper"
+    stated: RegularisedSlot = field(init=False)
 
     @property
     def title(self) -> str:
@@ -198,26 +218,58 @@ class SlotProgram(MlbrokerNames, ConvexProgram):
         kind = f"{self.kind[0]} price, {self.kind[1]} switching"
         return f"{self.instance.family}: (10) in slot {self.slot} of {self.instance.name}, {kind}"
 
+    @property
+    def cvxpy(self) -> cp.Problem:
+        """The CVXPY problem, to be read, or taken apart for a problem of one's own."""
+        return self.stated.problem
+
     def set(self, before: Floats | None = None, **values: Any) -> None:
         """State it anew: `before` is v of live jobs, (J, R), the rest as in `RegularisedSlot`."""
         view = SlotData.at(self.instance, self.slot)
         before = np.zeros(view.data.shape) if before is None else before
-        program = RegularisedSlot(view, before, *self.kind, **values)
-        sizes: dict[str, Any] = {"job": view.jobs, "datacenter": range(view.num_centers),
-                 "resource": range(len(self.instance.resources))}  # fmt: skip
-        ways: dict[str, list[tuple[IndexValue, ...]]] = {
-            name: [(view.jobs[j], r, q) for j, r, q in own.tolist()]
-            for name, own in (("flow", program.flows), ("link", program.links))
-        }
-        self.problem = program.problem
-        self.parts = {"eq_10": ConvexPart("objective", SLOT_PARTS["eq_10"][0], None, ())}
-        for kind, items in (("variable", program.variables), ("constraint", program.constraints)):
-            for name, item in items.items():
-                doc, indices, _ = SLOT_PARTS[name]
-                keys = ways.get(name)
-                if keys is None:
-                    keys = list(product(*(sizes[index] for index in indices.split(", "))))
-                self.parts[name] = ConvexPart(kind, doc, item, keys)
+        self.stated = RegularisedSlot(view, before, *self.kind, **values)
+
+    def symbol(self, name: str) -> Symbol:
+        """Indices and unit of a part."""
+        part = self.stated.parts.get(name)
+        return Symbol() if part is None else Symbol(part.indices, part.unit)
+
+    def components(self, *kinds: str) -> list[Component]:
+        """The components by name: objective, constraints, variables."""
+        return [
+            Component(name, kind, part.doc, self._indices(part), part.unit,
+                      1 if part.item is None else part.item.size)
+            for kind in kinds or ("objective", "constraint", "variable")
+            for name, part in self.stated.parts.items() if part.kind == kind
+        ]  # fmt: skip
+
+    def table(
+        self, name: str, value_of: Callable[[cp.Variable | cp.Constraint], Floats | None],
+        unit: str | None = None,
+    ) -> pd.Series[float]:  # fmt: skip
+        """Numbers by the array of a part, labelled; unit in the name."""
+        part = self.stated.parts.get(name)
+        if part is None or part.item is None:
+            raise InputError("component", name, "must be a variable or constraint of the program")
+        view = SlotData.at(self.instance, self.slot)
+        sizes: Mapping[str, Sequence[IndexValue]] = {
+            "job": view.jobs, "datacenter": range(view.num_centers),
+            "resource": range(len(self.instance.resources)),
+        }  # fmt: skip
+        ways = {"flow": self.stated.flows, "link": self.stated.links}.get(name)
+        if ways is None:
+            keys = list(product(*(sizes[index] for index in self._indices(part))))
+        else:
+            keys = [(view.jobs[j], r, q) for j, r, q in ways.tolist()]
+        array = value_of(part.item)
+        values = [] if array is None else np.ravel(array).tolist()
+        numbers = dict(zip(keys, values, strict=array is not None))
+        return self._labelled(
+            name, part.unit if unit is None else unit, self._indices(part), numbers
+        )
+
+    def _indices(self, part: Part) -> tuple[str, ...]:
+        return tuple(filter(None, part.indices.split(", ")))
 
 
 def build_slot(
@@ -229,6 +281,6 @@ def build_slot(
         raise InputError("slot", slot, f"must be between 1 and {instance.horizon}")
     if not instance.alive[:, slot - 1].any():
         raise InputError("slot", slot, "must have a live job")
-    made = SlotProgram(instance=instance, formulation="paper", slot=slot, kind=(price, switching))
+    made = SlotProgram(instance=instance, slot=slot, kind=(price, switching))
     made.set()
     return made

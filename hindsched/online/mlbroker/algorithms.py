@@ -18,7 +18,6 @@ from hindsched.arrays import Floats, Ints
 from hindsched.errors import InputError
 from hindsched.instances.mlbroker.instance import MlbrokerInstance
 from hindsched.instances.mlbroker.slot import SlotData
-from hindsched.models.mlbroker.sets import big_m
 from hindsched.online.mlbroker.baselines import (
     Central,
     Local,
@@ -87,12 +86,11 @@ class Mlbroker(Broker):
         """Solve (10) after the fractional v of the slot before, and round."""
         nothing = np.zeros(view.num_centers)
         before = np.array([self._v.get(name, nothing) for name in view.jobs])
-        big = big_m(view, factor=self.big_m_factor) if self.price == "paper" else None
         found = None if self.solved is None else self.solved.get(slot)
         if found is None:
             found = self._solve_fractional(
                 view, before, price=self.price, switching=self.switching, epsilon=self.epsilon,
-                big=big,
+                factor=self.big_m_factor,
             )  # fmt: skip
         if self.solved is not None:
             self.solved[slot] = found

@@ -44,19 +44,19 @@ class Fractional:
 
 def solve_fractional(
     slot: SlotData, before: Floats, *, price: Price = "paper", switching: Switching = "entropy",
-    epsilon: float = 0.01, big: Floats | None = None,
+    epsilon: float = 0.01, factor: float = 1.0,
 ) -> Fractional:  # fmt: skip
     """Solve `RegularisedSlot`; `SolveFailed` if no step of the chain gives a point that fits."""
     if not slot.jobs:
         empty = np.zeros(slot.data.shape)
         return Fractional(empty, empty, empty, 0.0, 0.0, 0.0, "empty")
-    program = RegularisedSlot(slot, before, price, switching, epsilon=epsilon, big=big)
+    program = RegularisedSlot(slot, before, price, switching, epsilon=epsilon, factor=factor)
     objective, rows = program.problem.objective.args[0], program.problem.constraints
     scale = SCALE / max(program.largest, 1e-12)
     found = solve_convex(cp.Problem(cp.Minimize(scale * objective), rows), chain=CHAIN)
     if not found.has_point:
         raise SolveFailed(f"slot of {len(slot.jobs)} jobs: no step solved program (10)")
-    parts = [program.variables[name].value for name in ("workers", "server", "present")]
+    parts = [program.parts[name].item.value for name in ("workers", "server", "present")]
     workers, server, present = np.maximum(np.array(parts), 0.0)
     launched = float((slot.deployment[:, None] * np.maximum(present - before, 0.0)).sum())
     return Fractional(

@@ -49,7 +49,7 @@ def build_dual(
 ) -> EdgecloudDual:
     """Build (6), or (9) where storage is limited; the paper's is without `at_once`, (4e)."""
     jobs = range(len(instance.jobs))
-    sets = flow_sets(instance, jobs, relaxation_last_slots(instance), "groups")
+    sets = flow_sets(instance, relaxation_last_slots(instance), "groups")
     D, r = instance.chunks.tolist(), instance.arrivals.tolist()
     edge, cloud = instance.edge_slots.tolist(), instance.cloud_slots.tolist()
     positive = {"domain": pyo.NonNegativeReals}

@@ -49,10 +49,8 @@ class FlowSets(NamedTuple):
     by_server: dict[tuple[int, int], list[tuple[int, int]]]  # (job, group), limited storage (7b)
 
 
-def flow_sets(
-    instance: EdgecloudInstance, jobs: Sequence[int], last: Mapping[int, int], layout: str
-) -> FlowSets:
-    """The index sets of some jobs up to their last slots; `layout` as in `build_fractional`."""
+def flow_sets(instance: EdgecloudInstance, last: Mapping[int, int], layout: str) -> FlowSets:
+    """The index sets of all jobs up to their last slots; `layout` as in `build_fractional`."""
     groups: list[Group] = [(kind, (s,), workers) for (s, kind), workers in instance.groups.items()]
     if layout == "types":
         groups = [
@@ -60,8 +58,7 @@ def flow_sets(
             for kind, workers in instance.workers_by_type.items()
         ]
     found = FlowSets(groups, [], [], {}, {}, {}, {})
-    for j in jobs:
-        job = instance.jobs[j]
+    for j, job in enumerate(instance.jobs):
         for g, (kind, servers, _) in enumerate(groups):
             if kind != job.worker_type:
                 continue
@@ -144,22 +141,21 @@ def build_ilp_4(instance: EdgecloudInstance, *, relax: bool = False) -> FlowTime
 
 def build_fractional(
     instance: EdgecloudInstance, *, plus: bool = True, layout: str = "groups",
-    at_once: bool = True, worker_type: str | None = None, last: Mapping[int, int] | None = None,
-    edge: list[int] | None = None, whole: bool = False,
+    at_once: bool = True, last: Mapping[int, int] | None = None, edge: list[int] | None = None,
+    whole: bool = False,
 ) -> FlowTimeRelaxation:  # fmt: skip
     """Build LP (4)+, or LP (4) without `plus`; with limited storage (8), (7b) in the form of (9).
 
     In the layout ``groups`` it is exact; ``types`` adds up all workers of a type, at a job's
-    shortest upload, and leaves storage out: a relaxation for large instances. `worker_type` takes
-    the jobs of one type, by which the program falls apart. (4e) is there if `at_once`. `last` are
-    last slots by job, in place of `relaxation_last_slots`, `edge` slots of a chunk at the edge in
-    place of the instance's. `whole` keeps integrality (4h).
+    shortest upload, and leaves storage out: a relaxation for large instances. (4e) is there if
+    `at_once`. `last` are last slots by job, in place of `relaxation_last_slots`, `edge` slots of a
+    chunk at the edge in place of the instance's. `whole` keeps integrality (4h).
     """
-    jobs = [j for j, job in enumerate(instance.jobs) if worker_type in (None, job.worker_type)]
+    jobs = range(len(instance.jobs))
     last = relaxation_last_slots(instance) if last is None else last
     edge = instance.edge_slots.tolist() if edge is None else edge
     half = 0.5 if plus else 0.0
-    sets = flow_sets(instance, jobs, last, layout)
+    sets = flow_sets(instance, last, layout)
     # two rows a column: (4b) and (4e)
     needed = 2.0 * BYTES_A_CELL * (len(sets.edge) + len(sets.cloud))
     check_memory(f"the relaxation of {instance.name}", needed)

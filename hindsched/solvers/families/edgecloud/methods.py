@@ -1,7 +1,7 @@
 """Methods of the edgecloud family: LP (4)+ in place of the generic relaxation and bound.
 
-``relaxation`` solves LP (4)+, type by type where nothing couples the types, and certifies its duals
-with the exact blocks of problem (2), which proves at least as much. ``bound`` improves those prices
+``relaxation`` solves LP (4)+ and certifies its duals with the exact blocks of problem (2), which
+proves at least as much. ``bound`` improves those prices
 by the subgradient method, ``tree`` goes on from there. ``search`` is a neighbourhood search from
 simple schedules. ``auto`` does all of them, one after the other.
 """
@@ -76,29 +76,22 @@ def lp_4_plus(
     layout = lp_layout(instance)
     oracle = EdgecloudOracle(instance, formulation, layout)
     last = relaxation_last_slots(instance)
-    kinds: list[str | None] = [*sorted({job.worker_type for job in instance.jobs})]
-    if np.isfinite(instance.storage_gb).any() and (instance.chunk_gb > 0).any():
-        kinds = kinds if layout == "types" else [None]
-    else:  # without limits of storage a list schedule ends soon enough
+    if not (np.isfinite(instance.storage_gb).any() and (instance.chunk_gb > 0).any()):
+        # without limits of storage a list schedule ends soon enough
         ends = GreedySchedule(instance, read_past(instance, None)).completion.values()
         last = {j: min(slot, max(ends)) for j, slot in last.items()}
-    prices = np.zeros(oracle.rows.size)
-    value, columns = 0.0, 0
-    unfinished: StoppedBy | None = None
-    for kind in kinds:
-        program = build_fractional(instance, layout=layout, worker_type=kind, last=last)
-        result = solve_program(program.model, options, want_duals=True)
-        if result.objective is None or result.duals is None:
-            if result.stopped_by in (StoppedBy.TIME_LIMIT, StoppedBy.INTERRUPTED):
-                unfinished = result.stopped_by  # prices 0 on the type's rows: a bound all the same
-                continue
-            raise SolveFailed(f"LP (4)+ of {instance.name}: {result.status}, {result.stopped_by}")
-        value += result.objective
-        columns += len(program.sets.edge) + len(program.sets.cloud)
-        prices += oracle.rows.pack(program.prices(result.duals, oracle.last))
+    program = build_fractional(instance, layout=layout, last=last)
+    result, unfinished = solve_program(program.model, options, want_duals=True), None
+    prices = np.zeros(oracle.rows.size)  # which are a bound all the same
+    if result.duals is not None:
+        prices = oracle.rows.pack(program.prices(result.duals, oracle.last))
+    elif result.stopped_by in (StoppedBy.TIME_LIMIT, StoppedBy.INTERRUPTED):
+        unfinished = result.stopped_by
+    else:
+        raise SolveFailed(f"LP (4)+ of {instance.name}: {result.status}, {result.stopped_by}")
     details = {
-        "lp_4_plus": value if unfinished is None else None, "unfinished": unfinished,
-        "layout": layout, "columns": columns,
+        "lp_4_plus": result.objective if unfinished is None else None, "unfinished": unfinished,
+        "layout": layout, "columns": program.model.nvariables(),
     }  # fmt: skip
     return certify(oracle, prices, "lp-dual"), details
 

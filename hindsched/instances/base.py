@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import importlib
 import importlib.util
+import inspect
 import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -186,20 +187,18 @@ def amounts(records: str, field: str) -> Callable[[Any], Floats]:
     return read
 
 
-class BrokenRule(ValueError):
-    """A rule broken at a path within a record, and others that are; validators raise it."""
-
-    def __init__(
-        self, where: str, value: object, rule: str, others: Sequence[BrokenRule] = ()
-    ) -> None:
-        self.where, self.value, self.rule, self.others = where, value, rule, others
-        super().__init__(f"{where}: {rule}")
-
-
 class Record(BaseModel):
     """A frozen record that refuses unknown fields; `InputError` names all that is wrong."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", ignored_types=(cluster_property,))
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **_: object) -> None:
+        """Docstrings list the fields, each of which says itself what it is."""
+        told = [f"{n}\n    {f.description}" for n, f in cls.model_fields.items() if f.description]
+        if told:
+            head = (inspect.cleandoc(cls.__doc__ or ""), "", "Parameters", "----------")
+            cls.__doc__ = "\n".join((*head, *told))
 
     def __init__(self, **fields: Any) -> None:
         try:
@@ -215,10 +214,13 @@ class Record(BaseModel):
 
 
 class Server(Record):
-    """A physical server and its capacity by resource; a missing resource is 0."""
+    """A physical server."""
 
-    name: Name
-    capacity: Demand
+    name: Name = Field(description="name, unique in the instance")
+    capacity: Demand = Field(description="capacity by resource; a missing resource is 0")
+
+
+Servers = Annotated[tuple[Server, ...], Field(min_length=1)]
 
 
 class Utility(Record):
@@ -235,8 +237,8 @@ class Utility(Record):
         raise TypeError(f"{type(self).__name__} defines no value")
 
     def values(self, completions: Floats) -> Floats:
-        """`value` at each of many completions, the same to the last bit."""
-        return np.array([self.value(completion) for completion in completions.tolist()])
+        """`value` at each of many completions."""
+        return np.array([self.value(completion) for completion in completions.tolist()], float)
 
 
 class SigmoidUtility(Utility):
@@ -275,13 +277,6 @@ class LinearUtility(Utility):
             return float(exactly(self.slope) * exactly(completion) + exactly(self.intercept))
         return float(value)
 
-    def values(self, completions: Floats) -> Floats:
-        """`value` at each of many completions, the same to the last bit."""
-        found: Floats = self.slope * completions + self.intercept
-        for k in np.flatnonzero(np.abs(found) * CANCELLING < abs(self.intercept)).tolist():
-            found[k] = self.value(float(completions[k]))
-        return found
-
 
 class PowerUtility(Utility):
     """``(scale / x) ** exponent`` for ``x > 0``."""
@@ -299,44 +294,29 @@ class PowerUtility(Utility):
 
 
 class Instance(Record):
-    """The envelope that every family shares.
-
-    Parameters
-    ----------
-    format : str
-        Always ``hindsched/1``.
-    family : str
-        The family's name.
-    name : str
-        Name of the instance.
-    horizon : int
-        Number of slots T; slots are 1..T. What it bounds differs by family.
-    slot_seconds : float
-        Length of a slot in seconds.
-    provenance : dict, optional
-        Generator, preset, seed, trace, version; free form.
-    """
+    """The envelope that every family shares."""
 
     sense: ClassVar[Literal["max", "min"]]
     formulations: ClassVar[tuple[str, ...]]  # allowed ``--formulation`` strings, the default first
 
     format: Literal["hindsched/1"] = FORMAT
     family: str
-    name: Name
-    horizon: PositiveCount
-    slot_seconds: Positive
-    provenance: dict[str, Any] | None = None
-
+    name: Name = Field(description="name of the instance")
+    horizon: PositiveCount = Field(description="slots T, numbered 1..T; what it bounds differs")
+    slot_seconds: Positive = Field(description="length of a slot in seconds")
+    provenance: dict[str, Any] | None = Field(
+        default=None, description="how it was made; free form"
+    )
     jobs: tuple[JobRecord, ...] = ()
 
     @model_validator(mode="after")
     def _obeys_its_rules(self) -> Self:
         if broken := list(islice(self.rules(), MOST_TOLD + 1)):
             first, *others = broken
-            raise BrokenRule(first.where, first.value, first.rule, others)
+            raise InputError(first.where, first.value, first.rule, others)
         return self
 
-    def rules(self) -> Iterator[BrokenRule]:
+    def rules(self) -> Iterator[InputError]:
         """Every broken rule; those of the jobs where the cluster breaks none."""
         cluster = list(self.cluster_rules())
         yield from cluster
@@ -346,25 +326,23 @@ class Instance(Record):
                 yield from self.job_rules(f"jobs[{index}]", job)
             yield from self.rules_of_all()
 
-    def cluster_rules(self) -> Iterable[BrokenRule]:
+    def cluster_rules(self) -> Iterable[InputError]:
         """Broken rules of what is no job; a family's own."""
         return ()
 
-    def job_rules(self, where: str, job: JobRecord) -> Iterable[BrokenRule]:
+    def job_rules(self, where: str, job: JobRecord) -> Iterable[InputError]:
         """Broken rules of a job at a path; a family's own."""
         return ()
 
-    def rules_of_all(self) -> Iterable[BrokenRule]:
+    def rules_of_all(self) -> Iterable[InputError]:
         """Broken rules of the jobs together; a family's own."""
         return ()
 
     def __repr__(self) -> str:
-        return (
-            f"<{self.family} instance {self.name!r}: {len(self.jobs)} jobs, horizon {self.horizon}>"
-        )
+        size = f"{len(self.jobs)} jobs, horizon {self.horizon}"
+        return f"<{self.family} instance {self.name!r}: {size}>"
 
-    def __str__(self) -> str:
-        return repr(self)
+    __str__ = __repr__
 
     def _repr_html_(self) -> str:
         """Notebooks show the size and the first jobs: those of their fields that are plain."""
@@ -477,54 +455,54 @@ def canonical_json(data: object) -> str:
     return json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
-def unique_names(where: str, records: Iterable[Any]) -> Iterator[BrokenRule]:
+def unique_names(where: str, records: Iterable[Any]) -> Iterator[InputError]:
     """Names, or records with names, that stand twice."""
     seen: set[str] = set()
     for index, record in enumerate(records):
         name, at = (record, "") if isinstance(record, str) else (record.name, ".name")
         if name in seen:
-            yield BrokenRule(f"{where}[{index}]{at}", name, "names must be unique")
+            yield InputError(f"{where}[{index}]{at}", name, "names must be unique")
         seen.add(name)
 
 
 def known_keys(
     where: str, amounts: Mapping[str, object], known: Sequence[str]
-) -> Iterator[BrokenRule]:
+) -> Iterator[InputError]:
     """Keys that the instance does not name."""
     for key in amounts:
         if key not in known:
-            yield BrokenRule(f"{where}.{key}", amounts[key], f"must be one of {', '.join(known)}")
+            yield InputError(f"{where}.{key}", amounts[key], f"must be one of {', '.join(known)}")
 
 
 def sound_servers(
     where: str, servers: Sequence[Server], resources: Sequence[str]
-) -> Iterator[BrokenRule]:
+) -> Iterator[InputError]:
     """Servers' names that stand twice, and capacities of unknown resources."""
     yield from unique_names(where, servers)
     for index, server in enumerate(servers):
         yield from known_keys(f"{where}[{index}].capacity", server.capacity, resources)
 
 
-def countable_work(where: str, amount: float) -> Iterator[BrokenRule]:
+def countable_work(where: str, amount: float) -> Iterator[InputError]:
     """A work that is too large to be counted in slots."""
     if not amount <= LARGEST_NUMBER:
-        yield BrokenRule(where, amount, f"work must be at most {LARGEST_NUMBER:.0e} slots")
+        yield InputError(where, amount, f"work must be at most {LARGEST_NUMBER:.0e} slots")
 
 
-def sound_resources(resources: Sequence[str], bandwidth: str) -> Iterator[BrokenRule]:
+def sound_resources(resources: Sequence[str], bandwidth: str) -> Iterator[InputError]:
     """Resources that stand twice, and a bandwidth that is none of them."""
     yield from unique_names("resources", resources)
     if bandwidth not in resources:
-        yield BrokenRule("bandwidth_resource", bandwidth, "must be one of the resources")
+        yield InputError("bandwidth_resource", bandwidth, "must be one of the resources")
 
 
-def arrives_in_time(where: str, arrival: int, horizon: int) -> Iterator[BrokenRule]:
+def arrives_in_time(where: str, arrival: int, horizon: int) -> Iterator[InputError]:
     """An arrival behind the horizon."""
     if arrival > horizon:
-        yield BrokenRule(f"{where}.arrival", arrival, f"must be in 1..{horizon}")
+        yield InputError(f"{where}.arrival", arrival, f"must be in 1..{horizon}")
 
 
-def amounts_of(demands: Sequence[Demand], resources: tuple[str, ...]) -> Floats:
+def amounts_of(demands: Sequence[Mapping[str, float]], resources: Sequence[str]) -> Floats:
     """Amounts by resource as rows, shape (demands, resources); a missing resource is 0."""
     rows = [[float(demand.get(resource, 0)) for resource in resources] for demand in demands]
     return np.array(rows, dtype=float).reshape(len(demands), len(resources))
@@ -553,7 +531,7 @@ def _place(location: Iterable[Any]) -> tuple[Any, ...]:
 def _errors_at(place: tuple[Any, ...], complaint: Any, is_number: bool) -> list[InputError]:
     where, value, kind = field_path(place), complaint["input"], complaint["type"]
     broken = complaint.get("ctx", {}).get("error")
-    if isinstance(broken, BrokenRule | InputError):
+    if isinstance(broken, InputError):
         return [
             InputError(".".join(filter(None, (where, each.where))), each.value, each.rule)
             for each in (broken, *broken.others)

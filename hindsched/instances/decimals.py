@@ -68,7 +68,8 @@ def same_ceilings(top: float, bottom: float, most: int) -> float:
 
 def how_many_fit(capacity: Floats, demand: Floats, most: int) -> Ints:
     """How many units of a demand (R,) fit into each capacity (..., R) of a file, exactly."""
-    return how_many_left(*whole_units(capacity, demand), most)
+    have, unit = whole_units(capacity, demand)
+    return how_many_left(have, unit, most)
 
 
 def how_many_left(free: Whole, demand: Whole, most: int) -> Ints:

@@ -74,7 +74,7 @@ class AstraeaSettings(ranges.Settings):
     def _check_arrivals(self) -> Self:
         if self.arrival_span > self.horizon:
             rule = f"must not exceed horizon = {self.horizon}"
-            raise base.BrokenRule("arrival_span", self.arrival_span, rule)
+            raise InputError("arrival_span", self.arrival_span, rule)
         return self
 
 

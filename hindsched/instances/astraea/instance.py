@@ -15,6 +15,7 @@ import numpy as np
 from pydantic import Field, StrictInt
 
 from hindsched.arrays import Floats, Ints
+from hindsched.errors import InputError
 from hindsched.instances import base
 from hindsched.instances.modes import PREEMPTIVE, WindowInstance
 
@@ -39,65 +40,41 @@ WRITINGS = ("modes", "literal", PREEMPTIVE)
 
 
 class AstraeaTenant(base.Record):
-    """A tenant and its fair share.
+    """A tenant and its fair share; counts are by type where there are several."""
 
-    Parameters
-    ----------
-    name : str
-        Name.
-    worker_quota, ps_quota : int or dict
-        q: workers and PSs it brought into the coalition, by type where there are several.
-    """
-
-    name: base.Name
-    worker_quota: TypedQuota
-    ps_quota: TypedQuota
+    name: base.Name = Field(description="name, unique among the tenants")
+    worker_quota: TypedQuota = Field(description="q: workers that it brought into the coalition")
+    ps_quota: TypedQuota = Field(description="q: PSs that it brought into the coalition")
 
 
 class AstraeaServer(base.Record):
-    """A server with a number of workers and PSs, by type where there are several."""
+    """A server; counts are by type where there are several."""
 
-    name: base.Name
-    workers: TypedUnits
-    ps: TypedUnits
+    name: base.Name = Field(description="name, unique among the servers")
+    workers: TypedUnits = Field(description="C: workers on it")
+    ps: TypedUnits = Field(description="C: PSs on it")
 
 
 class AstraeaJob(base.Record):
-    """A tenant's job.
+    """A tenant's job, of E x D x M mini-batches; slots are by type where there are several."""
 
-    Parameters
-    ----------
-    name : str
-        Name, unique in the instance.
-    tenant : str
-        Its owner.
-    arrival : int
-        Time point 0..horizon-1: the job may use slots from arrival + 1 on.
-    epochs, chunks, minibatches : int
-        E, D and M; the job trains E x D x M mini-batches. `chunks` is also the most workers.
-    minibatch_slots : float or dict
-        m: slots to train a mini-batch, by worker type where there are several.
-    update_slots : float or dict
-        G: slots to update the parameters, by PS type where there are several.
-    gradient_mb : float
-        epsilon: size of a gradient in MB.
-    utility : LinearUtility or PowerUtility
-        Revenue; its argument depends on the instance's `utility_origin`.
-    requested_workers : int, optional
-        Workers asked for, used by baselines that do not choose the number themselves.
-    """
-
-    name: base.Name
-    tenant: base.Name
-    arrival: base.Count
-    epochs: base.PositiveCount
-    chunks: Annotated[StrictInt, Field(ge=1, le=MOST_UNITS)]
-    minibatches: base.PositiveCount
-    minibatch_slots: TypedPositive
-    update_slots: TypedTime
-    gradient_mb: base.NonNegative
-    utility: AstraeaUtility
-    requested_workers: base.PositiveCount | None = None
+    name: base.Name = Field(description="name, unique in the instance")
+    tenant: base.Name = Field(description="its owner")
+    arrival: base.Count = Field(
+        description="time point 0..horizon-1: the job may use slots from arrival + 1 on"
+    )
+    epochs: base.PositiveCount = Field(description="E: epochs")
+    chunks: Annotated[StrictInt, Field(ge=1, le=MOST_UNITS)] = Field(
+        description="D: data chunks, and most workers"
+    )
+    minibatches: base.PositiveCount = Field(description="M: mini-batches of a chunk")
+    minibatch_slots: TypedPositive = Field(description="m: slots to train a mini-batch")
+    update_slots: TypedTime = Field(description="G: slots to update the parameters")
+    gradient_mb: base.NonNegative = Field(description="epsilon: size of a gradient in MB")
+    utility: AstraeaUtility = Field(description="revenue; see `utility_origin`")
+    requested_workers: base.PositiveCount | None = Field(
+        default=None, description="workers asked for, for baselines that do not choose the number"
+    )
 
     @property
     def total_minibatches(self) -> int:
@@ -118,16 +95,7 @@ def _counts(records: str, field: str, types: str, single: str) -> base.cluster_p
 class AstraeaInstance(WindowInstance):
     """Tenants, servers and jobs.
 
-    Parameters
-    ----------
-    utility_origin : {"arrival", "absolute"}
-        Whether utilities take completion - arrival or the completion slot itself.
-    tenants, servers : tuple
-        Quotas over the tenants add up to the counts over the servers, type by type.
-    worker_bandwidth_mbps, ps_bandwidth_mbps : float or dict
-        Bandwidth that a worker and a PS reserve, by type where there are several.
-    jobs : tuple of AstraeaJob
-        The jobs; their order breaks ties.
+    Quotas over the tenants add up to the counts over the servers, type by type.
     """
 
     sense: ClassVar[Literal["max", "min"]] = "max"
@@ -136,21 +104,25 @@ class AstraeaInstance(WindowInstance):
     )
 
     family: Literal["astraea"] = "astraea"
-    utility_origin: Literal["arrival", "absolute"]
+    utility_origin: Literal["arrival", "absolute"] = Field(
+        description="whether utilities take completion - arrival or the completion slot itself"
+    )
     tenants: Annotated[tuple[AstraeaTenant, ...], Field(min_length=1)]
     servers: Annotated[tuple[AstraeaServer, ...], Field(min_length=1)]
-    worker_bandwidth_mbps: TypedPositive
-    ps_bandwidth_mbps: TypedPositive
-    jobs: tuple[AstraeaJob, ...] = ()
+    worker_bandwidth_mbps: TypedPositive = Field(description="b: what a worker reserves")
+    ps_bandwidth_mbps: TypedPositive = Field(description="b: what a PS reserves")
+    jobs: tuple[AstraeaJob, ...] = Field(
+        default=(), description="the jobs; their order breaks ties"
+    )
 
-    def cluster_rules(self) -> Iterator[base.BrokenRule]:
+    def cluster_rules(self) -> Iterator[InputError]:
         """Names, types, and quotas that add up to what there is."""
         for field, types in (
             ("worker_bandwidth_mbps", self.worker_types),
             ("ps_bandwidth_mbps", self.ps_types),
         ):
             if not types:
-                yield base.BrokenRule(field, {}, "must name at least one type")
+                yield InputError(field, {}, "must name at least one type")
                 return
         yield from base.unique_names("tenants", self.tenants)
         yield from base.unique_names("servers", self.servers)
@@ -165,31 +137,31 @@ class AstraeaInstance(WindowInstance):
             if sums[0][at] != sums[1][at]:
                 field = f"tenants.{'worker_quota' if at < split else 'ps_quota'}"
                 rule = f"must add up to the servers' {sums[1][at]:.0f} ({name})"
-                yield base.BrokenRule(field, sums[0][at], rule)
+                yield InputError(field, sums[0][at], rule)
 
     def _typed_rules(
         self, where: str, records: Iterable[Any], workers: str, ps: str
-    ) -> Iterator[base.BrokenRule]:
+    ) -> Iterator[InputError]:
         for index, record in enumerate(records):
             here = f"{where}[{index}]"
             yield from sound_types(f"{here}.{workers}", getattr(record, workers), self.worker_types)
             yield from sound_types(f"{here}.{ps}", getattr(record, ps), self.ps_types)
 
-    def job_rules(self, where: str, job: AstraeaJob) -> Iterator[base.BrokenRule]:
+    def job_rules(self, where: str, job: AstraeaJob) -> Iterator[InputError]:
         """A job has a tenant, can arrive, and its work and revenue can be counted."""
         if job.tenant not in self.tenant_index:
-            yield base.BrokenRule(f"{where}.tenant", job.tenant, "must name a tenant")
+            yield InputError(f"{where}.tenant", job.tenant, "must name a tenant")
         if job.arrival >= self.horizon:
             rule = f"must be in 0..{self.horizon - 1}"
-            yield base.BrokenRule(f"{where}.arrival", job.arrival, rule)
+            yield InputError(f"{where}.arrival", job.arrival, rule)
         if isinstance(job.utility, base.LinearUtility) and job.utility.slope > 0:
-            yield base.BrokenRule(f"{where}.utility.slope", job.utility.slope, "must not exceed 0")
+            yield InputError(f"{where}.utility.slope", job.utility.slope, "must not exceed 0")
         elif not _largest_revenue(job, self.horizon) <= MOST_REVENUE:
             rule = f"must stay within {MOST_REVENUE:.0e} in every slot"
-            yield base.BrokenRule(f"{where}.utility", job.utility.model_dump(), rule)
+            yield InputError(f"{where}.utility", job.utility.model_dump(), rule)
         if job.total_minibatches > MOST_MINIBATCHES:
             rule = f"epochs x chunks x minibatches must not exceed {MOST_MINIBATCHES:.0e}"
-            yield base.BrokenRule(f"{where}.epochs", job.epochs, rule)
+            yield InputError(f"{where}.epochs", job.epochs, rule)
         yield from sound_types(f"{where}.minibatch_slots", job.minibatch_slots, self.worker_types)
         yield from sound_types(f"{where}.update_slots", job.update_slots, self.ps_types)
 
@@ -285,14 +257,14 @@ def typed(value: Any, single: str) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {single: value}
 
 
-def sound_types(where: str, value: object, types: tuple[str, ...]) -> Iterator[base.BrokenRule]:
+def sound_types(where: str, value: object, types: tuple[str, ...]) -> Iterator[InputError]:
     """Keys that are not the instance's types, types without a value, and bare numbers."""
     if isinstance(value, Mapping):
         yield from base.known_keys(where, value, types)
         if missing := [name for name in types if name not in value]:
-            yield base.BrokenRule(where, dict(value), f"must have a value for {', '.join(missing)}")
+            yield InputError(where, dict(value), f"must have a value for {', '.join(missing)}")
     elif types not in ((WORKER,), (PS,)):
-        yield base.BrokenRule(where, value, f"must be keyed by {', '.join(types)}")
+        yield InputError(where, value, f"must be keyed by {', '.join(types)}")
 
 
 def private_units(instance: AstraeaInstance) -> Ints:

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import Field, StrictBool, model_validator
 
-from hindsched.instances.base import BrokenRule, Instance, Positive, PositiveCount
+from hindsched.errors import InputError
+from hindsched.instances.base import Instance, Positive, PositiveCount
 from hindsched.instances.batchsched.instance import (
     PARAMETER_SERVER,
     RING_ALLREDUCE,
@@ -94,7 +95,7 @@ class BatchschedSettings(ranges.Settings):
     def _check_worker_type(self) -> Self:
         types = len(EC2_WORKERS) if self.ec2_workers else self.worker_types
         if self.fixed_worker_type is not None and self.fixed_worker_type > types:
-            raise BrokenRule("fixed_worker_type", self.fixed_worker_type, f"must be in 1..{types}")
+            raise InputError("fixed_worker_type", self.fixed_worker_type, f"must be in 1..{types}")
         return self
 
     @property

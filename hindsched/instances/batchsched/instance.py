@@ -13,6 +13,7 @@ import numpy as np
 from pydantic import Field
 
 from hindsched.arrays import Floats
+from hindsched.errors import InputError
 from hindsched.instances import base
 from hindsched.instances.decimals import NEAR, times
 from hindsched.instances.modes import PREEMPTIVE, WindowInstance, ps_for
@@ -24,51 +25,39 @@ RING_ALLREDUCE = "ring-allreduce"
 
 
 class BatchschedType(base.Record):
-    """A worker or parameter-server type and its demand by resource."""
+    """A worker or parameter-server type."""
 
-    name: base.Name
-    demand: base.Demand
+    name: base.Name = Field(description="name, unique among its kind")
+    demand: base.Demand = Field(description="demand of one by resource")
 
 
 class BatchschedJob(base.Record):
-    """A training job.
+    """A training job, of E x D x K mini-batches."""
 
-    Parameters
-    ----------
-    name : str
-        Name of the job.
-    arrival : int
-        First slot in which it may run.
-    weight : float
-        Its weight in the objective.
-    epochs, chunks, minibatches : int
-        E, D and K; the job trains E x D x K mini-batches. `chunks` is also the most workers.
-    minibatch_slots : list of float
-        Slots to train one mini-batch, per worker type.
-    update_slots : list of float, optional
-        Slots to update the parameters once, per PS type; parameter-server architecture only.
-    reduce_slots : float, optional
-        Slots to reduce one gradient; Ring-AllReduce only.
-    gradient_mb : float
-        Size of a gradient in MB.
-    resource_guarantee : bool, optional
-        Whether the baseline AntMan guarantees the job its resources; None leaves it to a draw.
-    requested_workers : int, optional
-        Workers asked for, used by baselines that do not choose the number themselves.
-    """
-
-    name: base.Name
-    arrival: base.Slot
-    weight: base.Positive
-    epochs: base.PositiveCount
-    chunks: base.PositiveCount
-    minibatches: base.PositiveCount
-    minibatch_slots: Annotated[tuple[base.Positive, ...], Field(min_length=1)]
-    update_slots: tuple[base.NonNegative, ...] | None = None
-    reduce_slots: base.NonNegative | None = None
-    gradient_mb: base.NonNegative
-    resource_guarantee: bool | None = None
-    requested_workers: base.PositiveCount | None = None
+    name: base.Name = Field(description="name, unique in the instance")
+    arrival: base.Slot = Field(description="first slot in which it may run")
+    weight: base.Positive = Field(description="its weight in the objective")
+    epochs: base.PositiveCount = Field(description="E: epochs")
+    chunks: base.PositiveCount = Field(description="D: data chunks, and most workers")
+    minibatches: base.PositiveCount = Field(description="K: mini-batches of a chunk")
+    minibatch_slots: Annotated[tuple[base.Positive, ...], Field(min_length=1)] = Field(
+        description="slots to train a mini-batch, per worker type"
+    )
+    update_slots: tuple[base.NonNegative, ...] | None = Field(
+        default=None,
+        description="slots to update the parameters, per PS type; parameter servers only",
+    )
+    reduce_slots: base.NonNegative | None = Field(
+        default=None, description="slots to reduce a gradient; Ring-AllReduce only"
+    )
+    gradient_mb: base.NonNegative = Field(description="size of a gradient in MB")
+    resource_guarantee: bool | None = Field(
+        default=None,
+        description="whether the baseline AntMan guarantees its resources; absent: drawn",
+    )
+    requested_workers: base.PositiveCount | None = Field(
+        default=None, description="workers asked for, for baselines that do not choose the number"
+    )
 
     @property
     def total_minibatches(self) -> int:
@@ -88,27 +77,27 @@ class BatchschedInstance(WindowInstance):
     family: Literal["batchsched"] = "batchsched"
     architecture: Literal["parameter-server", "ring-allreduce"]
     resources: Annotated[tuple[base.Name, ...], Field(min_length=1)]
-    bandwidth_resource: base.Name
-    servers: Annotated[tuple[base.Server, ...], Field(min_length=1)]
+    bandwidth_resource: base.Name = Field(description="the resource that is bandwidth, in Mbps")
+    servers: base.Servers
     worker_types: Annotated[tuple[BatchschedType, ...], Field(min_length=1)]
     ps_types: tuple[BatchschedType, ...] | None = None
     jobs: tuple[BatchschedJob, ...] = ()
 
-    def cluster_rules(self) -> Iterator[base.BrokenRule]:
+    def cluster_rules(self) -> Iterator[InputError]:
         """Resources, servers and types, of which some fit together."""
         yield from base.sound_resources(self.resources, self.bandwidth_resource)
         yield from base.sound_servers("servers", self.servers, self.resources)
         if self.has_ps != bool(self.ps_types):
             rule = "is required" if self.has_ps else "must be absent for ring-allreduce"
-            yield base.BrokenRule("ps_types", self.ps_types, rule)
+            yield InputError("ps_types", self.ps_types, rule)
             return
         types = [*self._type_rules("worker_types"), *self._type_rules("ps_types")]
         yield from types
         if self.has_ps and not types and not self._some_schedule_fits():
             rule = "must hold one worker and the PSs that serve it"
-            yield base.BrokenRule("servers", len(self.servers), rule)
+            yield InputError("servers", len(self.servers), rule)
 
-    def _type_rules(self, where: str) -> Iterator[base.BrokenRule]:
+    def _type_rules(self, where: str) -> Iterator[InputError]:
         types: tuple[BatchschedType, ...] = getattr(self, where) or ()
         yield from base.unique_names(where, types)
         for index, item in enumerate(types):
@@ -117,10 +106,10 @@ class BatchschedInstance(WindowInstance):
             bandwidth = item.demand.get(self.bandwidth_resource, 0)
             if bandwidth < base.SMALLEST_POSITIVE:
                 rule = f"must be at least {base.SMALLEST_POSITIVE:.0e}"
-                yield base.BrokenRule(f"{here}.{self.bandwidth_resource}", bandwidth, rule)
+                yield InputError(f"{here}.{self.bandwidth_resource}", bandwidth, rule)
             demand = base.amounts_of([item.demand], self.resources)
             if not np.any(np.all(demand <= self.server_capacity, axis=1)):
-                yield base.BrokenRule(here, dict(item.demand), "must fit on some server")
+                yield InputError(here, dict(item.demand), "must fit on some server")
 
     def _some_schedule_fits(self) -> bool:
         """Whether any job fits on the cluster: one that fits at all fits with one worker."""
@@ -136,23 +125,23 @@ class BatchschedInstance(WindowInstance):
                     return True
         return False
 
-    def job_rules(self, where: str, job: BatchschedJob) -> Iterator[base.BrokenRule]:
+    def job_rules(self, where: str, job: BatchschedJob) -> Iterator[InputError]:
         """A job can arrive, has a time for each type and can end."""
         yield from base.arrives_in_time(where, job.arrival, self.horizon)
         times = len(job.minibatch_slots)
         if times != len(self.worker_types):
-            yield base.BrokenRule(f"{where}.minibatch_slots", times, "one per worker type")
+            yield InputError(f"{where}.minibatch_slots", times, "one per worker type")
         updates = None if job.update_slots is None else len(job.update_slots)
         if updates != (len(self.ps_types) if self.ps_types else None):
             rule = "one per PS type" if self.has_ps else "only for parameter-server"
-            yield base.BrokenRule(f"{where}.update_slots", updates, rule)
+            yield InputError(f"{where}.update_slots", updates, rule)
         if (job.reduce_slots is None) != self.has_ps:
             rule = "only for ring-allreduce" if self.has_ps else "is required"
-            yield base.BrokenRule(f"{where}.reduce_slots", job.reduce_slots, rule)
+            yield InputError(f"{where}.reduce_slots", job.reduce_slots, rule)
         least = self.least_slots(job)
         if least > MOST_DURATION:
             rule = f"must be able to end within {MOST_DURATION} slots, but needs {least:.4g}"
-            yield base.BrokenRule(where, job.name, rule)
+            yield InputError(where, job.name, rule)
 
     def least_slots(self, job: BatchschedJob) -> float:
         """Slots below which no choice of types and workers ends the job."""

@@ -16,8 +16,10 @@ from functools import cached_property
 from typing import ClassVar, Literal, TypeVar
 
 import numpy as np
+from pydantic import Field
 
 from hindsched.arrays import Floats, Ints
+from hindsched.errors import InputError
 from hindsched.instances import base
 from hindsched.instances.decimals import exact_step, exactly
 
@@ -25,79 +27,53 @@ Key = TypeVar("Key")
 
 
 class EdgecloudServer(base.Record):
-    """An edge server.
+    """An edge server."""
 
-    Parameters
-    ----------
-    name : str
-        Name, unique among servers and cloud.
-    workers, ps : tuple of str
-        Type of each worker and of each parameter server (PS) on it.
-    storage_gb : float, optional
-        Storage for chunks in GB; unlimited if absent.
-    """
-
-    name: base.Name
-    workers: tuple[base.Name, ...] = ()
-    ps: tuple[base.Name, ...] = ()
-    storage_gb: base.NonNegative | None = None
+    name: base.Name = Field(description="name, unique among servers and cloud")
+    workers: tuple[base.Name, ...] = Field(default=(), description="type of each worker on it")
+    ps: tuple[base.Name, ...] = Field(
+        default=(), description="type of each parameter server (PS) on it"
+    )
+    storage_gb: base.NonNegative | None = Field(
+        default=None, description="storage for chunks in GB; absent: unlimited"
+    )
 
 
 class EdgecloudCloud(base.Record):
-    """The cloud: one large server on which nothing is preempted.
+    """The cloud: one large server on which nothing is preempted."""
 
-    Parameters
-    ----------
-    name : str
-        Name.
-    workers, ps : dict of str to int, optional
-        How many workers and PSs of a type there are; a type that is not named is unlimited.
-    """
-
-    name: base.Name
-    workers: dict[base.Name, base.Count] | None = None
-    ps: dict[base.Name, base.Count] | None = None
+    name: base.Name = Field(description="name")
+    workers: dict[base.Name, base.Count] | None = Field(
+        default=None, description="workers by type; a type that is not named is unlimited"
+    )
+    ps: dict[base.Name, base.Count] | None = Field(
+        default=None, description="PSs by type, the same"
+    )
 
 
 class EdgecloudJob(base.Record):
-    """A training job.
+    """A training job."""
 
-    Parameters
-    ----------
-    name : str
-        Name.
-    arrival : int
-        Slot in whose beginning the job becomes known, from 1.
-    epochs, chunks, minibatches : int
-        E, D and B: epochs, data chunks, mini-batches in a chunk.
-    minibatch_slots, update_slots : float
-        m and G: slots to train one mini-batch and to update the parameters once.
-    gradient_mb, bandwidth_mbps : float
-        q in MB and b in Mbps.
-    worker_type, ps_type : str
-        Types that qualify.
-    upload_slots : dict of str to int
-        Slots to upload a chunk to each server and to the cloud.
-    chunk_gb : float, optional
-        Storage that a chunk takes, GB.
-    requested_workers : int, optional
-        Workers that the owner asks for; only baselines that schedule gangs read it.
-    """
-
-    name: base.Name
-    arrival: base.Slot
-    epochs: base.PositiveCount
-    chunks: base.PositiveCount
-    minibatches: base.PositiveCount
-    minibatch_slots: base.NonNegative
-    update_slots: base.NonNegative
-    gradient_mb: base.NonNegative
-    bandwidth_mbps: base.Positive
-    worker_type: base.Name
-    ps_type: base.Name
-    chunk_gb: base.NonNegative | None = None
-    requested_workers: base.PositiveCount | None = None
-    upload_slots: dict[base.Name, base.Count]
+    name: base.Name = Field(description="name, unique in the instance")
+    arrival: base.Slot = Field(description="slot in whose beginning the job becomes known")
+    epochs: base.PositiveCount = Field(description="E: epochs")
+    chunks: base.PositiveCount = Field(description="D: data chunks")
+    minibatches: base.PositiveCount = Field(description="B: mini-batches of a chunk")
+    minibatch_slots: base.NonNegative = Field(description="m: slots to train a mini-batch")
+    update_slots: base.NonNegative = Field(description="G: slots to update the parameters")
+    gradient_mb: base.NonNegative = Field(description="q: size of a gradient in MB")
+    bandwidth_mbps: base.Positive = Field(description="b: bandwidth in Mbps")
+    worker_type: base.Name = Field(description="type of workers that qualify")
+    ps_type: base.Name = Field(description="type of PSs that qualify")
+    chunk_gb: base.NonNegative | None = Field(
+        default=None, description="storage that a chunk takes, GB"
+    )
+    requested_workers: base.PositiveCount | None = Field(
+        default=None, description="workers asked for; only baselines that schedule gangs read it"
+    )
+    upload_slots: dict[base.Name, base.Count] = Field(
+        description="slots to upload a chunk to each server and to the cloud"
+    )
 
     def chunk_slots(self, slot_seconds: float, *, in_cloud: bool) -> int:
         """Slots to train one chunk: equation (1), exactly; zeta = 1 if `in_cloud`, else 0."""
@@ -132,24 +108,22 @@ class EdgecloudInstance(base.Instance):
     cloud: EdgecloudCloud
     jobs: tuple[EdgecloudJob, ...] = ()
 
-    def cluster_rules(self) -> Iterator[base.BrokenRule]:
+    def cluster_rules(self) -> Iterator[InputError]:
         """Servers and the cloud have names of their own."""
         yield from base.unique_names("servers", self.servers)
         if self.cloud.name in self.server_index:
-            yield base.BrokenRule(
-                "cloud.name", self.cloud.name, "must differ from the servers' names"
-            )
+            yield InputError("cloud.name", self.cloud.name, "must differ from the servers' names")
 
-    def job_rules(self, where: str, job: EdgecloudJob) -> Iterator[base.BrokenRule]:
+    def job_rules(self, where: str, job: EdgecloudJob) -> Iterator[InputError]:
         """A job can arrive, be uploaded where it can run, and find a worker and a PS."""
         cloud = self.cloud.name
         for name, slots in job.upload_slots.items():
             if name not in self.server_index and name != cloud:
                 rule = "must name a server or the cloud"
-                yield base.BrokenRule(f"{where}.upload_slots.{name}", slots, rule)
+                yield InputError(f"{where}.upload_slots.{name}", slots, rule)
         yield from base.arrives_in_time(where, job.arrival, self.horizon)
         if job.minibatch_slots + job.update_slots <= 0 and job.gradient_mb <= 0:
-            yield base.BrokenRule(f"{where}.minibatch_slots", job.minibatch_slots, "must take time")
+            yield InputError(f"{where}.minibatch_slots", job.minibatch_slots, "must take time")
         yield from base.countable_work(
             where, job.exact_chunk_slots(self.slot_seconds, in_cloud=False)
         )
@@ -159,13 +133,13 @@ class EdgecloudInstance(base.Instance):
         for name in qualified:
             if name not in job.upload_slots:
                 rule = "is required: there is a worker of the job's type"
-                yield base.BrokenRule(f"{where}.upload_slots.{name}", "(absent)", rule)
+                yield InputError(f"{where}.upload_slots.{name}", "(absent)", rule)
         if not qualified:
             rule = "must be the type of some worker"
-            yield base.BrokenRule(f"{where}.worker_type", job.worker_type, rule)
+            yield InputError(f"{where}.worker_type", job.worker_type, rule)
         has_ps = any(kind == job.ps_type for _, kind in self.ps_counts)
         if not has_ps and self.cloud_ps(job.ps_type) == 0:
-            yield base.BrokenRule(f"{where}.ps_type", job.ps_type, "must be the type of some PS")
+            yield InputError(f"{where}.ps_type", job.ps_type, "must be the type of some PS")
 
     def cloud_workers(self, worker_type: str) -> int | None:
         """Workers of a type in the cloud; None if unlimited."""

@@ -18,6 +18,7 @@ import numpy as np
 from pydantic import Field, StrictInt
 
 from hindsched.arrays import Ints
+from hindsched.errors import InputError
 from hindsched.instances import base
 from hindsched.instances.decimals import exactly
 from hindsched.json_types import Draft
@@ -35,46 +36,34 @@ MOST_WORK = 10**15  # more GPU-slots in all are mistakes: they could not be coun
 
 
 class GangServer(base.Record):
-    """A server and its GPUs."""
+    """A server."""
 
-    name: base.Name
-    gpus: base.PositiveCount
+    name: base.Name = Field(description="name, unique among the servers")
+    gpus: base.PositiveCount = Field(description="its GPUs")
 
 
 class GangRequest(base.Record):
-    """What a job says when it is submitted, which is not how long it will run.
+    """What a job says when it is submitted, which is not how long it will run."""
 
-    Parameters
-    ----------
-    name : str
-        Name of the job.
-    submit : number
-        Second at which it is submitted, since the trace's start.
-    gpus : int
-        GPUs that it runs on.
-    weight : number, optional
-        Its weight in the objective.
-    deadline : number, optional
-        Second by which it should be complete, since the trace's start.
-    user : str, optional
-        Who submitted it.
-    most_gpus : int, optional
-        Most GPUs that it can use at a time in the formulation ``elastic``; absent: all.
-    """
-
-    name: base.Name
-    submit: base.NonNegative
-    gpus: base.PositiveCount
-    weight: base.Positive = 1
-    deadline: base.NonNegative | None = None
-    user: Annotated[str, Field(max_length=200)] | None = None
-    most_gpus: base.PositiveCount | None = None
+    name: base.Name = Field(description="name, unique in the instance")
+    submit: base.NonNegative = Field(description="second of submission, since the trace's start")
+    gpus: base.PositiveCount = Field(description="GPUs that it runs on")
+    weight: base.Positive = Field(default=1, description="its weight in the objective")
+    deadline: base.NonNegative | None = Field(
+        default=None, description="second by which it should be complete, since the trace's start"
+    )
+    user: Annotated[str, Field(max_length=200)] | None = Field(
+        default=None, description="who submits it"
+    )
+    most_gpus: base.PositiveCount | None = Field(
+        default=None, description="most GPUs at a time in the formulation `elastic`; absent: all"
+    )
 
 
 class GangJob(GangRequest):
-    """A job that asks for GPUs, and the seconds `duration` that it runs on them."""
+    """A job that asks for GPUs."""
 
-    duration: base.Positive
+    duration: base.Positive = Field(description="seconds that it runs on them")
 
     def request(self) -> GangRequest:
         """The job without its duration."""
@@ -117,44 +106,44 @@ class GangInstance(base.Instance):
     placement: Literal["pool", "consolidated"] = "pool"
     jobs: tuple[GangJob, ...] = ()
 
-    def cluster_rules(self) -> Iterator[base.BrokenRule]:
+    def cluster_rules(self) -> Iterator[InputError]:
         """One pool, or servers."""
         if (self.gpus is None) == (self.servers is None):
             found = "(both)" if self.servers else "(absent)"
-            yield base.BrokenRule("gpus", found, "exactly one of gpus and servers must be given")
+            yield InputError("gpus", found, "exactly one of gpus and servers must be given")
         yield from base.unique_names("servers", self.servers or ())
         if self.servers is None and self.placement == CONSOLIDATED:
-            yield base.BrokenRule("placement", self.placement, "needs servers")
+            yield InputError("placement", self.placement, "needs servers")
 
-    def job_rules(self, where: str, job: GangJob) -> Iterator[base.BrokenRule]:
+    def job_rules(self, where: str, job: GangJob) -> Iterator[InputError]:
         """A job fits, and its times are whole slots."""
         if job.gpus > self.total_gpus:
             rule = f"must not exceed {self.total_gpus} GPUs"
-            yield base.BrokenRule(f"{where}.gpus", job.gpus, rule)
+            yield InputError(f"{where}.gpus", job.gpus, rule)
         if job.most_gpus is not None and job.most_gpus < job.gpus:
             rule = f"must be at least gpus = {job.gpus}"
-            yield base.BrokenRule(f"{where}.most_gpus", job.most_gpus, rule)
+            yield InputError(f"{where}.most_gpus", job.most_gpus, rule)
         seconds = self.slot_seconds
         if seconds == 1 and type(job.submit) is int and type(job.duration) is int:
             return
         for key, value in (("submit", job.submit), ("duration", job.duration)):
             if slots_of(value, seconds).denominator != 1:
                 rule = f"must be a multiple of slot_seconds = {seconds}"
-                yield base.BrokenRule(f"{where}.{key}", value, rule)
+                yield InputError(f"{where}.{key}", value, rule)
 
-    def rules_of_all(self) -> Iterator[base.BrokenRule]:
+    def rules_of_all(self) -> Iterator[InputError]:
         """Submissions within the horizon; slots and GPU-slots that can be counted."""
         if not self.jobs:
             return
         late = int(self.submits.argmax())
         if self.submits[late] >= self.horizon:
             value, rule = self.jobs[late].submit, f"must precede horizon = {self.horizon} slots"
-            yield base.BrokenRule(f"jobs[{late}].submit", value, rule)
+            yield InputError(f"jobs[{late}].submit", value, rule)
         durations = self.durations.tolist()  # which Python adds up without overflow
         work = sum(job * gpus for job, gpus in zip(durations, self.job_gpus.tolist(), strict=True))
         if work > MOST_WORK or sum(durations) + int(self.submits[late]) > MOST_SLOTS:
             rule = f"must be at most {MOST_WORK:.0e} GPU-slots and end within {MOST_SLOTS:.0e}"
-            yield base.BrokenRule("jobs", work, rule)
+            yield InputError("jobs", work, rule)
 
     def certain_bound(self) -> float:
         """No objective is below 0."""

@@ -9,15 +9,16 @@ volume discount that a broker earns by pooling them.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sized
 from fractions import Fraction
 from functools import cached_property
-from typing import ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
-from pydantic import model_validator
+from pydantic import Field
 
 from hindsched.arrays import Bools, Floats, Ints
+from hindsched.errors import InputError
 from hindsched.instances import base
 from hindsched.instances.decimals import NEAR, exactly
 
@@ -37,151 +38,89 @@ def workers_for(data: Floats, capacity: Floats | float) -> Ints:
 
 
 class TierPrice(base.Record):
-    """A concave two-tier price: ``min(unit h, discounted h + (unit - discounted) threshold)``.
+    """A concave two-tier price: ``min(unit h, discounted h + (unit - discounted) threshold)``."""
 
-    Parameters
-    ----------
-    unit_usd : float
-        a: price of a unit for a slot below the threshold, USD.
-    discounted_usd : float
-        b <= a: price of a unit for a slot beyond it, USD.
-    threshold : float
-        l: units per slot from which the lower price holds.
-    """
-
-    unit_usd: base.NonNegative
-    discounted_usd: base.NonNegative
-    threshold: base.NonNegative
-
-    @model_validator(mode="after")
-    def _is_concave(self) -> Self:
-        if self.discounted_usd > self.unit_usd:
-            rule = f"must not exceed unit_usd = {self.unit_usd}: the price must be concave"
-            raise base.BrokenRule("discounted_usd", self.discounted_usd, rule)
-        return self
+    unit_usd: base.NonNegative = Field(description="a: USD a unit and slot below the threshold")
+    discounted_usd: base.NonNegative = Field(description="b <= a: USD a unit and slot beyond it")
+    threshold: base.NonNegative = Field(description="l: units a slot from which b holds")
 
 
 class MlbrokerDatacenter(base.Record):
-    """A data centre.
+    """A data centre."""
 
-    Parameters
-    ----------
-    name : str
-        Name, unique among the data centres.
-    prices : dict
-        Two-tier price by resource; every resource must have one.
-    """
-
-    name: base.Name
-    prices: dict[str, TierPrice]
+    name: base.Name = Field(description="name, unique among the data centres")
+    prices: dict[str, TierPrice] = Field(description="two-tier price of every resource")
 
 
 class CostWeights(base.Record):
-    """Weights of the four costs in the objective (the weighted sum of Section 3.3).
+    """Weights of the four costs in the objective (the weighted sum of Section 3.3)."""
 
-    Parameters
-    ----------
-    transfer, resource, deployment, communication : float
-        Weights of C1, C2, C3 and C4, at least 0.
-    """
-
-    transfer: base.NonNegative = 1
-    resource: base.NonNegative = 1
-    deployment: base.NonNegative = 1
-    communication: base.NonNegative = 1
+    transfer: base.NonNegative = Field(default=1, description="weight of C1")
+    resource: base.NonNegative = Field(default=1, description="weight of C2")
+    deployment: base.NonNegative = Field(default=1, description="weight of C3")
+    communication: base.NonNegative = Field(default=1, description="weight of C4")
 
 
 class MlbrokerJob(base.Record):
-    """A geo-distributed incremental-learning job.
+    """A geo-distributed incremental-learning job."""
 
-    Parameters
-    ----------
-    name : str
-        Name, unique in the instance.
-    arrival, departure : int
-        t_i and the last slot of the job's life, both inclusive, 1-based.
-    worker, ps : dict
-        n_i and m_i: demand of one worker and of the parameter server (PS) by resource.
-    capacity_gb : float
-        P_i: most data that one worker trains in a slot, GB.
-    exchange_gb : float
-        B_i: data exchanged between one worker and the PS in a slot, both directions, GB.
-    deployment_usd : float
-        c_i: cost of launching the job in a data centre where it did not run the slot before, USD.
-    data_gb : list of list of float
-        D_i^r(t): for each slot of the life, the data that awaits in each data centre, GB.
-    pinned_datacenters : list of str, optional
-        Data centres whose data may not leave (Section 7's security constraint).
-    """
-
-    name: base.Name
-    arrival: base.Slot
-    departure: base.Slot
-    worker: base.Demand
-    ps: base.Demand
-    capacity_gb: base.Positive
-    exchange_gb: base.NonNegative
-    deployment_usd: base.NonNegative
-    data_gb: tuple[tuple[base.NonNegative, ...], ...]
-    pinned_datacenters: tuple[str, ...] = ()
-
-    @model_validator(mode="after")
-    def _data_covers_the_life(self) -> Self:
-        if self.departure < self.arrival:
-            rule = f"must not precede arrival {self.arrival}"
-            raise base.BrokenRule("departure", self.departure, rule)
-        life = self.departure - self.arrival + 1
-        if len(self.data_gb) != life:
-            rule = f"must have one list for each of the {life} slots of arrival..departure"
-            raise base.BrokenRule("data_gb", f"{len(self.data_gb)} lists", rule)
-        return self
+    name: base.Name = Field(description="name, unique in the instance")
+    arrival: base.Slot = Field(description="t: first slot of the job's life, from 1")
+    departure: base.Slot = Field(description="last slot of its life")
+    worker: base.Demand = Field(description="n: demand of a worker by resource")
+    ps: base.Demand = Field(description="m: demand of the parameter server (PS) by resource")
+    capacity_gb: base.Positive = Field(description="P: most data that a worker trains a slot, GB")
+    exchange_gb: base.NonNegative = Field(
+        description="B: data between a worker and the PS in a slot, both directions, GB"
+    )
+    deployment_usd: base.NonNegative = Field(
+        description="c: USD of launching the job where it did not run the slot before"
+    )
+    data_gb: tuple[tuple[base.NonNegative, ...], ...] = Field(
+        description="D: for each slot of the life, the data that awaits in each data centre, GB"
+    )
+    pinned_datacenters: tuple[str, ...] = Field(
+        default=(), description="data centres whose data may not leave (Section 7)"
+    )
 
 
-def _prices(field: str) -> Callable[[MlbrokerInstance], Floats]:
-    """Reads a number of the prices of every centre and resource, shape (R, K)."""
+def _prices(field: str) -> base.cluster_property[Floats]:
+    """A number of the prices of every centre and resource, shape (R, K)."""
+    return base.cluster_property(
+        lambda self: np.array(
+            [[getattr(center.prices[kind], field) for kind in self.resources]
+             for center in self.datacenters], dtype=float,
+        )
+    )  # fmt: skip
 
-    def read(instance: MlbrokerInstance) -> Floats:
-        rows = [
-            [getattr(center.prices[resource], field) for resource in instance.resources]
-            for center in instance.datacenters
-        ]
-        return np.array(rows, dtype=float).reshape(len(rows), len(instance.resources))
 
-    return read
+def _one_each(
+    where: str, row: Sized, records: Sized, what: str = "data centres"
+) -> Iterator[InputError]:
+    if len(row) != len(records):
+        rule = f"must have one entry for each of the {len(records)} {what}"
+        yield InputError(where, f"{len(row)} entries", rule)
 
 
 class MlbrokerInstance(base.Instance):
-    """Data centres, a horizon and the jobs that arrive in it.
-
-    Parameters
-    ----------
-    resources : tuple of str
-        Names of the resource types, K of them.
-    datacenters : tuple of MlbrokerDatacenter
-        R data centres.
-    transfer_usd_per_gb : tuple of tuple of float
-        d^{rr'}: price of moving a GB from row to column, diagonal 0.
-    cost_weights : CostWeights, optional
-        Weights of the four costs; all 1 if absent.
-    jobs : tuple of MlbrokerJob
-        The jobs; their order breaks ties.
-    """
+    """Data centres, a horizon and the jobs that arrive in it."""
 
     sense: ClassVar[Literal["max", "min"]] = "min"
     formulations: ClassVar[tuple[str, ...]] = ("tight", "paper")
 
     family: Literal["mlbroker"] = "mlbroker"
-    resources: tuple[base.Name, ...]
-    datacenters: tuple[MlbrokerDatacenter, ...]
-    transfer_usd_per_gb: tuple[tuple[base.NonNegative, ...], ...]
-    cost_weights: CostWeights = CostWeights()
+    resources: Annotated[tuple[base.Name, ...], Field(min_length=1)]
+    datacenters: Annotated[tuple[MlbrokerDatacenter, ...], Field(min_length=1)]
+    transfer_usd_per_gb: tuple[tuple[base.NonNegative, ...], ...] = Field(
+        description="d: USD of moving a GB from row to column, diagonal 0"
+    )
+    cost_weights: CostWeights = Field(
+        default=CostWeights(), description="weights of the four costs"
+    )
     jobs: tuple[MlbrokerJob, ...]
 
-    def cluster_rules(self) -> Iterator[base.BrokenRule]:
-        """Resources, data centres with a price of each, and transfers between them."""
-        for field in ("resources", "datacenters"):
-            if not getattr(self, field):
-                yield base.BrokenRule(field, [], "must not be empty")
+    def cluster_rules(self) -> Iterator[InputError]:
+        """Resources, data centres with a concave price of each, and transfers between them."""
         yield from base.unique_names("resources", self.resources)
         yield from base.unique_names("datacenters", self.datacenters)
         for index, center in enumerate(self.datacenters):
@@ -190,49 +129,46 @@ class MlbrokerInstance(base.Instance):
             for resource in self.resources:
                 if resource not in center.prices:
                     rule = "every resource must have a price"
-                    yield base.BrokenRule(f"{where}.{resource}", "(absent)", rule)
-        centers, rows = len(self.datacenters), self.transfer_usd_per_gb
-        if len(rows) != centers:
-            rule = f"must have one row for each of the {centers} data centres"
-            yield base.BrokenRule("transfer_usd_per_gb", f"{len(rows)} rows", rule)
-        for index, row in enumerate(rows[:centers]):
+                    yield InputError(f"{where}.{resource}", "(absent)", rule)
+            for name, price in center.prices.items():
+                if price.discounted_usd > price.unit_usd:
+                    rule = f"must not exceed unit_usd = {price.unit_usd}: prices are concave"
+                    here = f"{where}.{name}.discounted_usd"
+                    yield InputError(here, price.discounted_usd, rule)
+        prices = self.transfer_usd_per_gb
+        yield from _one_each("transfer_usd_per_gb", prices, self.datacenters)
+        for index, row in enumerate(prices):
             where = f"transfer_usd_per_gb[{index}]"
-            yield from self._number_a_center(where, row)
+            yield from _one_each(where, row, self.datacenters)
             if row[index : index + 1] not in ((), (0,)):
-                yield base.BrokenRule(f"{where}[{index}]", row[index], "the diagonal must be 0")
+                yield InputError(f"{where}[{index}]", row[index], "the diagonal must be 0")
 
-    def _number_a_center(self, where: str, row: tuple[float, ...]) -> Iterator[base.BrokenRule]:
-        if len(row) != (centers := len(self.datacenters)):
-            rule = f"must have one number for each of the {centers} data centres"
-            yield base.BrokenRule(where, f"{len(row)} numbers", rule)
-
-    def job_rules(self, where: str, job: MlbrokerJob) -> Iterator[base.BrokenRule]:
-        """A job departs in time and names resources and data centres that there are."""
-        if job.departure > self.horizon:
-            rule = f"must not exceed the horizon {self.horizon}"
-            yield base.BrokenRule(f"{where}.departure", job.departure, rule)
+    def job_rules(self, where: str, job: MlbrokerJob) -> Iterator[InputError]:
+        """A job lives within the horizon and names resources and data centres that there are."""
+        if not job.arrival <= job.departure <= self.horizon:
+            rule = f"must be in arrival..horizon = {job.arrival}..{self.horizon}"
+            yield InputError(f"{where}.departure", job.departure, rule)
+            return
         yield from base.known_keys(f"{where}.worker", job.worker, self.resources)
         yield from base.known_keys(f"{where}.ps", job.ps, self.resources)
+        yield from _one_each(
+            f"{where}.data_gb", job.data_gb, range(job.arrival, job.departure + 1), "slots of life"
+        )
         for offset, row in enumerate(job.data_gb):
-            yield from self._number_a_center(f"{where}.data_gb[{offset}]", row)
+            yield from _one_each(f"{where}.data_gb[{offset}]", row, self.datacenters)
         yield from base.unique_names(f"{where}.pinned_datacenters", job.pinned_datacenters)
         for position, name in enumerate(job.pinned_datacenters):
-            if name not in self.datacenter_index:
+            if name not in [center.name for center in self.datacenters]:
                 here = f"{where}.pinned_datacenters[{position}]"
-                yield base.BrokenRule(here, name, "must be a data centre of the instance")
+                yield InputError(here, name, "must be a data centre of the instance")
 
     def certain_bound(self) -> float:
         """No cost is below 0."""
         return 0.0
 
-    @base.cluster_property
-    def datacenter_index(self) -> dict[str, int]:
-        """Position of each data centre by name."""
-        return {center.name: index for index, center in enumerate(self.datacenters)}
-
-    unit_price = base.cluster_property(_prices("unit_usd"))  # a, USD per unit and slot, (R, K)
-    discounted_price = base.cluster_property(_prices("discounted_usd"))  # b, the same
-    threshold = base.cluster_property(_prices("threshold"))  # l, units per slot, (R, K)
+    unit_price = _prices("unit_usd")  # a, USD per unit and slot, (R, K)
+    discounted_price = _prices("discounted_usd")  # b, the same
+    threshold = _prices("threshold")  # l, units per slot, (R, K)
 
     @base.cluster_property
     def tier_fee(self) -> Floats:
@@ -242,8 +178,7 @@ class MlbrokerInstance(base.Instance):
     @base.cluster_property
     def transfer_price(self) -> Floats:
         """d, USD per GB, shape (R, R)."""
-        size = len(self.datacenters)
-        return np.array(self.transfer_usd_per_gb, dtype=float).reshape(size, size)
+        return np.array(self.transfer_usd_per_gb, dtype=float)
 
     worker_demand = cached_property(base.amounts("jobs", "worker"))  # n, units, (J, K)
     ps_demand = cached_property(base.amounts("jobs", "ps"))  # m, units, (J, K)

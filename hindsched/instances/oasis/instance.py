@@ -15,6 +15,7 @@ import numpy as np
 from pydantic import Field
 
 from hindsched.arrays import Floats, Ints
+from hindsched.errors import InputError
 from hindsched.instances import base, decimals
 
 OasisUtility = Annotated[base.SigmoidUtility | base.LinearUtility, Field(discriminator="kind")]
@@ -22,93 +23,67 @@ OasisUtility = Annotated[base.SigmoidUtility | base.LinearUtility, Field(discrim
 
 
 class OasisJob(base.Record):
-    """A training job.
+    """A training job."""
 
-    Parameters
-    ----------
-    name : str
-        Name, unique in the instance.
-    arrival : int
-        First slot in which the job may run, 1-based.
-    epochs, chunks, minibatches : int
-        E, N and M: epochs, data chunks (also the most workers at once) and mini-batches a chunk.
-    minibatch_slots : float
-        tau: time to train a mini-batch, in slots.
-    gradient_mb : float
-        e: gradients sent after each mini-batch, and parameters received back, in MB.
-    worker, ps : dict
-        Demand of one worker and of one parameter server (PS) by resource.
-    utility : SigmoidUtility or LinearUtility
-        Utility of completion minus arrival; it may not rise.
-    """
-
-    name: base.Name
-    arrival: base.Slot
-    epochs: base.PositiveCount
-    chunks: base.PositiveCount
-    minibatches: base.PositiveCount
-    minibatch_slots: base.Positive
-    gradient_mb: base.NonNegative
-    worker: base.Demand
-    ps: base.Demand
-    utility: OasisUtility
+    name: base.Name = Field(description="name, unique in the instance")
+    arrival: base.Slot = Field(description="first slot in which the job may run, from 1")
+    epochs: base.PositiveCount = Field(description="E: epochs")
+    chunks: base.PositiveCount = Field(description="N: data chunks, and most workers at once")
+    minibatches: base.PositiveCount = Field(description="M: mini-batches of a chunk")
+    minibatch_slots: base.Positive = Field(description="tau: slots to train a mini-batch")
+    gradient_mb: base.NonNegative = Field(
+        description="e: MB of gradients sent after a mini-batch, and of parameters received back"
+    )
+    worker: base.Demand = Field(description="demand of a worker by resource")
+    ps: base.Demand = Field(description="demand of a parameter server (PS) by resource")
+    utility: OasisUtility = Field(description="of completion minus arrival; may not rise")
 
 
 class OasisInstance(base.Instance):
-    """A cluster, a horizon and the jobs that arrive in it.
-
-    Parameters
-    ----------
-    resources : tuple of str
-        Names of the resources, R of them.
-    bandwidth_resource : str
-        Which of them is bandwidth (Mbps): a worker's or PS's demand for it is b or B.
-    worker_servers, ps_servers : tuple of Server
-        H servers for workers, K servers for PSs.
-    jobs : tuple of OasisJob
-        The jobs; their order breaks ties.
-    """
+    """A cluster, a horizon and the jobs that arrive in it."""
 
     sense: ClassVar[Literal["max", "min"]] = "max"
     formulations: ClassVar[tuple[str, ...]] = ("standard",)
 
     family: Literal["oasis"] = "oasis"
-    resources: Annotated[tuple[base.Name, ...], Field(min_length=1)]
-    bandwidth_resource: base.Name
-    worker_servers: Annotated[tuple[base.Server, ...], Field(min_length=1)]
-    ps_servers: Annotated[tuple[base.Server, ...], Field(min_length=1)]
-    jobs: tuple[OasisJob, ...] = ()
+    resources: Annotated[tuple[base.Name, ...], Field(min_length=1)] = Field(
+        description="names of the resources"
+    )
+    bandwidth_resource: base.Name = Field(
+        description="which of them is bandwidth (Mbps): b of a worker, B of a PS"
+    )
+    worker_servers: base.Servers = Field(description="servers for workers")
+    ps_servers: base.Servers = Field(description="servers for PSs")
+    jobs: tuple[OasisJob, ...] = Field(default=(), description="the jobs; their order breaks ties")
 
-    def cluster_rules(self) -> Iterator[base.BrokenRule]:
+    def cluster_rules(self) -> Iterator[InputError]:
         """Resources and servers."""
         yield from base.sound_resources(self.resources, self.bandwidth_resource)
         for role in ("worker_servers", "ps_servers"):
             yield from base.sound_servers(role, getattr(self, role), self.resources)
 
-    def job_rules(self, where: str, job: OasisJob) -> Iterator[base.BrokenRule]:
+    def job_rules(self, where: str, job: OasisJob) -> Iterator[InputError]:
         """A job can arrive, stand on some server, send its gradients and be counted."""
         yield from base.arrives_in_time(where, job.arrival, self.horizon)
         yield from base.known_keys(f"{where}.worker", job.worker, self.resources)
         yield from base.known_keys(f"{where}.ps", job.ps, self.resources)
         if isinstance(job.utility, base.LinearUtility) and job.utility.slope > 0:
-            yield base.BrokenRule(
-                f"{where}.utility.slope", job.utility.slope, "must not be above 0"
-            )
+            yield InputError(f"{where}.utility.slope", job.utility.slope, "must not be above 0")
         if not self._fits_somewhere(job.worker, self.worker_servers):
-            yield base.BrokenRule(f"{where}.worker", job.worker, "must fit on a worker server")
+            yield InputError(f"{where}.worker", job.worker, "must fit on a worker server")
         of_worker = f"{where}.worker.{self.bandwidth_resource}"
         of_ps = f"{where}.ps.{self.bandwidth_resource}"
         worker, ps = self.bandwidth_of(job)
         if worker == 0:
             if job.gradient_mb > 0:
                 rule = "must be above 0 for a job that sends gradients"
-                yield base.BrokenRule(of_worker, worker, rule)
+                yield InputError(of_worker, worker, rule)
                 return
         elif ps == 0:
-            yield base.BrokenRule(of_ps, ps, "must be above 0 where workers have bandwidth")
+            yield InputError(of_ps, ps, "must be above 0 where workers have bandwidth")
         else:
             if not self._fits_somewhere(job.ps, self.ps_servers):
-                yield base.BrokenRule(f"{where}.ps", job.ps, "must fit on a PS server")
+                yield InputError(f"{where}.ps", job.ps, "must fit on a PS server")
             yield from base.countable_work(of_ps, job.chunks * worker / ps)
         count = job.epochs * job.chunks * job.minibatches
         yield from base.countable_work(where, count * self.minibatch_time(job))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,22 +18,11 @@ def exp_of(exponents: Floats) -> Floats:
     numpy's own differs in the last digit between processors with and without AVX-512, and ties
     between prices are decided by it.
     """
-    return _each(_exp, exponents)
+    found = [math.exp(x) if x < 709.0 else float(np.exp(x)) for x in exponents.ravel().tolist()]
+    return np.array(found, dtype=np.float64).reshape(exponents.shape)
 
 
 def log_of(numbers: Floats) -> Floats:
     """Natural logarithm of every element, by the C library; that of 0 is minus infinity."""
-    return _each(_log, numbers)
-
-
-def _each(function: Callable[[float], float], values: Floats) -> Floats:
-    found = [function(value) for value in values.ravel().tolist()]
-    return np.array(found, dtype=np.float64).reshape(values.shape)
-
-
-def _exp(exponent: float) -> float:
-    return math.exp(exponent) if exponent < 709.0 else float(np.exp(exponent))
-
-
-def _log(number: float) -> float:
-    return math.log(number) if number > 0 else -math.inf
+    found = [math.log(x) if x > 0 else -math.inf for x in numbers.ravel().tolist()]
+    return np.array(found, dtype=np.float64).reshape(numbers.shape)

@@ -5,11 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
-JsonObject: TypeAlias = dict[str, object]
-"""An object of JSON. Whoever reads a field of it finds out by `isinstance` what it is; where the
-keys are known, a ``TypedDict`` names them."""
-Keywords: TypeAlias = Mapping[str, object]
-"""Values by name that a user chose; whoever takes them checks them."""
-Draft: TypeAlias = dict[str, Any]
-"""An instance, or a part of one, that is put together or changed before `Instance.parse` checks it:
-what its fields are, only the family's own module knows, which reads what it wrote."""
+JsonObject: TypeAlias = dict[str, object]  # an object of JSON; `isinstance` says what a field is
+Keywords: TypeAlias = Mapping[str, object]  # values that a user chose; who takes them checks them
+Draft: TypeAlias = dict[str, Any]  # an instance, or a part of one, before `Instance.parse`

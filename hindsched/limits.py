@@ -15,10 +15,9 @@ from pathlib import Path
 
 from hindsched.errors import HindschedError, InputError
 
-UNASKED_SLOTS = 1_000_000
-"""Slots that may be played one by one where nobody has said that it may take long."""
-UNASKED_MEMORY = 2 << 30
-"""Bytes that one thing may need where nobody has said that it may take long."""
+GB = 1 << 30
+UNASKED_SLOTS = 1_000_000  # played one by one where nobody has said that it may take long
+UNASKED_MEMORY = 2 * GB  # that one thing may need where nobody has said so
 SURELY_THERE = 1 << 26  # bytes that fit into any memory
 
 
@@ -95,14 +94,14 @@ def check_memory(what: str, needed: float) -> None:
     if needed <= SURELY_THERE:
         return
     free, less = free_memory(), "take longer slots or fewer jobs, or"
-    rule = ""
     if needed > free:
-        rule = f"the memory that is left, {_in_words(free)}: {less} use a machine that has more"
+        rule, most = f"{less} use a machine that has more", f"the {free / GB:.3g} GB that are left"
     elif needed > UNASKED_MEMORY and nobody_asked():
-        most = _in_words(UNASKED_MEMORY)
-        rule = f"{most} where no limit is given: {less} say by --time-limit what it may take"
-    if rule:
-        raise InputError(what, f"about {_in_words(needed)}", f"must fit into {rule}")
+        rule = f"{less} say by --time-limit what it may take"
+        most = f"{UNASKED_MEMORY / GB:.3g} GB where no limit is given"
+    else:
+        return
+    raise InputError(what, f"about {needed / GB:.3g} GB", f"must fit into {most}: {rule}")
 
 
 def free_memory() -> int:
@@ -118,10 +117,3 @@ def free_memory() -> int:
         )
         found.append(most - used)
     return max(0, min(found))
-
-
-def _in_words(number: float) -> str:
-    for unit, power in (("TB", 40), ("GB", 30), ("MB", 20)):
-        if number >= 1 << power:
-            return f"{number / (1 << power):.3g} {unit}"
-    return f"{number:.0f} bytes"

@@ -24,20 +24,15 @@ def card(
     >>> card("a <b>", {"gap": 0.25, "bound": None})
     '<div><strong>a &lt;b&gt;</strong><table><tr><th>gap</th><td>0.25</td></tr></table></div>'
     """
-    parts = [f"<strong>{escape(title)}</strong>"]
-    if note:
-        parts.append(f"<br>{escape(note)}")
-    known = {name: value for name, value in (facts or {}).items() if value is not None}
+    parts = [f"<strong>{escape(title)}</strong>", f"<br>{escape(note)}" if note else ""]
+    known = [(name, value) for name, value in (facts or {}).items() if value is not None]
     if known:
-        lines = [f"<tr><th>{_text(name)}</th><td>{_text(known[name])}</td></tr>" for name in known]
+        lines = (f"<tr><th>{_text(name)}</th><td>{_text(value)}</td></tr>" for name, value in known)
         parts.append(f"<table>{''.join(lines)}</table>")
     if rows:
-        columns = list(rows[0])
-        head = "".join(f"<th>{_text(column)}</th>" for column in columns)
-        body = "".join(
-            f"<tr>{''.join(f'<td>{_text(row.get(column))}</td>' for column in columns)}</tr>"
-            for row in rows[:most]
-        )
+        head = "".join(f"<th>{_text(column)}</th>" for column in rows[0])
+        cells = [[f"<td>{_text(row.get(c))}</td>" for c in rows[0]] for row in rows[:most]]
+        body = "".join(f"<tr>{''.join(row)}</tr>" for row in cells)
         parts.append(f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>")
         count = len(rows) if total is None else total
         if count > most:
@@ -46,8 +41,6 @@ def card(
 
 
 def _text(value: object) -> str:
-    if value is None:
-        return "–"
     if isinstance(value, float):
         return f"{value:.6g}"
-    return escape(str(value))
+    return "–" if value is None else escape(str(value))

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 
-MISLEADING = ("Cc", "Cf", "Cs", "Zl", "Zp")
-"""Unicode categories that are spelled out: control, format, surrogate, line separators."""
+MISLEADING = ("Cc", "Cf", "Cs", "Zl", "Zp")  # control, format, surrogate, line separators
 
 
 def printable(text: str) -> str:

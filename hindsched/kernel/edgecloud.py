@@ -109,10 +109,8 @@ class Problem:
                 load = "(2f)", at, f"PS {kind}", self.ps[at][kind]
                 broken.loads[load].append((first, last, 1, name))
             else:
-                chunk, place = (
-                    whole(row["chunk"], 1, name),
-                    self._run(broken, name, first, last, row),
-                )
+                chunk = whole(row["chunk"], 1, name)
+                place = self._run(broken, name, first, last, row)
                 runs[chunk].append((first, last, (at, place)))
         flat = sorted(run for mine in runs.values() for run in mine)
         need = self.slots[name][bool(flat) and not outside]
@@ -259,9 +257,8 @@ def moving_work(places: list[Any], chunks: int, work: int) -> Value:
     offers: list[tuple[int, int, int, int]] = []
     for first, after in pairwise(points):
         room = chunks
-        for price, n in sorted(
-            (p, n) for n, parts in places for f, e, p in parts if f <= first <= e
-        ):
+        here = [(p, n) for n, parts in places for f, e, p in parts if f <= first <= e]
+        for price, n in sorted(here):
             offers.append((price, first, after - 1, min(n, room)))
             room -= min(n, room)
     return lambda _, b: cheapest(

@@ -75,13 +75,11 @@ class Problem:
         """What is minimised, of completions by job; one without any is late."""
         done = [(self.jobs[name], end) for name, end in ends.items()]
         if self.goal == "makespan":
-            return exactly(
-                max((end for _, end in done if end is not None), default=0) * self.seconds
-            )
+            last = max((end for _, end in done if end is not None), default=0)
+            return exactly(last * self.seconds)
         if self.goal == "deadlines":
-            late = (
-                job.w for job, end in done if job.due is not None and (end is None or end > job.due)
-            )
+            due = [(job, end) for job, end in done if job.due is not None]
+            late = (job.w for job, end in due if end is None or end > job.due)
             return exactly(sum(late, Fraction()))
         spans = (job.w * (end - job.s) for job, end in done if end is not None)
         return exactly(sum(spans) * self.seconds)

@@ -110,10 +110,8 @@ class Problem:
     """(8) of an instance: a job's crew in every slot of its life."""
 
     def __init__(self, instance: Data, formulation: str) -> None:
-        self.market, self.paper = Market(instance), formulation == "paper"
-        self.jobs = dict(
-            zip(reading.names(instance["jobs"], "jobs"), instance["jobs"], strict=True)
-        )
+        self.market, self.paper, jobs = Market(instance), formulation == "paper", instance["jobs"]
+        self.jobs = dict(zip(reading.names(jobs, "jobs"), jobs, strict=True))
         self.crews = {name: self.market.job(record) for name, record in self.jobs.items()}
         self.at = {name: r for r, name in enumerate(self.market.centers)}
 
@@ -143,10 +141,8 @@ class Problem:
         check_apart(rows, here)
         for first, last, row in rows:
             require(row["ps"] in self.at, f"{here}: unknown data centre")
-            y = {
-                self.at[center]: n
-                for center, n in reading.counts(row["workers"], self.at, here).items()
-            }
+            workers = reading.counts(row["workers"], self.at, here)
+            y = {self.at[center]: n for center, n in workers.items()}
             early, late = record["arrival"] - first, last - record["departure"]
             broken.note(max(early, late), "within its life", name, first, last)
             for t in range(max(first, record["arrival"]), min(last, record["departure"]) + 1):

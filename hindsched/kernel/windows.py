@@ -237,9 +237,8 @@ class Problem:
         w = row.get("worker_type", next(iter(cluster.workers)))
         p = row.get("ps_type", next(iter(cluster.ps)))
         require(w in cluster.workers and p in cluster.ps, f"{here}: unknown type")
-        y, z = (
-            reading.counts(row.get(key, {}), cluster.servers, here) for key in ("workers", "ps")
-        )
+        held = [reading.counts(row.get(k, {}), cluster.servers, here) for k in ("workers", "ps")]
+        y, z = held
         require(y, f"{here}: a row without workers")
         return w, p, y, z
 

@@ -44,22 +44,6 @@ DEEPEST = 64
 MOST_DIGITS = 300  # digits of a whole number; doubles end at 309
 
 
-def _from_version_0(data: Draft) -> Draft:
-    """``hindsched/0`` called the horizon ``slots`` and gave the slot's length in minutes."""
-    data = dict(data)
-    if "slots" in data:
-        data["horizon"] = data.pop("slots")
-    if "slot_minutes" in data:
-        data["slot_seconds"] = data.pop("slot_minutes") * 60
-    return data
-
-
-MIGRATIONS: dict[str, tuple[str, Callable[[Draft], Draft]]] = {
-    "hindsched/0": ("hindsched/1", _from_version_0),
-}
-"""Older format -> (the next newer one, the step between them)."""
-
-
 def instance_class(family: str) -> type[Instance]:
     """The instance class of a family, found by its name."""
     cls: type[Instance] = family_module("instances", family, "instance").INSTANCE
@@ -77,13 +61,19 @@ def parse_instance(data: object, where: str = "instance") -> Instance:
 
 
 def migrate(data: Draft) -> Draft:
-    """Bring older data to the present format, one step at a time."""
-    version = data.get("format", "(absent)")
-    while version != FORMAT:
-        if not isinstance(version, str) or version not in MIGRATIONS:
-            raise InputError("format", version, f"must be {FORMAT} or an older hindsched format")
-        version, step = MIGRATIONS[version]
-        data = {**step(data), "format": version}
+    """Bring older data to the present format.
+
+    ``hindsched/0`` called the horizon ``slots`` and gave the slot's length in minutes.
+    """
+    data, version = dict(data), data.get("format", "(absent)")
+    if version == "hindsched/0":
+        data["format"] = FORMAT
+        if "slots" in data:
+            data["horizon"] = data.pop("slots")
+        if "slot_minutes" in data:
+            data["slot_seconds"] = data.pop("slot_minutes") * 60
+    elif version != FORMAT:
+        raise InputError("format", version, f"must be {FORMAT} or an older hindsched format")
     return data
 
 

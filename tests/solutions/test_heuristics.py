@@ -13,7 +13,7 @@ from hindsched.instances.batchsched.instance import PARAMETER_SERVER, RING_ALLRE
 from hindsched.instances.decimals import loosened
 from hindsched.models.batchsched.offline import place_mode, plan_rest
 from hindsched.solutions.commitments import Commitments
-from hindsched.solutions.edgecloud.list_schedule import GreedySchedule, read_past
+from hindsched.solutions.edgecloud.list_schedule import list_schedule, read_past
 from hindsched.solutions.edgecloud.runs import Runs, place_parameter_servers
 from hindsched.solutions.edgecloud.solution import EdgecloudSolution
 from tests.strategies.batchsched import known_b
@@ -23,12 +23,12 @@ from tests.strategies.edgecloud import instance, job, tiny_instances
 
 @given(tiny_instances(max_chunks=3))
 def test_a_list_schedule_is_feasible_and_ends_when_it_says(tiny):
-    schedule = GreedySchedule(tiny, read_past(tiny, None))
-    runs = Runs.of(schedule.rows)
+    ends, rows = list_schedule(tiny, read_past(tiny, None))
+    runs = Runs.of(rows)
     solution = EdgecloudSolution(tiny, runs, place_parameter_servers(tiny, runs))
     assert solution.violations() == []
     for j, one in enumerate(tiny.jobs):
-        assert schedule.completion[j] == solution.completion(one.name)
+        assert ends[j] == solution.completion(one.name)
 
 
 RAN = {"chunk": 1, "server": "a", "worker": 1, "from": 1, "to": 2}
@@ -49,8 +49,7 @@ def test_a_list_schedule_goes_on_around_what_has_begun(home, cloud, ends):
     ran = {key: RAN[key] for key in RAN if home == "a" or key != "worker"} | {"server": home}
     held = HELD | {"ps": home}
     past = read_past(tiny, Commitments(now=3, assignments={"j1": (ran, held)}))
-    schedule = GreedySchedule(tiny, past)
-    assert schedule.completion == dict(enumerate(ends))
+    assert list_schedule(tiny, past)[0] == dict(enumerate(ends))
 
 
 @given(st.data())

@@ -18,7 +18,7 @@ import numpy as np
 from hindsched.instances.edgecloud.instance import EdgecloudInstance
 from hindsched.models.base import Hedge
 from hindsched.models.declared import Face, Symbol, symbols
-from hindsched.solutions.edgecloud.list_schedule import GreedySchedule, Past
+from hindsched.solutions.edgecloud.list_schedule import Past, list_schedule
 from hindsched.solutions.edgecloud.runs import Runs
 from hindsched.solutions.edgecloud.solution import EdgecloudSolution
 
@@ -164,7 +164,7 @@ def last_slots(
     if hedge is not None:
         upper = float("inf") if hedge.worst is None else hedge.worst
     elif not limited:
-        plan = GreedySchedule(instance, past).completion
+        plan = list_schedule(instance, past)[0]
         upper = float(sum(plan[j] - r[j] + 1 for j in jobs))
     if incumbent is not None and not past.rows and past.now == 1:
         upper = min(upper, incumbent.objective())

@@ -86,81 +86,62 @@ def read_past(instance: EdgecloudInstance, commitments: Commitments | None) -> P
     return past
 
 
-class GreedySchedule:
+def list_schedule(instance: EdgecloudInstance, past: Past) -> tuple[dict[int, int], list[ChunkRun]]:
     """Jobs in order of arrival, each chunk where it ends first, never preempting.
 
-    `completion` has the last slot of each open job; `rows` the runs of the chunks that had not
-    started. What servers can store and PSs are left out of account.
+    The last slot of each open job, and runs of the chunks that had not started. What servers can
+    store and PSs are left out of account. Units are the edge workers and those of a finite cloud.
     """
+    now, cloud = past.now, len(instance.worker_list)
+    free, in_cloud = [now] * cloud, dict[str, range]()
+    for kind, count in (instance.cloud.workers or {}).items():
+        in_cloud[kind] = range(len(free), len(free) + count)
+        free += [now] * count
+    ends, rows = dict.fromkeys(past.open_jobs, 1), list[ChunkRun]()
 
-    def __init__(self, instance: EdgecloudInstance, past: Past) -> None:
-        self.instance, self.past = instance, past
-        self.free = [
-            max([past.now, *(t + 1 for t in past.busy.get(w, ()))])
-            for w in range(len(instance.worker_list))
-        ]
-        self.cloud_free: dict[str, list[int]] = {}
-        for kind, count in (instance.cloud.workers or {}).items():
-            workers = [past.now] * count
-            for run in sorted(past.locked, key=lambda run: run.first):
-                there = run.place == len(self.free)
-                if there and instance.jobs[run.job].worker_type == kind:
-                    heapq.heapreplace(workers, max(run.last + 1, past.now))
-            self.cloud_free[kind] = workers
-        self.completion = dict.fromkeys(past.open_jobs, 1)
-        self.rows: list[ChunkRun] = []
-        self._go_on()
-        for j in sorted(past.open_jobs, key=lambda j: (instance.arrivals[j], j)):
-            self._place(j)
+    def hold(j: int, place: int, last: int) -> None:
+        """A unit is taken up to a slot, in the cloud the one that is free first."""
+        own = in_cloud.get(instance.jobs[j].worker_type, ())
+        unit = place if place < cloud else min(own, key=free.__getitem__, default=None)
+        if unit is not None:
+            free[unit] = max(free[unit], last + 1)
 
-    def _end(self, j: int, slot: int) -> None:
-        self.completion[j] = max(self.completion[j], slot)
-
-    def _go_on(self) -> None:
-        """What has started goes on where it is."""
-        for (j, _), (place, done) in self.past.started.items():
-            left = max(0, int(self.instance.edge_slots[j]) - done)  # enough for zeta = 1, too
-            if place < len(self.free):
-                self.free[place] += left
-                self._end(j, self.free[place] - 1 if left else self.past.now - 1)
-                continue
-            self._end(j, self.past.now + left - 1)
-            if free := self.cloud_free.get(self.instance.jobs[j].worker_type):
-                heapq.heapreplace(free, max(free[0], self.past.now + left))
-
-    def _place(self, j: int) -> None:
-        """Place what has not started wholly at the edge or wholly in the cloud."""
-        instance, job, now = self.instance, self.instance.jobs[j], self.past.now
-        begun = {chunk for i, chunk in self.past.started if i == j}
+    for run in sorted(past.locked, key=lambda run: run.first):
+        hold(run.job, run.place, run.last)
+    for (j, _), (place, done) in past.started.items():  # goes on where it is
+        left = max(0, int(instance.edge_slots[j]) - done)  # enough for zeta = 1, too
+        begin = free[place] if place < cloud and left else now
+        ends[j] = max(ends[j], begin + left - 1)
+        hold(j, place, begin + left - 1)
+    for j in sorted(past.open_jobs, key=lambda j: (instance.arrivals[j], j)):
+        job, arrival = instance.jobs[j], int(instance.arrivals[j])
+        begun = {chunk for i, chunk in past.started if i == j}
         chunks = [c for c in range(1, job.chunks + 1) if c not in begun]
-        ready = [int(instance.arrivals[j]) + delay for delay in instance.upload[j].tolist()]
-        workers = [
-            (max(self.free[w], ready[s], now), w) for s, own in instance.places(job) for w in own
-        ]
-        ways = [self._dealt(j, chunks, workers, int(instance.edge_slots[j]))] if workers else []
+        edge, ways = int(instance.edge_slots[j]), list[list[ChunkRun]]()
         if instance.has_cloud(job):
-            alone = j not in self.past.on_edge and instance.cloud_ps(job.ps_type) is None
-            slots = int((instance.cloud_slots if alone else instance.edge_slots)[j])
-            uploaded = max(now, int(instance.arrivals[j] + instance.cloud_upload[j]))
-            free = self.cloud_free.get(job.worker_type, [now] * len(chunks))
-            cloud = [(max(uploaded, begin), len(self.free)) for begin in free]
-            ways.insert(0, self._dealt(j, chunks, cloud, slots))
+            alone = j not in past.on_edge and instance.cloud_ps(job.ps_type) is None
+            ready = max(now, arrival + int(instance.cloud_upload[j]))
+            own = in_cloud.get(job.worker_type)
+            starts = [ready] * len(chunks) if own is None else [max(ready, free[u]) for u in own]
+            slots = int(instance.cloud_slots[j]) if alone else edge
+            ways.append(_dealt(j, chunks, [(start, cloud) for start in starts], slots))
+        if places := instance.places(job):
+            ready_at = (arrival + instance.upload[j]).tolist()
+            workers = [(max(free[w], ready_at[s], now), w) for s, at in places for w in at]
+            ways.append(_dealt(j, chunks, workers, edge))
         runs = min(ways, key=lambda way: max((run.last for run in way), default=0))
-        self.rows += runs
+        rows += runs
         for run in runs:
-            self._end(j, run.last)
-            if run.place < len(self.free):
-                self.free[run.place] = max(self.free[run.place], run.last + 1)
-            elif job.worker_type in self.cloud_free:
-                heapq.heapreplace(self.cloud_free[job.worker_type], run.last + 1)
+            ends[j] = max(ends[j], run.last)
+            hold(j, run.place, run.last)
+    return ends, rows
 
-    def _dealt(
-        self, j: int, chunks: list[int], workers: list[tuple[int, int]], slots: int
-    ) -> list[ChunkRun]:
-        """Each chunk on the worker, by first free slot and place, on which it ends first."""
-        heap, found = sorted(workers), list[ChunkRun]()
-        for chunk in chunks:
-            first, place = heap[0]
-            found.append(ChunkRun(j, chunk, place, first, first + slots - 1))
-            heapq.heapreplace(heap, (first + slots, place))
-        return found
+
+def _dealt(j: int, chunks: list[int], units: list[tuple[int, int]], slots: int) -> list[ChunkRun]:
+    """Each chunk on the unit, by first free slot and place, on which it ends first."""
+    heap, found = sorted(units), list[ChunkRun]()
+    for chunk in chunks:
+        first, place = heap[0]
+        found.append(ChunkRun(j, chunk, place, first, first + slots - 1))
+        heapq.heapreplace(heap, (first + slots, place))
+    return found

@@ -21,7 +21,7 @@ from hindsched.arrays import Floats, Ints
 from hindsched.instances.decimals import loosened
 from hindsched.instances.edgecloud.instance import EdgecloudInstance
 from hindsched.models.edgecloud.sets import lone_time
-from hindsched.solutions.edgecloud.list_schedule import GreedySchedule, read_past
+from hindsched.solutions.edgecloud.list_schedule import list_schedule, read_past
 from hindsched.solvers.kernels.edgecloud.cheapest_chunks import cheapest_by_completion
 from hindsched.solvers.oracles.base import Response
 from hindsched.solvers.oracles.decisions import COMPLETES, Feature, Limits, window_of
@@ -54,7 +54,7 @@ def last_priced_slot(instance: EdgecloudInstance) -> int:
             alone = int(instance.cloud_upload[j] + instance.cloud_slots[j])
             ends.append(job.arrival + alone - 1)
     if len(ends) <= len(instance.jobs):  # some cannot flee to an unlimited cloud
-        ends += GreedySchedule(instance, read_past(instance, None)).completion.values()
+        ends += list_schedule(instance, read_past(instance, None))[0].values()
     return max(ends)
 
 

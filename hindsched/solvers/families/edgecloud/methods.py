@@ -20,7 +20,7 @@ from hindsched.instances.edgecloud.instance import EdgecloudInstance
 from hindsched.models.edgecloud.relaxations import build_fractional
 from hindsched.models.edgecloud.sets import last_slots, relaxation_last_slots
 from hindsched.solutions.base import Solution
-from hindsched.solutions.edgecloud.list_schedule import GreedySchedule, Past, read_past
+from hindsched.solutions.edgecloud.list_schedule import Past, list_schedule, read_past
 from hindsched.solvers.bounds.lagrangian import subgradient_bound
 from hindsched.solvers.certificates.certificate import Certificate, certify
 from hindsched.solvers.door.options import SolveOptions
@@ -78,7 +78,7 @@ def lp_4_plus(
     last = relaxation_last_slots(instance)
     if not (np.isfinite(instance.storage_gb).any() and (instance.chunk_gb > 0).any()):
         # without limits of storage a list schedule ends soon enough
-        ends = GreedySchedule(instance, read_past(instance, None)).completion.values()
+        ends = list_schedule(instance, read_past(instance, None))[0].values()
         last = {j: min(slot, max(ends)) for j, slot in last.items()}
     program = build_fractional(instance, layout=layout, last=last)
     result, unfinished = solve_program(program.model, options, want_duals=True), None

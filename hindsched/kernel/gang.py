@@ -78,8 +78,8 @@ class Problem:
             last = max((end for _, end in done if end is not None), default=0)
             return exactly(last * self.seconds)
         if self.goal == "deadlines":
-            due = [(job, end) for job, end in done if job.due is not None]
-            late = (job.w for job, end in due if end is None or end > job.due)
+            due = [(job.w, job.due, end) for job, end in done if job.due is not None]
+            late = (w for w, latest, end in due if end is None or end > latest)
             return exactly(sum(late, Fraction()))
         spans = (job.w * (end - job.s) for job, end in done if end is not None)
         return exactly(sum(spans) * self.seconds)

@@ -150,6 +150,8 @@ PositiveCount = Annotated[StrictInt, Field(ge=1, le=MOST_COUNT)]
 Slot = Annotated[StrictInt, Field(ge=1, le=MOST_COUNT)]
 Name = Annotated[str, Field(min_length=1, max_length=200)]
 Demand = dict[str, NonNegative]  # amount by resource; a missing resource is 0
+Rule = tuple[object, str, object, str]
+"""Whether a rule holds, the path of its field, the value there, and what should hold."""
 
 
 OF_CLUSTER = "_of_cluster"  # where instances of one cluster keep what is derived of it
@@ -311,31 +313,31 @@ class Instance(Record):
 
     @model_validator(mode="after")
     def _obeys_its_rules(self) -> Self:
-        if broken := list(islice(self.rules(), MOST_TOLD + 1)):
+        if broken := list(islice(self._broken_rules(), MOST_TOLD + 1)):
             first, *others = broken
             raise InputError(first.where, first.value, first.rule, others)
         return self
 
-    def rules(self) -> Iterator[InputError]:
+    def _broken_rules(self) -> Iterator[InputError]:
         """Every broken rule; those of the jobs where the cluster breaks none."""
-        cluster = list(self.cluster_rules())
+        cluster = list(broken(self.cluster_rules()))
         yield from cluster
-        yield from unique_names("jobs", self.jobs)
+        yield from broken(unique_names("jobs", self.jobs))
         if not cluster:
             for index, job in enumerate(self.jobs):
-                yield from self.job_rules(f"jobs[{index}]", job)
-            yield from self.rules_of_all()
+                yield from broken(self.job_rules(job), f"jobs[{index}]")
+            yield from broken(self.rules_of_all())
 
-    def cluster_rules(self) -> Iterable[InputError]:
-        """Broken rules of what is no job; a family's own."""
+    def cluster_rules(self) -> Iterable[Rule]:
+        """Rules of what is no job; a family's own."""
         return ()
 
-    def job_rules(self, where: str, job: JobRecord) -> Iterable[InputError]:
-        """Broken rules of a job at a path; a family's own."""
+    def job_rules(self, job: JobRecord) -> Iterable[Rule]:
+        """Rules of a job, at paths within it; a family's own."""
         return ()
 
-    def rules_of_all(self) -> Iterable[InputError]:
-        """Broken rules of the jobs together; a family's own."""
+    def rules_of_all(self) -> Iterable[Rule]:
+        """Rules of the jobs together; a family's own."""
         return ()
 
     def __repr__(self) -> str:
@@ -455,51 +457,52 @@ def canonical_json(data: object) -> str:
     return json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
-def unique_names(where: str, records: Iterable[Any]) -> Iterator[InputError]:
-    """Names, or records with names, that stand twice."""
+def broken(rules: Iterable[Rule], where: str = "") -> Iterator[InputError]:
+    """The rules that do not hold, their paths within `where`."""
+    for holds, path, value, rule in rules:
+        if not holds:
+            yield InputError(".".join(filter(None, (where, path))), value, rule)
+
+
+def unique_names(where: str, records: Iterable[Any]) -> Iterator[Rule]:
+    """No name, or record's name, stands twice."""
     seen: set[str] = set()
     for index, record in enumerate(records):
         name, at = (record, "") if isinstance(record, str) else (record.name, ".name")
-        if name in seen:
-            yield InputError(f"{where}[{index}]{at}", name, "names must be unique")
+        yield name not in seen, f"{where}[{index}]{at}", name, "names must be unique"
         seen.add(name)
 
 
-def known_keys(
-    where: str, amounts: Mapping[str, object], known: Sequence[str]
-) -> Iterator[InputError]:
-    """Keys that the instance does not name."""
-    for key in amounts:
-        if key not in known:
-            yield InputError(f"{where}.{key}", amounts[key], f"must be one of {', '.join(known)}")
+def known_keys(where: str, given: Mapping[str, object], known: Sequence[str]) -> Iterator[Rule]:
+    """Keys are those that the instance names."""
+    for key, value in given.items():
+        yield key in known, f"{where}.{key}", value, f"must be one of {', '.join(known)}"
 
 
-def sound_servers(
-    where: str, servers: Sequence[Server], resources: Sequence[str]
-) -> Iterator[InputError]:
-    """Servers' names that stand twice, and capacities of unknown resources."""
+def known_servers(where: str, servers: Sequence[Server], known: Sequence[str]) -> Iterator[Rule]:
+    """Servers have names of their own, and capacities of known resources."""
     yield from unique_names(where, servers)
     for index, server in enumerate(servers):
-        yield from known_keys(f"{where}[{index}].capacity", server.capacity, resources)
+        yield from known_keys(f"{where}[{index}].capacity", server.capacity, known)
 
 
-def countable_work(where: str, amount: float) -> Iterator[InputError]:
-    """A work that is too large to be counted in slots."""
-    if not amount <= LARGEST_NUMBER:
-        yield InputError(where, amount, f"work must be at most {LARGEST_NUMBER:.0e} slots")
-
-
-def sound_resources(resources: Sequence[str], bandwidth: str) -> Iterator[InputError]:
-    """Resources that stand twice, and a bandwidth that is none of them."""
+def known_resources(resources: Sequence[str], bandwidth: str) -> Iterator[Rule]:
+    """Resources have names of their own, and bandwidth is one of them."""
     yield from unique_names("resources", resources)
-    if bandwidth not in resources:
-        yield InputError("bandwidth_resource", bandwidth, "must be one of the resources")
+    yield (
+        bandwidth in resources, "bandwidth_resource", bandwidth, "must be one of the resources"
+    )  # fmt: skip
 
 
-def arrives_in_time(where: str, arrival: int, horizon: int) -> Iterator[InputError]:
-    """An arrival behind the horizon."""
-    if arrival > horizon:
-        yield InputError(f"{where}.arrival", arrival, f"must be in 1..{horizon}")
+def in_time(arrival: int, horizon: int) -> Rule:
+    """A job arrives within the horizon."""
+    return arrival <= horizon, "arrival", arrival, f"must be in 1..{horizon}"
+
+
+def countable_work(path: str, amount: float) -> Rule:
+    """A work can be counted in slots."""
+    rule = f"work must be at most {LARGEST_NUMBER:.0e} slots"
+    return amount <= LARGEST_NUMBER, path, amount, rule
 
 
 def amounts_of(demands: Sequence[Mapping[str, float]], resources: Sequence[str]) -> Floats:

@@ -8,14 +8,13 @@ Slot t is the interval (t-1, t]: a job that arrives at time r may use slots r+1,
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field, StrictInt
 
 from hindsched.arrays import Floats, Ints
-from hindsched.errors import InputError
 from hindsched.instances import base
 from hindsched.instances.modes import PREEMPTIVE, WindowInstance
 
@@ -115,55 +114,44 @@ class AstraeaInstance(WindowInstance):
         default=(), description="the jobs; their order breaks ties"
     )
 
-    def cluster_rules(self) -> Iterator[InputError]:
+    def cluster_rules(self) -> Iterator[base.Rule]:
         """Names, types, and quotas that add up to what there is."""
-        for field, types in (
-            ("worker_bandwidth_mbps", self.worker_types),
-            ("ps_bandwidth_mbps", self.ps_types),
-        ):
-            if not types:
-                yield InputError(field, {}, "must name at least one type")
-                return
+        sides = ("worker", self.worker_types), ("ps", self.ps_types)
+        for side, types in sides:
+            yield types, f"{side}_bandwidth_mbps", {}, "must name at least one type"
         yield from base.unique_names("tenants", self.tenants)
         yield from base.unique_names("servers", self.servers)
-        wrong = [
-            *self._typed_rules("tenants", self.tenants, "worker_quota", "ps_quota"),
-            *self._typed_rules("servers", self.servers, "workers", "ps"),
-        ]
-        yield from wrong
-        sums = [self.tenant_quota.sum(axis=0).tolist(), self.server_capacity.sum(axis=0).tolist()]
-        split = len(self.worker_types)
-        for at, name in enumerate(() if wrong else self.capacity_names):
-            if sums[0][at] != sums[1][at]:
-                field = f"tenants.{'worker_quota' if at < split else 'ps_quota'}"
-                rule = f"must add up to the servers' {sums[1][at]:.0f} ({name})"
-                yield InputError(field, sums[0][at], rule)
+        rules = [
+            rule
+            for records, fields in (
+                ("tenants", ("worker_quota", "ps_quota")), ("servers", ("workers", "ps")),
+            )
+            for index, record in enumerate(getattr(self, records))
+            for field, (_, types) in zip(fields, sides, strict=True)
+            for rule in typed_rules(f"{records}[{index}].{field}", getattr(record, field), types)
+        ]  # fmt: skip
+        yield from rules
+        if all(holds for holds, *_ in rules):
+            for side, types in sides:
+                quota, count = getattr(self, f"{side}_quota"), getattr(self, f"{side}_count")
+                for at, name in enumerate(types):
+                    given, there = int(quota[:, at].sum()), int(count[:, at].sum())
+                    rule = f"must add up to the servers' {there} ({name})"
+                    yield given == there, f"tenants.{side}_quota", given, rule
 
-    def _typed_rules(
-        self, where: str, records: Iterable[Any], workers: str, ps: str
-    ) -> Iterator[InputError]:
-        for index, record in enumerate(records):
-            here = f"{where}[{index}]"
-            yield from sound_types(f"{here}.{workers}", getattr(record, workers), self.worker_types)
-            yield from sound_types(f"{here}.{ps}", getattr(record, ps), self.ps_types)
-
-    def job_rules(self, where: str, job: AstraeaJob) -> Iterator[InputError]:
+    def job_rules(self, job: AstraeaJob) -> Iterator[base.Rule]:
         """A job has a tenant, can arrive, and its work and revenue can be counted."""
-        if job.tenant not in self.tenant_index:
-            yield InputError(f"{where}.tenant", job.tenant, "must name a tenant")
-        if job.arrival >= self.horizon:
-            rule = f"must be in 0..{self.horizon - 1}"
-            yield InputError(f"{where}.arrival", job.arrival, rule)
-        if isinstance(job.utility, base.LinearUtility) and job.utility.slope > 0:
-            yield InputError(f"{where}.utility.slope", job.utility.slope, "must not exceed 0")
-        elif not _largest_revenue(job, self.horizon) <= MOST_REVENUE:
-            rule = f"must stay within {MOST_REVENUE:.0e} in every slot"
-            yield InputError(f"{where}.utility", job.utility.model_dump(), rule)
-        if job.total_minibatches > MOST_MINIBATCHES:
-            rule = f"epochs x chunks x minibatches must not exceed {MOST_MINIBATCHES:.0e}"
-            yield InputError(f"{where}.epochs", job.epochs, rule)
-        yield from sound_types(f"{where}.minibatch_slots", job.minibatch_slots, self.worker_types)
-        yield from sound_types(f"{where}.update_slots", job.update_slots, self.ps_types)
+        slope, last = getattr(job.utility, "slope", 0), self.horizon - 1
+        yield job.tenant in self.tenant_index, "tenant", job.tenant, "must name a tenant"
+        yield job.arrival <= last, "arrival", job.arrival, f"must be in 0..{last}"
+        yield slope <= 0, "utility.slope", slope, "must not exceed 0"
+        countable = slope > 0 or _largest_revenue(job, self.horizon) <= MOST_REVENUE
+        rule = f"must stay within {MOST_REVENUE:.0e} in every slot"
+        yield countable, "utility", job.utility, rule
+        rule = f"epochs x chunks x minibatches must not exceed {MOST_MINIBATCHES:.0e}"
+        yield job.total_minibatches <= MOST_MINIBATCHES, "epochs", job.epochs, rule
+        yield from typed_rules("minibatch_slots", job.minibatch_slots, self.worker_types)
+        yield from typed_rules("update_slots", job.update_slots, self.ps_types)
 
     @base.cluster_property
     def worker_types(self) -> tuple[str, ...]:
@@ -257,14 +245,15 @@ def typed(value: Any, single: str) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {single: value}
 
 
-def sound_types(where: str, value: object, types: tuple[str, ...]) -> Iterator[InputError]:
-    """Keys that are not the instance's types, types without a value, and bare numbers."""
+def typed_rules(where: str, value: object, types: tuple[str, ...]) -> Iterator[base.Rule]:
+    """A number is bare where there is one type, else it has exactly the instance's types."""
     if isinstance(value, Mapping):
         yield from base.known_keys(where, value, types)
-        if missing := [name for name in types if name not in value]:
-            yield InputError(where, dict(value), f"must have a value for {', '.join(missing)}")
-    elif types not in ((WORKER,), (PS,)):
-        yield InputError(where, value, f"must be keyed by {', '.join(types)}")
+        missing = [name for name in types if name not in value]
+        yield not missing, where, dict(value), f"must have a value for {', '.join(missing)}"
+    else:
+        rule = f"must be keyed by {', '.join(types)}"
+        yield types in ((WORKER,), (PS,)), where, value, rule
 
 
 def private_units(instance: AstraeaInstance) -> Ints:

@@ -13,7 +13,6 @@ import numpy as np
 from pydantic import Field
 
 from hindsched.arrays import Floats
-from hindsched.errors import InputError
 from hindsched.instances import base
 from hindsched.instances.decimals import NEAR, times
 from hindsched.instances.modes import PREEMPTIVE, WindowInstance, ps_for
@@ -83,33 +82,31 @@ class BatchschedInstance(WindowInstance):
     ps_types: tuple[BatchschedType, ...] | None = None
     jobs: tuple[BatchschedJob, ...] = ()
 
-    def cluster_rules(self) -> Iterator[InputError]:
+    def cluster_rules(self) -> Iterator[base.Rule]:
         """Resources, servers and types, of which some fit together."""
-        yield from base.sound_resources(self.resources, self.bandwidth_resource)
-        yield from base.sound_servers("servers", self.servers, self.resources)
+        yield from base.known_resources(self.resources, self.bandwidth_resource)
+        yield from base.known_servers("servers", self.servers, self.resources)
         if self.has_ps != bool(self.ps_types):
             rule = "is required" if self.has_ps else "must be absent for ring-allreduce"
-            yield InputError("ps_types", self.ps_types, rule)
+            yield False, "ps_types", self.ps_types, rule
             return
         types = [*self._type_rules("worker_types"), *self._type_rules("ps_types")]
         yield from types
-        if self.has_ps and not types and not self._some_schedule_fits():
+        if self.has_ps and all(holds for holds, *_ in types):
             rule = "must hold one worker and the PSs that serve it"
-            yield InputError("servers", len(self.servers), rule)
+            yield self._some_schedule_fits(), "servers", len(self.servers), rule
 
-    def _type_rules(self, where: str) -> Iterator[InputError]:
+    def _type_rules(self, where: str) -> Iterator[base.Rule]:
         types: tuple[BatchschedType, ...] = getattr(self, where) or ()
+        key, least = self.bandwidth_resource, base.SMALLEST_POSITIVE
         yield from base.unique_names(where, types)
         for index, item in enumerate(types):
-            here = f"{where}[{index}].demand"
+            here, mbps = f"{where}[{index}].demand", item.demand.get(key, 0)
             yield from base.known_keys(here, item.demand, self.resources)
-            bandwidth = item.demand.get(self.bandwidth_resource, 0)
-            if bandwidth < base.SMALLEST_POSITIVE:
-                rule = f"must be at least {base.SMALLEST_POSITIVE:.0e}"
-                yield InputError(f"{here}.{self.bandwidth_resource}", bandwidth, rule)
+            yield mbps >= least, f"{here}.{key}", mbps, f"must be at least {least:.0e}"
             demand = base.amounts_of([item.demand], self.resources)
-            if not np.any(np.all(demand <= self.server_capacity, axis=1)):
-                yield InputError(here, dict(item.demand), "must fit on some server")
+            fits = np.any(np.all(demand <= self.server_capacity, axis=1))
+            yield fits, here, dict(item.demand), "must fit on some server"
 
     def _some_schedule_fits(self) -> bool:
         """Whether any job fits on the cluster: one that fits at all fits with one worker."""
@@ -125,23 +122,21 @@ class BatchschedInstance(WindowInstance):
                     return True
         return False
 
-    def job_rules(self, where: str, job: BatchschedJob) -> Iterator[InputError]:
+    def job_rules(self, job: BatchschedJob) -> Iterator[base.Rule]:
         """A job can arrive, has a time for each type and can end."""
-        yield from base.arrives_in_time(where, job.arrival, self.horizon)
-        times = len(job.minibatch_slots)
-        if times != len(self.worker_types):
-            yield InputError(f"{where}.minibatch_slots", times, "one per worker type")
-        updates = None if job.update_slots is None else len(job.update_slots)
-        if updates != (len(self.ps_types) if self.ps_types else None):
-            rule = "one per PS type" if self.has_ps else "only for parameter-server"
-            yield InputError(f"{where}.update_slots", updates, rule)
-        if (job.reduce_slots is None) != self.has_ps:
-            rule = "only for ring-allreduce" if self.has_ps else "is required"
-            yield InputError(f"{where}.reduce_slots", job.reduce_slots, rule)
+        yield base.in_time(job.arrival, self.horizon)
+        times, updates = len(job.minibatch_slots), len(job.update_slots or ())
+        yield times == len(self.worker_types), "minibatch_slots", times, "one per worker type"
+        updated = updates == len(self.ps_types or ()) and self.has_ps == (
+            job.update_slots is not None
+        )
+        rule = "one per PS type" if self.has_ps else "only for parameter-server"
+        yield updated, "update_slots", updates, rule
+        rule = "only for ring-allreduce" if self.has_ps else "is required"
+        yield (job.reduce_slots is None) == self.has_ps, "reduce_slots", job.reduce_slots, rule
         least = self.least_slots(job)
-        if least > MOST_DURATION:
-            rule = f"must be able to end within {MOST_DURATION} slots, but needs {least:.4g}"
-            yield InputError(where, job.name, rule)
+        rule = f"must be able to end within {MOST_DURATION} slots, but needs {least:.4g}"
+        yield least <= MOST_DURATION, "", job.name, rule
 
     def least_slots(self, job: BatchschedJob) -> float:
         """Slots below which no choice of types and workers ends the job."""

@@ -19,7 +19,6 @@ import numpy as np
 from pydantic import Field
 
 from hindsched.arrays import Floats, Ints
-from hindsched.errors import InputError
 from hindsched.instances import base
 from hindsched.instances.decimals import exact_step, exactly
 
@@ -108,38 +107,32 @@ class EdgecloudInstance(base.Instance):
     cloud: EdgecloudCloud
     jobs: tuple[EdgecloudJob, ...] = ()
 
-    def cluster_rules(self) -> Iterator[InputError]:
+    def cluster_rules(self) -> Iterator[base.Rule]:
         """Servers and the cloud have names of their own."""
         yield from base.unique_names("servers", self.servers)
-        if self.cloud.name in self.server_index:
-            yield InputError("cloud.name", self.cloud.name, "must differ from the servers' names")
+        own = self.cloud.name not in self.server_index
+        yield own, "cloud.name", self.cloud.name, "must differ from the servers' names"
 
-    def job_rules(self, where: str, job: EdgecloudJob) -> Iterator[InputError]:
+    def job_rules(self, job: EdgecloudJob) -> Iterator[base.Rule]:
         """A job can arrive, be uploaded where it can run, and find a worker and a PS."""
-        cloud = self.cloud.name
+        cloud, rule = self.cloud.name, "must name a server or the cloud"
         for name, slots in job.upload_slots.items():
-            if name not in self.server_index and name != cloud:
-                rule = "must name a server or the cloud"
-                yield InputError(f"{where}.upload_slots.{name}", slots, rule)
-        yield from base.arrives_in_time(where, job.arrival, self.horizon)
-        if job.minibatch_slots + job.update_slots <= 0 and job.gradient_mb <= 0:
-            yield InputError(f"{where}.minibatch_slots", job.minibatch_slots, "must take time")
-        yield from base.countable_work(
-            where, job.exact_chunk_slots(self.slot_seconds, in_cloud=False)
-        )
+            known = name in self.server_index or name == cloud
+            yield known, f"upload_slots.{name}", slots, rule
+        yield base.in_time(job.arrival, self.horizon)
+        takes = job.minibatch_slots + job.update_slots > 0 or job.gradient_mb > 0
+        yield takes, "minibatch_slots", job.minibatch_slots, "must take time"
+        work = job.exact_chunk_slots(self.slot_seconds, in_cloud=False)
+        yield base.countable_work("", work)
         qualified = [self.servers[s].name for s, _ in self.places(job)]
-        if self.has_cloud(job):
-            qualified.append(cloud)
+        qualified += [cloud] if self.has_cloud(job) else []
+        rule = "is required: there is a worker of the job's type"
         for name in qualified:
-            if name not in job.upload_slots:
-                rule = "is required: there is a worker of the job's type"
-                yield InputError(f"{where}.upload_slots.{name}", "(absent)", rule)
-        if not qualified:
-            rule = "must be the type of some worker"
-            yield InputError(f"{where}.worker_type", job.worker_type, rule)
+            yield name in job.upload_slots, f"upload_slots.{name}", "(absent)", rule
+        yield qualified, "worker_type", job.worker_type, "must be the type of some worker"
         has_ps = any(kind == job.ps_type for _, kind in self.ps_counts)
-        if not has_ps and self.cloud_ps(job.ps_type) == 0:
-            yield InputError(f"{where}.ps_type", job.ps_type, "must be the type of some PS")
+        has_ps |= self.cloud_ps(job.ps_type) != 0
+        yield has_ps, "ps_type", job.ps_type, "must be the type of some PS"
 
     def cloud_workers(self, worker_type: str) -> int | None:
         """Workers of a type in the cloud; None if unlimited."""

@@ -18,7 +18,6 @@ import numpy as np
 from pydantic import Field, StrictInt
 
 from hindsched.arrays import Ints
-from hindsched.errors import InputError
 from hindsched.instances import base
 from hindsched.instances.decimals import exactly
 from hindsched.json_types import Draft
@@ -106,44 +105,39 @@ class GangInstance(base.Instance):
     placement: Literal["pool", "consolidated"] = "pool"
     jobs: tuple[GangJob, ...] = ()
 
-    def cluster_rules(self) -> Iterator[InputError]:
+    def cluster_rules(self) -> Iterator[base.Rule]:
         """One pool, or servers."""
-        if (self.gpus is None) == (self.servers is None):
-            found = "(both)" if self.servers else "(absent)"
-            yield InputError("gpus", found, "exactly one of gpus and servers must be given")
+        found = "(both)" if self.servers else "(absent)"
+        one = (self.gpus is None) != (self.servers is None)
+        yield one, "gpus", found, "exactly one of gpus and servers must be given"
         yield from base.unique_names("servers", self.servers or ())
-        if self.servers is None and self.placement == CONSOLIDATED:
-            yield InputError("placement", self.placement, "needs servers")
+        placed = self.servers is not None or self.placement == POOL
+        yield placed, "placement", self.placement, "needs servers"
 
-    def job_rules(self, where: str, job: GangJob) -> Iterator[InputError]:
+    def job_rules(self, job: GangJob) -> Iterator[base.Rule]:
         """A job fits, and its times are whole slots."""
-        if job.gpus > self.total_gpus:
-            rule = f"must not exceed {self.total_gpus} GPUs"
-            yield InputError(f"{where}.gpus", job.gpus, rule)
-        if job.most_gpus is not None and job.most_gpus < job.gpus:
-            rule = f"must be at least gpus = {job.gpus}"
-            yield InputError(f"{where}.most_gpus", job.most_gpus, rule)
-        seconds = self.slot_seconds
-        if seconds == 1 and type(job.submit) is int and type(job.duration) is int:
-            return
+        room, most, seconds = self.total_gpus, job.most_gpus, self.slot_seconds
+        yield job.gpus <= room, "gpus", job.gpus, f"must not exceed {room} GPUs"
+        rule = f"must be at least gpus = {job.gpus}"
+        yield most is None or most >= job.gpus, "most_gpus", most, rule
+        rule = f"must be a multiple of slot_seconds = {seconds}"
         for key, value in (("submit", job.submit), ("duration", job.duration)):
-            if slots_of(value, seconds).denominator != 1:
-                rule = f"must be a multiple of slot_seconds = {seconds}"
-                yield InputError(f"{where}.{key}", value, rule)
+            whole = seconds == 1 and type(value) is int
+            yield whole or slots_of(value, seconds).denominator == 1, key, value, rule
 
-    def rules_of_all(self) -> Iterator[InputError]:
+    def rules_of_all(self) -> Iterator[base.Rule]:
         """Submissions within the horizon; slots and GPU-slots that can be counted."""
         if not self.jobs:
             return
-        late = int(self.submits.argmax())
-        if self.submits[late] >= self.horizon:
-            value, rule = self.jobs[late].submit, f"must precede horizon = {self.horizon} slots"
-            yield InputError(f"jobs[{late}].submit", value, rule)
-        durations = self.durations.tolist()  # which Python adds up without overflow
+        late, durations = int(self.submits.argmax()), self.durations.tolist()
+        last, submit = int(self.submits[late]), self.jobs[late].submit
+        rule = f"must precede horizon = {self.horizon} slots"
+        yield last < self.horizon, f"jobs[{late}].submit", submit, rule
+        # Python's integers, which add up without overflow
         work = sum(job * gpus for job, gpus in zip(durations, self.job_gpus.tolist(), strict=True))
-        if work > MOST_WORK or sum(durations) + int(self.submits[late]) > MOST_SLOTS:
-            rule = f"must be at most {MOST_WORK:.0e} GPU-slots and end within {MOST_SLOTS:.0e}"
-            yield InputError("jobs", work, rule)
+        countable = work <= MOST_WORK and sum(durations) + last <= MOST_SLOTS
+        rule = f"must be at most {MOST_WORK:.0e} GPU-slots and end within {MOST_SLOTS:.0e}"
+        yield countable, "jobs", work, rule
 
     def certain_bound(self) -> float:
         """No objective is below 0."""

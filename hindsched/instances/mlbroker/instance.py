@@ -18,7 +18,6 @@ import numpy as np
 from pydantic import Field
 
 from hindsched.arrays import Bools, Floats, Ints
-from hindsched.errors import InputError
 from hindsched.instances import base
 from hindsched.instances.decimals import NEAR, exactly
 
@@ -94,12 +93,9 @@ def _prices(field: str) -> base.cluster_property[Floats]:
     )  # fmt: skip
 
 
-def _one_each(
-    where: str, row: Sized, records: Sized, what: str = "data centres"
-) -> Iterator[InputError]:
-    if len(row) != len(records):
-        rule = f"must have one entry for each of the {len(records)} {what}"
-        yield InputError(where, f"{len(row)} entries", rule)
+def _one_each(where: str, row: Sized, records: Sized, what: str = "data centres") -> base.Rule:
+    rule = f"must have one entry for each of the {len(records)} {what}"
+    return len(row) == len(records), where, f"{len(row)} entries", rule
 
 
 class MlbrokerInstance(base.Instance):
@@ -119,48 +115,42 @@ class MlbrokerInstance(base.Instance):
     )
     jobs: tuple[MlbrokerJob, ...]
 
-    def cluster_rules(self) -> Iterator[InputError]:
+    def cluster_rules(self) -> Iterator[base.Rule]:
         """Resources, data centres with a concave price of each, and transfers between them."""
         yield from base.unique_names("resources", self.resources)
         yield from base.unique_names("datacenters", self.datacenters)
         for index, center in enumerate(self.datacenters):
             where = f"datacenters[{index}].prices"
             yield from base.known_keys(where, center.prices, self.resources)
-            for resource in self.resources:
-                if resource not in center.prices:
-                    rule = "every resource must have a price"
-                    yield InputError(f"{where}.{resource}", "(absent)", rule)
+            for name in self.resources:
+                priced, rule = name in center.prices, "every resource must have a price"
+                yield priced, f"{where}.{name}", "(absent)", rule
             for name, price in center.prices.items():
-                if price.discounted_usd > price.unit_usd:
-                    rule = f"must not exceed unit_usd = {price.unit_usd}: prices are concave"
-                    here = f"{where}.{name}.discounted_usd"
-                    yield InputError(here, price.discounted_usd, rule)
-        prices = self.transfer_usd_per_gb
-        yield from _one_each("transfer_usd_per_gb", prices, self.datacenters)
+                least, most = price.discounted_usd, price.unit_usd
+                rule = f"must not exceed unit_usd = {most}: prices are concave"
+                yield least <= most, f"{where}.{name}.discounted_usd", least, rule
+        prices, centers = self.transfer_usd_per_gb, self.datacenters
+        yield _one_each("transfer_usd_per_gb", prices, centers)
         for index, row in enumerate(prices):
             where = f"transfer_usd_per_gb[{index}]"
-            yield from _one_each(where, row, self.datacenters)
-            if row[index : index + 1] not in ((), (0,)):
-                yield InputError(f"{where}[{index}]", row[index], "the diagonal must be 0")
+            yield _one_each(where, row, centers)
+            own = row[index : index + 1]
+            yield own in ((), (0,)), f"{where}[{index}]", own, "the diagonal must be 0"
 
-    def job_rules(self, where: str, job: MlbrokerJob) -> Iterator[InputError]:
+    def job_rules(self, job: MlbrokerJob) -> Iterator[base.Rule]:
         """A job lives within the horizon and names resources and data centres that there are."""
-        if not job.arrival <= job.departure <= self.horizon:
-            rule = f"must be in arrival..horizon = {job.arrival}..{self.horizon}"
-            yield InputError(f"{where}.departure", job.departure, rule)
-            return
-        yield from base.known_keys(f"{where}.worker", job.worker, self.resources)
-        yield from base.known_keys(f"{where}.ps", job.ps, self.resources)
-        yield from _one_each(
-            f"{where}.data_gb", job.data_gb, range(job.arrival, job.departure + 1), "slots of life"
-        )
+        life, known = range(job.arrival, job.departure + 1), [c.name for c in self.datacenters]
+        rule = f"must be in arrival..horizon = {job.arrival}..{self.horizon}"
+        yield life and job.departure <= self.horizon, "departure", job.departure, rule
+        yield from base.known_keys("worker", job.worker, self.resources)
+        yield from base.known_keys("ps", job.ps, self.resources)
+        yield _one_each("data_gb", job.data_gb, life, "slots of arrival..departure")
         for offset, row in enumerate(job.data_gb):
-            yield from _one_each(f"{where}.data_gb[{offset}]", row, self.datacenters)
-        yield from base.unique_names(f"{where}.pinned_datacenters", job.pinned_datacenters)
+            yield _one_each(f"data_gb[{offset}]", row, self.datacenters)
+        yield from base.unique_names("pinned_datacenters", job.pinned_datacenters)
         for position, name in enumerate(job.pinned_datacenters):
-            if name not in [center.name for center in self.datacenters]:
-                here = f"{where}.pinned_datacenters[{position}]"
-                yield InputError(here, name, "must be a data centre of the instance")
+            rule = "must be a data centre of the instance"
+            yield name in known, f"pinned_datacenters[{position}]", name, rule
 
     def certain_bound(self) -> float:
         """No cost is below 0."""

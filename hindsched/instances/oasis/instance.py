@@ -15,7 +15,6 @@ import numpy as np
 from pydantic import Field
 
 from hindsched.arrays import Floats, Ints
-from hindsched.errors import InputError
 from hindsched.instances import base, decimals
 
 OasisUtility = Annotated[base.SigmoidUtility | base.LinearUtility, Field(discriminator="kind")]
@@ -56,37 +55,32 @@ class OasisInstance(base.Instance):
     ps_servers: base.Servers = Field(description="servers for PSs")
     jobs: tuple[OasisJob, ...] = Field(default=(), description="the jobs; their order breaks ties")
 
-    def cluster_rules(self) -> Iterator[InputError]:
+    def cluster_rules(self) -> Iterator[base.Rule]:
         """Resources and servers."""
-        yield from base.sound_resources(self.resources, self.bandwidth_resource)
+        yield from base.known_resources(self.resources, self.bandwidth_resource)
         for role in ("worker_servers", "ps_servers"):
-            yield from base.sound_servers(role, getattr(self, role), self.resources)
+            yield from base.known_servers(role, getattr(self, role), self.resources)
 
-    def job_rules(self, where: str, job: OasisJob) -> Iterator[InputError]:
+    def job_rules(self, job: OasisJob) -> Iterator[base.Rule]:
         """A job can arrive, stand on some server, send its gradients and be counted."""
-        yield from base.arrives_in_time(where, job.arrival, self.horizon)
-        yield from base.known_keys(f"{where}.worker", job.worker, self.resources)
-        yield from base.known_keys(f"{where}.ps", job.ps, self.resources)
-        if isinstance(job.utility, base.LinearUtility) and job.utility.slope > 0:
-            yield InputError(f"{where}.utility.slope", job.utility.slope, "must not be above 0")
-        if not self._fits_somewhere(job.worker, self.worker_servers):
-            yield InputError(f"{where}.worker", job.worker, "must fit on a worker server")
-        of_worker = f"{where}.worker.{self.bandwidth_resource}"
-        of_ps = f"{where}.ps.{self.bandwidth_resource}"
-        worker, ps = self.bandwidth_of(job)
-        if worker == 0:
-            if job.gradient_mb > 0:
-                rule = "must be above 0 for a job that sends gradients"
-                yield InputError(of_worker, worker, rule)
-                return
-        elif ps == 0:
-            yield InputError(of_ps, ps, "must be above 0 where workers have bandwidth")
-        else:
-            if not self._fits_somewhere(job.ps, self.ps_servers):
-                yield InputError(f"{where}.ps", job.ps, "must fit on a PS server")
-            yield from base.countable_work(of_ps, job.chunks * worker / ps)
+        (worker, ps), key = self.bandwidth_of(job), self.bandwidth_resource
+        slope = getattr(job.utility, "slope", 0)
+        yield base.in_time(job.arrival, self.horizon)
+        yield from base.known_keys("worker", job.worker, self.resources)
+        yield from base.known_keys("ps", job.ps, self.resources)
+        yield slope <= 0, "utility.slope", slope, "must not be above 0"
+        there = self._fits_somewhere(job.worker, self.worker_servers)
+        yield there, "worker", job.worker, "must fit on a worker server"
+        if worker == 0 and job.gradient_mb > 0:
+            yield False, f"worker.{key}", 0, "must be above 0 for a job that sends gradients"
+            return
+        if worker > 0:
+            yield ps > 0, f"ps.{key}", ps, "must be above 0 where workers have bandwidth"
+            there = self._fits_somewhere(job.ps, self.ps_servers)
+            yield there, "ps", job.ps, "must fit on a PS server"
+            yield base.countable_work(f"ps.{key}", job.chunks * worker / ps if ps else 0)
         count = job.epochs * job.chunks * job.minibatches
-        yield from base.countable_work(where, count * self.minibatch_time(job))
+        yield base.countable_work("", count * self.minibatch_time(job))
 
     @staticmethod
     def _fits_somewhere(demand: base.Demand, servers: tuple[base.Server, ...]) -> bool:

@@ -287,31 +287,30 @@ def read_solution(path: str | Path, instance: Instance) -> Solution:
     """
     data = read_json(path)
     check_belongs(data, SOLUTION_FORMAT, instance, str(path))
-    jobs = data.get("jobs")
-    if not isinstance(jobs, list) or not all(isinstance(job, dict) for job in jobs):
-        raise InputError("jobs", jobs, "must be a list of objects")
+    jobs = _objects("jobs", data.get("jobs"))
     known = {job.name for job in instance.jobs}
     assignments: dict[str, list[Assignment]] = {}
     for index, job in enumerate(jobs):
         name = job.get("name", "(absent)")
         if not isinstance(name, str) or name not in known or name in assignments:
             raise InputError(f"jobs[{index}].name", name, "must name each job of the instance once")
-        rows = job.get("assignments", [])
-        if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-            raise InputError(f"jobs[{index}].assignments", rows, "must be a list of objects")
+        rows = _objects(f"jobs[{index}].assignments", job.get("assignments", []))
         assignments[name] = rows
     formulation = data.get("formulation")
     if not isinstance(formulation, str | None):
         raise InputError("formulation", formulation, "must be a word")
     solution = build_solution(instance, assignments, formulation)
-    given_up = data.get("given_up", [])
-    if not isinstance(given_up, list) or not all(isinstance(job, dict) for job in given_up):
-        raise InputError("given_up", given_up, "must be a list of objects")
-    if given_up:
+    if given_up := _objects("given_up", data.get("given_up", [])):
         solution.given_up = {job.get("name"): job.get("assignments", []) for job in given_up}
         solution.violations()
     _check_claims(data, jobs, solution)
     return solution
+
+
+def _objects(where: str, value: object) -> list[dict[str, Any]]:
+    if not isinstance(value, list) or not all(isinstance(each, dict) for each in value):
+        raise InputError(where, value, "must be a list of objects")
+    return value
 
 
 def check_belongs(data: object, expected_format: str, instance: Instance, where: str) -> None:

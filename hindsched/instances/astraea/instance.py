@@ -273,24 +273,14 @@ def private_units(instance: AstraeaInstance) -> Ints:
 def tenant_alone(instance: AstraeaInstance, tenant: int) -> AstraeaInstance:
     """The instance of a tenant (by position) alone on its own units (not validated again)."""
     own, split = private_units(instance)[tenant], len(instance.worker_types)
-    servers = []
-    for s in np.flatnonzero(own.any(axis=1)).tolist():
-        whole = instance.servers[s]
-        counts = {
-            "workers": _as_given(own[s, :split], instance.worker_types, whole.workers),
-            "ps": _as_given(own[s, split:], instance.ps_types, whole.ps),
-        }
-        servers.append(whole.model_copy(update=counts))
-    return instance.with_fields(
-        servers=tuple(servers), tenants=(instance.tenants[tenant],), jobs=()
-    )
-
-
-def _as_given(values: Ints, types: tuple[str, ...], given: object) -> Any:
-    """Counts in the form in which the server's were given."""
-    if not isinstance(given, dict):
-        return int(values[0])
-    return dict(zip(types, values.tolist(), strict=True))
+    servers = tuple(
+        instance.servers[s].model_copy(update={
+            "workers": dict(zip(instance.worker_types, units[:split], strict=True)),
+            "ps": dict(zip(instance.ps_types, units[split:], strict=True)),
+        })
+        for s, units in enumerate(own.tolist()) if any(units)
+    )  # fmt: skip
+    return instance.with_fields(servers=servers, tenants=(instance.tenants[tenant],), jobs=())
 
 
 INSTANCE = AstraeaInstance

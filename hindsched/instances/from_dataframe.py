@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -13,8 +12,6 @@ from hindsched.json_types import Draft
 
 if TYPE_CHECKING:
     import pandas as pd
-
-NO_TEXT = "input should be a valid string"
 
 
 def instance(family: str, *, name: str | None = None, **fields: object) -> Instance:
@@ -32,7 +29,7 @@ def instance(family: str, *, name: str | None = None, **fields: object) -> Insta
         ``worker.gpu``, or ``("worker", "gpu")``, is the entry ``gpu`` of the field ``worker``; an
         empty cell (NaN, None, NaT) is an absent entry. A level of the index that bears a field's
         name is that field, and where there is no ``name`` the index is it, its levels joined by a
-        slash. Whole numbers where a file has text (ids) become their digits.
+        slash. Whole numbers in a column of texts (ids) become their digits.
 
     Raises
     ------
@@ -61,18 +58,6 @@ def instance(family: str, *, name: str | None = None, **fields: object) -> Insta
     for key, value in fields.items():
         field = kind.model_fields.get(key)
         data[key] = _plain(key, value, None if field is None else _record_in(field.annotation))
-    try:
-        return parse_instance(data)
-    except InputError as error:
-        slips = [slip for slip in (error, *error.others) if type(slip.value) is int]
-    for slip in slips:  # numbers where a file has text
-        if slip.rule == NO_TEXT:
-            words = re.findall(r"[^.\[\]]+", slip.where)
-            keys: list[Any] = [int(word) if word.isdigit() else word for word in words]
-            holder: Any = data
-            for key in keys[:-1]:
-                holder = holder[key]
-            holder[keys[-1]] = str(slip.value)
     return parse_instance(data)
 
 
@@ -107,9 +92,11 @@ def _records(where: str, frame: pd.DataFrame, record: type[Record] | None) -> li
     twice = frame.columns[frame.columns.duplicated()]
     if len(twice):
         raise InputError(f"{where}.{twice[0]}", "(twice)", "must be one column")
+    fields = {} if record is None else record.model_fields
     records: list[Draft] = [{} for _ in range(len(frame))]
     for column in frame.columns:
         path = column.split(".")
+        is_text = column in fields and fields[column].annotation in (str, str | None)
         for place, (made, cell) in enumerate(zip(records, frame[column].tolist(), strict=True)):
             if pd.api.types.is_scalar(cell) and pd.isna(cell):
                 continue
@@ -118,7 +105,8 @@ def _records(where: str, frame: pd.DataFrame, record: type[Record] | None) -> li
                 inner = inner.setdefault(part, {})
                 if not isinstance(inner, dict):
                     raise InputError(f"{where}[{place}].{column}", cell, f"{part} is no object")
-            inner[path[-1]] = _plain(f"{where}[{place}].{column}", _whole(cell))
+            value = _plain(f"{where}[{place}].{column}", _whole(cell))
+            inner[path[-1]] = str(value) if is_text and type(value) is int else value
     return records
 
 

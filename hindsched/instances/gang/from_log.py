@@ -111,13 +111,9 @@ def instance_of_log(
     """
     capacity, jobs = log.need_capacity(), log.jobs
     kind = log.formulation if formulation is None else formulation.partition(",")[0]
-    wide = jobs[jobs["gpus"] > capacity.gpus]
-    for row, width in zip(wide["row"], wide["gpus"], strict=True):
-        where, rule = (
-            f"{log.source}, row {row}, column gpus",
-            f"there are only {capacity.gpus} GPUs",
-        )
-        raise InputError(where, int(width), rule)
+    for job in jobs[jobs["gpus"] > capacity.gpus].itertuples():
+        where = f"{log.source}, row {job.row}, column gpus"
+        raise InputError(where, job.gpus, f"there are only {capacity.gpus} GPUs")
     resized = jobs["work"] != jobs["duration"] * jobs["gpus"]
     if resized.any() and kind != ELASTIC:
         first = jobs[resized].iloc[0]
@@ -128,7 +124,7 @@ def instance_of_log(
         cluster = {"servers": [{"name": name, "gpus": gpus} for name, gpus in capacity.servers]}
     work = jobs["work"].where(resized, jobs["duration"])
     columns = {
-        "name": jobs["job"].tolist(),
+        "name": jobs["job"],
         "submit": [log.seconds(slot) for slot in jobs["submit"]],
         "duration": [log.seconds(slots) for slots in work],
         "gpus": jobs["gpus"].where(~resized, 1).tolist(),
@@ -139,7 +135,7 @@ def instance_of_log(
         due = jobs["deadline"].to_list()
         columns["deadline"] = [None if pd.isna(t) else log.seconds(max(0, t)) for t in due]
     if "user" in jobs:
-        columns["user"] = [user or None for user in jobs["user"].tolist()]
+        columns["user"] = [user or None for user in jobs["user"]]
     records: list[JsonObject] = [
         {key: value for key, value in zip(columns, row, strict=True) if value is not None}
         for row in zip(*columns.values(), strict=True)

@@ -45,17 +45,17 @@ def elasticflow(log: Reading) -> pd.DataFrame:
     """
     path = log.path
     if path.name.endswith((".tar.gz", ".tgz", ".tar")):
-        files = {Path(name): data for name, data in _members(path).items() if name.endswith(".csv")}
+        files = _members(path)
     else:
         found = sorted(path.glob("*.csv*")) if path.is_dir() else [path]
-        files = {file: read_bytes(file)[0] for file in found}
+        files = {file.name: read_bytes(file)[0] for file in found}
     if not files:
         raise InputError(str(path), "(no CSV file)", "must hold the clusters' CSV files")
     frames = []
-    for file, data in sorted(files.items()):
-        table = read_table(decoded(data, str(file)), str(file), ",")
+    for name, data in sorted(files.items()):
+        table = read_table(decoded(data, name), name, ",")
         log.take_table(table, "a cluster's jobs")
-        frames.append(log.standard().assign(part=file.name.split(".", 1)[0]))
+        frames.append(log.standard().assign(part=name.split(".", 1)[0]))
     return pd.concat(frames, ignore_index=True)
 
 
@@ -67,20 +67,19 @@ def elasticflow_schedule(log: Reading) -> pd.DataFrame:
     stand idle till the round is over. Widths change: what a job did is the GPU-seconds it held.
     """
     if log.path.is_dir():
-        found = [log.path / f"{JOBS}{end}" for end in ("", ".gz")]
-        log.path = next((file for file in found if file.is_file()), found[0])
-    stem, is_job_file, _ = log.path.name.rpartition(JOBS)
-    beside = [log.path.with_name(f"{stem}{EVENTS}{end}") for end in ("", ".gz")]
-    events = next((file for file in beside if is_job_file and file.is_file()), None)
-    if log.settings["events"] != "beside":
-        events = Path(log.settings["events"])
+        log.path = next(iter(sorted(log.path.glob(f"{JOBS}*"))), log.path / JOBS)
     log.table(",", what="job.csv of the simulator, with a header")
-    if events is None:
+    stem, is_job_file, _ = log.path.name.rpartition(JOBS)
+    near = sorted(log.path.parent.iterdir()) if is_job_file else []
+    beside = [file for file in near if file.name.startswith(f"{stem}{EVENTS}")]
+    if log.settings["events"] != "beside":
+        beside = [Path(log.settings["events"])]
+    if not beside:
         rule = "must have scheduling_events.csv beside it (--set events=FILE): widths are unknown"
         raise InputError(log.source, "(no events)", rule)
     nothing = pd.Series(pd.NA, index=log.cells.index, dtype="Int64")
     frame = log.standard(start=nothing, end=log.times("end"), gpus=None)
-    held = _held(log, events)
+    held = _held(log, beside[0])
     for job in held[~held["job"].isin(frame["job"])]["job"].unique():
         rule = "is not in job.csv"
         log.notes.add(0, "(events)", f"job {job}", rule, "its GPUs are not counted")
@@ -95,26 +94,22 @@ def elasticflow_schedule(log: Reading) -> pd.DataFrame:
 
 def _held(log: Reading, path: Path) -> pd.DataFrame:
     """Stretches of time in which a job held so many GPUs of a server; sets the capacity."""
-    source = str(path)
-    text = decoded(read_bytes(path, log.most_bytes)[0], source)
-    table = read_table(text, source, ",", what="a table of events")
-    odd = table.pop("(cells)")
-    names = pd.Series(table.columns, index=table.columns)
-    servers = names.str.extract(r"(?a:^gpu(\d+)-\d+$)")[0].dropna()
-    if "time" not in table or servers.empty:
+    what = "a table of events"
+    text = decoded(read_bytes(path, log.most_bytes)[0], str(path))
+    table = read_table(text, str(path), ",", what=what)
+    names = list(table)[:-1]
+    servers = pd.Series(names, names).str.extract(r"(?a:^gpu(\d+)-\d+$)")[0].dropna()
+    if "time" not in names or servers.empty:
         rule = "must have a column time and a column gpu<server>-<k> for each GPU"
-        raise InputError(f"{source}, row 1", ", ".join(map(str, list(table)[:5])), rule)
-    for row, count in odd[odd > 0].items():
-        rule = f"must have {table.shape[1]} cells as the header has"
-        raise InputError(f"{source}, row {row}", f"{count} cells", rule)
-    log.rows_read += len(table)
-    cells: Any = table["time"].str.strip()
-    moments = log.clock.times(cells)
-    back = known_true(moments["value"].diff() <= 0)
-    rules = moments["rule"].mask(back, "must be later than the row before")
-    for row, rule in rules[rules != ""].items():
-        raise InputError(f"{source}, row {row}, column time", cells[row], rule)
-    each: Any = table[list(servers.index)].fillna("").set_axis(range(len(table)), axis=0)
+        raise InputError(f"{path}, row 1", ", ".join(names[:5]), rule)
+    form = Format("events", what, job_table, columns={name: name for name in names})
+    events = Reading(form, path, log.clock, hint="")
+    events.take_table(table, what)
+    log.rows_read += events.rows_read
+    moments = events.times("time")
+    back, rule = known_true(moments.diff() <= 0), "must be later than the row before"
+    events.refuse(back, "time", events.text("time"), rule)
+    each: Any = events.cells[list(servers.index)].set_axis(range(len(table)), axis=0)
     each = each.iloc[:-1].stack()  # the last row ends what the one before it says
     each = each[each != ""].rename("job").rename_axis(["at", "gpu"]).reset_index()
     each["server"] = each["gpu"].map(servers)
@@ -125,17 +120,15 @@ def _held(log: Reading, path: Path) -> pd.DataFrame:
         job=("job", "first"), start=("at", "first"), until=("at", "last"),
         server=("server", "first"), gpus=("gpus", "first"),
     )  # fmt: skip
-    times = moments["value"].astype("Int64")
     held["start"], held["until"] = (
-        times.iloc[rows].array for rows in (held["start"], held["until"] + 1)
+        moments.iloc[rows].array for rows in (held["start"], held["until"] + 1)
     )
     gpus = servers.value_counts()
     named = tuple((name, int(gpus[name])) for name in sorted(gpus.index, key=int))
     log.capacity = Capacity(len(servers), named, "the columns of the events")
-    order = {name: place for place, name in enumerate(servers.unique())}
-    held = held.assign(place=held["server"].map(order), gpus=held["gpus"].astype(float))
-    held = held.sort_values(["until", "start", "place"], kind="stable")
-    return held.drop(columns="place")
+    place = held["server"].map({name: place for place, name in enumerate(servers.unique())})
+    held = held.assign(place=place, gpus=held["gpus"].astype(float))
+    return held.sort_values(["until", "start", "place"], kind="stable").drop(columns="place")
 
 
 def chronus(log: Reading) -> pd.DataFrame:
@@ -289,17 +282,14 @@ def _numbers(text: str) -> tuple[float, ...]:
 
 
 def _members(path: Path) -> dict[str, bytes]:
-    """Files of a tar archive (plain or compressed) by name."""
+    """CSV files of a tar archive (plain or compressed) by name."""
     found: dict[str, bytes] = {}
     try:
         with tarfile.open(fileobj=io.BytesIO(read_bytes(path)[0])) as archive:
-            for member in archive.getmembers():
-                stream = archive.extractfile(member) if not member.isdir() else None
-                if stream is not None:
-                    found[member.name] = stream.read()
-    except KeyError as error:
-        rule = "must be files"
-        raise InputError(str(path), f"a link that leads nowhere ({error})", rule) from None
+            for member in archive:
+                stream = archive.extractfile(member) if member.isfile() else None
+                if stream is not None and member.name.endswith(".csv"):
+                    found[Path(member.name).name] = stream.read()
     except (tarfile.TarError, OSError, EOFError) as error:
         raise InputError(str(path), str(error), "must be a tar archive") from None
     return found

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -140,14 +140,12 @@ class Reading:
             if name not in form.settings:
                 known = ", ".join(form.settings) or "(none)"
                 raise InputError("set", name, f"{form.name} has the settings {known}")
-        self.columns = {**form.columns, **self.columns}
-        given = {name: str(value) for name, value in self.settings.items()}
-        self.settings = {}
-        for name, known in form.settings.items():
-            default = known if isinstance(known, str) else known[0]
-            self.settings[name] = value = given.get(name, default)
-            if not isinstance(known, str) and value not in known:
-                raise InputError(name, value, f"must be one of {', '.join(known)}")
+        self.columns, given, self.settings = {**form.columns, **self.columns}, self.settings, {}
+        for name, words in form.settings.items():
+            first = words if isinstance(words, str) else words[0]
+            self.settings[name] = value = str(given.get(name, first))
+            if not isinstance(words, str) and value not in words:
+                raise InputError(name, value, f"must be one of {', '.join(words)}")
         self.take(pd.DataFrame())
 
     @property
@@ -224,7 +222,7 @@ class Reading:
 
     def names(self, role: str) -> pd.Series:
         """Names: printable, of at most 200 characters and not empty."""
-        self._parsed(role, _names, frozenset())
+        self._parsed(role, _names, missing=())
         return self.text(role)
 
     def times(self, role: str, *before: pd.Series, notes: bool = True) -> pd.Series:
@@ -234,7 +232,7 @@ class Reading:
         unless it would precede what it must follow (the first known of `before`) and the second
         would not.
         """
-        found = self._parsed(role, self.clock.times)
+        found = self._parsed(role, self.clock.times, self.form.missing)
         least, second = found["value"], found["later"]
         for times in reversed(before):
             least = times.fillna(least)
@@ -249,15 +247,15 @@ class Reading:
 
     def spans(self, role: str) -> pd.Series:
         """Durations of a role in microseconds."""
-        return self._parsed(role, self.clock.spans)["value"]
+        return self._parsed(role, self.clock.spans, self.form.missing)["value"]
 
     def amounts(self, role: str) -> pd.Series:
         """Numbers of GPUs; NaN where there is none."""
-        return self._parsed(role, _amounts)["value"].astype(float)
+        return self._parsed(role, _amounts, self.form.missing)["value"].astype(float)
 
     def weights(self, role: str) -> pd.Series:
         """Positive numbers; 1 where there is none."""
-        return self._parsed(role, _weights)["value"].astype(float).fillna(1.0)
+        return self._parsed(role, _weights, self.form.missing)["value"].astype(float).fillna(1.0)
 
     def break_row(self, row: Any, column: str, value: object, rule: str) -> None:
         """Refuse the log for one cell, or note that its row is left out."""
@@ -266,9 +264,10 @@ class Reading:
             raise InputError(where, value if str(value) else "(empty)", rule + self.hint)
         self.notes.add(int(row), column, str(value), rule, "row left out")
 
-    def refuse(self, mask: pd.Series, role: str, values: Any, rule: str) -> None:
+    def refuse(self, mask: pd.Series, role: str, values: Any, rules: Any) -> None:
         """Refuse the log for the first of some rows, or leave them all out."""
-        for row, value in pd.Series(values, index=mask.index)[mask].items():
+        found = pd.DataFrame({"value": values, "rule": rules}, index=mask.index)[mask]
+        for row, value, rule in found.itertuples():
             self.break_row(row, self.column(role), value, rule)
         self.broken |= mask
 
@@ -292,9 +291,10 @@ class Reading:
         """
         made: dict[str, Any] = {"submit": self.times("submit"), **changed}
         submit = made["submit"]
+        if "start" not in made and self.has("wait"):
+            made["start"] = submit + self.spans("wait")
         if "start" not in made:
-            wait = self.has("wait")
-            made["start"] = submit + self.spans("wait") if wait else self.times("start", submit)
+            made["start"] = self.times("start", submit)
         if "end" not in made:
             made["end"] = self.times("end", made["start"], submit)
         if "gpus" not in made:
@@ -306,23 +306,15 @@ class Reading:
         return self.neutral(**made)
 
     def _parsed(
-        self,
-        role: str,
-        parse: Callable[[pd.Series], pd.DataFrame],
-        missing: frozenset[str] | None = None,
+        self, role: str, parse: Callable[[pd.Series], pd.DataFrame], missing: Container[str]
     ) -> pd.DataFrame:
         """Parse each different cell once; a cell that breaks a rule is refused."""
         cells = self.text(role)
-        missing = self.form.missing if missing is None else missing
         different = pd.Index([cell for cell in cells.unique() if cell not in missing], dtype=object)
         found = parse(pd.Series(different, index=different, dtype=object)).reindex(cells)
         found.index = cells.index
         wrong = found["rule"].fillna("") != ""
-        for row, cell, rule in zip(
-            cells.index[wrong], cells[wrong], found["rule"][wrong], strict=True
-        ):
-            self.break_row(row, self.column(role), cell, rule)
-        self.broken |= wrong
+        self.refuse(wrong, role, cells, found["rule"])
         found.loc[wrong, "value"] = pd.NA
         return found
 

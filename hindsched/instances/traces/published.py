@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import tarfile
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from hindsched.errors import InputError
-from hindsched.instances.io import decoded, json_records, read_bytes
+from hindsched.instances.io import decoded, read_bytes
 from hindsched.instances.traces.capacity import Capacity
 from hindsched.instances.traces.reading import (
     NONE_WORDS,
@@ -222,21 +223,12 @@ def philly(log: Reading) -> pd.DataFrame:
     does not precede what it follows. ``null``, ``""`` and ``"None"`` mean missing. The log's
     machine list contradicts it, so that nothing here is a capacity.
     """
-    log.word = "job"
-    log.refuse_columns("the JSON log")
     text = log.content()
     if text.lstrip()[:1] not in ("[", "{"):
         rule = "must be the published JSON log; the derived CSV file has no start times"
         raise InputError(log.source, "(no JSON)", rule)
-    rows: list[tuple[int, dict[str, str]]] = []
-    for number, job in enumerate(json_records(text, "jobs", log.source), start=1):
-        log.rows_read += 1
-        try:
-            rows += [(number, row) for row in _attempts(job, log.settings["user"])]
-        except Malformed as error:
-            log.break_row(number, *error.args)
-    index, cells = [number for number, _ in rows], [row for _, row in rows]
-    log.take(pd.DataFrame(cells, index=index, columns=list(PHILLY), dtype=object).fillna(""))
+    attempts = partial(_attempts, log.settings["user"])
+    log.take_records(text, "jobs", "job", {name: name for name in PHILLY}, attempts)
     submit, jobs = log.times("submit"), log.text("job").to_numpy()
     about = log.times("start", submit, notes=False)
     ends = log.times("end", about, submit, notes=False)
@@ -251,7 +243,7 @@ def philly(log: Reading) -> pd.DataFrame:
     )
 
 
-def _attempts(job: Any, user: str) -> list[dict[str, str]]:
+def _attempts(user: str, _: int, job: Any) -> list[dict[str, str]]:
     """Cells of `PHILLY` of each attempt and server, or of a job without any."""
     if not isinstance(job, dict) or not set(job) >= {"jobid", "submitted_time", "attempts"}:
         found = ", ".join(job)[:60] if isinstance(job, dict) else str(job)

@@ -29,7 +29,7 @@ import numpy as np
 import pandas as pd
 
 from hindsched.errors import InputError
-from hindsched.instances.io import MOST_BYTES, decoded, read_bytes
+from hindsched.instances.io import MOST_BYTES, decoded, json_records, read_bytes
 from hindsched.instances.traces.capacity import Capacity
 from hindsched.instances.traces.times import Clock, by_rules, numbers, seconds_text
 from hindsched.json_types import JsonObject
@@ -160,11 +160,6 @@ class Reading:
             raise InputError(self.source, "(empty)", "must hold something")
         return decoded(data, self.source)
 
-    def refuse_columns(self, what: str) -> None:
-        """Refuse columns that the user named where there are none."""
-        if self.said:
-            raise InputError("column", ", ".join(sorted(self.said)), f"{what} has no columns")
-
     def take(self, cells: pd.DataFrame) -> None:
         """Go on with these cells."""
         self.cells = cells  # texts, a column a role, by row of the file
@@ -196,6 +191,25 @@ class Reading:
         roles = {role: column for role, column in self.columns.items() if column in names}
         made = {role: kept[column].fillna("").str.strip() for role, column in roles.items()}
         self.take(pd.DataFrame(made, index=kept.index, dtype=object))
+
+    def take_records(
+        self, text: str, key: str, word: str, columns: Mapping[str, str],
+        cells_of: Callable[[int, Any], list[dict[str, str]]],
+    ) -> None:  # fmt: skip
+        """Take the records of a JSON text, each of which gives rows of cells by role."""
+        if self.said:
+            raise InputError("column", ", ".join(sorted(self.said)), "JSON has no columns to name")
+        self.columns, self.word = columns, word
+        index: list[int] = []
+        rows: list[dict[str, str]] = []
+        for number, record in enumerate(json_records(text, key, self.source), start=1):
+            self.rows_read += 1
+            try:
+                rows += cells_of(number, record)
+            except Malformed as error:
+                self.break_row(number, *error.args)
+            index += [number] * (len(rows) - len(index))
+        self.take(pd.DataFrame(rows, index, list(columns), dtype=object).fillna(""))
 
     def take_frame(self, frame: pd.DataFrame) -> None:
         """Take a frame's columns; rows are counted from 1."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import Any
 
 import pandas as pd
 
 from hindsched.errors import InputError
-from hindsched.instances.io import json_records
 from hindsched.instances.traces.capacity import Capacity
 from hindsched.instances.traces.reading import (
     ASIDE,
@@ -266,7 +266,7 @@ def read_kubernetes(log: Reading) -> pd.DataFrame:
     log.requeues = log.settings["requeue"]
     text = log.content()
     if text.lstrip()[:1] in ("{", "["):
-        _take_pods(log, text)
+        log.take_records(text, "items", "pod", POD_NAMES, partial(_pods, log))
     else:
         log.table(",", what="pods: JSON of kubectl, or a table with a header")
     pods, users, phases = log.names("pod"), log.text("user"), log.text("phase")
@@ -285,24 +285,13 @@ def read_kubernetes(log: Reading) -> pd.DataFrame:
     )
 
 
-def _take_pods(log: Reading, text: str) -> None:
-    log.refuse_columns("JSON of kubectl")
-    log.columns, log.word = dict(POD_NAMES), "pod"
-    pods: dict[int, dict[str, str]] = {}
-    for number, item in enumerate(json_records(text, "items", log.source), start=1):
-        log.rows_read += 1
-        kind = item.get("kind", "Pod") if isinstance(item, dict) else "(no object)"
-        if kind != "Pod":
-            log.notes.add(number, "kind", str(kind), "must be a Pod", "record left out")
-            continue
-        try:
-            pods[number] = _pod(item, log.settings["gang"], log.settings["resource"])
-        except Malformed as error:
-            log.break_row(number, *error.args)
-    log.take(pd.DataFrame(list(pods.values()), list(pods), list(POD_NAMES), dtype=object))
-
-
-def _pod(item: JsonObject, label: str, resource: str) -> dict[str, str]:
+def _pods(log: Reading, number: int, item: Any) -> list[dict[str, str]]:
+    """Cells of a record that is a pod."""
+    kind = item.get("kind", "Pod") if isinstance(item, dict) else "(no object)"
+    if kind != "Pod":
+        log.notes.add(number, "kind", str(kind), "must be a Pod", "record left out")
+        return []
+    label, resource = log.settings["gang"], log.settings["resource"]
     meta, spec, status = (inner(item, key) for key in ("metadata", "spec", "status"))
     labels = {**inner(meta, "annotations"), **inner(meta, "labels")}
     group = next(filter(None, map(labels.get, [label] if label else GANG_LABELS)), "")
@@ -332,7 +321,7 @@ def _pod(item: JsonObject, label: str, resource: str) -> dict[str, str]:
         "user": meta.get("namespace"),
         "phase": phase,
     }
-    return {role: str(value or "") for role, value in found.items()}
+    return [{role: str(value or "") for role, value in found.items()}]
 
 
 def _pod_gpus(container: JsonObject, resource: str) -> int:

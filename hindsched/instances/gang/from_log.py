@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -111,6 +112,7 @@ def instance_of_log(
     """
     capacity, jobs = log.need_capacity(), log.jobs
     kind = log.formulation if formulation is None else formulation.partition(",")[0]
+    job: Any
     for job in jobs[jobs["gpus"] > capacity.gpus].itertuples():
         where = f"{log.source}, row {job.row}, column gpus"
         raise InputError(where, job.gpus, f"there are only {capacity.gpus} GPUs")

@@ -301,7 +301,7 @@ def build_log(
         value = f"{clock.rounded} times, by at most {seconds_text(clock.most_rounded)} s"
         notes.add(0, "(times)", value, f"rounded to multiples of {clock.step} s as asked", "kept")
     waits = _waits(rows)
-    absent = {"duration": pd.NA, "paused": 0, "failed": True}
+    absent: dict[str, Any] = {"duration": pd.NA, "paused": 0, "failed": True}
     rows = rows.assign(**{name: value for name, value in absent.items() if name not in rows})
     times = [name for name in (*MOMENTS, *LENGTHS) if name in rows]
     rows = _sensible(reading, rows.astype(dict.fromkeys(times, "Int64")))

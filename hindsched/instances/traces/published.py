@@ -98,7 +98,7 @@ def _held(log: Reading, path: Path) -> pd.DataFrame:
     what = "a table of events"
     text = decoded(read_bytes(path, log.most_bytes)[0], str(path))
     table = read_table(text, str(path), ",", what=what)
-    names = list(table)[:-1]
+    names = [str(name) for name in table][:-1]
     servers = pd.Series(names, names).str.extract(r"(?a:^gpu(\d+)-\d+$)")[0].dropna()
     if "time" not in names or servers.empty:
         rule = "must have a column time and a column gpu<server>-<k> for each GPU"

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 import pandas as pd
 
@@ -85,7 +86,8 @@ def find_breaches(log: Log) -> Breaches:
         named = held[held["server"].fillna("").astype(str).isin(sizes)]
         listed += _judged(log, named, sum(sizes.values()), sizes)
     jobs = log.jobs
-    for job in jobs[jobs["ran"].notna() & (jobs["ran"] < jobs["duration"])].itertuples():
+    short: Any = jobs[jobs["ran"].notna() & (jobs["ran"] < jobs["duration"])]
+    for job in short.itertuples():
         ran, needed, end = (
             log.seconds(job.ran),
             log.seconds(job.duration),
@@ -137,7 +139,8 @@ def _judged(
     """What the exact kernel says of rows as jobs of their own, on one pool or on each server."""
     zero = min([0, *held["start"], *held["submit"]])
     jobs, runs = [], []
-    for number, row in enumerate(held.itertuples()):
+    rows: Any = held.itertuples()
+    for number, row in enumerate(rows):
         job = {"submit": row.submit - zero, "duration": row.end - row.start}
         jobs.append({"name": str(number), **job, "gpus": min(row.gpus, gpus)})
         place = {"servers": {row.server: row.gpus}} if servers else {"gpus": row.gpus}
@@ -149,15 +152,15 @@ def _judged(
     found = kernel.check(instance, {"formulation": "non-preemptive", "jobs": runs})
     over: dict[tuple[str, int], Breach] = {}  # by place and the slot after which it ends
     for each in found.violations if jobs else ():
-        row, begin, amount = held.iloc[int(each.job)], each.first - 1 + zero, int(each.amount)
-        number, begins, ends = int(row["row"]), log.stamp(begin), log.stamp(each.last + zero)
+        logged, amount = held.iloc[int(each.job)], int(each.amount)
+        begins, ends = log.stamp(each.first - 1 + zero), log.stamp(each.last + zero)
         if each.rule == "(2)" and not servers:
-            early, where = log.seconds(amount), f"job {row['job']}"
-            yield Breach("before submission", number, where, begins, "", early, 0)
+            early, where = log.seconds(amount), f"job {logged['job']}"
+            yield Breach("before submission", logged["row"], where, begins, "", early, 0)
         elif each.rule == "(5)" and (each.server == "cluster") != bool(servers):
             where = f"server {each.server}" if servers else "the cluster"
             kind, room = "server" if servers else "capacity", servers.get(each.server, gpus)
-            made = Breach(kind, number, where, begins, ends, room + amount, room)
+            made = Breach(kind, logged["row"], where, begins, ends, room + amount, room)
             before = over.pop((each.server, each.first - 1), None)
             if before is not None:  # goes on at another height
                 made = replace(before, end=ends, found=max(before.found, made.found))

@@ -136,7 +136,7 @@ def plot_use(audit: Audit) -> Axes:
     if (used > room).any():
         areas["more than there are"] = (used.where(used > room, 0), OVER_COLOUR, 1.0, 1)
     for label, (curve, color, alpha, lw) in areas.items():
-        style = {"step": "post", "color": color, "alpha": alpha, "lw": lw}
+        style: dict[str, Any] = {"step": "post", "color": color, "alpha": alpha, "lw": lw}
         ax.fill_between(*_curve(log, curve, end), label=label, **style)
     if best is not None and best is not audit.schedule:
         rows = best.solution.rows

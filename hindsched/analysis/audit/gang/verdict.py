@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -132,6 +133,7 @@ class Gap:
             f"{losing} of {len(self.jobs)} jobs end later than in the best schedule found "
             f"{against}; {few} of them hold {self.jobs['share'].head(few).sum():.0%} of the loss."
         )
+        worst: Any
         for worst in self.hours.head(1).itertuples():
             text += (
                 f" {self.hours['idle'].sum():,.0f} GPU-seconds stood idle while jobs waited, most "

@@ -7,10 +7,10 @@ to end.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypedDict
+from typing import Any, TypedDict
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from hindsched.arrays import Floats
 from hindsched.errors import InputError
 from hindsched.json_types import JsonObject
 from hindsched.limits import check_memory
+from hindsched.solutions.rows import read_span
 
 BYTES_A_SLOT, BYTES_A_ROW = 48, 64
 """What a slot's label takes, and a row in the vectors that an oracle and its engine work on."""
@@ -200,26 +201,14 @@ def _rows(row_set: RowSet, values: Floats) -> list[JsonObject]:
     return rows
 
 
-def _read_rows(row_set: RowSet, rows: object, where: str) -> Floats:
+def priced_rows(rows: object, where: str, keys: set[str]) -> Iterator[tuple[str, Any, float]]:
+    """Path, row and price of each row of a list; a row must have exactly these keys."""
     if not isinstance(rows, list):
         raise InputError(where, rows, "must be a list of rows")
-    values = np.zeros(row_set.shape)
-    taken = np.zeros(row_set.shape, dtype=bool)
-    fixed = row_set.axes[:-1] if row_set.has_slots else row_set.axes
-    positions = [{label: i for i, label in enumerate(labels)} for _, labels in fixed]
-    expected = {axis for axis, _ in fixed} | {"price"}
-    expected |= {"from", "to"} if row_set.has_slots else set()
     for number, row in enumerate(rows):
         here = f"{where}[{number}]"
-        if not isinstance(row, dict) or set(row) != expected:
-            raise InputError(here, row, f"must have exactly the keys {', '.join(sorted(expected))}")
-        index: tuple[int | slice, ...] = ()
-        for (axis, _), position in zip(fixed, positions, strict=True):
-            if isinstance(row[axis], list | dict) or row[axis] not in position:
-                raise InputError(f"{here}.{axis}", row[axis], "must be a label of the instance")
-            index += (position[row[axis]],)
-        if row_set.has_slots:
-            index += (_span(row_set, row, here),)
+        if not isinstance(row, dict) or set(row) != keys:
+            raise InputError(here, row, f"must have exactly the keys {', '.join(sorted(keys))}")
         price = row["price"]
         is_number = isinstance(price, int | float) and not isinstance(price, bool)
         if not is_number or not abs(price) <= LARGEST_PRICE:
@@ -227,22 +216,29 @@ def _read_rows(row_set: RowSet, rows: object, where: str) -> Floats:
             raise InputError(f"{here}.price", price, rule)
         if price < 0:
             raise InputError(f"{here}.price", price, "must not be negative")
+        yield here, row, float(price)
+
+
+def _read_rows(row_set: RowSet, rows: object, where: str) -> Floats:
+    values = np.zeros(row_set.shape)
+    taken = np.zeros(row_set.shape, dtype=bool)
+    fixed = row_set.axes[:-1] if row_set.has_slots else row_set.axes
+    positions = [{label: i for i, label in enumerate(labels)} for _, labels in fixed]
+    keys = (
+        {axis for axis, _ in fixed} | {"price"} | ({"from", "to"} if row_set.has_slots else set())
+    )
+    for here, row, price in priced_rows(rows, where, keys):
+        index: tuple[int | slice, ...] = ()
+        for (axis, _), position in zip(fixed, positions, strict=True):
+            if isinstance(row[axis], list | dict) or row[axis] not in position:
+                raise InputError(f"{here}.{axis}", row[axis], "must be a label of the instance")
+            index += (position[row[axis]],)
+        if row_set.has_slots:
+            earliest, latest = (int(row_set.axes[-1][1][end]) for end in (0, -1))
+            first, last = read_span(here, row, latest, earliest)
+            index += (slice(first - earliest, last - earliest + 1),)
         if np.any(taken[index]):
             raise InputError(here, row, "must not price a row twice")
         taken[index] = True
         values[index] = price
     return values
-
-
-def _span(row_set: RowSet, row: JsonObject, where: str) -> slice:
-    first, last = (int(row_set.axes[-1][1][end]) for end in (0, -1))
-    ends: list[int] = []
-    for key in ("from", "to"):
-        slot = row[key]
-        if type(slot) is not int or not first <= slot <= last:
-            raise InputError(f"{where}.{key}", slot, f"must be a slot in {first}..{last}")
-        ends.append(slot)
-    start, stop = ends
-    if start > stop:
-        raise InputError(f"{where}.to", stop, f"must not precede from = {start}")
-    return slice(start - first, stop - first + 1)

@@ -40,6 +40,7 @@ from hindsched.instances.gang.instance import (
 from hindsched.json_types import JsonObject
 from hindsched.solutions.base import Assignment, Solution
 from hindsched.solutions.gang.solution import GangSolution
+from hindsched.solutions.rows import read_span
 from hindsched.solvers.kernels.gang.orders import FOREVER, Jobs
 from hindsched.solvers.kernels.gang.responses import pausing_responses, rigid_responses
 from hindsched.solvers.oracles.base import RELATIVE_ROUNDING, BlockOracle, Response
@@ -51,7 +52,7 @@ from hindsched.solvers.oracles.decisions import (
     Limits,
     window_of,
 )
-from hindsched.solvers.oracles.rows import LARGEST_PRICE, AxisLabel, Rows, RowSet
+from hindsched.solvers.oracles.rows import AxisLabel, Rows, RowSet, priced_rows
 
 ROW_SET = "gpus"
 KEYS = {"from", "to", "price"}
@@ -111,29 +112,12 @@ def read_prices(prices: object, where: str = "prices") -> list[tuple[int, int, f
     """Rows (first slot, last slot, price) of a file, in order of time."""
     if not isinstance(prices, dict) or set(prices) != {ROW_SET}:
         raise InputError(where, prices, f"must be an object with the rows {ROW_SET}")
-    rows = prices[ROW_SET]
-    if not isinstance(rows, list):
-        raise InputError(f"{where}.{ROW_SET}", rows, "must be a list of rows")
     found: list[tuple[int, int, float]] = []
-    for number, row in enumerate(rows):
-        here = f"{where}.{ROW_SET}[{number}]"
-        if not isinstance(row, dict) or set(row) != KEYS:
-            raise InputError(here, row, f"must have exactly the keys {', '.join(sorted(KEYS))}")
-        first, last, price = row["from"], row["to"], row["price"]
-        for key, slot in (("from", first), ("to", last)):
-            if type(slot) is not int or not 1 <= slot <= MOST_SLOTS:
-                rule = f"must be a slot, an integer in 1..{MOST_SLOTS}"
-                raise InputError(f"{here}.{key}", slot, rule)
-        if first > last:
-            raise InputError(f"{here}.to", last, f"must not precede from = {first}")
+    for here, row, price in priced_rows(prices[ROW_SET], f"{where}.{ROW_SET}", KEYS):
+        first, last = read_span(here, row, MOST_SLOTS)
         if found and first <= found[-1][1]:
             raise InputError(f"{here}.from", first, f"must follow slot {found[-1][1]}")
-        if isinstance(price, bool) or not isinstance(price, int | float):
-            raise InputError(f"{here}.price", price, "must be a number")
-        if not 0 <= price <= LARGEST_PRICE:
-            rule = f"must not be negative and at most {LARGEST_PRICE:.0e}"
-            raise InputError(f"{here}.price", price, rule)
-        found.append((first, last, float(price)))
+        found.append((first, last, price))
     return found
 
 

@@ -73,7 +73,7 @@ def add_job(
     b.admitted = pyo.Expression(expr=total(b.u[e] for e in job.ends))
     b.utility = pyo.Expression(expr=total(utility * b.u[e] for e, utility in job.ends.items()))
 
-    _add_ps_rules(b, job, job.worker_slots, job.ps_slots)
+    add_ps_rules(b, job, job.worker_slots, job.ps_slots)
     if may_give_up:
         _end_or_give_up(b, job)
     elif form == "strong":
@@ -99,7 +99,7 @@ def add_totals(b: Model, horizon: int) -> None:
         b.add_component(name, pyo.Expression(slots, initialize=sums))
 
 
-def _add_ps_rules(
+def add_ps_rules(
     b: Model, job: JobSets, worker_slots: Iterable[int], ps_slots: Iterable[int]
 ) -> None:
     """(6) and (7), where there may be workers, and PSs."""
@@ -201,7 +201,7 @@ def add_printed_job(b: Model, job: JobSets, H: range, K: range, domains: Domains
     def eq_3(b: Model, t: int) -> Expr:
         return b.workers[t] <= job.chunks * b.x
 
-    _add_ps_rules(b, job, T, T)
+    add_ps_rules(b, job, T, T)
 
     @b.Constraint(doc="(8) an admitted job has one completion slot")
     def eq_8_one(b: Model) -> Expr:

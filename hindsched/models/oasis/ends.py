@@ -7,14 +7,15 @@ relaxation's and mostly attained. With the ends given, a packing problem is left
 that are integer, so that a point is a schedule on real servers, and no point means that no schedule
 keeps these promises.
 
-=====================  ===================================================  ==================
-symbol                 meaning                                              indices
-=====================  ===================================================  ==================
-``workers``            workers of the job                                   job, slot
-``ps``                 parameter servers (PSs) of the job                   job, slot
-``on_workers/ps.runs`` servers of a group that run a packing pattern        group, slot, no.
-``on_.....alone``      units on one server, of a group of many patterns     job, server, slot
-=====================  ===================================================  ==================
+==================================  ======================================  ==================
+symbol                              meaning                                 indices
+==================================  ======================================  ==================
+``job[i].workers``                  workers of the job                      slot
+``job[i].servers``                  parameter servers (PSs) of the job      slot
+``on_workers.runs, on_ps.runs``     servers of a group that run a pattern   group, slot, no.
+``on_workers.alone, on_ps.alone``   units on one server, of a group of      job, server, slot
+                                    too many patterns
+==================================  ======================================  ==================
 
 A pattern says how many units of each job a server holds; it is maximal if no further unit fits. In
 a slot the servers of a group of n_g identical ones run at most n_g patterns, so that
@@ -29,7 +30,7 @@ there (4) and (5), kept as printed, are nearly as tight anyway.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
@@ -40,8 +41,8 @@ from pyomo.environ import quicksum as total
 
 from hindsched.arrays import Floats, Ints
 from hindsched.instances.oasis.instance import OasisInstance
-from hindsched.models.algebra import Expr, Model
-from hindsched.models.oasis.block import Domains
+from hindsched.models.algebra import Expr, Model, use_by_cell
+from hindsched.models.oasis.block import Domains, add_ps_rules
 from hindsched.models.oasis.offline import OasisRelaxation, write_rules
 from hindsched.models.oasis.sets import Cell, Plan, Servers
 from hindsched.solutions.oasis.solution import OasisSolution
@@ -51,33 +52,37 @@ Ends = dict[int, int]
 FindPatterns = Callable[[Floats, Floats, Sequence[int]], Sequence[Sequence[int]] | None]
 """``find(capacity, demand, most)``: the maximal patterns of a server (R,) that holds at most so
 many units of each demand (J, R); None if they are too many."""
+Patterns = dict[int, tuple[int, ...]]
+"""Of a group in a slot: how many units of each job every pattern of one server holds."""
+Able = Mapping[Cell, Sequence[int]]
+"""Jobs that may run, by group and slot."""
 
 
-class Patterns(NamedTuple):
-    """Jobs that may run on a group in a slot, and the patterns of one server over them."""
-
-    jobs: tuple[int, ...]
-    patterns: Sequence[Sequence[int]]
+def able_jobs(rooms: Mapping[int, Iterable[Cell]]) -> dict[Cell, list[int]]:
+    """`Able` from where each job may be."""
+    able: dict[Cell, list[int]] = {}
+    for i, cells in rooms.items():
+        for cell in cells:
+            able.setdefault(cell, []).append(i)
+    return able
 
 
 def add_patterns(
-    b: Model, servers: Servers, able: Mapping[Cell, Sequence[int]], demand: Floats,
-    most: Sequence[int], find: FindPatterns, domain: Expr,
+    b: Model, servers: Servers, able: Able, demand: Floats, most: Sequence[int],
+    find: FindPatterns, domain: Expr,
 ) -> dict[Cell, Patterns]:  # fmt: skip
     """Let the servers of groups run patterns in slots, no more of them than servers.
 
-    `able` are the jobs that may run by group and slot, `demand` (I, R) is of a unit of each job,
-    `most` how many of them anybody would want. The block gets ``runs`` over (group, slot, pattern)
-    and the expressions ``held`` over (job, group, slot), units that the patterns hold. Returned are
-    the patterns by group and slot, but where they are too many.
+    `demand` (I, R) is of a unit of each job, `most` how many of them anybody would want. The block
+    gets ``runs`` over (group, slot, pattern) and the expressions ``held`` over (job, group, slot),
+    units that the patterns hold. Returned are the patterns, but where they are too many.
     """
-    found = dict[Cell, Patterns]()
-    for (group, t), jobs in able.items():
-        own = list(jobs)
-        patterns = find(servers.capacity[group], demand[own], [most[i] for i in own])
+    found, numbers = dict[Cell, Patterns](), dict[Cell, range]()
+    for (g, t), jobs in able.items():
+        patterns = find(servers.capacity[g], demand[jobs], [most[i] for i in jobs])
         if patterns is not None:
-            found[group, t] = Patterns(tuple(own), patterns)
-    numbers = {cell: range(len(own.patterns)) for cell, own in found.items()}
+            found[g, t] = dict(zip(jobs, zip(*patterns, strict=True), strict=True))
+            numbers[g, t] = range(len(patterns))
     b.runs = pyo.Var(
         [(*cell, n) for cell, own in numbers.items() for n in own], domain=domain,
         doc="(ours) servers that run a pattern",
@@ -87,12 +92,45 @@ def add_patterns(
     def limit(b: Model, g: int, t: int) -> Expr:
         return total(b.runs[g, t, n] for n in numbers[g, t]) <= int(servers.size[g])
 
-    @b.Expression([(i, *cell) for cell, own in found.items() for i in own.jobs])
+    @b.Expression([(i, *cell) for cell, own in found.items() for i in own])
     def held(b: Model, i: int, g: int, t: int) -> Expr:
-        units = np.array(found[g, t].patterns)[:, found[g, t].jobs.index(i)].tolist()
-        return total(units[n] * b.runs[g, t, n] for n in numbers[g, t] if units[n])
+        return total(units * b.runs[g, t, n] for n, units in enumerate(found[g, t][i]) if units)
 
     return found
+
+
+def add_whole_ps(
+    b: Model, instance: OasisInstance, i: int, most: int, running: Mapping[int, Expr]
+) -> None:
+    """PSs of a job of up to so many workers; `running` by slot, 0 once it has ended."""
+    needed = instance.ps_needed_up_to(instance.jobs[i], most)
+    lines = lines_below(needed) if needed.any() else []
+
+    @b.Constraint(
+        [(t, n) for t in running for n in range(len(lines))],
+        doc="(6) whole PSs serve whole workers; after its end a job needs none",
+    )
+    def eq_6_whole(b: Model, t: int, n: int) -> Expr:
+        slope, at_none = lines[n]
+        return b.servers[t] >= slope * b.workers[t] + at_none * running[t]
+
+
+def lines_below(needed: Ints) -> list[tuple[float, float]]:
+    """The largest convex function below ``needed[n]``: slopes and values at 0 of its lines.
+
+    A job that runs n workers in a slot needs a whole number of PSs. That function is steeper than
+    b / B: with b / B = 0.4 two workers need a PS, so that no worker is served by less than a half.
+    """
+    corners: list[tuple[int, int]] = []
+    for here in enumerate(needed.tolist()):
+        while len(corners) > 1:
+            (n0, m0), (n1, m1) = corners[-2:]
+            if (m1 - m0) * (here[0] - n0) < (here[1] - m0) * (n1 - n0):
+                break
+            corners.pop()
+        corners.append(here)
+    slopes = [((m1 - m0) / (n1 - n0), n0, m0) for (n0, m0), (n1, m1) in pairwise(corners)]
+    return [(slope, m0 - slope * n0) for slope, n0, m0 in slopes]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -120,28 +158,18 @@ def build_ends(instance: OasisInstance, find: FindPatterns) -> EndsProgram:
     """Build the program of the ends; `find` enumerates the patterns of a server."""
     plan = Plan.of(instance, grouped=True)
     m = write_rules(instance, plan, "cumulative", Domains(pyo.NonNegativeReals, pyo.Binary))
-    most = [job.chunks for job in instance.jobs]
-    lines = {i: ps_lines(instance, i, max(job.most.values())) for i, job in plan.jobs.items()}
-    served = [(i, t) for i in plan.jobs for t in m.job[i].running if lines[i]]
-
-    @m.Constraint(
-        [(i, t, n) for i, t in served for n in range(len(lines[i]))],
-        doc="(6) whole PSs serve whole workers; after its end a job needs none",
-    )
-    def eq_6_whole(m: Model, i: int, t: int, n: int) -> Expr:
-        b, (slope, at_none) = m.job[i], lines[i][n]
-        return b.servers[t] >= slope * b.workers[t] + at_none * b.running[t]
-
     m.on_workers, m.on_ps = pyo.Block(), pyo.Block()
-    for b, name, servers, demand in (
-        (m.on_workers, "y", plan.workers, instance.worker_demand),
-        (m.on_ps, "z", plan.ps, instance.ps_demand),
-    ):
-        able: dict[Cell, list[int]] = {}
-        for i, job in plan.jobs.items():
-            for cell in (job.worker_room if name == "y" else job.ps_room) if job.ends else ():
-                able.setdefault(cell, []).append(i)
-        shared = {cell: jobs for cell, jobs in able.items() if len(jobs) > 1}
+    may_run = {i: job for i, job in plan.jobs.items() if job.ends}
+    for i, job in plan.jobs.items():
+        add_whole_ps(m.job[i], instance, i, max(job.most.values()), m.job[i].running)
+    for b, name, servers, demand, rooms in (
+        (m.on_workers, "y", plan.workers, instance.worker_demand,
+         {i: job.worker_room for i, job in may_run.items()}),
+        (m.on_ps, "z", plan.ps, instance.ps_demand,
+         {i: job.ps_room for i, job in may_run.items()}),
+    ):  # fmt: skip
+        shared = {cell: jobs for cell, jobs in able_jobs(rooms).items() if len(jobs) > 1}
+        most = [job.chunks for job in instance.jobs]
         add_patterns(b, servers, shared, demand, most, find, pyo.NonNegativeReals)
         b.packed = pyo.Constraint(
             list(b.held), doc="(ours) counts that the servers of a group can hold",
@@ -154,31 +182,31 @@ def build_ends(instance: OasisInstance, find: FindPatterns) -> EndsProgram:
     )  # fmt: skip
 
 
-def ps_lines(instance: OasisInstance, i: int, most: int) -> list[tuple[float, float]]:
-    """`lines_below` the PSs that up to so many workers of a job need; none if they need none."""
-    needed = instance.ps_needed_up_to(instance.jobs[i], most)
-    return lines_below(needed) if needed.any() else []
+class Side(NamedTuple):
+    """Workers or PSs of a leaf: units asked for by job and slot, and what holds them."""
 
+    asked: Mapping[Cell, Expr]
+    block: Model
+    servers: Servers
+    found: dict[Cell, Patterns]
 
-def lines_below(needed: Ints) -> list[tuple[float, float]]:
-    """The largest convex function below ``needed[n]``: slopes and values at 0 of its lines.
-
-    A job that runs n workers in a slot needs a whole number of PSs. That function is steeper than
-    b / B: with b / B = 0.4 two workers need a PS, so that no worker is served by less than a half.
-    """
-    corners: list[tuple[int, int]] = []
-    for here in enumerate(needed.tolist()):
-        while len(corners) > 1:
-            (n0, m0), (n1, m1) = corners[-2:]
-            if (m1 - m0) * (here[0] - n0) < (here[1] - m0) * (n1 - n0):
-                break
-            corners.pop()
-        corners.append(here)
-    lines = []
-    for (n0, m0), (n1, m1) in pairwise(corners):
-        slope = (m1 - m0) / (n1 - n0)
-        lines.append((slope, m0 - slope * n0))
-    return lines
+    def deployed(self, horizon: int) -> dict[int, Ints]:
+        """Units of each job by slot and server at the variables' values, none that is not asked."""
+        shape, members = (horizon, int(self.servers.size.sum())), self.servers.members
+        held = {i: np.zeros(shape, dtype=np.int64) for i, _ in self.asked}
+        for (i, server, t), units in self.block.alone.items():
+            held[i][t - 1, server] = round(units.value)
+        places = {(g, t): iter(members[g]) for g, t in self.found}
+        for (g, t, n), count in self.block.runs.items():
+            for _ in range(round(count.value)):
+                place = next(places[g, t])
+                for i, units in self.found[g, t].items():
+                    held[i][t - 1, place] = units[n]
+        for (i, t), wanted in self.asked.items():
+            counts = held[i][t - 1]
+            before = np.cumsum(counts) - counts
+            counts[:] = np.clip(round(wanted.value) - before, 0, counts)
+        return held
 
 
 @dataclass(frozen=True)
@@ -187,132 +215,85 @@ class Leaf:
 
     instance: OasisInstance
     model: Model
-    plan: Plan
-    on_workers: dict[Cell, Patterns]  # patterns by group and slot
-    on_ps: dict[Cell, Patterns]
+    sides: list[Side]  # of workers and of PSs
 
     def extract(self) -> OasisSolution:
-        """Read the schedule at the variables' values: patterns go to the servers of their group."""
-        m, horizon = self.model, self.instance.horizon
-        workers = _deployed(m.workers, m.on_workers, self.plan.workers, self.on_workers, horizon)
-        ps = _deployed(m.ps, m.on_ps, self.plan.ps, self.on_ps, horizon)
-        names = [job.name for job in self.instance.jobs]
-        return OasisSolution(
-            self.instance, {names[i]: counts for i, counts in workers.items()},
-            {names[i]: counts for i, counts in ps.items()},
-        )  # fmt: skip
+        """The schedule at the variables' values: patterns go to the servers of their group."""
+        jobs, horizon = self.instance.jobs, self.instance.horizon
+        workers, ps = (
+            {jobs[i].name: counts for i, counts in side.deployed(horizon).items()}
+            for side in self.sides
+        )
+        return OasisSolution(self.instance, workers, ps)
 
 
 def build_leaf(instance: OasisInstance, ends: Mapping[int, int], find: FindPatterns) -> Leaf:
     """Build the program of the promises `ends`: these jobs finish by then, no other job runs."""
-    m = pyo.ConcreteModel(name=f"given ends of {instance.name}")
     plan = Plan.of(instance, grouped=True)
-    jobs = {i: plan.jobs[i] for i in sorted(ends)}
-    cells = [(i, t) for i, job in jobs.items() for t in range(job.first, ends[i] + 1)]
-    lines = {i: ps_lines(instance, i, max(job.most.values())) for i, job in jobs.items()}
-    m.workers = pyo.Var(
-        cells, domain=pyo.NonNegativeIntegers, bounds=lambda _, i, t: (0, jobs[i].most[t]),
-        doc="(12) workers of a job",
-    )  # fmt: skip
-    m.ps = pyo.Var(cells, domain=pyo.NonNegativeIntegers, doc="(13) PSs of a job")
-    m.eq_1 = pyo.Objective(expr=0.0 * m.workers[cells[0]] if cells else 0.0)
 
-    @m.Constraint(list(jobs), doc="(2) exactly the work is done by the end")
-    def eq_2(m: Model, i: int) -> Expr:
-        return total(m.workers[i, t] for t in range(jobs[i].first, ends[i] + 1)) == jobs[i].work
+    def finishes(b: Model, i: int) -> None:
+        job, slots = plan.jobs[i], range(plan.jobs[i].first, ends[i] + 1)
+        b.workers = pyo.Var(
+            slots, domain=pyo.NonNegativeIntegers, bounds=lambda _, t: (0, job.most[t]),
+            doc="(12) workers of a job",
+        )  # fmt: skip
+        b.servers = pyo.Var(slots, domain=pyo.NonNegativeIntegers, doc="(13) PSs of a job")
 
-    served = [(i, t) for i, t in cells if lines[i]]
+        @b.Constraint(doc="(2) exactly the work is done by the end")
+        def eq_2(b: Model) -> Expr:
+            return total(b.workers.values()) == job.work
 
-    @m.Constraint(served, doc="(6) the PSs have bandwidth for all workers")
-    def eq_6(m: Model, i: int, t: int) -> Expr:
-        return jobs[i].ps_per_worker * m.workers[i, t] <= m.ps[i, t]
+        add_ps_rules(b, job, slots if job.ps_per_worker else (), slots)
+        add_whole_ps(b, instance, i, max(job.most.values()), dict.fromkeys(slots, 1.0))
 
-    @m.Constraint(
-        [(i, t, n) for i, t in served for n in range(len(lines[i]))],
-        doc="(6) whole PSs serve whole workers",
-    )
-    def eq_6_whole(m: Model, i: int, t: int, n: int) -> Expr:
-        slope, at_none = lines[i][n]
-        return slope * m.workers[i, t] + at_none <= m.ps[i, t]
-
-    @m.Constraint(cells, doc="(7) no more PSs than workers")
-    def eq_7(m: Model, i: int, t: int) -> Expr:
-        return m.ps[i, t] <= m.workers[i, t]
-
-    m.on_workers, m.on_ps = pyo.Block(), pyo.Block()
-    most = [job.chunks for job in instance.jobs]
-    found = [
-        _place(b, asked, servers, demand, rooms, most, find)
-        for b, asked, servers, demand, rooms in (
-            (m.on_workers, m.workers, plan.workers, instance.worker_demand,
-             {i: job.worker_room for i, job in jobs.items()}),
-            (m.on_ps, m.ps, plan.ps, instance.ps_demand,
-             {i: job.ps_room for i, job in jobs.items()}),
-        )
-    ]  # fmt: skip
-    return Leaf(instance, m, plan, *found)
+    m = pyo.ConcreteModel(name=f"given ends of {instance.name}")
+    m.job = pyo.Block(sorted(ends), rule=finishes)
+    m.eq_1 = pyo.Objective(expr=0.0)
+    m.on_workers, m.on_ps, sides = pyo.Block(), pyo.Block(), list[Side]()
+    for b, name, servers, demand, rooms in (
+        (m.on_workers, "workers", plan.workers, instance.worker_demand,
+         {i: plan.jobs[i].worker_room for i in m.job}),
+        (m.on_ps, "servers", plan.ps, instance.ps_demand,
+         {i: plan.jobs[i].ps_room for i in m.job}),
+    ):  # fmt: skip
+        asked = {(i, t): n for i, own in m.job.items() for t, n in own.component(name).items()}
+        able = able_jobs({i: [c for c in own if c[1] <= ends[i]] for i, own in rooms.items()})
+        most = [job.chunks for job in instance.jobs]
+        found = add_patterns(b, servers, able, demand, most, find, pyo.NonNegativeIntegers)
+        room = {
+            (i, server, t): rooms[i][g, t] // int(servers.size[g])
+            for (g, t), jobs in able.items() if (g, t) not in found
+            for i in jobs for server in servers.members[g]
+        }  # fmt: skip
+        _place(b, asked, servers, demand, room)
+        sides.append(Side(asked, b, servers, found))
+    return Leaf(instance, m, sides)
 
 
 def _place(
-    b: Model, asked: Expr, servers: Servers, demand: Floats,
-    rooms: Mapping[int, Mapping[Cell, int]], most: list[int], find: FindPatterns,
-) -> dict[Cell, Patterns]:  # fmt: skip
-    """Put what is asked for on servers: by patterns where there are few enough, else one by one."""
-    able: dict[Cell, list[int]] = {}
-    for i, t in asked:
-        for group in range(len(servers.members)):
-            if (group, t) in rooms[i]:
-                able.setdefault((group, t), []).append(i)
-    found = add_patterns(b, servers, able, demand, most, find, pyo.NonNegativeIntegers)
-    room = {
-        (i, server, t): rooms[i][group, t] // int(servers.size[group])
-        for (group, t), jobs in able.items() if (group, t) not in found
-        for i in jobs for server in servers.members[group]
-    }  # fmt: skip
+    b: Model, asked: Mapping[Cell, Expr], servers: Servers, demand: Floats,
+    room: Mapping[tuple[int, int, int], int],
+) -> None:  # fmt: skip
+    """Put what is asked for on servers: in patterns, or one by one where there is `room`."""
     b.alone = pyo.Var(
         list(room), domain=pyo.NonNegativeIntegers, bounds=lambda _, *key: (0, room[key]),
         doc="(ours) units of a job on one server",
+    )  # fmt: skip
+    group_of = {server: g for g, own in enumerate(servers.members) for server in own}
+    shares = demand[:, None, :] / servers.scale
+    used = use_by_cell(
+        (units, server, (t,), shares[i, group_of[server]])
+        for (i, server, t), units in b.alone.items()
     )  # fmt: skip
     held: dict[Cell, list[Expr]] = {cell: [] for cell in asked}
     for units in (b.held, b.alone):
         for (i, _, t), count in units.items():
             held[i, t].append(count)
-    group_of = {server: group for group, own in enumerate(servers.members) for server in own}
-    used: dict[tuple[int, int, int], list[Expr]] = {}
-    for (i, server, t), units in b.alone.items():
-        for r in np.flatnonzero(demand[i]).tolist():
-            share = float(demand[i, r] / servers.capacity[group_of[server], r])
-            used.setdefault((server, r, t), []).append(share * units)
 
     @b.Constraint(list(used), doc="(4), (5) units within what a server has")
-    def eq_4_5(b: Model, server: int, r: int, t: int) -> Expr:
+    def eq_4_5(_: Model, server: int, r: int, t: int) -> Expr:
         return total(used[server, r, t]) <= 1
 
     @b.Constraint(list(held), doc="(ours) units that the servers hold")
-    def placed(b: Model, i: int, t: int) -> Expr:
+    def placed(_: Model, i: int, t: int) -> Expr:
         return asked[i, t] <= total(held[i, t])
-
-    return found
-
-
-def _deployed(
-    asked: Expr, b: Model, servers: Servers, patterns: Mapping[Cell, Patterns], horizon: int
-) -> dict[int, Ints]:
-    """Units by slot and server of each job: what is asked for, within what is held."""
-    held: dict[int, Ints] = {}
-    for i, _ in asked:
-        held.setdefault(i, np.zeros((horizon, int(servers.size.sum())), dtype=np.int64))
-    for (i, server, t), units in b.alone.items():
-        held[i][t - 1, server] = round(units.value)
-    for (group, t), own in patterns.items():
-        server = iter(servers.members[group])
-        for number, pattern in enumerate(own.patterns):
-            for _ in range(round(b.runs[group, t, number].value)):
-                place = next(server)
-                for i, count in zip(own.jobs, pattern, strict=True):
-                    held[i][t - 1, place] = count
-    for (i, t), wanted in asked.items():
-        counts = held[i][t - 1]
-        before = np.cumsum(counts) - counts
-        counts[:] = np.clip(round(wanted.value) - before, 0, counts)
-    return held

@@ -59,13 +59,12 @@ def place_together(instance: OasisInstance, plans: Mapping[int, Plan]) -> OasisS
     """Schedules of jobs, by position, packed on real servers; None if they are not seen to fit."""
     ends = {job: plan[0] for job, plan in plans.items()}
     leaf = build_leaf(instance, ends, find_patterns)
-    for units, side in ((leaf.model.workers, 1), (leaf.model.ps, 2)):
-        for variable in units.values():
-            variable.fix(0)
-        for job, plan in plans.items():
-            in_slot = np.bincount(plan[side].slots, plan[side].counts)  # type: ignore[union-attr]
-            for slot in np.flatnonzero(in_slot).tolist():
-                units[job, slot].fix(int(in_slot[slot]))
+    for job, (end, *placed) in plans.items():
+        block = leaf.model.job[job]
+        for units, own in zip((block.workers, block.servers), placed, strict=True):
+            in_slot = np.bincount(own.slots, own.counts, end + 1)
+            for slot, variable in units.items():
+                variable.fix(int(in_slot[slot]))
     found = solve_program(leaf.model, SolveOptions(time_limit=PLACING_SECONDS, threads=1))
     return leaf.extract() if found.has_point else None
 

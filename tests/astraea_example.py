@@ -26,3 +26,9 @@ def worked_example(names=("j11", "j12", "j21", "j22"), horizon=SLOTS, **changes)
         ],
     }  # fmt: skip
     return AstraeaInstance.parse({**data, **changes})
+
+
+def round_instance(instance: AstraeaInstance, slots: int) -> AstraeaInstance:
+    """The round problem's instance: (3) with all jobs there at time 0, utilities from then on."""
+    jobs = tuple(job.model_copy(update={"arrival": 0}) for job in instance.jobs)
+    return instance.with_fields(horizon=slots, utility_origin="absolute", jobs=jobs)

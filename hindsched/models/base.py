@@ -17,7 +17,7 @@ Each family's module ``models/<family>/offline.py`` offers
     What the default program of these jobs, by position, needs at least: where slots have no end.
 ``build_subproblem(instance, position, formulation)``
     A `Subproblem`: one block of the same with mutable prices and what is left of the capacities.
-``build_dual(instance, formulation)`` (in ``dual.py``, optional)
+``build_dual(instance, formulation)`` (optional, here or in ``dual.py``)
     A `DualProgram`: the paper's dual.
 ``build_slot(instance, slot)`` (in ``slot_program.py``, optional)
     The paper's program of one slot in CVXPY, with the face of the others.
@@ -239,18 +239,22 @@ def dual_program(
     instance: Instance, formulation: str | None = None, **build: object
 ) -> DualProgram:
     """The paper's dual, found by the instance's word."""
-    if not has_module("models", instance.family, "dual"):
-        raise InputError("family", instance.family, "must be one whose paper states a dual")
-    module = family_module("models", instance.family, "dual")
-    made: DualProgram = module.build_dual(
-        instance, instance.check_formulation(formulation), **build
-    )
+    module, chosen = model_module(instance.family), instance.check_formulation(formulation)
+    if not hasattr(module, "build_dual"):
+        module = _optional(instance, "dual", "whose paper states a dual")
+    made: DualProgram = module.build_dual(instance, chosen, **build)
     return made
 
 
 def convex_program(instance: Instance, slot: int, **build: object) -> Any:
     """The convex program of one slot of the family's paper, found by the instance's word."""
-    if not has_module("models", instance.family, "slot_program"):
-        raise InputError("family", instance.family, "must be one with convex programs")
-    module = family_module("models", instance.family, "slot_program")
-    return module.build_slot(instance, slot, **build)
+    return _optional(instance, "slot_program", "with convex programs").build_slot(
+        instance, slot, **build
+    )
+
+
+def _optional(instance: Instance, name: str, what: str) -> ModuleType:
+    """A module that a family may have."""
+    if not has_module("models", instance.family, name):
+        raise InputError("family", instance.family, f"must be one {what}")
+    return family_module("models", instance.family, name)

@@ -73,23 +73,23 @@ class Futures:
         if abs(fsum(given) - 1) > 1e-9:
             raise InputError("probabilities", fsum(given), "must have the sum 1")
         first, found, notes = instances[0], dict[str, tuple[Instance, float]](), list[str]()
+        data = [instance.to_dict() for instance in instances]
+        jobs = [canonical_json(own.pop("jobs")) for own in data]
         for at, (instance, share) in enumerate(zip(instances, given, strict=True)):
             here = f"instances[{at}]"
             for name in ("family", "horizon"):
                 if getattr(instance, name) != getattr(first, name):
                     rule = f"must be {getattr(first, name)}, as of the first scenario"
                     raise InputError(f"{here}.{name}", getattr(instance, name), rule)
-            if _cluster(instance) != _cluster(first):
+            if any(data[at].get(name) != value for name, value in data[0].items()
+                   if name not in ("name", "provenance")):  # fmt: skip
                 raise InputError(here, instance.name, "must have the cluster of the first scenario")
             if not instance.jobs:
                 raise InputError(f"{here}.jobs", "[]", "must be one job at least")
-            key = canonical_json(instance.to_dict()["jobs"])
-            if key in found:
-                same, before = found[key]
+            same, before = found.get(jobs[at], (instance, 0.0))
+            if before:
                 notes.append(f"{instance.name} is {same.name} again: merged")
-                found[key] = same, before + share
-            else:
-                found[key] = instance, float(share)
+            found[jobs[at]] = same, before + share
         kept = tuple(zip(*found.values(), strict=True))
         return cls(kept[0], kept[1], tuple(notes))
 
@@ -125,37 +125,28 @@ class Futures:
         return self._histories[s][job][1]
 
     @cached_property
-    def _classes(self) -> dict[int, dict[int, tuple[int, ...]]]:
-        """By slot in which anything is told, the class of each scenario."""
-        slots = sorted({slot for jobs in self._histories for slot, _ in jobs} | {1})
+    def _groups(self) -> dict[int, list[tuple[int, ...]]]:
+        """Scenarios that cannot be told apart, by the slots in which anything is told."""
         found = {}
-        for t in slots:
+        for t in sorted({slot for jobs in self._histories for slot, _ in jobs} | {1}):
             same: dict[tuple[str, ...], list[int]] = {}
             for s, jobs in enumerate(self._histories):
                 same.setdefault(tuple(job for slot, job in jobs if slot <= t), []).append(s)
-            found[t] = {s: tuple(group) for group in same.values() for s in group}
+            found[t] = sorted(map(tuple, same.values()))
         return found
 
     def members(self, s: int, slot: int) -> tuple[int, ...]:
         """The scenarios that cannot be told from `s` in a slot, `s` among them."""
-        before = [t for t in self._classes if t <= slot]
-        return self._classes[max(before, default=min(self._classes))][s]
+        last = max((t for t in self._groups if t <= slot), default=min(self._groups))
+        return next(group for group in self._groups[last] if s in group)
 
     def classes(self) -> dict[int, list[tuple[int, ...]]]:
         """Classes of indistinguishable scenarios, by the slots in which they change."""
         found: dict[int, list[tuple[int, ...]]] = {}
-        for t, own in self._classes.items():
-            groups = sorted(set(own.values()))
+        for t, groups in self._groups.items():
             if not found or groups != found[max(found)]:
                 found[t] = groups
         return found
-
-
-def _cluster(instance: Instance) -> str:
-    data = instance.to_dict()
-    return canonical_json(
-        {k: v for k, v in data.items() if k not in ("jobs", "name", "provenance")}
-    )
 
 
 def extensive_form(
@@ -260,8 +251,8 @@ class ExtensiveProgram(OfflineProgram[Any]):
 
     def again(self, **changes: object) -> ExtensiveProgram:
         """The program built anew, with changes to what it was built with."""
-        settings = {**self.settings, **changes}
-        return build_extensive(self.futures, self.policies, self.formulation, **settings)
+        build: dict[str, Any] = {**self.settings, **changes}
+        return build_extensive(self.futures, self.policies, self.formulation, **build)
 
     def extract(self) -> None:
         """Nothing: there is a schedule for every scenario (`schedules`)."""
@@ -288,19 +279,18 @@ class ExtensiveProgram(OfflineProgram[Any]):
 
 
 def build_extensive(
-    futures: Futures, policies: str = RUN, formulation: str | None = None, *,
-    form: str | None = None, relax: bool = False, worst: Sequence[float] | None = None,
-) -> ExtensiveProgram:  # fmt: skip
-    """The extensive form; arguments as of ``build_offline``, and for `worst` see `Hedge`."""
-    first, formulation = futures.instances[0], futures.instances[0].check_formulation(formulation)
-    build: dict[str, Any] = {"form": form, "relax": relax, "worst": worst}
+    futures: Futures, policies: str = RUN, formulation: str | None = None, **build: Any
+) -> ExtensiveProgram:
+    """The extensive form; arguments as of `scenario_programs`."""
     programs, decisions = scenario_programs(futures, policies, formulation, **build)
     m, values = extensive_form([own.model for own in programs], decisions, futures.probabilities)
+    first = programs[0]
     for s, own in enumerate(programs):
         own.model = m.scenario[s]
     return ExtensiveProgram(
-        instance=first, formulation=formulation, form=programs[0].form, relaxed=relax, model=m,
-        settings=build, futures=futures, policies=policies, programs=programs, values=values,
+        instance=first.instance, formulation=first.formulation, form=first.form,
+        relaxed=first.relaxed, model=m, settings=build, futures=futures, policies=policies,
+        programs=programs, values=values,
     )  # fmt: skip
 
 
@@ -308,7 +298,7 @@ def scenario_programs(
     futures: Futures, policies: str = RUN, formulation: str | None = None, *,
     form: str | None = None, relax: bool = False, worst: Sequence[float] | None = None,
 ) -> tuple[list[OfflineProgram[Any]], list[Decisions]]:  # fmt: skip
-    """Each scenario's own program and its decisions; arguments as of `build_extensive`."""
+    """Each scenario's own program and its decisions; for `worst` see `Hedge`."""
     if policies not in POLICIES:
         raise InputError("policies", policies, f"must be {' or '.join(POLICIES)}")
     first = futures.instances[0]
@@ -317,19 +307,18 @@ def scenario_programs(
     forms = [each for each in slots if each in module.FORMS[formulation]]
     if not forms or form not in (None, *forms):
         raise InputError("form", form or formulation, f"must be {' or '.join(slots) or 'another'}")
-    form = form or forms[0]
+    build: dict[str, Any] = {"form": form or forms[0], "relax": relax}
     programs, decisions = list[OfflineProgram[Any]](), list[Decisions]()
-    hedges = "hedge" in signature(module.build_offline).parameters
     for s, instance in enumerate(futures.instances):
-        hedge = Hedge(policies, futures.last_arrival, None if worst is None else worst[s])
-        own = module.build_offline(
-            instance, formulation, form=form, relax=relax, **({"hedge": hedge} if hedges else {})
-        )
+        if "hedge" in signature(module.build_offline).parameters:
+            least = None if worst is None else worst[s]
+            build["hedge"] = Hedge(policies, futures.last_arrival, least)
+        own = module.build_offline(instance, formulation, **build)
         if (columns := own.model.nvariables() * len(futures)) > MOST_COLUMNS:
             rule = f"would have {columns} columns, at most {MOST_COLUMNS}: fewer or smaller futures"
             raise InputError("instances", f"{len(futures)} scenarios", rule)
         programs.append(own)
-        decisions.append(_decisions(futures, policies, s, own.model, slots[form]))
+        decisions.append(_decisions(futures, policies, s, own.model, slots[build["form"]]))
     return programs, decisions
 
 

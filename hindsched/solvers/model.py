@@ -11,14 +11,12 @@ from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import chain
 from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyomo.environ as pyo
-import scipy.sparse as sp
 
 from hindsched.arrays import Floats
 from hindsched.errors import InputError, SolveFailed
@@ -335,30 +333,29 @@ def _what_changed(program: base.OfflineProgram) -> str | None:
     if now is None or before is None:
         return None if now is before else "whether its constants can hold at all"
 
-    def counted(each: LinearProgram) -> Counter[tuple[str, str]]:
-        items = (("rows", item) for item in each.rows), (("columns", item) for item in each.columns)
-        return Counter((item.parent_component().local_name, kind) for kind, item in chain(*items))
-
-    present, built = counted(now), counted(before)
-    found = [
-        f"{name} has {present[name, kind]} {kind} instead of {built[name, kind]}"
-        for name, kind in sorted(present | built)
-        if present[name, kind] != built[name, kind]
-    ]
+    found = []
+    for kind in ("rows", "columns"):
+        present, built = (
+            Counter(item.parent_component().local_name for item in getattr(each, kind))
+            for each in (now, before)
+        )
+        found += [
+            f"{name} has {present[name]} {kind} instead of {built[name]}"
+            for name in sorted(present | built) if present[name] != built[name]
+        ]  # fmt: skip
     if found:
         return ", ".join(found)
-
-    def differ(*names: str) -> bool:
-        return not all(np.array_equal(getattr(now, n), getattr(before, n)) for n in names)
-
-    differs = {
-        "the objective": differ("sign", "offset", "cost"),
-        "coefficients": bool(sp.csc_array(now.matrix - before.matrix).count_nonzero()),
-        "right sides": differ("row_lower", "row_upper"),
-        "bounds": differ("lower", "upper"),
-        "domains": differ("integer"),
-    }
-    return ", ".join(name for name, different in differs.items() if different) or None
+    for what, names in (
+        ("the objective", ("sign", "offset", "cost")),
+        ("right sides", ("row_lower", "row_upper")),
+        ("bounds", ("lower", "upper")),
+        ("domains", ("integer",)),
+    ):
+        if not all(np.array_equal(getattr(now, n), getattr(before, n)) for n in names):
+            found.append(what)
+    if (now.matrix - before.matrix).count_nonzero():
+        found.append("coefficients")
+    return ", ".join(found) or None
 
 
 def _compiled(program: base.OfflineProgram) -> LinearProgram | None:
@@ -425,19 +422,17 @@ class DualModel(_HeldPyomo):
     def solve(self, options: Options = None, **keywords: object) -> DualResult:
         """Solve it; a dual with a row a schedule gets the rows that best responses break."""
         chosen, program, added = SolveOptions.of(options, **keywords), self.program, 0
-        oracle = build_oracle(self.instance, program.formulation)
-        if program.grows:
-            oracle = build_oracle(self.instance, program.formulation, rows="servers")
-        blocks = range(oracle.num_blocks if program.grows else 0)
+        layout = "servers" if program.grows else None
+        oracle = build_oracle(self.instance, program.formulation, rows=layout)
         for _ in range(MOST_ROUNDS):
             result = solve_declared(program, chosen)
             if result.status is not Status.OPTIMAL:
                 raise SolveFailed(f"{program.title}: {result.status}")
-            prices, payoffs = program.prices(), program.payoffs()
-            flat = oracle.rows.pack(prices) if program.grows else np.zeros(0)
-            best = [oracle.best_response(block, flat) for block in blocks]
+            prices, payoffs, best, before = program.prices(), program.payoffs(), [], added
+            if program.grows:
+                flat = oracle.rows.pack(prices)
+                best = [oracle.best_response(block, flat) for block in range(oracle.num_blocks)]
             broken = program.violations([None if each is None else each.value for each in best])
-            before = added
             for block, response in enumerate(best if broken else []):
                 least = payoffs[block] + 1e-7 * max(1.0, abs(payoffs[block]))
                 if response is not None and response.value > least:

@@ -6,13 +6,12 @@ import pytest
 from hypothesis import given, settings
 
 from hindsched.instances.astraea.instance import AstraeaInstance
-from hindsched.models.astraea import offline as models
 from hindsched.models.base import dual_program, offline_program
 from hindsched.solutions.astraea.solution import AstraeaSolution
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import solve_program
 from hindsched.solvers.oracles.base import build_oracle
-from tests.astraea_example import worked_example
+from tests.astraea_example import round_instance, worked_example
 from tests.brute_force.astraea import capacity_binds, optimum
 from tests.strategies.astraea import astraea_instances
 
@@ -83,7 +82,7 @@ def test_worked_example_round_problem_and_offline_optimum():
     example = worked_example()
     values = []
     for form in ("modes", "printed"):
-        model = models.build_round(example, 4, form)
+        model = offline_program(round_instance(example, 4), form=form)
         values.append(solve_program(model.pyomo, EXACT).objective)
         solution = model.extract()
         assert solution.completion("j22") is None

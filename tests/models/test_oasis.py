@@ -116,7 +116,7 @@ def set_point(dual, instance, prices, payoffs):
         (dual.model.q, "ps_capacity", instance.ps_capacity),
     ):
         for (server, r, t), variable in variables.items():
-            variable.set_value(prices[name][server, r, t] * capacity[server, r])
+            variable.set_value(prices[name][server, r, t - 1] * capacity[server, r])
     for mu, payoff in zip(dual.model.mu.values(), payoffs, strict=True):
         mu.set_value(max(0.0, payoff or 0.0))
 
@@ -127,11 +127,11 @@ def test_an_infeasible_dual_point_is_named():
     payoffs = best_payoffs(oracle, prices)
     set_point(dual, SMALL, oracle.rows.unpack(prices), payoffs)
     dual.model.mu[2].set_value(dual.model.mu[2].value - 1.0)
-    dual.model.p[0, 0, 0].set_value(-1.0, skip_validation=True)
+    dual.model.p[0, 0, 1].set_value(-1.0, skip_validation=True)
     negative, broken = dual.violations(payoffs)
     assert (broken.rule, broken.where) == ("(20)", "job j3")
     assert broken.amount == pytest.approx(1.0)
-    assert (negative.rule, negative.where) == ("(19)", "p[0,0,0]")
+    assert (negative.rule, negative.where) == ("(19)", "p[0,0,1]")
 
 
 def test_the_slot_program_equals_the_greedy_of_cost_t():

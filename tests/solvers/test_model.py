@@ -204,16 +204,11 @@ def optimum_of_its_primal(dual):
     if instance.family == "mlbroker":
         return hs.model(instance, formulation="paper").relax().solve().objective
     capacity = dual.family.cluster.server_capacity  # a share of each schedule that is listed
-    rows = {(j,): 1.0 for j in range(len(instance.jobs))}
-    rows |= {(*key, t): c for key, c in np.ndenumerate(capacity) for t in range(1, dual.slots + 1)}
-    at = {key: place for place, key in enumerate(rows)}
-    use = np.zeros((len(rows), len(dual.listed)))
-    for column, schedule in enumerate(dual.listed):
-        use[at[schedule.job,], column] = 1.0
-        for cell, amount in schedule.use.items():
-            use[at[cell], column] = amount
-    worth = [-schedule.worth for schedule in dual.listed]
-    return -linprog(worth, A_ub=use, b_ub=list(rows.values())).fun
+    room = np.repeat(capacity[:, :, None], dual.slots, axis=2).ravel()
+    jobs = np.eye(len(instance.jobs))
+    use = np.array([np.append(jobs[own.job], own.use.ravel()) for own in dual.listed])
+    worth = [-own.worth for own in dual.listed]
+    return -linprog(worth, A_ub=use.T, b_ub=np.append(np.ones(len(jobs)), room)).fun
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,6 @@
-"""The programs of astraea in Pyomo: (3), the round problem (4), subproblem (9).
+"""The programs of astraea in Pyomo: (3) and the subproblem (9).
+
+The round problem (4) is (3) with all jobs there at time 0.
 
 ``modes`` consists of the blocks of `windows/block.py`; ``printed`` is the printed program
 (`printed.py`). Both have the same optimum. ``slots`` is the problem ``preemptive``. Worker and PS
@@ -34,16 +36,9 @@ from hindsched.models.algebra import Expr, Model, RowKey
 from hindsched.models.astraea.printed import AstraeaPrinted
 from hindsched.models.base import PRINTED, Commitments, Prices
 from hindsched.models.declared import Symbol, symbols
+from hindsched.models.windows import program
 from hindsched.models.windows.block import Capacity, Family, JobBlock, Paper, equation
-from hindsched.models.windows.program import (
-    SLOTS,
-    WindowProgram,
-    WindowSubproblem,
-    add_blocks,
-    add_capacities,
-    refuse_in_pieces,
-    subproblem_model,
-)
+from hindsched.models.windows.dual import WindowDual, build_schedule_dual
 from hindsched.models.windows.sets import fixed_rows, left_by, num_columns, sets_by_job
 from hindsched.solutions.astraea.solution import AstraeaSolution
 from hindsched.solutions.capacity_timeline import CapacityTimeline
@@ -52,11 +47,11 @@ FORMS: dict[str, tuple[str, ...]] = {
     f"{obligation},{writing}": forms
     for obligation in ("optional", "must-complete")
     for writing, forms in (
-        ("modes", ("modes", PRINTED)), ("literal", (PRINTED,)), (PREEMPTIVE, (SLOTS,))
+        ("modes", ("modes", PRINTED)), ("literal", (PRINTED,)), (PREEMPTIVE, (program.SLOTS,))
     )
 }  # fmt: skip
 """``literal`` is an older word for the printed form of the same problem."""
-DECISIONS = {"modes": {"u": 1, "y": 2}, SLOTS: {"u": 1, "y": 2}}
+DECISIONS = {"modes": {"u": 1, "y": 2}, program.SLOTS: {"u": 1, "y": 2}}
 """By form the variables that are decided, and where their slot stands; see `models.futures`."""
 TOLD_AFTER_ARRIVAL = 1
 """Slots between a job's arrival and the step in which it is told."""
@@ -111,15 +106,15 @@ def family_of(instance: AstraeaInstance) -> Family:
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class AstraeaProgram(WindowProgram[AstraeaSolution]):
-    """The offline program (3), or a round's (4)."""
+class AstraeaProgram(program.WindowProgram[AstraeaSolution]):
+    """The offline program (3)."""
 
     SYMBOLS = SYMBOLS
     OBJECTIVE_UNIT = "revenue"
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class AstraeaSubproblem(WindowSubproblem):
+class AstraeaSubproblem(program.WindowSubproblem):
     """Subproblem (9): the job's block with mutable prices, residuals and quotas."""
 
     SYMBOLS: ClassVar[Mapping[str, Symbol]] = {**SYMBOLS, **QUOTA}
@@ -189,8 +184,8 @@ def build_offline(
             blocks[j] = AstraeaPrinted(model.job[j], family, job, instance.horizon, relax, first)
         several = jobs if must else []
     else:
-        sets = sets_by_job(instance, spanned, in_pieces=form == SLOTS)
-        blocks.update(add_blocks(model, family, sets, relax))
+        sets = sets_by_job(instance, spanned, in_pieces=form == program.SLOTS)
+        blocks.update(program.add_blocks(model, family, sets, relax))
         several = [j for j in jobs if must or sets[j].columns]
 
     @model.Constraint(
@@ -199,7 +194,7 @@ def build_offline(
     def eq_4a(_: Model, j: int) -> Expr:
         return blocks[j].once() if must else blocks[j].chosen <= 1
 
-    used = add_capacities(model, family, blocks, free)
+    used = program.add_capacities(model, family, blocks, free)
     if form == PRINTED:
         add_quotas(model, family, used, free)
     revenue = total(
@@ -239,19 +234,6 @@ def add_quotas(
             return total(in_all[first + r, t]) <= float(free.at(t)[:, first + r].sum())
 
 
-def round_instance(instance: AstraeaInstance, slots: int) -> AstraeaInstance:
-    """The round problem's instance: (3) with all jobs there at time 0, utilities from then on."""
-    jobs = tuple(job.model_copy(update={"arrival": 0}) for job in instance.jobs)
-    return instance.with_fields(horizon=slots, utility_origin="absolute", jobs=jobs)
-
-
-def build_round(
-    instance: AstraeaInstance, slots: int, form: str = "modes", *, relax: bool = False
-) -> AstraeaProgram:
-    """Build the round problem (4) of tau_l `slots`: the best schedules of all jobs at once."""
-    return build_offline(round_instance(instance, slots), "optional,modes", form=form, relax=relax)
-
-
 def build_subproblem(
     instance: AstraeaInstance, position: int, formulation: str, *, values: Floats | None = None
 ) -> AstraeaSubproblem:
@@ -260,13 +242,13 @@ def build_subproblem(
     `values`, (horizon + 1,), are by completion slot and stand for the revenue: never rising, -inf
     where the job may not end.
     """
-    refuse_in_pieces(formulation)
+    program.refuse_in_pieces(formulation)
     family, last = family_of(instance), instance.horizon
     record = instance.jobs[position]
     if values is not None:
         last = int(np.flatnonzero(np.isfinite(values)).max(initial=0))
     sets = sets_by_job(instance, {position: (record.arrival + 1, last)})[position]
-    model, block, used, paid = subproblem_model(record.name, position, family, sets, "4a", "9a")
+    model, block, used, paid = program.subproblem_model(position, family, sets, "4a", "9a")
     in_all = on_all_servers(used)
     whole = {(r, t): float(family.cluster.server_capacity[:, r].sum()) for r, t in in_all}
     model.quota = pyo.Param(list(in_all), mutable=True, initialize=whole, within=pyo.Reals)
@@ -286,3 +268,27 @@ def build_subproblem(
         instance=instance, formulation=formulation, model=model, position=position, family=family,
         slots=instance.horizon, block=block,
     )  # fmt: skip
+
+
+class AstraeaDual(WindowDual):
+    """The dual (6) of (5), one row (6a) a schedule; prices are eta."""
+
+    LETTERS = "worker_price", "ps_price"
+    SYMBOLS = symbols(
+        """job: payoff; server, worker type, slot: worker_price; server, PS type, slot: ps_price;
+        job, schedule: eq_6a""",
+        """revenue: payoff; revenue a worker: worker_price; revenue a PS: ps_price;
+        share of the schedule: eq_6a""",
+    )
+    OBJECTIVE_UNIT = "revenue"
+
+
+def build_dual(instance: AstraeaInstance, formulation: str) -> AstraeaDual:
+    """Build (6); jobs in pieces have no such dual."""
+    last, jobs = instance.horizon, instance.jobs
+    found: AstraeaDual = build_schedule_dual(
+        AstraeaDual, family_of(instance), formulation, "6a",
+        {j: (job.arrival + 1, last) for j, job in enumerate(jobs)},
+        lambda j, slot: instance.revenue(jobs[j], slot), last, "dual (6) of (5)",
+    )  # fmt: skip
+    return found

@@ -1,4 +1,4 @@
-"""The programs of batchsched in Pyomo: (2)/(15), the round problem (7)/(16), subproblem (12)/(20).
+"""The programs of batchsched in Pyomo: (2)/(15) and the subproblem (12)/(20).
 
 ``modes`` consists of the blocks of `windows/block.py`; ``printed`` is the printed program
 (`printed.py`). Both have the same optimum. ``slots`` is the problem ``preemptive``. The slots that
@@ -6,9 +6,9 @@ a program spans follow from a feasible schedule (the incumbent): in an optimal s
 completes later than ``cmin_j + (UB - sum w cmin) / w_j``.
 
 =======================  =====================================================================
-``objective``            (2)/(15): total weighted completion time; (7)/(16): total weight;
+``objective``            (2)/(15): total weighted completion time;
                          (12)/(20): weighted completion time and what the use costs
-``eq_2a``, ``eq_7a``     every job runs once; in a round at most once
+``eq_2a``                every job runs once
 ``eq_2h``, ``eq_15b``    what all jobs use of a server's resource in a slot
 ``job[j].eq_2k``, ``eq_13c``  the block
 =======================  =====================================================================
@@ -19,7 +19,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 import pyomo.environ as pyo
@@ -35,16 +34,9 @@ from hindsched.models.algebra import Expr, Model
 from hindsched.models.base import PRINTED, Commitments, Hedge, Prices
 from hindsched.models.batchsched.printed import BatchschedPrinted
 from hindsched.models.declared import symbols
+from hindsched.models.windows import program
 from hindsched.models.windows.block import Capacity, Family, JobBlock, Paper
-from hindsched.models.windows.program import (
-    SLOTS,
-    WindowProgram,
-    WindowSubproblem,
-    add_blocks,
-    add_capacities,
-    refuse_in_pieces,
-    subproblem_model,
-)
+from hindsched.models.windows.dual import WindowDual, build_schedule_dual
 from hindsched.models.windows.sets import (
     JobSets,
     fixed_rows,
@@ -55,7 +47,6 @@ from hindsched.models.windows.sets import (
     sets_by_job,
 )
 from hindsched.solutions.batchsched.solution import BatchschedSolution
-from hindsched.solutions.capacity_timeline import CapacityTimeline
 from hindsched.solutions.window_solution import WindowRow, row_use
 
 FixedRows = dict[str, tuple[WindowRow, ...]]
@@ -66,16 +57,16 @@ MOST_COLUMNS = 20_000_000
 MOST_IN_SUBPROBLEM = 300_000
 """Columns of one job, whose program is solved for every decision."""
 FORMS: dict[str, tuple[str, ...]] = {
-    "modes": ("modes", PRINTED), "literal": (PRINTED,), PREEMPTIVE: (SLOTS,),
+    "modes": ("modes", PRINTED), "literal": (PRINTED,), PREEMPTIVE: (program.SLOTS,),
 }  # fmt: skip
 """``literal`` is an older word for the printed form of the same problem."""
-DECISIONS = {"modes": {"u": 1, "y": 2}, SLOTS: {"u": 1, "y": 2}}
+DECISIONS = {"modes": {"u": 1, "y": 2}, program.SLOTS: {"u": 1, "y": 2}}
 """By form the variables that are decided, and where their slot stands; see `models.futures`."""
 SYMBOLS = symbols(
     """
     : q d eq_work eq_12a eq_20a eq_2b_one eq_2b_some eq_2c_one eq_2d eq_2d_several eq_2e eq_2f
     eq_2f_one eq_2f_q eq_2f_count eq_2g eq_2h_end eq_2h_last eq_15a eq_15a_several eq_15b_end
-    eq_15b_last; job: eq_2a eq_7a; slot: e eq_slot eq_end x end eq_2j;
+    eq_15b_last; job: eq_2a; slot: e eq_slot eq_end x end eq_2j;
     server: on hosts eq_2i eq_2d_on eq_15a_on; worker type: is_m eq_2f_m; PS type: is_p eq_2f_p;
     server, worker type: eq_2b eq_2d_y eq_15a_y; server, PS type: s eq_2c eq_2d_s eq_2i_s eq_15a_s;
     server, worker type, slot: run_y eq_2h_y eq_15b_y; server, PS type, slot: run_s eq_2h_s;
@@ -86,7 +77,7 @@ SYMBOLS = symbols(
     """,
     """
     jobs: q pace x end is_m is_p u e; workers: y run_y; PSs: s run_s; servers: on hosts; slots: d;
-    weight: eq_7a; weighted slots: eq_2a eq_work eq_slot eq_end eq_12a eq_20a;
+    weighted slots: eq_2a eq_work eq_slot eq_end eq_12a eq_20a;
     weighted slots a unit: eq_2h eq_15b; weighted slots a worker: eq_2k eq_13c
     """,
 )
@@ -95,15 +86,11 @@ SYMBOLS = symbols(
 def family_of(instance: BatchschedInstance) -> Family:
     """What differs from the other family of jobs in one window."""
     has_ps = instance.has_ps
+    number, kinds = "2h" if has_ps else "15b", range(len(instance.resources))
     return Family(
         instance,
         Paper("s", "q", "2k", "2i", "2d" if has_ps else "15a", "2f", "2k", "13c"),
-        (
-            Capacity(
-                "capacity", "2h" if has_ps else "15b", "what runs fits on its server",
-                range(len(instance.resources)),
-            ),
-        ),
+        (Capacity("capacity", number, "what runs fits on its server", kinds),),
         {
             "server": [server.name for server in instance.servers],
             "resource": instance.resources,
@@ -111,19 +98,19 @@ def family_of(instance: BatchschedInstance) -> Family:
             "PS type": [kind.name for kind in instance.ps_types or ()],
         },
         BatchschedSolution,
-    )  # fmt: skip
+    )
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class BatchschedProgram(WindowProgram[BatchschedSolution]):
-    """The offline program (2)/(15), or a round's (7)/(16)."""
+class BatchschedProgram(program.WindowProgram[BatchschedSolution]):
+    """The offline program (2)/(15)."""
 
     SYMBOLS = SYMBOLS
     OBJECTIVE_UNIT = "weighted slots"
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class BatchschedSubproblem(WindowSubproblem):
+class BatchschedSubproblem(program.WindowSubproblem):
     """Subproblem (12)/(20): the job's block with mutable prices and what is left."""
 
     instance: BatchschedInstance
@@ -157,7 +144,8 @@ def build_offline(
     jobs = [j for j, job in enumerate(instance.jobs) if job.name not in fixed]
     if incumbent is None:
         incumbent = plan_rest(instance, commitments)
-    latest = _latest_completions(instance, fixed, now, incumbent, jobs, form == SLOTS, hedge)
+    in_pieces = form == program.SLOTS
+    latest = _latest_completions(instance, fixed, now, incumbent, jobs, in_pieces, hedge)
     ends = [row.last for rows in fixed.values() for row in rows]
     slots = max([*ends, *(completion - 1 for completion in latest.values())], default=1)
     free, model = left_by(instance, fixed), pyo.ConcreteModel(name=instance.name)
@@ -169,16 +157,16 @@ def build_offline(
             blocks[j] = BatchschedPrinted(model.job[j], family, job, slots, relax, first)
     else:
         spans = {j: (max(instance.jobs[j].arrival, now), latest[j] - 1) for j in jobs}
-        columns = num_columns(instance, spans, in_pieces=form == SLOTS)
+        columns = num_columns(instance, spans, in_pieces=in_pieces)
         _check_columns(f"the program of {instance.name}", columns, MOST_COLUMNS)
-        sets = sets_by_job(instance, spans, in_pieces=form == SLOTS)
-        blocks.update(add_blocks(model, family, sets, relax))
+        sets = sets_by_job(instance, spans, in_pieces=in_pieces)
+        blocks.update(program.add_blocks(model, family, sets, relax))
 
     @model.Constraint(jobs, doc="(2a) every job runs once")
     def eq_2a(_: Model, j: int) -> Expr:
         return blocks[j].once()
 
-    add_capacities(model, family, blocks, free)
+    program.add_capacities(model, family, blocks, free)
     cost = total(float(instance.jobs[j].weight) * block.completion for j, block in blocks.items())
     decided = sum(
         float(job.weight) * (fixed[job.name][-1].last + 1)
@@ -194,35 +182,6 @@ def build_offline(
     )  # fmt: skip
 
 
-def build_max_weight(
-    instance: BatchschedInstance, last: int, *, relax: bool = False
-) -> BatchschedProgram:
-    """Build (7)/(16): the most weight that ends by slot `last` of an empty cluster, arrivals apart.
-
-    `last` is tau - 1 for (7b) as printed, tau with tight slots. The relaxation of (8), over whole
-    schedules, is tighter (`dual.py`).
-    """
-    family, model = family_of(instance), pyo.ConcreteModel(name=f"round of {instance.name}")
-    sets = sets_by_job(instance, dict.fromkeys(range(len(instance.jobs)), (1, last)))
-    blocks = add_blocks(model, family, sets, relax)
-    possible = [j for j, job in sets.items() if job.columns]
-
-    @model.Constraint(possible, doc="(7a) a job runs at most once")
-    def eq_7a(_: Any, j: int) -> Any:
-        return blocks[j].chosen <= 1
-
-    add_capacities(model, family, blocks, CapacityTimeline(instance.server_capacity))
-    model.objective = pyo.Objective(
-        expr=total(float(instance.jobs[j].weight) * blocks[j].chosen for j in possible),
-        sense=pyo.maximize,
-        doc=f"({7 if instance.has_ps else 16}) total weight of the jobs that end in time",
-    )
-    return BatchschedProgram(
-        instance=instance, formulation=instance.formulations[0], form="modes", relaxed=relax,
-        model=model, family=family, fixed={}, slots=last, blocks=blocks,
-    )  # fmt: skip
-
-
 def build_subproblem(
     instance: BatchschedInstance, position: int, formulation: str, *, slots: int | None = None,
     sets: JobSets | None = None,
@@ -232,7 +191,7 @@ def build_subproblem(
     By default that by which the job is done if it waits for the last arrival and takes its longest.
     `sets` says what may be chosen; by default all.
     """
-    refuse_in_pieces(formulation)
+    program.refuse_in_pieces(formulation)
     family, record = family_of(instance), instance.jobs[position]
     if slots is None:
         longest = int(modes(instance, record).duration.max())
@@ -244,8 +203,8 @@ def build_subproblem(
     _check_columns(f"the subproblem of {record.name}", columns, MOST_IN_SUBPROBLEM)
     sets = sets or sets_by_job(instance, span)[position]
     once = "12a" if instance.has_ps else "20a"
-    model, block, _, paid = subproblem_model(
-        record.name, position, family, sets, once, family.capacities[0].number
+    model, block, _, paid = program.subproblem_model(
+        position, family, sets, once, family.capacities[0].number
     )
     model.objective = pyo.Objective(
         expr=float(record.weight) * block.completion + paid,
@@ -255,6 +214,31 @@ def build_subproblem(
         instance=instance, formulation=formulation, model=model, position=position, slots=slots,
         family=family, block=block,
     )  # fmt: skip
+
+
+class BatchschedDual(WindowDual):
+    """(9)/(18): it bounds the round problem (7)/(16) up to a slot, not the offline one."""
+
+    SYMBOLS = symbols(
+        "job: payoff; server, resource, slot: price; job, schedule: eq_9a eq_18a",
+        "weight: payoff; weight a unit: price; share of the schedule: eq_9a eq_18a",
+    )
+    OBJECTIVE_UNIT = "weight"
+
+
+def build_dual(
+    instance: BatchschedInstance, formulation: str, *, last: int | None = None
+) -> BatchschedDual:
+    """Build (9)/(18), one row a schedule that ends by slot `last`; arrivals do not matter."""
+    last = instance.horizon if last is None else last
+    spans = dict.fromkeys(range(len(instance.jobs)), (1, last))
+    primal, row = ("(8)", "9a") if instance.has_ps else ("(17)", "18a")
+    found: BatchschedDual = build_schedule_dual(
+        BatchschedDual, family_of(instance), formulation, row, spans,
+        lambda j, _: float(instance.jobs[j].weight), last,
+        f"dual ({row[:-1]}) of {primal}, all jobs in slots 1 to {last},",
+    )  # fmt: skip
+    return found
 
 
 def _check_columns(what: str, columns: int, most: int) -> None:
@@ -273,14 +257,13 @@ def _latest_completions(
     in the incumbent, or than if all then ran one after another, however small its weight; in pieces
     each in its slowest way.
     """
-    jobs, longest, least = {j: instance.jobs[j] for j in open_jobs}, 0, dict[int, int]()
-    for j, job in jobs.items():
-        lengths = modes(instance, job).duration
-        least[j] = max(job.arrival, now) + int(lengths.min())
-        slowest = int(lengths.max())
-        if in_pieces:
-            slowest = math.ceil(job.total_minibatches / min(slot_modes(instance, job)[1]))
-        longest += slowest
+    jobs = {j: instance.jobs[j] for j in open_jobs}
+    lengths = {j: modes(instance, job).duration for j, job in jobs.items()}
+    least = {j: max(job.arrival, now) + int(lengths[j].min()) for j, job in jobs.items()}
+    longest = sum(int(own.max()) for own in lengths.values())
+    if in_pieces:
+        slowest = {j: min(slot_modes(instance, job)[1]) for j, job in jobs.items()}
+        longest = sum(math.ceil(jobs[j].total_minibatches / rate) for j, rate in slowest.items())
     ends = [row.last + 1 for rows in fixed.values() for row in rows]
     last = max([now, *ends, *(job.arrival for job in jobs.values())]) + longest
     # exact: what is left of large weights would be divided by the smallest
@@ -306,9 +289,8 @@ def plan_rest(instance: BatchschedInstance, commitments: Commitments) -> Batchsc
     fixed = fixed_rows(instance, commitments, BatchschedSolution.read_row)
     tables = {job.name: modes(instance, job) for job in instance.jobs if job.name not in fixed}
     rows = dict(fixed)
-    free = CapacityTimeline(loosened(instance.server_capacity, instance.server_capacity))
-    for row in (row for found in fixed.values() for row in found):
-        free.book(row.first, row.last, row_use(instance, row))
+    capacity = instance.server_capacity
+    free = left_by(instance, fixed, loosened(capacity, capacity))
     open_jobs = [job for job in instance.jobs if job.name in tables]
     for job in sorted(open_jobs, key=lambda job: -job.weight / tables[job.name].duration.min()):
         earliest, table = max(job.arrival, commitments.now), tables[job.name].tuples()

@@ -105,19 +105,14 @@ class JobSets:
         utilities = dict(enumerate(instance.utilities(job).tolist()[first:], first))
         soonest = max(first, int(np.cumsum(most).searchsorted(work)))
         return cls(
-            first=first,
-            horizon=instance.horizon,
-            work=work,
-            chunks=job.chunks,
-            ps_per_worker=instance.ps_per_worker(job),
-            utilities=utilities,
-            worker_room=_where_any(worker_room),
-            ps_room=_where_any(ps_room),
+            first=first, horizon=instance.horizon, work=work, chunks=job.chunks,
+            ps_per_worker=instance.ps_per_worker(job), utilities=utilities,
+            worker_room=_where_any(worker_room), ps_room=_where_any(ps_room),
             worker_slots=np.flatnonzero(worker_room.any(axis=0)).tolist(),
             ps_slots=np.flatnonzero(ps_room.any(axis=0)).tolist(),
             most=dict(enumerate(most.tolist()[first:], first)),
             ends=_merged({end: own for end, own in utilities.items() if end >= soonest}),
-        )
+        )  # fmt: skip
 
 
 def _where_any(room: Ints) -> dict[Cell, int]:

@@ -135,13 +135,13 @@ class WindowSubproblem(WindowFace, Subproblem):
 
 
 def subproblem_model(
-    name: str, position: int, family: Family, job: JobSets, once: str, fits: str
+    position: int, family: Family, job: JobSets, once: str, fits: str
 ) -> tuple[Model, ModesJob, dict[RowKey, list[Expr]], Expr]:
     """A job's block with mutable prices and room; `once`: it runs, `fits`: it fits, their numbers.
 
     Also what it uses by cell, and what it pays for that.
     """
-    model = pyo.ConcreteModel(name=name)
+    model = pyo.ConcreteModel(name=family.cluster.jobs[position].name)
     block = add_blocks(model, family, {position: job})[position]
     used = use_by_cell(block.uses())
     whole = {cell: float(family.cluster.server_capacity[cell[:2]]) for cell in used}

@@ -95,6 +95,11 @@ class JobSets:
     columns_of: dict[Span, list[Column]] = field(default_factory=dict)  # by window
     most_beside: dict[Beside, int] = field(default_factory=dict)  # beside no PS
 
+    @classmethod
+    def of(cls, table: Modes, pieces: Pieces | None = None) -> JobSets:
+        """Sets without columns."""
+        return cls([Mode._make(mode) for mode in table.tuples()], pieces)
+
     def add(
         self, k: int, t: int, places: Iterable[tuple[int, int]], room: Mapping[int, int]
     ) -> None:
@@ -126,72 +131,54 @@ class JobSets:
         return self.modes[column[0]].workers - column[3]
 
 
-class EmptyCluster:
-    """Where modes can stand while nothing runs: the same for all jobs of a cluster."""
-
-    def __init__(self, cluster: WindowInstance) -> None:
-        self.cluster = cluster
-        self._free = loosened(cluster.server_capacity, cluster.server_capacity)
-        self._hosts: dict[tuple[int, int, int, int], list[tuple[int, int]]] = {}
-        self.room = cluster.worker_room.T.tolist()
-        """Workers that fit, by type and server."""
-
-    def _ways(
-        self, table: Modes, first: int, last: int
-    ) -> Iterator[tuple[int, Mode, range, list[tuple[int, int]]]]:
-        """Modes that fit somewhere: position, mode, starts, hosts with their workers."""
-        for k, mode in enumerate(map(Mode._make, table.tuples())):
-            starts = range(first, last - mode.duration + 2)
-            if starts and (mode.one_server or sum(self.room[mode.worker_type]) >= mode.workers):
-                if mode[:4] not in self._hosts:
-                    self._hosts[mode[:4]] = hosts(self.cluster, self._free, *mode[:4])
-                yield k, mode, starts, self._hosts[mode[:4]]
-
-    def num_columns(self, table: Modes, first: int, last: int) -> int:
-        """How many columns a job has where all are kept."""
-        return sum(len(starts) * len(at) for _, _, starts, at in self._ways(table, first, last))
-
-    def job_sets(
-        self, table: Modes, first: int, last: int, pieces: Pieces | None = None
-    ) -> JobSets:
-        """Sets of a job that may run from slot `first` to `last`."""
-        job = JobSets([Mode._make(mode) for mode in table.tuples()], pieces)
-        for k, mode, starts, places in self._ways(table, first, last):
-            room = {h: most for h, most in enumerate(self.room[mode.worker_type]) if most}
-            for t in starts:
-                job.add(k, t, places, room)
-        return job
-
-
 Spans = Mapping[int, tuple[int, int]]
 """First and last slot of the jobs at these positions."""
+Way = tuple[int, range, list[tuple[int, int]]]
+"""A mode's position, its starts, and hosts with their workers."""
 
 
-def _tables(
+def _ways(
     instance: WindowInstance, spans: Spans, in_pieces: bool
-) -> Iterator[tuple[int, Modes, Pieces | None]]:
-    """Modes of the jobs, of one slot where they run in pieces."""
-    for j in spans:
+) -> Iterator[tuple[int, JobSets, list[Way]]]:
+    """Each job's sets, still without columns, and how it can stand while nothing runs."""
+    free = loosened(instance.server_capacity, instance.server_capacity)
+    room = instance.worker_room.sum(axis=0).tolist()
+    known: dict[tuple[int, ...], list[tuple[int, int]]] = {}
+    for j, (first, last) in spans.items():
         job: Any = instance.jobs[j]
-        if in_pieces:
+        if in_pieces:  # modes of one slot
             table, rates = slot_modes(instance, job)
-            yield j, table, Pieces(rates, job.total_minibatches)
+            sets = JobSets.of(table, Pieces(rates, job.total_minibatches))
         else:
-            yield j, modes(instance, job), None
+            sets = JobSets.of(modes(instance, job))
+        ways = list[Way]()
+        for k, (m, p, q, workers, duration) in enumerate(sets.modes):
+            starts = range(first, last - duration + 2)
+            if starts and (q or room[m] >= workers):
+                if (m, p, q, workers) not in known:
+                    known[m, p, q, workers] = hosts(instance, free, m, p, q, workers)
+                ways.append((k, starts, known[m, p, q, workers]))
+        yield j, sets, ways
 
 
 def sets_by_job(
     instance: WindowInstance, spans: Spans, *, in_pieces: bool = False
 ) -> dict[int, JobSets]:
     """Sets of the jobs at these positions."""
-    empty, tables = EmptyCluster(instance), _tables(instance, spans, in_pieces)
-    return {j: empty.job_sets(table, *spans[j], pieces) for j, table, pieces in tables}
+    found, room = dict[int, JobSets](), instance.worker_room.T.tolist()
+    for j, sets, ways in _ways(instance, spans, in_pieces):
+        for k, starts, places in ways:
+            fits = {h: most for h, most in enumerate(room[sets.modes[k].worker_type]) if most}
+            for t in starts:
+                sets.add(k, t, places, fits)
+        found[j] = sets
+    return found
 
 
 def num_columns(instance: WindowInstance, spans: Spans, *, in_pieces: bool = False) -> int:
     """How many columns the jobs at these positions have where all are kept."""
-    empty, tables = EmptyCluster(instance), _tables(instance, spans, in_pieces)
-    return sum(empty.num_columns(table, *spans[j]) for j, table, _ in tables)
+    ways = (way for _, _, own in _ways(instance, spans, in_pieces) for way in own)
+    return sum(len(starts) * len(places) for _, starts, places in ways)
 
 
 def priced_sets(
@@ -204,7 +191,7 @@ def priced_sets(
     starts in slot t may cost ``most(k, t)`` at most, below 0 nothing. A column costs at least what
     its host does, and for each worker beside the PSs what the cheapest server with room does.
     """
-    job = JobSets([Mode._make(mode) for mode in table.tuples()])
+    job = JobSets.of(table)
     for k, mode in enumerate(job.modes):
         m, p, q, count, length = mode
         for t in range(1, free.shape[2] - length + 2):
@@ -244,10 +231,11 @@ def fixed_rows(
 
 
 def left_by(
-    cluster: WindowInstance, fixed: Mapping[str, Iterable[WindowRow]]
-) -> CapacityTimeline[Floats]:
-    """What fixed rows leave of the servers, by slot."""
-    free = CapacityTimeline(cluster.server_capacity)
+    cluster: WindowInstance, fixed: Mapping[str, Iterable[WindowRow]],
+    capacity: Floats | None = None,
+) -> CapacityTimeline[Floats]:  # fmt: skip
+    """What fixed rows leave of the servers, or of what is said to be theirs, by slot."""
+    free = CapacityTimeline(cluster.server_capacity if capacity is None else capacity)
     for rows in fixed.values():
         for row in rows:
             free.book(row.first, row.last, row_use(cluster, row))

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hindsched.instances.io import read
-from hindsched.models.astraea.offline import round_instance
 from hindsched.online.astraea.paper import TenantRound
 from hindsched.solvers.oracles.base import build_oracle
+from tests.astraea_example import round_instance
 from tests.strategies.astraea import astraea_instances
 
 EITHER = st.integers(1, 2).flatmap(lambda types: astraea_instances(types=types))

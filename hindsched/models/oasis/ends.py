@@ -68,18 +68,17 @@ def able_jobs(rooms: Mapping[int, Iterable[Cell]]) -> dict[Cell, list[int]]:
 
 
 def add_patterns(
-    b: Model, servers: Servers, able: Able, demand: Floats, most: Sequence[int],
-    find: FindPatterns, domain: Expr,
-) -> dict[Cell, Patterns]:  # fmt: skip
+    b: Model, servers: Servers, able: Able, most: Sequence[int], find: FindPatterns, domain: Expr
+) -> dict[Cell, Patterns]:
     """Let the servers of groups run patterns in slots, no more of them than servers.
 
-    `demand` (I, R) is of a unit of each job, `most` how many of them anybody would want. The block
-    gets ``runs`` over (group, slot, pattern) and the expressions ``held`` over (job, group, slot),
-    units that the patterns hold. Returned are the patterns, but where they are too many.
+    `most` is how many units of a job anybody would want. The block gets ``runs`` over (group, slot,
+    pattern) and the expressions ``held`` over (job, group, slot), units that the patterns hold.
+    Returned are the patterns, but where they are too many.
     """
     found, numbers = dict[Cell, Patterns](), dict[Cell, range]()
     for (g, t), jobs in able.items():
-        patterns = find(servers.capacity[g], demand[jobs], [most[i] for i in jobs])
+        patterns = find(servers.capacity[g], servers.demand[jobs], [most[i] for i in jobs])
         if patterns is not None:
             found[g, t] = dict(zip(jobs, zip(*patterns, strict=True), strict=True))
             numbers[g, t] = range(len(patterns))
@@ -159,18 +158,18 @@ def build_ends(instance: OasisInstance, find: FindPatterns) -> EndsProgram:
     plan = Plan.of(instance, grouped=True)
     m = write_rules(instance, plan, "cumulative", Domains(pyo.NonNegativeReals, pyo.Binary))
     m.on_workers, m.on_ps = pyo.Block(), pyo.Block()
-    may_run = {i: job for i, job in plan.jobs.items() if job.ends}
     for i, job in plan.jobs.items():
         add_whole_ps(m.job[i], instance, i, max(job.most.values()), m.job[i].running)
-    for b, name, servers, demand, rooms in (
-        (m.on_workers, "y", plan.workers, instance.worker_demand,
-         {i: job.worker_room for i, job in may_run.items()}),
-        (m.on_ps, "z", plan.ps, instance.ps_demand,
-         {i: job.ps_room for i, job in may_run.items()}),
-    ):  # fmt: skip
-        shared = {cell: jobs for cell, jobs in able_jobs(rooms).items() if len(jobs) > 1}
-        most = [job.chunks for job in instance.jobs]
-        add_patterns(b, servers, shared, demand, most, find, pyo.NonNegativeReals)
+    may_run, most = (
+        [i for i, job in plan.jobs.items() if job.ends],
+        [job.chunks for job in instance.jobs],
+    )
+    for b, name, servers, room in (
+        (m.on_workers, "y", plan.workers, {i: plan.jobs[i].worker_room for i in may_run}),
+        (m.on_ps, "z", plan.ps, {i: plan.jobs[i].ps_room for i in may_run}),
+    ):
+        shared = {cell: jobs for cell, jobs in able_jobs(room).items() if len(jobs) > 1}
+        add_patterns(b, servers, shared, most, find, pyo.NonNegativeReals)
         b.packed = pyo.Constraint(
             list(b.held), doc="(ours) counts that the servers of a group can hold",
             rule=lambda b, i, g, t, name=name: m.job[i].component(name)[g, t] <= b.held[i, g, t],
@@ -250,37 +249,34 @@ def build_leaf(instance: OasisInstance, ends: Mapping[int, int], find: FindPatte
     m.job = pyo.Block(sorted(ends), rule=finishes)
     m.eq_1 = pyo.Objective(expr=0.0)
     m.on_workers, m.on_ps, sides = pyo.Block(), pyo.Block(), list[Side]()
-    for b, name, servers, demand, rooms in (
-        (m.on_workers, "workers", plan.workers, instance.worker_demand,
-         {i: plan.jobs[i].worker_room for i in m.job}),
-        (m.on_ps, "servers", plan.ps, instance.ps_demand,
-         {i: plan.jobs[i].ps_room for i in m.job}),
-    ):  # fmt: skip
+    most = [job.chunks for job in instance.jobs]
+    for b, name, servers, rooms in (
+        (m.on_workers, "workers", plan.workers, {i: plan.jobs[i].worker_room for i in m.job}),
+        (m.on_ps, "servers", plan.ps, {i: plan.jobs[i].ps_room for i in m.job}),
+    ):
         asked = {(i, t): n for i, own in m.job.items() for t, n in own.component(name).items()}
         able = able_jobs({i: [c for c in own if c[1] <= ends[i]] for i, own in rooms.items()})
-        most = [job.chunks for job in instance.jobs]
-        found = add_patterns(b, servers, able, demand, most, find, pyo.NonNegativeIntegers)
+        found = add_patterns(b, servers, able, most, find, pyo.NonNegativeIntegers)
         room = {
             (i, server, t): rooms[i][g, t] // int(servers.size[g])
             for (g, t), jobs in able.items() if (g, t) not in found
             for i in jobs for server in servers.members[g]
         }  # fmt: skip
-        _place(b, asked, servers, demand, room)
+        _place(b, asked, servers, room)
         sides.append(Side(asked, b, servers, found))
     return Leaf(instance, m, sides)
 
 
 def _place(
-    b: Model, asked: Mapping[Cell, Expr], servers: Servers, demand: Floats,
-    room: Mapping[tuple[int, int, int], int],
-) -> None:  # fmt: skip
+    b: Model, asked: Mapping[Cell, Expr], servers: Servers, room: Mapping[tuple[int, int, int], int]
+) -> None:
     """Put what is asked for on servers: in patterns, or one by one where there is `room`."""
     b.alone = pyo.Var(
         list(room), domain=pyo.NonNegativeIntegers, bounds=lambda _, *key: (0, room[key]),
         doc="(ours) units of a job on one server",
     )  # fmt: skip
     group_of = {server: g for g, own in enumerate(servers.members) for server in own}
-    shares = demand[:, None, :] / servers.scale
+    shares = servers.demand[:, None, :] / servers.scale
     used = use_by_cell(
         (units, server, (t,), shares[i, group_of[server]])
         for (i, server, t), units in b.alone.items()

@@ -23,7 +23,7 @@ integer one may be above it, since counts that fit in a sum need not fit server 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -126,8 +126,7 @@ class OasisProgram(OasisNames, OfflineProgram[OasisSolution]):
 
     def extract(self) -> OasisSolution | None:
         """Read the solution at the variables' values; jobs whose ``admitted`` is 0 are left out."""
-        plan, workers, ps = self.plan, {}, {}
-        dropped: dict[str, Counts] = {}
+        plan, completed, begun = self.plan, dict[str, Counts](), dict[str, Counts]()
         for i, job in enumerate(self.instance.jobs):
             ran = counts_of(plan.fixed, job)
             if i in plan.jobs:
@@ -139,29 +138,26 @@ class OasisProgram(OasisNames, OfflineProgram[OasisSolution]):
                     own += more
                 done = int(np.searchsorted(ran[0].sum(axis=1).cumsum(), self.instance.work_of(job)))
                 ran[0][done + 1 :] = ran[1][done + 1 :] = 0
-                if not admitted and done == self.instance.horizon:
-                    dropped[job.name] = ran
-                    continue
-            if i in plan.jobs or plan.fixed.completion(job.name) is not None:
-                workers[job.name], ps[job.name] = ran
-        found = OasisSolution(self.instance, workers, ps, formulation=self.formulation)
-        begun = {name: counts for name, counts in dropped.items() if counts[0].any()}
-        given_up = OasisSolution(
-            self.instance, {name: rows for name, (rows, _) in begun.items()},
-            {name: rows for name, (_, rows) in begun.items()}, formulation=self.formulation,
-        )  # fmt: skip
-        found.given_up = given_up.assignments()
+                if admitted or done < self.instance.horizon:
+                    completed[job.name] = ran
+                elif ran[0].any():
+                    begun[job.name] = ran
+            elif plan.fixed.completion(job.name) is not None:
+                completed[job.name] = ran
+        found = self._solution(completed)
+        found.given_up = self._solution(begun).assignments()
         return found
+
+    def _solution(self, ran: Mapping[str, Counts]) -> OasisSolution:
+        workers, ps = ({name: own[side] for name, own in ran.items()} for side in (0, 1))
+        return OasisSolution(self.instance, workers, ps, formulation=self.formulation)
 
     def capacity_prices(self, duals: Duals) -> dict[str, Floats]:
         """Duals of (4) and (5): ``worker_capacity`` (H, R, T) and ``ps_capacity`` (K, R, T)."""
-        prices, horizon = dict[str, Floats](), self.instance.horizon
-        for name, rows, servers in (
-            ("worker_capacity", self.model.eq_4, self.plan.workers),
-            ("ps_capacity", self.model.eq_5, self.plan.ps),
-        ):
-            shape = (servers.size.sum(), servers.capacity.shape[1], horizon)
-            array = prices[name] = np.zeros(shape)
+        prices, plan = dict[str, Floats](), self.plan
+        for rows, servers in ((self.model.eq_4, plan.workers), (self.model.eq_5, plan.ps)):
+            shape = servers.size.sum(), servers.capacity.shape[1], self.instance.horizon
+            array = prices[servers.name] = np.zeros(shape)
             for (server, r, t), price in row_prices(rows, duals).items():
                 array[servers.members[server], r, t - 1] = price / servers.capacity[server, r]
         return prices
@@ -231,8 +227,7 @@ def write_rules(
         sense=pyo.maximize,
         doc="(1) utility of the admitted jobs",
     )
-    workers = _use(m, "y", plan.workers, instance.worker_demand)
-    ps = _use(m, "z", plan.ps, instance.ps_demand)
+    workers, ps = _use(m, "y", plan.workers), _use(m, "z", plan.ps)
     worker_side, ps_side = plan.workers.sides, plan.ps.sides
 
     @m.Constraint(list(workers), doc="(4) workers within what their servers have")
@@ -246,9 +241,9 @@ def write_rules(
     return m
 
 
-def _use(m: Model, name: str, servers: Servers, demand: Floats) -> dict[RowKey, list[Expr]]:
+def _use(m: Model, name: str, servers: Servers) -> dict[RowKey, list[Expr]]:
     """Shares of a server's resources that the jobs' workers ``y`` or PSs ``z`` take by slot."""
-    shares = (demand[:, None, :] / servers.scale).tolist()
+    shares = (servers.demand[:, None, :] / servers.scale).tolist()
     return use_by_cell(
         (count, server, (slot,), shares[i][server])
         for i, block in m.job.items() for (server, slot), count in block.component(name).items()
@@ -264,14 +259,13 @@ class OasisSubproblem(OasisNames, Subproblem):
         instance, job, m = self.instance, self.instance.jobs[self.position], self.model
         worker, ps = instance.demand_of(job)
         most_ps = max(1, instance.ps_needed(job, job.chunks))
-        for name, price, fits, demand, capacity, most in (
-            ("worker_capacity", m.worker_price, m.worker_room, worker, instance.worker_capacity,
-             job.chunks),
-            ("ps_capacity", m.ps_price, m.ps_room, ps, instance.ps_capacity, most_ps),
-        ):  # fmt: skip
-            unit = np.einsum("hrt,r->ht", prices[name], demand).tolist()
-            whole = np.repeat(capacity[:, :, None], instance.horizon, axis=2)
-            left = loosened(whole if room is None else room[name], whole)
+        for servers, price, fits, demand, most in (
+            (self.plan.workers, m.worker_price, m.worker_room, worker, job.chunks),
+            (self.plan.ps, m.ps_price, m.ps_room, ps, most_ps),
+        ):
+            unit = np.einsum("hrt,r->ht", prices[servers.name], demand).tolist()
+            whole = np.repeat(servers.capacity[:, :, None], instance.horizon, axis=2)
+            left = loosened(whole if room is None else room[servers.name], whole)
             count = how_many_left(left.transpose(0, 2, 1), demand, most).tolist()
             for server, slot in price:
                 price[server, slot].set_value(unit[server][slot - 1])

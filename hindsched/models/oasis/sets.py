@@ -26,15 +26,19 @@ Cell = tuple[int, int]
 
 @dataclass(frozen=True)
 class Servers:
-    """Servers of one role, each by itself or in groups of identical ones."""
+    """Servers of workers or of PSs, each by itself or in groups of identical ones."""
 
+    name: str  # of their capacities: the oracle's rows
+    demand: Floats  # of one worker or PS of each job, (I, R)
     members: list[list[int]]  # positions of the servers of each group; one if not grouped
     size: Ints  # servers of each group, (groups,)
     capacity: Floats  # of one server, (groups, R)
     free: Floats  # what commitments leave of one server by slot, (groups, T + 1, R)
 
     @classmethod
-    def of(cls, capacity: Floats, committed: Floats, grouped: bool) -> Servers:
+    def of(
+        cls, name: str, demand: Floats, capacity: Floats, committed: Floats, grouped: bool
+    ) -> Servers:
         """Read them; `committed` has shape (servers, T + 1, R)."""
         alike: dict[object, list[int]] = {}
         for server, used in enumerate(committed):
@@ -43,7 +47,8 @@ class Servers:
         members = list(alike.values())
         first = [group[0] for group in members]
         size = np.array([len(group) for group in members], dtype=np.int64)
-        return cls(members, size, capacity[first], capacity[first, None, :] - committed[first])
+        free = capacity[first, None, :] - committed[first]
+        return cls(name, demand, members, size, capacity[first], free)
 
     def room(self, demand: Floats, most: int, first: int) -> Ints:
         """How many units fit, shape (groups, T + 1); 0 before slot `first`."""
@@ -155,15 +160,15 @@ class Plan:
         }
         fixed = OasisSolution.from_assignments(instance, rows)
         now, used = given.now, []
-        for counts, demand, capacity in (
-            (fixed.workers, instance.worker_demand, instance.worker_capacity),
-            (fixed.ps, instance.ps_demand, instance.ps_capacity),
+        for name, counts, demand, capacity in (
+            ("worker_capacity", fixed.workers, instance.worker_demand, instance.worker_capacity),
+            ("ps_capacity", fixed.ps, instance.ps_demand, instance.ps_capacity),
         ):
             committed = np.zeros((len(capacity), instance.horizon + 1, capacity.shape[1]))
             for index, job in enumerate(instance.jobs):
                 if job.name in given.locked and job.name in counts:
                     committed[:, now:] += counts[job.name].T[:, now - 1 :, None] * demand[index]
-            used.append(Servers.of(capacity, committed, grouped))
+            used.append(Servers.of(name, demand, capacity, committed, grouped))
         workers, ps = used
         jobs, decided = dict[int, JobSets](), dict[int, float]()
         for index, job in enumerate(instance.jobs):

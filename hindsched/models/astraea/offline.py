@@ -38,7 +38,6 @@ from hindsched.models.base import PRINTED, Commitments, Prices
 from hindsched.models.declared import Symbol, symbols
 from hindsched.models.windows import program
 from hindsched.models.windows.block import Capacity, Family, JobBlock, Paper, equation
-from hindsched.models.windows.dual import WindowDual, build_schedule_dual
 from hindsched.models.windows.sets import fixed_rows, left_by, num_columns, sets_by_job
 from hindsched.solutions.astraea.solution import AstraeaSolution
 from hindsched.solutions.capacity_timeline import CapacityTimeline
@@ -270,7 +269,7 @@ def build_subproblem(
     )  # fmt: skip
 
 
-class AstraeaDual(WindowDual):
+class AstraeaDual(program.WindowDual):
     """The dual (6) of (5), one row (6a) a schedule; prices are eta."""
 
     LETTERS = "worker_price", "ps_price"
@@ -286,7 +285,7 @@ class AstraeaDual(WindowDual):
 def build_dual(instance: AstraeaInstance, formulation: str) -> AstraeaDual:
     """Build (6); jobs in pieces have no such dual."""
     last, jobs = instance.horizon, instance.jobs
-    found: AstraeaDual = build_schedule_dual(
+    found: AstraeaDual = program.build_schedule_dual(
         AstraeaDual, family_of(instance), formulation, "6a",
         {j: (job.arrival + 1, last) for j, job in enumerate(jobs)},
         lambda j, slot: instance.revenue(jobs[j], slot), last, "dual (6) of (5)",

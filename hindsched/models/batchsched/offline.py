@@ -36,7 +36,6 @@ from hindsched.models.batchsched.printed import BatchschedPrinted
 from hindsched.models.declared import symbols
 from hindsched.models.windows import program
 from hindsched.models.windows.block import Capacity, Family, JobBlock, Paper
-from hindsched.models.windows.dual import WindowDual, build_schedule_dual
 from hindsched.models.windows.sets import (
     JobSets,
     fixed_rows,
@@ -216,7 +215,7 @@ def build_subproblem(
     )  # fmt: skip
 
 
-class BatchschedDual(WindowDual):
+class BatchschedDual(program.WindowDual):
     """(9)/(18): it bounds the round problem (7)/(16) up to a slot, not the offline one."""
 
     SYMBOLS = symbols(
@@ -233,7 +232,7 @@ def build_dual(
     last = instance.horizon if last is None else last
     spans = dict.fromkeys(range(len(instance.jobs)), (1, last))
     primal, row = ("(8)", "9a") if instance.has_ps else ("(17)", "18a")
-    found: BatchschedDual = build_schedule_dual(
+    found: BatchschedDual = program.build_schedule_dual(
         BatchschedDual, family_of(instance), formulation, row, spans,
         lambda j, _: float(instance.jobs[j].weight), last,
         f"dual ({row[:-1]}) of {primal}, all jobs in slots 1 to {last},",

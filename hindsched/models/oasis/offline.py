@@ -1,4 +1,4 @@
-"""The oasis family's offline program (1)-(13) and its subproblem (27) in Pyomo.
+"""The oasis family's offline program (1)-(13), its subproblem (27) and its dual (19) in Pyomo.
 
 ==================  =====================================================  ======================
 paper               here                                                   indices
@@ -14,6 +14,9 @@ paper               here                                                   indic
 ``p_h^r(t)``        ``worker_price``: of all that a worker takes           server, slot
 ``q_k^r(t)``        ``ps_price``: of all that a PS takes                   server, slot
 (30), (31)          ``worker_room``, ``ps_room``: how many fit             server, slot
+(19), (20)          ``eq_19``, ``eq_20``; ``mu``: payoff of a job          job, schedule; job
+``p_h^r(t)``        ``p``: in (19), of all that a worker server has        server, resource, slot
+``q_k^r(t)``        ``q``: in (19), of all that a PS server has            server, resource, slot
 ==================  =====================================================  ======================
 
 All forms have the same optimum. With identical servers added up (``aggregate=True``) the program is
@@ -56,6 +59,7 @@ from hindsched.models.oasis.block import (
     read_job,
 )
 from hindsched.models.oasis.sets import Cell, Plan, Servers
+from hindsched.models.schedule_dual import Priced, ScheduleDual, schedule_dual
 from hindsched.solutions.oasis.solution import OasisSolution
 
 FORMS = {"standard": ("strong", "cumulative", "printed")}
@@ -315,3 +319,43 @@ def _prices(room: dict[Cell, int]) -> pyo.Param:
 
 def _room(room: dict[Cell, int]) -> pyo.Param:
     return pyo.Param(list(room), initialize=room, mutable=True, domain=pyo.NonNegativeIntegers)
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class OasisDual(ScheduleDual):
+    """The dual (19) of the choice of schedules (14), with the rows (20) of those known so far.
+
+    Rows are added as best responses break them (row generation). With the rows of all schedules of
+    all jobs the optimum is that of the linear relaxation of (14); with fewer it is a lower bound.
+    """
+
+    SYMBOLS = symbols(
+        """job: mu; worker server, resource, slot: p; PS server, resource, slot: q;
+        job, schedule: eq_20""",
+        "utility: mu; utility a server's whole capacity: p q; share of the schedule: eq_20",
+    )
+
+    instance: OasisInstance
+    grows: bool = True
+
+    def name_of(self, index: str, place: int) -> str | None:
+        instance = self.instance
+        if index == "resource":
+            return instance.resources[place]
+        if index == "worker server":
+            return instance.worker_servers[place].name
+        return instance.ps_servers[place].name if index == "PS server" else None
+
+
+def build_dual(instance: OasisInstance, formulation: str) -> OasisDual:
+    """Build (19), without a row of (20); a price is of all that a server has."""
+    workers, ps = instance.worker_capacity, instance.ps_capacity
+    priced = {
+        "worker_capacity": Priced("p", "a worker server's resource", workers, workers),
+        "ps_capacity": Priced("q", "a PS server's resource", ps, ps),
+    }
+    made: OasisDual = schedule_dual(
+        OasisDual, instance, "19", "20", "mu", priced, instance.horizon,
+        formulation=formulation, whose="dual (19) of (14), the choice of schedules,",
+    )  # fmt: skip
+    return made

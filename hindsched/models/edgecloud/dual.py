@@ -35,7 +35,7 @@ class EdgecloudDual(EdgecloudNames, DualProgram):
         array = np.zeros((len(self.instance.worker_list), self.instance.horizon))
         for (g, t), beta in self.model.beta.items():
             if t <= self.instance.horizon:
-                array[list(self.sets.groups[g][2]), t - 1] = max(0.0, beta.value or 0.0)
+                array[list(self.sets.groups[g]), t - 1] = max(0.0, beta.value or 0.0)
         return {"worker_capacity": array}
 
     def payoffs(self) -> Floats:
@@ -68,7 +68,7 @@ def build_dual(
 
     @m.Constraint(sets.edge, doc="(6a) a unit of work costs no less than it is worth")
     def eq_6a(m: Model, j: int, g: int, t: int) -> Expr:
-        s = sets.groups[g][1][0]
+        s = instance.worker_list[sets.groups[g][0]][0]
         stored = (s, t) in m.eta and instance.chunk_gb[j] > 0
         eta = float(instance.chunk_gb[j]) * m.eta[s, t] if stored else 0.0
         return m.alpha[j] / edge[j] <= flow(j, t, edge[j]) + m.beta[g, t] + eta
@@ -81,7 +81,7 @@ def build_dual(
 
     m.objective = pyo.Objective(
         expr=total(D[j] * m.alpha[j] for j in jobs)
-        - total(len(sets.groups[g][2]) * b for (g, _), b in m.beta.items())
+        - total(len(sets.groups[g]) * b for (g, _), b in m.beta.items())
         - total(instance.cloud_workers(k) * b for (k, _), b in m.beta_cloud.items())
         - total(D[j] * p for (j, _), p in m.pi.items())
         - total(float(instance.storage_gb[s]) * e for (s, _), e in m.eta.items()),

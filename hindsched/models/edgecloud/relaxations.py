@@ -31,16 +31,13 @@ from hindsched.models.algebra import Expr, Model, ModelComponent
 from hindsched.models.base import Duals
 from hindsched.models.declared import Declared, Symbol
 from hindsched.models.edgecloud.offline import BYTES_A_CELL
-from hindsched.models.edgecloud.sets import EdgecloudNames, relaxation_last_slots
-
-Group = tuple[str, tuple[int, ...], tuple[int, ...]]
-"""Worker type, servers, workers."""
+from hindsched.models.edgecloud.sets import EdgecloudNames, places_of, relaxation_last_slots
 
 
 class FlowSets(NamedTuple):
     """Index sets of (4): what may run where and when, and what shares it."""
 
-    groups: list[Group]  # workers that are counted together
+    groups: list[tuple[int, ...]]  # workers that are counted together
     edge: list[tuple[int, int, int]]  # (job, group, slot) of y
     cloud: list[tuple[int, int]]  # (job, slot) of k
     by_job: dict[tuple[int, int], list[int]]  # groups by (job, slot)
@@ -51,18 +48,15 @@ class FlowSets(NamedTuple):
 
 def flow_sets(instance: EdgecloudInstance, last: Mapping[int, int], layout: str) -> FlowSets:
     """The index sets of all jobs up to their last slots; `layout` as in `build_fractional`."""
-    groups: list[Group] = [(kind, (s,), workers) for (s, kind), workers in instance.groups.items()]
-    if layout == "types":
-        groups = [
-            (kind, tuple(sorted({instance.worker_list[w][0] for w in workers})), workers)
-            for kind, workers in instance.workers_by_type.items()
-        ]
+    groups = list(places_of(instance, layout).values())
     found = FlowSets(groups, [], [], {}, {}, {}, {})
     for j, job in enumerate(instance.jobs):
-        for g, (kind, servers, _) in enumerate(groups):
+        for g, workers in enumerate(groups):
+            s, _, kind = instance.worker_list[workers[0]]
             if kind != job.worker_type:
                 continue
-            s, first = servers[0], job.arrival + min(int(instance.upload[j, s]) for s in servers)
+            uploads = instance.upload[j, [instance.worker_list[w][0] for w in workers]]
+            first = job.arrival + int(uploads.min())
             stored = layout == "groups" and np.isfinite(instance.storage_gb[s]) and job.chunk_gb
             for t in range(first, last[j] + 1):
                 found.edge.append((j, g, t))
@@ -97,12 +91,6 @@ class FlowTimeRelaxation(EdgecloudNames, Declared):
         by_type = self.layout == "types"
         added = "workers of a type added up" if by_type else "identical workers counted"
         return f"{self.instance.family}: relaxation (4) of {self.instance.name}, {added}"
-
-    def name_of(self, index: str, place: int) -> str | None:
-        """Name of what stands at a place; a group of ``types`` is called by its type."""
-        if index == "group" and self.layout == "types":
-            return self.sets.groups[place][0]
-        return super().name_of(index, place)
 
     def prices(self, duals: Duals, last: int) -> dict[str, Floats]:
         """Duals of (4b), (7b) as prices of the oracle's layout of this name, up to slot `last`.
@@ -177,7 +165,7 @@ def build_fractional(
 
     @m.Constraint(list(sets.by_group), doc="(4b) a worker trains one chunk at a time")
     def eq_4b(m: Model, g: int, t: int) -> Expr:
-        return total(m.y[j, g, t] for j in sets.by_group[g, t]) <= len(sets.groups[g][2])
+        return total(m.y[j, g, t] for j in sets.by_group[g, t]) <= len(sets.groups[g])
 
     @m.Constraint(list(sets.by_kind), doc="(4b) the cloud's workers of a type")
     def eq_4b_cloud(m: Model, kind: str, t: int) -> Expr:

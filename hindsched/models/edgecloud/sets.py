@@ -190,6 +190,20 @@ def relaxation_last_slots(instance: EdgecloudInstance) -> dict[int, int]:
     return last_slots(instance, "literal", Past(open_jobs=list(range(len(instance.jobs)))))
 
 
+def places_of(instance: EdgecloudInstance, layout: str) -> dict[str, tuple[int, ...]]:
+    """Edge workers that share a row, by label.
+
+    ``servers`` has a row a worker, ``groups`` one a server and worker type, ``types`` one a type.
+    """
+    names = [server.name for server in instance.servers]
+    if layout == "servers":
+        numbered = enumerate(instance.worker_list)
+        return {f"{names[s]}/{number}": (w,) for w, (s, number, _) in numbered}
+    if layout == "groups":
+        return {f"{names[s]}/{kind}": workers for (s, kind), workers in instance.groups.items()}
+    return dict(instance.workers_by_type)
+
+
 class EdgecloudNames(Face):
     """Servers, workers and groups read by their names."""
 
@@ -214,6 +228,7 @@ class EdgecloudNames(Face):
         """,
     )
     OBJECTIVE_UNIT = "slots of job time"
+    layout = "groups"  # what a group is, see `places_of`
     instance: EdgecloudInstance
 
     def name_of(self, index: str, place: int) -> str | None:
@@ -223,7 +238,4 @@ class EdgecloudNames(Face):
         if index == "worker":
             server, number, _ = instance.worker_list[place]
             return f"{instance.servers[server].name}/{number}"
-        if index == "group":
-            server, kind = list(instance.groups)[place]
-            return f"{instance.servers[server].name}/{kind}"
-        return None
+        return list(places_of(instance, self.layout))[place] if index == "group" else None

@@ -20,7 +20,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from hindsched.arrays import Floats, Ints
 from hindsched.instances.decimals import loosened
 from hindsched.instances.edgecloud.instance import EdgecloudInstance
-from hindsched.models.edgecloud.sets import lone_time
+from hindsched.models.edgecloud.sets import lone_time, places_of
 from hindsched.solutions.edgecloud.list_schedule import list_schedule, read_past
 from hindsched.solvers.kernels.edgecloud.cheapest_chunks import cheapest_by_completion
 from hindsched.solvers.oracles.base import Response
@@ -33,17 +33,6 @@ CHUNKS, CLOUD_CHUNKS = "chunks", "cloud_chunks"
 CLOUD = -1  # the place that is no row
 PS_SETS = ("parameter_servers", "cloud_parameter_servers")
 """Rows of all PSs of a type, and of those in the cloud."""
-
-
-def places_of(instance: EdgecloudInstance, layout: str) -> dict[str, tuple[int, ...]]:
-    """The rows of a layout, without slots, by label: edge workers that share a price."""
-    names = [server.name for server in instance.servers]
-    if layout == "servers":
-        numbered = enumerate(instance.worker_list)
-        return {f"{names[s]}/{number}": (w,) for w, (s, number, _) in numbered}
-    if layout == "groups":
-        return {f"{names[s]}/{kind}": workers for (s, kind), workers in instance.groups.items()}
-    return dict(instance.workers_by_type)
 
 
 def last_priced_slot(instance: EdgecloudInstance) -> int:

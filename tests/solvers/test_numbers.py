@@ -45,6 +45,19 @@ def costly(unit):
     return model
 
 
+def test_columns_are_scaled_by_the_rows_of_integers_which_cannot_give_way():
+    """A program in GB a slot, of which HiGHS called a worse point optimal: it cut 1e-7 off."""
+    model = pyo.ConcreteModel()
+    model.workers, model.flow = pyo.Var(domain=pyo.Integers), pyo.Var()
+    model.fits = pyo.Constraint(expr=model.flow <= 5e6 * model.workers)
+    model.stays = pyo.Constraint(expr=model.flow == 2e6)
+    model.least = pyo.Objective(expr=model.workers)
+    program = compile_program(model)
+    scaling = Scaling.of(program)
+    scaled = program.matrix.toarray() * scaling.rows[:, None] * scaling.columns
+    assert np.abs(scaled[scaled != 0]).min() > 0.1
+
+
 @pytest.mark.parametrize("unit", [1e-7, 1.0, 1e3, 3e13])
 def test_value_bound_and_duals_are_those_of_the_program_as_it_was(unit):
     program = compile_program(costly(unit))

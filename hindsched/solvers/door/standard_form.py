@@ -299,8 +299,9 @@ class Scaling:
         sizes = np.abs(program.matrix.data[program.matrix.data != 0])
         if sizes.size and not MODERATE[0] <= sizes.min() <= sizes.max() <= MODERATE[1]:
             matrix = abs(csc_array(program.matrix))
-            rows = _to_one(_largest(matrix[:, program.integer], axis=1))
-            free, open_rows = ~program.integer, matrix[:, program.integer].sum(axis=1) == 0
+            sizes = _largest(matrix[:, program.integer], axis=1)
+            free, open_rows = ~program.integer, sizes == 0
+            rows = np.where(open_rows, 0.0, _to_one(sizes))  # columns go by the others first
             for _ in range(ROUNDS):
                 columns[free] = _to_one(_largest(diags_array(rows) @ matrix[:, free], axis=0))
                 sizes = _largest(matrix @ diags_array(columns), axis=1)

@@ -307,10 +307,12 @@ def test_chunks_of_many_slots_are_judged_in_time(formulation: str) -> None:
     head = {"format": "hindsched/1", "family": "edgecloud", "name": "long", "horizon": 3}
     instance = parse_instance({**head, "slot_seconds": 9, **places, "jobs": [job]})
     row = {"group": "s/t", "from": 1, "to": 7, "price": 2.0}
+    sky = {"type": "t", "from": 1, "to": 200_000, "price": 1e-6}
     file = {
         "format": "hindsched-certificate/1", "family": "edgecloud", "instance": "long",
         "instance_sha256": instance.sha256(), "formulation": formulation, "layout": "groups",
-        "kind": "lagrangian", "sense": "min", "bound": 9e9, "prices": {"group_capacity": [row]},
+        "kind": "lagrangian", "sense": "min", "bound": 9e9,
+        "prices": {"group_capacity": [row], "cloud_capacity": [sky]},
     }  # fmt: skip
     began = time.process_time()
     with pytest.raises(hs.InputError, match="the prices prove"):

@@ -15,7 +15,6 @@ from heapq import heappop, heappush, heapreplace
 from typing import Any
 
 import numpy as np
-from numpy.lib.stride_tricks import sliding_window_view
 
 from hindsched.arrays import Floats, Ints
 from hindsched.instances.decimals import loosened
@@ -45,6 +44,18 @@ def last_priced_slot(instance: EdgecloudInstance) -> int:
     if len(ends) <= len(instance.jobs):  # some cannot flee to an unlimited cloud
         ends += list_schedule(instance, read_past(instance, None))[0].values()
     return max(ends)
+
+
+def window_sums(prices: Floats, length: int) -> Floats:
+    """Sums of all windows of a length, of at least one, put together from powers of two."""
+    found, blocks, done, size = np.zeros(prices.size - length + 1), prices, 0, 1
+    while size <= length:
+        if length & size:
+            found += blocks[done : done + found.size]
+            done += size
+        blocks = blocks[:-size] + blocks[size:]
+        size *= 2
+    return found
 
 
 class PricedRows:
@@ -243,7 +254,7 @@ class JobView:
             parts = [(rows[i], [self._slot(t)], number) for i, t, number in units]
         else:
             value, c, together, homes = self._staying()
-            parts = self._parts(c, together, homes)
+            parts = self._parts(c, together, homes) if value < np.inf else []
         if value == np.inf:
             return None
         c = max(c, self.paid_until)
@@ -302,10 +313,7 @@ class JobView:
         if self.cloud_room is None:
             cheapest = np.full((1, self.length), np.inf)
             if self.ready + work <= self.length:
-                begun = price[self.ready :]
-                priced = 1 + int(np.flatnonzero(begun).max(initial=-1))  # all is free from there on
-                windows = np.zeros(begun.size - work + 1)
-                windows[:priced] = sliding_window_view(begun, work)[:priced].sum(axis=1)
+                windows = window_sums(price[self.ready :], work)
                 cheapest[0, self.ready + work - 1 :] = np.minimum.accumulate(windows)
             return cheapest
         costs = np.full((self.job.chunks, self.length), np.inf)
@@ -321,8 +329,9 @@ class JobView:
         first = self.ready
         while len(found) < chunks and first + work <= self.length:
             window = slice(first, first + work)
-            if room[window].min() < 1 or price[window].sum() == np.inf:
-                first += 1
+            taken = np.flatnonzero((room[window] < 1) | np.isinf(price[window]))
+            if taken.size:
+                first += int(taken[-1]) + 1
                 continue
             room[window] -= 1
             found.append(first)
@@ -344,9 +353,8 @@ class JobView:
         if self.cloud_room is not None:
             firsts = self._in_turn(price, work, homes[-1])
         elif homes[-1]:
-            starts = range(self.ready, c - work + 2)
-            cheapest = min(starts, key=lambda t: (float(price[t : t + work].sum()), t), default=0)
-            firsts = [cheapest] * homes[-1]
+            cheapest = np.argmin(window_sums(price[self.ready : c + 1], work))
+            firsts = [self.ready + int(cheapest)] * homes[-1]
         else:
             firsts = []
         windows = ([self._slot(t) for t in range(first, first + work)] for first in firsts)

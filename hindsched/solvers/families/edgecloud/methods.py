@@ -255,7 +255,10 @@ def tree(
         within = options.with_time(min(MOST_BEFORE_TREE, SHARE_BEFORE_TREE * run.clock.seconds))
         run.offer(best_incumbent(instance, formulation))
         if run.objective is None:  # few PSs: a list that forgets them finds no room
-            run.offer(milp(instance, formulation, within, on_progress).solution)
+            found = milp(instance, formulation, within, on_progress)
+            if found.status is Status.INFEASIBLE:
+                return replace(found, method="tree")
+            run.offer(found.solution)
         run.take(bound(instance, formulation, within, on_progress, run.objective))
         return grow(run)
 

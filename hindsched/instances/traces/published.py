@@ -292,7 +292,6 @@ ELASTICFLOW = Format(
     columns={
         "job": "job_id", "submit": "submission_time", "duration": "duration", "gpus": "num_gpu",
     },
-    needed=("job", "submit", "duration", "gpus"),
 )  # fmt: skip
 ELASTICFLOW_SCHEDULE = Format(
     "elasticflow", "job.csv and scheduling_events.csv of ElasticFlow's simulator",
@@ -301,22 +300,22 @@ ELASTICFLOW_SCHEDULE = Format(
     needed=("job", "submit", "end"),
     settings={"events": "beside"},  # the file of events: beside the job file, or a path
 )  # fmt: skip
-CHRONUS_COLUMNS = {
-    "job": "job_id", "user": "user", "gpus": "num_gpu", "submit": "submit_time",
-    "duration": "duration", "deadlines": "expect_time_list", "values": "expect_value_list",
-    "best_effort": "best_effort", "job_type": "job_type",
-}  # fmt: skip
 CHRONUS = Format(
     "chronus", "Chronus' trace", chronus,
-    columns=CHRONUS_COLUMNS, needed=tuple(CHRONUS_COLUMNS), time_unit="min",
+    columns={
+        "job": "job_id", "user": "user", "gpus": "num_gpu", "submit": "submit_time",
+        "duration": "duration", "deadlines": "expect_time_list", "values": "expect_value_list",
+        "best_effort": "best_effort", "job_type": "job_type",
+    },
+    time_unit="min",
 )  # fmt: skip
-HELIOS_COLUMNS = {
-    "job": "job_id", "user": "user", "part": "vc", "gpus": "gpu_num", "state": "state",
-    "submit": "submit_time", "duration": "duration", "wait": "queue",
-}  # fmt: skip
 HELIOS = Format(
     "helios", "Helios' job log", job_table,
-    columns=HELIOS_COLUMNS, needed=tuple(HELIOS_COLUMNS), time_zone="UTC",
+    columns={
+        "job": "job_id", "user": "user", "part": "vc", "gpus": "gpu_num", "state": "state",
+        "submit": "submit_time", "duration": "duration", "wait": "queue",
+    },
+    time_zone="UTC",
 )  # fmt: skip
 ALIBABA_2020 = Format(
     "alibaba-2020", "PAI's task table", alibaba_2020,
@@ -345,5 +344,5 @@ PHILLY_LOG = Format(
 PHILLY_FLAT = Format(
     "philly", "Philly's flat table of jobs", job_table,
     columns={"submit": "timestamp", "duration": "duration", "gpus": "num_gpus", "part": "cluster"},
-    needed=("submit", "duration", "gpus", "part"), time_zone=PHILLY_ZONE,
+    time_zone=PHILLY_ZONE,
 )  # fmt: skip

@@ -55,7 +55,7 @@ class Format:
     what: str  # such a file in one phrase
     read: Callable[[Reading], pd.DataFrame]  # makes the neutral frame
     columns: Mapping[str, str] = field(default_factory=dict)  # by role; empty where there are none
-    needed: tuple[str, ...] = ()  # roles without which the log cannot be read
+    needed: tuple[str, ...] = ()  # roles without which it cannot be read; all if empty
     # Settings with their default, or with the words that they may be, the default first.
     settings: Mapping[str, str | Sequence[str]] = field(default_factory=dict)
     time_zone: str | None = None  # of stamps without offset, where the publisher says it
@@ -173,9 +173,9 @@ class Reading:
     def take_table(self, table: pd.DataFrame, what: str) -> None:
         """Take the columns that have roles; rows of too few or too many cells are broken."""
         odd = table.pop("(cells)") if "(cells)" in table else pd.Series(0, index=table.index)
-        names = list(table.columns)
+        names, needed = list(table.columns), {*(self.form.needed or self.form.columns), *self.said}
         for role, column in self.columns.items():
-            if column not in names and role in {*self.form.needed, *self.said}:
+            if column not in names and role in needed:
                 shown = ", ".join(names[:30]) or "(none)"
                 hint = "" if self.keeps_broken else f" for {role}: --column {role}=NAME names it"
                 rule = f"must be {what} with a column {column!r}{hint}"

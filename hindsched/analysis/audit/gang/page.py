@@ -3,24 +3,15 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
+from hindsched.analysis import plots
 from hindsched.analysis.audit.gang.impossible import held_rows
 from hindsched.analysis.audit.gang.verdict import seconds
-from hindsched.analysis.plots import (
-    GREY,
-    NO_PICTURES,
-    PALETTE,
-    has_matplotlib,
-    look,
-    new_axes,
-    render,
-)
 from hindsched.analysis.report.html import page_environment
 from hindsched.analysis.tables import jsonable, to_csv
 from hindsched.errors import InputError
@@ -37,21 +28,8 @@ if TYPE_CHECKING:
 
 Audit = Any  # the class `Audit` of the file that calls this one
 ROWS_SHOWN = 25
-LOG_COLOUR, BEST_COLOUR, OVER_COLOUR = PALETTE[0], PALETTE[2], PALETTE[5]
+LOG_COLOUR, BEST_COLOUR, OVER_COLOUR = plots.PALETTE[0], plots.PALETTE[2], plots.PALETTE[5]
 MOST_STEPS = 600  # stretches of time over which a curve is averaged
-
-
-def render_page(audit: Audit, commands: Sequence[str], pictures: dict[str, bytes]) -> str:
-    """Make the page as text, with commands by which somebody else checks the audit."""
-    from hindsched.solvers.door.result import versions
-
-    environment = page_environment("hindsched.analysis.audit.gang")
-    environment.globals = {"table": show_table, "frame": pd.DataFrame}
-    return environment.get_template("page.html").render(
-        audit=audit, log=audit.log, capacity=audit.log.need_capacity(), commands=commands,
-        pictures={name: base64.b64encode(data).decode("ascii") for name, data in pictures.items()},
-        no_pictures="" if has_matplotlib() else NO_PICTURES, versions=versions(),
-    )  # fmt: skip
 
 
 def show_table(frame: pd.DataFrame) -> str:
@@ -77,12 +55,12 @@ def _cell(value: object) -> str:
 
 def draw(audit: Audit) -> dict[str, bytes]:
     """Pictures by their name; none without matplotlib."""
-    if not has_matplotlib():
+    if not plots.has_matplotlib():
         return {}
     drawn = {"schedulers": plot_policies(audit)}
     if audit.schedule.is_known:
         drawn["use"] = plot_use(audit)
-    return {name: render(axes.figure, "png") for name, axes in drawn.items()}
+    return {name: plots.render(axes.figure, "png") for name, axes in drawn.items()}
 
 
 def write_folder(audit: Audit, folder: str | Path) -> list[Path]:
@@ -90,19 +68,24 @@ def write_folder(audit: Audit, folder: str | Path) -> list[Path]:
 
     ``best.json`` is the best schedule found, ``logged.json`` the log's, where every run is known.
     """
+    from hindsched.solvers.door.result import versions
+
     place = Path(folder)
     if place.exists() and not place.is_dir():
         raise InputError("output", str(folder), "must be a folder")
     instance, certificate, best, logged = (
         place / f"{name}.json" for name in ("instance", "certificate", "best", "logged")
     )
-    commands = [
-        f"hindsched verify {instance} {best} --prices {certificate}",
-        f"python -m hindsched.kernel {instance} {best} {certificate}",
-    ]
     place.mkdir(parents=True, exist_ok=True)
     pictures = draw(audit)
-    page = render_page(audit, commands if audit.best is not None else (), pictures)
+    environment = page_environment("hindsched.analysis.audit.gang")
+    environment.globals = {"table": show_table, "frame": pd.DataFrame}
+    page = environment.get_template("page.html").render(
+        audit=audit, log=audit.log, capacity=audit.log.need_capacity(), versions=versions(),
+        pictures={name: base64.b64encode(data).decode("ascii") for name, data in pictures.items()},
+        no_pictures="" if plots.has_matplotlib() else plots.NO_PICTURES,
+        files=[str(file) for file in (instance, best, certificate)] if audit.best else (),
+    )  # fmt: skip
     write_text(page, place / "audit.html")
     write_json(jsonable(audit.to_dict()), place / "audit.json")
     write(audit.instance, instance)
@@ -125,11 +108,11 @@ def write_folder(audit: Audit, folder: str | Path) -> list[Path]:
     return [*written, *(place / name for name in content)]
 
 
-@look()
+@plots.look()
 def plot_use(audit: Audit) -> Axes:
     """Draw GPUs in use over time: the log's, the best schedule's, and how many there are."""
     log, room, held, best = audit.log, audit.instance.total_gpus, held_rows(audit.log), audit.best
-    ax = new_axes(8.6, 3.2)
+    ax = plots.new_axes(8.6, 3.2)
     end = int(audit.schedule.solution.completions.max())
     used = use_over_time(held["start"], held["end"], held["gpus"])
     areas = {"log": (used, LOG_COLOUR, 0.35, 0)}
@@ -142,7 +125,7 @@ def plot_use(audit: Audit) -> Axes:
         rows = best.solution.rows
         curve = use_over_time(rows.start, rows.end, rows.gpus)
         ax.step(*_curve(log, curve, end), where="post", color=BEST_COLOUR, lw=1, label=best.name)
-    ax.axhline(room, color=GREY, lw=1, ls="--")
+    ax.axhline(room, color=plots.GREY, lw=1, ls="--")
     ax.set_ylim(0, None)
     ax.set_ylabel(f"GPUs in use (of {room})")
     ax.set_xlabel(f"time ({log.zone or 'UTC'})" if log.clock == "stamps" else "hours")
@@ -150,13 +133,13 @@ def plot_use(audit: Audit) -> Axes:
     return ax
 
 
-@look()
+@plots.look()
 def plot_policies(audit: Audit) -> Axes:
     """Draw every scheduler's value beside the interval of the best possible."""
     frame, verdict = audit.to_frame(), audit.verdict
-    ax = new_axes(7.2, 1.1 + 0.28 * len(frame))
+    ax = plots.new_axes(7.2, 1.1 + 0.28 * len(frame))
     names = frame["scheduler"] + np.where(frame["pauses"], " *", "")
-    colours = np.where(frame["scheduler"] == "log", LOG_COLOUR, GREY)
+    colours = np.where(frame["scheduler"] == "log", LOG_COLOUR, plots.GREY)
     ax.barh(range(len(frame)), frame["value"], color=colours, height=0.65)
     ax.set_yticks(range(len(frame)), names)
     ax.set_ylim(len(frame) - 0.4, -0.6)

@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from multiprocessing.connection import Connection
+from threading import Thread
 from types import TracebackType
 from typing import Any, Self
 
@@ -75,7 +76,7 @@ class SideBySide:
                 continue
             try:
                 is_found, sent = line.recv()
-            except EOFError:
+            except (EOFError, OSError):  # or in the middle of one
                 is_found, sent = False, "ended without a word"
             (self.found if is_found else self.errors).append(sent)
             process.join()
@@ -123,7 +124,8 @@ def threads_of(options: SolveOptions) -> int:
 
 
 def _run(work: Work, line: Connection) -> None:
-    """Do a work in a process of its own, and say what went wrong."""
+    """Do a work in a process of its own, and say what went wrong; end where the parent ends."""
+    Thread(target=_end_with_parent, daemon=True).start()
     stop = interrupted()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent says when to stop
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
@@ -133,3 +135,11 @@ def _run(work: Work, line: Connection) -> None:
         sent = False, f"{type(error).__name__}: {error}"
     with suppress(OSError):  # the parent has ended
         line.send(sent)
+
+
+def _end_with_parent() -> None:
+    """End at once where the parent was killed: nobody is left to hear of it."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    parent.join()
+    os._exit(1)

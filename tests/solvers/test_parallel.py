@@ -157,3 +157,22 @@ def test_the_best_of_those_who_search_side_by_side_counts(monkeypatch):
     result = hs.solve(SMALL, time_limit=2, threads=3)
     assert result.objective == pytest.approx(best.objective())
     assert result.details["parts"] == 3
+
+
+def test_works_end_with_a_parent_that_is_killed():
+    fork = multiprocessing.get_context("fork")
+    mine, theirs = fork.Pipe(duplex=False)
+
+    def parent():
+        with SideBySide([lambda: (theirs.send(os.getpid()), endless())]):
+            endless()
+
+    process = fork.Process(target=parent)
+    process.start()
+    theirs.close()
+    assert mine.poll(60)
+    mine.recv()
+    process.kill()
+    process.join()
+    assert mine.poll(60)  # closed, as nobody is left that could send
+    pytest.raises(EOFError, mine.recv)

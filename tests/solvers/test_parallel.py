@@ -175,4 +175,5 @@ def test_works_end_with_a_parent_that_is_killed():
     process.kill()
     process.join()
     assert mine.poll(60)  # closed, as nobody is left that could send
-    pytest.raises(EOFError, mine.recv)
+    with pytest.raises(EOFError):
+        mine.recv()

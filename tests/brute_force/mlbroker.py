@@ -1,9 +1,7 @@
-"""Exact optimum of tiny mlbroker instances by enumeration of every worker count and PS place.
+"""Every worker count and PS place of jobs in slots of tiny mlbroker instances, and its cost.
 
 Shares nothing with the package: data, costs and transport are computed here from the file's JSON,
-the transport by scipy's own linear programming. Two meanings: ``tight`` (every launch and every
-connection counts) and ``paper`` ((8) as printed: v is free to stay 1, only the N nearest workers
-must connect to the PS).
+the transport by scipy's own linear programming. Every launch and every connection counts.
 """
 
 from __future__ import annotations
@@ -37,12 +35,11 @@ def transport(data: list[float], room: list[float], price: list[list[float]]) ->
 class Slots:
     """Raw choices of jobs in slots, and what they cost, of an instance file's JSON data."""
 
-    def __init__(self, file: dict[str, Any], formulation: str = "tight") -> None:
+    def __init__(self, file: dict[str, Any]) -> None:
         weights = {"transfer": 1, "resource": 1, "deployment": 1, "communication": 1}
         self.file, self.weights = file, weights | file.get("cost_weights", {})
         self.centers = [center["name"] for center in file["datacenters"]]
         self.prices = [center["prices"] for center in file["datacenters"]]
-        self.formulation = formulation
 
     def choices(self, job: dict[str, Any], t: int) -> list[tuple[float, Any, frozenset[int]]]:
         """Of a job in a slot of its life: (cost alone, units rented, places used)."""
@@ -57,17 +54,13 @@ class Slots:
         needed = math.ceil(sum(data) / job["capacity_gb"] - 1e-9)
         options = []
         for y in itertools.product(range(needed + size), repeat=size):
-            # as printed, workers that cost nothing may stand by only to talk near the PS
-            if self.formulation == "tight" and sum(y) > needed + size - 1:
+            if sum(y) > needed + size - 1:
                 continue
             moved = transport(data, [job["capacity_gb"] * n for n in y], arc)
             if math.isinf(moved):
                 continue
             for p in range(size):
-                each = sorted(
-                    job["exchange_gb"] * distance[r][p] for r in range(size) for _ in range(y[r])
-                )
-                talk = sum(each[:needed] if self.formulation == "paper" else each)
+                talk = sum(job["exchange_gb"] * distance[r][p] * y[r] for r in range(size))
                 units = [
                     [
                         y[r] * job["worker"].get(kind, 0) + (r == p) * job["ps"].get(kind, 0)
@@ -92,41 +85,3 @@ class Slots:
                     total += price["discounted_usd"] * h
                     total += (price["unit_usd"] - price["discounted_usd"]) * price["threshold"]
         return self.weights["resource"] * total
-
-
-def optimum(file: dict[str, Any], formulation: str = "tight") -> float:
-    """Optimal objective of an instance file's JSON data."""
-    slots, horizon = Slots(file, formulation), file["horizon"]
-    weights, size, kinds = slots.weights, len(slots.centers), file["resources"]
-    choices = {
-        (j, t): slots.choices(job, t)
-        for j, job in enumerate(file["jobs"]) for t in range(job["arrival"], job["departure"] + 1)
-    }  # fmt: skip
-
-    # Dynamic program over slots; the state is where each job has (tight) or ever had (paper) been.
-    states: dict[tuple[frozenset[int], ...], float] = {
-        tuple(frozenset() for _ in file["jobs"]): 0.0
-    }
-    for t in range(1, horizon + 1):
-        live = [j for j, job in enumerate(file["jobs"]) if job["arrival"] <= t <= job["departure"]]
-        moves: dict[tuple[frozenset[int], ...], float] = {}
-        for combination in itertools.product(*(choices[j, t] for j in live)):
-            units = sum((c[1] for c in combination), np.zeros((size, len(kinds))))
-            cost = slots.bill(units) + sum(c[0] for c in combination)
-            key = tuple(c[2] for c in combination)
-            moves[key] = min(cost, moves.get(key, math.inf))
-        after: dict[tuple[frozenset[int], ...], float] = {}
-        for state, so_far in states.items():
-            for places, cost in moves.items():
-                launches = 0.0
-                new = list(state)
-                for j, now in zip(live, places, strict=True):
-                    fresh = now - state[j]
-                    launches += file["jobs"][j]["deployment_usd"] * len(fresh)
-                    new[j] = state[j] | now if formulation == "paper" else now
-                total = so_far + cost + weights["deployment"] * launches
-                key = tuple(new)
-                if total < after.get(key, math.inf):
-                    after[key] = total
-        states = after
-    return min(states.values())

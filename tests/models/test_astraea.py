@@ -12,7 +12,7 @@ from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import solve_program
 from hindsched.solvers.oracles.base import build_oracle
 from tests.astraea_example import round_instance, worked_example
-from tests.brute_force.astraea import capacity_binds, optimum
+from tests.second_opinion.settle import is_binding, optimum, settle
 from tests.strategies.astraea import astraea_instances
 
 EXACT = SolveOptions(gap=1e-7)
@@ -37,22 +37,22 @@ def test_programs_equal_the_brute_force():
     binds = []
 
     def check(instance):
-        best = optimum(instance)
-        checked = AstraeaSolution.from_assignments(instance, best.assignments)
+        best = settle(instance)
+        checked = AstraeaSolution.from_assignments(instance, best.rows)
         assert checked.violations() == []
         assert checked.objective() == pytest.approx(best.value, abs=1e-9)
         assert solved(instance, "optional,modes") == pytest.approx(best.value, abs=1e-5)
         if len(binds) % 5 == 0:
             assert solved(instance, "optional,literal") == pytest.approx(best.value, abs=1e-5)
-            must = optimum(instance, must_complete=True)
+            must = settle(instance, "must-complete,modes").value
             for writing in ("modes", "literal"):
                 if must is not None:
                     found = solved(instance, f"must-complete,{writing}")
-                    assert found == pytest.approx(must.value, abs=1e-5)
+                    assert found == pytest.approx(float(must), abs=1e-5)
                 else:
                     model = offline_program(instance, f"must-complete,{writing}")
                     assert not solve_program(model.pyomo, EXACT).has_point
-        binds.append(capacity_binds(instance, best.value))
+        binds.append(is_binding(instance, best.value))
 
     fixed(60)(given(astraea_instances())(check))()
     fixed(20)(given(astraea_instances(types=2))(check))()
@@ -62,7 +62,7 @@ def test_programs_equal_the_brute_force():
 @fixed(30)
 @given(astraea_instances())
 def test_relaxations_from_tight_to_loose_and_the_dual(instance):
-    best = optimum(instance).value
+    best = optimum(instance)
     dual = dual_program(instance)
     schedules = solve_program(dual.pyomo, EXACT).objective
     prices = dual.prices()

@@ -20,6 +20,7 @@ from hindsched.solvers.families.batchsched.oracle import (
     list_schedule,
 )
 from tests.brute_force import batchsched as brute_force
+from tests.second_opinion.settle import is_binding, optimum
 from tests.strategies.batchsched import known_b, tiny_instances
 
 DATA = "tests/data/instances/"
@@ -41,7 +42,7 @@ def test_modes_and_literal_equal_the_brute_force():
     @settings(max_examples=100)  # it counts what it saw
     @given(tiny_instances())
     def check(instance):
-        best = brute_force.optimum(instance)
+        best = optimum(instance)
         schedule = as_solution(instance, list_schedule(instance))
         model, result = solved(instance, incumbent=schedule)
         assert result.objective == pytest.approx(best, abs=1e-6)
@@ -62,7 +63,7 @@ def test_modes_and_literal_equal_the_brute_force():
         for oracle in (ServerOracle(instance), BatchschedMerged(instance)):
             prices = np.linspace(0, 1, oracle.rows.size)
             assert oracle.bound(prices) <= best + 1e-6
-        binding.append(best > brute_force.least_alone(instance) + 1e-6)
+        binding.append(is_binding(instance, best))
 
     check()
     assert np.mean(binding) >= 0.3
@@ -70,13 +71,13 @@ def test_modes_and_literal_equal_the_brute_force():
     assert max(literal) > 1e-3  # the mode-based relaxation is the tighter one
 
 
-@pytest.mark.parametrize(("name", "optimum"), [("ps", 243), ("rar", 251)])
-def test_known_optima_of_the_shared_instances(name, optimum):
+@pytest.mark.parametrize(("name", "known"), [("ps", 243), ("rar", 251)])
+def test_known_optima_of_the_shared_instances(name, known):
     instance = read(f"{DATA}batchsched-{name}-j5-s200.json")
     result = check_result(METHODS["milp"](instance, "modes", SolveOptions(), None), DEFAULT_GAP)
     assert result.status == "optimal"
-    assert result.objective == optimum
-    assert result.bound == pytest.approx(optimum, abs=1e-4)
+    assert result.objective == known
+    assert result.bound == pytest.approx(known, abs=1e-4)
 
 
 @pytest.mark.parametrize("architecture", [PARAMETER_SERVER, RING_ALLREDUCE])

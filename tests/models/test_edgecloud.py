@@ -12,7 +12,7 @@ from hindsched.models.base import Commitments, offline_program
 from hindsched.models.edgecloud.relaxations import build_fractional, build_ilp_4
 from hindsched.solvers.door.api import solve
 from hindsched.solvers.door.program import solve_program
-from tests.brute_force.edgecloud import optimum
+from tests.second_opinion.settle import optimum
 from tests.strategies.edgecloud import instance, job, tiny_instances
 
 FORMULATIONS = ("no-migration", "literal")

@@ -15,7 +15,7 @@ from hindsched.solvers.door.program import solve_program
 from hindsched.solvers.families.gang.replay import incumbents
 from hindsched.solvers.model import Model, SubproblemModel
 from hindsched.solvers.oracles.base import build_oracle
-from tests.brute_force import gang as brute_force
+from tests.second_opinion.settle import is_binding, optimum
 from tests.strategies.gang import tiny_instances
 
 EXAMPLES = {"derandomize": True, "database": None, "deadline": None}
@@ -44,26 +44,24 @@ def test_the_programs_equal_the_brute_force(kind):
     @settings(max_examples=60, **EXAMPLES)
     @given(tiny_instances(longest=2 if kind == "elastic" else 3))
     def check(instance):
-        file = instance.to_dict()
         turn = len(binding)
         formulation = kind + goals[turn % 3 if turn % 2 else 0]
-        goal = formulation.partition(",")[2] or "completion"
-        best = brute_force.optimum(file, kind, goal)
+        best = optimum(instance, formulation)
         form = FORMS[formulation][turn % 4 == 0]
         solution, objective = solved(instance, formulation, form=form)
-        assert objective == pytest.approx(float(best), **NEAR)
+        assert objective == pytest.approx(best, **NEAR)
         assert solution.violations() == []
-        assert solution.objective() == float(best)
+        assert solution.objective() == best
         if turn % 2:
             _, relaxed = solved(instance, formulation, relax=True)
-            assert relaxed <= float(best) + 1e-7 * max(1.0, float(best))
-        binding.append(best > brute_force.least_alone(file, kind) and goal == "completion")
+            assert relaxed <= best + 1e-7 * max(1.0, best)
+        binding.append("," not in formulation and is_binding(instance, best, formulation))
         if turn % 5 == 0:
             begun, objective = solved(
                 instance, formulation, incumbent=best_known(instance, formulation)
             )
-            assert objective == pytest.approx(float(best), **NEAR)
-            assert begun.objective() == float(best)
+            assert objective == pytest.approx(best, **NEAR)
+            assert begun.objective() == best
 
     check()
     assert len(binding) >= 60
@@ -87,10 +85,9 @@ def test_blocks_and_bounds_agree(instance):
         paid = alone.objective + float(prices[alone.rows] @ alone.amounts)
         assert paid == pytest.approx(response.value, **NEAR)
         lp = Model(offline_program(instance, formulation, relax=True)).solve()
-        kind, _, goal = formulation.partition(",")
-        best = brute_force.optimum(instance.to_dict(), kind, goal or "completion")
+        goal, best = formulation.partition(",")[2], optimum(instance, formulation)
         certified = lp.certificate().bound
-        assert certified <= float(best)
+        assert certified <= best
         if not goal and not instance.is_consolidated:  # servers are narrower than the oracle's pool
             assert certified == pytest.approx(lp.objective, rel=1e-6, abs=1e-6)
 

@@ -21,7 +21,7 @@ from hindsched.solvers.families.mlbroker.bound import relaxation_bound
 from hindsched.solvers.families.mlbroker.convex import solve_fractional
 from hindsched.solvers.model import model
 from hindsched.solvers.oracles.base import build_oracle
-from tests.brute_force.mlbroker import optimum
+from tests.second_opinion.settle import optimum
 from tests.strategies.mlbroker import flicker, instances, make, two_jobs
 
 
@@ -38,7 +38,7 @@ def test_equals_brute_force(formulation, instance):
     program = offline_program(instance, formulation)
     result = solve_program(program.model)
     assert result.status == "optimal"
-    assert result.objective == pytest.approx(optimum(instance.to_dict(), formulation), abs=1e-6)
+    assert result.objective == pytest.approx(optimum(instance, formulation), abs=1e-6)
     solution = program.extract()
     assert not solution.violations()
     assert solution.objective() == pytest.approx(result.objective, abs=1e-6)

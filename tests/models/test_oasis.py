@@ -15,7 +15,7 @@ from hindsched.solutions.oasis.solution import OasisSolution
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import solve_program
 from hindsched.solvers.oracles.base import build_oracle
-from tests.brute_force.oasis import capacity_binds, optimum
+from tests.second_opinion.settle import is_binding, optimum, settle
 from tests.strategies.oasis import make, oasis_instances
 
 EXACT = SolveOptions(gap=1e-7)
@@ -45,9 +45,9 @@ def test_forms_equal_the_brute_force():
     @settings(max_examples=80)  # it counts what it saw
     @given(oasis_instances())
     def check(instance):
-        best = optimum(instance)
-        binding.append(capacity_binds(instance, best.value))
-        checked = OasisSolution.from_assignments(instance, best.assignments)
+        best = settle(instance)
+        binding.append(is_binding(instance, best.value))
+        checked = OasisSolution.from_assignments(instance, best.rows)
         assert checked.violations() == []
         assert checked.objective() == pytest.approx(best.value, abs=1e-7)
         for form in FORMS:
@@ -76,7 +76,7 @@ def test_a_solver_that_cuts_off_the_optimum_would_be_seen():
          "utility": {**late, "target": 0}},
     ]  # fmt: skip
     instance = make(jobs, [{"compute": 1, "mbps": 2}] * 2, [{"mbps": 2}] * 2, horizon=4)
-    assert optimum(instance).value == pytest.approx(1.5)
+    assert optimum(instance) == pytest.approx(1.5)
     _, result = solved(instance, form="printed")
     assert result.objective == pytest.approx(1.5)
 
@@ -96,7 +96,7 @@ def best_payoffs(oracle, prices):
 
 @given(oasis_instances())
 def test_weak_duality_and_the_dual_optimum(instance):
-    best, oracle = optimum(instance).value, build_oracle(instance, rows="servers")
+    best, oracle = optimum(instance), build_oracle(instance, rows="servers")
     found = hs.model(instance).dual().solve()
     assert found.violations == []
     assert found.objective >= best - 1e-6

@@ -17,7 +17,7 @@ from hindsched.online.simulator import simulate
 from hindsched.solvers.certificates.certificate import certify
 from hindsched.solvers.families.gang.replay import POLICIES, in_order, replay
 from hindsched.solvers.oracles.base import build_oracle
-from tests.brute_force.gang import optimum
+from tests.second_opinion.settle import optimum
 from tests.strategies.gang import tiny_instances
 
 
@@ -37,7 +37,7 @@ durations = st.integers(1, 9)
 def test_srtf_is_optimal_on_one_gpu(jobs):
     instance = instance_of([(submit, duration, 1, 1) for submit, duration in jobs], 1)
     run = simulate(instance, "srtf", formulation="preemptive")
-    assert run.objective == optimum(instance.to_dict(), "preemptive")
+    assert run.objective == optimum(instance, "preemptive")
 
 
 @given(st.lists(st.tuples(durations, st.sampled_from([1, 2, 5])), min_size=1, max_size=5))
@@ -114,15 +114,15 @@ def test_no_policy_is_below_a_bound_and_every_schedule_is_feasible(instance, for
     oracle = build_oracle(instance, formulation)
     prices = np.random.default_rng(seed).exponential(size=oracle.rows.size)
     bound = certify(oracle, prices).bound
-    kind, goal = split_formulation(formulation)
-    best = optimum(instance.to_dict(), kind, goal)
+    kind, _ = split_formulation(formulation)
+    best = optimum(instance, formulation)
     assert bound <= best + 1e-9 * max(1.0, abs(bound))
     for name, policy in POLICIES.items():
         if kind == "non-preemptive" and policy.preemptive:
             continue
         solution = replay(instance, name, formulation)
         assert solution.violations() == []
-        assert solution.objective() >= float(best)
+        assert solution.objective() >= best
 
 
 def test_theorems_are_said_where_their_assumptions_hold():
@@ -142,7 +142,7 @@ def test_theorems_are_said_where_their_assumptions_hold():
 def test_hindsight_reorders_what_no_online_order_can():
     instance = instance_of([(0, 10, 1, 1), (1, 1, 1, 9), (2, 1, 1, 9)], 1)
     run = simulate(instance, "hindsight")
-    assert run.objective == optimum(instance.to_dict(), "non-preemptive") == 1 * 9 + 1 * 9 + 13
+    assert run.objective == optimum(instance, "non-preemptive") == 1 * 9 + 1 * 9 + 13
     assert run.mark == " (sees all jobs)"
     assert simulate(instance, "wspt").objective > run.objective
 

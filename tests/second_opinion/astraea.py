@@ -9,7 +9,6 @@ Slot t is the interval (t - 1, t]: a job with arrival r uses slots from r + 1 on
 from __future__ import annotations
 
 import itertools
-import math
 from fractions import Fraction
 from functools import partial
 from typing import Any
@@ -101,7 +100,7 @@ class Statement(Placed):
                     if any(z and (n - y) * b > z * B for z, y in pairs):
                         continue  # (3i)
                     zeta = sum(z + y > 0 for z, y in pairs) == 1  # (3j)
-                    duration = math.ceil(total * (together if zeta else apart) / n)  # (3k)
+                    slots = total * (together if zeta else apart) / n  # (3k)
                     use = [
                         amount if own else 0
                         for amounts, names, used in (
@@ -110,7 +109,7 @@ class Statement(Placed):
                         for own in [name == used for name in names]
                         for amount in amounts
                     ]  # fmt: skip
-                    yield Placement(m, p, workers, ps, duration, tuple(use))
+                    yield Placement(m, p, workers, ps, slots, tuple(use))
 
 
 def count(value: Any, name: str) -> Any:

@@ -146,7 +146,7 @@ class Statement(Placed):
         servers: tuple[int, ...],
         batch: Fraction,
     ) -> Placement:
-        """Return a placement with the least duration that (2f) allows."""
+        """Return a placement with the slots that (2f) asks for."""
         total = job["epochs"] * job["chunks"] * job["minibatches"]
         use = []
         for y, s in zip(workers, servers, strict=True):
@@ -155,10 +155,11 @@ class Statement(Placed):
                 if p is not None:
                     amount += s * Fraction(self.instance["ps_types"][p]["demand"].get(r, 0))
                 use.append(amount)
-        duration = math.ceil(total * batch / sum(workers))
         worker_type = self.instance["worker_types"][m]["name"]
         ps_type = "" if p is None else self.instance["ps_types"][p]["name"]
-        return Placement(worker_type, ps_type, workers, servers, duration, tuple(use))
+        return Placement(
+            worker_type, ps_type, workers, servers, total * batch / sum(workers), tuple(use)
+        )
 
     def fits(self, placement: Placement) -> bool:
         """Whether empty servers hold it."""

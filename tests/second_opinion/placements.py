@@ -6,6 +6,7 @@ server. One that takes as long as another and uses no less of anything is left o
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -22,8 +23,13 @@ class Placement:
     ps_type: str
     workers: tuple[int, ...]
     ps: tuple[int, ...]
-    duration: int
+    slots: Fraction
     use: tuple[Number, ...]
+
+    @property
+    def duration(self) -> int:
+        """The least whole number of slots."""
+        return math.ceil(self.slots)
 
 
 class Placed:

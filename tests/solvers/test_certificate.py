@@ -27,7 +27,7 @@ from hindsched.solvers.certificates.file import (
     write_certificate,
 )
 from hindsched.solvers.oracles.base import build_oracle
-from tests.brute_force import oasis as oasis_brute_force
+from tests.second_opinion.settle import settle
 from tests.toy_family import PROBLEMS, ToyOracle, brute_force, install, make, tiny_instances
 
 
@@ -256,7 +256,7 @@ def blocks_of_page():
 def test_page_two_jobs_by_hand(tmp_path):
     instance_data, solution_rows, certificate_data = blocks_of_page()[:3]
     instance = parse_instance(instance_data)
-    optimum = oasis_brute_force.optimum(instance).value
+    optimum = settle(instance).value
     assert optimum == 15
     solution = build_solution(instance, solution_rows)
     assert solution.violations() == []

@@ -22,7 +22,7 @@ from hindsched.solvers.families.gang.replay import incumbents, replay
 from hindsched.solvers.families.gang.search import Search
 from hindsched.solvers.kernels.gang.orders import starts_in_sequence, total_cost
 from hindsched.solvers.oracles.base import build_oracle
-from tests.brute_force import gang as brute_force
+from tests.second_opinion.settle import optimum
 from tests.strategies.gang import tiny_instances
 
 
@@ -32,7 +32,7 @@ def test_methods_agree_with_the_brute_force(instance):
     kind = KINDS[turn % 3]
     for goal in ("completion", "makespan", "deadlines"):
         formulation = kind if goal == "completion" else f"{kind},{goal}"
-        best = float(brute_force.optimum(instance.to_dict(), kind, goal))
+        best = optimum(instance, formulation)
         assert hs.solve(instance, "bound", formulation=formulation, time_limit=20).bound <= best
         found = hs.solve(instance, formulation=formulation, time_limit=30)
         assert found.status is Status.OPTIMAL
@@ -117,8 +117,8 @@ def test_the_example_of_the_page_has_these_optima_and_bounds(kind):
     row = next(line for line in PAGE.splitlines() if re.match(rf"\| `{kind}` \| \d", line))
     *optima, dual, printed = map(float, row.split("|")[2:-1])
     for goal, value in zip(("completion", "makespan", "deadlines"), optima, strict=True):
-        assert brute_force.optimum(data, kind, goal) == value
         formulation = kind if goal == "completion" else f"{kind},{goal}"
+        assert optimum(hs.read(data), formulation) == value
         found = hs.solve(hs.read(data), "milp", formulation=formulation)
         assert (str(found.status), found.objective) == ("optimal", pytest.approx(value, abs=1e-9))
     for form, bound in ((None, dual), ("printed", printed)):

@@ -18,9 +18,9 @@ from hindsched.online.baselines.ranked import Tiresias
 from hindsched.solvers.certificates.certificate import certify
 from hindsched.solvers.oracles.base import build_oracle
 from tests.brute_force.batchsched import optimum_in_pieces as best_batchsched
-from tests.brute_force.batchsched import times
 from tests.kernel.agreement import KERNELS, certificate, checked, exact, kernel_bound, random_prices
 from tests.online.test_baselines import gangs, tenants
+from tests.second_opinion.settle import placements
 from tests.strategies.batchsched import tiny_instances
 
 
@@ -51,7 +51,7 @@ def agree(instance: Any, formulation: str, best: float) -> None:
 @settings(max_examples=8)
 @given(tiny_instances(num_jobs=2, horizon=3))
 def test_batchsched_by_brute_force(instance):
-    few = [{work for work, _ in times(instance, job)} for job in instance.jobs]
+    few = [{slots for slots, _ in placements(instance, job)} for job in instance.jobs]
     assume(all(len(own) <= 2 for own in few))  # rates, of which the states that are tried follow
     agree(instance, "preemptive", best_batchsched(instance))
 

@@ -19,7 +19,7 @@ from hindsched.solvers.door.program import solve_program
 from hindsched.solvers.door.result import Status
 from hindsched.solvers.families.oasis.methods import milp
 from hindsched.solvers.families.oasis.promises import Promises, find_patterns
-from tests.brute_force.oasis import optimum
+from tests.second_opinion.settle import optimum
 from tests.strategies.oasis import flat, make, oasis_instances
 
 EXACT = SolveOptions(gap=1e-7)
@@ -30,7 +30,7 @@ EVERYBODY = dict.fromkeys(range(4), 5)
 
 @given(oasis_instances())
 def test_the_program_of_the_ends_bounds_and_the_method_attains_the_optimum(instance: Any) -> None:
-    best = optimum(instance).value
+    best = optimum(instance)
     ends = solve_program(build_ends(instance, find_patterns).model, EXACT)
     assert ends.objective is not None
     assert ends.objective >= best - 1e-6
@@ -77,7 +77,7 @@ def test_a_leaf_has_a_point_exactly_if_the_promises_can_be_kept(instance: Any, d
     }
     if not ends:
         return
-    possible = optimum(_with_deadlines(instance, ends)).value > len(ends) - 0.5
+    possible = optimum(_with_deadlines(instance, ends)) > len(ends) - 0.5
     leaf = build_leaf(instance, ends, find_patterns)
     result = solve_program(leaf.model, EXACT)
     assert result.has_point == possible
@@ -103,7 +103,7 @@ def _with_deadlines(instance: OasisInstance, ends: dict[int, int]) -> OasisInsta
 
 
 def check_method(instance: OasisInstance, value: float, cuts: int) -> None:
-    assert optimum(instance).value == pytest.approx(value)
+    assert optimum(instance) == pytest.approx(value)
     nobody = build_solution(instance, {})
     result = check_result(milp(instance, "standard", EXACT, incumbent=nobody), DEFAULT_GAP)
     assert result.status == Status.OPTIMAL
@@ -148,7 +148,7 @@ def test_promises_that_no_schedule_keeps_are_cut_off() -> None:
     workers = [{"gpu": 2, "mbps": 1}, {"gpu": 1, "mbps": 1}]
     ps = [{"gpu": 2, "mbps": 1}, {"gpu": 1, "mbps": 3}]
     instance = make([job | own for own in jobs], workers, ps, horizon=4)
-    check_method(instance, optimum(instance).value, cuts=1)
+    check_method(instance, optimum(instance), cuts=1)
 
 
 def test_conflicts_are_the_smallest_decided_once_and_cut_off_no_schedule() -> None:

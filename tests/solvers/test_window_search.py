@@ -12,7 +12,7 @@ from hindsched.solvers.families.batchsched import search as module
 from hindsched.solvers.families.batchsched.methods import find_incumbent
 from hindsched.solvers.families.batchsched.search import search_of
 from hindsched.solvers.oracles.base import build_oracle
-from tests.brute_force.batchsched import optimum
+from tests.second_opinion.settle import optimum
 
 RING = {"architecture": "ring-allreduce"}
 

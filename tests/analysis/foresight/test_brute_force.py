@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,8 @@ from scipy.optimize import linprog
 import hindsched as hs
 from hindsched.instances.base import FAMILIES, Instance
 from hindsched.models.base import COMMIT, POLICIES, RUN
-from tests.brute_force import astraea, batchsched, mlbroker, policies
+from tests.brute_force import mlbroker, policies
+from tests.second_opinion.settle import placements
 from tests.strategies.edgecloud import instance as edgecloud_instance
 from tests.strategies.edgecloud import job as edgecloud_job
 
@@ -63,10 +65,9 @@ def batchsched_() -> Tree:
     )
     known = {each.name: each for each in made[1].jobs}
     ways = {
-        name: [(d, tuple(x for row in use for x in row))
-               for d, use in batchsched.placements(made[1], each)]
+        name: [(math.ceil(slots), use) for slots, use in placements(made[1], each)]
         for name, each in known.items()
-    }  # fmt: skip
+    }
 
     def cost(name: str, end: int) -> float:
         return float(known[name].weight * (end + 1))
@@ -88,19 +89,16 @@ def astraea_() -> Tree:
     made = futures_of("astraea", cluster, [job("a", 0, 3, 9), job("b", 0, 1, 5)],
                       [job("c", 1, 2, 20), job("d", 2, 1, 6)])  # fmt: skip
     known = {each.name: each for each in made[1].jobs}
-    rooms = astraea.capacities(made[1])
     ways = {
-        name: sorted({(max(1, int(np.ceil(slots - 1e-9))),
-                       tuple(float(takes.get(key, 0)) for key in rooms))
-                      for slots, takes, _ in astraea.placings(made[1], each)})
+        name: [(math.ceil(slots), use) for slots, use in placements(made[1], each)]
         for name, each in known.items()
-    }  # fmt: skip
+    }
 
     def cost(name: str, end: int) -> float:
-        return float(astraea.value_of(made[1], known[name], end))
+        one = known[name]
+        return float(one.utility.slope * (end - one.arrival) + one.utility.intercept)
 
-    room = tuple(map(float, rooms.values()))
-    return made, lambda p: policies.windows(ways, room, cost, 5, p, optional=True), 5
+    return made, lambda p: policies.windows(ways, (2.0, 2.0), cost, 5, p, optional=True), 5
 
 
 def oasis() -> Tree:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from types import SimpleNamespace
 
 import numpy as np
@@ -13,7 +14,8 @@ from hindsched.instances.decimals import loosened
 from hindsched.instances.modes import Modes, modes
 from hindsched.solutions.window_solution import row_use
 from hindsched.solvers.families.windows.schedules import ScheduleSearch, cheapest_row
-from tests.brute_force.batchsched import cheapest_placement, placements
+from tests.brute_force.batchsched import cheapest_placement
+from tests.second_opinion.settle import placements
 from tests.strategies.batchsched import tiny_instances
 
 EXAMPLES = {"derandomize": True, "database": None, "deadline": None}
@@ -82,8 +84,8 @@ def by_slot(values):
 
 def priced_schedules(instance, job, free, prices, first, last):
     """(completion, paid) of every schedule in slots `first` .. `last` that fits what is free."""
-    for d, use in placements(instance, job):
-        need = np.array(use)
+    for slots, use in placements(instance, job):
+        d, need = math.ceil(slots), np.reshape(use, free.shape[1:])
         for start in range(max(1, first), last - d + 2):
             window = slice(start - 1, start - 1 + d)
             if np.all(need <= free[window] + 1e-9):

@@ -11,7 +11,7 @@ from hindsched.solvers.door.api import solve
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.families.edgecloud import methods
 from hindsched.solvers.families.edgecloud.methods import best_incumbent, lp_4_plus
-from tests.brute_force.edgecloud import optimum
+from tests.second_opinion.settle import optimum
 from tests.strategies.edgecloud import tiny_instances
 
 FORMULATIONS = ("no-migration", "literal")

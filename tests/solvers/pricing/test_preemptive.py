@@ -17,8 +17,7 @@ from hindsched.online.registry import algorithms
 from hindsched.online.simulator import simulate
 from hindsched.solvers.kernels.windows.merged_server import cheapest_slots
 from hindsched.solvers.oracles.base import build_oracle
-from tests.brute_force.astraea import placings
-from tests.brute_force.batchsched import times
+from tests.second_opinion.settle import placements
 from tests.strategies.astraea import astraea_instances
 from tests.strategies.batchsched import tiny_instances
 
@@ -88,17 +87,10 @@ def test_no_rival_is_better_than_the_bound(family: str, changes: Any, seed: int)
 
 def raw_ways(instance: Any, job: Any) -> Any:
     """(rate of work, use of all servers together) of every placement, from the definition."""
-    if instance.family == "batchsched":
-        for slots, use in times(instance, job):
-            yield job.total_minibatches / slots, np.array(use).sum(axis=0)
-        return
-    kinds = [("w", name) for name in instance.worker_types]
-    kinds += [("p", name) for name in instance.ps_types]
-    for slots, takes, _ in placings(instance, job):
-        use = np.zeros(len(kinds))
-        for (role, kind, _), number in takes.items():
-            use[kinds.index((role, kind))] += number
-        yield job.total_minibatches / slots, use
+    axis = 0 if instance.family == "batchsched" else 1  # of the servers
+    shape = (len(instance.servers), -1) if axis == 0 else (-1, len(instance.servers))
+    for slots, use in placements(instance, job):
+        yield job.total_minibatches / float(slots), np.reshape(use, shape).sum(axis)
 
 
 @pytest.mark.parametrize(

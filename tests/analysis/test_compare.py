@@ -15,11 +15,6 @@ INSTANCE = hs.generate("oasis", preset="small", seed=1)
 QUICK = {"seeds": 1, "method": "bound", "time_limit": 1, "progress": False}
 
 
-@pytest.fixture(scope="module")
-def instance():
-    return hs.named_instance("oasis-t10-i10-h25-s0")
-
-
 def test_real_runs(instance):
     comparison = compare(
         instance, ["oasis", "fifo"], seeds=2, method="bound", time_limit=2, progress=False

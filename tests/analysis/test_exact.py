@@ -7,7 +7,7 @@ import pytest
 
 import hindsched as hs
 from hindsched.analysis import verify as exact
-from hindsched.analysis.verify import proof_of
+from hindsched.analysis.verify import Verification, exact_check, proof_of
 from hindsched.errors import InputError
 from hindsched.kernel import Interval
 from hindsched.solutions.base import build_solution
@@ -36,21 +36,6 @@ def test_a_solution_that_beats_its_bound_is_loud_and_both_are_named(result, monk
         proof_of(result)
 
 
-@pytest.fixture(scope="module")
-def instance():
-    return hs.named_instance("oasis-t10-i10-h25-s0")
-
-
-@pytest.fixture(scope="module")
-def solution(instance):
-    return hs.simulate(instance, "oasis").solution
-
-
-@pytest.fixture(scope="module")
-def certificate(instance):
-    return hs.solve(instance, "bound", options={"time_limit": 1}).certificate
-
-
 def test_objects_and_files_give_the_same(instance, solution, certificate, tmp_path):
     hs.write_solution(solution, tmp_path / "s.json")
     hs.write_certificate(certificate, tmp_path / "c.json")
@@ -63,6 +48,7 @@ def test_objects_and_files_give_the_same(instance, solution, certificate, tmp_pa
     assert from_objects.bound == pytest.approx(certificate.bound, rel=1e-9)
     expected = (from_objects.bound - from_objects.objective) / from_objects.bound
     assert from_objects.gap == pytest.approx(expected)
+    assert exact_check(instance, tmp_path / "s.json", tmp_path / "c.json", seconds=1e-4) is None
 
 
 def test_another_instance(instance, solution, certificate):
@@ -79,3 +65,12 @@ def test_a_bound_that_the_prices_do_not_prove(instance, solution, certificate):
     data["bound"] -= 1.0
     with pytest.raises(InputError, match="the prices prove"):
         hs.verify(instance, solution, data)
+
+
+def test_a_solution_that_beats_the_bound(instance, solution, certificate, monkeypatch):
+    beats = Verification("i", "batchsched", "modes", "min", 9.0, [], bound=10.0, kind="lagrangian")
+    assert beats.is_contradiction
+    assert not Verification("i", "oasis", "standard", "max", 9.0, [], bound=10.0).is_contradiction
+    monkeypatch.setattr(Verification, "is_contradiction", True)
+    with pytest.raises(hs.SolveFailed, match=r"is better than the bound .*one of the two must"):
+        hs.verify(instance, solution, certificate)

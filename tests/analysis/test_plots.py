@@ -22,21 +22,6 @@ def headless(monkeypatch):
 
 
 @pytest.fixture(scope="module")
-def instance():
-    return hs.named_instance("oasis-t10-i10-h25-s0")
-
-
-@pytest.fixture(scope="module")
-def solution(instance):
-    return hs.simulate(instance, "oasis").solution
-
-
-@pytest.fixture(scope="module")
-def certificate(instance):
-    return hs.solve(instance, "bound", options={"time_limit": 2}).certificate
-
-
-@pytest.fixture(scope="module")
 def measured(instance):
     names = ["oasis", "fifo", "drf"]
     return hs.ratio(instance, names, seeds=2, method="bound", time_limit=1, progress=False)

@@ -5,7 +5,6 @@ import shutil
 
 import pytest
 
-import hindsched as hs
 from hindsched.analysis.compare import plan_tasks
 from hindsched.analysis.report.html import render_report, write_report
 from hindsched.analysis.store import ResultStore, check_folder
@@ -13,11 +12,6 @@ from hindsched.analysis.sweep import run_tasks
 from hindsched.errors import InputError
 
 OFFLINE = {"method": "bound", "time_limit": 1.0}
-
-
-@pytest.fixture(scope="module")
-def instance():
-    return hs.named_instance("oasis-t10-i10-h25-s0")
 
 
 @pytest.fixture(scope="module")

@@ -39,7 +39,10 @@ def test_a_tree_proves_an_optimum_and_says_what_is_explained(capsys, tmp_path):
     assert (checked["certificate"], checked["proves_optimal"]) == ("tree", True)
     assert checked["leaves"] == len(json.loads((tmp_path / "c.json").read_text())["prices"])
     assert run(["verify", name, solution, "--prices", tree]) == 0
-    assert "this solution is optimal" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "this solution is optimal" in said
+    assert "exact kernel: proves optimal" in said
+    assert ask(capsys, "verify", name, solution, "--fast")[1]["exact"] is None
     ask(capsys, "simulate", name, "--algorithm", "oasis", "-o", online)
     code, checked = ask(capsys, "verify", name, online, "--prices", tree)
     assert (code, checked["proves_optimal"]) == (0, False)

@@ -21,7 +21,8 @@ FORMULATIONS = ("standard",)
 
 def work(job: dict[str, Any], instance: dict[str, Any]) -> int:
     """Worker-slots of a job: the right side of (2), rounded up since its left side is whole."""
-    seconds = 8 * Fraction(job["gradient_mb"]) / bandwidth(job["worker"], instance)
+    sent = 8 * Fraction(job["gradient_mb"])
+    seconds = sent / bandwidth(job["worker"], instance) if sent else 0
     slots = Fraction(job["minibatch_slots"]) + 2 * seconds / Fraction(instance["slot_seconds"])
     return math.ceil(job["epochs"] * job["chunks"] * job["minibatches"] * slots)
 

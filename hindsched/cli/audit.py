@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import hindsched as hs
 from hindsched.cli import settings as opt
@@ -41,7 +41,7 @@ def audit(
         time_unit=time_unit, time_step=time_step, skip_broken=skip_broken,
         settings=opt.parse_settings(settings), say=say if errors.console.is_terminal else None,
     )  # fmt: skip
-    told = found.to_dict()
+    told: dict[str, Any] = found.to_dict()
     if as_json:
         emit_json(told)
     else:

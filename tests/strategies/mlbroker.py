@@ -79,6 +79,21 @@ def instances(
     return MlbrokerInstance.parse(data)
 
 
+def scaled(instance: MlbrokerInstance, factor: float) -> MlbrokerInstance:
+    """The same instance with all money multiplied by `factor`."""
+    data = instance.to_dict()
+    for center in data["datacenters"]:
+        for price in center["prices"].values():
+            price["unit_usd"] *= factor
+            price["discounted_usd"] *= factor
+    data["transfer_usd_per_gb"] = [
+        [value * factor for value in row] for row in data["transfer_usd_per_gb"]
+    ]
+    for job in data["jobs"]:
+        job["deployment_usd"] *= factor
+    return MlbrokerInstance.parse(data)
+
+
 def make(centers, slots, transfer, prices, jobs):
     """An instance by hand: prices (unit, discounted, threshold) per centre, one resource."""
     names = [f"r{r + 1}" for r in range(centers)]

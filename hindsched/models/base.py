@@ -139,7 +139,6 @@ class DualProgram(Declared):
     """A paper's dual as a program of its own, with the check of its points."""
 
     whose: str  # the dual's number and the program whose dual it is, as the title says it
-    grows: bool = False  # whether rows are added until no best response breaks one (`add_row`)
 
     @property
     def title(self) -> str:
@@ -171,10 +170,6 @@ class DualProgram(Declared):
                 number, _, _ = (item.parent_component().doc or "(").partition(")")
                 found.append(Violation(f"{number})", item.name, over))
         return found
-
-    def add_row(self, job: int, worth: float, use: Prices) -> None:
-        """Add the row of a job's schedule, of that worth and use, in a program that `grows`."""
-        raise InputError("dual", self.title, "must be a dual that grows by rows")
 
 
 def model_module(family: str) -> ModuleType:

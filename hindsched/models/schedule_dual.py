@@ -41,6 +41,7 @@ class ScheduleDual(DualProgram):
     slots: int  # last slot
     payoff: Expr
     rows: Expr
+    grows: bool = False  # whether rows are added until no best response breaks one (`add_row`)
 
     def add_row(self, job: int, worth: float, use: Prices) -> None:
         """Add the row of a job's schedule, of that worth and use by row set."""

@@ -25,6 +25,7 @@ from hindsched.json_types import JsonObject, Keywords
 from hindsched.models import base
 from hindsched.models.declared import Declared
 from hindsched.models.futures import ExtensiveProgram, Futures, build_extensive
+from hindsched.models.schedule_dual import ScheduleDual
 from hindsched.solutions.base import Solution, Violation
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import solution_at, solve_program
@@ -421,15 +422,16 @@ class DualModel(_HeldPyomo):
 
     def solve(self, options: Options = None, **keywords: object) -> DualResult:
         """Solve it; a dual with a row a schedule gets the rows that best responses break."""
-        chosen, program, added = SolveOptions.of(options, **keywords), self.program, 0
-        layout = "servers" if program.grows else None
-        oracle = build_oracle(self.instance, program.formulation, rows=layout)
+        chosen, added = SolveOptions.of(options, **keywords), 0
+        program: Any = self.program
+        grows = isinstance(program, ScheduleDual) and program.grows
+        oracle = build_oracle(self.instance, program.formulation, rows="servers" if grows else None)
         for _ in range(MOST_ROUNDS):
             result = solve_declared(program, chosen)
             if result.status is not Status.OPTIMAL:
                 raise SolveFailed(f"{program.title}: {result.status}")
             prices, payoffs, best, before = program.prices(), program.payoffs(), [], added
-            if program.grows:
+            if grows:
                 flat = oracle.rows.pack(prices)
                 best = [oracle.best_response(block, flat) for block in range(oracle.num_blocks)]
             broken = program.violations([None if each is None else each.value for each in best])

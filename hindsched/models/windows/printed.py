@@ -18,7 +18,7 @@ linearised exactly:
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -64,27 +64,25 @@ class PrintedJob(JobBlock):
 
     def _add_variables(self) -> None:
         """Counts, hosts, and what is selected."""
-        b, paper = self.block, self.family.paper
+        b, paper, H = self.block, self.family.paper, self.H
         over = [self.T] if self.BY_SLOT else []
-        b.y = pyo.Var(
-            self.H, self.M, *over, domain=self.whole, bounds=lambda _, *i: (0, self.most_y[i[:2]]),
-            doc=f"({paper.counts}) workers of a type on a server",
-        )  # fmt: skip
-        together = f"({paper.standing}) all stands on one server"
-        b.add_component(paper.together, pyo.Var(domain=self.binary, doc=together))
-        on = f"({paper.standing}) the server holds anything of the job"
-        b.on = pyo.Var(self.H, domain=self.binary, doc=on)
-        pace = f"({paper.pace}) types, number of workers, where"
-        b.pace = pyo.Var(list(self.length), domain=self.binary, doc=pace)
-        if self.P:
-            ps = pyo.Var(
-                self.H, self.P, *over, domain=self.whole,
-                bounds=lambda _, *i: (0, self.most_ps[i[:2]]),
-                doc=f"({paper.counts}) PSs of a type on a server",
+
+        def counts(kinds: range, most: Mapping[tuple[int, int], int], what: str) -> Expr:
+            return pyo.Var(
+                H, kinds, *over, domain=self.whole, bounds=lambda _, *i: (0, most[i[:2]]),
+                doc=f"({paper.counts}) {what} of a type on a server",
             )  # fmt: skip
-            b.add_component(paper.ps, ps)
-            hosts = f"({paper.hosting}) the server holds a PS of the job"
-            b.hosts = pyo.Var(self.H, domain=self.binary, doc=hosts)
+
+        def choice(number: str, what: str, *index: Any) -> Expr:
+            return pyo.Var(*index, domain=self.binary, doc=f"({number}) {what}")
+
+        b.y = counts(self.M, self.most_y, "workers")
+        b.add_component(paper.together, choice(paper.standing, "all stands on one server"))
+        b.on = choice(paper.standing, "the server holds anything of the job", H)
+        b.pace = choice(paper.pace, "types, number of workers, where", list(self.length))
+        if self.P:
+            b.add_component(paper.ps, counts(self.P, self.most_ps, "PSs"))
+            b.hosts = choice(paper.hosting, "the server holds a PS of the job", H)
         self.over, self.q, self.ps = over, b.component(paper.together), b.component(paper.ps)
 
     def workers(self, *t: int) -> Expr:

@@ -134,7 +134,8 @@ def test_every_command(instance, tmp_path, capsys):
     made = ("generate", WORD, "-o", str(tmp_path / "g.json"))
     compared = ("bench", f"{WORD}/small", "--workers", "0", "--time-limit", "5", "--json")
     results = ("--out", str(tmp_path / "results"))
-    for command in (solved, simulated, checked, made, (*compared, *results)):
+    worst = ("worst", WORD, "--algorithm", "first-come", "--work-limit", "8")
+    for command in (solved, simulated, checked, made, worst, (*compared, *results)):
         assert run(list(command)) == 0, capsys.readouterr().err
     told = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert [item["family"] for item in told["instances"]] == [WORD, WORD]

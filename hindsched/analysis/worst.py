@@ -1,6 +1,6 @@
 """``worst``: search the instance on which an algorithm is worst, shrink it, and prove its ratio.
 
-Candidates are drawn from the family's ranges, or are the best one so far with one thing changed;
+Candidates are drawn by the family's generator, or are the best one so far with one thing changed;
 each is run and solved exactly within a limit of work that no clock sets. Then simpler variants are
 taken while the ratio stays. What is found is a witness: any feasible schedule proves a ratio, so
 that the claim needs nobody's word.
@@ -31,7 +31,7 @@ from hindsched.analysis.verify import verify
 from hindsched.errors import HindschedError, InputError, SolveFailed
 from hindsched.instances.base import Instance, whole_number
 from hindsched.instances.io import read, read_json, write, write_json, write_text
-from hindsched.instances.search_space import SearchSpace, find_space
+from hindsched.instances.search_space import SearchSpace, find_space, leaves, lists
 from hindsched.json_types import Draft, JsonObject, Keywords
 from hindsched.online.protocol import Theorem
 from hindsched.online.simulator import SimulationResult, simulate
@@ -60,9 +60,10 @@ def worst(
     algorithm: Contender,
     against: Contender | None = None,
     *,
-    preset: str | None = None,
+    preset: str = "small",
     ranges: Mapping[str, object] | None = None,
     settings: Keywords | None = None,
+    formulation: str | None = None,
     seeds: int = 5,
     seed: int = 0,
     time_limit: float | None = None,
@@ -78,14 +79,16 @@ def worst(
     Parameters
     ----------
     family, preset : str
-        The family's name and its search space, None for its first one.
+        The family's name and the preset of its generator near which to search.
     algorithm : str, class or OnlineAlgorithm
         A registered name, ``path/to/file.py:Class``, ``exec:command``, a class or an object.
     against : str, class or OnlineAlgorithm, optional
         Another algorithm to compare with in place of the optimum.
     ranges, settings : mapping, optional
-        Ranges in place of the space's: a number or ``[low, high]`` by name, where ``jobs`` is how
-        many; settings of the algorithms.
+        Ranges in place of the generator's: a number or ``[low, high]`` by field of a file
+        (``chunks``, ``jobs.worker.gpu``), where ``jobs`` is how many; settings of the algorithms.
+    formulation : str, optional
+        Which of the family's problems; None for its default.
     seeds, seed : int
         Runs of a randomised algorithm on each candidate; seed of the search's draws.
     time_limit, work_limit : float and int, optional
@@ -106,8 +109,8 @@ def worst(
     Examples
     --------
     >>> import hindsched as hs
-    >>> found = hs.worst("oasis", "fifo", preset="one-slot", work_limit=60)
-    >>> found.proven > 5
+    >>> found = hs.worst("gang", "fifo", work_limit=60)
+    >>> found.proven > 1.2
     True
     """
     space = find_space(family, preset).with_ranges(ranges or {})
@@ -117,9 +120,10 @@ def worst(
         whole_number("work_limit", work_limit, 1)
     if time_limit is not None and not 0 < time_limit < math.inf:
         raise InputError("time_limit", time_limit, "must be a number of seconds above 0")
-    question = Question(space, algorithm, against, settings or {}, seeds)
+    question = Question(space, algorithm, against, settings or {}, seeds, formulation)
     place = None if folder is None else Path(folder)
-    asked = [family, preset, str(algorithm), str(against), seed, jsonable(ranges or {})]
+    told = jsonable(ranges or {})
+    asked = [family, preset, str(algorithm), str(against), seed, told, formulation]
     done, best, score = 0, None, -math.inf
     if resume:
         if place is None:
@@ -175,6 +179,7 @@ class Question:
     against: Contender | None = None
     settings: Keywords = field(default_factory=dict)
     seeds: int = 1
+    formulation: str | None = None
 
     def __post_init__(self) -> None:
         """Its algorithms can be built, its settings are somebody's."""
@@ -198,8 +203,9 @@ class Question:
         for seed in range(first, first + (count or self.seeds)):
             entry = self.entry(contender)
             given = contender if isinstance(contender, str) else entry.algorithm
-            form = self.space.formulation
-            run = simulate(instance, given, seed=seed, settings=entry.settings, formulation=form)
+            run = simulate(
+                instance, given, seed=seed, settings=entry.settings, formulation=self.formulation
+            )
             if run.in_feasible_set and run.violations:
                 raise InputError(run.algorithm, run.violations[0], "must not break a constraint")
             found.append(run)
@@ -214,8 +220,8 @@ class Question:
         if self.against is not None:
             middle = _middle(self.runs(self.against, instance))
             return middle.algorithm, middle.solution, None
-        method, form = self.space.exact, self.space.formulation
-        found = solve(instance, method, formulation=form, options={**options, "threads": 1})
+        given = {**options, "threads": 1}
+        found = solve(instance, formulation=self.formulation, options=given)
         known = [] if found.solution is None else [("offline", found.solution)]
         known += [(run.algorithm, run.solution) for run in runs if not run.violations]
         if not known:
@@ -244,8 +250,7 @@ def shrunk(question: Question, data: Draft, least: float, stop: Callable[[], boo
     """The simplest variant found whose ratio is at least `least`: fewer jobs, plainer numbers."""
     space, tried = question.space, {str(data)}
     while True:
-        for variant in _variants(space, data):
-            made = space.normal(variant)
+        for made in _variants(space, data):
             if stop() or len(tried) > SHRINK_WORK:
                 return data
             if str(made) in tried or complexity(space, made) >= complexity(space, data):
@@ -258,15 +263,16 @@ def shrunk(question: Question, data: Draft, least: float, stop: Callable[[], boo
             return data
 
 
-def complexity(space: SearchSpace, data: Draft) -> tuple[int, int, int, float]:
-    """How hard a candidate is to read: items, different numbers, their digits, their size."""
-    values = [(item, item.read(place)) for item, place in space.places(data)]
-    numbers = [(item, value) for item, value in values if not item.choices]
+def complexity(space: SearchSpace, data: Draft) -> tuple[int, int, int, int, float]:
+    """How hard a candidate is to read: items, fields, different numbers, digits, size."""
+    values = [(path, holder[key]) for path, holder, key in leaves(data)]
+    numbers = [(path, value) for path, value in values if space.varies(path)]
     return (
-        sum(len(data[key]) for key in space.lists),
-        len({(item.path, value) for item, value in values}),
+        sum(len(data[key]) for key in lists(data)),
+        len(values),
+        len(set(numbers)),
         sum(len(f"{value:.12g}".replace(".", "").strip("-0")) for _, value in numbers),
-        sum(math.log1p(abs(value - item.low)) for item, value in numbers),
+        sum(math.log1p(abs(value - space.spans[path].low)) for path, value in numbers),
     )
 
 
@@ -275,37 +281,32 @@ def _candidate(space: SearchSpace, best: Draft | None, seed: int, number: int) -
     random = np.random.default_rng((seed, number))
     if best is None or random.random() < DRAWN:
         return space.draw(random)
-    data = copy.deepcopy(best)
-    fields = list(space.places(data))
-    if not fields or random.random() < 0.25:
-        key = str(random.choice([*reversed(space.lists)]))
-        space.resize(data, key, max(1, len(data[key]) + int(random.choice((-1, 1)))))
-        return space.normal(data)
-    item, place = fields[int(random.integers(len(fields)))]
-    same = [item.read(other) for it, other in fields if it.path == item.path]
-    drawn = item.draw(random)
-    item.write(place, drawn if random.random() < 0.6 else same[int(random.integers(len(same)))])
-    return space.normal(data)
+    return space.change(best, random)
 
 
 def _variants(space: SearchSpace, data: Draft) -> Iterator[Draft]:
-    """Simpler variants: one item fewer, one number plainer."""
-    for key in reversed(space.lists):
-        for at in range(len(data[key]) if len(data[key]) > 1 else 0):
+    """Simpler variants: one item fewer, one field fewer, one number plainer."""
+    for key in reversed(lists(data)):
+        fewest = space.counts.get(key, (1, 1))[0]
+        for at in range(len(data[key]) if len(data[key]) > fewest else 0):
             made = copy.deepcopy(data)
             del made[key][at]
             yield made
-    for number, (item, place) in enumerate(space.places(data)):
-        value = item.read(place)
-        plain = list(item.choices) or [
-            item.low, *(one for one in (0, 1, 10) if item.low <= one <= item.high),
-            float(f"{value:.1g}"), item.low + (value - item.low) / 2,
-        ]  # fmt: skip
-        for simple in dict.fromkeys(plain):
+    for number, (path, holder, key) in enumerate(leaves(data)):
+        made = copy.deepcopy(data)
+        _, changed, _ = list(leaves(made))[number]
+        if isinstance(changed, dict):
+            del changed[key]
+            yield made
+        if not space.varies(path):
+            continue
+        span, value = space.spans[path], holder[key]
+        plain = [span.low, 0, 1, 10, float(f"{value:.1g}"), span.low + (value - span.low) / 2]
+        for simple in dict.fromkeys(map(span.nearest, plain)):
             if simple != value:
                 made = copy.deepcopy(data)
-                changed, where = list(space.places(made))[number]
-                changed.write(where, simple)
+                _, changed, _ = list(leaves(made))[number]
+                changed[key] = simple
                 yield made
 
 

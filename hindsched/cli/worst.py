@@ -15,8 +15,9 @@ from hindsched.errors import INTERRUPTED
 def worst(
     family: opt.Family,
     algorithm: opt.Algorithm,
-    preset: Annotated[str | None, opt.option("Search space of the family; its first.")] = None,
+    preset: Annotated[str, opt.option("Of the generator, near which to search.")] = "small",
     settings: opt.Settings = None,
+    formulation: opt.Formulation = None,
     time_limit: opt.TimeLimit = None,
     work_limit: Annotated[int | None, opt.option("Candidates to evaluate.")] = None,
     seed: opt.Seed = 0,
@@ -27,11 +28,12 @@ def worst(
 ) -> int:
     """Search the instance on which an algorithm is worst; Ctrl-C keeps what was found.
 
-    A setting NAME=[low,high] of the search space is a range.
+    --set NAME=[low,high] is a range of a field of the instance; jobs is how many.
     """
     from hindsched.instances.search_space import find_space
 
-    values, names = opt.parse_settings(settings), find_space(family, preset).names()
+    values, space = opt.parse_settings(settings), find_space(family, preset)
+    ranges = {key: value for key, value in values.items() if space.has(key)}
     opt.check_targets(output=None if output is None else os.path.join(output, "instance.json"))
     best = [-1.0]
 
@@ -41,11 +43,10 @@ def worst(
             say(f"{done:7d} evaluated: ratio {ratio:.6g}")
 
     found = hs.worst(
-        family, algorithm, preset=preset,
-        ranges={key: values[key] for key in values if key in names},
-        settings={key: values[key] for key in values if key not in names},
-        seed=seed, time_limit=time_limit, work_limit=work_limit, workers=workers, folder=output,
-        resume=resume, on_progress=progress,
+        family, algorithm, preset=preset, ranges=ranges,
+        settings={key: value for key, value in values.items() if key not in ranges},
+        formulation=formulation, seed=seed, time_limit=time_limit, work_limit=work_limit,
+        workers=workers, folder=output, resume=resume, on_progress=progress,
     )  # fmt: skip
     facts, place = found.search, shlex.quote(output or "")
     if as_json:

@@ -1,7 +1,8 @@
-"""Spaces of instances that a search may roam: which fields of a file vary, within which ranges.
+"""Instances that a search may roam: what a family's generator draws, and what is near it.
 
-A family's ``search_space.py`` exports ``SPACES: dict[str, SearchSpace]``, the default first.
-Whatever its fields are set to, a file is parsed as any other: one that breaks a rule is no member.
+No family states anything here. How many jobs, servers and the like there are is drawn up to what
+the generator's preset has, and every number stays within what some draws of it had. A change may be
+any: one that breaks a rule of the family is made again.
 """
 
 from __future__ import annotations
@@ -10,209 +11,206 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, replace
-from itertools import chain
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from hindsched.errors import InputError
-from hindsched.instances.base import MOST_COUNT, Instance, families_on, family_module
-from hindsched.instances.decimals import exactly
-from hindsched.instances.generators.registry import plain
+from hindsched.instances.base import LARGEST_NUMBER, MOST_COUNT, Instance
+from hindsched.instances.generators.registry import generate, plain, presets
 from hindsched.instances.io import parse_instance
-from hindsched.json_types import Draft
+from hindsched.json_types import Draft, Keywords
 
-JOBS = "jobs"
-Place = tuple[Any, Any]  # a list or an object, and the position or key in it
+DRAWS = 30  # of the generator, to see what its numbers are
+MOST_ITEMS = 4  # of a list that are drawn, so that exact methods are fast
+TRIES = 1000  # of a draw or a change, until one breaks no rule
+JOBS, HORIZON, SLOT = "jobs", "horizon", "slot_seconds"
+TIMES = ("arrival", "departure", "submit", "deadline")  # fields of a job that move together
 
 
-@dataclass(frozen=True)
-class Field:
-    """A number, or a choice, that varies.
+class Span(NamedTuple):
+    """Least and most of a number of a file."""
 
-    Its path has keys from the job (or, for the cluster, from the file) on, with dots between them;
-    ``[]`` stands for every item of a list and ``*`` for every key of an object.
-    """
+    low: float
+    high: float
+    is_whole: bool
 
-    path: str
-    low: float = 0
-    high: float = 0
-    grain: int = 1  # denominator of its numbers; 1 for integers
-    log: bool = False  # drawn by its logarithm; `low` is above 0 then
-    choices: tuple[Any, ...] = ()  # instead of a range
-    repeats: bool = False  # the field is a list of equal items, and the number is how many
+    def nearest(self, value: float) -> float:
+        """The nearest number of the span."""
+        return min(max(round(value) if self.is_whole else value, self.low), self.high)
 
-    @property
-    def name(self) -> str:
-        """Its last key, by which people name it."""
-        return [word for word in self.path.replace("[]", "").split(".") if word != "*"][-1]
 
-    def places(self, data: Any) -> Iterator[Place]:
-        """Every place of the field in a job's record or a file's data; none where it is absent."""
-        *outer, last = self.path.replace("[]", ".[]").split(".")
-        holders = [data]
-        for word in outer:
-            holders = [holder[key] for holder in holders for key in _keys(holder, word)]
-        return ((holder, key) for holder in holders for key in _keys(holder, last))
-
-    def read(self, place: Place) -> Any:
-        """The number, or the choice, at a place."""
-        holder, key = place
-        return len(holder[key]) if self.repeats else holder[key]
-
-    def write(self, place: Place, value: Any) -> None:
-        """Set the number at a place, on its grain and within its range; or the choice."""
-        holder, key = place
-        if self.choices:
-            holder[key] = value if value in self.choices else self.choices[0]
-        elif self.repeats:
-            holder[key] = [holder[key][0]] * int(self.rounded(value)) if holder[key] else []
+def leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any, Any]]:
+    """Every number and word of a file: its path without positions, its list or object, its key."""
+    for key, item in list(value.items() if isinstance(value, dict) else enumerate(value)):
+        where = f"{path}.{key}".lstrip(".") if isinstance(value, dict) else path
+        if isinstance(item, dict | list):
+            yield from leaves(item, where)
         else:
-            holder[key] = self.rounded(value)
-
-    def rounded(self, value: float) -> int | float:
-        """The nearest number of the range that is a multiple of ``1 / grain``."""
-        low, high = (exactly(end) * self.grain for end in (self.low, self.high))
-        count = min(max(round(float(value) * self.grain), math.ceil(low)), math.floor(high))
-        return count // self.grain if count % self.grain == 0 else count / self.grain
-
-    def draw(self, random: np.random.Generator) -> Any:
-        """Draw from the range: half of the time with a small denominator."""
-        if self.choices:
-            return self.choices[int(random.integers(len(self.choices)))]
-        if self.log:
-            value = math.exp(random.uniform(math.log(self.low), math.log(self.high)))
-        else:
-            value = random.uniform(self.low, self.high)
-        if self.grain > 1 and random.random() < 0.5:
-            value = round(value)
-        return self.rounded(value)
-
-    def within(self, given: Any) -> Field:
-        """The field with another range, or fewer choices."""
-        where = f"set.{self.name}"
-        if self.choices:
-            chosen = given if isinstance(given, list) else [given]
-            if not chosen or not all(one in self.choices for one in chosen):
-                allowed = ", ".join(map(str, self.choices))
-                raise InputError(where, given, f"must be some of {allowed}")
-            return replace(self, choices=tuple(chosen))
-        low, high = ends = _ends(where, given)
-        if self.log and low <= 0:
-            raise InputError(where, given, "must be above 0")
-        if self.grain == 1 and any(end % 1 for end in ends):
-            raise InputError(where, given, "must be integers")
-        return replace(self, low=low, high=high)
+            yield where, value, key
 
 
-def _keys(holder: object, word: str) -> list[Any]:
-    if isinstance(holder, list):
-        return list(range(len(holder))) if word == "[]" else []
-    if isinstance(holder, dict):
-        return list(holder) if word == "*" else [word] if word in holder else []
-    return []
+def lists(data: Draft) -> list[str]:
+    """Names of a file's lists of records."""
+    kept = (key for key, value in data.items() if isinstance(value, list) and value)
+    return [key for key in kept if isinstance(data[key][0], dict)]
+
+
+def _file(instance: Instance) -> Draft:
+    return {key: value for key, value in instance.to_dict().items() if key != "provenance"}
 
 
 @dataclass(frozen=True)
 class SearchSpace:
-    """Instances of a family within stated ranges."""
+    """Instances near those of a preset of a family's generator."""
 
-    base: Draft  # a valid file with a job: what no field sets stays as it is here
-    lists: dict[str, tuple[int, int]]  # fewest and most items of lists, the last of them jobs
-    job_fields: tuple[Field, ...]
-    cluster_fields: tuple[Field, ...] = ()
-    repair: Callable[[Draft], Draft] = dict  # brings dependent fields into line after a change
-    formulation: str | None = None  # the family's problem; None: its default
-    exact: str = "auto"  # method of `solve` that finds the best schedule
-    note: str = ""
-
-    @property
-    def family(self) -> str:
-        """The family's name."""
-        return str(self.base["family"])
+    family: str
+    preset: str
+    settings: Keywords  # the preset's
+    counts: dict[str, tuple[int, int]]  # fewest and most items of a list, or of what is counted
+    spans: dict[str, Span]  # of the numbers of a file, by path
 
     def instance(self, data: Draft, name: str = "candidate") -> Instance:
         """The instance that data stand for; `InputError` if it breaks a rule of the family."""
         return parse_instance({**data, "name": name})
 
     def draw(self, random: np.random.Generator) -> Draft:
-        """Data with every count and every field drawn."""
-        data = deepcopy(self.base)
-        for key, (low, high) in self.lists.items():
-            self.resize(data, key, int(random.integers(low, high + 1)))
-        for item, place in self.places(data):
-            item.write(place, item.draw(random))
-        return self.normal(data)
+        """Draw data that the family accepts."""
+        return self._accepted(partial(self._drawn, random))
 
-    def places(self, data: Draft) -> Iterator[tuple[Field, Place]]:
-        """Every number of a file that may be changed: its field, and where it stands."""
-        in_jobs = ((item, job) for job in data[JOBS] for item in self.job_fields)
-        fields = chain(((item, data) for item in self.cluster_fields), in_jobs)
-        return ((item, place) for item, holder in fields for place in item.places(holder))
+    def change(self, data: Draft, random: np.random.Generator) -> Draft:
+        """Data with one thing changed, which the family still accepts."""
+        return self._accepted(lambda: self._changed(deepcopy(data), random))
 
-    def resize(self, data: Draft, key: str, count: int) -> None:
-        """Cut a list, or repeat its items, to a length."""
-        items = data[key]
-        data[key] = [deepcopy(items[index % len(items)]) for index in range(count)]
+    def _accepted(self, make: Callable[[], Draft]) -> Draft:
+        wrong: object = None
+        for _ in range(TRIES):
+            try:
+                data = make()
+                self.instance(data)
+                return data
+            except ValueError as error:
+                wrong = error
+        raise InputError("preset", self.preset, f"gives no instance within the ranges: {wrong}")
 
-    def normal(self, data: Draft) -> Draft:
-        """Data with lists within their ranges, numbers on their grain, names by position."""
-        for key, (low, high) in self.lists.items():
-            self.resize(data, key, min(max(len(data[key]), low), high))
-            for number, item in enumerate(data[key], 1):
-                item["name"] = f"{key[0]}{number}"
-        for item, place in self.places(data):
-            item.write(place, item.read(place))
-        for job in data[JOBS]:
-            if "arrival" in job:
-                job["arrival"] = min(job["arrival"], data["horizon"])
-        return self.repair(data)
+    def _drawn(self, random: np.random.Generator) -> Draft:
+        ends = self.counts.items()  # more often few than many
+        chosen = {name: int(min(random.integers(*span, 2, endpoint=True))) for name, span in ends}
+        settings = {name: count for name, count in chosen.items() if name in self.settings}
+        seed = int(random.integers(2**31))
+        data = _file(generate(self.family, self.preset, seed, **settings))
+        data |= {name: data[name][: chosen[name]] for name in chosen if name not in settings}
+        for path, holder, key in leaves(data):
+            if path in self.spans:
+                holder[key] = self.spans[path].nearest(holder[key])
+        return data
+
+    def _changed(self, data: Draft, random: np.random.Generator) -> Draft:
+        jobs, kind = data[JOBS], random.random()
+        job, other = (jobs[int(random.integers(len(jobs)))] for _ in range(2))
+        if kind < 0.25:
+            self._resize(data, JOBS if kind < 0.15 else str(random.choice(lists(data))), random)
+        elif kind < 0.35:  # a field of another job, which gets this one's or not
+            field = str(random.choice([key for key in job if key != "name" and key in other]))
+            mine, job[field] = job[field], other[field]
+            other[field] = mine if random.random() < 0.5 else other[field]
+        elif kind < 0.45:
+            step = int(random.choice((-1, 1)))
+            job.update({key: job[key] + step for key in TIMES if key in job})
+        else:
+            free = [(self.spans[path], *at) for path, *at in leaves(data) if self.varies(path)]
+            span, holder, key = free[int(random.integers(len(free)))]
+            holder[key] = span.nearest(_moved(holder[key], span, random))
+        return data
+
+    def _resize(self, data: Draft, name: str, random: np.random.Generator) -> None:
+        """Drop an item of a list, or copy one of it or of a fresh draw."""
+        items, drops = data[name], random.random() < 0.5
+        fewest, most = self.counts.get(name, (1, MOST_ITEMS))
+        if len(items) == (fewest if drops else most):
+            raise ValueError(f"{name}: must stay in {fewest}..{most}")
+        if drops:
+            del items[int(random.integers(len(items)))]
+            return
+        source = items if random.random() < 0.5 else self._drawn(random).get(name, items)
+        copied = deepcopy(source[int(random.integers(len(source)))])
+        names = {item["name"] for item in items}
+        free = next(n for n in range(1, len(items) + 2) if f"{name[0]}{n}" not in names)
+        items.append({**copied, "name": f"{name[0]}{free}"})
+
+    def varies(self, path: str) -> bool:
+        """Whether a path is that of a number which may change."""
+        return path in self.spans and self.spans[path].low < self.spans[path].high
+
+    def has(self, name: str) -> bool:
+        """Whether a range can be set by a name."""
+        return name in self.counts or bool(self._paths(name))
+
+    def _paths(self, name: str) -> list[str]:
+        return [path for path in self.spans if f".{path}".endswith(f".{name}")]
 
     def names(self) -> list[str]:
         """Names of the ranges that can be set."""
-        fields = [item.name for item in (*self.job_fields, *self.cluster_fields)]
-        return list(dict.fromkeys([*reversed(self.lists), *fields]))
+        return list(dict.fromkeys([*self.counts, *self.spans]))
 
     def with_ranges(self, ranges: Mapping[str, object]) -> SearchSpace:
-        """The space with other ranges by name: a number, ``[low, high]``, or a list of choices."""
-        space, known = self, self.names()
+        """The space with other ranges by name: a number or ``[low, high]``.
+
+        A name is a count's, or the last words of the path of numbers: all of them change.
+        """
+        counts, spans = dict(self.counts), dict(self.spans)
         for name, value in ranges.items():
-            given = plain(value)
-            if name not in known:
-                raise InputError(f"set.{name}", given, f"must be one of {', '.join(known)}")
-            if name in space.lists:
-                space = replace(space, lists={**space.lists, name: _counts(name, given)})
-            else:
-                in_jobs, outside = (
-                    tuple(item.within(given) if item.name == name else item for item in items)
-                    for items in (space.job_fields, space.cluster_fields)
-                )
-                space = replace(space, job_fields=in_jobs, cluster_fields=outside)
-        return space
+            where, given, is_count = f"set.{name}", plain(value), name in counts
+            if not self.has(name):
+                raise InputError(where, given, f"must be one of {', '.join(self.names())}")
+            ends = list(given) if isinstance(given, list | tuple) else [given, given]
+            least, most = (1, MOST_COUNT) if is_count else (-LARGEST_NUMBER, LARGEST_NUMBER)
+            sound = {*map(type, ends)} <= ({int} if is_count else {int, float}) and len(ends) == 2
+            if not sound or not least <= ends[0] <= ends[1] <= most:
+                kind = "a count of at least 1" if is_count else "a number"
+                raise InputError(where, given, f"must be {kind} or [low, high]")
+            low, high = ends
+            if is_count:
+                counts[name] = (low, high)
+            for path in self._paths(name):
+                spans[path] = Span(low, high, spans[path].is_whole)
+        return replace(self, counts=counts, spans=spans)
 
 
-def find_space(family: str, preset: str | None = None) -> SearchSpace:
-    """A family's space by name; its first one for None."""
-    known = families_on("instances", "search_space")
-    if family not in known:
-        raise InputError("family", family, f"must be one of {', '.join(known)}")
-    spaces: dict[str, SearchSpace] = family_module("instances", family, "search_space").SPACES
-    name = next(iter(spaces)) if preset is None else preset
-    if name not in spaces:
-        raise InputError("preset", preset, f"{family} has the search spaces {', '.join(spaces)}")
-    return spaces[name]
+def _moved(value: float, span: Span, random: np.random.Generator) -> float:
+    """Another number: one of the span, evenly or by its logarithm, an end, or one that is near."""
+    kind, step = random.random(), 1 if span.is_whole else 0.1 * (span.high - span.low)
+    if kind < 0.3:
+        return float(random.uniform(span.low, span.high))
+    if kind < 0.5 and span.low > 0:
+        return math.exp(random.uniform(math.log(span.low), math.log(span.high)))
+    near = (span.low, span.high, value / 2, value * 2, value - step, value + step)
+    return float(random.choice(near))
 
 
-def _ends(where: str, given: Any) -> list[Any]:
-    ends = list(given) if isinstance(given, list | tuple) else [given, given]
-    numbers = all(type(end) in (int, float) and abs(end) < float("inf") for end in ends)
-    if len(ends) != 2 or not numbers or ends[0] > ends[1]:
-        raise InputError(where, given, "must be a number or [low, high]")
-    return ends
-
-
-def _counts(name: str, given: object) -> tuple[int, int]:
-    low, high = _ends(f"set.{name}", given)
-    if type(low) is not int or type(high) is not int or not 1 <= low <= high <= MOST_COUNT:
-        raise InputError(f"set.{name}", given, "must be a count of at least 1 or [low, high]")
-    return low, high
+def find_space(family: str, preset: str = "small") -> SearchSpace:
+    """The space near a preset of a family's generator."""
+    known = presets(family)
+    if preset not in known:
+        raise InputError("preset", preset, f"{family} has the presets {', '.join(known)}")
+    seen: dict[str, list[Any]] = {}
+    for seed in range(DRAWS):
+        file = _file(generate(family, preset, seed))
+        for path, holder, key in leaves(file):
+            seen.setdefault(path, []).append(holder[key])
+    spans = {
+        path: Span(min(values), max(values), {*map(type, values)} == {int})
+        for path, values in seen.items()
+        if {*map(type, values)} <= {int, float}
+    }
+    most = {name: len(file[name]) for name in lists(file)}
+    most |= {name: value for name, value in known[preset].items() if name in file}
+    counts = {
+        name: (1, min(value, MOST_ITEMS))
+        for name, value in most.items()
+        if type(value) is int and name not in (HORIZON, SLOT)
+    }
+    for key in {HORIZON, *counts} & {*spans}:
+        spans[key] = spans[key]._replace(low=1)
+    return SearchSpace(family, preset, known[preset], counts, spans)

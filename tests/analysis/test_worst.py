@@ -3,16 +3,19 @@
 import json
 import math
 import shutil
-from copy import deepcopy
 
+import numpy as np
 import pytest
 
 import hindsched as hs
 from hindsched.analysis.worst import Question, check_witness, complexity, evaluate, shrunk
 from hindsched.errors import InputError
+from hindsched.instances.base import FAMILIES
 from hindsched.instances.io import read_json, write_json
-from hindsched.instances.search_space import find_space
+from hindsched.instances.search_space import TIMES, find_space, leaves
 from hindsched.online.protocol import Decision, OnlineAlgorithm
+
+ONE_GPU = {"gpus": 1, "jobs.weight": 1, "duration": [1, 50]}
 
 
 class TakesNobody(OnlineAlgorithm):
@@ -28,16 +31,29 @@ class TakesNobody(OnlineAlgorithm):
 @pytest.fixture(scope="module")
 def found(tmp_path_factory):
     folder = tmp_path_factory.mktemp("witness")
-    witness = hs.worst("oasis", "fifo", preset="one-slot", work_limit=64, folder=folder)
+    witness = hs.worst("gang", "fifo", ranges=ONE_GPU, work_limit=80, folder=folder)
     return witness, folder
 
 
-def test_first_come_first_served_loses_all_but_the_first_value(found):
+def test_first_come_first_served_is_n_times_worse_with_n_jobs(found):
     witness, _ = found
-    assert 5 < witness.proven <= 10
-    assert len(witness.instance.jobs) == 2
+    assert 2 < witness.proven <= 4
     assert witness.optimum.is_proven
-    assert "not served instead of in slot 1" in witness.explain()
+    assert " jobs, fifo costs " in witness.explain()
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_candidates_keep_to_their_ranges_and_the_familys_rules(family):
+    space = find_space(family).with_ranges({"jobs": [2, 3]})
+    random = np.random.default_rng(1)
+    data = space.draw(random)
+    for _ in range(30):
+        data = space.change(data, random)
+        assert space.instance(data).family == family
+        assert len(data["jobs"]) in (2, 3)
+        for path, holder, key in leaves(data):
+            if space.varies(path) and path.split(".")[-1] not in TIMES:
+                assert space.spans[path].low <= holder[key] <= space.spans[path].high
 
 
 def test_the_folder_is_checked_by_anyone(found, tmp_path):
@@ -54,20 +70,18 @@ def test_the_folder_is_checked_by_anyone(found, tmp_path):
 
 
 def test_same_seed_same_search_resumed_or_not_whatever_the_workers(tmp_path):
-    given = {"preset": "one-slot", "shrink": False, "seed": 3}
-    whole = hs.worst("oasis", "fifo", work_limit=24, **given)
-    hs.worst("oasis", "fifo", work_limit=16, folder=tmp_path, **given)
-    rest = hs.worst(
-        "oasis", "fifo", work_limit=24, folder=tmp_path, resume=True, workers=2, **given
-    )
+    given = {"shrink": False, "seed": 3}
+    whole = hs.worst("gang", "fifo", work_limit=24, **given)
+    hs.worst("gang", "fifo", work_limit=16, folder=tmp_path, **given)
+    rest = hs.worst("gang", "fifo", work_limit=24, folder=tmp_path, resume=True, workers=2, **given)
     assert rest.instance == whole.instance
     assert rest.search["evaluations"] == whole.search["evaluations"] == 24
     with pytest.raises(InputError, match="must be as before"):
-        hs.worst("oasis", "drf", work_limit=24, folder=tmp_path, resume=True, **given)
+        hs.worst("gang", "sjf", work_limit=24, folder=tmp_path, resume=True, **given)
 
 
 def test_who_earns_nothing_has_no_bound_and_an_algorithm_against_another():
-    witness = hs.worst("oasis", TakesNobody, "fifo", preset="one-slot", work_limit=8, shrink=False)
+    witness = hs.worst("oasis", TakesNobody, "fifo", work_limit=8, shrink=False)
     assert witness.proven == math.inf
     assert witness.against == witness.reference_by == "fifo"
     assert witness.proven == math.inf
@@ -75,18 +89,15 @@ def test_who_earns_nothing_has_no_bound_and_an_algorithm_against_another():
 
 
 def test_shrinking_keeps_the_ratio_and_removes_the_rest():
-    space = find_space("oasis", "one-slot")
+    space = find_space("gang").with_ranges(ONE_GPU)
     question = Question(space, "fifo")
-    data = deepcopy(space.base)
-    space.resize(data, "jobs", 4)
-    for job, value in zip(data["jobs"], (1.3, 7.9, 9.4, 2), strict=True):
-        job["utility"]["intercept"] = value
-    data = space.normal(data)
+    random = np.random.default_rng(0)
+    data = max((space.draw(random) for _ in range(20)), key=lambda d: evaluate(question, d)[0])
     least = 0.99 * evaluate(question, data)[0]
     made = shrunk(question, data, least, lambda: False)
     assert evaluate(question, made)[0] >= least
-    assert len(made["jobs"]) == 2
     assert complexity(space, made) < complexity(space, data)
+    assert {*made["jobs"][0]} <= {"name", "submit", "gpus", "duration", "weight"}
 
 
 @pytest.mark.parametrize(
@@ -97,12 +108,15 @@ def test_shrinking_keeps_the_ratio_and_removes_the_rest():
         ({"time_limit": 0}, "time_limit: 0: must be a number of seconds above 0"),
         ({"work_limit": 0}, "work_limit: 0: must be at least 1"),
         ({"settings": {"speed": 1}}, "set.speed: 1: must be a range (jobs"),
+        ({"ranges": {"duration": [3, 2]}}, "set.duration: [3, 2]: must be a number or [low"),
+        ({"ranges": {"jobs": 0}}, "set.jobs: 0: must be a count of at least 1 or [low, high]"),
+        ({"preset": "one-slot"}, "preset: one-slot: gang has the presets small"),
         ({"resume": True}, "resume: True: needs the folder"),
         ({"seeds": 0}, "seeds: 0: must be at least 1"),
     ],
 )
 def test_wrong_questions_are_one_line(arguments, line):
-    given = {"algorithm": "fifo", "preset": "one-slot", "work_limit": 5, **arguments}
+    given = {"algorithm": "fifo", "work_limit": 5, **arguments}
     with pytest.raises(InputError) as error:
-        hs.worst("oasis", **given)
+        hs.worst("gang", **given)
     assert line in str(error.value)

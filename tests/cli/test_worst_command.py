@@ -4,14 +4,14 @@ import json
 
 from hindsched.cli.app import run
 
-QUICK = ["worst", "oasis", "--algorithm", "fifo", "--preset", "one-slot", "--workers", "0"]
+QUICK = ["worst", "gang", "--algorithm", "fifo", "--workers", "0"]
 
 
 def test_the_command_says_what_goes_wrong_and_writes_the_witness(tmp_path, capsys):
     folder = tmp_path / "witness"
-    assert run([*QUICK, "--work-limit", "40", "--set", "intercept=[1,5]", "-o", str(folder)]) == 0
+    assert run([*QUICK, "--work-limit", "40", "--set", "duration=[1,5]", "-o", str(folder)]) == 0
     told = capsys.readouterr()
-    assert "where a schedule earns" in told.out
+    assert "where a schedule costs" in told.out
     assert "40 candidates" in told.err
     files = {path.name for path in folder.iterdir()}
     assert {"instance.json", "run.json", "reference.json", "witness.json", "search.json"} <= files

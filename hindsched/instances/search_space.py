@@ -133,7 +133,7 @@ class SearchSpace:
         if drops:
             del items[int(random.integers(len(items)))]
             return
-        source = items if random.random() < 0.5 else self._drawn(random).get(name, items)
+        source = items if random.random() < 0.5 else self._drawn(random)[name]
         copied = deepcopy(source[int(random.integers(len(source)))])
         names = {item["name"] for item in items}
         free = next(n for n in range(1, len(items) + 2) if f"{name[0]}{n}" not in names)
@@ -200,17 +200,19 @@ def find_space(family: str, preset: str = "small") -> SearchSpace:
         for path, holder, key in leaves(file):
             seen.setdefault(path, []).append(holder[key])
     spans = {
-        path: Span(min(values), max(values), {*map(type, values)} == {int})
+        path: Span(
+            min(values) * (0.5 if min(values) > 0 else 2),
+            max(values) * (2 if max(values) > 0 else 0.5),
+            {*map(type, values)} == {int},
+        )
         for path, values in seen.items()
-        if {*map(type, values)} <= {int, float}
+        if {*map(type, values)} <= {int, float} and path != SLOT
     }
-    most = {name: len(file[name]) for name in lists(file)}
-    most |= {name: value for name, value in known[preset].items() if name in file}
-    counts = {
-        name: (1, min(value, MOST_ITEMS))
-        for name, value in most.items()
-        if type(value) is int and name not in (HORIZON, SLOT)
-    }
-    for key in {HORIZON, *counts} & {*spans}:
-        spans[key] = spans[key]._replace(low=1)
+    counts = {name: (1, min(MOST_ITEMS, len(file[name]))) for name in lists(file)}
+    for name, value in known[preset].items():
+        if name in file and type(value) is int and name not in (HORIZON, SLOT):
+            counts[name] = (1, min(MOST_ITEMS, value))
+            if name in spans:
+                spans[name] = Span(1, value, True)
+    spans[HORIZON] = Span(1, file[HORIZON], True)
     return SearchSpace(family, preset, known[preset], counts, spans)

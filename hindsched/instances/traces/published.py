@@ -103,7 +103,7 @@ def _held(log: Reading, path: Path) -> pd.DataFrame:
     if "time" not in names or servers.empty:
         rule = "must have a column time and a column gpu<server>-<k> for each GPU"
         raise InputError(f"{path}, row 1", ", ".join(names[:5]), rule)
-    form = Format("events", what, job_table, columns={name: name for name in names})
+    form = Format("events", what, job_table, columns={n: n for n in names}, missing=())
     events = Reading(form, path, log.clock, hint="")
     events.take_table(table, what)
     log.rows_read += events.rows_read
@@ -121,15 +121,12 @@ def _held(log: Reading, path: Path) -> pd.DataFrame:
         job=("job", "first"), start=("at", "first"), until=("at", "last"),
         server=("server", "first"), gpus=("gpus", "first"),
     )  # fmt: skip
-    held["start"], held["until"] = (
-        moments.iloc[rows].array for rows in (held["start"], held["until"] + 1)
-    )
+    held["until"] = moments.iloc[held["until"] + 1].array
+    held["start"] = moments.iloc[held["start"]].array
     gpus = servers.value_counts()
     named = tuple((name, int(gpus[name])) for name in sorted(gpus.index, key=int))
     log.capacity = Capacity(len(servers), named, "the columns of the events")
-    place = held["server"].map({name: place for place, name in enumerate(servers.unique())})
-    held = held.assign(place=place, gpus=held["gpus"].astype(float))
-    return held.sort_values(["until", "start", "place"], kind="stable").drop(columns="place")
+    return held.astype({"gpus": float})
 
 
 def chronus(log: Reading) -> pd.DataFrame:

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -60,7 +60,7 @@ class Format:
     settings: Mapping[str, str | Sequence[str]] = field(default_factory=dict)
     time_zone: str | None = None  # of stamps without offset, where the publisher says it
     time_unit: str = "s"  # of its numbers, unless the user says otherwise
-    missing: frozenset[str] = NONE_WORDS  # how it writes that there is no value
+    missing: Collection[str] = NONE_WORDS  # how it writes that there is no value
 
 
 class Notes:
@@ -320,7 +320,7 @@ class Reading:
         return self.neutral(**made)
 
     def _parsed(
-        self, role: str, parse: Callable[[pd.Series], pd.DataFrame], missing: Container[str]
+        self, role: str, parse: Callable[[pd.Series], pd.DataFrame], missing: Collection[str]
     ) -> pd.DataFrame:
         """Parse each different cell once; a cell that breaks a rule is refused."""
         cells = self.text(role)

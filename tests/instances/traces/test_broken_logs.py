@@ -131,6 +131,7 @@ def test_a_broken_log_is_one_line(
         ("time,gpu0-0\n0,0\n0,\n", "row 3, column time: 0: must be later"),
         ("time,x\n0,0\n", "row 1: time, x: must have a column time and"),
         ("time,gpu0-0\nnoon,0\n", "row 2, column time: noon"),
+        ("time,gpu0-0\n0,0\n,0\n9,\n", "row 3, column time: (empty): must be a number"),
     ],
 )
 def test_broken_events_are_one_line(tmp_path: Path, events: str, expected: str) -> None:

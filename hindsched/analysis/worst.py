@@ -279,9 +279,7 @@ def complexity(space: SearchSpace, data: Draft) -> tuple[int, int, int, int, flo
 def _candidate(space: SearchSpace, best: Draft | None, seed: int, number: int) -> Draft:
     """Draw a candidate, or change one thing of the best: the same for a seed and a number."""
     random = np.random.default_rng((seed, number))
-    if best is None or random.random() < DRAWN:
-        return space.draw(random)
-    return space.change(best, random)
+    return space.candidate(random, None if random.random() < DRAWN else best)
 
 
 def _variants(space: SearchSpace, data: Draft) -> Iterator[Draft]:

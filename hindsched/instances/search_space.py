@@ -8,10 +8,9 @@ any: one that breaks a rule of the family is made again.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -75,19 +74,12 @@ class SearchSpace:
         """The instance that data stand for; `InputError` if it breaks a rule of the family."""
         return parse_instance({**data, "name": name})
 
-    def draw(self, random: np.random.Generator) -> Draft:
-        """Draw data that the family accepts."""
-        return self._accepted(partial(self._drawn, random))
-
-    def change(self, data: Draft, random: np.random.Generator) -> Draft:
-        """Data with one thing changed, which the family still accepts."""
-        return self._accepted(lambda: self._changed(deepcopy(data), random))
-
-    def _accepted(self, make: Callable[[], Draft]) -> Draft:
+    def candidate(self, random: np.random.Generator, near: Draft | None = None) -> Draft:
+        """Data that the family accepts: drawn, or others with one thing changed."""
         wrong: object = None
         for _ in range(TRIES):
             try:
-                data = make()
+                data = self._changed(deepcopy(near), random) if near else self._drawn(random)
                 self.instance(data)
                 return data
             except ValueError as error:

@@ -46,9 +46,9 @@ def test_first_come_first_served_is_n_times_worse_with_n_jobs(found):
 def test_candidates_keep_to_their_ranges_and_the_familys_rules(family):
     space = find_space(family).with_ranges({"jobs": [2, 3]})
     random = np.random.default_rng(1)
-    data = space.draw(random)
+    data = space.candidate(random)
     for _ in range(30):
-        data = space.change(data, random)
+        data = space.candidate(random, data)
         assert space.instance(data).family == family
         assert len(data["jobs"]) in (2, 3)
         for path, holder, key in leaves(data):
@@ -92,7 +92,7 @@ def test_shrinking_keeps_the_ratio_and_removes_the_rest():
     space = find_space("gang").with_ranges(ONE_GPU)
     question = Question(space, "fifo")
     random = np.random.default_rng(0)
-    data = max((space.draw(random) for _ in range(20)), key=lambda d: evaluate(question, d)[0])
+    data = max((space.candidate(random) for _ in range(20)), key=lambda d: evaluate(question, d)[0])
     least = 0.99 * evaluate(question, data)[0]
     made = shrunk(question, data, least, lambda: False)
     assert evaluate(question, made)[0] >= least

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from hindsched.instances.base import FAMILIES
-from hindsched.instances.catalogue import MEMBERS_FORMAT, RECIPES_FORMAT, make_members
+from hindsched.instances.catalogue import make_members
 from hindsched.instances.generators.registry import generate
 
 VERSION = 1
@@ -145,7 +145,7 @@ def main() -> None:
                 "sha256": instance.sha256(),
             })  # fmt: skip
     body = ",\n".join(f"  {json.dumps(row)}" for row in rows)
-    head = f'{{\n "format": "{RECIPES_FORMAT}",\n "version": {VERSION},\n'
+    head = f'{{\n "format": "hindsched-recipes/1",\n "version": {VERSION},\n'
     TARGET.write_text(f'{head} "recipes": [\n{body}\n ]\n}}\n')
     print(f"{len(rows)} recipes in {TARGET}")
     write_members()
@@ -158,7 +158,7 @@ def write_members() -> None:
         rows = [list(astuple(member))[1:6] for member in make_members(word)]
         body = ",\n".join(f"   {json.dumps(row)}" for row in rows)
         families.append(f'  "{word}": [\n{body}\n  ]')
-    text = f'{{\n "format": "{MEMBERS_FORMAT}",\n "members": {{\n'
+    text = '{\n "format": "hindsched-members/1",\n "members": {\n'
     MEMBERS.write_text(text + ",\n".join(families) + "\n }\n}\n")
     print(f"members of the suites in {MEMBERS}")
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from functools import cache, partial
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from hindsched.errors import InputError, SolveFailed
 from hindsched.instances.base import FAMILIES, Instance, check_family, families_on, family_module
@@ -24,8 +24,6 @@ from hindsched.instances.generators.registry import generate
 from hindsched.instances.io import parse_instance, read_json
 from hindsched.json_types import JsonObject, Keywords
 
-RECIPES_FORMAT = "hindsched-recipes/1"
-MEMBERS_FORMAT = "hindsched-members/1"
 WORST, KNOWN_SUITE = "worst", "known"
 Suite = Callable[[], list[Instance]]
 PACKAGE = Path(str(files("hindsched.instances")))
@@ -127,14 +125,14 @@ def all_recipes() -> tuple[Member, ...]:
     """Every instance of the benchmark library, by family and size."""
     return tuple(
         Member(instance_name=f"{row['family']}-{row['suite']}-{row.pop('member')}", **row)
-        for row in map(dict, _listed("recipes", RECIPES_FORMAT))
+        for row in read_json(PACKAGE / "recipes.json")["recipes"]
     )
 
 
 @cache
 def members(family: str) -> tuple[Member, ...]:
     """Every named instance of a family, in the order of its suites."""
-    listed = _listed("members", MEMBERS_FORMAT)
+    listed = read_json(PACKAGE / "members.json")["members"]
     own = [Member(family, *row) for row in listed.get(family, ())] or make_members(family)
     return (*own, *(recipe for recipe in all_recipes() if recipe.family == family))
 
@@ -150,13 +148,6 @@ def make_members(family: str) -> list[Member]:
         if name not in recipes
         for item in make_all()
     ]
-
-
-@cache
-def _listed(name: str, format_: str) -> Any:
-    data = read_json(PACKAGE / f"{name}.json")
-    assert data["format"] == format_
-    return data[name]
 
 
 @cache

@@ -187,21 +187,8 @@ KINDS: dict[str, Draft] = {
     "-bursty": {"arrivals": "bursty"},
     "-servers": {"servers": 2, "placement": "consolidated"},
 }
-
-
-def _small_suite() -> list[Instance]:
-    return [
-        made.with_fields(name=made.name + kind)
-        for kind, chosen in KINDS.items()
-        for seed in range(2)
-        for made in [generate("small", seed, **chosen)]
-    ]
-
-
-SUITES = {
-    "small": _small_suite,
-    **suites_of(
-        generate,
-        paper=[(preset, seed, {}) for preset in ("paper", "bursty") for seed in range(3)],
-    ),
-}
+SUITES = suites_of(
+    generate,
+    small=[("small", seed, chosen, kind) for kind, chosen in KINDS.items() for seed in range(2)],
+    paper=[(preset, seed, {}) for preset in ("paper", "bursty") for seed in range(3)],
+)

@@ -58,12 +58,16 @@ def generate(family: str, preset: str = "small", seed: int = 0, **settings: obje
 
 
 def suites_of(
-    make: Callable[..., Instance], **suites: Sequence[tuple[str, int, JsonObject]]
+    make: Callable[..., Instance], **suites: Sequence[tuple[Any, ...]]
 ) -> dict[str, Callable[[], list[Instance]]]:
-    """Suites of a family's generator: rows of preset, seed and settings, made when asked for."""
+    """Suites of a family's generator, made when asked for.
 
-    def made(rows: Sequence[tuple[str, int, JsonObject]]) -> list[Instance]:
-        return [make(preset, seed, **settings) for preset, seed, settings in rows]
+    Their rows are preset, seed, settings and, if it differs, what the generator's name ends with.
+    """
+
+    def made(rows: Sequence[tuple[Any, ...]]) -> list[Instance]:
+        each = [(make(preset, seed, **settings), *end) for preset, seed, settings, *end in rows]
+        return [one.with_fields(name=one.name + "".join(end)) for one, *end in each]
 
     return {name: partial(made, rows) for name, rows in suites.items()}
 

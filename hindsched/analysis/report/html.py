@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 PROFILE_POINTS = 25
-FILE = "instances/{}.json"
 OTHER_RULES = "other rules"
 RATIOS = "Ratios, a line an instance; open ring: no upper end"
 PROFILES = "On which share of the instances an algorithm is within a factor of the best of all"
@@ -42,7 +41,10 @@ def render_report(store: ResultStore, comparison: Comparison | None = None) -> s
     """Make the page as text."""
     comparison = comparison or Comparison(store.records())
     environment = page_environment("hindsched.analysis.report")
-    environment.filters |= {"number": show_number, "command": _command_of}
+    environment.filters |= {
+        "number": show_number, "command": _command_of, "file": _file_of, "shown": shown_name,
+        "note": _note,
+    }  # fmt: skip
     tried = {record["task"] for record in comparison.records}
     families = [_family(store, comparison, found) for found in comparison.verdicts()]
     style = (files("hindsched.analysis.report") / "page.css").read_text(encoding="utf-8")
@@ -62,31 +64,13 @@ def render_report(store: ResultStore, comparison: Comparison | None = None) -> s
 def _family(store: ResultStore, comparison: Comparison, found: Verdict) -> JsonObject:
     """What the page says of a family."""
     items = [item for item in comparison.instances if item.family == found.family]
+    known = {instance.name: instance for instance in store.instances()}
     return {
-        "word": found.family,
         "verdict": found,
-        "proven": f"{sum(item.is_proven for item in found.optima)} of {len(found.optima)}",
         "algorithms": [one for one in comparison.summaries if one.family == found.family],
         "pictures": _pictures(comparison, found.family),
         "schedule": _schedule(store, items[0]),
-        "instances": [_instance(store, item) for item in items],
-    }
-
-
-def _instance(store: ResultStore, item: InstanceComparison) -> JsonObject:
-    """What the page says of an instance: optimum, runs, commands."""
-    instance = next(one for one in store.instances() if one.name == item.instance)
-    file = FILE.format(file_name(item.instance))
-    return {
-        "name": shown_name(instance),
-        "jobs": len(instance.jobs),
-        "optimum": item.optimum,
-        "seconds": item.offline.get("seconds"),
-        "sha256": store.manifest["instances"][item.instance],
-        "command": _command_of(item.offline),
-        "simulate": f"hindsched simulate {file} --algorithm NAME --seed 0",
-        "check": _check_command(store, item),
-        "runs": [(row, row.runs[0][0], _note(row)) for row in item.algorithms],
+        "instances": [(item, known[item.instance], _check_command(store, item)) for item in items],
     }
 
 
@@ -121,9 +105,13 @@ def show_number(value: object) -> str:
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
+def _file_of(record: Record) -> str:
+    return f"instances/{file_name(record['instance'])}.json"
+
+
 def _command_of(record: Record) -> str:
     """The command that does a task again."""
-    file = FILE.format(file_name(record["instance"]))
+    file = _file_of(record)
     settings: Keywords = record["settings"]
     if record["kind"] == OFFLINE:
         given = [(OPTIONS[key], settings[key]) for key in OPTIONS if key in settings]
@@ -138,10 +126,9 @@ def _check_command(store: ResultStore, item: InstanceComparison) -> str | None:
     solution = store.solution_file(item.offline)
     if solution is None:
         return None
-    name = file_name(item.instance)
-    certificate = f"certificates/{name}.json"
+    certificate = f"certificates/{file_name(item.instance)}.json"
     prices = ["--prices", certificate] if (store.folder / certificate).is_file() else []
-    return _line("verify", FILE.format(name), f"solutions/{solution.name}", *prices)
+    return _line("verify", _file_of(item.offline), f"solutions/{solution.name}", *prices)
 
 
 def _line(*words: object) -> str:

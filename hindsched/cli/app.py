@@ -21,7 +21,7 @@ from hindsched.cli.generate import generate
 from hindsched.cli.look import describe, list_, schema
 from hindsched.cli.model import model
 from hindsched.cli.new_family import new_family
-from hindsched.cli.output import out, say, tell
+from hindsched.cli.output import say, tell
 from hindsched.cli.ratio import ratio
 from hindsched.cli.report import report
 from hindsched.cli.score import score
@@ -78,7 +78,7 @@ def main(
             tell(f"{name} {found}")
         raise typer.Exit(0)
     if context.invoked_subcommand is None:
-        out.print(context.get_help())
+        tell(context.get_help())
 
 
 def run(arguments: Sequence[str] | None = None) -> int:

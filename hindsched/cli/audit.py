@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import hindsched as hs
 from hindsched.cli import settings as opt
-from hindsched.cli.output import emit_json, errors, say, show_rows, tell
+from hindsched.cli.output import console, emit_json, say, show_rows, tell
 
 IMPOSSIBLE, ROWS_TOLD = 1, 10
 SHOWN = ("scheduler", "value", "ratio", "p95_jct", "mean_wait", "makespan")
@@ -39,7 +39,7 @@ def audit(
         log, form, gpus=gpus, servers=servers, objective=objective, time_limit=time_limit,
         columns=opt.parse_settings(column, where="column"), time_zone=time_zone,
         time_unit=time_unit, time_step=time_step, skip_broken=skip_broken,
-        settings=opt.parse_settings(settings), say=say if errors.console.is_terminal else None,
+        settings=opt.parse_settings(settings), say=say if console("stderr").is_terminal else None,
     )  # fmt: skip
     told: dict[str, Any] = found.to_dict()
     if as_json:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hindsched.cli import settings as opt
-from hindsched.cli.output import errors, say
+from hindsched.cli.output import console, say
 from hindsched.cli.report import show
 from hindsched.errors import INTERRUPTED, TERMINATED, InputError
 from hindsched.json_types import JsonObject
@@ -80,8 +80,8 @@ def bench(
         count, total = len(store.manifest["instances"]), len(store.tasks)
         done = total - len(store.missing())
         say(f"{count} instance{'s' * (count != 1)}, {total} tasks, {done} done: {store.folder}")
-        console = errors.console
-        comparison = finish(store, workers=workers, dask=dask, title="bench", console=console)
+        screen = console("stderr")
+        comparison = finish(store, workers=workers, dask=dask, title="bench", console=screen)
     except KeyboardInterrupt as reason:
         terminated = isinstance(reason, Terminated)
         _say_kept(store, "terminated" if terminated else "interrupted")

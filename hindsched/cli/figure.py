@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import hindsched as hs
 from hindsched.cli import settings as opt
-from hindsched.cli.output import answer, errors, say, show_rows
+from hindsched.cli.output import answer, console, say, show_rows
 from hindsched.errors import InputError
 
 VERDICT = ("claim", "the paper", "measured", "rule", "verdict")
@@ -50,7 +50,7 @@ def figure(
     only = None if schemes is None else tuple(schemes.split(","))
     seeds = base.QUICK_SEEDS if quick else base.FULL_SEEDS
     scale = base.FigureScale(quick, seeds, chosen, trace, only)
-    with errors.console.status(f"{family}, figure {number}") as status:
+    with console("stderr").status(f"{family}, figure {number}") as status:
         frame = found.run(scale, lambda text: status.update(text))
     say(f"{family}, figure {number}: {found.title}")
     write_text(to_csv(frame), csv)

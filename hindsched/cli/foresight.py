@@ -6,7 +6,7 @@ from typing import Annotated
 
 import hindsched as hs
 from hindsched.cli import settings as opt
-from hindsched.cli.output import emit_json, facts, out, say, tell
+from hindsched.cli.output import emit_json, say, show_facts, tell
 from hindsched.errors import InputError
 
 
@@ -45,6 +45,6 @@ def foresight(
     if as_json:
         emit_json(found.to_dict())
         return
-    out.print(facts({"futures": len(futures), "policies": policies, **found.intervals}))
+    show_facts({"futures": len(futures), "policies": policies, **found.intervals})
     for sentence in found.sentences():
         tell(sentence)

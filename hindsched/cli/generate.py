@@ -6,7 +6,7 @@ from typing import Annotated
 
 import hindsched as hs
 from hindsched.cli import settings as opt
-from hindsched.cli.output import answer, errors, facts, say
+from hindsched.cli.output import answer, say, show_facts
 from hindsched.errors import InputError
 from hindsched.instances.base import Instance, check_family
 
@@ -41,7 +41,7 @@ def generate(
         "horizon": instance.horizon, "sha256": instance.sha256(), "file": output,
     }  # fmt: skip
     if is_piped and not as_json:
-        errors.print(facts(summary))
+        show_facts(summary, "stderr")
         return
     origin = dict(instance.provenance or {})
     origin.pop("trace_rows", None)  # a row a job: it stands in the file

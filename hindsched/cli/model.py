@@ -6,7 +6,7 @@ from typing import Annotated
 
 import hindsched as hs
 from hindsched.cli import settings as opt
-from hindsched.cli.output import emit_json, out, say, tell
+from hindsched.cli.output import emit_json, say, tell
 from hindsched.limits import time_limit as limited
 
 
@@ -29,7 +29,7 @@ def model(
     if as_json:
         emit_json({**program.to_dict(), "output": output})
     elif latex:
-        out.print(program.to_latex(), soft_wrap=True, end="")
+        tell(program.to_latex(), end="")
     elif output is None:
         tell(str(program))
     else:

@@ -20,37 +20,22 @@ from hindsched.printable import printable
 PIPE_COLUMNS = 200  # width of output that is no terminal, where ``COLUMNS`` says nothing
 
 
-class _Stream:
-    """A console that follows ``sys.stdout`` or ``sys.stderr`` even if that is replaced."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    @property
-    def console(self) -> Console:
-        """A console on the present stream, as wide as its terminal or ``COLUMNS`` says."""
-        stream, says = getattr(sys, self.name), os.environ.get("COLUMNS", "")
-        piped = int(says) if says.isdecimal() and int(says) > 0 else PIPE_COLUMNS
-        width = None if stream.isatty() else piped
-        return Console(file=stream, highlight=False, markup=False, width=width)
-
-    def print(self, value: object, **options: Any) -> None:
-        """Print like rich does; characters that could mislead are spelled out."""
-        shown = printable(value) if isinstance(value, str) else value
-        self.console.print(shown, **options)
-
-
-errors, out = _Stream("stderr"), _Stream("stdout")
+def console(name: str) -> Console:
+    """A console on the present ``stdout`` or ``stderr``, as wide as its terminal or ``COLUMNS``."""
+    stream, says = getattr(sys, name), os.environ.get("COLUMNS", "")
+    piped = int(says) if says.isdecimal() and int(says) > 0 else PIPE_COLUMNS
+    width = None if stream.isatty() else piped
+    return Console(file=stream, highlight=False, markup=False, width=width)
 
 
 def say(text: str) -> None:
-    """Print a line for people on standard error."""
-    errors.print(text, soft_wrap=True)
+    """Print a line for people on standard error; what could mislead in it is spelled out."""
+    console("stderr").print(printable(text), soft_wrap=True)
 
 
-def tell(text: str) -> None:
-    """Print a line that is part of the answer, on standard output."""
-    out.print(text, soft_wrap=True)
+def tell(text: str, *, width: int | None = None, end: str = "\n") -> None:
+    """Print a line that is part of the answer, on standard output, folded to a width if given."""
+    console("stdout").print(printable(text), soft_wrap=width is None, width=width, end=end)
 
 
 def emit_json(data: Mapping[str, object]) -> None:
@@ -77,18 +62,18 @@ def answer(
     from hindsched.instances.catalogue import shown_name
 
     shown = {name: value for name, value in data.items() if name not in hidden}
-    out.print(facts(shown if instance is None else {**shown, "instance": shown_name(instance)}))
+    show_facts(shown if instance is None else {**shown, "instance": shown_name(instance)})
     return True
 
 
-def facts(data: Mapping[str, object]) -> Table:
-    """Make a two-column table of facts."""
+def show_facts(data: Mapping[str, object], stream: str = "stdout") -> None:
+    """Print a two-column table of facts."""
     made = Table(show_header=False, box=None, pad_edge=False)
     made.add_column(style="bold")
     made.add_column(overflow="fold")
     for key, value in data.items():
         made.add_row(key.replace("_", " "), _text(value))
-    return made
+    console(stream).print(made)
 
 
 def show_rows(
@@ -113,10 +98,10 @@ def show_rows(
         )  # fmt: skip
     for row in rows:
         made.add_row(*(_text(row.get(name)) for name in names))
-    console = out.console
-    if console.measure(made).maximum >= console.width:
+    screen = console("stdout")
+    if screen.measure(made).maximum >= screen.width:
         made.padding = 0
-    out.print(made, width=width)
+    screen.print(made, width=width)
 
 
 def _text(value: object) -> Text:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hindsched as hs
 from hindsched.cli import settings as opt
-from hindsched.cli.output import cell, emit_json, errors, say, show_rows
+from hindsched.cli.output import cell, console, emit_json, say, show_rows
 
 
 def ratio(
@@ -24,7 +24,7 @@ def ratio(
     instance = opt.load(file)
     found = hs.ratio(
         instance, algorithm, settings=opt.parse_settings(settings), time_limit=time_limit,
-        run_limit=time_limit, threads=1, progress=errors.console.is_terminal,
+        run_limit=time_limit, threads=1, progress=console("stderr").is_terminal,
     )  # fmt: skip
     if as_json:
         emit_json(found.to_dict())

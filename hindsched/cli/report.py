@@ -6,7 +6,7 @@ import shlex
 from typing import TYPE_CHECKING, Annotated
 
 from hindsched.cli import settings as opt
-from hindsched.cli.output import emit_json, out, say, show_rows, tell
+from hindsched.cli.output import console, emit_json, say, show_rows, tell
 
 if TYPE_CHECKING:
     from hindsched.analysis.comparison import Comparison
@@ -64,7 +64,7 @@ def show(comparison: Comparison, store: ResultStore, *, as_json: bool = False) -
         })  # fmt: skip
         return
     names = {item.name: shown_name(item) for item in store.instances()}
-    width = min(out.console.width, MOST_COLUMNS)
+    width = min(console("stdout").width, MOST_COLUMNS)
     for family in comparison.by_family:
         optima = [
             {"instance": names[item.instance], "optimum in": str(item.optimum.interval),
@@ -80,9 +80,9 @@ def show(comparison: Comparison, store: ResultStore, *, as_json: bool = False) -
             for one in comparison.summaries if one.family == family
         ]  # fmt: skip
         show_rows(f"{family}: competitive ratios", ratios, width=width)
-    out.print(RATIO_LEGEND)
+    tell(RATIO_LEGEND)
     if any(one.starred for one in comparison.summaries):
         say(STAR_NOTE)
     tell(f"report: {path}")
     for line in (line for verdict in comparison.verdicts() for line in verdict.lines()):
-        out.print(line, width=width)
+        tell(line, width=width)

@@ -28,8 +28,7 @@ class FirstCome(OnlineAlgorithm):
                 held = slice(first, first + job.length)
                 if (self._free[held] > 0).all():
                     self._free[held] -= 1
-                    last = first + job.length - 1
-                    rows[job.name] = [{"from": first, "to": last, "workers": {"booth": 1}}]
+                    rows[job.name] = [self._cluster.row(job, first)]
                     break
         return Decision(rows)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from hindsched.instances.base import Instance, Name, Positive, PositiveCount, Record, Slot
 
@@ -28,6 +28,10 @@ class TollboothInstance(Instance):
     def starts(self, job: Car) -> range:
         """Slots in which a car may drive up."""
         return range(job.arrival, self.horizon - job.length + 2)
+
+    def row(self, job: Car, first: int) -> dict[str, Any]:
+        """What a solution file says of a car that drives up in a slot."""
+        return {"from": first, "to": first + job.length - 1, "workers": {"booth": 1}}
 
 
 INSTANCE = TollboothInstance

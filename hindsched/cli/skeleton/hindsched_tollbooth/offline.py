@@ -22,14 +22,15 @@ class TollboothProgram(OfflineProgram):
 
     def extract(self) -> TollboothSolution:
         """Read the solution off the variables."""
-        names = [job.name for job in self.instance.jobs]
-        start = {names[j]: t for (j, t), x in self.model.x.items() if round(x.value or 0.0)}
-        return TollboothSolution(self.instance, start, self.formulation)
+        starts = [key for key, x in self.model.x.items() if round(x.value or 0.0)]
+        jobs = self.instance.jobs
+        rows = {jobs[j].name: [self.instance.row(jobs[j], t)] for j, t in starts}
+        return TollboothSolution(self.instance, rows, self.formulation)
 
     def load(self, solution: Any) -> None:
         """Set the variables to a solution."""
         for (j, t), x in self.model.x.items():
-            x.value = float(solution.start.get(self.instance.jobs[j].name) == t)
+            x.value = float(solution.start(self.instance.jobs[j].name) == t)
 
     def capacity_prices(self, duals: Duals) -> dict[str, Floats]:
         """Prices of the booths by slot, shape (1, slots): the duals of (2)."""

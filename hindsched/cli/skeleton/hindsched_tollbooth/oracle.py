@@ -45,15 +45,15 @@ class TollboothOracle(BlockOracle):
 
     def assignments(self, block: int, response: Response) -> list[Assignment]:
         """Rows in the file's form."""
-        last = response.plan + self.instance.jobs[block].length - 1
-        return [{"from": response.plan, "to": last, "workers": {"booth": 1}}]
+        return [self.instance.row(self.instance.jobs[block], response.plan)]
 
     def use_of(self, solution: Any) -> list[Response | None]:
         """What every car of a solution uses, None for one that stays out."""
-        start, nothing = solution.start, np.zeros(self.rows.size)
+        nothing = np.zeros(self.rows.size)
+        starts = [solution.start(job.name) for job in self.instance.jobs]
         return [
-            self._response(job, start[job.name], nothing) if job.name in start else None
-            for job in self.instance.jobs
+            None if start is None else self._response(job, start, nothing)
+            for job, start in zip(self.instance.jobs, starts, strict=True)
         ]
 
 

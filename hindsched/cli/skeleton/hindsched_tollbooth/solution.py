@@ -6,7 +6,6 @@ from typing import Any, Self
 
 import numpy as np
 
-from hindsched.errors import InputError
 from hindsched.solutions.base import Assignment, Assignments, Solution, usage_table
 from hindsched.solutions.rows import check_row_keys, read_span
 
@@ -16,13 +15,15 @@ ROW_KEYS = {"from", "to", "workers"}
 
 
 class TollboothSolution(Solution):
-    """First slot by car."""
+    """Rows in the file's form of every car that passes; what they break, the kernel says."""
 
     family = "tollbooth"
     instance: TollboothInstance
 
-    def __init__(self, instance: Any, start: dict[str, int], formulation: str | None = None):
-        self.instance, self.start = instance, start
+    def __init__(
+        self, instance: Any, rows: dict[str, list[Assignment]], formulation: str | None = None
+    ) -> None:
+        self.instance, self.rows = instance, rows
         self.formulation = instance.check_formulation(formulation)
 
     @classmethod
@@ -30,45 +31,29 @@ class TollboothSolution(Solution):
         cls, instance: Any, assignments: Assignments, formulation: str | None = None
     ) -> Self:
         """Build from rows in the file's form."""
-        start = {}
         for name, rows in assignments.items():
-            job = instance.jobs[instance.job_index(name)]
-            if not rows:
-                continue
-            where = f"{name}.assignments"
-            check_row_keys(f"{where}[0]", rows[0], ROW_KEYS, ROW_KEYS)
-            first, last = read_span(f"{where}[0]", rows[0])
-            one = len(rows) == 1 and rows[0]["workers"] == {"booth": 1}
-            if not one or last + 1 - first != job.length:
-                raise InputError(where, rows, f"must be one run of {job.length} slots at one booth")
-            start[name] = first
-        return cls(instance, start, formulation)
+            instance.job_index(name)
+            for row in rows:
+                check_row_keys(f"{name}.assignments", row, ROW_KEYS, ROW_KEYS)
+                read_span(f"{name}.assignments", row)
+        kept = {name: list(rows) for name, rows in assignments.items() if rows}
+        return cls(instance, kept, formulation)
 
     def assignments(self) -> dict[str, list[Assignment]]:
         """Rows in the file's form for every car that passes."""
-        return {
-            job.name: [{"from": first, "to": first + job.length - 1, "workers": {"booth": 1}}]
-            for job in self.instance.jobs
-            if (first := self.start.get(job.name))
-        }
+        return self.rows
 
-    def used(self) -> Any:
-        """Booths in use by slot, shape (slots,)."""
-        used = np.zeros(self.instance.horizon)
-        for name, start in self.start.items():
-            used[start - 1 : self.completion(name)] += 1
-        return used
+    def start(self, job: str) -> int | None:
+        """First slot at the booth, None for a car that stays out."""
+        return self.rows[job][0]["from"] if job in self.rows else None
 
     def completion(self, job: str) -> int | None:
         """Last slot at the booth, None for a car that stays out."""
-        if job not in self.start:
-            return None
-        return self.start[job] + self.instance.jobs[self.instance.job_index(job)].length - 1
+        return self.rows[job][-1]["to"] if job in self.rows else None
 
     def job_facts(self, job: Any) -> dict[str, Any]:
         """When a car drives up, and what it brings."""
-        start = self.start.get(job.name)
-        return {"start": start, "value": 0.0 if start is None else job.toll}
+        return {"start": self.start(job.name), "value": job.toll * (job.name in self.rows)}
 
     def places(self) -> list[tuple[str, str]]:
         """All booths are one place."""
@@ -76,8 +61,10 @@ class TollboothSolution(Solution):
 
     def usage_rows(self) -> list[dict[str, Any]]:
         """Booths in use by slot."""
-        booths = np.array([[self.instance.booths]])
-        return usage_table(self.used()[:, None, None], booths, ["booth"], ["lane"])
+        used = np.zeros((self.instance.horizon, 1, 1))
+        for row in (row for rows in self.rows.values() for row in rows):
+            used[row["from"] - 1 : row["to"]] += 1
+        return usage_table(used, np.array([[self.instance.booths]]), ["booth"], ["lane"])
 
 
 SOLUTION = TollboothSolution

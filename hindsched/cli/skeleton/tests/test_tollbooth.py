@@ -14,7 +14,7 @@ def best_of_all(instance: Any) -> float:
     best = 0.0
     for starts in itertools.product(*([None, *instance.starts(job)] for job in instance.jobs)):
         rows = {
-            job.name: [{"from": start, "to": start + job.length - 1, "workers": {"booth": 1}}]
+            job.name: [instance.row(job, start)]
             for job, start in zip(instance.jobs, starts, strict=True)
             if start is not None
         }

@@ -23,9 +23,9 @@ class TollboothProgram(OfflineProgram):
     def extract(self) -> TollboothSolution:
         """Read the solution off the variables."""
         starts = [key for key, x in self.model.x.items() if round(x.value or 0.0)]
-        jobs = self.instance.jobs
-        rows = {jobs[j].name: [self.instance.row(jobs[j], t)] for j, t in starts}
-        return TollboothSolution(self.instance, rows, self.formulation)
+        instance: Any = self.instance
+        rows = {instance.jobs[j].name: [instance.row(instance.jobs[j], t)] for j, t in starts}
+        return TollboothSolution(instance, rows, self.formulation)
 
     def load(self, solution: Any) -> None:
         """Set the variables to a solution."""

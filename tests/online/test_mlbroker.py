@@ -51,6 +51,12 @@ def test_options_of_mlbroker(rounding):
     assert result.report["workers_placed"] >= result.report["workers_needed"] - 1e-9
 
 
+def test_workers_that_are_free_are_no_more_than_are_of_use():
+    job = {"n": 1, "m": 0, "P": 1, "B": 1, "c": 0, "D": [[2, 0]]}
+    free = make(2, 1, 1, [(0, 0, 0)] * 2, [job])
+    assert not simulate(free, "mlbroker", formulation="paper").violations  # (8g)
+
+
 def test_receding_horizon():
     """Without noise a noisy forecast is a perfect one."""
     instance = generate("small", 0, horizon=6, life_slots=(3, 6), deployment_gb=300)

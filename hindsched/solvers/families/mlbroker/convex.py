@@ -61,6 +61,7 @@ def solve_fractional(
     workers, server, present = np.maximum(np.array(parts), 0.0)
     launched = float((slot.deployment[:, None] * np.maximum(present - before, 0.0)).sum())
     return Fractional(
-        workers * np.maximum(slot.needed, 1)[:, None], server, present,
+        np.minimum(workers, 1.0) * slot.needed[:, None],  # more than N are nowhere of use
+        server, present,
         float(program.static.value), launched, float(objective.value), found.backend,
     )  # fmt: skip

@@ -23,7 +23,6 @@ from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import (
-    AfterValidator,
     BaseModel,
     ConfigDict,
     Field,
@@ -130,21 +129,9 @@ def rounded_up(terms: Iterable[float]) -> float:
     return total + 1e-12 * abs(total)
 
 
-def _finite(value: float) -> float:
-    if not abs(value) <= LARGEST_NUMBER:
-        raise ValueError(f"must be finite and at most {LARGEST_NUMBER:.0e} in size")
-    return value
-
-
-def _countable(value: float) -> float:
-    if value < SMALLEST_POSITIVE:
-        raise ValueError(f"must be at least {SMALLEST_POSITIVE:.0e}")
-    return value
-
-
-Number = Annotated[StrictInt | StrictFloat, AfterValidator(_finite)]
+Number = Annotated[StrictInt | StrictFloat, Field(ge=-LARGEST_NUMBER, le=LARGEST_NUMBER)]
 NonNegative = Annotated[Number, Field(ge=0)]
-Positive = Annotated[Number, Field(gt=0), AfterValidator(_countable)]
+Positive = Annotated[Number, Field(ge=SMALLEST_POSITIVE)]
 Count = Annotated[StrictInt, Field(ge=0, le=MOST_COUNT)]
 PositiveCount = Annotated[StrictInt, Field(ge=1, le=MOST_COUNT)]
 Slot = Annotated[StrictInt, Field(ge=1, le=MOST_COUNT)]
@@ -514,14 +501,25 @@ def amounts_of(demands: Sequence[Mapping[str, float]], resources: Sequence[str])
 def input_error(error: ValidationError) -> InputError:
     """Turn all that pydantic complains of into one error: field path, value, rule of each."""
     complaints = error.errors(include_url=False)
+    broken = complaints[0].get("ctx", {}).get("error")
+    if isinstance(broken, InputError):  # a rule, which is asked where all fields are sound
+        return broken
     places = [_place(complaint["loc"]) for complaint in complaints]
     of_floats = {place for place, c in zip(places, complaints, strict=True) if "float" in c["type"]}
-    found: dict[tuple[Any, ...], list[InputError]] = {}
+    found: dict[tuple[Any, ...], InputError] = {}
     for place, complaint in zip(places, complaints, strict=True):
         # Each kind that a union allows complains of the same place, or of one within it.
         if not any(place[:length] in found for length in range(len(place) + 1)):
-            found[place] = _errors_at(place, complaint, place in of_floats)
-    first, *others = [wrong for errors in found.values() for wrong in errors]
+            kind, message = complaint["type"], complaint["msg"].removeprefix("Value error, ")
+            value, rule = complaint["input"], message[0].lower() + message[1:]
+            if kind == "int_type" and place in of_floats:
+                rule = "must be a number"  # of either kind: the union complains of both
+            elif kind == "missing":
+                value, rule = "(absent)", "is required"
+            elif kind == "extra_forbidden":
+                rule = "unknown field"
+            found[place] = InputError(field_path(place) or "instance", value, rule)
+    first, *others = found.values()
     return InputError(first.where, first.value, first.rule, others)
 
 
@@ -531,28 +529,7 @@ def _place(location: Iterable[Any]) -> tuple[Any, ...]:
     return tuple(part for part in location if part not in kinds and "[" not in str(part))
 
 
-def _errors_at(place: tuple[Any, ...], complaint: Any, is_number: bool) -> list[InputError]:
-    where, value, kind = field_path(place), complaint["input"], complaint["type"]
-    broken = complaint.get("ctx", {}).get("error")
-    if isinstance(broken, InputError):
-        return [
-            InputError(".".join(filter(None, (where, each.where))), each.value, each.rule)
-            for each in (broken, *broken.others)
-        ]
-    message = complaint["msg"].removeprefix("Value error, ")
-    rule = message[0].lower() + message[1:]
-    if kind == "int_type" and is_number:
-        rule = "must be a number"  # of either kind: the union complains of both
-    elif kind == "missing":
-        value, rule = "(absent)", "is required"
-    elif kind == "extra_forbidden":
-        rule = "unknown field"
-    return [InputError(where or "instance", value, rule)]
-
-
 def field_path(location: Iterable[Any]) -> str:
     """Write a location as ``jobs[3].worker.gpu``."""
-    text = ""
-    for part in location:
-        text += f"[{part}]" if isinstance(part, int) else (f".{part}" if text else str(part))
-    return text
+    parts = (f"[{part}]" if isinstance(part, int) else f".{part}" for part in location)
+    return "".join(parts).removeprefix(".")

@@ -125,6 +125,10 @@ class Solution(ABC):
 
     def objective(self) -> float:
         """Objective of the solution's formulation, that of the completed jobs; inf without one."""
+        return self._objective
+
+    @cached_property
+    def _objective(self) -> float:
         ends = {job.name: self.completion(job.name) for job in self.instance.jobs}
         worth = self.instance.exact.problem(self.formulation).worth(ends)
         return math.inf if worth is None else float(worth.low)

@@ -235,14 +235,6 @@ class GangSolution(Solution):
         ends[self.work_done < self.work] = -1
         return ends
 
-    @cached_property
-    def _objective(self) -> float:
-        return super().objective()
-
-    def objective(self) -> float:
-        """Objective of the formulation, computed once; inf without one."""
-        return self._objective
-
     def completion(self, job: str) -> int | None:
         """Last slot in which the job runs, or None if its work is not done."""
         end = int(self.completions[self.instance.job_index(job)])

@@ -305,7 +305,7 @@ def read_solution(path: str | Path, instance: Instance) -> Solution:
         raise InputError("formulation", formulation, "must be a word")
     solution = build_solution(instance, assignments, formulation)
     if given_up := _objects("given_up", data.get("given_up", [])):
-        solution.given_up = {job.get("name"): job.get("assignments", []) for job in given_up}
+        solution.given_up = {str(job.get("name")): job.get("assignments", []) for job in given_up}
         solution.violations()
     _check_claims(data, jobs, solution)
     return solution

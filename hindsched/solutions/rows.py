@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any, TypeVar
 
 import numpy as np
@@ -12,29 +13,30 @@ from numpy.typing import NDArray
 
 from hindsched.arrays import Ints
 from hindsched.errors import InputError
-from hindsched.instances.base import MOST_COUNT, Instance
+from hindsched.instances.base import MOST_COUNT
 from hindsched.solutions.base import Assignment, Assignments
 
-Cluster = TypeVar("Cluster", bound=Instance)
 Row = TypeVar("Row")
 
 
 def read_rows(
-    instance: Cluster,
-    assignments: Assignments,
-    read_row: Callable[[Cluster, str, Assignment], Row],
+    instance: Any, assignments: Assignments, read_row: Callable[[Any, str, Assignment], Row]
 ) -> dict[str, Sequence[Row]]:
     """Read every job's rows by the family's `read_row`; `InputError` for an unknown job."""
-    known = {job.name for job in instance.jobs}
     rows: dict[str, Sequence[Row]] = {}
     for name, found in assignments.items():
-        if name not in known:
-            raise InputError("assignments", name, "must name a job of the instance")
-        rows[name] = [
-            read_row(instance, f"{name}.assignments[{index}]", row)
-            for index, row in enumerate(found)
-        ]
+        instance.job_index(name)  # refuses unknown ones
+        where = f"{name}.assignments"
+        rows[name] = [read_row(instance, f"{where}[{k}]", row) for k, row in enumerate(found)]
     return rows
+
+
+def check_apart(where: str, spans: Iterable[tuple[int, int]]) -> None:
+    """Refuse rows of one slot, given by first and last, where each is all that its job has then."""
+    for (_, last), (first, end) in pairwise(sorted(spans)):
+        if first <= last:
+            rule = "must not overlap another row of the job"
+            raise InputError(where, f"slots {first}..{end}", rule)
 
 
 def check_row_keys(

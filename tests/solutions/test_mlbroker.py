@@ -117,5 +117,5 @@ def test_rows_and_parts_add_up(instance):
 
 def test_a_slot_cannot_be_covered_twice():
     row = {"from": 1, "to": 2, "workers": {"r1": 1}, "ps": "r1"}
-    with pytest.raises(InputError, match="twice"):
+    with pytest.raises(InputError, match="must not overlap"):
         build_solution(flicker(), {"j1": [row, {**row, "from": 2}]})

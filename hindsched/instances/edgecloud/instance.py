@@ -76,13 +76,10 @@ class EdgecloudJob(base.Record):
 
     def chunk_slots(self, slot_seconds: float, *, in_cloud: bool) -> int:
         """Slots to train one chunk: equation (1), exactly; zeta = 1 if `in_cloud`, else 0."""
-        return max(1, math.ceil(self._exact_slots(slot_seconds, in_cloud)))
+        return max(1, math.ceil(self.exact_chunk_slots(slot_seconds, in_cloud=in_cloud)))
 
-    def exact_chunk_slots(self, slot_seconds: float, *, in_cloud: bool) -> float:
+    def exact_chunk_slots(self, slot_seconds: float, *, in_cloud: bool) -> Fraction:
         """Slots to train one chunk before rounding up: ``E B / n_j``."""
-        return float(self._exact_slots(slot_seconds, in_cloud))
-
-    def _exact_slots(self, slot_seconds: float, in_cloud: bool) -> Fraction:
         sent = 0 if in_cloud else self.gradient_mb
         step = exact_step(self.minibatch_slots, sent, self.bandwidth_mbps, slot_seconds)
         return self.epochs * self.minibatches * (step + exactly(self.update_slots))
@@ -123,7 +120,7 @@ class EdgecloudInstance(base.Instance):
         takes = job.minibatch_slots + job.update_slots > 0 or job.gradient_mb > 0
         yield takes, "minibatch_slots", job.minibatch_slots, "must take time"
         work = job.exact_chunk_slots(self.slot_seconds, in_cloud=False)
-        yield base.countable_work("", work)
+        yield base.countable_work("", float(work))
         qualified = [self.servers[s].name for s, _ in self.places(job)]
         qualified += [cloud] if self.has_cloud(job) else []
         rule = "is required: there is a worker of the job's type"

@@ -58,7 +58,8 @@ def run_with_speed(
     if not whole_slots:
         edge, cloud = (
             np.array(
-                [j.exact_chunk_slots(instance.slot_seconds, in_cloud=c) for j in instance.jobs]
+                [j.exact_chunk_slots(instance.slot_seconds, in_cloud=c) for j in instance.jobs],
+                dtype=float,
             )
             for c in (False, True)
         )

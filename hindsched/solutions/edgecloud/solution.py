@@ -176,7 +176,9 @@ class EdgecloudSolution(Solution):
             "cloud_chunks": int(in_cloud[j]),
             "all_cloud": bool(self.all_cloud[j]),
             "preemptions": int(self.preemptions[j]),
-            "communication_slots": 0.0 if self.all_cloud[j] else job.chunks * (mixed - alone),
+            "communication_slots": 0.0
+            if self.all_cloud[j]
+            else float(job.chunks * (mixed - alone)),
             "upload_slots": float(upload[j]),
         }
 

@@ -20,13 +20,13 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from hindsched.arrays import Bools, Floats, Ints
-from hindsched.errors import InputError
 from hindsched.instances.mlbroker.instance import COSTS, MlbrokerInstance, MlbrokerJob
 from hindsched.json_types import JsonObject
 from hindsched.limits import check_memory
 from hindsched.solutions.base import Assignment, Assignments, Solution, TableRow, usage_table
 from hindsched.solutions.mlbroker.transport import ship
 from hindsched.solutions.rows import (
+    check_apart,
     check_row_keys,
     read_counts,
     read_span,
@@ -242,20 +242,18 @@ def parse_rows(
     life or covered twice.
     """
     names = [center.name for center in instance.datacenters]
-    parsed: list[tuple[slice, Ints, int]] = []
-    taken = np.zeros(instance.horizon, dtype=bool)
+    parsed, spans = list[tuple[slice, Ints, int]](), list[tuple[int, int]]()
     for number, row in enumerate(rows):
         where = f"assignments of {job.name}[{number}]"
         if "from" not in row and "to" not in row and "slot" not in row:
             row = {**row, "from": job.arrival + number, "to": job.arrival + number}
         check_row_keys(where, row, KEYS, KEYS)
         first, last = read_span(where, row, job.departure, job.arrival)
-        span = slice(first - 1, last)
-        if taken[span].any():
-            raise InputError(where, f"slots {first}..{last}", "must not cover a slot twice")
-        taken[span] = True
+        spans.append((first, last))
         workers = read_counts(f"{where}.workers", row["workers"], names)
-        parsed.append((span, workers, read_type(f"{where}.ps", row["ps"], names)))
+        center = read_type(f"{where}.ps", row["ps"], names)
+        parsed.append((slice(first - 1, last), workers, center))
+    check_apart(f"assignments of {job.name}", spans)
     return parsed
 
 

@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hindsched.arrays import Ints
-from hindsched.errors import InputError
 from hindsched.instances.oasis.instance import OasisInstance, OasisJob
 from hindsched.json_types import JsonObject
 from hindsched.solutions.base import Assignment, Assignments, Solution, TableRow, usage_table
 from hindsched.solutions.rows import (
+    check_apart,
     check_row_keys,
     read_counts,
     read_rows,
@@ -67,28 +67,23 @@ class OasisSolution(Solution):
         A row is all that its job has then: rows of a job do not overlap.
         """
 
-        def read(cluster: OasisInstance, where: str, row: Assignment) -> tuple[slice, Ints, Ints]:
+        def read(_: OasisInstance, where: str, row: Assignment) -> tuple[int, int, Ints, Ints]:
             check_row_keys(where, row, {"from", "to"}, KEYS)
-            first, last = read_span(where, row, cluster.horizon)
             workers, ps = (
                 read_counts(f"{where}.{role}", row.get(role, {}), own)
                 for role, own in zip(("workers", "ps"), names, strict=True)
             )
-            return slice(first - 1, last), workers, ps
+            return *read_span(where, row, instance.horizon), workers, ps
 
         names = _names(instance)
         deployed: tuple[dict[str, Deployment], dict[str, Deployment]] = ({}, {})
         for name, rows in read_rows(instance, assignments, read).items():
+            check_apart(f"rows of {name}", [row[:2] for row in rows])
             for own, servers in zip(deployed, names, strict=True):
                 own[name] = np.zeros((instance.horizon, len(servers)), dtype=np.int64)
-            taken = np.zeros(instance.horizon, dtype=bool)
-            for span, *counts in rows:
-                if taken[span].any():
-                    where, slots = f"rows of {name}", f"slots {span.start + 1}..{span.stop}"
-                    raise InputError(where, slots, "must not overlap another row of the job")
-                taken[span] = True
+            for first, last, *counts in rows:
                 for own, count in zip(deployed, counts, strict=True):
-                    own[name][span] = count
+                    own[name][first - 1 : last] = count
         return cls(instance, *deployed, formulation=formulation)
 
     def assignments(self) -> dict[str, list[Assignment]]:

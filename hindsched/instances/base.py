@@ -501,25 +501,30 @@ def amounts_of(demands: Sequence[Mapping[str, float]], resources: Sequence[str])
 def input_error(error: ValidationError) -> InputError:
     """Turn all that pydantic complains of into one error: field path, value, rule of each."""
     complaints = error.errors(include_url=False)
-    broken = complaints[0].get("ctx", {}).get("error")
-    if isinstance(broken, InputError):  # a rule, which is asked where all fields are sound
-        return broken
     places = [_place(complaint["loc"]) for complaint in complaints]
     of_floats = {place for place, c in zip(places, complaints, strict=True) if "float" in c["type"]}
-    found: dict[tuple[Any, ...], InputError] = {}
+    found: dict[tuple[Any, ...], list[InputError]] = {}
     for place, complaint in zip(places, complaints, strict=True):
         # Each kind that a union allows complains of the same place, or of one within it.
-        if not any(place[:length] in found for length in range(len(place) + 1)):
-            kind, message = complaint["type"], complaint["msg"].removeprefix("Value error, ")
-            value, rule = complaint["input"], message[0].lower() + message[1:]
-            if kind == "int_type" and place in of_floats:
-                rule = "must be a number"  # of either kind: the union complains of both
-            elif kind == "missing":
-                value, rule = "(absent)", "is required"
-            elif kind == "extra_forbidden":
-                rule = "unknown field"
-            found[place] = InputError(field_path(place) or "instance", value, rule)
-    first, *others = found.values()
+        if any(place[:length] in found for length in range(len(place) + 1)):
+            continue
+        where, broken = field_path(place), complaint.get("ctx", {}).get("error")
+        if isinstance(broken, InputError):  # of a record's own
+            found[place] = [
+                InputError(f"{where}.{each.where}".strip("."), each.value, each.rule)
+                for each in (broken, *broken.others)
+            ]
+            continue
+        kind, message = complaint["type"], complaint["msg"].removeprefix("Value error, ")
+        value, rule = complaint["input"], message[0].lower() + message[1:]
+        if kind == "int_type" and place in of_floats:
+            rule = "must be a number"  # of either kind: the union complains of both
+        elif kind == "missing":
+            value, rule = "(absent)", "is required"
+        elif kind == "extra_forbidden":
+            rule = "unknown field"
+        found[place] = [InputError(where or "instance", value, rule)]
+    first, *others = [wrong for errors in found.values() for wrong in errors]
     return InputError(first.where, first.value, first.rule, others)
 
 

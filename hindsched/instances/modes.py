@@ -193,15 +193,11 @@ class WindowInstance(Instance):
 
         The better one replaces the worse in any schedule, unless its updates take longer.
         """
-
-        def replaces(better: int, p: int) -> bool:
-            less = self.ps_demand[better] <= self.ps_demand[p]
-            wide = self.ps_bandwidth[better] >= self.ps_bandwidth[p]
-            same = bool((self.ps_demand[better] == self.ps_demand[p]).all())
-            return bool(less.all() and wide) and (not same or better < p)
-
-        pairs = np.ndindex(len(self.ps_demand), len(self.ps_demand))
-        return tuple((better, p) for p, better in pairs if better != p and replaces(better, p))
+        demand, mbps, order = self.ps_demand, self.ps_bandwidth, np.arange(len(self.ps_demand))
+        less = (demand[:, None] <= demand).all(axis=2) & (mbps[:, None] >= mbps)
+        same = (demand[:, None] == demand).all(axis=2)
+        found = less & (~same | (order[:, None] < order))
+        return tuple((better, p) for better, p in np.argwhere(found).tolist())
 
     @cluster_property
     def hosting(self) -> Hosting:

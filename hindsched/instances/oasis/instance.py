@@ -121,10 +121,7 @@ class OasisInstance(base.Instance):
 
     def minibatch_time(self, job: OasisJob) -> float:
         """``tau + 2 e / b``: slots to train a mini-batch, send gradients, receive parameters."""
-        if job.gradient_mb == 0:
-            return float(job.minibatch_slots)
-        seconds = 2 * job.gradient_mb * 8 / self.bandwidth_of(job)[0]
-        return float(job.minibatch_slots + seconds / self.slot_seconds)
+        return float(self.exact_chunk_time(job) / job.minibatches)
 
     def work_of(self, job: OasisJob) -> int:
         """Right side of (2): ``ceil(E N M (tau + 2 e / b))`` worker-slots, exactly; at least 1."""
@@ -146,12 +143,7 @@ class OasisInstance(base.Instance):
 
     def ps_needed(self, job: OasisJob, workers: int) -> int:
         """Fewest PSs that satisfy (6) for a number of workers, exactly: ``ceil(n b / B)``."""
-        worker, ps = self.bandwidth_of(job)
-        return (
-            0
-            if worker == 0
-            else math.ceil(workers * decimals.exactly(worker) / decimals.exactly(ps))
-        )
+        return int(self.ps_needed_up_to(job, workers)[-1])
 
     def ps_needed_up_to(self, job: OasisJob, workers: int) -> Ints:
         """`ps_needed` for 0, 1, ..., `workers` workers, shape (workers + 1,)."""

@@ -1,20 +1,7 @@
-"""Solutions of gang, judged by (1)-(7) of the page on gang in integer arithmetic.
+"""Solutions of gang, judged by (1)-(7) of the page on gang, by the kernel and without a tolerance.
 
 A job's decisions are rows ``{from, to, gpus}``, or ``{from, to, servers: {name: n}}`` where servers
-are named. Rules of the three kinds of formulation:
-
-==== =============================================================== =======================
-(1)  does its work: `duration` slots (elastic: duration x gpus)      all
-(2)  runs in no slot up to `submit`                                  all
-(3)  holds exactly `gpus` GPUs (elastic: at most `most_gpus`)        all
-(4)  runs in one piece, in one place                                 non-preemptive
-(5)  no more GPUs are held than there are, cluster and each server   all
-(6)  stands on one server, or on whole ones and a remainder          consolidated placement
-(7)  rows of a job do not overlap                                    all
-==== =============================================================== =======================
-
-A job holds its GPUs for exactly as long as its work takes (elastic: at least). It is complete in
-the last slot that it holds. The kernel judges, without a tolerance.
+are named. It is complete in the last slot that it holds.
 """
 
 from __future__ import annotations

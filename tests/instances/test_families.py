@@ -192,38 +192,29 @@ def test_what_builders_make_is_what_a_file_holds():
 
 SETTINGS = {
     "oasis": [
-        ("priority", [5, 1]), ("priority", ["a", "b"]), ("priority", [0, 0]), ("priority", [1]),
-        ("shares", [0, 0, 0]), ("shares", [1, "a", 2]), ("shares", 3), ("jobs", 0),
+        ("priority", [5, 1]), ("shares", [0, 0, 0]), ("shares", [1, "a", 2]), ("jobs", 0),
         ("servers", 1.5), ("colour", 1), ("exact_shares", 1),
     ],
     "batchsched": [
-        ("fixed_workers", 0), ("fixed_workers", 2.5), ("fixed_worker_type", 9),
-        ("fixed_worker_type", True), ("ec2_workers", 1), ("capacity_fraction", -1),
-        ("capacity_fraction", "abc"), ("architecture", "ring"), ("weight", "abc"), ("weight", 5),
-        ("weight", [5, 1]), ("weight", [1, 2, 3]), ("chunks", [1.5, 2.5]), ("gpus", [0, 0]),
-        ("minibatch_slots", [0, 1]), ("update_ms", [-5, 10]), ("jobs", 10**12),
+        ("fixed_workers", 2.5), ("fixed_worker_type", 9), ("ec2_workers", 1), ("gpus", [0, 0]),
+        ("capacity_fraction", -1), ("architecture", "ring"), ("chunks", [1.5, 2.5]),
+        ("minibatch_slots", [0, 1]), ("jobs", 10**12),
     ],
     "astraea": [
-        ("utility", "sigmoid"), ("minibatch_scale", 0), ("arrival_span", 99), ("gpus", 3),
-        ("slope", 3), ("slope", [-0.1, -2]), ("slope", [1, 2]), ("intercept", "[nan, 1]"),
-        ("workers_per_server", 3), ("workers_per_server", []), ("workers_per_server", [-1]),
-        ("ps_per_server", 1.5), ("exponent", [-1, 1]), ("epochs", [1.5, 2]),
+        ("utility", "sigmoid"), ("minibatch_scale", 0), ("arrival_span", 99), ("slope", [1, 2]),
+        ("intercept", "[nan, 1]"), ("workers_per_server", [-1]), ("ps_per_server", 1.5),
     ],
     "edgecloud": [
-        ("servers", -1), ("epochs", [9, 2]), ("epochs", None), ("workers", []), ("ps", [3]),
-        ("cloud_workers", [1, 2]), ("cloud_workers", -1), ("minibatch_scale", [0.1, 0.2]),
-        ("burst", "much"), ("cloud_workers", "many"),
+        ("servers", -1), ("epochs", None), ("workers", []), ("ps", [3]), ("cloud_workers", "many"),
+        ("minibatch_scale", [0.1, 0.2]), ("burst", "much"),
     ],
     "mlbroker": [
-        ("gpu_range", [5, 1]), ("datacenters", 0), ("jobs", -1), ("jobs", 2.5), ("jobs", True),
-        ("data_gb", "many"), ("life_slots", [1, 2, 3]), ("life_slots", 0.5), ("slot_days", 0),
-        ("discount", (0.5, 1.5)), ("data_variation", 2), ("persistent_share", -1),
-        ("burst", (0, 1)), ("capacity_gb", 0),
+        ("datacenters", 0), ("jobs", True), ("life_slots", 0.5), ("slot_days", 0),
+        ("discount", (0.5, 1.5)), ("data_variation", 2), ("burst", (0, 1)), ("capacity_gb", 0),
     ],
     "gang": [
-        ("servers", 99), ("servers", 0), ("placement", "row"), ("arrivals", "often"),
-        ("mix", "even"), ("seconds", [0, 9]), ("widths", []), ("widths", [0]), ("load", 0),
-        ("deadline_factor", [-1, 2]),
+        ("servers", 99), ("placement", "row"), ("arrivals", "often"), ("mix", "even"),
+        ("seconds", [0, 9]), ("widths", []), ("widths", [0]), ("deadline_factor", [-1, 2]),
     ],
 }  # fmt: skip
 

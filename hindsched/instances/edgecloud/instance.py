@@ -214,15 +214,10 @@ class EdgecloudInstance(base.Instance):
         """Whether the cloud has any worker that qualifies for `job`."""
         return self.cloud_workers(job.worker_type) != 0
 
-    @base.cluster_property
-    def _places(self) -> dict[str, list[tuple[int, tuple[int, ...]]]]:
-        kinds = _positions(kind for _, kind in self.groups)
-        groups = [(s, workers) for (s, _), workers in self.groups.items()]
-        return {kind: [groups[g] for g in own] for kind, own in kinds.items()}
-
     def places(self, job: base.JobRecord) -> list[tuple[int, tuple[int, ...]]]:
         """(server, qualified workers on it) of every server where `job` can run, in order."""
-        return self._places.get(job.worker_type, [])
+        groups = self.groups.items()
+        return [(s, workers) for (s, kind), workers in groups if kind == job.worker_type]
 
 
 INSTANCE = EdgecloudInstance

@@ -73,16 +73,13 @@ class GangJob(GangRequest):
 def _in_slots(field: str) -> cached_property[Ints]:
     """A time of every job in slots, rounded down; -1 where it has none. Shape (jobs,)."""
 
-    def slot(time: float | None, seconds: float) -> int:
-        if seconds == 1 and type(time) is int:
-            return time
-        return -1 if time is None else int(slots_of(time, seconds))
+    def slots(self: GangInstance) -> Ints:
+        one, times = self.slot_seconds, [getattr(job, field) for job in self.jobs]
+        if one != 1 or not all(type(time) is int for time in times):
+            times = [-1 if time is None else int(slots_of(time, one)) for time in times]
+        return np.array(times, dtype=np.int64)
 
-    return cached_property(
-        lambda self: np.array(
-            [slot(getattr(job, field), self.slot_seconds) for job in self.jobs], dtype=np.int64
-        )
-    )
+    return cached_property(slots)
 
 
 class GangInstance(base.Instance):

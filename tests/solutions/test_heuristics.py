@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from hindsched.instances.batchsched.instance import PARAMETER_SERVER, RING_ALLREDUCE
 from hindsched.instances.decimals import loosened
 from hindsched.models.batchsched.offline import place_mode, plan_rest
+from hindsched.models.windows.sets import Mode
 from hindsched.solutions.commitments import Commitments
 from hindsched.solutions.edgecloud.list_schedule import list_schedule, read_past
 from hindsched.solutions.edgecloud.runs import Runs, place_parameter_servers
@@ -93,8 +94,8 @@ def test_a_mode_is_placed_beside_its_host(architecture):
     """Two workers at one server, none left for the other; three need both servers."""
     tiny = known_b(architecture)
     free = loosened(tiny.server_capacity, tiny.server_capacity)
-    row = place_mode(tiny, free, (0, 0, 1, 2, 3), 4)
+    row = place_mode(tiny, free, Mode(0, 0, 1, 2, 3), 4)
     assert row is not None
     assert (row.first, row.last, sorted(row.workers), row.num_workers) == (4, 6, [0, 2], 2)
     assert (row.ps > 0).tolist() == ((row.workers > 0).tolist() if tiny.has_ps else [False] * 2)
-    assert place_mode(tiny, np.zeros_like(free), (0, 0, 1, 2, 3), 4) is None
+    assert place_mode(tiny, np.zeros_like(free), Mode(0, 0, 1, 2, 3), 4) is None

@@ -38,11 +38,12 @@ from hindsched.models.windows import program
 from hindsched.models.windows.block import Capacity, Family, JobBlock, Paper
 from hindsched.models.windows.sets import (
     JobSets,
+    Mode,
     fixed_rows,
     hosts,
     left_by,
     num_columns,
-    num_ps,
+    row_of,
     sets_by_job,
 )
 from hindsched.solutions.batchsched.solution import BatchschedSolution
@@ -292,11 +293,11 @@ def plan_rest(instance: BatchschedInstance, commitments: Commitments) -> Batchsc
     free = left_by(instance, fixed, loosened(capacity, capacity))
     open_jobs = [job for job in instance.jobs if job.name in tables]
     for job in sorted(open_jobs, key=lambda job: -job.weight / tables[job.name].duration.min()):
-        earliest, table = max(job.arrival, commitments.now), tables[job.name].tuples()
-        completion, placed = earliest + int(tables[job.name].duration.min()), None
+        earliest, table = max(job.arrival, commitments.now), tables[job.name]
+        completion, placed = earliest + int(table.duration.min()), None
         while placed is None:  # after the others' last slot a job finds the cluster empty
-            for mode in table:
-                start = completion - mode[4]
+            for mode in map(Mode._make, table.tuples()):
+                start = completion - mode.duration
                 if start >= earliest:
                     placed = place_mode(instance, free.least(start, completion - 1), mode, start)
                     if placed is not None:
@@ -308,26 +309,18 @@ def plan_rest(instance: BatchschedInstance, commitments: Commitments) -> Batchsc
 
 
 def place_mode(
-    instance: BatchschedInstance, free: Floats, mode: tuple[int, int, int, int, int], start: int
+    instance: BatchschedInstance, free: Floats, mode: Mode, start: int
 ) -> WindowRow | None:
     """Place a mode on what is free in all its slots (servers, resources), `loosened`, or None."""
-    m, p, q, count, length = mode
+    m, p, q, count, _ = mode
     room = how_many_left(free, instance.worker_demand[m], count)
     if (room.max() if q else room.sum()) < count:
         return None
     for n, g in hosts(instance, free, m, p, q, count):
-        beside = room.copy()
-        if n >= 0:
-            beside[n] = 0
-        if beside.sum() < count - g:
-            continue
-        order = np.argsort(-beside, kind="stable")
-        before = np.cumsum(beside[order]) - beside[order]
-        workers, ps = np.zeros(len(free), dtype=np.int64), np.zeros(len(free), dtype=np.int64)
-        workers[order] = np.clip(count - g - before, 0, beside[order])
-        if n >= 0:
-            workers[n] = g
-            ps[n] = num_ps(instance, m, p, count - g) if instance.has_ps else 0
-        ps_type = p if instance.has_ps else -1
-        return WindowRow(start, start + length - 1, m, ps_type, workers, ps)
+        beside = np.where(np.arange(len(room)) == n, 0, room)
+        if beside.sum() >= count - g:
+            order = np.argsort(-beside, kind="stable")
+            before = np.cumsum(beside[order]) - beside[order]
+            beside[order] = np.clip(count - g - before, 0, beside[order])
+            return row_of(instance, mode, start, n, g, beside)
     return None

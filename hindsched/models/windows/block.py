@@ -34,7 +34,7 @@ from pyomo.environ import quicksum as total
 from hindsched.arrays import Floats, Ints
 from hindsched.instances.decimals import common_step
 from hindsched.models.algebra import Expr, Model, Use, binary, whole
-from hindsched.models.windows.sets import Column, JobSets, Pieces, host_use, num_ps
+from hindsched.models.windows.sets import Column, JobSets, Pieces, host_use, num_ps, row_of
 from hindsched.solutions.window_solution import WindowRow
 
 MOST_WHOLE = 10**6
@@ -216,15 +216,14 @@ class ModesJob(JobBlock):
 
     def _row(self, column: Column) -> WindowRow:
         k, t, n, g = column
-        m, p, q, count, length = self.job.modes[k]
-        workers = np.zeros(len(self.cluster.server_capacity), dtype=np.int64)
-        ps, has_ps = np.zeros_like(workers), self.cluster.has_ps
-        for h in () if q else self.job.servers_of[m, length, t]:
-            workers[h] = round(self.block.y[m, length, t, h].value or 0.0)
-        if n >= 0:
-            workers[n] += g
-            ps[n] = num_ps(self.cluster, m, p, count - g) if has_ps else 0
-        return WindowRow(t, t + length - 1, m, p if has_ps else -1, workers, ps)
+        mode, beside = (
+            self.job.modes[k],
+            np.zeros(len(self.cluster.server_capacity), dtype=np.int64),
+        )
+        span = mode.worker_type, mode.duration, t
+        for h in () if mode.one_server else self.job.servers_of[span]:
+            beside[h] = round(self.block.y[*span, h].value or 0.0)
+        return row_of(self.cluster, mode, t, n, g, beside)
 
     def write(self, rows: Sequence[WindowRow]) -> None:
         """As far as the columns can express them.

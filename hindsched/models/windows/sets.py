@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from hindsched.arrays import Floats
+from hindsched.arrays import Floats, Ints
 from hindsched.instances.base import Instance
 from hindsched.instances.decimals import NEAR, how_many_left, loosened
 from hindsched.instances.modes import Modes, WindowInstance, modes, ps_for, slot_modes
@@ -56,6 +56,19 @@ def host_use(cluster: WindowInstance, mode: Mode, on_host: int) -> Floats:
         return used
     ps = num_ps(cluster, mode.worker_type, mode.ps_type, mode.workers - on_host)
     return used + ps * cluster.ps_demand[mode.ps_type]
+
+
+def row_of(
+    cluster: WindowInstance, mode: Mode, first: int, host: int, on_host: int, beside: Ints
+) -> WindowRow:
+    """The row of a mode from a slot on, with workers on the host of the PSs and `beside` no PS."""
+    workers, ps = beside.copy(), np.zeros_like(beside)
+    if host >= 0:
+        workers[host] += on_host
+    if host >= 0 and cluster.has_ps:
+        ps[host] = num_ps(cluster, mode.worker_type, mode.ps_type, mode.workers - on_host)
+    last, ps_type = first + mode.duration - 1, mode.ps_type if cluster.has_ps else -1
+    return WindowRow(first, last, mode.worker_type, ps_type, workers, ps)
 
 
 def hosts(

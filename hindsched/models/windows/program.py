@@ -10,7 +10,7 @@ worth its revenue. Payoffs are u of (9)/(18) and mu of (6), prices delta and eta
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
@@ -28,7 +28,7 @@ from hindsched.models.windows.block import Family, JobBlock, ModesJob, equation
 from hindsched.models.windows.sets import JobSets, Spans, host_use, sets_by_job
 from hindsched.solutions.base import Solution
 from hindsched.solutions.capacity_timeline import CapacityTimeline
-from hindsched.solutions.window_solution import WindowRow
+from hindsched.solutions.window_solution import WindowRow, merge_rows
 
 Planned = TypeVar("Planned", bound=Solution)
 SLOTS = "slots"
@@ -83,17 +83,12 @@ class WindowProgram(WindowFace, OfflineProgram[Planned]):
 
 def _complete_rows(solution: Any, name: str, pieces: bool) -> Sequence[WindowRow]:
     """A completed job's rows, as one window unless its slots need not touch."""
-    rows: Sequence[WindowRow] = solution.rows.get(name, ())
     if solution.completion(name) is None:
         return ()
-    if pieces or len(rows) == 1:
-        return rows
-    first, last = rows[0], rows[-1]
-    if not all(row.same_placement(first) for row in rows):
-        raise InputError("incumbent", name, "must keep its placement")
-    return [
-        WindowRow(first.first, last.last, first.worker_type, first.ps_type, first.workers, first.ps)
-    ]
+    rows = merge_rows(replace(row, payment=None) for row in solution.rows[name])
+    if not pieces and len(rows) > 1:
+        raise InputError("incumbent", name, "must run in one window on one placement")
+    return rows
 
 
 def add_blocks(

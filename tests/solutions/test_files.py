@@ -36,6 +36,12 @@ def test_a_file_reads_back_and_belongs_to_its_instance(family, tmp_path):
 
 
 @pytest.mark.parametrize("family", FAMILIES)
+def test_a_schedule_of_no_jobs_uses_nothing(family):
+    empty = build_solution(hs.generate(family, seed=1).with_jobs(()), {})
+    assert not any(row["used"] for row in empty.usage_rows())
+
+
+@pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize(
     ("key", "value", "match"),
     [

@@ -202,7 +202,8 @@ class EdgecloudSolution(Solution):
         np.add.at(used, (runs.last + 1, row), -1)
         most = [[len(instance.groups.get((s, kind), ())) for kind in kinds]
                 for s in range(len(names))]  # fmt: skip
-        by_slot = np.cumsum(used, axis=0)[1:].reshape(-1, len(names), len(kinds))
+        shape = len(used) - 1, len(names), len(kinds)
+        by_slot = np.cumsum(used, axis=0)[1:].reshape(shape)
         table = usage_table(by_slot, np.array(most), names, kinds)
         for one in table:
             if one["server"] == instance.cloud.name:

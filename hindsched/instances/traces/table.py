@@ -59,10 +59,6 @@ class TraceTable:
     def __len__(self) -> int:
         return len(self.rows)
 
-    def parts(self) -> list[str]:
-        """Names of the parts that have accepted jobs, sorted."""
-        return sorted(self.rows["part"].unique())
-
     def part(self, name: str) -> Self:
         """Only the jobs of one part (and its rejections)."""
         known = sorted({*self.rows["part"], *self.rejected["part"]})

@@ -91,15 +91,17 @@ class Clock:
         plain = parts[0] + "T" + parts[1] + offset.fillna("")
         moments = pd.to_datetime(plain, format="ISO8601", utc=True, errors="coerce")
         naive, fraction = offset.isna(), ("0." + parts[2].fillna("0")).astype(float) * SECOND
-        values = [_since_1970(moments) + fraction] * 2
-        if naive.any() and self._zone is not None:
-            for at, is_first in enumerate((True, False)):
-                local: Any = moments[naive].dt.tz_localize(None)
-                local = local.dt.tz_localize(
-                    self._zone, ambiguous=np.full(naive.sum(), is_first), nonexistent="NaT"
+        values = []
+        for is_first in (True, False):  # the two times of an hour that the clock shows twice
+            local: Any = (
+                moments[naive]
+                .dt.tz_localize(None)
+                .dt.tz_localize(
+                    self._zone or UTC, ambiguous=np.full(naive.sum(), is_first), nonexistent="NaT"
                 )
-                found = (_since_1970(local) + fraction[naive]).reindex(texts.index)
-                values[at] = values[at].where(~naive, found)
+            )
+            exact = moments.where(~naive, local.dt.tz_convert("UTC"))
+            values.append((exact - EPOCH) / pd.Timedelta(microseconds=1) + fraction)
         zone_rule = "has no offset: --time-zone must name the zone of the cluster's clock"
         rules = {
             zone_rule: naive & (self._zone is None),
@@ -134,11 +136,6 @@ def by_rules(value: pd.Series, rules: Mapping[str, Any]) -> pd.DataFrame:
     """Values beside the first rule that each breaks."""
     rule = np.select([*rules.values()], [*rules], "")
     return pd.DataFrame({"value": value, "rule": rule}, index=value.index)
-
-
-def _since_1970(moments: pd.Series) -> pd.Series:
-    """Whole seconds and their fraction in microseconds, NaN for none."""
-    return (moments - EPOCH) / pd.Timedelta(microseconds=1)
 
 
 def find_zone(name: str) -> tzinfo:

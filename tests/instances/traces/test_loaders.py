@@ -103,7 +103,7 @@ def test_chronus_is_in_minutes_and_keeps_deadlines_and_values(tmp_path: Path) ->
     assert table.rows["deadlines_seconds"].tolist() == [(159 * 60, 189 * 60), (1200,), ()]
     assert table.rows["values"].tolist() == [(10, 8), (10,), (10,)]
     assert table.rows["value_kind"].tolist() == ["soft", "strict", "best-effort"]
-    assert table.parts() == ["a", "b"]
+    assert len(table.part("a")) == 1
     assert table.reasons() == {
         "no GPU requested": 1,
         "deadlines and values do not match": 1,

@@ -1,7 +1,8 @@
 """The package against a second, independent statement of each family's printed problem.
 
 On random tiny instances (`instances.py`) the optimum of the second statement (`oasis.py`, ...,
-solved by HiGHS alone and polished exactly in `milp.py`) must agree with whatever the package says:
+solved by HiGHS and polished exactly in `milp.py`, and settled without it in `enumeration.py` where
+all is whole) must agree with whatever the package says:
 
 1. its optimal schedule is feasible for the package and the kernel, at the same objective;
 2. no bound from random prices lies on the wrong side of it, in any layout of the rows, neither the
@@ -39,7 +40,8 @@ from hindsched.solvers.oracles.decisions import NEVER, BranchDecision, Feature
 from hindsched.solvers.tree.method import tree_rows
 from tests.kernel.agreement import checked
 from tests.second_opinion import instances
-from tests.second_opinion.milp import NotPolishedError, Optimum, read
+from tests.second_opinion.enumeration import Enumeration, TooLargeError
+from tests.second_opinion.milp import Milp, NotPolishedError, Optimum, read
 from tests.solvers.pricing.contract import layouts
 
 COUNT = int(os.environ.get("SECOND_OPINION", "300"))
@@ -107,6 +109,7 @@ class Case:
                 self.counts["not polished"] += 1
                 continue
             self.counts["infeasible" if optimum.value is None else "optima"] += 1
+            self.enumerated(statement.program, optimum)
             if optimum.value is not None:
                 self.own_schedule(statement, formulation, optimum)
             self.random_prices(formulation, optimum)
@@ -114,6 +117,14 @@ class Case:
             if solve and optimum.value is not None:
                 self.solved(formulation, optimum)
         return self.counts
+
+    def enumerated(self, program: Milp, optimum: Optimum) -> None:
+        """Whole numbers are enumerated too: HiGHS is not believed that no point is better."""
+        if all(program.integer):
+            try:
+                assert Enumeration(program).optimum() == optimum.value, "the enumeration differs"
+            except TooLargeError:
+                self.counts["too large to enumerate"] += 1
 
     def refusal(self) -> hs.InputError | None:
         """Read the instance; say why the package refuses it, if it does."""
@@ -366,6 +377,7 @@ def agree(family: str, seeds: range, folder: Path, solve: bool) -> None:
     print(family, seeds, dict(counts))
     assert counts["optima"] >= len(seeds) // 3
     assert counts["not polished"] <= len(seeds) // 25
+    assert counts["too large to enumerate"] <= len(seeds) // 5
     assert counts["a step lower"] <= 1 + counts["trees"] / 50
 
 

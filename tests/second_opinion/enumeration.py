@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
-from .milp import Milp, Number
+from .milp import Milp, Number, Optimum
 
 MOST_NODES = 20_000
 
@@ -102,6 +102,15 @@ class Enumeration:
                     if j in self.cost:
                         waiting[-1] = None
         return True
+
+
+def agrees(program: Milp, optimum: Optimum) -> bool:
+    """Whether no point is better than an optimum by more than its slack."""
+    value = Enumeration(program).optimum()
+    if value is None or optimum.value is None:
+        return value is optimum.value
+    better = value - optimum.value if program.sense == "max" else optimum.value - value
+    return 0 <= better <= optimum.slack
 
 
 def _whole(terms: dict[int, Number], side: Number) -> Row:

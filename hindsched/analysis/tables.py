@@ -36,6 +36,15 @@ def _as_builtin(value: Any) -> Any:
     raise TypeError(f"{type(value).__name__} has no JSON form")
 
 
+def cell(value: object) -> str:
+    """Write a value for a table: absent is a dash."""
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
 def to_csv(table: pd.DataFrame) -> str:
     """Write a table with an apostrophe before text that a spreadsheet would compute.
 

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from inspect import Parameter
 from typing import Annotated, Any
 
+from hindsched.analysis.tables import cell
 from hindsched.cli import settings as opt
-from hindsched.cli.output import answer, cell, emit_json, say, show_rows, tell
+from hindsched.cli.output import answer, emit_json, say, show_rows, tell
 from hindsched.errors import InputError
 from hindsched.json_types import JsonObject
 

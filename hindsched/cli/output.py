@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from hindsched.analysis.tables import jsonable
+from hindsched.analysis.tables import cell, jsonable
 from hindsched.instances.base import Instance
 from hindsched.printable import printable
 
@@ -107,12 +107,3 @@ def show_rows(
 def _text(value: object) -> Text:
     """A cell; a file's name has what a terminal would act on, the ends of lines too."""
     return Text(printable(cell(value)).replace("\n", "\\n"))
-
-
-def cell(value: object) -> str:
-    """Write a value for a table: absent is a dash."""
-    if value is None:
-        return "-"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return f"{value:.6g}" if isinstance(value, float) else str(value)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hindsched as hs
+from hindsched.analysis.tables import cell
 from hindsched.cli import settings as opt
-from hindsched.cli.output import cell, console, emit_json, say, show_rows
+from hindsched.cli.output import console, emit_json, say, show_rows
 
 
 def ratio(

@@ -13,6 +13,7 @@ from hindsched.analysis.comparison import Comparison, InstanceComparison
 from hindsched.analysis.ratio import INVERSE_NOTE, STAR_NOTE, AlgorithmRatio
 from hindsched.analysis.statistics import Verdict, profile_rows
 from hindsched.analysis.store import REPORT, ResultStore
+from hindsched.analysis.tables import cell
 from hindsched.analysis.tasks import OFFLINE, Record, file_name
 from hindsched.instances.catalogue import shown_name
 from hindsched.instances.io import write_text
@@ -42,7 +43,7 @@ def render_report(store: ResultStore, comparison: Comparison | None = None) -> s
     comparison = comparison or Comparison(store.records())
     environment = page_environment("hindsched.analysis.report")
     environment.filters |= {
-        "number": show_number, "command": _command_of, "file": _file_of, "shown": shown_name,
+        "number": cell, "command": _command_of, "file": _file_of, "shown": shown_name,
         "note": _note,
     }  # fmt: skip
     tried = {record["task"] for record in comparison.records}
@@ -96,13 +97,6 @@ def _spelled_out(value: object) -> Any:
     if isinstance(value, dict):
         return {_spelled_out(key): _spelled_out(item) for key, item in value.items()}
     return [_spelled_out(item) for item in value] if isinstance(value, list) else value
-
-
-def show_number(value: object) -> str:
-    """Write a number for a table: six digits, absent is a dash."""
-    if value is None:
-        return "–"
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
 def _file_of(record: Record) -> str:

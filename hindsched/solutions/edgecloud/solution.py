@@ -10,7 +10,7 @@ In ``literal`` a chunk number is only a lane: problem (2) as printed lets work m
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from functools import cached_property
 from typing import Any, Self
 
@@ -19,8 +19,9 @@ import numpy as np
 from hindsched.arrays import Bools, Floats, Ints
 from hindsched.instances.edgecloud.instance import EdgecloudInstance, EdgecloudJob
 from hindsched.json_types import JsonObject
+from hindsched.kernel.verdict import levels
 from hindsched.solutions.base import Assignment, Assignments, Solution, TableRow, usage_table
-from hindsched.solutions.edgecloud.runs import Runs, read_runs, row_of
+from hindsched.solutions.edgecloud.runs import ChunkRun, Runs, read_runs, row_of
 
 
 class EdgecloudSolution(Solution):
@@ -62,13 +63,11 @@ class EdgecloudSolution(Solution):
     @cached_property
     def all_cloud(self) -> Bools:
         """Which jobs have zeta = 1: every worker and the PS in the cloud, shape (J,)."""
-        num_jobs = len(self.instance.jobs)
-        edge_run = self.runs.place < len(self.instance.worker_list)
-        edge_hold = self.holds.place < len(self.instance.servers)
-        outside = np.bincount(self.runs.job[edge_run], minlength=num_jobs)
-        outside += np.bincount(self.holds.job[edge_hold], minlength=num_jobs)
-        runs = np.bincount(self.runs.job, minlength=num_jobs)
-        zeta: Bools = (outside == 0) & (runs > 0)
+        jobs, runs, holds = np.arange(len(self.instance.jobs)), self.runs, self.holds
+        at_edge = runs.job[runs.place < len(self.instance.worker_list)]
+        held_at_edge = holds.job[holds.place < len(self.instance.servers)]
+        outside = np.isin(jobs, np.concatenate((at_edge, held_at_edge)))
+        zeta: Bools = np.isin(jobs, runs.job) & ~outside
         return zeta
 
     @cached_property
@@ -113,19 +112,16 @@ class EdgecloudSolution(Solution):
 
         In ``literal``, where chunks have no home, the largest number that it trains there at once.
         """
-        at_edge = [
-            (run.job, self.instance.worker_list[run.place][0], run)
-            for run in self.runs.rows() if run.place < len(self.instance.worker_list)
-        ]  # fmt: skip
+        here = defaultdict[tuple[int, int], list[ChunkRun]](list)
+        for run in self.runs.rows():
+            if run.place < len(self.instance.worker_list):
+                here[run.job, self.instance.worker_list[run.place][0]].append(run)
         if self.formulation != "literal":
-            return Counter((j, s) for j, s, _ in {(j, s, run.chunk) for j, s, run in at_edge})
-        at_once = Counter(
-            (j, s, t) for j, s, run in at_edge for t in range(run.first, run.last + 1)
-        )
-        stored: dict[tuple[int, int], int] = {}
-        for (j, s, _), count in at_once.items():
-            stored[j, s] = max(stored.get((j, s), 0), count)
-        return stored
+            return {at: len({run.chunk for run in runs}) for at, runs in here.items()}
+        return {
+            at: max(height for *_, height in levels((run.first, run.last, 1) for run in runs))
+            for at, runs in here.items()
+        }
 
     @cached_property
     def preemptions(self) -> Ints:

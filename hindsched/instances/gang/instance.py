@@ -191,11 +191,6 @@ class GangInstance(base.Instance):
         """First slot that a job may use."""
         return int(slots_of(job.submit, self.slot_seconds)) + 1
 
-    @property
-    def arrivals(self) -> list[int]:
-        """First slot that each job may use."""
-        return [int(submit) + 1 for submit in self.submits]
-
 
 def slots_of(seconds: float, slot_seconds: float) -> Fraction:
     """Seconds as an exact number of slots."""

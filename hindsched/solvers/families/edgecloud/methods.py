@@ -1,9 +1,9 @@
 """Methods of the edgecloud family: LP (4)+ in place of the generic relaxation and bound.
 
 ``relaxation`` solves LP (4)+ and certifies its duals with the exact blocks of problem (2), which
-proves at least as much. ``bound`` improves those prices
-by the subgradient method, ``tree`` goes on from there. ``search`` is a neighbourhood search from
-simple schedules. ``auto`` does all of them, one after the other.
+proves at least as much. ``bound`` improves those prices by the subgradient method, ``tree`` goes on
+from there. ``search`` is a neighbourhood search from simple schedules. ``auto`` does all of them,
+one after the other.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ from hindsched.solvers.door.result import Progress, Result, Status, StoppedBy
 from hindsched.solvers.door.work import Clock, catch_interrupt
 from hindsched.solvers.families.edgecloud.block import last_priced_slot
 from hindsched.solvers.families.edgecloud.oracle import EdgecloudOracle
-from hindsched.solvers.methods.base import DEFAULT_SECONDS, Method, Run, better, solve_milp
+from hindsched.solvers.methods.auto import generic_methods
+from hindsched.solvers.methods.base import DEFAULT_SECONDS, Method, Run, better
 from hindsched.solvers.oracles.base import Response, build_oracle
 from hindsched.solvers.search import NeighbourhoodSearch
 from hindsched.solvers.tree.method import (
@@ -142,8 +143,9 @@ def bound(
     )  # fmt: skip
 
 
-def best_incumbent(instance: EdgecloudInstance, formulation: str) -> Solution | None:
+def best_incumbent(instance: Instance, formulation: str) -> Solution | None:
     """The best of a few schedules without a search: insertion in some orders of the jobs."""
+    assert isinstance(instance, EdgecloudInstance)
     best: Solution | None = None
     oracle, load = _placing(instance, formulation), _load(instance)
     for spread in SPREADS:
@@ -204,15 +206,6 @@ def search(
         return run.result("neighbourhood search")
 
 
-def milp(
-    instance: Instance, formulation: str, options: SolveOptions, on_progress: Progress | None = None
-) -> Result:
-    """Solve the offline program, begun from the better simple schedule."""
-    assert isinstance(instance, EdgecloudInstance)
-    incumbent = best_incumbent(instance, formulation)
-    return solve_milp(instance, formulation, options, on_progress, incumbent=incumbent)
-
-
 def auto(
     instance: Instance, formulation: str, options: SolveOptions, on_progress: Progress | None = None
 ) -> Result:
@@ -263,6 +256,7 @@ def tree(
         return grow(run)
 
 
+milp = generic_methods(best_incumbent)["milp"]
 METHODS: dict[str, Method] = {
     "auto": certifying(auto), "tree": tree, "milp": milp, "relaxation": relaxation, "bound": bound,
     "search": search,

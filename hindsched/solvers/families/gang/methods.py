@@ -24,8 +24,8 @@ from hindsched.solvers.door.work import Clock, catch_interrupt, spend
 from hindsched.solvers.families.gang.prices import certify_without_prices, climb_prices
 from hindsched.solvers.families.gang.replay import in_order, incumbents
 from hindsched.solvers.families.gang.search import Search, can_move
-from hindsched.solvers.methods.auto import solve_tree
-from hindsched.solvers.methods.base import Method, Run, relaxation, solve_milp
+from hindsched.solvers.methods.auto import generic_methods
+from hindsched.solvers.methods.base import Method, Run
 from hindsched.solvers.tree.method import certifying
 
 BOUND_SHARE = 0.3
@@ -126,14 +126,6 @@ def auto(
         return run.known
 
 
-def milp(
-    instance: Instance, formulation: str, options: SolveOptions, on_progress: Progress | None
-) -> Result:
-    """Solve the program by a mixed-integer solver, begun from the best replayed policy."""
-    best = _best_replayed(instance, formulation)
-    return solve_milp(instance, formulation, options, on_progress, incumbent=best)
-
-
 def bound(
     instance: Instance, formulation: str, options: SolveOptions, on_progress: Progress | None
 ) -> Result:
@@ -145,23 +137,14 @@ def bound(
         return run.result("prices")
 
 
-def tree(
-    instance: Instance, formulation: str, options: SolveOptions, on_progress: Progress | None
-) -> Result:
-    """Prove an optimum of jobs in one piece by branch and bound on prices."""
-    best = _best_replayed(instance, formulation)
-    return solve_tree(instance, formulation, options, on_progress, incumbent=best)
-
-
 def _best_replayed(instance: Instance, formulation: str) -> GangSolution:
+    """The best replayed policy: a program or a tree begins from it."""
     assert isinstance(instance, GangInstance)
     return min(incumbents(instance, formulation), key=lambda solution: solution.objective())
 
 
+GENERIC = generic_methods(_best_replayed)
 METHODS: dict[str, Method] = {
-    "auto": certifying(auto),
-    "tree": tree,
-    "bound": bound,
-    "milp": milp,
-    "relaxation": relaxation,
-}
+    "auto": certifying(auto), "tree": GENERIC["tree"], "bound": bound, "milp": GENERIC["milp"],
+    "relaxation": GENERIC["relaxation"],
+}  # fmt: skip

@@ -132,6 +132,8 @@ def worst(
         if before != asked:
             raise InputError("resume", str(asked), f"must be as before: {before}")
         score = float(said)
+    elif place is not None and (place / STATE).exists():
+        raise InputError("out", str(place), "holds results already: resume them or go elsewhere")
     begun, ended, message = time.monotonic(), "work", ""
     most = math.inf if work_limit is None else work_limit
     seconds = DEFAULT_SECONDS if work_limit is None else math.inf

@@ -1,8 +1,8 @@
 """Instances that a search may roam: what a family's generator draws, and what is near it.
 
 No family states anything here. How many jobs, servers and the like there are is drawn up to what
-the generator's preset has, and every number stays within what some draws of it had. A change may be
-any: one that breaks a rule of the family is made again.
+the generator's preset has, and every number stays within half the least and twice the most that some
+draws of it had. A change may be any: one that breaks a rule of the family is made again.
 """
 
 from __future__ import annotations
@@ -93,13 +93,16 @@ class SearchSpace:
         seed = int(random.integers(2**31))
         data = _file(generate(self.family, self.preset, seed, **settings))
         data |= {name: data[name][: chosen[name]] for name in chosen if name not in settings}
+        share = max(0.0, random.uniform(-1, 1))  # of the numbers that are drawn anew
         for path, holder, key in leaves(data):
             if path in self.spans:
-                holder[key] = self.spans[path].nearest(holder[key])
+                span, value = self.spans[path], holder[key]
+                moves = random.random() < share
+                holder[key] = span.nearest(_moved(value, span, random) if moves else value)
         return data
 
     def _changed(self, data: Draft, random: np.random.Generator) -> Draft:
-        jobs, kind = data[JOBS], random.random()
+        jobs, places, kind = data[JOBS], list(leaves(data)), random.random()
         job, other = (jobs[int(random.integers(len(jobs)))] for _ in range(2))
         if kind < 0.25:
             self._resize(data, JOBS if kind < 0.15 else str(random.choice(lists(data))), random)
@@ -110,8 +113,11 @@ class SearchSpace:
         elif kind < 0.45:
             step = int(random.choice((-1, 1)))
             job.update({key: job[key] + step for key in TIMES if key in job})
+        elif kind < 0.5:  # what is not there is 0, or the family's default
+            _, holder, key = places[int(random.integers(len(places)))]
+            del holder[key]
         else:
-            free = [(self.spans[path], *at) for path, *at in leaves(data) if self.varies(path)]
+            free = [(self.spans[path], *at) for path, *at in places if self.varies(path)]
             span, holder, key = free[int(random.integers(len(free)))]
             holder[key] = span.nearest(_moved(holder[key], span, random))
         return data

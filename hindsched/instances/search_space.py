@@ -1,8 +1,8 @@
 """Instances that a search may roam: what a family's generator draws, and what is near it.
 
 No family states anything here. How many jobs, servers and the like there are is drawn up to what
-the generator's preset has, and every number stays within half the least and twice the most that some
-draws of it had. A change may be any: one that breaks a rule of the family is made again.
+the generator's preset has, and every number stays between half the least and twice the most of some
+draws. A change may be any: one that breaks a rule of the family is made again.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class SearchSpace:
         seed = int(random.integers(2**31))
         data = _file(generate(self.family, self.preset, seed, **settings))
         data |= {name: data[name][: chosen[name]] for name in chosen if name not in settings}
-        share = max(0.0, random.uniform(-1, 1))  # of the numbers that are drawn anew
+        share = max(0.0, random.uniform(-2, 1))  # of the numbers that are drawn anew
         for path, holder, key in leaves(data):
             if path in self.spans:
                 span, value = self.spans[path], holder[key]

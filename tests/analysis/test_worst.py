@@ -35,9 +35,9 @@ def found(tmp_path_factory):
     return witness, folder
 
 
-def test_first_come_first_served_is_n_times_worse_with_n_jobs(found):
+def test_first_come_first_served_lets_short_jobs_wait(found):
     witness, _ = found
-    assert 2 < witness.proven <= 4
+    assert 1.5 < witness.proven <= 4
     assert witness.optimum.is_proven
     assert " jobs, fifo costs " in witness.explain()
 
@@ -83,7 +83,7 @@ def test_same_seed_same_search_resumed_or_not_whatever_the_workers(tmp_path):
 
 
 def test_who_earns_nothing_has_no_bound_and_an_algorithm_against_another():
-    witness = hs.worst("oasis", TakesNobody, "fifo", work_limit=8, shrink=False)
+    witness = hs.worst("oasis", TakesNobody, "fifo", work_limit=32, shrink=False)
     assert witness.proven == math.inf
     assert witness.against == witness.reference_by == "fifo"
     assert witness.proven == math.inf

@@ -279,6 +279,8 @@ def schema(family: str) -> JsonObject:
     'hindsched instance: oasis'
     """
     body = instance_class(family).model_json_schema(mode="validation")
+    for part in (body, *body.get("$defs", {}).values()):  # fields have descriptions of their own
+        part["description"] = part.get("description", "").split("\n\nParameters\n")[0]
     body["$schema"] = "https://json-schema.org/draft/2020-12/schema"
     body["title"] = f"hindsched instance: {family}"
     body["required"] = sorted({*body.get("required", []), "format", "family"})

@@ -128,7 +128,9 @@ def worst(
     if resume:
         if place is None:
             raise InputError("resume", True, "needs the folder of the search")
-        before, done, best, said = read_json(place / STATE)
+        known = read_json(place / STATE)
+        whole = isinstance(known, list) and len(known) == 4
+        before, done, best, said = known if whole else (known, 0, None, 0)
         if before != asked:
             raise InputError("resume", str(asked), f"must be as before: {before}")
         score = float(said)

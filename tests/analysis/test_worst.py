@@ -80,6 +80,9 @@ def test_same_seed_same_search_resumed_or_not_whatever_the_workers(tmp_path):
         hs.worst("gang", "sjf", work_limit=24, folder=tmp_path, resume=True, **given)
     with pytest.raises(InputError, match="holds results already"):
         hs.worst("gang", "fifo", work_limit=1, folder=tmp_path, **given)
+    write_json([1], tmp_path / "search.json")
+    with pytest.raises(InputError, match="must be as before"):
+        hs.worst("gang", "fifo", work_limit=24, folder=tmp_path, resume=True, **given)
 
 
 def test_who_earns_nothing_has_no_bound_and_an_algorithm_against_another():

@@ -31,7 +31,6 @@ def files(tmp_path):
     (tmp_path / "trace.csv").write_text("jobs,when\na,1\n")
     return {
         "good": write("good", lambda item: None),
-        "other": write("other", lambda item: item.update(slot_seconds=1800)),
         "text": str(tmp_path / "text.json"),
         "latin": str(tmp_path / "latin.json"),
         "missing": str(tmp_path / "missing.json"),
@@ -142,6 +141,7 @@ def test_instance_files(capsys, files, command, file, message):
             "from-trace: x.csv: oasis has no figures from a trace",
         ),
         (["worst", "oasis", "--algorithm", "fifo", "--set", "speed=3"], "set.speed"),
+        (["worst", "oasis", "--algorithm", "fifo", "-o", "@below_a_file"], "is no folder"),
         (["generate", "oasis", *TRACE, "@trace", "-o", "@new"], "column"),
         (["schema", "nope"], "family: nope: must be one of oasis"),
         (["list", "nope"], "list: nope: must be one of families"),
@@ -151,23 +151,6 @@ def test_instance_files(capsys, files, command, file, message):
 def test_arguments(capsys, files, arguments, message):
     given = [files[word[1:]] if word.startswith("@") else word for word in arguments]
     assert message in line_of(capsys, given)
-
-
-def test_a_solution_of_another_instance(capsys, files, tmp_path):
-    path = str(tmp_path / "solution.json")
-    assert run(["simulate", files["good"], "--algorithm", "oasis", "-o", path]) == 0
-    capsys.readouterr()
-    assert "instance_sha256: " in line_of(capsys, ["verify", files["other"], path])
-
-
-def test_a_false_claim(capsys, files, tmp_path):
-    path = tmp_path / "solution.json"
-    assert run(["simulate", files["good"], "--algorithm", "oasis", "-o", str(path)]) == 0
-    capsys.readouterr()
-    data = json.loads(path.read_text())
-    data["objective"] += 1
-    path.write_text(json.dumps(data))
-    assert "the decisions have objective" in line_of(capsys, ["verify", files["good"], str(path)])
 
 
 def test_an_error_that_is_ours_is_one_line_too(capsys, files, monkeypatch):

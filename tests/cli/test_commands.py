@@ -140,3 +140,25 @@ def test_list_alone_says_what_can_be_listed(text, answer):
     assert words == ["families", "algorithms", "suites", "instances", "solvers"]
     assert all(word in shown for word in words)
     assert "engine=" in text("list", "algorithms", "oasis")
+
+
+WORST = ["worst", "gang", "--algorithm", "fifo", "--workers", "0"]
+
+
+def test_worst_says_what_goes_wrong_and_writes_the_witness(tmp_path, capsys):
+    folder = tmp_path / "witness"
+    assert run([*WORST, "--work-limit", "40", "--set", "duration=[1,5]", "-o", str(folder)]) == 0
+    told = capsys.readouterr()
+    assert "where a schedule costs" in told.out
+    assert "40 candidates" in told.err
+    files = {path.name for path in folder.iterdir()}
+    assert {"instance.json", "run.json", "reference.json", "witness.json", "search.json"} <= files
+    assert run(["verify", str(folder / "instance.json"), str(folder / "run.json"), "--exact"]) == 0
+
+
+def test_the_worst_as_one_object(answer):
+    code, found = answer(*WORST, "--work-limit", "30", "--set", "jobs=[1,2]")
+    assert (code, found["jobs"] <= 2) == (0, True)
+    assert found["ratio"]["lower"] >= 1
+    assert found["search"]["evaluations"] == 30
+    assert found["contradicts_theorem"] is False

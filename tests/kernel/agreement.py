@@ -13,7 +13,6 @@ from hindsched.kernel import astraea, batchsched, edgecloud, gang, mlbroker, oas
 from hindsched.kernel.exact import Interval
 from hindsched.kernel.reading import Refused
 from hindsched.kernel.verdict import Verdict
-from hindsched.solvers.oracles.base import build_oracle
 from hindsched.solvers.oracles.decisions import BranchDecision, to_file
 from tests.strategies.astraea import astraea_instances
 from tests.strategies.batchsched import tiny_instances
@@ -89,6 +88,3 @@ def kernel_leaf(oracle: Any, layout: str, decisions: list[BranchDecision], price
         return kernel_bound(oracle.instance, data)
     finally:
         trees._check_cover = cover
-
-
-__all__ = ["build_oracle"]

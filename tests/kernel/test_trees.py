@@ -14,8 +14,9 @@ from hindsched.kernel.exact import Interval, exactly
 from hindsched.kernel.reading import Refused, load
 from hindsched.kernel.trees import NEVER
 from hindsched.solvers.certificates.file import certify_tree
+from hindsched.solvers.oracles.base import build_oracle
 from hindsched.solvers.oracles.decisions import COMPLETES, BranchDecision, Feature
-from tests.kernel.agreement import KERNELS, build_oracle, checked, kernel_bound, silent
+from tests.kernel.agreement import KERNELS, checked, kernel_bound, silent
 from tests.strategies.batchsched import instance as batchsched
 
 DATA = Path(__file__).parent / "data"

@@ -61,7 +61,6 @@ def line_of(capsys, arguments):
     lines = captured.err.splitlines()
     assert len(lines) == 1, captured.err
     assert lines[0].startswith("error: ")
-    assert "Traceback" not in captured.err
     return lines[0]
 
 

@@ -1,4 +1,4 @@
-"""The programs of batchsched in Pyomo: (2)/(15) and the subproblem (12)/(20).
+"""The programs of batchsched in Pyomo: (2)/(15), a round's (7)/(16), the subproblem (12)/(20).
 
 ``modes`` consists of the blocks of `windows/block.py`; ``printed`` is the printed program
 (`printed.py`). Both have the same optimum. ``slots`` is the problem ``preemptive``. The slots that
@@ -8,7 +8,7 @@ completes later than ``cmin_j + (UB - sum w cmin) / w_j``.
 =======================  =====================================================================
 ``objective``            (2)/(15): total weighted completion time;
                          (12)/(20): weighted completion time and what the use costs
-``eq_2a``                every job runs once
+``eq_2a``, ``eq_7a``     every job runs once; in a round at most once
 ``eq_2h``, ``eq_15b``    what all jobs use of a server's resource in a slot
 ``job[j].eq_2k``, ``eq_13c``  the block
 =======================  =====================================================================
@@ -47,6 +47,7 @@ from hindsched.models.windows.sets import (
     sets_by_job,
 )
 from hindsched.solutions.batchsched.solution import BatchschedSolution
+from hindsched.solutions.capacity_timeline import CapacityTimeline
 from hindsched.solutions.window_solution import WindowRow, row_use
 
 FixedRows = dict[str, tuple[WindowRow, ...]]
@@ -66,7 +67,7 @@ SYMBOLS = symbols(
     """
     : q d eq_work eq_12a eq_20a eq_2b_one eq_2b_some eq_2c_one eq_2d eq_2d_several eq_2e eq_2f
     eq_2f_one eq_2f_q eq_2f_count eq_2g eq_2h_end eq_2h_last eq_15a eq_15a_several eq_15b_end
-    eq_15b_last; job: eq_2a; slot: e eq_slot eq_end x end eq_2j;
+    eq_15b_last; job: eq_2a eq_7a; slot: e eq_slot eq_end x end eq_2j;
     server: on hosts eq_2i eq_2d_on eq_15a_on; worker type: is_m eq_2f_m; PS type: is_p eq_2f_p;
     server, worker type: eq_2b eq_2d_y eq_15a_y; server, PS type: s eq_2c eq_2d_s eq_2i_s eq_15a_s;
     server, worker type, slot: run_y eq_2h_y eq_15b_y; server, PS type, slot: run_s eq_2h_s;
@@ -77,7 +78,7 @@ SYMBOLS = symbols(
     """,
     """
     jobs: q pace x end is_m is_p u e; workers: y run_y; PSs: s run_s; servers: on hosts; slots: d;
-    weighted slots: eq_2a eq_work eq_slot eq_end eq_12a eq_20a;
+    weight: eq_7a; weighted slots: eq_2a eq_work eq_slot eq_end eq_12a eq_20a;
     weighted slots a unit: eq_2h eq_15b; weighted slots a worker: eq_2k eq_13c
     """,
 )
@@ -179,6 +180,35 @@ def build_offline(
     return BatchschedProgram(
         instance=instance, formulation=formulation, form=form, relaxed=relax, model=model,
         family=family, fixed=fixed, slots=slots, blocks=blocks, incumbent=incumbent,
+    )  # fmt: skip
+
+
+def build_max_weight(
+    instance: BatchschedInstance, last: int, *, relax: bool = False
+) -> BatchschedProgram:
+    """Build (7)/(16): the most weight that ends by slot `last` of an empty cluster, arrivals apart.
+
+    `last` is tau - 1 for (7b) as printed, tau with tight slots. The relaxation of (8), over whole
+    schedules, whose dual `build_dual` builds, is tighter.
+    """
+    family, model = family_of(instance), pyo.ConcreteModel(name=f"round of {instance.name}")
+    sets = sets_by_job(instance, dict.fromkeys(range(len(instance.jobs)), (1, last)))
+    blocks = program.add_blocks(model, family, sets, relax)
+    possible = [j for j, job in sets.items() if job.columns]
+
+    @model.Constraint(possible, doc="(7a) a job runs at most once")
+    def eq_7a(_: Model, j: int) -> Expr:
+        return blocks[j].chosen <= 1
+
+    program.add_capacities(model, family, blocks, CapacityTimeline(instance.server_capacity))
+    model.objective = pyo.Objective(
+        expr=total(float(instance.jobs[j].weight) * blocks[j].chosen for j in possible),
+        sense=pyo.maximize,
+        doc=f"({7 if instance.has_ps else 16}) total weight of the jobs that end in time",
+    )
+    return BatchschedProgram(
+        instance=instance, formulation=instance.formulations[0], form="modes", relaxed=relax,
+        model=model, family=family, fixed={}, slots=last, blocks=blocks,
     )  # fmt: skip
 
 

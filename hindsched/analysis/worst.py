@@ -464,7 +464,7 @@ def check_witness(folder: str | Path) -> JsonObject:
     Examples
     --------
     >>> import hindsched as hs
-    >>> found = hs.worst("oasis", "fifo", preset="one-slot", work_limit=60, folder="witness")
+    >>> found = hs.worst("gang", "fifo", work_limit=60, folder="witness")
     >>> hs.check_witness("witness")["ratio"] == found.proven
     True
     """

@@ -60,6 +60,7 @@ class GandivaFair(FixedWidth):
     """
 
     relaxes_constraints = True
+    every_slot = True
 
     def start(self, environment: Any) -> None:
         """Begin with an empty cluster."""
@@ -70,11 +71,6 @@ class GandivaFair(FixedWidth):
         total = max(1, int(cluster.worker_quota.sum()))
         shares = (cluster.worker_quota.sum(axis=1) / total).tolist()
         self._tickets = dict(zip((t.name for t in cluster.tenants), shares, strict=True))
-
-    def step(self, slot: int, arrivals: tuple[AstraeaJob, ...]) -> Decision:
-        """Decide anew in every slot."""
-        self._event = True
-        return super().step(slot, arrivals)
 
     def reallocate(self) -> None:
         """Walk the jobs by pass and run the gangs that fit."""
@@ -159,8 +155,8 @@ class TenantBatches(ServerBatches):
 
     def __init__(self, instance: AstraeaInstance, tenant: int, weights: Weights) -> None:
         super().__init__(alpha=None)
-        self.alone, self.weights = tenant_alone(instance, tenant), weights
-        self.cluster = self.alone
+        self.cluster: AstraeaInstance = tenant_alone(instance, tenant)
+        self.weights = weights
 
     def weight(self, job: AstraeaJob) -> float:
         """w_j, kept positive."""
@@ -168,7 +164,7 @@ class TenantBatches(ServerBatches):
 
     def run_round(self, jobs: list[JobRecord], horizon: int) -> list[Admission]:
         """Nothing without servers."""
-        return super().run_round(jobs, horizon) if self.alone.servers else []
+        return super().run_round(jobs, horizon) if self.cluster.servers else []
 
 
 class Batchsche(OnlineAlgorithm):
@@ -260,7 +256,8 @@ def theorem(instance: AstraeaInstance) -> Theorem:
     None where no theorem applies or the number overflows. ``lambda`` is Lemma 1's, where f is the
     utility of completing in the first slot; ``sigma`` Lemma 3's, with logarithms to base 2: then
     one admission raises the dual objective by at most sigma times its value, if the two conditions
-    on revenue and share hold; ``batches`` L.
+    on revenue and share hold; ``batches`` is L: 2^L covers the last arrival and all shortest
+    durations.
     """
     tables = {job.name: modes(instance, job) for job in instance.jobs}
     jobs = [job for job in instance.jobs if len(tables[job.name])]
@@ -269,7 +266,9 @@ def theorem(instance: AstraeaInstance) -> Theorem:
     theta_w, theta_p = (1.0 + most for most in most_a_unit((job, tables[job.name]) for job in jobs))
     sigma = 2.0 * (math.log2(theta_w) + math.log2(theta_p))
     rounds = _rounds([job.utility.value(1) for job in jobs], sigma)
-    batches = _batches(instance, jobs)
+    longest = max(int(tables[job.name].duration.min()) for job in jobs)
+    latest = max(job.arrival for job in jobs)
+    batches = max(1, math.ceil(math.log2(max(longest, latest + 1))))
     kind, log_value = _guarantee(jobs, rounds, batches)
     least_value, largest_share = _extremes(instance, jobs, 2**batches, (theta_w, theta_p))
     flat = max(map(_flatness, jobs))
@@ -338,13 +337,6 @@ def _rounds(first: list[float], sigma: float) -> int:
         return 1
     shrink = math.log(sigma) - math.log(sigma - 1.0)
     return math.floor((math.log(math.fsum(positive)) - math.log(min(positive))) / shrink) + 1
-
-
-def _batches(instance: AstraeaInstance, jobs: list[AstraeaJob]) -> int:
-    """L: 2^L covers the last arrival and every job's shortest duration."""
-    longest = max(int(modes(instance, job).duration.min()) for job in jobs)
-    latest = max(job.arrival for job in jobs)
-    return max(1, math.ceil(math.log2(max(longest, latest + 1))))
 
 
 def _guarantee(jobs: list[AstraeaJob], rounds: int, batches: int) -> tuple[str, float | None]:

@@ -21,8 +21,6 @@ from hindsched.online.dynamics import (
 )
 from hindsched.online.protocol import Environment
 
-MOST_DRAWN = 8  # gang sizes that no file states are drawn from 1..min(8, D)
-
 
 class State(OptionalJobsState[AstraeaJob]):
     """Rows of windows; jobs that did not do their work in time were given up."""
@@ -82,12 +80,10 @@ class AstraeaCluster(GangCluster):
 
     def drawn_workers(self, job: AstraeaJob) -> int:
         """Requested in the file, else drawn from 1..min(8, chunks) by (seed, job name)."""
-        drawn = drawn_gang(job, self.environment, job.chunks, MOST_DRAWN)
+        drawn = drawn_gang(job, self.environment, job.chunks, at_most=8)
         return drawn if job.requested_workers is None else job.requested_workers
 
-    def fixed_workers(self, job: AstraeaJob) -> int:
-        """Size of the gang, as far as the empty cluster holds it."""
-        return self.gang(job).workers
+    fixed_workers = GangCluster.max_workers  # the gang is what the empty cluster holds of it
 
     def ps_needed(self, job: AstraeaJob, workers: int) -> int:
         """PSs that (3i) asks for beside a host with one worker."""

@@ -7,7 +7,7 @@ paper                    here
 ``lambda``               `rounds`
 ``theta_w, theta_p``     `price_bases`
 ``eta(t)``               ``theta^(h(t) / sum_s C_s) - 1``, `ExponentialLedger`
-``q - use1``, ``a``      `TenantRound.unused`, frozen after phase 1
+``q - use1``, ``a``      `TenantRound.unused`, which phase 2 leaves as it is
 =======================  ==========================================================
 
 Phase 1 of a round schedules each tenant's jobs within its fair share; phase 2 offers what is left
@@ -136,9 +136,6 @@ class TenantRound:
             cost = float((self.ledger.prices(row.first, row.last) @ demand).sum())
         return Offer(row.first, row.slots, demand, cost, row)
 
-    def end_phase(self) -> None:
-        """Nothing: what is left is read from the servers themselves."""
-
     def book(self, job: AstraeaJob, offer: Offer, *, shared: bool) -> list[WindowRow]:
         """Take an offer's units; in phase 2 return its rows with what it pays in each slot."""
         row: WindowRow = offer.plan
@@ -165,9 +162,7 @@ class ModelRound(TenantRound):
     A job keeps its program until it is placed, as long as its values by slot stay the same.
     """
 
-    def __init__(self, instance: AstraeaInstance, slots: int, bases: tuple[Floats, Floats]) -> None:
-        super().__init__(instance, slots, bases)
-        self.kept: dict[str, tuple[Floats, models.AstraeaSubproblem]] = {}
+    kept: dict[str, tuple[Floats, models.AstraeaSubproblem]]  # by job, one for all rounds
 
     def _subproblem(self, job: AstraeaJob, values: Floats) -> models.AstraeaSubproblem:
         kept = self.kept.get(job.name)
@@ -244,15 +239,10 @@ class Astraea(GeometricBatches):
     make_round: ClassVar[type[TenantRound]] = TenantRound
 
     def __init__(
-        self,
-        rounds: Rounds = 2,
-        theta_workers: Theta | None = None,
-        theta_ps: Theta | None = None,
-        theta_scale: Scale = 1.0,
-        origin: Origin = "round",
-        guard: bool = False,
+        self, rounds: Rounds = 2, theta_workers: Theta | None = None, theta_ps: Theta | None = None,
+        theta_scale: Scale = 1.0, origin: Origin = "round", guard: bool = False,
         engine: Engine = "oracle",
-    ) -> None:
+    ) -> None:  # fmt: skip
         super().__init__(alpha=rounds, first_horizon=2)
         self.theta_workers, self.theta_ps, self.theta_scale = theta_workers, theta_ps, theta_scale
         self.origin, self.guard, self.engine = origin, guard, engine
@@ -322,33 +312,24 @@ class Astraea(GeometricBatches):
                 rise = current.ledger.value() - before
                 admitted.append(Admission(job, offer, float(values[offer.last]), payoff + rise))
             left = refused
-            current.end_phase()
         self.post(current.ledger, [*self.cluster.worker_types, *self.cluster.ps_types])
         return admitted
 
     def rows(self, admission: Admission, base: int) -> list[Assignment]:
         """Rows of the solution file, one a stretch of equal payment."""
         own = self._rows[admission.job.name]
-        moved = [row.moved(base) for row in own]
-        return [AstraeaSolution.write_row(self.cluster, row) for row in moved]
+        return [AstraeaSolution.write_row(self.cluster, row.moved(base)) for row in own]
 
 
 # Algorithms 3-5 as printed. Every (first slot, number of workers) is tried, server by server. Kept
 # as printed: MINCOSTD takes a host with fewer PSs than (3i) needs, both hold PSs against
 # the *worker* quota, and MINCOSTC prices a whole window by its first slot. Repaired, because
 # nothing runs otherwise: ``t+ = t- + d - 1`` and prices that follow from what is booked (the
-# paper's own example does both). Quotas in phase 2 are a_w(t), frozen after phase 1.
+# paper's own example does both). Quotas in phase 2 are a_w(t) as phase 1 leaves it.
 
 
 class LiteralRound(TenantRound):
     """A round in which schedules are found by the printed loops."""
-
-    _frozen: Ints | None = None
-
-    def end_phase(self) -> None:
-        """After phase 1: a_w(t) is what all tenants leave unused of their quotas."""
-        if self._frozen is None:
-            self._frozen = self.unused.sum(axis=1)
 
     def offer(
         self, job: AstraeaJob, table: Modes, values: Floats, *, shared: bool,
@@ -357,8 +338,8 @@ class LiteralRound(TenantRound):
         """Algorithm 3: the first of the best among all (slot, workers), centralised on ties."""
         length = durations(self.instance, job)
         quotas = self.unused[:, self.instance.tenant_index[job.tenant]]
-        if shared and self._frozen is not None:
-            quotas = np.maximum(quotas, self._frozen)
+        if shared:  # a_w(t) is what all tenants leave unused of their quotas
+            quotas = np.maximum(quotas, self.unused.sum(axis=1))
         best, chosen = 0.0, None
         for w, p in np.ndindex(length.shape[:2]):
             kinds, ratio = [w, self.split + p], float(self.instance.ps_ratio[w, p])

@@ -20,6 +20,7 @@ class Baseline(OnlineAlgorithm):
     """
 
     gangs: Gangs = "ideal"
+    every_slot: bool = False  # decide anew in every slot
     restore_slots: int = 0  # that a job which has run before holds in vain as it resumes or moves
 
     def start(self, environment: Environment) -> None:
@@ -46,7 +47,7 @@ class Baseline(OnlineAlgorithm):
                 self.remaining[job.name] = self.cluster.work(job)
             else:
                 rejected.append(job.name)
-        if arrivals or self._event or opened:
+        if arrivals or self._event or opened or self.every_slot:
             self.reallocate()
             self._event = False
             for name in self.cluster.leaving(self.jobs, self.held, self.remaining):
@@ -108,16 +109,10 @@ class Baseline(OnlineAlgorithm):
         self.held[name] = former
         return True
 
-    def hold(self, name: str, width: int) -> bool:
-        """Whether a job holds a new placement of so many workers."""
-        placement = self.cluster.place(self.jobs[name], width) if width else None
-        if placement is not None:
-            self.held[name] = placement
-        return placement is not None
-
-    def hold_most(self, name: str, width: int) -> bool:
-        """Whether a job holds a new placement of at most so many workers, as many as fit."""
-        placement = self.cluster.place_most(self.jobs[name], width)
+    def hold(self, name: str, width: int, *, fewer: bool = False) -> bool:
+        """Whether a job holds a new placement of so many workers; or else of `fewer`, that fit."""
+        place = self.cluster.place_most if fewer else self.cluster.place
+        placement = place(self.jobs[name], width) if width else None
         if placement is not None:
             self.held[name] = placement
         return placement is not None

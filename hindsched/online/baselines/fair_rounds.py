@@ -43,8 +43,7 @@ class Present:
     def equal(self) -> Floats:
         """Share of time that an equal part of the cluster is worth to each job."""
         most = np.maximum(1e-12, self.use.max(axis=0))
-        found: Floats = np.minimum(1.0, 1.0 / (len(self.left) * most))
-        return found
+        return np.minimum(1.0, 1.0 / (len(self.left) * most))
 
 
 def max_min_shares(present: Present) -> Floats:
@@ -53,8 +52,7 @@ def max_min_shares(present: Present) -> Floats:
     x = cp.Variable(len(present.left), nonneg=True)
     least = cp.min(cp.multiply(1 / present.equal, x))
     value = _solve(cp.Problem(cp.Maximize(least), [x <= 1, present.use @ x <= 1]))
-    found: Floats = np.minimum(1.0, value * present.equal)
-    return found
+    return np.minimum(1.0, value * present.equal)
 
 
 def finish_time_shares(present: Present) -> Floats:
@@ -65,8 +63,7 @@ def finish_time_shares(present: Present) -> Floats:
     shared = present.waited + cp.multiply(present.left, cp.inv_pos(x))
     worst = cp.max(cp.multiply(1 / alone, shared))
     value = _solve(cp.Problem(cp.Minimize(worst), [x <= 1, present.use @ x <= 1]))
-    found: Floats = np.minimum(1.0, present.left / (value * alone - present.waited))
-    return found
+    return np.minimum(1.0, present.left / (value * alone - present.waited))
 
 
 def all_of_the_time(present: Present, least: Floats) -> Floats:
@@ -74,8 +71,7 @@ def all_of_the_time(present: Present, least: Floats) -> Floats:
     cp = import_module("cvxpy")
     x = cp.Variable(len(least))
     _solve(cp.Problem(cp.Maximize(cp.sum(x)), [x >= least, x <= 1, present.use @ x <= 1]))
-    found: Floats = np.clip(x.value, least, 1.0).round(6)  # equal jobs stay equal
-    return found
+    return np.clip(x.value, least, 1.0).round(6)  # equal jobs stay equal
 
 
 def _solve(problem: Any) -> float:
@@ -101,6 +97,7 @@ class FairRounds(FixedWidth):
         Width of the gangs, see `hindsched.online.dynamics.Gangs`.
     """
 
+    every_slot = True
     least_shares: ClassVar[Any]  # from who is present, what each job must get
 
     def start(self, environment: Environment) -> None:
@@ -115,7 +112,6 @@ class FairRounds(FixedWidth):
 
     def step(self, slot: int, arrivals: tuple[JobRecord, ...]) -> Decision:
         """Every slot is a round."""
-        self._event = True
         self._arrived.update((job.name, slot) for job in arrivals)
         decision = super().step(slot, arrivals)
         for name in self.held:

@@ -57,7 +57,7 @@ class Ranked(FixedWidth):
             width = self.width(self.jobs[name])
             if self.resume(name, before, width):
                 continue
-            if self.hold(name, width) or (self.elastic and self.hold_most(name, width - 1)):
+            if self.hold(name, width) or (self.elastic and self.hold(name, width - 1, fewer=True)):
                 self.placed_anew(name)
 
 
@@ -83,6 +83,7 @@ class LeastAttained(Ranked):
     """
 
     card: ClassVar[Capabilities] = Capabilities(knows_durations=False)
+    every_slot = True
 
     def start(self, environment: Environment) -> None:
         """Begin with an empty cluster."""
@@ -94,8 +95,7 @@ class LeastAttained(Ranked):
         return (comparable(self._attained.get(name, 0.0)),)
 
     def step(self, slot: int, arrivals: tuple[JobRecord, ...]) -> Decision:
-        """Rank anew in every slot, and account for what runs."""
-        self._event = True
+        """Account for what runs."""
         decision = super().step(slot, arrivals)
         for name, placement in self.held.items():
             service = self.cluster.dominant_share(self.jobs[name], placement.num_workers)

@@ -26,10 +26,6 @@ from hindsched.online.protocol import Count, Environment, Report
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import solve_program
 
-GAP = 1e-3
-SMALL_PROGRAMS: JsonObject = {"mip_heuristic_run_feasibility_jump": False}
-"""What suits programs of a few dozen binaries: that heuristic alone takes longer than the rest."""
-
 
 class Sia(Baseline):
     """At every arrival and completion each job gets one of a few numbers of workers, or none.
@@ -59,8 +55,9 @@ class Sia(Baseline):
         nodes: Count = 200,
     ) -> None:
         self.power, self.idle, self.nodes = power, idle, nodes
-        own: JsonObject = {"mip_max_nodes": nodes, **SMALL_PROGRAMS}
-        self.options = SolveOptions(gap=GAP, solver_options=own)
+        # at a few dozen binaries this heuristic alone takes longer than all the rest
+        own: JsonObject = {"mip_max_nodes": nodes, "mip_heuristic_run_feasibility_jump": False}
+        self.options = SolveOptions(gap=1e-3, solver_options=own)
 
     def start(self, environment: Environment) -> None:
         """Begin with an empty cluster."""
@@ -73,7 +70,7 @@ class Sia(Baseline):
         widths = self.widths()
         for name in sorted(widths, key=lambda name: -widths[name]):
             if not self.resume(name, before, widths[name]):
-                self.hold_most(name, widths[name])
+                self.hold(name, widths[name], fewer=True)
 
     def widths(self) -> dict[str, int]:
         """Workers of each job that is to run, by the integer program."""

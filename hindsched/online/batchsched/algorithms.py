@@ -12,7 +12,8 @@ exact and work-conserving.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
@@ -29,7 +30,7 @@ from hindsched.models.windows.sets import JobSets, num_columns, priced_sets
 from hindsched.online.baselines.baseline import Drf, Fifo
 from hindsched.online.baselines.infeasible_baselines import relaxing, relaxing_baselines
 from hindsched.online.baselines.ranked import Tiresias, TiresiasL
-from hindsched.online.batchsched.baselines import AntMan, Wspt, after
+from hindsched.online.batchsched.baselines import AntMan, Wspt
 from hindsched.online.dynamics import largest_share
 from hindsched.online.engines.batching import Admission, Offer, Rows
 from hindsched.online.engines.dual_price import DualPrice
@@ -155,15 +156,10 @@ class BatchschedOnline(ServerBatches):
     solution = BatchschedSolution
 
     def __init__(
-        self,
-        alpha: Count | None = OBSERVED_ALPHA,
-        order: Order = "index",
-        tight_slots: bool = False,
-        price_base: PriceBase | None = None,
-        density_scale: Positive = 1.0,
-        declared: bool = True,
-        engine: Engine = "oracle",
-    ) -> None:
+        self, alpha: Count | None = OBSERVED_ALPHA, order: Order = "index",
+        tight_slots: bool = False, price_base: PriceBase | None = None,
+        density_scale: Positive = 1.0, declared: bool = True, engine: Engine = "oracle",
+    ) -> None:  # fmt: skip
         super().__init__(alpha)
         self.order, self.tight_slots, self.price_base = order, tight_slots, price_base
         self.density_scale, self.declared, self.engine = density_scale, declared, engine
@@ -173,6 +169,7 @@ class BatchschedOnline(ServerBatches):
         super().start(environment)
         self.cluster: BatchschedInstance = environment.cluster
         self.kept: dict[str, tuple[int, Subproblem]] = {}
+        self.make_round = ModelRound if self.engine == "model" else ServerRound
 
     def density_range(self) -> tuple[float, float]:
         """Smallest and largest density: declared, or of the jobs seen so far."""
@@ -189,17 +186,10 @@ class BatchschedOnline(ServerBatches):
 
     def ordered(self, jobs: list[BatchschedJob]) -> list[BatchschedJob]:
         """As of `order`."""
-        key: dict[str, Callable[[BatchschedJob], float]] = {
-            "index": lambda job: 0.0,
-            "weight": lambda job: -float(job.weight),
-            "density": lambda job: -self.density(job),
-        }
-        return sorted(jobs, key=key[self.order])
-
-    def make_round(self, horizon: int, last: int, base: float) -> ServerRound:
-        """A sub-round of the engine; the model is always exact."""
-        kind = ModelRound if self.engine == "model" else ServerRound
-        return kind(self, horizon, last, base)
+        if self.order == "index":
+            return jobs
+        worth = self.weight if self.order == "weight" else self.density
+        return sorted(jobs, key=worth, reverse=True)
 
 
 class BatchschedExact(BatchschedOnline):
@@ -243,7 +233,7 @@ class BatchschedAdaptive(BatchschedExact):
         rows_now = [*self._running, *planned.values()]
         search = ScheduleSearch(self.cluster, max(row.last for row in rows_now) - horizon)
         for row in rows_now:
-            search.book(after(row, horizon))
+            search.book(replace(row, first=max(1, row.first - horizon), last=row.last - horizon))
         jobs = {job.name: job for job in self.batch}
         for name, row in sorted(planned.items(), key=lambda item: item[1].first):
             own, table = row.moved(-horizon), self.modes_of(jobs[name])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from statistics import median
 from typing import Literal
 
@@ -59,13 +58,10 @@ class AntMan(Baseline):
     randomised = True
 
     def __init__(
-        self,
-        guaranteed: Share = 0.5,
-        patience: Natural = 10,
-        rule: Literal["draw", "weight"] = "draw",
-        restore_slots: Natural = 0,
+        self, guaranteed: Share = 0.5, patience: Natural = 10,
+        rule: Literal["draw", "weight"] = "draw", restore_slots: Natural = 0,
         gangs: Gangs = "ideal",
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.gangs, self.restore_slots = gangs, restore_slots
         self.guaranteed, self.patience, self.rule = guaranteed, patience, rule
 
@@ -78,15 +74,14 @@ class AntMan(Baseline):
     def is_guaranteed(self, name: str) -> bool:
         """Whether a job is in the guaranteed class now."""
         if name not in self._class:
-            said = self.jobs[name].resource_guarantee
-            self._class[name] = self._by_rule(name) if said is None else said
+            found = self.jobs[name].resource_guarantee
+            if found is None and self.rule == "weight":
+                found = self.jobs[name].weight >= median(self._weights)
+            elif found is None:
+                draw = draws(self.environment.seed, name, "guarantee").random()
+                found = draw < self.guaranteed
+            self._class[name] = bool(found)
         return self._class[name]
-
-    def _by_rule(self, name: str) -> bool:
-        if self.rule == "weight":
-            return bool(self.jobs[name].weight >= median(self._weights))
-        draw = draws(self.environment.seed, name, "guarantee").random()
-        return bool(draw < self.guaranteed)
 
     def step(self, slot: int, arrivals: tuple[BatchschedJob, ...]) -> Decision:
         """Rank anew also when a guaranteed job's patience ends."""
@@ -110,7 +105,7 @@ class AntMan(Baseline):
                 break
         for name, job in self.jobs.items():
             if name not in guaranteed:
-                self.hold_most(name, self.cluster.max_workers(job))
+                self.hold(name, self.cluster.max_workers(job), fewer=True)
         for name in self.held.keys() - before:
             self.placed_anew(name)
 
@@ -139,7 +134,9 @@ class Wspt(OnlineAlgorithm):
             self._modes[job.name] = modes(self.cluster, job)
         if arrivals:
             self._waiting += arrivals
-            self._plan_again(slot)
+            self._running = [row for row in self._running if row.last >= slot]
+            self._waiting.sort(key=self._density, reverse=True)  # ties: by arrival
+            self._plan = list_jobs(self.cluster, self._waiting, self._modes, self._running, slot)
         rows = {}
         for job in list(self._waiting):
             if self._plan[job.name].first == slot:
@@ -151,14 +148,3 @@ class Wspt(OnlineAlgorithm):
 
     def _density(self, job: BatchschedJob) -> float:
         return float(job.weight) / int(self._modes[job.name].duration.min())
-
-    def _plan_again(self, slot: int) -> None:
-        """Plan anew what has not started."""
-        self._running = [row for row in self._running if row.last >= slot]
-        self._waiting.sort(key=self._density, reverse=True)  # ties: by arrival
-        self._plan = list_jobs(self.cluster, self._waiting, self._modes, self._running, slot)
-
-
-def after(row: WindowRow, now: int) -> WindowRow:
-    """The part of a schedule after slot `now`, counted from there."""
-    return replace(row, first=max(1, row.first - now), last=row.last - now)

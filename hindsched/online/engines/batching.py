@@ -63,8 +63,7 @@ class ExponentialLedger:
         """Prices in slots `first` .. `last`, shape (slots, capacities)."""
         part = self.use[first - 1 : last]
         share = np.divide(part, self.capacity, out=np.zeros_like(part), where=self.capacity > 0)
-        raised: Floats = np.expm1(share * np.log(self.base))
-        return raised
+        return np.expm1(share * np.log(self.base))
 
     def value(self, first: int = 1, last: int | None = None) -> float:
         """Prices times capacities in slots: the rows' part of the dual objective."""

@@ -14,7 +14,7 @@ from typing import Literal
 import numpy as np
 
 from hindsched.arrays import Floats, Ints
-from hindsched.instances.base import Instance, JobRecord
+from hindsched.instances.base import JobRecord
 from hindsched.json_types import JsonObject
 from hindsched.online.protocol import Capabilities, Decision, Environment, OnlineAlgorithm, Report
 from hindsched.solutions.base import Assignment
@@ -49,19 +49,15 @@ class PrimalDual(OnlineAlgorithm):
     def price_function(self, environment: Environment, rows: Rows) -> PriceFunction:
         """Prices as a function of use, from the cluster and the declared estimates."""
 
-    def build_oracle(self, cluster: Instance, formulation: str) -> BlockOracle:
-        """Oracle over the jobs of `cluster` with one linking row a server."""
-        return build_oracle(cluster, formulation, rows="servers")
-
     def start(self, environment: Environment) -> None:
         """Post the prices of the empty cluster."""
         self._environment = environment
-        self._rows = self.build_oracle(environment.cluster, environment.formulation).rows
-        everything = np.arange(self._rows.size)
+        cluster, formulation = environment.cluster, environment.formulation
+        self._rows = build_oracle(cluster, formulation, rows="servers").rows  # one a server
         self._used = np.zeros(self._rows.size)
         self.residual = self._rows.capacity.copy()
         self._price = self.price_function(environment, self._rows)
-        self.posted_prices = self._price(everything, self._used)
+        self.posted_prices = self._price(np.arange(self._rows.size), self._used)
         self._ledger: list[JsonObject] = []
 
     def step(self, slot: int, arrivals: tuple[JobRecord, ...]) -> Decision:
@@ -69,7 +65,7 @@ class PrimalDual(OnlineAlgorithm):
         if not arrivals:
             return Decision()
         known = self._environment.cluster.with_jobs(arrivals)
-        oracle = self.build_oracle(known, self._environment.formulation)
+        oracle = build_oracle(known, self._environment.formulation, rows="servers")
         assignments: dict[str, Sequence[Assignment]] = {}
         rejected: list[str] = []
         for block, job in enumerate(arrivals):
@@ -100,14 +96,9 @@ class PrimalDual(OnlineAlgorithm):
         self.posted_prices[touched] = self._price(touched, self._used[touched])
         after = float(self.posted_prices[rows] @ self._rows.capacity[rows])
         self._ledger.append(
-            {
-                "job": name,
-                "slot": slot,
-                "payoff": response.value,
-                "primal": response.objective,
-                "dual": response.value + after - before,
-            }
-        )
+            {"job": name, "slot": slot, "payoff": response.value, "primal": response.objective,
+             "dual": response.value + after - before}
+        )  # fmt: skip
 
     def report(self) -> Report:
         """Ledger of primal and dual increments, one row an admission."""

@@ -48,8 +48,7 @@ def volumes(instance: WindowInstance, job: Any) -> Floats:
         count = ps_for(away, instance.ps_ratio[table.worker_type, table.ps_type])
         count = np.where(table.one_server == 1, 1, count)
         demand = demand + count * (instance.ps_demand / unit).sum(axis=1)[table.ps_type]
-    found: Floats = table.duration * demand
-    return found
+    return table.duration * demand
 
 
 class ServerRound(BatchRound):
@@ -96,6 +95,7 @@ class ServerBatches(GeometricBatches):
     """Whether Algorithm 4 of batchsched places."""
     tight_slots = True
     """Whether schedules of a batch may use slot tau itself."""
+    make_round: type[ServerRound] = ServerRound
 
     def start(self, environment: Environment) -> None:
         """Begin with no jobs."""
@@ -140,13 +140,9 @@ class ServerBatches(GeometricBatches):
         last = horizon if self.tight_slots else horizon - 1
         return self.plan_round(self.ordered(able), horizon, last) if able and last >= 1 else []
 
-    def make_round(self, horizon: int, last: int, base: float) -> ServerRound:
-        """An empty sub-round."""
-        return ServerRound(self, horizon, last, base)
-
     def plan_round(self, jobs: list[Any], horizon: int, last: int) -> list[Admission]:
         """Post prices to the jobs in order."""
-        batch_round = self.make_round(horizon, last, self.base(horizon))
+        batch_round = self.make_round(self, horizon, last, self.base(horizon))
         unit, capacity = self.density_range()[0], self.cluster.server_capacity
         admitted = post_prices(batch_round, jobs, [self.weight(job) / unit for job in jobs])
         units = np.broadcast_to(resource_units(self.cluster), capacity.shape)

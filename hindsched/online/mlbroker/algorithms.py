@@ -27,7 +27,7 @@ from hindsched.online.mlbroker.baselines import (
 )
 from hindsched.online.mlbroker.dynamics import Broker
 from hindsched.online.mlbroker.rounding import Rounding, repair, round_server, round_workers
-from hindsched.online.protocol import Positive, Report, Theorem, theorem_of
+from hindsched.online.protocol import Environment, Positive, Report, Theorem, theorem_of
 from hindsched.online.registry import Factory
 from hindsched.solvers.families.mlbroker.placements import (
     priced_placement,
@@ -60,20 +60,17 @@ class Mlbroker(Broker):
     """Solutions of (10) by slot, to be shared by runs that differ in the rounding only."""
 
     def __init__(
-        self,
-        epsilon: Positive = 0.01,
-        price: Literal["paper", "chord"] = "paper",
-        switching: Literal["entropy", "relu"] = "entropy",
-        rounding: Rounding = "paper",
-        relocation: bool = False,
-        big_m_factor: Positive = 1.0,
-    ) -> None:
+        self, epsilon: Positive = 0.01, price: Literal["paper", "chord"] = "paper",
+        switching: Literal["entropy", "relu"] = "entropy", rounding: Rounding = "paper",
+        relocation: bool = False, big_m_factor: Positive = 1.0,
+    ) -> None:  # fmt: skip
         self.epsilon, self.price, self.switching = epsilon, price, switching
         self.rounding, self.relocation = rounding, relocation
         self.big_m_factor = big_m_factor
 
-    def begin(self) -> None:
+    def start(self, environment: Environment) -> None:
         """Forget v of the slots before, and the counters."""
+        super().start(environment)
         # CVXPY takes long to load: not before a run, and outside the times of its decisions
         from hindsched.solvers.families.mlbroker.convex import solve_fractional
 
@@ -130,8 +127,9 @@ class SlotBySlot(Broker):
     def __init__(self, relocation: bool = True) -> None:
         self.relocation = relocation
 
-    def begin(self) -> None:
+    def start(self, environment: Environment) -> None:
         """Forget the prices of the slot before, and the counts."""
+        super().start(environment)
         self._start: list[Floats] = []
         self._chosen: Counter[str] = Counter()
 
@@ -191,12 +189,6 @@ ALGORITHMS: dict[str, Factory] = {
 }
 
 
-R2_WARNING = (
-    "r2 as printed depends on the currency and on the unit of data; it bounds nothing and is shown "
-    "only because the paper states it"
-)
-
-
 def r1(epsilon: float) -> float:
     """Theorem 3's ratio, 2 + (1 + eps) ln(1 + 1 / eps): falls towards 3 as eps grows."""
     if not 0 < epsilon < math.inf:
@@ -247,4 +239,8 @@ def theorem(instance: MlbrokerInstance, epsilon: float = 0.01) -> Theorem:
     ]  # fmt: skip
     quantities = {"r1": r1(epsilon), "r2_paper": second["r2"], "lambda": second["lambda"],
                   "epsilon": epsilon}  # fmt: skip
-    return theorem_of("ratio", value, assumed, quantities=quantities, warning=R2_WARNING)
+    warning = (
+        "r2 as printed depends on the currency and on the unit of data; it bounds nothing and is "
+        "shown only because the paper states it"
+    )
+    return theorem_of("ratio", value, assumed, quantities=quantities, warning=warning)

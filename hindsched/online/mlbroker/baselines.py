@@ -171,12 +171,9 @@ class RecedingHorizon(Broker):
     card = Capabilities(forecasts="the live jobs' data in later slots, exact or with noise")
 
     def __init__(
-        self,
-        window: Count = 4,
-        forecast: Literal["perfect", "noisy"] = "perfect",
-        noise: Noise = 0.2,
-        relocation: bool = True,
-    ) -> None:
+        self, window: Count = 4, forecast: Literal["perfect", "noisy"] = "perfect",
+        noise: Noise = 0.2, relocation: bool = True,
+    ) -> None:  # fmt: skip
         self.window, self.forecast, self.noise = window, forecast, noise
         self.relocation = relocation
         # whether the seed can change a decision
@@ -201,5 +198,4 @@ class RecedingHorizon(Broker):
         if self.forecast == "perfect":
             return data
         generator = draws(self.seed, job.name, f"forecast {slot}")
-        noisy: Floats = data * np.exp(self.noise * generator.standard_normal(data.size))
-        return noisy
+        return data * np.exp(self.noise * generator.standard_normal(data.size))

@@ -65,10 +65,6 @@ class Broker(OnlineAlgorithm):
         self.names = [center.name for center in cluster.datacenters]
         self.live: list[MlbrokerJob] = []
         self.present: dict[str, Bools] = {}
-        self.begin()
-
-    def begin(self) -> None:
-        """Forget what an earlier run left, for subclasses with further state."""
 
     def told(self, slot: int, news: JobUpdates) -> None:
         """Keep the live jobs' data of this slot."""

@@ -12,18 +12,8 @@ from typing import Any
 
 import pandas as pd
 
+from hindsched.analysis.figures import base
 from hindsched.analysis.figures.astraea.properties import PROPERTIES, solution_of
-from hindsched.analysis.figures.base import (
-    Axis,
-    Experiment,
-    Figure,
-    FigureScale,
-    Plot,
-    Row,
-    Scheme,
-    over_reference,
-    schemes_of,
-)
 from hindsched.instances.astraea.instance import AstraeaInstance
 from hindsched.instances.generators.registry import generate
 from hindsched.online.astraea.algorithms import theorem
@@ -31,7 +21,7 @@ from hindsched.online.simulator import SimulationResult, simulate
 from hindsched.solvers.door.api import solve
 from hindsched.solvers.door.options import SolveOptions
 
-SCHEMES = schemes_of(
+SCHEMES = base.schemes_of(
     {
         "astraea, lambda 1": ("astraea", {"rounds": 1}),
         "astraea, lambda 2": ("astraea", {"rounds": 2}),
@@ -43,29 +33,29 @@ SCHEMES = schemes_of(
     }
 )
 QUICK = {"servers": 10, "tenants": 3, "horizon": 200, "arrival_span": 12, "jobs": 10}
-JOBS: dict[str, Axis] = {"jobs": ((40, 70, 100, 130, 160), (6, 12))}
-SERVERS: dict[str, Axis] = {"servers": ((20, 40, 60, 100, 140), (8, 14))}
+JOBS: dict[str, base.Axis] = {"jobs": ((40, 70, 100, 130, 160), (6, 12))}
+SERVERS: dict[str, base.Axis] = {"servers": ((20, 40, 60, 100, 140), (8, 14))}
 BY = {"jobs": JOBS, "servers": SERVERS}
 
 
-def _revenue(run: SimulationResult) -> Row:
+def _revenue(run: SimulationResult) -> base.Row:
     jobs = run.instance.jobs
     completed = sum(run.solution.completion(job.name) is not None for job in jobs)
     inside = run.in_feasible_set
     return {"in_feasible_set": inside, "revenue": run.objective, "completed": completed}
 
 
-def _fairness(run: SimulationResult) -> list[Row]:
+def _fairness(run: SimulationResult) -> list[base.Row]:
     keys = ("tenant", "jobs", "revenue", "share", "fairness")
-    rows: list[Row] = [{**row} for row in solution_of(run).tenant_rows()]
+    rows: list[base.Row] = [{**row} for row in solution_of(run).tenant_rows()]
     return [{key: row[key] for key in keys} for row in rows if row["jobs"]]
 
 
-def _time(run: SimulationResult) -> Row:
+def _time(run: SimulationResult) -> base.Row:
     return {"milliseconds": 1000 * run.seconds / len(run.instance.jobs)}
 
 
-def _utilisation(run: SimulationResult) -> list[Row]:
+def _utilisation(run: SimulationResult) -> list[base.Row]:
     solution = solution_of(run)
     workers = len(solution.instance.worker_types)
     used = solution.use[..., :workers].sum(axis=(1, 2)) / solution.instance.worker_count.sum()
@@ -75,7 +65,7 @@ def _utilisation(run: SimulationResult) -> list[Row]:
     ]
 
 
-def _admitted(run: SimulationResult) -> list[Row]:
+def _admitted(run: SimulationResult) -> list[base.Row]:
     """Ideal revenue (from the round's start) and price of every admitted job."""
     jobs: list[Any] = list(run.solution.job_rows())
     shared = {row["job"]: row["shared"] for row in jobs}
@@ -87,20 +77,20 @@ def _admitted(run: SimulationResult) -> list[Row]:
 
 
 def _experiment(
-    measure: Callable[..., Any], axes: dict[str, Axis] | None = None,
-    schemes: Sequence[Scheme] = SCHEMES, **more: Any,
-) -> Experiment:  # fmt: skip
-    return Experiment("astraea", schemes, measure, axes or {}, quick=QUICK, **more)
+    measure: Callable[..., Any], axes: dict[str, base.Axis] | None = None,
+    schemes: Sequence[base.Scheme] = SCHEMES, **more: Any,
+) -> base.Experiment:  # fmt: skip
+    return base.Experiment("astraea", schemes, measure, axes or {}, quick=QUICK, **more)
 
 
-def _solved(instance: AstraeaInstance, scale: FigureScale) -> Row:
+def _solved(instance: AstraeaInstance, scale: base.FigureScale) -> base.Row:
     """What is known of the optimum, and Theorem 1's number."""
     best = solve(instance, options=SolveOptions(work_limit=scale.pick(6000, 400), gap=1e-4))
     value = theorem(instance)["value"]
     return {"objective": best.objective or 0.0, "bound": best.bound, "theorem": value}
 
 
-def _ratio(run: SimulationResult, known: Row) -> Row:
+def _ratio(run: SimulationResult, known: base.Row) -> base.Row:
     """Revenue over the offline optimum (the paper's orientation), as an interval."""
     lower, bound = known["objective"], known["bound"]
     if run.in_feasible_set:
@@ -116,9 +106,9 @@ def _ratio(run: SimulationResult, known: Row) -> Row:
     }
 
 
-def _ratios(schemes: Sequence[Scheme]) -> Experiment:
+def _ratios(schemes: Sequence[base.Scheme]) -> base.Experiment:
     servers = ((5, 15, 25, 35, 45), (4, 8))
-    return Experiment(
+    return base.Experiment(
         "astraea", schemes, _ratio, {"jobs": ((5, 10, 15), (3, 5)), "servers": servers},
         {"horizon": 20}, {"horizon": 12}, preset="small", facts=_solved,
     )  # fmt: skip
@@ -144,58 +134,56 @@ def _compiled() -> None:
 def _relative(frame: pd.DataFrame) -> pd.DataFrame:
     """Revenue over that at the least theta that the condition allows."""
     exact = frame[frame["percent"] == 100]
-    return frame.assign(relative=over_reference(frame, "revenue", ["jobs", "seed"], exact))
+    return frame.assign(relative=base.over_reference(frame, "revenue", ["jobs", "seed"], exact))
 
 
 THETAS = tuple(
-    Scheme({"percent": percent}, "astraea", {"rounds": 1, "theta_scale": percent / 100})
+    base.Scheme({"percent": percent}, "astraea", {"rounds": 1, "theta_scale": percent / 100})
     for percent in (60, 80, 100, 120, 140)
 )
 """Theta - 1 at 60-140 % of the least that the condition allows."""
-FIRST = (Scheme({"scheme": "astraea"}, "astraea", {"rounds": 1}),)
+FIRST = (base.Scheme({"scheme": "astraea"}, "astraea", {"rounds": 1}),)
 REVENUE = {
     "4a": ("jobs", "linear"),
     "4b": ("servers", "linear"),
     "4c": ("jobs", "power"),
     "4d": ("servers", "power"),
 }
-SECONDS_A_JOB = 1560.0
-"""Milliseconds: what the paper states for its laptop."""
 FIGURES = [
     *(
-        Figure(
+        base.Figure(
             number, f"Total revenue against the number of {x}, {utility} utilities",
             _experiment(_revenue, BY[x], vary=lambda point, own=utility: {**point, "utility": own}),
-            Plot(x, "revenue"), True,
+            base.Plot(x, "revenue"), True,
         )
         for number, (x, utility) in REVENUE.items()
     ),
-    Figure(
+    base.Figure(
         "5", "Performance ratio against jobs and servers, 2 tenants", _ratios(SCHEMES[:2]),
-        Plot("servers", "performance_lower", panels="jobs"), levels=(0.6,),
+        base.Plot("servers", "performance_lower", panels="jobs"), levels=(0.6,),
     ),
-    Figure(
+    base.Figure(
         "6", "Performance ratio of all schemes", _ratios(SCHEMES),
-        Plot("servers", "performance_lower", panels="jobs"), levels=(0.6,),
+        base.Plot("servers", "performance_lower", panels="jobs"), levels=(0.6,),
     ),
-    Figure(
+    base.Figure(
         "7", "Revenue fairness ratio of every tenant", _experiment(_fairness),
-        Plot("tenant", "fairness", kind="bars"), True, (1.0,),
+        base.Plot("tenant", "fairness", kind="bars"), True, (1.0,),
     ),
-    Figure(
+    base.Figure(
         "8", "Variance of the tenants' revenue fairness ratios",
-        _experiment(_fairness, finish=_variance), Plot("all tenants", "variance", kind="bars"),
+        _experiment(_fairness, finish=_variance), base.Plot("all tenants", "variance", kind="bars"),
         True,
     ),
     *(
-        Figure(
+        base.Figure(
             number, f"Running time against the number of {x}",
-            _experiment(_time, BY[x], SCHEMES[:2], before=_compiled), Plot(x, "milliseconds"),
-            True, (SECONDS_A_JOB,),
+            _experiment(_time, BY[x], SCHEMES[:2], before=_compiled), base.Plot(x, "milliseconds"),
+            True, (1560.0,),  # what the paper states for its laptop
         )
         for number, x in (("9", "jobs"), ("10", "servers"))
     ),
-    Figure(
+    base.Figure(
         "11", "Total revenue with maximal prices at 60-140 % of their condition",
         _experiment(
             lambda run: {"revenue": run.objective},
@@ -203,23 +191,23 @@ FIGURES = [
             THETAS,
             finish=_relative,
         ),
-        Plot("percent", "relative", "jobs"), True,
+        base.Plot("percent", "relative", "jobs"), True,
     ),
-    Figure(
+    base.Figure(
         "12", "Ideal revenue against resource cost of every admitted job",
-        _experiment(_admitted, schemes=FIRST), Plot("cost", "ideal_revenue", "phase", "points"),
-        True,
+        _experiment(_admitted, schemes=FIRST),
+        base.Plot("cost", "ideal_revenue", "phase", "points"), True,
     ),
-    Figure(
+    base.Figure(
         "13", "Share of workers in use over time, and the makespan", _experiment(_utilisation),
-        Plot("slot", "utilisation", log_x=True), True,
+        base.Plot("slot", "utilisation", log_x=True), True,
     ),
-    Figure(
+    base.Figure(
         "table-2", "Revenue per job and variance of fairness against the number of tenants",
         _experiment(
             _fairness, {"tenants": ((5, 8, 11, 14), (2, 4))}, SCHEMES[:1], finish=_per_tenants
         ),
-        Plot("tenants", "variance"),
+        base.Plot("tenants", "variance"),
     ),
     *PROPERTIES,
 ]  # fmt: skip

@@ -17,16 +17,7 @@ from typing import Any
 
 import pandas as pd
 
-from hindsched.analysis.figures.base import (
-    Axis,
-    Experiment,
-    Figure,
-    FigureScale,
-    Plot,
-    Row,
-    Scheme,
-    schemes_of,
-)
+from hindsched.analysis.figures import base
 from hindsched.instances.batchsched.generator import EC2_WORKERS
 from hindsched.instances.batchsched.instance import (
     PARAMETER_SERVER,
@@ -48,11 +39,11 @@ from hindsched.solvers.door.options import SolveOptions
 RESTORE = 2
 """Slots in which a preempted job trains nothing when it goes on."""
 LEFT_SHIFT = "batchsched-adaptive, left shift"
-VARIANTS = schemes_of(("batchsched", "batchsched-exact", "batchsched-adaptive"), "algorithm")
+VARIANTS = base.schemes_of(("batchsched", "batchsched-exact", "batchsched-adaptive"), "algorithm")
 SCHEMES = (
-    *schemes_of(("batchsched", "batchsched-adaptive"), "algorithm"),
-    Scheme({"algorithm": LEFT_SHIFT}, "batchsched-adaptive", {"left_shift": True}),
-    *schemes_of(
+    *base.schemes_of(("batchsched", "batchsched-adaptive"), "algorithm"),
+    base.Scheme({"algorithm": LEFT_SHIFT}, "batchsched-adaptive", {"left_shift": True}),
+    *base.schemes_of(
         {
             "fifo": ("fifo", {"gangs": "drawn"}),
             "drf": ("drf", {}),
@@ -77,37 +68,46 @@ CONTENTION = (0.05, 0.1, 0.2, 0.35, 0.5)
 """Capacity of the cluster as a share of the summed ideal demand: less of it, longer queues."""
 QUICK_CONTENTION = (0.05, 0.35)
 FACTORS = (1, 1e2, 1e4, 1e6, 1e8)
-BY_JOBS: dict[str, Axis] = {"jobs": ((50, 100, 150, 200), (10, 20))}
-BY_SERVERS: dict[str, Axis] = {"servers": ((50, 100, 150, 200), (10, 20))}
+BY_JOBS: dict[str, base.Axis] = {"jobs": ((50, 100, 150, 200), (10, 20))}
+BY_SERVERS: dict[str, base.Axis] = {"servers": ((50, 100, 150, 200), (10, 20))}
 
 
-def _timed(instance: Any, scheme: Scheme, seed: int) -> tuple[SimulationResult, float]:
+def _scaled(schemes: Sequence[base.Scheme]) -> tuple[base.Scheme, ...]:
+    """Schemes told different F."""
+    return tuple(
+        base.Scheme({**own.columns, "density_scale": factor}, own.algorithm,
+                    {"density_scale": factor})
+        for factor in FACTORS for own in schemes
+    )  # fmt: skip
+
+
+def _timed(instance: Any, scheme: base.Scheme, seed: int) -> tuple[SimulationResult, float]:
     began = time.perf_counter()
     run = simulate(instance, scheme.algorithm, seed=seed, settings=scheme.settings)
     return run, time.perf_counter() - began
 
 
-def _cost_row(found: tuple[SimulationResult, float]) -> Row:
+def _cost_row(found: tuple[SimulationResult, float]) -> base.Row:
     run, seconds = found
     inside = run.in_feasible_set and not run.violations
     return {"objective": run.objective, "seconds": seconds, "in_feasible_set": inside}
 
 
 def _sweep(
-    axes: dict[str, Axis],
+    axes: dict[str, base.Axis],
     architectures: tuple[str, ...],
-    schemes: Sequence[Scheme] = SCHEMES,
+    schemes: Sequence[base.Scheme] = SCHEMES,
     *,
-    contention: Axis = (CONTENTION, QUICK_CONTENTION),
+    contention: base.Axis = (CONTENTION, QUICK_CONTENTION),
     finish: Callable[[pd.DataFrame], pd.DataFrame] | None = None,
     before: Callable[[], None] | None = None,
-    quick: Row | None = None,
+    quick: base.Row | None = None,
     **full: object,
-) -> Experiment:
+) -> base.Experiment:
     """Schemes over the values of a generator's setting, and over the contention."""
     whole = {"capacity_fraction": contention, "architecture": (architectures, architectures)}
     small = {"jobs": 20, "servers": 20, "horizon": 40, **(quick or {})}
-    return Experiment(
+    return base.Experiment(
         "batchsched", schemes, _cost_row, {**whole, **axes}, full, small, play=_timed,
         finish=finish, before=before,
     )  # fmt: skip
@@ -138,16 +138,18 @@ def accepted_weight(
     return float(sum(admission.job.weight for admission in admitted))
 
 
-def _round(instance: BatchschedInstance, scheme: Scheme, seed: int) -> float:
+def _round(instance: BatchschedInstance, scheme: base.Scheme, seed: int) -> float:
     algorithm = ROUND_ALGORITHMS[scheme.name]()
     for name, value in scheme.settings.items():
         setattr(algorithm, name, value)
     return accepted_weight(instance, algorithm, ROUND_HORIZON, seed)
 
 
-def _rounds(schemes: Sequence[Scheme], axes: dict[str, Axis] | None = None) -> Experiment:
+def _rounds(
+    schemes: Sequence[base.Scheme], axes: dict[str, base.Axis] | None = None
+) -> base.Experiment:
     """Total weight of one sub-round."""
-    return Experiment(
+    return base.Experiment(
         "batchsched", schemes, lambda weight: {"weight": weight}, axes or {},
         {"jobs": 100, "servers": 50, "capacity_fraction": 0.05},
         {"jobs": 30, "servers": 15, "capacity_fraction": 0.05},
@@ -155,13 +157,13 @@ def _rounds(schemes: Sequence[Scheme], axes: dict[str, Axis] | None = None) -> E
     )  # fmt: skip
 
 
-def _solved(instance: BatchschedInstance, scale: FigureScale) -> Row:
+def _solved(instance: BatchschedInstance, scale: base.FigureScale) -> base.Row:
     """The optimum's bound on instances that are small enough for it, and the promise."""
     best = solve(instance, options=SolveOptions(work_limit=scale.pick(6000, 500)))
     return {"optimum_lower": best.bound, "theorem": theorem(instance)["value"]}
 
 
-def _ratio_row(run: SimulationResult, known: Row) -> Row:
+def _ratio_row(run: SimulationResult, known: base.Row) -> base.Row:
     bound = known["optimum_lower"]
     ratio = run.objective / bound if bound else None
     return {"objective": run.objective, **known, "ratio_upper": ratio}
@@ -173,68 +175,58 @@ ROUND_ALGORITHMS: dict[str, Callable[[], BatchschedOnline]] = {
     "A_maxweight, exact, by density": partial(BatchschedExact, order="density"),
     "Jain et al. (GreedyRTL)": GreedyRtl,
 }
-ROUNDS = schemes_of(tuple(ROUND_ALGORITHMS), "algorithm")
-SCALED_ROUNDS = tuple(
-    Scheme({**scheme.columns, "density_scale": factor}, settings={"density_scale": factor})
-    for factor in FACTORS for scheme in ROUNDS[:2]
-)  # fmt: skip
-BY_F = Experiment(
-    "batchsched",
-    tuple(
-        Scheme({**scheme.columns, "density_scale": factor}, scheme.algorithm,
-               {"density_scale": factor})
-        for factor in FACTORS for scheme in VARIANTS
-    ),
-    _cost_row, full={"capacity_fraction": 0.2},
+ROUNDS = base.schemes_of(tuple(ROUND_ALGORITHMS), "algorithm")
+BY_F = base.Experiment(
+    "batchsched", _scaled(VARIANTS), _cost_row, full={"capacity_fraction": 0.2},
     quick={"jobs": 20, "servers": 10, "horizon": 40, "capacity_fraction": 0.2},
     vary=lambda _: {"architecture": PARAMETER_SERVER}, play=_timed,
 )  # fmt: skip
-SMALL_OPTIMA = Experiment(
+SMALL_OPTIMA = base.Experiment(
     "batchsched", VARIANTS, _ratio_row,
     {"architecture": (BOTH, BOTH), "jobs": ((3, 4, 5, 6), (2, 3))}, {"horizon": 12},
     {"horizon": 8}, preset="small", facts=_solved,
 )  # fmt: skip
 
 
-def _cost(x: str, *, contention: bool = True, **more: Any) -> Plot:
+def _cost(x: str, *, contention: bool = True, **more: Any) -> base.Plot:
     panels = "capacity_fraction" if contention else None
-    return Plot(x, "objective", "algorithm", panels=panels, log_y=contention, **more)
+    return base.Plot(x, "objective", "algorithm", panels=panels, log_y=contention, **more)
 
 
 FIGURES = [
-    Figure(
+    base.Figure(
         "2", "Total weighted completion time against jobs, parameter servers",
         _sweep(BY_JOBS, PS, horizon=300), _cost("jobs"),
     ),
-    Figure(
+    base.Figure(
         "3",
         "Total weighted completion time against servers at fixed total capacity, parameter servers",
         _sweep(BY_SERVERS, PS, quick={"jobs": 15}), _cost("servers"),
     ),
-    Figure(
+    base.Figure(
         "4", "A_online against the declared F", BY_F,
         _cost("density_scale", contention=False, log_x=True),
     ),
-    Figure(
+    base.Figure(
         "5", "Total weighted completion time against jobs, Ring-AllReduce",
         _sweep(BY_JOBS, RAR, horizon=300), _cost("jobs"),
     ),
-    Figure(
+    base.Figure(
         "6",
         "Total weighted completion time against servers at fixed total capacity, Ring-AllReduce",
         _sweep(BY_SERVERS, RAR, quick={"jobs": 15}), _cost("servers"),
     ),
-    Figure(
+    base.Figure(
         "7", "Running time of A_online, both architectures",
         _sweep(BY_JOBS, BOTH, VARIANTS, contention=((0.35,), (0.35,)), before=_compiled),
-        Plot("jobs", "seconds", "algorithm", panels="architecture"), levels=(120.0,),
+        base.Plot("jobs", "seconds", "algorithm", panels="architecture"), levels=(120.0,),
     ),
-    Figure(
+    base.Figure(
         "8", "Weight accepted by A_maxweight and by Jain et al.",
         _rounds(ROUNDS, {"jobs": ((50, 100, 150, 200), (20, 40))}),
-        Plot("jobs", "weight", "algorithm"),
+        base.Plot("jobs", "weight", "algorithm"),
     ),
-    Figure(
+    base.Figure(
         "9", "One worker type forced against free choice, both architectures",
         _sweep(
             {"fixed_worker_type": ((*range(1, len(EC2_WORKERS) + 1), None), (1, 4, None))},
@@ -244,28 +236,28 @@ FIGURES = [
             quick={"ec2_workers": True},
             ec2_workers=True,
         ),
-        Plot("fixed_worker_type", "objective", kind="bars", panels="capacity_fraction"),
+        base.Plot("fixed_worker_type", "objective", kind="bars", panels="capacity_fraction"),
     ),
-    Figure(
+    base.Figure(
         "10", "Number of workers forced",
         _sweep({"fixed_workers": ((1, 2, 5, 10, 20, 30), (2, 5, 10))}, PS, VARIANTS),
         _cost("fixed_workers"),
     ),
-    Figure(
-        "11", "Weight accepted by A_maxweight against F", _rounds(SCALED_ROUNDS),
-        Plot("density_scale", "weight", "algorithm", log_x=True),
+    base.Figure(
+        "11", "Weight accepted by A_maxweight against F", _rounds(_scaled(ROUNDS[:2])),
+        base.Plot("density_scale", "weight", "algorithm", log_x=True),
     ),
-    Figure(
+    base.Figure(
         "12",
         "Weight accepted by A_maxweight against servers at fixed total capacity, and against jobs",
         _rounds(
             ROUNDS, {"jobs": ((50, 100, 200), (15, 30)), "servers": ((25, 50, 100, 150), (10, 20))}
         ),
-        Plot("servers", "weight", "algorithm", panels="jobs"),
+        base.Plot("servers", "weight", "algorithm", panels="jobs"),
     ),
-    Figure(
+    base.Figure(
         "theorem-5",
         "Total weighted completion time of A_online over the optimum, small instances",
-        SMALL_OPTIMA, Plot("jobs", "ratio_upper", "algorithm", panels="architecture"),
+        SMALL_OPTIMA, base.Plot("jobs", "ratio_upper", "algorithm", panels="architecture"),
     ),
 ]  # fmt: skip

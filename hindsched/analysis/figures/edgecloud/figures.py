@@ -13,16 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from hindsched.analysis.figures.base import (
-    Axis,
-    Experiment,
-    Figure,
-    FigureScale,
-    Plot,
-    Row,
-    Scheme,
-    schemes_of,
-)
+from hindsched.analysis.figures import base
 from hindsched.instances.edgecloud.instance import EdgecloudInstance
 from hindsched.models.edgecloud.relaxations import build_ilp_4
 from hindsched.online.edgecloud.speed_augmentation import run_with_speed
@@ -32,7 +23,7 @@ from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import solve_program
 from hindsched.solvers.door.work import UNIT_SECONDS, counting
 
-RIVALS = schemes_of(
+RIVALS = base.schemes_of(
     {
         f"{name} {gangs} {'cloud' if cloud else 'edge'}": (name, {"gangs": gangs, "cloud": cloud})
         for name, gangs, cloud in product(
@@ -44,18 +35,18 @@ RIVALS = schemes_of(
 first is what rates are measured against."""
 SCHEMES = (
     *RIVALS,
-    *schemes_of(("edgecloud", "edgecloud-edge-only", "batchsche", "edgecloud-marginal",
-                 "edgecloud-escape", "all-cloud")),
+    *base.schemes_of(("edgecloud", "edgecloud-edge-only", "batchsche", "edgecloud-marginal",
+                      "edgecloud-escape", "all-cloud")),
 )  # fmt: skip
 """Beside the paper's five our two variants, and the baseline that the paper leaves out."""
 TESTBED_SCHEMES = (
-    *RIVALS, *schemes_of(("edgecloud", "batchsche", "edgecloud-escape", "all-cloud")),
+    *RIVALS, *base.schemes_of(("edgecloud", "batchsche", "edgecloud-escape", "all-cloud")),
 )  # fmt: skip
-EPSILONS = tuple(Scheme({"epsilon": epsilon}) for epsilon in (0.0, 0.1, 0.25, 0.5, 1.0))
+EPSILONS = tuple(base.Scheme({"epsilon": epsilon}) for epsilon in (0.0, 0.1, 0.25, 0.5, 1.0))
 QUICK = {"horizon": 40, "minibatch_scale": 0.2}
 
 
-def _totals(run: SimulationResult) -> Row:
+def _totals(run: SimulationResult) -> base.Row:
     """Totals of one run."""
     rows: list[Any] = list(run.solution.job_rows())
     communication = sum(row["communication_slots"] + row["upload_slots"] for row in rows)
@@ -81,7 +72,7 @@ def _rates(frame: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def _busy(run: SimulationResult) -> list[Row]:
+def _busy(run: SimulationResult) -> list[base.Row]:
     """Busy share of the edge workers and submissions, slot by slot."""
     instance: Any = run.instance
     last = 3 * instance.horizon
@@ -98,7 +89,7 @@ def _busy(run: SimulationResult) -> list[Row]:
     ]  # fmt: skip
 
 
-def _bounds(instance: EdgecloudInstance, scale: FigureScale) -> tuple[Any, Any, int]:
+def _bounds(instance: EdgecloudInstance, scale: base.FigureScale) -> tuple[Any, Any, int]:
     """ILP (4) at zeta = 1, the certified LP (4)+, and the most chunks of a job."""
     options = SolveOptions(time_limit=UNIT_SECONDS * scale.pick(6000, 300), gap=1e-3)
     with counting():  # work decides, no clock
@@ -106,7 +97,7 @@ def _bounds(instance: EdgecloudInstance, scale: FigureScale) -> tuple[Any, Any, 
     return program, solve(instance, "relaxation"), int(instance.chunks.max())
 
 
-def _ratios(run: Any, known: tuple[Any, Any, int]) -> Row:
+def _ratios(run: Any, known: tuple[Any, Any, int]) -> base.Row:
     """A_online with extra speed over ILP (4) at zeta = 1, and over the certified LP (4)+."""
     program, relaxed, most_chunks = known
     return {
@@ -126,69 +117,70 @@ def _ratios(run: Any, known: tuple[Any, Any, int]) -> Row:
     }
 
 
-def _by_speed(axes: dict[str, Axis], **size: object) -> Experiment:
+def _by_speed(axes: dict[str, base.Axis], **size: object) -> base.Experiment:
     """The paper's reduced input; it states neither the chunks nor the arrivals."""
     same = {"minibatch_scale": 0.1, "horizon": 10, "worker_types": 3, **size}
-    return Experiment(
+    return base.Experiment(
         "edgecloud", EPSILONS, _ratios, axes, {"servers": 15, "chunks": (4, 16), **same},
         {"servers": 6, "chunks": (2, 6), **same}, facts=_bounds,
         play=lambda instance, scheme, seed: run_with_speed(instance, float(scheme.name)),
     )  # fmt: skip
 
 
-TESTBED = Experiment(
+TESTBED = base.Experiment(
     "edgecloud", TESTBED_SCHEMES, _totals, {"jobs": ((10, 15, 20, 25, 30), (10, 20))},
     preset="testbed", finish=_rates,
 )  # fmt: skip
-BY_JOBS = Experiment(
+BY_JOBS = base.Experiment(
     "edgecloud", SCHEMES, _totals, {"jobs": ((100, 150, 200, 250, 300), (20, 40))},
     quick={**QUICK, "servers": 12}, finish=_rates,
 )  # fmt: skip
-BY_SERVERS = Experiment(
+BY_SERVERS = base.Experiment(
     "edgecloud", SCHEMES, _totals, {"servers": ((60, 80, 100, 120, 140), (8, 16))},
     quick={**QUICK, "jobs": 30}, finish=_rates,
 )  # fmt: skip
 FIGURES = [
-    Figure(
+    base.Figure(
         "4", "JCT rate against the number of jobs on the testbed, simulated", TESTBED,
-        Plot("jobs", "jct_rate", log_y=True), levels=(1.0,),
+        base.Plot("jobs", "jct_rate", log_y=True), levels=(1.0,),
     ),
-    Figure(
+    base.Figure(
         "5", "Preemptions against the number of jobs on the testbed, simulated", TESTBED,
-        Plot("jobs", "preemptions"),
+        base.Plot("jobs", "preemptions"),
     ),
-    Figure(
+    base.Figure(
         "6", "Communication-time rate on the testbed, simulated", TESTBED,
-        Plot("jobs", "communication_rate"), levels=(1.0,),
+        base.Plot("jobs", "communication_rate"), levels=(1.0,),
     ),
-    Figure(
+    base.Figure(
         "7", "JCT rate against the number of jobs, 100 servers", BY_JOBS,
-        Plot("jobs", "jct_rate", log_y=True), True, (1.0, 0.7),
+        base.Plot("jobs", "jct_rate", log_y=True), True, (1.0, 0.7),
     ),
-    Figure(
+    base.Figure(
         "8", "JCT rate against the number of servers, 300 jobs", BY_SERVERS,
-        Plot("servers", "jct_rate", log_y=True), True, (1.0,),
+        base.Plot("servers", "jct_rate", log_y=True), True, (1.0,),
     ),
-    Figure(
-        "9", "Preemptions against the number of jobs", BY_JOBS, Plot("jobs", "preemptions"), True,
+    base.Figure(
+        "9", "Preemptions against the number of jobs", BY_JOBS,
+        base.Plot("jobs", "preemptions"), True,
     ),
-    Figure(
+    base.Figure(
         "10", "Preemptions against the number of servers", BY_SERVERS,
-        Plot("servers", "preemptions"), True,
+        base.Plot("servers", "preemptions"), True,
     ),
-    Figure(
+    base.Figure(
         "11", "Job submissions and utilisation over time, makespan",
-        Experiment("edgecloud", SCHEMES, _busy, quick={**QUICK, "servers": 12, "jobs": 40}),
-        Plot("slot", "busy_share"), True,
+        base.Experiment("edgecloud", SCHEMES, _busy, quick={**QUICK, "servers": 12, "jobs": 40}),
+        base.Plot("slot", "busy_share"), True,
     ),
-    Figure(
+    base.Figure(
         "12", "Ratio of A_online with extra speed against the number of jobs",
         _by_speed({"jobs": ((5, 10, 15, 20, 25), (5, 10))}),
-        Plot("jobs", "fractional_over_ilp_4", "epsilon"), levels=(1.7,),
+        base.Plot("jobs", "fractional_over_ilp_4", "epsilon"), levels=(1.7,),
     ),
-    Figure(
+    base.Figure(
         "13", "Ratio of A_online with extra speed against the number of servers",
         _by_speed({"servers": ((5, 15, 25, 35, 45), (5, 10))}, jobs=15),
-        Plot("servers", "fractional_over_ilp_4", "epsilon"), levels=(1.7,),
+        base.Plot("servers", "fractional_over_ilp_4", "epsilon"), levels=(1.7,),
     ),
 ]  # fmt: skip

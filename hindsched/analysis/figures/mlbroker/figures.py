@@ -14,29 +14,20 @@ from typing import Any
 
 import pandas as pd
 
-from hindsched.analysis.figures.base import (
-    Experiment,
-    Figure,
-    FigureScale,
-    OnRow,
-    Plot,
-    Row,
-    Scheme,
-    schemes_of,
-)
+from hindsched.analysis.figures import base
 from hindsched.instances.mlbroker.instance import MlbrokerInstance
 from hindsched.online.mlbroker.algorithms import Mlbroker, r1, theorem
 from hindsched.online.simulator import SimulationResult, simulate
 from hindsched.solvers.families.mlbroker.bound import lagrangian_certificate, relaxation_bound
 
-ALGORITHMS = schemes_of(
+ALGORITHMS = base.schemes_of(
     ("mlbroker", "mlbroker-tight", "mlbroker-prices", "central", "oasis-style", "local"),
     "algorithm",
 )
 SIZES = (100, 200, 300, 400, 500, 600, 700)
 """Data per job and slot in GB: the paper's range."""
 REMAINDER = {"price": "chord", "rounding": "largest-remainder"}
-ABLATION = schemes_of(
+ABLATION = base.schemes_of(
     {
         "mlbroker (the paper)": ("mlbroker", {}),
         "chord price": ("mlbroker", {"price": "chord"}),
@@ -52,7 +43,7 @@ ABLATION = schemes_of(
     "algorithm",
 )
 """One change at a time, from the paper's algorithm to ours."""
-REGIMES: dict[str, Row] = {
+REGIMES: dict[str, base.Row] = {
     "Section 6.1": {},
     "transfer x 5": {"transfer_usd": (0.05, 0.1)},
     "transfer x 5, nothing exchanged": {"transfer_usd": (0.05, 0.1), "exchange_gb": 0},
@@ -62,20 +53,20 @@ FULL = {"datacenters": 15, "horizon": 50, "jobs": 145}
 QUICK = {"datacenters": 5, "horizon": 6, "jobs": 12, "life_slots": (2, 5)}
 
 
-def _roundings(*roundings: str, prices: tuple[str, ...]) -> tuple[Scheme, ...]:
+def _roundings(*roundings: str, prices: tuple[str, ...]) -> tuple[base.Scheme, ...]:
     """The paper's algorithm with each relaxation and rounding."""
     return tuple(
-        Scheme({"rounding": rounding, "relaxation": price}, "mlbroker",
-               {"rounding": rounding, "price": price})
+        base.Scheme({"rounding": rounding, "relaxation": price}, "mlbroker",
+                    {"rounding": rounding, "price": price})
         for price in prices for rounding in roundings
     )  # fmt: skip
 
 
-def _shared() -> Callable[[Any, Scheme, int], SimulationResult]:
+def _shared() -> Callable[[Any, base.Scheme, int], SimulationResult]:
     """Runs that solve A_fractional once for all roundings of an instance and price."""
     solved: dict[tuple[str, object], dict[int, Any]] = {}
 
-    def play(instance: Any, scheme: Scheme, seed: int) -> SimulationResult:
+    def play(instance: Any, scheme: base.Scheme, seed: int) -> SimulationResult:
         key = instance.sha256(), scheme.settings["price"]
         if key not in solved and len(solved) > 1:
             solved.clear()
@@ -87,23 +78,23 @@ def _shared() -> Callable[[Any, Scheme, int], SimulationResult]:
     return play
 
 
-def _costs(run: SimulationResult) -> Row:
+def _costs(run: SimulationResult) -> base.Row:
     solution: Any = run.solution
     return {"total": run.objective, **solution.costs.by_cost}
 
 
-def _known(instance: MlbrokerInstance, scale: FigureScale) -> Row:
+def _known(instance: MlbrokerInstance, scale: base.FigureScale) -> base.Row:
     """The certified bound, and what the theorem promises."""
     bound = lagrangian_certificate(instance).bound
     return {"bound": bound, "theorem": theorem(instance)["value"]}
 
 
-def _against_bound(run: SimulationResult, known: Row) -> Row:
+def _against_bound(run: SimulationResult, known: base.Row) -> base.Row:
     """The costs and the ratio to the certified bound."""
     return {**_costs(run), **known, "ratio": run.objective / known["bound"]}
 
 
-def _rounding_loss(run: SimulationResult, promised: float) -> Row:
+def _rounding_loss(run: SimulationResult, promised: float) -> base.Row:
     """What rounding costs beyond the fractional solution."""
     report = run.report
     return {
@@ -115,7 +106,7 @@ def _rounding_loss(run: SimulationResult, promised: float) -> Row:
     }
 
 
-def _real_experiment(run: SimulationResult) -> Row:
+def _real_experiment(run: SimulationResult) -> base.Row:
     """The real experiment, simulated: costs, instance-hours and discount rates."""
     solution: Any = run.solution
     return {
@@ -126,12 +117,12 @@ def _real_experiment(run: SimulationResult) -> Row:
     }
 
 
-def _figure_5(scale: FigureScale, on_row: OnRow) -> pd.DataFrame:
+def _figure_5(scale: base.FigureScale, on_row: base.OnRow) -> pd.DataFrame:
     """A_fractional over P_f, both with the paper's big-M bill and both with the chord.
 
     A third case makes launches 100 times dearer: as printed they are too small to matter.
     """
-    cases: dict[str, tuple[Any, Row]] = {
+    cases: dict[str, tuple[Any, base.Row]] = {
         "big-M bill": ("paper", {}),
         "chord": ("chord", {}),
         "chord, launches x 100": ("chord", {"deployment_gb": 100}),
@@ -160,52 +151,48 @@ def _figure_5(scale: FigureScale, on_row: OnRow) -> pd.DataFrame:
 
 def _fractional_ratio(
     instance: MlbrokerInstance, optimum: Callable[[], float], price: Any, epsilon: float, seed: int
-) -> Row:
+) -> base.Row:
     settings = {"price": price, "epsilon": epsilon}
     found = simulate(instance, "mlbroker", seed=seed, settings=settings)
     return {"ratio": found.report["fractional_cost"] / optimum(), "r1": r1(epsilon)}
 
 
-def _promised(instance: MlbrokerInstance, scale: FigureScale) -> Any:
+def _promised(instance: MlbrokerInstance, scale: base.FigureScale) -> Any:
     return theorem(instance)["quantities"]["r2_paper"]
 
 
-def _without(name: str, sizes: Row) -> Row:
-    return {key: value for key, value in sizes.items() if key != name}
-
-
-BY_DATA = Experiment(
+BY_DATA = base.Experiment(
     "mlbroker", ALGORITHMS, _against_bound, {"data_gb": (SIZES, (100, 400, 700))}, FULL, QUICK,
     facts=_known,
 )  # fmt: skip
 """All algorithms against the data size: one run serves Figures 8 and 11-14."""
-SECTION_64 = Experiment("mlbroker", ALGORITHMS, _real_experiment, preset="section-6.4")
-BY_CAPACITY = Experiment(
+SECTION_64 = base.Experiment("mlbroker", ALGORITHMS, _real_experiment, preset="section-6.4")
+BY_CAPACITY = base.Experiment(
     "mlbroker", _roundings("paper", prices=("paper",)), _rounding_loss,
     {"capacity_gb": ((16, 33, 50, 66), (16, 66)), "data_gb": (SIZES, (100, 700))}, FULL, QUICK,
     facts=_promised,
 )  # fmt: skip
-BY_ROUNDING = Experiment(
+BY_ROUNDING = base.Experiment(
     "mlbroker",
     _roundings(
         "paper", "independent", "greedy", "round2", "largest-remainder", prices=("paper", "chord")
     ),
-    _rounding_loss, {"datacenters": ((5, 10, 15, 20), (3, 5))}, _without("datacenters", FULL),
-    _without("datacenters", QUICK), facts=_promised, play=_shared(),
+    _rounding_loss, {"datacenters": ((5, 10, 15, 20), (3, 5))}, FULL, QUICK, facts=_promised,
+    play=_shared(),
     finish=lambda frame: frame.rename(columns={"datacenters": "centers"}),
 )  # fmt: skip
-BY_SLOTS = Experiment(
+BY_SLOTS = base.Experiment(
     "mlbroker", ALGORITHMS, _against_bound,
     {"horizon": ((50, 60, 70, 80, 90, 100), (4, 8))}, {**FULL, "data_gb": 700},
     {**QUICK, "data_gb": 700}, facts=_known,
     vary=lambda point: {**point, "jobs": 3 * point["horizon"]},
     finish=lambda frame: frame.rename(columns={"horizon": "slots"}),
 )  # fmt: skip
-BY_JOBS = Experiment(
+BY_JOBS = base.Experiment(
     "mlbroker", ALGORITHMS, _against_bound, {"jobs": ((29, 58, 87, 116, 145, 174), (6, 18))},
     {**FULL, "data_gb": 700}, {**QUICK, "data_gb": 700}, facts=_known,
 )  # fmt: skip
-BY_CHANGE = Experiment(
+BY_CHANGE = base.Experiment(
     "mlbroker", ABLATION, _against_bound, {"setting": (tuple(REGIMES), tuple(REGIMES))}, FULL,
     QUICK, facts=_known, vary=lambda point: REGIMES[point["setting"]],
 )  # fmt: skip
@@ -222,49 +209,50 @@ REAL = {
     "table-4": ("resource", "The four costs"),
 }
 FIGURES = [
-    Figure(
+    base.Figure(
         "5", "A_fractional over P_f against centres and eps", _figure_5,
-        Plot("centers", "ratio", "epsilon", panels="case"), levels=(1.25,),
+        base.Plot("centers", "ratio", "epsilon", panels="case"), levels=(1.25,),
     ),
-    Figure(
+    base.Figure(
         "6", "Rounding loss against a worker's capacity and the data size", BY_CAPACITY,
-        Plot("data_gb", "ratio", "capacity_gb"), levels=(2.5,),
+        base.Plot("data_gb", "ratio", "capacity_gb"), levels=(2.5,),
     ),
-    Figure(
+    base.Figure(
         "7", "A_round, Independent and Greedy Rounding", BY_ROUNDING,
-        Plot("centers", "ratio", "rounding", panels="relaxation"), levels=(2.5,),
+        base.Plot("centers", "ratio", "rounding", panels="relaxation"), levels=(2.5,),
     ),
-    Figure(
+    base.Figure(
         "8", "Total cost against the data size", BY_DATA,
-        Plot("data_gb", "ratio", "algorithm", percent=True, log_y=True),
+        base.Plot("data_gb", "ratio", "algorithm", percent=True, log_y=True),
     ),
-    Figure(
+    base.Figure(
         "9", "Ratio against the number of slots, 700 GB", BY_SLOTS,
-        Plot("slots", "ratio", "algorithm", percent=True, log_y=True),
+        base.Plot("slots", "ratio", "algorithm", percent=True, log_y=True),
     ),
-    Figure(
+    base.Figure(
         "10", "Ratio against the number of jobs, 700 GB", BY_JOBS,
-        Plot("jobs", "ratio", "algorithm", percent=True, log_y=True),
+        base.Plot("jobs", "ratio", "algorithm", percent=True, log_y=True),
     ),
     *(
-        Figure(
-            number, f"{title} against the data size", BY_DATA, Plot("data_gb", column, "algorithm"),
+        base.Figure(
+            number, f"{title} against the data size", BY_DATA,
+            base.Plot("data_gb", column, "algorithm"),
         )
         for number, (column, title) in PARTS.items()
     ),
     *(
-        Figure(
+        base.Figure(
             number, f"{title} in the setting of the real experiment, simulated", SECTION_64,
-            Plot("experiment", column, "algorithm", "bars"),
+            base.Plot("experiment", column, "algorithm", "bars"),
         )
         for number, (column, title) in REAL.items()
     ),
-    Figure(
+    base.Figure(
         "table-5", "Running time and discount rate in that setting", SECTION_64,
-        Plot("instance_hours", "discount_rate", "algorithm", "points"),
+        base.Plot("instance_hours", "discount_rate", "algorithm", "points"),
     ),
-    Figure(
+    base.Figure(
         "ablation", "From the paper's algorithm to ours, one change at a time", BY_CHANGE,
-        Plot("setting", "ratio", "algorithm", "bars", percent=True),
+        base.Plot("setting", "ratio", "algorithm", "bars", percent=True),
     ),
 ]  # fmt: skip

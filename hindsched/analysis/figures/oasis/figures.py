@@ -6,16 +6,7 @@ from typing import Any
 
 import pandas as pd
 
-from hindsched.analysis.figures.base import (
-    Experiment,
-    Figure,
-    FigureScale,
-    Plot,
-    Row,
-    Scheme,
-    over_reference,
-    schemes_of,
-)
+from hindsched.analysis.figures import base
 from hindsched.instances.oasis.instance import OasisInstance
 from hindsched.online.oasis.algorithms import theorem
 from hindsched.online.simulator import SimulationResult
@@ -23,7 +14,7 @@ from hindsched.solvers.door.api import solve
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.result import Result
 
-SCHEMES = schemes_of(
+SCHEMES = base.schemes_of(
     {
         "oasis": ("oasis", {}),
         "oasis, L-floor 0.1": ("oasis", {"lower_floor": 0.1}),
@@ -40,23 +31,23 @@ SCHEMES = schemes_of(
 limit on adjustments) and at their strongest; and OASiS with a floor under L, which as printed
 underflows at T = 300."""
 FLOORS = tuple(
-    Scheme({"lower_floor": floor}, "oasis", {"lower_floor": floor}) for floor in (0.0, 0.1)
+    base.Scheme({"lower_floor": floor}, "oasis", {"lower_floor": floor}) for floor in (0.0, 0.1)
 )
 ESTIMATES = tuple(
-    Scheme({"estimate_percent": percent, "lower_floor": floor}, "oasis",
-           {"upper_scale": percent / 100, "lower_floor": floor})
+    base.Scheme({"estimate_percent": percent, "lower_floor": floor}, "oasis",
+                {"upper_scale": percent / 100, "lower_floor": floor})
     for floor in (0.0, 0.1) for percent in (50, 75, 100, 125, 150)
 )  # fmt: skip
 
 
-def _utility(run: SimulationResult) -> Row:
+def _utility(run: SimulationResult) -> base.Row:
     completed = sum(row["completion"] is not None for row in run.solution.job_rows())
     return {"utility": run.objective, "completed": completed}
 
 
-def _timeliness(run: SimulationResult) -> list[Row]:
+def _timeliness(run: SimulationResult) -> list[base.Row]:
     """Completion minus target of every job of a class with a target; missing if unfinished."""
-    rows: list[Row] = [{**row} for row in run.solution.job_rows()]
+    rows: list[base.Row] = [{**row} for row in run.solution.job_rows()]
     return [
         {
             "job": row["job"],
@@ -73,14 +64,14 @@ def _timeliness(run: SimulationResult) -> list[Row]:
 def _relative(frame: pd.DataFrame) -> pd.DataFrame:
     """Utility over that of the exact estimate on the same instance, in per cent."""
     exact, keys = frame[frame["estimate_percent"] == 100], ["jobs", "seed", "lower_floor"]
-    return frame.assign(relative=100 * over_reference(frame, "utility", keys, exact))
+    return frame.assign(relative=100 * base.over_reference(frame, "utility", keys, exact))
 
 
-def _optimum(instance: OasisInstance, scale: FigureScale) -> Result:
+def _optimum(instance: OasisInstance, scale: base.FigureScale) -> Result:
     return solve(instance, options=SolveOptions(work_limit=scale.pick(12_000, 500), gap=1e-4))
 
 
-def _optimum_over(run: SimulationResult, best: Result) -> Row:
+def _optimum_over(run: SimulationResult, best: Result) -> base.Row:
     """OPT over OASiS as an interval; `theorem` is Theorem 4's 2 alpha, with its logarithm."""
     earned = run.objective
     instance: Any = run.instance
@@ -107,36 +98,36 @@ def _by_case(frame: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-CASES: dict[str, Row] = {
+CASES: dict[str, base.Row] = {
     f"priority [1, {top}], max_duration {slots}": {"priority": [1, top], "max_duration": slots}
     for top, slots in ((10, 2), (50, 2), (100, 2), (100, 4), (100, 10))
 }
 """Figure 5's ranges of priorities as printed, then with contention."""
 SMALL = {"horizon": 20, "max_duration": 6}
 FIGURES = [
-    Figure(
+    base.Figure(
         "3",
         "Total utility against the number of jobs, T = 300",
-        Experiment(
+        base.Experiment(
             "oasis", SCHEMES, _utility, {"jobs": ((100, 200, 300, 400), (6, 12, 18))},
             {"horizon": 300}, {**SMALL, "servers": 6},
         ),
-        Plot("jobs", "utility"),
+        base.Plot("jobs", "utility"),
     ),
-    Figure(
+    base.Figure(
         "4",
         "Completion minus target, 100 time-sensitive and 100 time-critical jobs, T = 100",
-        Experiment(
+        base.Experiment(
             "oasis", SCHEMES, _timeliness, full={"jobs": 200, "horizon": 100},
             quick={**SMALL, "jobs": 20, "servers": 8},
             vary=lambda _: {"shares": [0.0, 0.5, 0.5], "exact_shares": True},
         ),
-        Plot("class", "late", kind="bars"),
+        base.Plot("class", "late", kind="bars"),
     ),
-    Figure(
+    base.Figure(
         "5",
         "Offline optimum over OASiS, T = 10, 10 jobs",
-        Experiment(
+        base.Experiment(
             "oasis", FLOORS, _optimum_over,
             {"case": (tuple(CASES), tuple(CASES)[::2]),
              "servers": ((10, 20, 40, 60, 80, 100), (6, 12))},
@@ -144,29 +135,29 @@ FIGURES = [
             vary=lambda point: {**CASES[point["case"]], "servers": point["servers"] // 2},
             finish=_by_case,
         ),
-        Plot("servers", "ratio_upper", "setting", log_y=True),
+        base.Plot("servers", "ratio_upper", "setting", log_y=True),
         levels=(1.1, 1.5),
     ),
-    Figure(
+    base.Figure(
         "6",
         "Total utility under inaccurate estimates of U / L, T = 300",
-        Experiment(
+        base.Experiment(
             "oasis", ESTIMATES, lambda run: {"utility": run.objective},
             {"jobs": ((100, 200, 300, 400), (8, 16))}, {"horizon": 300}, {**SMALL, "servers": 5},
             finish=_relative,
         ),
-        Plot("estimate_percent", "relative", "jobs", panels="lower_floor"),
+        base.Plot("estimate_percent", "relative", "jobs", panels="lower_floor"),
     ),
-    Figure(
+    base.Figure(
         "8",
         "Total utility on the testbed (9 servers, 12 jobs, 10 slots), simulated",
-        Experiment("oasis", SCHEMES, _utility, preset="testbed"),
-        Plot("testbed", "utility", kind="bars"),
+        base.Experiment("oasis", SCHEMES, _utility, preset="testbed"),
+        base.Plot("testbed", "utility", kind="bars"),
     ),
-    Figure(
+    base.Figure(
         "9",
         "Completion minus target on the testbed, simulated",
-        Experiment("oasis", SCHEMES, _timeliness, preset="testbed"),
-        Plot("class", "late", kind="bars"),
+        base.Experiment("oasis", SCHEMES, _timeliness, preset="testbed"),
+        base.Plot("class", "late", kind="bars"),
     ),
 ]  # fmt: skip
